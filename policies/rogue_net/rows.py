@@ -27,6 +27,11 @@ def as_tensor(array: NDArray[Any], like: Tensor | None = None, dtype: torch.dtyp
     return torch.from_numpy(array).to(device=None if like is None else like.device, dtype=dtype)
 
 
+def runs_kernels(x: Tensor) -> bool:
+    """Whether the Numba kernels can read this tensor's memory."""
+    return x.device.type == "cpu" and x.dtype == torch.float32
+
+
 class Rows:
     """The offsets of B steps in the flat list of rows, and what is derived from them, each computed once."""
 
@@ -96,7 +101,7 @@ class Rows:
                 f"{what}: step {step} has {limits[i]} entities, but {indices.values[i]} was named"
             )
         if self.row_of_entity is None:
-            return indices.values + np.repeat(self.offsets[:-1], lengths)
+            return np.repeat(self.offsets[:-1], lengths) + indices.values
         rows = self.row_of_entity[indices.values + np.repeat(self.entity_offsets[:-1], lengths)]
         if (rows < 0).any():
             i = int(np.flatnonzero(rows < 0)[0])

@@ -11,6 +11,7 @@ the tile rounded up to 16; what lies in the columns beyond is finite or not, and
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -41,7 +42,21 @@ from .simd import (
     transpose,
 )
 
-kernel: Any = njit(cache=True, nogil=True, error_model="numpy")
+
+def kernel(function: Callable[..., Any]) -> Any:
+    """Numba's njit for kernels: cached on disk, without the GIL, compiled once for constants and variables.
+
+    Left alone, Numba compiles a function again for each combination of constants that a kernel calls it with.
+    """
+    dispatcher: Any = njit(cache=True, nogil=True, error_model="numpy")(function)
+    template_for = dispatcher.get_call_template
+
+    def template_of_plain_types(args: Any, keywords: Any) -> Any:
+        return template_for(tuple(types.unliteral(a) for a in args), keywords)
+
+    dispatcher.get_call_template = template_of_plain_types
+    return dispatcher
+
 
 #: How a product is written: over what was there, added to it, over the bias, added to both.
 SET, ADD, SET_BIAS, ADD_BIAS = 0, 1, 2, 3
@@ -396,12 +411,12 @@ def gelu(
 
 
 @kernel
-def gelu_only(x: Any, x0: int, rows: int, stride: int, columns: int) -> None:
-    """x = x Phi(x) in place."""
+def gelu_only(x: Any, x0: int, y: Any, y0: int, rows: int, stride: int, columns: int) -> None:
+    """y = x Phi(x)"""
     for m in range(rows):
-        for t in range(x0 + m * stride, x0 + m * stride + columns, LANES):
-            v = load(x, t)
-            store(x, t, v * (erf(v * splat(_SQRT_HALF)) + splat(_ONE)) * splat(_HALF))
+        for t in range(m * stride, m * stride + columns, LANES):
+            v = load(x, x0 + t)
+            store(y, y0 + t, v * (erf(v * splat(_SQRT_HALF)) + splat(_ONE)) * splat(_HALF))
 
 
 @kernel

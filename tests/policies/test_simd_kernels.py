@@ -95,8 +95,8 @@ def test_product(rows, inner, columns, mode):
     flat_y = np.concatenate([[0.0], y.reshape(-1)]).astype(np.float32)
     one = np.float32
     tiles.product(
-        rows, inner, np.ascontiguousarray(a.T, one).reshape(-1), 0, 1, rows, x.astype(one).reshape(-1), 0, columns,
-        flat_y, 1, columns, columns, mode, bias.astype(one), 0,
+        rows, inner, np.ascontiguousarray(a.T, one).reshape(-1), 0, 1, rows,
+        x.astype(one).reshape(-1), 0, columns, flat_y, 1, columns, columns, mode, bias.astype(one), 0,
     )  # fmt: skip
     np.testing.assert_allclose(flat_y[1:].reshape(rows, columns), expected, rtol=1e-5, atol=1e-5)
     assert flat_y[0] == 0
@@ -135,6 +135,9 @@ def test_layer_norm_and_gelu_with_their_gradients(features):
     wanted.sum().backward()
     np.testing.assert_allclose(y.reshape(features, 32), wanted.detach(), atol=1e-6)
     np.testing.assert_allclose(slope.reshape(features, 32), exact.grad, atol=1e-6)
+    plain = np.empty_like(y)
+    tiles.gelu_only(x.reshape(-1), 0, plain, 0, features, 32, 32)
+    np.testing.assert_array_equal(plain, y)
 
 
 @pytest.mark.parametrize(("rows", "features"), [(0, 3), (1, 1), (16, 16), (37, 20), (15, 33)])
