@@ -1,0 +1,74 @@
+"""Stops a run at the first number that is not finite, before it spoils anything that is kept."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from ..envs import EntityBatch
+
+
+class NonFiniteError(ArithmeticError):
+    """A NaN or an infinity came up in training; the message names update, step and statistics.
+
+    The policy and its optimizer are as they were before the update, and the last checkpoint is untouched.
+    """
+
+
+def check_losses(losses: Mapping[str, float], module: nn.Module, grad_norm: float) -> None:
+    """Raises NonFiniteError if a loss or the norm of all gradients is not finite."""
+    if math.isfinite(grad_norm) and all(map(math.isfinite, losses.values())):
+        return
+    culprits = [f"{name} is {value}" for name, value in losses.items() if not math.isfinite(value)]
+    culprits += [
+        f"the gradient of {name} is not finite"
+        for name, parameter in module.named_parameters()
+        if parameter.grad is not None and not bool(torch.isfinite(parameter.grad).all())
+    ]
+    raise NonFiniteError(_listed(culprits or [f"grad_norm is {grad_norm}"]))
+
+
+def check_module(module: nn.Module) -> None:
+    """Raises NonFiniteError if a parameter or a buffer (normalisation statistics) is not finite."""
+    culprits = [
+        f"{name} is not finite"
+        for name, tensor in module.state_dict().items()
+        if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all())
+    ]
+    if culprits:
+        raise NonFiniteError(_listed(culprits))
+
+
+def check_batch(batch: EntityBatch) -> None:
+    """Raises NonFiniteError if a feature is not finite, naming step, entity type and column."""
+    for name, rows in batch.entities.items():
+        bad = np.argwhere(~np.isfinite(rows.values))
+        if len(bad):
+            item, column = bad[0]
+            lane = int(np.searchsorted(rows.offsets, item, side="right")) - 1
+            raise NonFiniteError(
+                f"environment {lane} shows a {name} whose feature {column} is {rows.values[item, column]}"
+            )
+    bad = np.argwhere(~np.isfinite(batch.globals))
+    if len(bad):
+        lane, column = bad[0]
+        raise NonFiniteError(
+            f"environment {lane} shows global feature {column} as {batch.globals[lane, column]}"
+        )
+
+
+def check_lanes(what: str, numbers: NDArray[np.floating]) -> None:
+    """Raises NonFiniteError if one of the environments' `numbers` (E,) is not finite."""
+    bad = np.flatnonzero(~np.isfinite(numbers))
+    if len(bad):
+        raise NonFiniteError(f"the {what} of environment {bad[0]} is {numbers[bad[0]]}")
+
+
+def _listed(culprits: list[str]) -> str:
+    shown = "; ".join(culprits[:5])
+    return shown if len(culprits) <= 5 else f"{shown}; and {len(culprits) - 5} more"
