@@ -5,7 +5,7 @@
         optimizer.safetensors  moments of AdamW, "<index of the parameter>/<name>"
         trainer.safetensors    torch's generator, episode statistics
         environments.safetensors   only where they can save their state
-        checkpoint.json        step counts, generators, spaces, options, and a SHA-256 of each other file
+        checkpoint.json        step counts, generators, spaces, options, and a SHA-256 of each file
 
 Everything is written to a hidden folder, synced to the disk and renamed.
 """
@@ -32,6 +32,7 @@ FORMAT = 1
 _NAME = re.compile(r"step_(\d{12})")
 _TEMPORARY = re.compile(r"\.(write|delete)_step_\d{12}")
 _METADATA = "checkpoint.json"
+_CHANGED = "it has changed since it was written (its SHA-256 differs)"
 
 #: Groups of tensors by file name (without the ending).
 Tensors = Mapping[str, Mapping[str, Tensor]]
@@ -89,6 +90,7 @@ def write_checkpoint(
             sums[f"{group}.safetensors"] = hashlib.sha256(content).hexdigest()
             write_synced(temporary / f"{group}.safetensors", content)
         head = {"format": FORMAT, "step": step, **metadata, "sha256": sums}
+        sums[_METADATA] = _own_sum(head)
         write_synced(temporary / _METADATA, json.dumps(head, indent=1).encode())
         sync_folder(temporary)
         if final.exists():
@@ -112,17 +114,10 @@ def read_checkpoint(path: str | Path) -> Checkpoint:
             is one, the previous checkpoint to use instead.
     """
     path = Path(path)
-    metadata = _read_metadata(path)
-    tensors = {}
-    for name, expected in metadata["sha256"].items():
-        content = _read(path, name)
-        if hashlib.sha256(content).hexdigest() != expected:
-            raise _corrupt(path, name, "its SHA-256 is not the one that was written")
-        try:
-            tensors[name.removesuffix(".safetensors")] = safetensors.torch.load(content)
-        except (safetensors.SafetensorError, KeyError, ValueError) as error:
-            raise _corrupt(path, name, f"it is no safetensors file ({error})") from error
-    return Checkpoint(path, tensors, metadata)
+    try:
+        return _read_whole(path)
+    except CheckpointError as error:
+        raise CheckpointError(f"{error}{_alternative(path)}") from error.__cause__
 
 
 def clear_leftovers(folder: Path) -> None:
@@ -131,6 +126,21 @@ def clear_leftovers(folder: Path) -> None:
         for path in folder.iterdir():
             if _TEMPORARY.fullmatch(path.name):
                 shutil.rmtree(path)
+
+
+def _read_whole(path: Path) -> Checkpoint:
+    metadata = _read_metadata(path)
+    tensors = {}
+    sums = {name: value for name, value in metadata["sha256"].items() if name != _METADATA}
+    for name, expected in sums.items():
+        content = _read(path, name)
+        if hashlib.sha256(content).hexdigest() != expected:
+            raise _corrupt(path, name, _CHANGED)
+        try:
+            tensors[name.removesuffix(".safetensors")] = safetensors.torch.load(content)
+        except (safetensors.SafetensorError, KeyError, ValueError) as error:
+            raise _corrupt(path, name, f"it is no safetensors file ({error})") from error
+    return Checkpoint(path, tensors, metadata)
 
 
 def _delete(path: Path) -> None:
@@ -142,7 +152,7 @@ def _delete(path: Path) -> None:
 
 def _read_metadata(path: Path) -> dict[str, Any]:
     if not path.is_dir():
-        raise CheckpointError(f"there is no checkpoint folder {path}{_alternative(path)}")
+        raise CheckpointError(f"there is no checkpoint folder {path}")
     try:
         metadata = json.loads(_read(path, _METADATA))
     except ValueError as error:  # UnicodeDecodeError is one too
@@ -150,10 +160,17 @@ def _read_metadata(path: Path) -> dict[str, Any]:
     if not isinstance(metadata, dict) or not isinstance(metadata.get("sha256"), dict):
         raise _corrupt(path, _METADATA, "it was not written by Entitize")
     if metadata.get("format") != FORMAT:
-        raise _corrupt(
-            path, _METADATA, f"its format is {metadata.get('format')!r}, this version reads {FORMAT}"
-        )
+        found = metadata.get("format")
+        raise _corrupt(path, _METADATA, f"its format is {found!r}, this version reads {FORMAT}")
+    if metadata["sha256"].get(_METADATA) != _own_sum(metadata):
+        raise _corrupt(path, _METADATA, _CHANGED)
     return metadata
+
+
+def _own_sum(metadata: Mapping[str, Any]) -> str:
+    """SHA-256 of everything in the metadata but this sum itself."""
+    sums = {name: value for name, value in metadata["sha256"].items() if name != _METADATA}
+    return hashlib.sha256(json.dumps({**metadata, "sha256": sums}, sort_keys=True).encode()).hexdigest()
 
 
 def _read(path: Path, name: str) -> bytes:
@@ -164,20 +181,16 @@ def _read(path: Path, name: str) -> bytes:
 
 
 def _corrupt(path: Path, name: str, reason: str) -> CheckpointError:
-    return CheckpointError(f"checkpoint file {path / name} can't be used: {reason}{_alternative(path)}")
+    return CheckpointError(f"checkpoint file {path / name} can't be used: {reason}")
 
 
 def _alternative(path: Path) -> str:
     """Names the newest older checkpoint beside `path` whose files are all as they were written."""
     for other in reversed(checkpoint_paths(path.parent)):
-        if other.name < path.name and _is_whole(other):
+        if other.name < path.name:
+            try:
+                _read_whole(other)
+            except CheckpointError:
+                continue
             return f"; the previous good checkpoint is {other}"
     return ""
-
-
-def _is_whole(path: Path) -> bool:
-    try:
-        sums = json.loads((path / _METADATA).read_bytes())["sha256"]
-        return all(hashlib.sha256((path / name).read_bytes()).hexdigest() == sums[name] for name in sums)
-    except (OSError, ValueError, KeyError, TypeError):
-        return False

@@ -33,24 +33,7 @@ class Losses:
     """One part's share of the minibatch's loss; the shares of all parts add up to the minibatch's means."""
 
     total: Tensor  # scalar, with gradients
-    policy_loss: float
-    value_loss: float
-    entropy: float
-    approx_kl: float
-    old_approx_kl: float
-    clipfrac: float
-
-    def numbers(self) -> dict[str, float]:
-        """All of it by name, for logging; `loss` is the total."""
-        return {
-            "loss": float(self.total),
-            "policy_loss": self.policy_loss,
-            "value_loss": self.value_loss,
-            "entropy": self.entropy,
-            "approx_kl": self.approx_kl,
-            "old_approx_kl": self.old_approx_kl,
-            "clipfrac": self.clipfrac,
-        }
+    numbers: dict[str, float]  # what to log, by name
 
 
 def count(samples: Samples, joint_log_prob: bool) -> Counts:
@@ -96,12 +79,18 @@ def ppo_losses(
     entropy_mean = entropy.sum() / counts.units
     value_loss = _value_errors(evaluation.values, samples, config).sum() / (2 * counts.steps)
     total = policy_loss - ent_coef * entropy_mean + config.vf_coef * value_loss
-    with torch.no_grad():
-        old_approx_kl = -log_ratio.sum() / counts.units
-        approx_kl = (ratio - 1 - log_ratio).sum() / counts.units
-        clipfrac = ((ratio - 1).abs() > config.clip_coef).sum() / counts.units
-    parts = (policy_loss, value_loss, entropy_mean, approx_kl, old_approx_kl, clipfrac)
-    return Losses(total, *(float(part) for part in parts))
+    log_ratio, ratio = log_ratio.detach(), ratio.detach()
+    numbers = {
+        "loss": total,
+        "policy_loss": policy_loss,
+        "value_loss": value_loss,
+        "entropy": entropy_mean,
+        "approx_kl": (ratio - 1 - log_ratio).sum() / counts.units,
+        "old_approx_kl": -log_ratio.sum() / counts.units,
+        "clipfrac": ((ratio - 1).abs() > config.clip_coef).to(dtype).sum() / counts.units,
+    }
+    values = torch.stack([number.detach() for number in numbers.values()]).tolist()
+    return Losses(total, dict(zip(numbers, values, strict=True)))
 
 
 def _units(evaluation: Evaluation, samples: Samples, joint: bool) -> tuple[Tensor, Tensor, Tensor]:

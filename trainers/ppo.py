@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from ..envs import EntityBatch, EntityVectorEnv
-from ..policies.policy import Policy
+from ..policies.policy import ActResult, Policy
 from .checkpoint import Checkpoint, checkpoint_paths, clear_leftovers, read_checkpoint, write_checkpoint
 from .clock import Clock
 from .config import PPOConfig
@@ -154,8 +154,7 @@ class PPO:
         self.module.eval()
         clock.start()
         for _ in range(self.config.num_steps):
-            acted = self.policy.act(batch, self.rng)
-            self._check_acted(batch, acted.values)
+            acted = self._act(batch)
             clock.lap("inference")
             buffer.append(batch, acted)
             clock.lap("storage")
@@ -169,7 +168,7 @@ class PPO:
             clock.lap("storage")
         self._batch = batch
         next_values = self.policy.value(batch)
-        self._check_acted(batch, next_values)
+        self._check_values(batch, next_values)
         clock.lap("inference")
         self._samples = buffer.samples(next_values, self.config.gamma, self.config.gae_lambda)
         clock.lap("storage")
@@ -245,7 +244,7 @@ class PPO:
             evaluation = self.policy.evaluate(part.observations, part.actions)
             share: Losses = ppo_losses(evaluation, part, counts, config, ent_coef)
             share.total.backward()  # type: ignore[no-untyped-call]
-            for name, value in share.numbers().items():
+            for name, value in share.numbers.items():
                 losses[name] += value
         grad_norm = float(nn.utils.clip_grad_norm_(self.module.parameters(), config.max_grad_norm))
         check_losses(losses, self.module, grad_norm)
@@ -284,7 +283,18 @@ class PPO:
         final_values[lanes[wanted]] = self.policy.value(info["final_obs"].gather(np.flatnonzero(wanted)))
         return final_values
 
-    def _check_acted(self, batch: EntityBatch, values: NDArray[np.float32]) -> None:
+    def _act(self, batch: EntityBatch) -> ActResult:
+        """The policy's actions; blames what is not finite, whether the policy stumbles over it or not."""
+        try:
+            acted = self.policy.act(batch, self.rng)
+        except Exception:
+            check_batch(batch)
+            check_module(self.module)
+            raise
+        self._check_values(batch, acted.values)
+        return acted
+
+    def _check_values(self, batch: EntityBatch, values: NDArray[np.float32]) -> None:
         """A value that is not finite comes from the observation or from the policy: say from which."""
         if not np.isfinite(values).all():
             check_batch(batch)

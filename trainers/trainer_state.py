@@ -78,7 +78,9 @@ def restore(trainer: PPO, checkpoint: Checkpoint) -> EntityBatch | None:
         elapsed = float(checkpoint.metadata["elapsed_seconds"])
         extra = _as_arrays(checkpoint.tensors["trainer"])
         same_lanes = checkpoint.metadata["num_envs"] == trainer.venv.num_envs
-    except (KeyError, TypeError, AttributeError) as error:
+    except CheckpointError:
+        raise
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise CheckpointError(f"checkpoint {checkpoint.path} is not of this trainer: {error!r}") from error
     batch = None
     if "environments" in checkpoint.tensors and same_lanes and isinstance(trainer.venv, StatefulVectorEnv):
@@ -133,7 +135,7 @@ def _optimizer_state(trainer: PPO, checkpoint: Checkpoint) -> dict[str, Any]:
                 f"checkpoint {checkpoint.path}: optimizer state {key!r} has shape {tuple(value.shape)}, "
                 f"the parameter {tuple(parameters[int(index)].shape)}"
             )
-        state.setdefault(int(index), {})[name] = value
+        state.setdefault(int(index), {})[name] = value.clone()  # the optimizer works in place
     return {"state": state, "param_groups": trainer.optimizer.state_dict()["param_groups"]}
 
 

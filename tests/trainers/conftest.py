@@ -113,9 +113,8 @@ class ToyPolicy(nn.Module):
             for name, logits in self._logits(batch, step).items():
                 rows = torch.log_softmax(logits, -1)
                 choices = torch.as_tensor(actions[name][step])
-                actees = batch.actions[name].actees
-                if actees is not None:
-                    choices = (choices[:, None] == torch.as_tensor(actees[step])[None, :]).double().argmax(-1)
+                if name == "Push":  # the actees are the crates, which come behind the robots
+                    choices = choices - len(batch.entities["Robot"][step])
                 log_probs[name].append(rows.gather(1, choices[:, None])[:, 0])
                 entropies[name].append(-(rows.exp() * rows).sum(-1))
         return Evaluation(
@@ -162,9 +161,10 @@ def toy_batch(rng: np.random.Generator, num_steps: int) -> EntityBatch:
 
 
 class ToyVectorEnv(EntityVectorEnv):
-    """Rewards robots painted red. Lane e's episodes last e + 2 steps; those of odd lanes are truncated.
+    """Rewards dark robots painted red and bright ones painted green.
 
-    Everything is a function of the seed, of how many steps were taken and of how long the episodes run.
+    Lane e's episodes last e + 2 steps; those of odd lanes are truncated. Everything is a function of the
+    seed, of how many steps were taken and of how long the episodes run.
     """
 
     single_observation_space, single_action_space = SPACE, ACTIONS
@@ -177,7 +177,8 @@ class ToyVectorEnv(EntityVectorEnv):
         self._elapsed = np.zeros(num_envs, np.int64)
 
     def _show(self) -> EntityBatch:
-        return toy_batch(np.random.default_rng([self._seed, self._clock]), self.num_envs)
+        self._shown = toy_batch(np.random.default_rng([self._seed, self._clock]), self.num_envs)
+        return self._shown
 
     def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[EntityBatch, dict[str, Any]]:
         self.seeds.append(seed)
@@ -191,7 +192,9 @@ class ToyVectorEnv(EntityVectorEnv):
         ended = self._elapsed >= np.arange(self.num_envs) + 2
         odd = np.arange(self.num_envs) % 2 == 1
         self._elapsed[ended] = 0
-        rewards = np.array([np.mean(painted == 0) for painted in actions["Paint"]], np.float32)
+        hues = [robots[:, 0] for robots in self._shown.entities["Robot"]]
+        painted = zip(actions["Paint"], hues, strict=True)
+        rewards = np.array([np.mean(paint == (hue > 0.5)) for paint, hue in painted], np.float32)
         info: dict[str, Any] = {}
         if ended.any():
             final = toy_batch(np.random.default_rng([self._seed, self._clock, 1]), self.num_envs)
