@@ -44,22 +44,23 @@ def check_module(module: nn.Module) -> None:
         raise NonFiniteError(_listed(culprits))
 
 
-def check_batch(batch: EntityBatch) -> None:
-    """Raises NonFiniteError if a feature is not finite, naming step, entity type and column."""
+def check_batch(batch: EntityBatch, num_envs: int) -> None:
+    """Raises NonFiniteError if a feature is not finite, naming environment, entity type and column.
+
+    Row b of `batch` is of environment b modulo `num_envs`.
+    """
     for name, rows in batch.entities.items():
         bad = np.argwhere(~np.isfinite(rows.values))
         if len(bad):
             item, column = bad[0]
-            lane = int(np.searchsorted(rows.offsets, item, side="right")) - 1
-            raise NonFiniteError(
-                f"environment {lane} shows a {name} whose feature {column} is {rows.values[item, column]}"
-            )
+            lane = (int(np.searchsorted(rows.offsets, item, side="right")) - 1) % num_envs
+            value = rows.values[item, column]
+            raise NonFiniteError(f"environment {lane} shows a {name} whose feature {column} is {value}")
     bad = np.argwhere(~np.isfinite(batch.globals))
     if len(bad):
-        lane, column = bad[0]
-        raise NonFiniteError(
-            f"environment {lane} shows global feature {column} as {batch.globals[lane, column]}"
-        )
+        row, column = bad[0]
+        value = batch.globals[row, column]
+        raise NonFiniteError(f"environment {row % num_envs} shows global feature {column} as {value}")
 
 
 def check_lanes(what: str, numbers: NDArray[np.floating]) -> None:

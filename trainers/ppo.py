@@ -186,6 +186,7 @@ class PPO:
             raise RuntimeError("collect a rollout before the update")
         samples, self._samples = self._samples, None
         self.clock.start()
+        check_batch(samples.observations, self.venv.num_envs)
         weights = copy.deepcopy(self.module.state_dict())
         moments = copy.deepcopy(self.optimizer.state_dict())
         try:
@@ -288,7 +289,7 @@ class PPO:
         try:
             acted = self.policy.act(batch, self.rng)
         except Exception:
-            check_batch(batch)
+            check_batch(batch, self.venv.num_envs)
             check_module(self.module)
             raise
         self._check_values(batch, acted.values)
@@ -297,7 +298,7 @@ class PPO:
     def _check_values(self, batch: EntityBatch, values: NDArray[np.float32]) -> None:
         """A value that is not finite comes from the observation or from the policy: say from which."""
         if not np.isfinite(values).all():
-            check_batch(batch)
+            check_batch(batch, self.venv.num_envs)
             check_module(self.module)
             check_lanes("value estimate", values)
 

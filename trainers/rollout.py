@@ -24,7 +24,7 @@ class Samples:
     """What an update learns from: B steps in any order."""
 
     observations: EntityBatch
-    actions: dict[str, RaggedArray]  # per action (A,) int64
+    actions: dict[str, RaggedArray]  # per action (A,)
     log_probs: dict[str, RaggedArray]  # per action (A,) float32, when the action was taken
     values: NDArray[np.float32]  # (B,), when the action was taken
     advantages: NDArray[np.float32]  # (B,)
@@ -80,8 +80,8 @@ class RolloutBuffer:
         shape = (num_steps, num_envs)
         self.shape = shape  # (T, E)
         self._observations = EntityBatchBuffer(space)
-        self._actions = {name: RaggedBuffer(dtype=np.int64) for name in space.actions}
-        self._log_probs = {name: RaggedBuffer(dtype=np.float32) for name in space.actions}
+        self._actions: dict[str, RaggedBuffer] = {}
+        self._log_probs: dict[str, RaggedBuffer] = {}
         self.values = np.zeros(shape, np.float32)
         self.rewards = np.zeros(shape, np.float32)
         self.final_values = np.zeros(shape, np.float32)
@@ -104,9 +104,11 @@ class RolloutBuffer:
     def append(self, batch: EntityBatch, acted: ActResult) -> None:
         """Store what E environments showed and what the policy did."""
         self._observations.append(batch)
-        for name, chosen in acted.actions.items():
-            self._actions[name].append(chosen)
-            self._log_probs[name].append(acted.log_probs[name])
+        for buffers, arrays in ((self._actions, acted.actions), (self._log_probs, acted.log_probs)):
+            for name, array in arrays.items():
+                if name not in buffers:  # the first step says what one actor's choice looks like
+                    buffers[name] = RaggedBuffer(array.inner_shape, array.dtype)
+                buffers[name].append(array)
         self.values[self._acted] = acted.values
         self._acted += 1
 

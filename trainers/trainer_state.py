@@ -102,11 +102,14 @@ def _check_policy(trainer: PPO, checkpoint: Checkpoint) -> None:
     if difference:
         raise CheckpointError(f"checkpoint {checkpoint.path} is for other spaces: {difference}")
     saved = checkpoint.metadata["policy"]
-    ours = {"class": type(trainer.policy).__name__, "config": json.loads(json.dumps(trainer.policy.config))}
-    if saved != ours:
-        raise CheckpointError(
-            f"checkpoint {checkpoint.path} is of another network: {ours} here, {saved} there"
-        )
+    ours = {"class": type(trainer.policy).__name__, **json.loads(json.dumps(trainer.policy.config))}
+    theirs = {"class": saved["class"], **saved["config"]}
+    for name in [*ours, *(n for n in theirs if n not in ours)]:
+        here, there = (side.get(name, "absent") for side in (ours, theirs))
+        if here != there:
+            raise CheckpointError(
+                f"checkpoint {checkpoint.path} is of another network: {name} is {here} here, {there} there"
+            )
     check_weights(trainer.module.state_dict(), checkpoint)
 
 

@@ -146,7 +146,7 @@ def test_a_checkpoint_of_something_else_leaves_the_trainer_unchanged(
         ),
         (
             lambda m, _: m["policy"]["config"].update(scale=9),
-            "another network: .*'scale': 0.1.* here, .*9.* there",
+            "another network: scale is 0.1 here, 9 there",
         ),
         (lambda _, t: t["policy"].pop("push"), r"another network: push is \(2,\) here, absent there"),
         (
