@@ -11,7 +11,7 @@ from typing import Any
 _POSITIVE = (
     *("total_timesteps", "num_steps", "minibatch_size", "microbatch_size", "update_epochs", "learning_rate"),
     *("adam_eps", "clip_coef", "max_grad_norm", "target_kl", "checkpoint_interval", "keep_checkpoints"),
-    "torch_threads",
+    "num_threads",
 )
 _NOT_NEGATIVE = ("seed", "weight_decay", "ent_coef", "vf_coef")
 _FRACTIONS = ("gamma", "gae_lambda")
@@ -82,8 +82,8 @@ class PPOConfig:
     reset_at_checkpoint: bool = False
     """Start new episodes at every checkpoint, which makes a resumed run bit-equal to an uninterrupted one
     even where the environments can't save their state."""
-    torch_threads: int = 1
-    """Threads of torch while training; more than one slows small networks down."""
+    num_threads: int = 1
+    """Threads of torch and Numba while collecting and updating; a second one slows small networks down."""
 
     def __post_init__(self) -> None:
         for field in fields(self):

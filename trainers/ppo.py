@@ -33,6 +33,7 @@ from .run_folder import RunFolder
 from .schedule import annealed, is_due
 from .space_schema import space_schema
 from .statistics import EpisodeStatistics, explained_variance
+from .threads import thread_count
 from .trainer_state import capture, derived_seed, restore
 
 #: Called after every update with the trainer and its metrics; a true result stops the training.
@@ -46,7 +47,8 @@ class PPO:
         trainer.train()
 
     `train` repeats `collect` (one rollout) and `update` (its optimisation); both may be called by hand.
-    `clock` adds up the seconds of env, inference, storage and update.
+    `clock` adds up the seconds of env, inference, storage and update. Only `train` sets how many threads
+    there are.
 
     Args:
         policy: an `nn.Module` that satisfies `Policy`.
@@ -112,27 +114,27 @@ class PPO:
         """
         self._total = self.config.total_timesteps if total_timesteps is None else total_timesteps
         metrics: dict[str, float] = {}
-        with _torch_threads(self.config.torch_threads):
+        try:
             while self.step < self._total:
                 metrics = self._iterate()
                 stops = [callback(self, metrics) for callback in self.callbacks]
-                if self._run is not None and is_due(
-                    self.step - self._buffer.num_rows, self.step, self.config.checkpoint_interval
-                ):
+                step_before = self.step - self._buffer.num_rows
+                if self._run and is_due(step_before, self.step, self.config.checkpoint_interval):
                     self.save_checkpoint()
                 if any(stops):
                     break
-        if self._run is not None:
-            if self._saved_step != self.step:
+            if self._run and self._saved_step != self.step:
                 self.save_checkpoint()
-            self._run.close()
+        finally:
+            if self._run:
+                self._run.close()
         return metrics
 
     def _iterate(self) -> dict[str, float]:
         """One rollout, its update and its line in the metrics."""
         began = time.perf_counter()
         before = dict(self.clock.wall)
-        with self._told_where():
+        with self._told_where(), thread_count(self.config.num_threads):
             self.collect()
             metrics = self.update()
         seconds = time.perf_counter() - began
@@ -381,14 +383,3 @@ def _checked_module(policy: Policy, venv: EntityVectorEnv) -> nn.Module:
     if mode != AutoresetMode.SAME_STEP:
         raise ValueError(f"PPO needs autoreset mode SAME_STEP, {type(venv).__name__} has {mode}")
     return policy
-
-
-@contextmanager
-def _torch_threads(num_threads: int) -> Iterator[None]:
-    """Run with that many threads of torch and put the number back."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(num_threads)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numba
 import numpy as np
 import pytest
 import torch
@@ -151,14 +152,19 @@ def test_microbatches_train_the_same_weights(toy_policy: Any, toy_venv: Any) -> 
     torch.testing.assert_close(weights[0], weights[1], rtol=0, atol=1e-6)
 
 
-def test_the_number_of_torch_threads_is_put_back(toy_policy: Any, toy_venv: Any) -> None:
-    before = torch.get_num_threads()
-    seen = []
-    trainer = PPO(
-        toy_policy(), toy_venv(4), CONFIG, callbacks=[lambda *_: seen.append(torch.get_num_threads())]
-    )
-    trainer.train()
-    assert set(seen) == {1} and torch.get_num_threads() == before
+def test_torch_and_numba_use_one_thread_while_training_and_as_many_as_before_after(
+    toy_policy: Any, toy_venv: Any
+) -> None:
+    class Looking(toy_policy):  # type: ignore[misc]
+        def evaluate(self, batch: Any, actions: Any) -> Any:
+            seen.add((torch.get_num_threads(), numba.get_num_threads()))
+            return super().evaluate(batch, actions)
+
+    seen: set[tuple[int, int]] = set()
+    before = torch.get_num_threads(), numba.get_num_threads()
+    PPO(Looking(), toy_venv(4), CONFIG).train()
+    assert seen == {(1, 1)}
+    assert (torch.get_num_threads(), numba.get_num_threads()) == before
 
 
 def test_the_clock_tells_where_the_time_goes(toy_policy: Any, toy_venv: Any) -> None:
