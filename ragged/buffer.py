@@ -26,9 +26,9 @@ from .validation import (
 class RaggedBuffer:
     """Append many sequences at a time; read everything back as one `RaggedArray` without a copy.
 
-    Memory doubles when it is full and is kept by `clear`, so that a rollout as large as the last one allocates
-    nothing. A buffer also serves as the `out` of `gather`, `join` and the like, which replace its content.
-    Bad input leaves it as it was.
+    Memory doubles when it is full and is kept by `clear`, so that a rollout as large as the last one
+    allocates nothing. A buffer also serves as the `out` of `gather`, `join` and the like, which replace its
+    content. Bad input leaves it as it was.
     """
 
     __slots__ = ("_offsets", "_sequences", "_values")
@@ -38,7 +38,10 @@ class RaggedBuffer:
     _sequences: int
 
     def __init__(
-        self, inner_shape: tuple[int, ...] = (), dtype: DTypeLike = np.float32, capacity: tuple[int, int] = (0, 0)
+        self,
+        inner_shape: tuple[int, ...] = (),
+        dtype: DTypeLike = np.float32,
+        capacity: tuple[int, int] = (0, 0),
     ) -> None:
         """`capacity` is (sequences, items) to reserve room for.
 
@@ -53,7 +56,7 @@ class RaggedBuffer:
     @property
     def num_items(self) -> int:
         """N, over all sequences."""
-        return int(self._offsets[self._sequences])
+        return self._offsets.item(self._sequences)
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -93,8 +96,8 @@ class RaggedBuffer:
         """Copy `values` (N, *inner), cut into sequences of `lengths` (B,), in behind the others.
 
         Raises:
-            ValueError: items of another dtype or shape than the buffer's (a plain list is converted), negative
-                lengths, or lengths that do not add up to N.
+            ValueError: items of another dtype or shape than the buffer's (a plain list is converted),
+                negative lengths, or lengths that do not add up to N.
         """
         array = checked_values(values if isinstance(values, np.ndarray) else np.asarray(values, self.dtype))
         if array.size == 0 and array.ndim == 1:  # an empty list
@@ -111,7 +114,7 @@ class RaggedBuffer:
         return RaggedArray._trusted(self._values[: self.num_items], self._offsets[: self._sequences + 1])
 
     def gather(self, indices: ArrayLike, out: RaggedBuffer | None = None) -> RaggedArray:
-        """The sequences at `indices` (K,), as a copy: fresh, or in the memory of `out`; see `RaggedArray.gather`."""
+        """The sequences at `indices` (K,), as a copy; see `RaggedArray.gather`."""
         return self.array().gather(indices, out)
 
     def __reduce__(self) -> tuple[Any, tuple[RaggedArray]]:
@@ -146,12 +149,13 @@ class RaggedBuffer:
         Raises:
             ValueError: the buffer has items of another dtype or shape.
         """
-        check_items_match(dtype, inner_shape, (self.dtype, self.inner_shape), "the result")
-        items = int(offsets[-1])
+        if dtype != self._values.dtype or inner_shape != self._values.shape[1:]:
+            check_items_match(dtype, inner_shape, (self.dtype, self.inner_shape), "the result")
+        items = offsets.item(-1)
         if items > len(self._values):
             self._values = np.empty((max(2 * len(self._values), items), *inner_shape), dtype)
         self._offsets, self._sequences = offsets, len(offsets) - 1
-        return self.array()
+        return RaggedArray._trusted(self._values[:items], offsets)
 
 
 def _buffer_with(array: RaggedArray) -> RaggedBuffer:
