@@ -128,8 +128,8 @@ def fill_join_rows(stacked, rows, joined):  # type: ignore[no-untyped-def]
 def fill_group_ends(lengths, allowed, ends):  # type: ignore[no-untyped-def]
     """Cut ascending `lengths` (B,) into groups and return how many.
 
-    Group g is `lengths[ends[g - 1]:ends[g]]`, the first one starts at 0. A group grows while padding it to its
-    longest sequence takes at most `allowed` times its items.
+    Group g is `lengths[ends[g - 1]:ends[g]]`, the first one starts at 0. A group grows while padding it to
+    its longest sequence takes at most `allowed` times its items.
     """
     groups, first, items = 0, 0, 0
     for b in range(len(lengths)):
