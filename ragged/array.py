@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, final, overload
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from . import index_kernels, interchange, reductions
-from .copy_kernels import append_row_to_items, place_sequences, repeat_rows
+from . import index_kernels, interchange, layouts, reductions
+from .copy_kernels import append_row_to_items, repeat_rows
 from .threads import gather_in_threads_if_large
 from .validation import (
     DTYPES,
@@ -27,7 +27,6 @@ from .validation import (
     checked_indices,
     checked_inner_shape,
     checked_lengths,
-    checked_mask,
     checked_offsets,
     checked_rows,
     checked_values,
@@ -50,7 +49,7 @@ def result_array(
 ) -> RaggedArray:
     """An array with unset items for a result: fresh, or in the memory of `out`, whose content is replaced."""
     if out is None:
-        return RaggedArray._trusted(np.empty((int(offsets[-1]), *inner_shape), dtype), offsets)
+        return RaggedArray._trusted(np.empty((offsets.item(-1), *inner_shape), dtype), offsets)
     return out._replace(offsets, dtype, inner_shape)
 
 
@@ -111,30 +110,12 @@ class RaggedArray:
         dtype: DTypeLike | None = None,
         inner_shape: tuple[int, ...] | None = None,
     ) -> RaggedArray:
-        """One sequence per array (n_b, *inner); `inner_shape` and `dtype` are needed where all are empty lists.
+        """One sequence per array (n_b, *inner); `inner_shape` and `dtype` say what empty lists do not.
 
         Raises:
             ValueError: items of different shapes, or a dtype that is not supported.
         """
-        parts = [np.asarray(a, dtype) for a in arrays]
-        for b, part in enumerate(parts):
-            if part.ndim == 0:
-                raise ValueError(f"sequence {b} is a scalar, expected an array of items")
-        filled = [part for part in parts if len(part)]
-        if inner_shape is None:
-            # an empty list says nothing about the shape of its items, an empty array (0, F) does
-            inner_shape = max((p.shape[1:] for p in filled or parts), key=len, default=())
-        for b, part in enumerate(parts):
-            if len(part) and part.shape[1:] != inner_shape:
-                raise ValueError(f"sequence {b} has items of shape {part.shape[1:]}, expected {inner_shape}")
-        if dtype is None:
-            typed = filled or [p for p, a in zip(parts, arrays, strict=True) if isinstance(a, np.ndarray)]
-            dtype = np.result_type(*typed) if typed else np.float32
-        lengths = np.array([len(p) for p in parts], np.int64)
-        values = np.empty((int(lengths.sum()), *inner_shape), checked_dtype(dtype))
-        if filled:
-            np.concatenate(filled, out=values)
-        return cls._trusted(values, checked_lengths(lengths, len(values)))
+        return cls._trusted(*layouts.parts_of_arrays(arrays, dtype, inner_shape))
 
     @classmethod
     def from_lengths(cls, values: ArrayLike, lengths: ArrayLike) -> RaggedArray:
@@ -153,13 +134,7 @@ class RaggedArray:
         Raises:
             ValueError: a mask of another shape or of floats, or a dtype that is not supported.
         """
-        padded = np.asarray(padded)
-        if padded.ndim < 2:
-            raise ValueError(f"padded must have the axes (B, M), got shape {padded.shape}")
-        checked_dtype(padded.dtype)
-        mask = checked_mask(mask, padded.shape[:2])
-        values = padded[mask]
-        return cls._trusted(values, checked_lengths(mask.sum(1, dtype=np.int64), len(values)))
+        return cls._trusted(*layouts.parts_of_padded(padded, mask))
 
     # -- looking --------------------------------------------------------------------------------------------
 
@@ -193,7 +168,7 @@ class RaggedArray:
     @overload
     def __getitem__(self, key: slice | NDArray[Any] | Sequence[int]) -> RaggedArray: ...
     def __getitem__(self, key: Any) -> Any:
-        """One sequence (a view), a slice of sequences (a view where the step is 1), a gather or a bool mask (B,).
+        """One sequence (a view), a slice (a view where its step is 1), a gather, or a bool mask (B,).
 
         Raises:
             IndexError: out of range, not an integer, or a mask of another length.
@@ -235,7 +210,12 @@ class RaggedArray:
         index_kernels.gather_offsets(self.offsets, checked, offsets)
         result = result_array(out, offsets, self.dtype, self.inner_shape)
         gather_in_threads_if_large(
-            as_bytes(self.values), self.offsets, checked, as_bytes(result.values), offsets, item_size(self.values)
+            as_bytes(self.values),
+            self.offsets,
+            checked,
+            as_bytes(result.values),
+            offsets,
+            item_size(self.values),
         )
         return result
 
@@ -261,26 +241,22 @@ class RaggedArray:
 
     def flat_indices(self) -> RaggedArray:
         """For each item its row in `values`: int64, the same sequences."""
-        return RaggedArray._trusted(np.arange(self.num_items), self.offsets)
+        indices = np.empty(self.num_items, np.int64)
+        index_kernels.fill_flat_indices(indices)
+        return RaggedArray._trusted(indices, self.offsets)
 
     def length_groups(self, max_padding: float = 0.25) -> list[NDArray[np.int64]]:
         """Sequences (int64 indices) in groups of similar length, short ones first, for batched attention.
 
-        Guaranteed: every sequence with items is in exactly one group, empty ones in none. Padded to its longest
-        sequence, a group takes at most `1 + max_padding` times its items, and so do all groups together; with
-        `max_padding=0` the sequences of a group are equally long. Groups and their sequences ascend in length,
-        equals in index.
+        Guaranteed: every sequence with items is in exactly one group, empty ones in none. Padded to its
+        longest sequence, a group takes at most `1 + max_padding` times its items, and so do all groups
+        together; with `max_padding=0` the sequences of a group are equally long. Groups and their sequences
+        ascend in length, equals in index.
 
         Raises:
             ValueError: `max_padding` is negative or NaN.
         """
-        if not max_padding >= 0:
-            raise ValueError(f"max_padding must be 0 or more, got {max_padding}")
-        order = np.argsort(self.lengths, kind="stable")
-        order = order[np.count_nonzero(self.lengths == 0) :]
-        ends = np.empty(len(order), np.int64)
-        count = index_kernels.fill_group_ends(self.lengths[order], 1.0 + max_padding, ends)
-        return np.split(order, ends[: count - 1]) if count else []
+        return layouts.groups_of_length(self.offsets, max_padding)
 
     # -- other items, same sequences ------------------------------------------------------------------------
 
@@ -307,14 +283,17 @@ class RaggedArray:
         return items
 
     def append_features(self, rows: ArrayLike, out: RaggedBuffer | None = None) -> RaggedArray:
-        """Each item (F,) of sequence b followed by row b of `rows` (B, G): items of F + G features, same dtype.
+        """Each item (F,) of sequence b followed by row b of `rows` (B, G), same dtype: items (F + G,).
 
         Raises:
-            ValueError: items or rows of another shape or dtype, or an `out` that holds other items or this array.
+            ValueError: items or rows of another shape or dtype, or an `out` that holds other items or
+                this array.
         """
         rows = checked_rows(rows, len(self))
         if len(self.inner_shape) != 1 or rows.ndim != 2:
-            raise ValueError(f"can't append rows of shape {rows.shape[1:]} to items of shape {self.inner_shape}")
+            raise ValueError(
+                f"can't append rows of shape {rows.shape[1:]} to items of shape {self.inner_shape}"
+            )
         check_items_match(rows.dtype, (), (self.dtype, ()), "rows")
         self._check_not_in(out)
         result = result_array(out, self.offsets, self.dtype, (self.inner_shape[0] + rows.shape[1],))
@@ -334,21 +313,7 @@ class RaggedArray:
         Raises:
             ValueError: `fill_value` that is no value of an integer or bool dtype.
         """
-        with np.errstate(invalid="ignore"):
-            fill = np.asarray(fill_value).astype(self.dtype)
-        if self.dtype.kind != "f" and fill != fill_value:
-            raise ValueError(f"fill_value {fill_value} is not a value of dtype {self.dtype}")
-        lengths = self.lengths
-        longest = int(lengths.max(initial=0))
-        padded = np.full((len(self), longest, *self.inner_shape), fill, self.dtype)
-        place_sequences(
-            as_bytes(self.values),
-            self.offsets,
-            as_bytes(padded),
-            np.arange(len(self)) * longest,
-            item_size(self.values),
-        )
-        return padded, np.arange(longest) < lengths[:, None]
+        return layouts.padded_of(self.values, self.offsets, fill_value)
 
     # -- reductions over the items of each sequence ---------------------------------------------------------
 
@@ -368,7 +333,7 @@ class RaggedArray:
         return reductions.maxima(self.values, self.offsets)
 
     def argmax(self) -> NDArray[np.int64]:
-        """Position in its sequence of the largest item, the first of equals or of NaNs (B, *inner); -1 where empty."""
+        """Positions (B, *inner) of the maxima, the first of equals or of NaNs; -1 where empty."""
         return reductions.positions_of_maxima(self.values, self.offsets)
 
     def logsumexp(self) -> NDArray[Any]:
@@ -392,8 +357,8 @@ class RaggedArray:
     def sample(self, uniform: ArrayLike) -> NDArray[np.int64]:
         """Draw an item of each sequence with probability ∝ exp(item), given `uniform` (B,) in [0, 1).
 
-        Inverts the cumulative distribution: the first item whose cumulated probability exceeds `uniform`, never
-        one of probability 0. Returns positions (B,); -1 for an empty sequence, whose `uniform` is not used.
+        Inverts the cumulative distribution: the first item whose cumulated probability exceeds `uniform`,
+        never one of probability 0. Returns positions (B,); -1 for an empty sequence.
 
         Raises:
             ValueError: items that are not single floats, `uniform` of another shape or outside [0, 1), or a
@@ -440,7 +405,7 @@ class RaggedArray:
 
     @classmethod
     def from_torch(cls, values: torch.Tensor, offsets: torch.Tensor) -> RaggedArray:
-        """From tensors `values` (N, *inner) and `offsets` (B + 1,), sharing the memory of contiguous CPU tensors.
+        """From `values` (N, *inner) and `offsets` (B + 1,), sharing the memory of contiguous CPU tensors.
 
         Raises:
             ValueError: as for `RaggedArray(values, offsets)`.
@@ -457,7 +422,7 @@ class RaggedArray:
 
     @classmethod
     def from_awkward(cls, array: Any) -> RaggedArray:
-        """From an `awkward.Array` of type B * var * inner, sharing memory where it is laid out as a list array.
+        """From an `awkward.Array` of type B * var * inner, sharing memory where its layout allows it.
 
         Raises:
             ValueError: another type, missing values, or a dtype that is not supported.

@@ -26,9 +26,9 @@ from .validation import (
 class RaggedBuffer:
     """Append many sequences at a time; read everything back as one `RaggedArray` without a copy.
 
-    Memory doubles when it is full and is kept by `clear`, so that a rollout as large as the last one allocates
-    nothing. A buffer also serves as the `out` of `gather`, `join` and the like, which replace its content.
-    Bad input leaves it as it was.
+    Memory doubles when it is full and is kept by `clear`, so that a rollout as large as the last one
+    allocates nothing. A buffer also serves as the `out` of `gather`, `join` and the like, which replace its
+    content. Bad input leaves it as it was.
     """
 
     __slots__ = ("_offsets", "_sequences", "_values")
@@ -38,7 +38,10 @@ class RaggedBuffer:
     _sequences: int
 
     def __init__(
-        self, inner_shape: tuple[int, ...] = (), dtype: DTypeLike = np.float32, capacity: tuple[int, int] = (0, 0)
+        self,
+        inner_shape: tuple[int, ...] = (),
+        dtype: DTypeLike = np.float32,
+        capacity: tuple[int, int] = (0, 0),
     ) -> None:
         """`capacity` is (sequences, items) to reserve room for.
 
@@ -53,7 +56,7 @@ class RaggedBuffer:
     @property
     def num_items(self) -> int:
         """N, over all sequences."""
-        return int(self._offsets[self._sequences])
+        return self._offsets.item(self._sequences)
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -93,12 +96,15 @@ class RaggedBuffer:
         """Copy `values` (N, *inner), cut into sequences of `lengths` (B,), in behind the others.
 
         Raises:
-            ValueError: items of another dtype or shape than the buffer's (a plain list is converted), negative
-                lengths, or lengths that do not add up to N.
+            ValueError: items of another dtype or shape than the buffer's (a plain list is cast where NumPy's
+                same-kind rule allows it), negative lengths, or lengths that do not add up to N.
         """
-        array = checked_values(values if isinstance(values, np.ndarray) else np.asarray(values, self.dtype))
-        if array.size == 0 and array.ndim == 1:  # an empty list
-            array = array.reshape(0, *self.inner_shape)
+        array = np.asarray(values)
+        if not isinstance(values, np.ndarray) and np.can_cast(array.dtype, self.dtype, "same_kind"):
+            array = array.astype(self.dtype)
+        if array.shape == (0,):  # nothing at all, of whatever kind
+            array = np.empty((0, *self.inner_shape), self.dtype)
+        array = checked_values(array)
         check_items_match(array.dtype, array.shape[1:], (self.dtype, self.inner_shape), "values")
         self.append(RaggedArray._trusted(array, checked_lengths(lengths, len(array))))
 
@@ -107,12 +113,16 @@ class RaggedBuffer:
         self._sequences = 0
 
     def array(self) -> RaggedArray:
-        """All sequences, as a view that is valid until the next `clear` or use as `out`."""
-        return RaggedArray._trusted(self._values[: self.num_items], self._offsets[: self._sequences + 1])
+        """All sequences; the items are not copied and valid until the next `clear` or use as `out`."""
+        # offsets of its own: an array kept too long has wrong items, but never reads outside its memory
+        return RaggedArray._trusted(
+            self._values[: self.num_items], self._offsets[: self._sequences + 1].copy()
+        )
 
     def gather(self, indices: ArrayLike, out: RaggedBuffer | None = None) -> RaggedArray:
-        """The sequences at `indices` (K,), as a copy: fresh, or in the memory of `out`; see `RaggedArray.gather`."""
-        return self.array().gather(indices, out)
+        """The sequences at `indices` (K,), as a copy; see `RaggedArray.gather`."""
+        view = RaggedArray._trusted(self._values[: self.num_items], self._offsets[: self._sequences + 1])
+        return view.gather(indices, out)
 
     def __reduce__(self) -> tuple[Any, tuple[RaggedArray]]:
         return _buffer_with, (self.array(),)  # the content alone, without spare capacity
@@ -141,17 +151,20 @@ class RaggedBuffer:
     def _replace(
         self, offsets: NDArray[np.int64], dtype: np.dtype[Any], inner_shape: tuple[int, ...]
     ) -> RaggedArray:
-        """Take over `offsets` (B + 1,) in place of the content; the items are for the caller to set.
+        """Put sequences with `offsets` (B + 1,) in place of the content; the items are for the caller to set.
 
         Raises:
             ValueError: the buffer has items of another dtype or shape.
         """
-        check_items_match(dtype, inner_shape, (self.dtype, self.inner_shape), "the result")
-        items = int(offsets[-1])
-        if items > len(self._values):
-            self._values = np.empty((max(2 * len(self._values), items), *inner_shape), dtype)
-        self._offsets, self._sequences = offsets, len(offsets) - 1
-        return self.array()
+        if dtype != self._values.dtype or inner_shape != self._values.shape[1:]:
+            check_items_match(dtype, inner_shape, (self.dtype, self.inner_shape), "the result")
+        items = offsets.item(-1)
+        self.clear()
+        if items > len(self._values) or len(offsets) > len(self._offsets):
+            self._grow(len(offsets) - 1, items)
+        self._offsets[: len(offsets)] = offsets
+        self._sequences = len(offsets) - 1
+        return RaggedArray._trusted(self._values[:items], offsets)
 
 
 def _buffer_with(array: RaggedArray) -> RaggedBuffer:

@@ -6,13 +6,14 @@ Shape alphabet: B sequences, N_k items in array k.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .array import RaggedArray, result_array
-from .copy_kernels import place_sequences
+from .copy_kernels import join_sequences
 from .index_kernels import concatenate_offsets, fill_join_rows
 from .validation import as_bytes, check_items_match, checked_offsets, item_size
 
@@ -26,7 +27,8 @@ def _check_alike(arrays: Sequence[RaggedArray], out: RaggedBuffer | None) -> Non
         raise ValueError("needs at least one array")
     expected = (arrays[0].dtype, arrays[0].inner_shape)
     for k, array in enumerate(arrays):
-        check_items_match(array.dtype, array.inner_shape, expected, f"array {k}")
+        if (array.dtype, array.inner_shape) != expected:
+            check_items_match(array.dtype, array.inner_shape, expected, f"array {k}")
         array._check_not_in(out)
 
 
@@ -72,26 +74,25 @@ def join_rows(offsets: Sequence[NDArray[np.int64]]) -> tuple[list[NDArray[np.int
         raise ValueError("needs at least one array")
     checked = [checked_offsets(one, one[-1] if len(one) else 0) for one in offsets]
     stacked = _stack_offsets(checked)
-    starts = np.zeros(len(checked) + 1, np.int64)
-    np.cumsum(stacked[:, -1], out=starts[1:])
-    rows = np.empty(starts[-1], np.int64)
-    fill_join_rows(stacked, starts, rows)
-    ends = starts.tolist()
-    return [rows[ends[k] : ends[k + 1]] for k in range(len(checked))], stacked.sum(0)
+    ends = [0]
+    for one in checked:
+        ends.append(ends[-1] + one.item(-1))
+    rows = np.empty(ends[-1], np.int64)
+    joined = np.empty(stacked.shape[1], np.int64)
+    fill_join_rows(stacked, rows, joined)
+    return [rows[first:last] for first, last in pairwise(ends)], joined
 
 
 def join(arrays: Sequence[RaggedArray], out: RaggedBuffer | None = None) -> RaggedArray:
     """Sequence b of the result is sequence b of each array, one after the other.
 
     Raises:
-        ValueError: no arrays, different numbers of sequences, items of different dtypes or shapes, or an `out`
-            that holds other items or one of the arrays.
+        ValueError: no arrays, different numbers of sequences, items of different dtypes or shapes, or an
+            `out` that holds other items or one of the arrays.
     """
     _check_alike(arrays, out)
-    offsets = _stack_offsets([a.offsets for a in arrays]).sum(0)
-    result = result_array(out, offsets, arrays[0].dtype, arrays[0].inner_shape)
-    target, size = as_bytes(result.values), item_size(result.values)
-    rows = offsets[:-1].copy()
-    for array in arrays:
-        place_sequences(as_bytes(array.values), array.offsets, target, rows, size)
+    stacked = _stack_offsets([a.offsets for a in arrays])
+    result = result_array(out, stacked.sum(0), arrays[0].dtype, arrays[0].inner_shape)
+    addresses = np.array([a.values.__array_interface__["data"][0] for a in arrays], np.int64)
+    join_sequences(addresses, stacked, as_bytes(result.values), item_size(result.values))
     return result

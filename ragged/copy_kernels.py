@@ -1,9 +1,9 @@
 """Kernels that move items as bytes, so that one compilation serves every dtype and feature count.
 
-All take `uint8` views of C-contiguous memory and an item size in bytes, and trust their arguments: callers check
-indices and capacities first. Helpers live in this file because Numba's cache does not notice edits elsewhere.
+They take `uint8` views of C-contiguous memory and an item size in bytes, and trust their arguments: callers
+check indices and capacities first. Helpers are in this file, because Numba's cache sees no edits elsewhere.
 
-Shape alphabet: B sequences, N items in all, K indices, S item size in bytes.
+Shape alphabet: B sequences, N items in all, K indices or arrays.
 """
 
 from __future__ import annotations
@@ -16,26 +16,41 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 
-def _address(context: Any, builder: Any, array_type: Any, array: Any, start: Any) -> Any:
-    """LLVM pointer to byte `start` of an array's memory."""
-    data = context.make_array(array_type)(context, builder, array).data
-    return builder.gep(builder.bitcast(data, ir.IntType(8).as_pointer()), [start])
+def _emit_copy(builder: Any, target: Any, at: Any, source: Any, start: Any, count: Any) -> None:
+    """LLVM code for the C library's memcpy between two pointers, each moved on by some bytes.
+
+    Numba's own slice assignment and loops over signed indices take two to three times as long.
+    """
+    byte_pointer = ir.IntType(8).as_pointer()
+    to = builder.gep(builder.bitcast(target, byte_pointer), [at])
+    origin = builder.gep(builder.bitcast(source, byte_pointer), [start])
+    cgutils.raw_memcpy(builder, to, origin, count, 1)
 
 
 @intrinsic
 def _copy(typing_context, target, at, source, start, count):  # type: ignore[no-untyped-def]
-    """The C library's memcpy of `count` bytes from byte `start` of `source` to byte `at` of `target`.
-
-    Numba's own slice assignment and loops over signed indices take two to three times as long.
-    """
+    """Copy `count` bytes from byte `start` of `source` to byte `at` of `target`."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        to = _address(context, builder, signature.args[0], arguments[0], arguments[1])
-        origin = _address(context, builder, signature.args[2], arguments[2], arguments[3])
-        cgutils.raw_memcpy(builder, to, origin, arguments[4], 1)
+        to = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+        origin = context.make_array(signature.args[2])(context, builder, arguments[2]).data
+        _emit_copy(builder, to, arguments[1], origin, arguments[3], arguments[4])
         return context.get_dummy_value()
 
     return types.void(target, types.intp, source, types.intp, types.intp), generate
+
+
+@intrinsic
+def _copy_from_address(typing_context, target, at, address, start, count):  # type: ignore[no-untyped-def]
+    """Copy `count` bytes from byte `start` behind a memory address to byte `at` of `target`."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        to = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+        origin = builder.inttoptr(arguments[2], ir.IntType(8).as_pointer())
+        _emit_copy(builder, to, arguments[1], origin, arguments[3], arguments[4])
+        return context.get_dummy_value()
+
+    return types.void(target, types.intp, types.intp, types.intp, types.intp), generate
 
 
 @njit(cache=True)
@@ -76,11 +91,25 @@ def gather_items_in_threads(source, offsets, indices, target, target_offsets, si
 
 @njit(cache=True, nogil=True)
 def place_sequences(source, offsets, target, rows, size):  # type: ignore[no-untyped-def]
-    """Copy sequence b to row `rows[b]` of `target`, and move `rows[b]` behind it."""
+    """Copy sequence b to row `rows[b]` of `target`."""
     for b in range(len(rows)):
-        length = offsets[b + 1] - offsets[b]
-        _copy(target, rows[b] * size, source, offsets[b] * size, length * size)
-        rows[b] += length
+        _copy(target, rows[b] * size, source, offsets[b] * size, (offsets[b + 1] - offsets[b]) * size)
+
+
+@njit(cache=True, nogil=True)
+def join_sequences(addresses, stacked, target, size):  # type: ignore[no-untyped-def]
+    """Fill `target` with sequence 0 of each of K arrays, then sequence 1 of each, and so on.
+
+    `addresses` (K,) says where their items are, `stacked` (K, B + 1) holds their offsets. Addresses, because
+    Numba takes a varying number of arrays only as a tuple, compiled anew for every K.
+    """
+    at = 0
+    for b in range(stacked.shape[1] - 1):
+        for k in range(len(addresses)):
+            start = stacked[k, b] * size
+            count = stacked[k, b + 1] * size - start
+            _copy_from_address(target, at, addresses[k], start, count)
+            at += count
 
 
 @njit(cache=True, nogil=True)

@@ -5,6 +5,7 @@ Shape alphabet: B sequences, N items in all, K indices or arrays.
 
 from __future__ import annotations
 
+import numpy as np
 from numba import njit
 
 #: Codes of `check_offsets` and `offsets_from_lengths`; a code of 0 or more is the position of the culprit.
@@ -55,7 +56,7 @@ def first_out_of_range(indices, count):  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def gather_offsets(offsets, indices, target):  # type: ignore[no-untyped-def]
-    """Fill `target` (K + 1,) with the offsets of the sequences at `indices`, which are known to be in range."""
+    """Fill `target` (K + 1,) with the offsets of the sequences at `indices`, all of them in range."""
     total = 0
     target[0] = 0
     for k in range(len(indices)):
@@ -66,7 +67,7 @@ def gather_offsets(offsets, indices, target):  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def concatenate_offsets(stacked, sizes, target):  # type: ignore[no-untyped-def]
-    """Fill `target` from the offsets of K arrays, laid one behind the other; `sizes` (K,) are their lengths."""
+    """Fill `target` from the offsets of K arrays, laid end to end; `sizes` (K,) are their lengths."""
     base, first, at = 0, 0, 0
     target[0] = 0
     for k in range(len(sizes)):
@@ -78,41 +79,57 @@ def concatenate_offsets(stacked, sizes, target):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
+def fill_flat_indices(target):  # type: ignore[no-untyped-def]
+    """Fill `target` (N,) with 0, 1, 2 and so on; half the time of `np.arange`."""
+    for i in range(len(target)):
+        target[i] = i
+
+
+@njit(cache=True)
 def fill_sequence_indices(offsets, target):  # type: ignore[no-untyped-def]
     """Fill `target` (N,) with the sequence of each item."""
     for b in range(len(offsets) - 1):
-        for i in range(offsets[b], offsets[b + 1]):
-            target[i] = b
+        sequence = target[offsets[b] : offsets[b + 1]]
+        for i in range(len(sequence)):
+            sequence[i] = b
 
 
 @njit(cache=True)
 def fill_item_indices(offsets, target):  # type: ignore[no-untyped-def]
     """Fill `target` (N,) with the position of each item in its sequence."""
     for b in range(len(offsets) - 1):
-        first = offsets[b]
-        for i in range(first, offsets[b + 1]):
-            target[i] = i - first
+        sequence = target[offsets[b] : offsets[b + 1]]
+        for i in range(len(sequence)):
+            sequence[i] = i
 
 
 @njit(cache=True)
-def fill_join_rows(stacked, starts, target):  # type: ignore[no-untyped-def]
-    """Fill `target` with the rows that the items of K arrays go to when they are joined.
+def fill_join_rows(stacked, rows, joined):  # type: ignore[no-untyped-def]
+    """Fill `rows` with the rows that the items of K arrays go to when they are joined.
 
-    `stacked` (K, B + 1) holds their offsets; the rows of array k are `target[starts[k]:starts[k + 1]]`.
+    `stacked` (K, B + 1) holds their offsets. The rows of array 0 come first in `rows`, then those of array 1,
+    and so on. `joined` (B + 1,) gets the offsets of the result.
     """
+    num_arrays = stacked.shape[0]
+    shifts = np.zeros(num_arrays, np.int64)  # from an item's place in its array to its place in `rows`
+    for k in range(1, num_arrays):
+        shifts[k] = shifts[k - 1] + stacked[k - 1, -1]
     row = 0
+    joined[0] = 0
     for b in range(stacked.shape[1] - 1):
-        for k in range(stacked.shape[0]):
-            for i in range(stacked[k, b], stacked[k, b + 1]):
-                target[starts[k] + i] = row
+        for k in range(num_arrays):
+            for i in range(shifts[k] + stacked[k, b], shifts[k] + stacked[k, b + 1]):
+                rows[i] = row
                 row += 1
+        joined[b + 1] = row
 
 
 @njit(cache=True)
 def fill_group_ends(lengths, allowed, ends):  # type: ignore[no-untyped-def]
-    """Cut ascending `lengths` (B,) into groups and return how many; group g is `lengths[ends[g - 1]:ends[g]]`.
+    """Cut ascending `lengths` (B,) into groups and return how many.
 
-    A group grows while padding it to its longest sequence takes at most `allowed` times its items.
+    Group g is `lengths[ends[g - 1]:ends[g]]`, the first one starts at 0. A group grows while padding it to
+    its longest sequence takes at most `allowed` times its items.
     """
     groups, first, items = 0, 0, 0
     for b in range(len(lengths)):

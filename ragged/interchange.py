@@ -32,7 +32,7 @@ def tensors_of(values: NDArray[Any], offsets: NDArray[np.int64]) -> tuple[torch.
 
 
 def array_of_tensor(tensor: torch.Tensor) -> NDArray[Any]:
-    """A tensor as an array: shares memory where the tensor is on the CPU, a copy from elsewhere; no gradient."""
+    """A tensor without its gradient as an array: shared where it is on the CPU, a copy from elsewhere."""
     try:
         return tensor.detach().cpu().numpy()
     except TypeError as error:  # bfloat16 and the like
@@ -40,7 +40,7 @@ def array_of_tensor(tensor: torch.Tensor) -> NDArray[Any]:
 
 
 def arrow_of(values: NDArray[Any], offsets: NDArray[np.int64]) -> Any:
-    """A `pyarrow.LargeListArray`, items as fixed-size lists; bool is copied, because Arrow packs it into bits."""
+    """A `pyarrow.LargeListArray`, items as fixed-size lists; bool is a copy, Arrow packs it into bits."""
     pyarrow = _library("pyarrow")
     items = pyarrow.array(values.reshape(-1))
     for size in reversed(values.shape[1:]):
@@ -58,7 +58,7 @@ def awkward_of(values: NDArray[Any], offsets: NDArray[np.int64]) -> Any:
 
 
 def parts_of_awkward(array: Any) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """Values and offsets of an awkward array of type B * var * inner * dtype; shared where it is laid out so."""
+    """Values and offsets of an awkward array of type B * var * inner * dtype."""
     awkward = _library("awkward")
     layout = awkward.to_layout(array)
     if not layout.is_list or layout.is_regular or layout.parameters:

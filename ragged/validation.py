@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -26,7 +25,7 @@ def checked_dtype(dtype: DTypeLike) -> np.dtype[Any]:
 
 
 def checked_values(values: ArrayLike) -> NDArray[Any]:
-    """`values` (N, *inner) as a C-contiguous, aligned array of one of DTYPES; itself where it is one already."""
+    """`values` (N, *inner) as a C-contiguous, aligned array of one of DTYPES; itself where it is one."""
     array = np.asarray(values)
     if array.dtype not in DTYPES:
         checked_dtype(array.dtype)
@@ -124,7 +123,10 @@ def checked_count(count: int, name: str) -> int:
 
 
 def check_items_match(
-    dtype: np.dtype[Any], inner_shape: tuple[int, ...], expected: tuple[np.dtype[Any], tuple[int, ...]], what: str
+    dtype: np.dtype[Any],
+    inner_shape: tuple[int, ...],
+    expected: tuple[np.dtype[Any], tuple[int, ...]],
+    what: str,
 ) -> None:
     """ValueError where items of `dtype` and `inner_shape` can't go to where `expected` ones are."""
     if dtype != expected[0]:
@@ -139,5 +141,5 @@ def as_bytes(array: NDArray[Any]) -> NDArray[np.uint8]:
 
 
 def item_size(array: NDArray[Any]) -> int:
-    """Bytes of one item of `array` (N, *inner)."""
-    return array.itemsize * math.prod(array.shape[1:])
+    """Bytes of one item of `array` (N, *inner); 0 where there is none to be copied."""
+    return array.nbytes // (len(array) or 1)
