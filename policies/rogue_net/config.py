@@ -78,8 +78,8 @@ class Translation:
 class RelativePosition:
     """Attention that knows where the other entity is: learned keys and values per relative position.
 
-    By default buckets form a grid of 2 extent + 1 per axis; `radial` makes buckets of the angle, `distance` of
-    the distance, both together polar ones with `extent = (angles, distances)`.
+    By default buckets form a grid of 2 extent + 1 per axis; `radial` makes buckets of angles, `distance` of
+    distances, both together polar ones with `extent = (angles, distances)`.
     """
 
     extent: tuple[int, ...]

@@ -25,4 +25,4 @@ class NamedModules(nn.ModuleDict):
         self._keys = {name: module_key(name) for name in modules}
 
     def __getitem__(self, name: str) -> nn.Module:
-        return self._modules[self._keys[name]]  # type: ignore[return-value]
+        return self._modules[self._keys[name]]

@@ -80,5 +80,5 @@ class InputNorm(nn.Module):
         self.scale.copy_(torch.where(constant, torch.ones_like(deviation), 1.0 / deviation))
 
     def _load_from_state_dict(self, *args: Any, **kwargs: Any) -> None:
-        super()._load_from_state_dict(*args, **kwargs)  # type: ignore[no-untyped-call]
+        super()._load_from_state_dict(*args, **kwargs)
         self._refresh()

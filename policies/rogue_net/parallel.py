@@ -43,9 +43,14 @@ def shares(offsets: NDArray[np.int64], parts: int) -> NDArray[np.int64]:
     return bounds
 
 
+def max_shares(offsets: NDArray[np.int64]) -> int:
+    """How many shares `over_sequences` makes at most."""
+    return max(1, min(torch.get_num_threads(), int(offsets[-1]) // ROWS_PER_THREAD))
+
+
 def over_sequences(offsets: NDArray[np.int64], run: Callable[[int, int, int], None]) -> None:
-    """Call run(share, first, last) for runs of sequences, on as many threads as torch may use and it fills."""
-    threads = max(1, min(torch.get_num_threads(), int(offsets[-1]) // ROWS_PER_THREAD))
+    """Call run(share, first, last) for runs of sequences, on the threads that torch may use and it fills."""
+    threads = max_shares(offsets)
     bounds = shares(offsets, threads).tolist()
     if threads == 1:
         run(0, *bounds)

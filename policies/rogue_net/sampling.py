@@ -97,7 +97,7 @@ def allowed_pairs(
     """List the allowed (actor, actee) pairs, actor by actor.
 
     mask as in `draw_entity`; chosen (A,) entity indices. Written: pair_actor and pair_actee (one per true of
-    the mask) rows in the lists of all actors and actees; chosen_pair (A,) where each actor's choice is in that
+    the mask): rows in the lists of all actors and actees; chosen_pair (A,): where each choice is in that
     list. Returns the first actor whose choice is not allowed, or -1.
     """
     place, pair = 0, 0

@@ -118,7 +118,7 @@ def _with_relative(
     pairs: RelativePairs,
     gate: Tensor | None,
 ) -> Tensor:
-    """softmax((q·k + q·K) / √d) (v + g V): K, V of each pair (b, M, M, d), the gate g of the row looked at."""
+    """softmax((q·k + q·K) / √d) (v + g V): K, V of each pair (b, M, M, d), the gate g of the key's row."""
     scores = q @ k.transpose(-2, -1) + torch.einsum("bhqd,bqkd->bhqk", q, pairs.keys)
     scores = scores / math.sqrt(q.shape[-1])
     if mask is not None:
