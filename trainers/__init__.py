@@ -5,6 +5,7 @@ from .checkpoint import Checkpoint, CheckpointError, checkpoint_paths, read_chec
 from .config import PPOConfig
 from .evaluation import EpisodeResults, Interval, bootstrap_interval, evaluate
 from .guard import NonFiniteError
+from .loading import load_policy
 from .ppo import PPO
 from .run_folder import RunFolder, read_metrics
 from .trainer_state import StatefulVectorEnv
@@ -23,6 +24,7 @@ __all__ = [
     "checkpoint_paths",
     "evaluate",
     "generalized_advantages",
+    "load_policy",
     "read_checkpoint",
     "read_metrics",
 ]

@@ -12,10 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..envs import EntityBatch, EntitySpace
+from ..envs import EntityBatch, EntityBatchBuffer, EntitySpace
 from ..policies.policy import ActResult
 from ..ragged import RaggedArray, RaggedBuffer
-from ._interim_buffer import EntityBatchBuffer
 from .advantages import generalized_advantages
 
 
