@@ -106,6 +106,11 @@ class ActionSpace(spaces.Space[NDArray[np.int64]]):
     choices; without a mask it orders nothing, because only an observation says who may act.
     """
 
+    #: Whether it is performed once per step, by no entity in particular.
+    is_global = False
+    #: The shape of one actor's part of an action; its dtype is the space's `dtype`.
+    item_shape: tuple[int, ...] = ()
+
     def mask_space(self) -> spaces.Dict:
         """The space of this action's part of an observation."""
         raise NotImplementedError
@@ -198,6 +203,8 @@ class GlobalCategorical(Categorical):
     0-d array is accepted too.
     Observation part: `mask` int8 (1, C), or (0, C) at a step where the action is absent.
     """
+
+    is_global = True
 
     def mask_space(self) -> spaces.Dict:
         return spaces.Dict({"mask": flag_space((self.num_choices,))})

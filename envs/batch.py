@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..ragged import RaggedArray, concatenate, join_rows
-from .spaces import ActionSpace, Categorical, EntitySpace, GlobalCategorical, SelectEntity
+from .spaces import ActionSpace, Categorical, EntitySpace, SelectEntity
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,7 +185,7 @@ def _batch_action(action: ActionSpace, parts: Sequence[Mapping[str, NDArray[Any]
         )
     assert isinstance(action, Categorical)
     mask = _ragged([p["mask"] for p in parts], bool, (action.num_choices,))
-    if isinstance(action, GlobalCategorical):
+    if action.is_global:
         return ActionMask(mask.with_values(np.full(mask.num_items, -1, np.int64)), mask)
     return ActionMask(_ragged([p["actors"] for p in parts], np.int64), mask)
 
@@ -221,7 +221,7 @@ def unbatch_observation(space: EntitySpace, batch: EntityBatch, step: int) -> di
     for name, action in space.actions.items():
         arrays = batch.actions[name]
         part = {"mask": arrays.mask[step].astype(np.int8)}
-        if not isinstance(action, GlobalCategorical):
+        if not action.is_global:
             part["actors"] = arrays.actors[step].copy()
         if arrays.actees is not None:
             part["actees"] = arrays.actees[step].copy()

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ..ragged import RaggedArray
 from .batch import ActionMask, EntityBatch
 from .errors import ActionError, ObservationError
-from .spaces import ActionSpace, Categorical, EntityActionSpace, EntitySpace, GlobalCategorical
+from .spaces import ActionSpace, Categorical, EntityActionSpace, EntitySpace
 
 
 def sample_actions(
@@ -26,7 +26,9 @@ def sample_actions(
 
 def no_actions(space: EntityActionSpace, num_steps: int) -> dict[str, RaggedArray]:
     """Actions that order nothing at each of `num_steps` steps."""
-    return {name: RaggedArray.empty(num_steps, (), np.int64) for name in space.spaces}
+    return {
+        name: RaggedArray.empty(num_steps, action.item_shape, action.dtype) for name, action in space.items()
+    }
 
 
 def _rows(action: ActionSpace, part: ActionMask) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -73,12 +75,9 @@ def validate_actions(
     for name in actions:
         if name not in space.actions.spaces:
             raise ActionError(f"unknown action {name!r}; known: {', '.join(map(repr, space.actions))}")
-    checked = {}
-    for name, action in space.actions.items():
-        if name in actions:
-            checked[name] = _Check(space, name, action, batch).validated(actions[name])  # type: ignore[arg-type]
-        else:
-            checked[name] = RaggedArray.empty(len(batch), (), np.int64)
+    checked = no_actions(space.actions, len(batch))
+    for name, order in actions.items():
+        checked[name] = _Check(space, name, space.actions[name], batch).validated(order)
     return checked
 
 
@@ -144,7 +143,7 @@ class _Check:
     # -- sentences ------------------------------------------------------------------------------------------
 
     def _entity(self, index: int, step: int) -> str:
-        if isinstance(self.action, GlobalCategorical):
+        if self.action.is_global:
             return "the global choice"
         return self.space.entity_name(self.batch.entity_counts(step), index)
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ..ragged import RaggedArray
 from .batch import ActionMask, EntityBatch
 from .errors import ObservationError
-from .spaces import Categorical, EntitySpace, GlobalCategorical
+from .spaces import Categorical, EntitySpace, SelectEntity
 
 Padded = dict[str, NDArray[Any]]
 
@@ -56,13 +56,9 @@ class PaddedLayout:
         self.space = space
         self.max_entities = _maxima("max_entities", max_entities, dict.fromkeys(space.entities))
         self.num_slots = sum(self.max_entities.values())
-        actions = space.actions.spaces
-        actors = {
-            name: 1 if isinstance(action, GlobalCategorical) else self.num_slots
-            for name, action in actions.items()
-        }
+        actors = {name: 1 if action.is_global else self.num_slots for name, action in space.actions.items()}
         actees = {
-            name: self.num_slots for name, action in actions.items() if not isinstance(action, Categorical)
+            name: self.num_slots for name, action in space.actions.items() if isinstance(action, SelectEntity)
         }
         self.max_actors = _maxima("max_actors", max_actors or {}, actors)
         self.max_actees = _maxima("max_actees", max_actees or {}, actees)
@@ -87,7 +83,7 @@ class PaddedLayout:
             prefix, actors = f"actions/{name}", self.max_actors[name]
             parts[f"{prefix}/presence"] = _flags(actors)
             parts[f"{prefix}/mask"] = _flags(actors, self._width(name))
-            if not isinstance(action, GlobalCategorical):
+            if not action.is_global:
                 parts[f"{prefix}/actors"] = self._slot_space(actors)
             if name in self.max_actees:
                 parts[f"{prefix}/actees"] = self._slot_space(self.max_actees[name])
@@ -123,7 +119,7 @@ class PaddedLayout:
             prefix, count = f"actions/{name}", self.max_actors[name]
             slots = self._slots(batch, part.actors)
             actors = _padded(slots, count, f"actors of action {name!r}")
-            if not isinstance(self.space.actions[name], GlobalCategorical):
+            if not self.space.actions[name].is_global:
                 padded[f"{prefix}/actors"] = actors
             padded[f"{prefix}/presence"] = _presence(part.actors, count)
             if part.actees is None:
@@ -161,7 +157,7 @@ class PaddedLayout:
     def _unpad_action(self, name: str, padded: Mapping[str, NDArray[Any]], batch: EntityBatch) -> ActionMask:
         prefix = f"actions/{name}"
         presence, mask = (np.asarray(padded[f"{prefix}/{part}"], bool) for part in ("presence", "mask"))
-        if isinstance(self.space.actions[name], GlobalCategorical):
+        if self.space.actions[name].is_global:
             rows = RaggedArray.from_padded(mask, presence)
             return ActionMask(rows.with_values(np.full(rows.num_items, -1, np.int64)), rows)
         actors = self._indices(batch, RaggedArray.from_padded(padded[f"{prefix}/actors"], presence))

@@ -30,7 +30,7 @@ class ResolvedMask:
     def part(self, action: ActionSpace) -> dict[str, NDArray[Any]]:
         """This action's part of an observation dict, in fresh arrays."""
         mask = self.mask.astype(np.int8)
-        if isinstance(action, GlobalCategorical):
+        if action.is_global:
             return {"mask": mask}
         if self.actees is None:
             return {"actors": self.actors.copy(), "mask": mask}

@@ -165,5 +165,7 @@ def action_arrays(
 def read_actions(block: SharedBlock, space: EntityActionSpace, num_lanes: int) -> dict[str, RaggedArray]:
     """Actions for `num_lanes` lanes, as copies."""
     reader = Reader(block)
-    orders = {name: reader.ragged(num_lanes, (), np.int64) for name in space.spaces}
+    orders = {
+        name: reader.ragged(num_lanes, action.item_shape, action.dtype) for name, action in space.items()
+    }
     return {name: RaggedArray(order.values.copy(), order.offsets.copy()) for name, order in orders.items()}

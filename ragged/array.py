@@ -26,11 +26,13 @@ from .validation import (
     checked_dtype,
     checked_indices,
     checked_inner_shape,
+    checked_integers,
     checked_lengths,
     checked_offsets,
     checked_rows,
     checked_values,
     item_size,
+    out_of_range,
 )
 
 if TYPE_CHECKING:
@@ -176,7 +178,7 @@ class RaggedArray:
         if isinstance(key, (int, np.integer)) and not isinstance(key, bool):
             b = int(key) + (len(self) if key < 0 else 0)
             if not 0 <= b < len(self):
-                raise IndexError(f"sequence {key} is out of range for {len(self)} sequences")
+                raise out_of_range(key, len(self), "sequence")
             return self.values[self.offsets[b] : self.offsets[b + 1]]
         if isinstance(key, slice):
             start, stop, step = key.indices(len(self))
@@ -204,10 +206,12 @@ class RaggedArray:
             IndexError: an index outside [-B, B), or indices that are not integers.
             ValueError: `out` holds other items or is the buffer that this array is a view of.
         """
-        checked = checked_indices(indices, len(self), "sequence")
+        checked = checked_integers(indices, "sequence indices", IndexError)
         self._check_not_in(out)
         offsets = np.empty(len(checked) + 1, np.int64)
-        index_kernels.gather_offsets(self.offsets, checked, offsets)
+        position = index_kernels.gather_offsets(self.offsets, checked, offsets)
+        if position != index_kernels.FINE:
+            raise out_of_range(checked[position], len(self), "sequence")
         result = result_array(out, offsets, self.dtype, self.inner_shape)
         gather_in_threads_if_large(
             as_bytes(self.values),
@@ -413,7 +417,11 @@ class RaggedArray:
         return cls(interchange.array_of_tensor(values), interchange.array_of_tensor(offsets))
 
     def to_arrow(self) -> Any:
-        """A `pyarrow.LargeListArray` that shares memory (a copy for bool, which Arrow packs into bits)."""
+        """A `pyarrow.LargeListArray` that shares memory (a copy for bool, which Arrow packs into bits).
+
+        Raises:
+            ValueError: items without features.
+        """
         return interchange.arrow_of(self.values, self.offsets)
 
     def to_awkward(self) -> Any:

@@ -92,7 +92,7 @@ def join(arrays: Sequence[RaggedArray], out: RaggedBuffer | None = None) -> Ragg
     """
     _check_alike(arrays, out)
     stacked = _stack_offsets([a.offsets for a in arrays])
-    result = result_array(out, stacked.sum(0), arrays[0].dtype, arrays[0].inner_shape)
+    result = result_array(out, np.add.reduce(stacked), arrays[0].dtype, arrays[0].inner_shape)
     addresses = np.array([a.values.__array_interface__["data"][0] for a in arrays], np.int64)
     join_sequences(addresses, stacked, as_bytes(result.values), item_size(result.values))
     return result

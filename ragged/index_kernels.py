@@ -41,7 +41,7 @@ def offsets_from_lengths(lengths, num_items, offsets):  # type: ignore[no-untype
 
 @njit(cache=True)
 def first_out_of_range(indices, count):  # type: ignore[no-untyped-def]
-    """Position of the first index outside [-count, count), or FINE."""
+    """FINE, or the position of the first index outside [-count, count)."""
     lowest, highest = 0, -1
     for k in range(len(indices)):  # without a way out, so that it runs in vector registers
         lowest = min(lowest, indices[k])
@@ -56,13 +56,17 @@ def first_out_of_range(indices, count):  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def gather_offsets(offsets, indices, target):  # type: ignore[no-untyped-def]
-    """Fill `target` (K + 1,) with the offsets of the sequences at `indices`, all of them in range."""
+    """Fill `target` (K + 1,) with the offsets of the sequences at `indices`; see `first_out_of_range`."""
+    position = first_out_of_range(indices, len(offsets) - 1)
+    if position != FINE:
+        return position
     total = 0
     target[0] = 0
     for k in range(len(indices)):
         b = indices[k] + (len(offsets) - 1 if indices[k] < 0 else 0)
         total += offsets[b + 1] - offsets[b]
         target[k + 1] = total
+    return FINE
 
 
 @njit(cache=True)
@@ -118,9 +122,10 @@ def fill_join_rows(stacked, rows, joined):  # type: ignore[no-untyped-def]
     joined[0] = 0
     for b in range(stacked.shape[1] - 1):
         for k in range(num_arrays):
-            for i in range(shifts[k] + stacked[k, b], shifts[k] + stacked[k, b + 1]):
-                rows[i] = row
-                row += 1
+            sequence = rows[shifts[k] + stacked[k, b] : shifts[k] + stacked[k, b + 1]]
+            for i in range(len(sequence)):
+                sequence[i] = row + i
+            row += len(sequence)
         joined[b + 1] = row
 
 

@@ -41,6 +41,8 @@ def array_of_tensor(tensor: torch.Tensor) -> NDArray[Any]:
 
 def arrow_of(values: NDArray[Any], offsets: NDArray[np.int64]) -> Any:
     """A `pyarrow.LargeListArray`, items as fixed-size lists; bool is a copy, Arrow packs it into bits."""
+    if 0 in values.shape[1:]:
+        raise ValueError(f"Arrow has no items without features, these have shape {values.shape[1:]}")
     pyarrow = _library("pyarrow")
     items = pyarrow.array(values.reshape(-1))
     for size in reversed(values.shape[1:]):

@@ -11,25 +11,29 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 from numba import njit
 
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
 def sum_items(numbers, offsets, features, sums):  # type: ignore[no-untyped-def]
     """Add the items of each sequence to `sums`, which the caller has set to 0."""
+    width = np.uint64(
+        features
+    )  # signed indices could wrap around, and checking that hinders vector registers
     for b in range(len(offsets) - 1):
-        items = numbers[offsets[b] * features : offsets[b + 1] * features]
         if features == 1:
+            items = numbers[offsets[b] : offsets[b + 1]]
             total = sums[b]
             for i in range(len(items)):
                 total += items[i]
             sums[b] = total
         else:
-            row = sums[b * features : (b + 1) * features]
-            for i in range(offsets[b + 1] - offsets[b]):
-                item = items[i * features : (i + 1) * features]
-                for f in range(features):
-                    row[f] += item[f]
+            row, item = np.uint64(b * features), np.uint64(offsets[b] * features)
+            for _ in range(offsets[b + 1] - offsets[b]):
+                for f in range(width):
+                    sums[row + f] += numbers[item + f]
+                item += width
 
 
 @njit(cache=True, nogil=True)

@@ -54,8 +54,13 @@ def checked_indices(indices: ArrayLike, count: int, what: str) -> NDArray[np.int
     array = checked_integers(indices, f"{what} indices", IndexError)
     position = first_out_of_range(array, count)
     if position != FINE:
-        raise IndexError(f"{what} {array[position]} is out of range for {count} {what}s")
+        raise out_of_range(array[position], count, what)
     return array
+
+
+def out_of_range(index: int, count: int, what: str) -> IndexError:
+    """The error that `index` is outside [-count, count)."""
+    return IndexError(f"{what} {index} is out of range for {count} {what}s")
 
 
 def checked_offsets(offsets: ArrayLike, num_items: int) -> NDArray[np.int64]:

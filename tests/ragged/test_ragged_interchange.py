@@ -90,6 +90,26 @@ def test_a_package_that_is_missing_is_named(monkeypatch, method, package):
         getattr(RaggedArray.empty(1), method)()
 
 
+def test_arrow_shares_memory_where_it_is_installed():
+    array = RaggedArray(np.arange(6, dtype=np.float32).reshape(3, 2), [0, 1, 1, 3])
+    try:
+        import pyarrow
+    except ImportError:
+        with pytest.raises(ImportError, match="pip install pyarrow"):
+            array.to_arrow()
+        return
+    other = array.to_arrow()
+    assert other.type == pyarrow.large_list(pyarrow.list_(pyarrow.float32(), 2))
+    assert other.to_pylist() == [s.tolist() for s in array]
+    assert other.buffers()[1].address == array.offsets.ctypes.data
+    assert other.values.values.buffers()[1].address == array.values.ctypes.data
+
+
+def test_arrow_has_no_items_without_features():
+    with pytest.raises(ValueError, match=r"Arrow has no items without features, these have shape \(0,\)"):
+        RaggedArray.empty(1, (0,)).to_arrow()
+
+
 def test_importing_ragged_arrays_imports_none_of_them():
     # only the import: Numba itself loads awkward, where it is installed, before it runs its first kernel
     code = (
