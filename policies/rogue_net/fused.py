@@ -27,7 +27,7 @@ def block_parameters(block: nn.Module) -> list[nn.Parameter]:
 
 
 class FusedBlocks(torch.autograd.Function):
-    """Rows (N, D) float32 through `layers` blocks; the parameters are those of all blocks, one after the other."""
+    """Rows (N, D) float32 through `layers` blocks; parameters: those of all blocks, one after the other."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, rows: Rows, n_head: int, layers: int, *parameters: Tensor) -> Tensor:

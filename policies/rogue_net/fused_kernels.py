@@ -1,4 +1,4 @@
-"""Numba kernels: all blocks of the transformer, forward and backward, one tile of whole steps after the other.
+"""Numba kernels: all blocks of the transformer, forward and backward, tile by tile of whole steps.
 
 A tile goes through every layer while it is in the L2 cache. Backward computes the forward pass of its tile
 again instead of reading what forward would have had to write for the whole batch.
@@ -142,7 +142,7 @@ def block_backward(
     w: Any, w0: int, g: Any, s: Any, dx: int, layer: int, scratch: int, stride: int, rows: int, columns: int,
     d: int, n_head: int, offsets: Any, first: int, end: int, p: Any, dp: Any,
 ) -> None:  # fmt: skip
-    """The gradient at row `dx` of the workspace goes back through one block; parameters' gradients add to `g`."""
+    """The gradient at row `dx` of `s` goes back through one block, in place; those of parameters add to `g`."""
     at = places(d)
     normal1, qkv, attended = layer, layer + d * stride, layer + 4 * d * stride
     normal2, slope, active = attended + d * stride, attended + 2 * d * stride, attended + 6 * d * stride

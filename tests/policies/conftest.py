@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from torch.nn import functional
-
 from entitize.envs import (
     ActionMask,
     Categorical,
@@ -23,6 +21,7 @@ from entitize.envs import (
 )
 from entitize.policies.rogue_net import RogueNet
 from entitize.ragged import RaggedArray
+from torch.nn import functional
 
 FEATURES = {
     "Player": ("x", "y", "cos", "sin", "angle", "health"),
@@ -46,7 +45,10 @@ def make_space() -> Callable[..., EntitySpace]:
         hidden: bool = False,
         global_action: bool = True,
     ) -> EntitySpace:
-        actions: dict[str, Any] = {"move": Categorical(["up", "down", "left", "right"]), "fire": SelectEntity()}
+        actions: dict[str, Any] = {
+            "move": Categorical(["up", "down", "left", "right"]),
+            "fire": SelectEntity(),
+        }
         if global_action:
             actions["mode"] = GlobalCategorical(3)
         return EntitySpace(entities, EntityActionSpace(actions), global_features, hidden)
@@ -58,8 +60,11 @@ def make_space() -> Callable[..., EntitySpace]:
 def random_batch() -> Callable[..., EntityBatch]:
     """Steps with 0 to `most` entities of each type but one Player (none in empty steps) and random actors."""
 
-    def actions_of(space: EntitySpace, counts: np.ndarray, rng: np.random.Generator, may_act: Any) -> dict[str, Any]:
+    def actions_of(
+        space: EntitySpace, counts: np.ndarray, rng: np.random.Generator, may_act: Any
+    ) -> dict[str, Any]:
         result = {}
+        action: Any
         for name, action in space.actions.spaces.items():
             actors, actees, masks = [], [], []
             for b, count in enumerate(counts):
@@ -89,7 +94,9 @@ def random_batch() -> Callable[..., EntityBatch]:
             )
         return result
 
-    def make(space: EntitySpace, steps: int = 12, most: int = 4, seed: int = 0, empty: bool = True) -> EntityBatch:
+    def make(
+        space: EntitySpace, steps: int = 6, most: int = 3, seed: int = 0, empty: bool = True
+    ) -> EntityBatch:
         rng = np.random.default_rng(seed)
         lengths = {name: rng.integers(0, most + 1, steps) for name in space.entities}
         if "Player" in lengths:
@@ -100,7 +107,8 @@ def random_batch() -> Callable[..., EntityBatch]:
         counts = np.sum(list(lengths.values()), axis=0, dtype=np.int64) + np.zeros(steps, np.int64)
         entities = {
             name: RaggedArray.from_lengths(
-                (rng.standard_normal((length.sum(), len(space.entities[name]))) * 2 + 1).astype(np.float32), length
+                (rng.standard_normal((length.sum(), len(space.entities[name]))) * 2 + 1).astype(np.float32),
+                length,
             )
             for name, length in lengths.items()
         }
@@ -181,13 +189,16 @@ class SlowNet:
         return found
 
     def translate(self, found: list[tuple[str, dict[str, float], bool]]) -> None:
-        config = self.settings.translation
+        config: Any = self.settings.translation
         origin, c, s = [0.0] * len(config.position), 1.0, 0.0
         for name, features, _ in found:
             if name == config.reference:
                 origin = [features[f] for f in config.position]
                 if config.rotation_angle:
-                    c, s = math.cos(features[config.rotation_angle]), math.sin(features[config.rotation_angle])
+                    c, s = (
+                        math.cos(features[config.rotation_angle]),
+                        math.sin(features[config.rotation_angle]),
+                    )
                 if config.rotation_vector:
                     c, s = (features[f] for f in config.rotation_vector)
                     c, s = c / math.hypot(c, s), s / math.hypot(c, s)
@@ -213,7 +224,9 @@ class SlowNet:
         x = torch.relu(self.linear(x, f"{prefix}.embedding.types.{name}.linear"))
         return self.norm(x, f"{prefix}.embedding.types.{name}.norm")
 
-    def encode(self, prefix: str, config: Any, found: list[tuple[str, dict[str, float], bool]]) -> torch.Tensor:
+    def encode(
+        self, prefix: str, config: Any, found: list[tuple[str, dict[str, float], bool]]
+    ) -> torch.Tensor:
         rows = [self.embed(prefix, name, features) for name, features, _ in found]
         if not rows:
             return torch.zeros(0, config.d_model, dtype=torch.float64)
@@ -240,20 +253,24 @@ class SlowNet:
         for head in range(config.n_head):
             part = slice(head * width, (head + 1) * width)
             for i in range(n):
-                keys, values = [k[j, part] for j in range(n)], [v[j, part] for j in range(n)]
+                keys, values = k[:, part], v[:, part]
                 if config.relative_position:
-                    for j in range(n):
-                        key, value = self.relative(prefix, config.relative_position, found[i], found[j], x[j])
-                        keys[j], values[j] = keys[j] + key, values[j] + value
-                scores = torch.stack([q[i, part] @ key for key in keys]) / math.sqrt(width)
-                weights = torch.softmax(scores, 0)
-                out.append(sum(w * value for w, value in zip(weights, values, strict=True)))
+                    pairs = [
+                        self.relative(prefix, config.relative_position, found[i], o, x)
+                        for o in enumerate(found)
+                    ]
+                    keys = torch.stack([key + more for key, (more, _) in zip(keys, pairs, strict=True)])
+                    values = torch.stack(
+                        [value + more for value, (_, more) in zip(values, pairs, strict=True)]
+                    )
+                out.append(torch.softmax(keys @ q[i, part] / math.sqrt(width), 0) @ values)
         joined = torch.stack(out).view(config.n_head, n, width).transpose(0, 1).reshape(n, -1)
         return self.linear(joined, f"{name}.proj")
 
-    def relative(self, prefix: str, config: Any, one: Any, other: Any, x: torch.Tensor) -> Any:
-        """Key and value that `one` has for `other`."""
+    def relative(self, prefix: str, config: Any, one: Any, numbered: tuple[int, Any], x: torch.Tensor) -> Any:
+        """Key and value that `one` has for another entity, whose row of `x` is given with it."""
         place = f"{prefix}.backbone.relpos_encoding"
+        row, other = numbered
         for name, features, _ in (one, other):
             if name in config.exclude or any(f not in features for f in config.position):
                 return 0.0, 0.0
@@ -261,7 +278,8 @@ class SlowNet:
         kinds = list(self.net.inputs.features)
         kind = kinds.index(other[0])
         table, values = self.parameters[f"{place}.keys"], self.parameters[f"{place}.values"]
-        key, value = 0.0, 0.0
+        key: Any = 0.0
+        value: Any = 0.0
         for bucket, weight in self.buckets(config, offset, one[1]):
             key = key + weight * table[bucket]
             value = value + weight * values[bucket + (kind * len(table) if config.per_entity_values else 0)]
@@ -272,15 +290,15 @@ class SlowNet:
             seen = seen.clamp(-5, 5)
         which = kind if config.per_entity_projections else 0
         if config.key_projection:
-            weight, bias = self.parameters[f"{place}.key_weight"], self.parameters[f"{place}.key_bias"]
-            key = key + seen @ weight[which] + bias[which]
+            table, bias = self.parameters[f"{place}.key_weight"], self.parameters[f"{place}.key_bias"]
+            key = key + seen @ table[which] + bias[which]
         if config.value_projection:
-            weight, bias = self.parameters[f"{place}.value_weight"], self.parameters[f"{place}.value_bias"]
-            value = value + seen @ weight[which] + bias[which]
+            table, bias = self.parameters[f"{place}.value_weight"], self.parameters[f"{place}.value_bias"]
+            value = value + seen @ table[which] + bias[which]
         if config.value_gate:
-            gate = self.linear(x, f"{place}.value_gate_proj")
-            kind_of_gate = {"relu": torch.relu, "gelu": functional.gelu, "sigmoid": torch.sigmoid}
-            value = value * kind_of_gate.get(config.value_gate, lambda g: g)(gate)
+            gate = self.linear(x[row], f"{place}.value_gate_proj")
+            gates: dict[str, Any] = {"relu": torch.relu, "gelu": functional.gelu, "sigmoid": torch.sigmoid}
+            value = value * gates.get(config.value_gate, lambda g: g)(gate)
         return key, value
 
     def buckets(self, config: Any, offset: list[float], looking: dict[str, float]) -> list[tuple[int, float]]:
@@ -300,7 +318,10 @@ class SlowNet:
             low = math.floor(turn)
             angles = [(low % config.extent[0], 1.0)]
             if config.interpolate:
-                angles = [(low % config.extent[0], 1 - turn + low), ((low + 1) % config.extent[0], turn - low)]
+                angles = [
+                    (low % config.extent[0], 1 - turn + low),
+                    ((low + 1) % config.extent[0], turn - low),
+                ]
         if config.distance:
             last = config.extent[-1] - 1
             far = min(math.hypot(*offset) / config.scale, last)
@@ -337,7 +358,7 @@ class SlowNet:
             torch.stack(values) if values else empty,
         )
 
-    def logits(self, name: str, mask: ActionMask, step: int, x: Any, shown: list[int], taken: Any) -> Any:
+    def logits(self, name: str, mask: Any, step: int, x: Any, shown: list[int], taken: Any) -> Any:
         """For each actor the logits of what is allowed, and where its choice is among them."""
         head, action = f"action_heads.{name}", self.net.action_space[name]
         rows, chosen = [], []
