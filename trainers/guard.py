@@ -20,6 +20,24 @@ class NonFiniteError(ArithmeticError):
     """
 
 
+class Snapshot:
+    """Copies of a module's weights and statistics and of its optimizer's moments."""
+
+    def __init__(self, module: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+        self._weights = {name: tensor.clone() for name, tensor in module.state_dict().items()}
+        state = optimizer.state_dict()
+        moments = {
+            index: {name: value.clone() for name, value in entry.items()}
+            for index, entry in state["state"].items()
+        }
+        self._optimizer = {**state, "state": moments}
+
+    def put_back(self, module: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+        """Make everything as it was; to be called once, because the optimizer takes the copies over."""
+        module.load_state_dict(self._weights)
+        optimizer.load_state_dict(self._optimizer)
+
+
 def check_losses(losses: Mapping[str, float], module: nn.Module, grad_norm: float) -> None:
     """Raises NonFiniteError if a loss or the norm of all gradients is not finite."""
     if math.isfinite(grad_norm) and all(map(math.isfinite, losses.values())):
@@ -50,17 +68,21 @@ def check_batch(batch: EntityBatch, num_envs: int) -> None:
     Row b of `batch` is of environment b modulo `num_envs`.
     """
     for name, rows in batch.entities.items():
-        bad = np.argwhere(~np.isfinite(rows.values))
-        if len(bad):
-            item, column = bad[0]
+        for item, column in _not_finite(rows.values):
             lane = (int(np.searchsorted(rows.offsets, item, side="right")) - 1) % num_envs
             value = rows.values[item, column]
             raise NonFiniteError(f"environment {lane} shows a {name} whose feature {column} is {value}")
-    bad = np.argwhere(~np.isfinite(batch.globals))
-    if len(bad):
-        row, column = bad[0]
+    for row, column in _not_finite(batch.globals):
         value = batch.globals[row, column]
         raise NonFiniteError(f"environment {row % num_envs} shows global feature {column} as {value}")
+
+
+def _not_finite(values: NDArray[np.floating]) -> NDArray[np.int64]:
+    """The places (n, 2) in `values` (N, F) that are NaN or infinite."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        if math.isfinite(float(values.sum())):  # several times faster than looking at each of them
+            return np.zeros((0, 2), np.int64)
+    return np.argwhere(~np.isfinite(values))
 
 
 def check_lanes(what: str, numbers: NDArray[np.floating]) -> None:

@@ -6,7 +6,6 @@ told in `docs/ppo.md`. Shape alphabet: T steps, E environments.
 
 from __future__ import annotations
 
-import copy
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
@@ -26,7 +25,7 @@ from ..policies.policy import ActResult, Policy
 from .checkpoint import Checkpoint, checkpoint_paths, clear_leftovers, read_checkpoint, write_checkpoint
 from .clock import Clock
 from .config import PPOConfig
-from .guard import NonFiniteError, check_batch, check_lanes, check_losses, check_module
+from .guard import NonFiniteError, Snapshot, check_batch, check_lanes, check_losses, check_module
 from .losses import Losses, count, normalize_advantages, ppo_losses
 from .rollout import RolloutBuffer, Samples
 from .run_folder import RunFolder
@@ -80,8 +79,9 @@ class PPO:
         self.venv = venv
         self.config = config
         self.callbacks = list(callbacks)
+        self._parameters = list(self.module.parameters())
         self.optimizer = torch.optim.AdamW(
-            self.module.parameters(),
+            self._parameters,
             lr=config.learning_rate,
             eps=config.adam_eps,
             weight_decay=config.weight_decay,
@@ -189,16 +189,14 @@ class PPO:
         samples, self._samples = self._samples, None
         self.clock.start()
         check_batch(samples.observations, self.venv.num_envs)
-        weights = copy.deepcopy(self.module.state_dict())
-        moments = copy.deepcopy(self.optimizer.state_dict())
+        before = Snapshot(self.module, self.optimizer)
         try:
             self.module.train()
             metrics = self._optimise(samples)
             self.policy.update_normalization(samples.observations)
             check_module(self.module)
         except NonFiniteError:
-            self.module.load_state_dict(weights)
-            self.optimizer.load_state_dict(moments)
+            before.put_back(self.module, self.optimizer)
             raise
         self.updates += 1
         self.clock.lap("update")
@@ -249,7 +247,7 @@ class PPO:
             share.total.backward()  # type: ignore[no-untyped-call]
             for name, value in share.numbers.items():
                 losses[name] += value
-        grad_norm = float(nn.utils.clip_grad_norm_(self.module.parameters(), config.max_grad_norm))
+        grad_norm = float(nn.utils.clip_grad_norm_(self._parameters, config.max_grad_norm))
         check_losses(losses, self.module, grad_norm)
         self.optimizer.step()
         return {**losses, "grad_norm": grad_norm}

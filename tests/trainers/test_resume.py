@@ -22,6 +22,7 @@ OPTIONS: dict[str, Any] = {
     "total_timesteps": 144,
     "num_steps": 6,
     "minibatch_size": 12,
+    "update_epochs": 2,
     "learning_rate": 0.01,
 }
 
@@ -168,7 +169,7 @@ spec = importlib.util.spec_from_file_location("toys", sys.argv[1])
 toys = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(toys)
 from entitize.trainers import PPO, PPOConfig
-config = PPOConfig(total_timesteps=10**9, num_steps=6, minibatch_size=12, learning_rate=0.01,
+config = PPOConfig(total_timesteps=10**9, num_steps=6, minibatch_size=12, update_epochs=1, learning_rate=0.01,
                    anneal_lr=False, anneal_entropy=False, checkpoint_interval=48)
 PPO(toys.ToyPolicy(), toys.StatefulToyVectorEnv(4), config, sys.argv[2]).train()
 """
@@ -196,7 +197,7 @@ def test_a_run_killed_at_any_moment_goes_on_as_if_nothing_had_happened(
     read_checkpoint(latest)
 
     config = PPOConfig(
-        total_timesteps=10**9, num_steps=6, minibatch_size=12, learning_rate=0.01,
+        total_timesteps=10**9, num_steps=6, minibatch_size=12, update_epochs=1, learning_rate=0.01,
         anneal_lr=False, anneal_entropy=False, checkpoint_interval=48,
     )  # fmt: skip
     resumed = PPO(toy_policy(), stateful_toy_venv(4), config, run, resume=True)
