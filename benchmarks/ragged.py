@@ -39,8 +39,8 @@ REASONS = {
     "calls": "a few Numba and NumPy calls of about 1 µs each, where the whole operation takes microseconds",
     "two threads": "waking Numba's threads costs 5 to 20 µs per minibatch, much where it has less than a "
     "megabyte; and both cores must be idle, because a thread that waits for a core stalls the gather",
-    "memory": "mostly copying, bound by memory as Rust is; where a minibatch has less than a megabyte, 5 to 10 µs "
-    "of Python, NumPy and Numba calls per operation show (Rust: below 1 µs)",
+    "memory": "mostly copying, bound by memory as Rust is; where a minibatch has less than a megabyte, 5 to "
+    "30 µs of Python, NumPy and Numba calls per operation show (Rust: about 1 µs)",
 }
 
 
