@@ -94,7 +94,7 @@ class PPO:
         self.episodes = EpisodeStatistics(venv.num_envs)
         self.clock = Clock()
         self._total = config.total_timesteps
-        self._buffer = RolloutBuffer(policy.observation_space, config.num_steps, venv.num_envs)
+        self._buffer = RolloutBuffer(venv.single_observation_space, config.num_steps, venv.num_envs)
         self._batch: EntityBatch | None = None  # what the environments show now
         self._samples: Samples | None = None  # the rollout that waits for its update
         self._run = None if run_dir is None else RunFolder(run_dir)
@@ -151,7 +151,7 @@ class PPO:
         """Take `num_steps` steps in every environment; returns the rollout, valid until the next call."""
         batch = self._start() if self._batch is None else self._batch
         buffer, clock = self._buffer, self.clock
-        self._samples = None
+        self._batch = self._samples = None  # whoever goes on after an error starts new episodes
         buffer.clear()
         self.module.eval()
         clock.start()
@@ -182,7 +182,7 @@ class PPO:
 
         Raises:
             RuntimeError: there is no rollout that was not learned from.
-            NonFiniteError: see `train`; policy and optimizer are as before the update.
+            NonFiniteError: see `train`. After this or any other error, policy and optimizer are as before.
         """
         if self._samples is None:
             raise RuntimeError("collect a rollout before the update")
@@ -195,7 +195,7 @@ class PPO:
             metrics = self._optimise(samples)
             self.policy.update_normalization(samples.observations)
             check_module(self.module)
-        except NonFiniteError:
+        except BaseException:
             before.put_back(self.module, self.optimizer)
             raise
         self.updates += 1
@@ -256,11 +256,12 @@ class PPO:
 
     def _start(self) -> EntityBatch:
         """The first episodes; a fresh policy takes its first normalisation statistics from them."""
+        self.episodes.forget_running()
+        seed = derived_seed(self.config.seed, self.step) if self.step else self.config.seed
+        batch, _ = self.venv.reset(seed=seed)
         if self.step == 0:
-            batch, _ = self.venv.reset(seed=self.config.seed)
+            check_batch(batch, self.venv.num_envs)
             self.policy.update_normalization(batch)
-        else:
-            batch, _ = self.venv.reset(seed=derived_seed(self.config.seed, self.step))
         return batch
 
     def _final_values(
@@ -282,6 +283,7 @@ class PPO:
         wanted = cut_off[lanes]
         final_values = values.copy()
         final_values[lanes[wanted]] = self.policy.value(info["final_obs"].gather(np.flatnonzero(wanted)))
+        check_lanes("value of the final observation", final_values)
         return final_values
 
     def _act(self, batch: EntityBatch) -> ActResult:
@@ -319,7 +321,6 @@ class PPO:
         )
         self._saved_step = self.step
         if self.config.reset_at_checkpoint:
-            self.episodes.forget_running()
             self._batch = None
         return path
 

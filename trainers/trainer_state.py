@@ -91,8 +91,6 @@ def restore(trainer: PPO, checkpoint: Checkpoint) -> EntityBatch | None:
     torch.set_rng_state(checkpoint.tensors["trainer"]["torch_rng"])
     trainer.step, trainer.updates, trainer.elapsed_seconds = step, updates, elapsed
     trainer.episodes.restore(extra)
-    if batch is None:
-        trainer.episodes.forget_running()
     return batch
 
 

@@ -309,3 +309,23 @@ def test_features_whose_sum_overflows_are_still_finite(make_toy_batch: Any) -> N
     batch.globals[3, 0] = -np.inf
     with pytest.raises(NonFiniteError, match="environment 1 shows global feature 0 as -inf"):
         check_batch(batch, 2)
+
+
+def test_after_an_error_in_a_rollout_training_goes_on_with_new_episodes(
+    toy_policy: Any, toy_venv: Any
+) -> None:
+    class Dying(toy_venv):  # type: ignore[misc]
+        def step(self, actions: Any) -> Any:
+            if len(self.seeds) == 1 and self._clock == 9:
+                raise OSError("worker died")
+            return super().step(actions)
+
+    venv = Dying(4)
+    trainer = PPO(toy_policy(), venv, CONFIG)
+    with pytest.raises(OSError, match="worker died"):
+        trainer.train()
+    assert (trainer.step, trainer.updates) == (24, 1)
+    trainer.train()
+    assert (trainer.step, trainer.updates) == (96, 4)
+    assert len(venv.seeds) == 2 and venv.seeds[1] != venv.seeds[0]
+    assert trainer.episodes.running_lengths.max() <= 5, "no episode is counted across the break"
