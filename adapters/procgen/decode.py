@@ -16,7 +16,7 @@ from .features import Feature, compile_features, on_screen
 from .fill import fill_states
 from .games import LENGTH, OTHER, EntityType, Tile
 from .layout import slot_table
-from .options import ACTIONS, ViewOptions, check_mode, find_game
+from .options import ACTIONS, EngineOptions, ViewOptions, find_game
 from .plan import CHUNK_POSITION, dump_plan, entity_plan, tile_columns, tile_plan, vector_sizes
 from .reference import reference_chunk_size, reference_tiles, reference_types
 from .scan import REASONS, WHOLE, empty_results, scan_states
@@ -47,7 +47,7 @@ class StateDecoder:
 
     def __init__(self, game: str, mode: str = "easy", options: ViewOptions | None = None) -> None:
         self.game = find_game(game)
-        check_mode(self.game, mode)
+        EngineOptions(mode).check(self.game)
         self.mode = mode
         self.options = options = options or ViewOptions()
         self.slots = slot_table(game)
@@ -119,7 +119,7 @@ class StateDecoder:
             )
         if len(starts) != len(lengths):
             raise ValueError(f"{len(starts)} starts, but {len(lengths)} lengths")
-        if len(starts) and (min(starts) < 0 or min(lengths) < 0 or np.max(starts + lengths) > len(buffer)):
+        if len(starts) and (starts.min() < 0 or lengths.min() < 0 or (starts + lengths).max() > len(buffer)):
             raise ValueError("a dump lies outside of the buffer")
         results = empty_results(lengths, len(self.slots), len(self._widths))
         scan_states(buffer, starts, lengths, self._dump, self._entities, self._tiles, *results)

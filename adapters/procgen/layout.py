@@ -1,13 +1,9 @@
 """What a dump of Procgen's `get_state` holds, in order (`SERIALIZE_VERSION` 0, procgen 0.10.7).
 
 Little-endian and packed: an int, a bool or a float takes 4 bytes; a string is a length and its bytes; a vector
-is a count and its items. Strings make everything after the first random generator unaligned. A dump is:
-
-    int version, string game, HEADER, two random generators, STATUS, int grid size,
-    int count and that many entities (ENTITY), BASE, one random generator, GEOMETRY,
-    int w, int h, int count and that many cells (y * w + x, y upwards), the game's TAIL, int 0xCAFECAFE
-
-where a random generator is an int and a string (std::mt19937 as decimal text).
+is a count and its items. A dump begins with the version and the game's name, goes on with `dump_fields`, and
+ends with 0xCAFECAFE. Random generators are long strings (std::mt19937 as decimal text), which make everything
+after the first one unaligned.
 
 The single numbers of a dump are given *slots*: columns of the table that the decoder fills, one row per state.
 A vector gets one slot for its length and a fixed number of slots for its first items, zero where it is shorter.
@@ -20,9 +16,23 @@ from dataclasses import dataclass
 VERSION = 0
 END_OF_DUMP = 0xCAFECAFE
 
-#: What `Field.kind` may be. The decoder demands that a flag is 0 or 1 and that a float is finite and below 1e9;
-#: "loose" floats may hold whatever was in the engine's memory before the first step. "entities" is a list of records.
-KINDS = ("int", "flag", "float", "loose", "ints", "flags", "floats", "entities")
+#: What `Field.kind` may be. Single numbers: the decoder demands that a flag is 0 or 1 and that a float is finite
+#: and below 1e9; "loose" floats may hold whatever was in the engine's memory before the first step. Then an int
+#: and a string ("generator"), the map (int w, int h, int count, cells y * w + x with y upwards), vectors, and
+#: lists of entity records: those of the game ("entities"), and other ones ("records").
+KINDS = (
+    "int",
+    "flag",
+    "float",
+    "loose",
+    "generator",
+    "map",
+    "ints",
+    "flags",
+    "floats",
+    "entities",
+    "records",
+)
 
 
 @dataclass(frozen=True)
@@ -35,7 +45,7 @@ class Field:
 
     @property
     def is_vector(self) -> bool:
-        return self.kind in ("ints", "flags", "floats", "entities")
+        return self.kind in ("ints", "flags", "floats", "entities", "records")
 
 
 def _fields(text: str) -> tuple[Field, ...]:
@@ -49,27 +59,24 @@ def _fields(text: str) -> tuple[Field, ...]:
     return tuple(fields)
 
 
-HEADER = _fields(
-    "int: paint_vel_info use_generated_assets use_monochrome_assets restrict_themes use_backgrounds center_agent"
-    " debug_mode distribution_mode use_sequential_levels use_easy_jump plain_assets physics_mode grid_step"
-    " level_seed_low level_seed_high game_type game_n"
-)
-STATUS = _fields(
+_BEFORE_TAIL = _fields(
+    # the options, and which levels
+    "int: paint_vel_info use_generated_assets use_monochrome_assets restrict_themes use_backgrounds"
+    " center_agent debug_mode distribution_mode use_sequential_levels use_easy_jump plain_assets physics_mode"
+    " grid_step level_seed_low level_seed_high game_type game_n; generator: level_seed_rand_gen rand_gen;"
+    # the episode
     "float: reward; flag: done level_complete; int: action timeout current_level_seed prev_level_seed"
     " episodes_remaining episode_done last_reward_timer; loose: last_reward;"
-    "int: default_action fixed_asset_seed cur_time is_waiting_for_step"
-)
-BASE = _fields(
+    "int: default_action fixed_asset_seed cur_time is_waiting_for_step grid_size; entities: entities;"
+    # movement and view
     "int: use_procgen_background background_index; loose: bg_tile_ratio bg_pct_x char_dim;"
     "int: last_move_action move_action special_action;"
     "loose: mixrate maxspeed max_jump action_vx action_vy action_vrot; float: center_x center_y;"
-    "int: random_agent_start has_useful_vel_info step_rand_int"
-)
-GEOMETRY = _fields(
+    "int: random_agent_start has_useful_vel_info step_rand_int; generator: asset_rand_gen;"
+    # geometry
     "int: main_width main_height out_of_bounds_object;"
-    "loose: unit view_dim x_off y_off; float: visibility; loose: min_visibility"
+    "loose: unit view_dim x_off y_off; float: visibility; loose: min_visibility; map: grid"
 )
-GRID = _fields("int: grid_width grid_height")
 
 #: The record of one entity: 31 numbers, 124 bytes. Positions in cells, velocities in cells per step.
 ENTITY = _fields(
@@ -122,19 +129,27 @@ TAILS: dict[str, tuple[Field, ...]] = {
         "int: num_lanes num_current_ship_types targets_hit target_quota;"
         "float: juice_left r_scale spawn_prob legend_r min_agent_x"
     ),
-    "starpilot": _fields("entities: spawners"),
+    "starpilot": _fields("records: spawners"),
 }
+
+
+def dump_fields(game: str) -> tuple[Field, ...]:
+    """Everything between the game's name and the end mark."""
+    return (*_BEFORE_TAIL, *TAILS[game])
 
 
 def slot_table(game: str) -> dict[str, int]:
     """The slot of each number of a dump of `game`.
 
-    A vector's length is "name.length", its items are "name.0", "name.1", ...
+    A vector's length is "name.length", its items are "name.0", "name.1", ...; the map has "grid_width" and
+    "grid_height".
     """
     names: list[str] = []
-    for field in (*HEADER, *STATUS, *BASE, *GEOMETRY, *GRID, *TAILS[game]):
+    for field in dump_fields(game):
         if field.is_vector:
             names += [f"{field.name}.length", *(f"{field.name}.{i}" for i in range(field.slots))]
-        else:
+        elif field.kind == "map":
+            names += [f"{field.name}_width", f"{field.name}_height"]
+        elif field.kind != "generator":
             names.append(field.name)
     return {name: slot for slot, name in enumerate(names)}

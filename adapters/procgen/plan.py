@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .games import SPACE, EntityType, Game, Tile
-from .layout import BASE, ENTITY, GEOMETRY, HEADER, KINDS, STATUS, Field, slot_table
+from .layout import ENTITY, KINDS, dump_fields, slot_table
 
 #: Ids are looked up in tables of this many entries: 0-127, then 1000-1015, then one for all others.
 ID_TABLE_SIZE = 145
@@ -26,14 +26,11 @@ def id_entry(number: int) -> int:
 
 
 class DumpPlan(NamedTuple):
-    """How to walk through a dump: the kinds (as indices into `layout.KINDS`) and kept items of each block."""
+    """How to walk through a dump."""
 
     game: NDArray[np.uint8]
-    header: NDArray[np.int64]  # (n, 2): kind, slots of items
-    status: NDArray[np.int64]
-    base: NDArray[np.int64]
-    geometry: NDArray[np.int64]
-    tail: NDArray[np.int64]
+    fields: NDArray[np.int64]  # (n, 2): kind, as an index into `layout.KINDS`, and how many items have slots
+    grid_size: int  # slot
     entity_mask: NDArray[np.uint32]  # (31,): a field of an entity is right where word & mask < limit
     entity_limit: NDArray[np.uint32]
 
@@ -75,17 +72,16 @@ class TilePlan(NamedTuple):
 _LARGEST = int(np.float32(1e9).view(np.uint32))
 
 
-def _block(fields: Sequence[Field]) -> NDArray[np.int64]:
-    return np.array([(KINDS.index(f.kind), f.slots) for f in fields], np.int64).reshape(len(fields), 2)
-
-
 def dump_plan(game: Game) -> DumpPlan:
+    # A flag is 0 or 1. A float without its sign, read as an integer, grows with its size; NaN is above all.
+    checks = {"int": (0, 1), "flag": (0xFFFFFFFF, 2), "float": (0x7FFFFFFF, _LARGEST)}
+    mask, limit = np.array([checks[field.kind] for field in ENTITY], np.uint32).T
     return DumpPlan(
         np.frombuffer(game.name.encode(), np.uint8).copy(),
-        *(_block(fields) for fields in (HEADER, STATUS, BASE, GEOMETRY, game.tail)),
-        # A flag is 0 or 1. A float without its sign, read as an integer, grows with its size; NaN is above all.
-        np.array([{"int": 0, "flag": 0xFFFFFFFF, "float": 0x7FFFFFFF}[f.kind] for f in ENTITY], np.uint32),
-        np.array([{"int": 1, "flag": 2, "float": _LARGEST}[f.kind] for f in ENTITY], np.uint32),
+        np.array([(KINDS.index(field.kind), field.slots) for field in dump_fields(game.name)], np.int64),
+        slot_table(game.name)["grid_size"],
+        mask.copy(),
+        limit.copy(),
     )
 
 

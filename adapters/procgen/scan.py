@@ -47,7 +47,19 @@ REASONS = {
     TRAILING_BYTES: "bytes after the end mark",
 }
 
-_INT, _FLAG, _FLOAT, _LOOSE, _INTS, _FLAGS, _FLOATS, _ENTITIES = range(len(KINDS))
+(
+    _INT,
+    _FLAG,
+    _FLOAT,
+    _LOOSE,
+    _GENERATOR,
+    _MAP,
+    _INTS,
+    _FLAGS,
+    _FLOATS,
+    _ENTITIES,
+    _RECORDS,
+) = range(len(KINDS))
 _X, _Y, _RX, _RY = (ENTITY_FIELDS[name] * 4 for name in ("x", "y", "rx", "ry"))
 _TYPE, _THEME, _ABSOLUTE = (ENTITY_FIELDS[name] * 4 for name in ("type", "image_theme", "use_abs_coords"))
 NUM_FIELDS = len(ENTITY_FIELDS)
@@ -72,24 +84,10 @@ def _skip_string(buffer: NDArray[np.uint8], at: int, end: int) -> tuple[int, int
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
-def _skip_generator(buffer: NDArray[np.uint8], at: int, end: int) -> tuple[int, int, int]:
-    """Step over a random generator: an int and a string, neither of which is anybody's business."""
-    if at + 4 > end:
-        return at, TRUNCATED, at
-    return _skip_string(buffer, at + 4, end)
-
-
-@njit(cache=True)  # type: ignore[untyped-decorator]
 def _check_entities(
-    buffer: NDArray[np.uint8], at: int, end: int, mask: NDArray[np.uint32], limit: NDArray[np.uint32]
-) -> tuple[int, int, int, int]:
-    """Step over a count and its entity records: (where to go on, count, error, its offset)."""
-    if at + 4 > end:
-        return at, 0, TRUNCATED, at
-    count = np.int64(load_int(buffer, at))
-    if count < 0 or count > (end - at - 4) // ENTITY_BYTES:
-        return at, 0, BAD_COUNT, at
-    at += 4
+    buffer: NDArray[np.uint8], at: int, count: int, mask: NDArray[np.uint32], limit: NDArray[np.uint32]
+) -> tuple[int, int]:
+    """Look at `count` entity records from byte `at` on: (error, its offset)."""
     for _ in range(count):
         wrong = False
         for index in range(NUM_FIELDS):
@@ -97,67 +95,41 @@ def _check_entities(
         if wrong:
             for index in range(NUM_FIELDS):
                 if (np.uint32(load_int(buffer, at)) & mask[index]) >= limit[index]:
-                    return at, count, BAD_FLAG if limit[index] == 2 else BAD_FLOAT, at
+                    return BAD_FLAG if limit[index] == 2 else BAD_FLOAT, at
                 at += 4
         at += ENTITY_BYTES
-    return at, count, WHOLE, at
+    return WHOLE, at
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
 def _read_number(buffer: NDArray[np.uint8], at: int, kind: int) -> tuple[float, int]:
-    """One number of a block or of a vector of it: (value, error)."""
-    if kind == _FLOAT or kind == _FLOATS or kind == _LOOSE:
+    """One number of a field, or of a vector of it: (value, error)."""
+    if kind in (_FLOAT, _FLOATS, _LOOSE):
         value = load_float(buffer, at)
         return np.float64(value), WHOLE if kind == _LOOSE or _is_sane(value) else BAD_FLOAT
     number = load_int(buffer, at)
-    if (kind == _FLAG or kind == _FLAGS) and number != 0 and number != 1:
-        return np.float64(number), BAD_FLAG
-    return np.float64(number), WHOLE
+    wrong = kind in (_FLAG, _FLAGS) and number != 0 and number != 1
+    return np.float64(number), BAD_FLAG if wrong else WHOLE
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
-def _read_block(
-    buffer: NDArray[np.uint8],
-    at: int,
-    end: int,
-    block: NDArray[np.int64],
-    dump: DumpPlan,
-    numbers: NDArray[np.float64],
-    slot: int,
+def _read_vector(
+    buffer: NDArray[np.uint8], at: int, end: int, kind: int, slots: NDArray[np.float64]
 ) -> tuple[int, int, int]:
-    """Read the fields of `block` into `numbers` from `slot` on: (where to go on, error, its offset)."""
-    for index in range(len(block)):
-        kind, kept = block[index]
-        if kind == _ENTITIES:
-            at, count, error, where = _check_entities(buffer, at, end, dump.entity_mask, dump.entity_limit)
-            if error != WHOLE:
-                return at, error, where
-            numbers[slot] = count
-            slot += 1
-        elif at + 4 > end:
-            return at, TRUNCATED, at
-        elif kind < _INTS:
-            numbers[slot], error = _read_number(buffer, at, kind)
-            if error != WHOLE:
-                return at, error, at
-            slot += 1
-            at += 4
-        else:
-            count = np.int64(load_int(buffer, at))
-            if count < 0 or count > (end - at - 4) // 4:
-                return at, BAD_COUNT, at
-            numbers[slot] = count
-            at += 4
-            for item in range(count):
-                value, error = _read_number(buffer, at + 4 * item, kind)
-                if error != WHOLE:
-                    return at, error, at + 4 * item
-                if item < kept:
-                    numbers[slot + 1 + item] = value
-            for item in range(count, kept):
-                numbers[slot + 1 + item] = 0.0
-            slot += 1 + kept
-            at += 4 * count
+    """Read a vector's length and items into `slots` (1 + kept items,): (where to go on, error, its offset)."""
+    count = np.int64(load_int(buffer, at))
+    if count < 0 or count > (end - at - 4) // 4:
+        return at, BAD_COUNT, at
+    slots[:] = 0.0
+    slots[0] = count
+    at += 4
+    for item in range(count):
+        value, error = _read_number(buffer, at, kind)
+        if error != WHOLE:
+            return at, error, at
+        if item + 1 < len(slots):
+            slots[item + 1] = value
+        at += 4
     return at, WHOLE, at
 
 
@@ -183,6 +155,20 @@ def _check_start(
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
+def _check_map(buffer: NDArray[np.uint8], at: int, end: int, grid_size: float) -> tuple[int, int, int]:
+    """The map at byte `at`, which should have `grid_size` cells: (number of cells, error, its offset)."""
+    if at + 12 > end:
+        return 0, TRUNCATED, at
+    width, height = np.int64(load_int(buffer, at)), np.int64(load_int(buffer, at + 4))
+    cells = np.int64(load_int(buffer, at + 8))
+    if width < 1 or height < 1 or width * height != cells or grid_size != cells:
+        return 0, BAD_GRID, at
+    if cells > (end - at - 12) // 4:
+        return 0, BAD_COUNT, at + 8
+    return cells, WHOLE, at
+
+
+@njit(cache=True)  # type: ignore[untyped-decorator]
 def _read_state(
     buffer: NDArray[np.uint8],
     at: int,
@@ -193,62 +179,48 @@ def _read_state(
 ) -> tuple[int, int]:
     """Walk through one dump: fill `numbers` (S,) and `place` (4,) as in `scan_states`; (error, its offset)."""
     at, error, where = _check_start(buffer, at, end, dump.game)
-    if error != WHOLE:
-        return error, where
     slot = 0
-    at, error, where = _read_block(buffer, at, end, dump.header, dump, numbers, slot)
-    if error != WHOLE:
-        return error, where
-    for _ in range(2):
-        at, error, where = _skip_generator(buffer, at, end)
+    for index in range(len(dump.fields)):
         if error != WHOLE:
             return error, where
-    slot += len(dump.header)
-    at, error, where = _read_block(buffer, at, end, dump.status, dump, numbers, slot)
-    if error != WHOLE:
-        return error, where
-    grid_size_at = at
-    at, count, error, where = _check_entities(
-        buffer, min(at + 4, end), end, dump.entity_mask, dump.entity_limit
-    )
-    if error != WHOLE:
-        return error, where
-    place[0] = grid_size_at + 8
-    place[1] = count
-    if count == 0 or load_int(buffer, grid_size_at + 8 + _TYPE) != 0:
-        return NO_PLAYER, grid_size_at + 4
-    slot += len(dump.status)
-    at, error, where = _read_block(buffer, at, end, dump.base, dump, numbers, slot)
-    if error != WHOLE:
-        return error, where
-    at, error, where = _skip_generator(buffer, at, end)
-    if error != WHOLE:
-        return error, where
-    slot += len(dump.base)
-    at, error, where = _read_block(buffer, at, end, dump.geometry, dump, numbers, slot)
-    if error != WHOLE:
-        return error, where
-    slot += len(dump.geometry)
-    if at + 12 > end:
-        return TRUNCATED, at
-    width, height = np.int64(load_int(buffer, at)), np.int64(load_int(buffer, at + 4))
-    cells = np.int64(load_int(buffer, at + 8))
-    if width < 1 or height < 1 or width * height != cells or load_int(buffer, grid_size_at) != cells:
-        return BAD_GRID, at
-    if cells > (end - at - 12) // 4:
-        return BAD_COUNT, at + 8
-    numbers[slot], numbers[slot + 1] = width, height
-    place[2] = at + 12
-    at, error, where = _read_block(buffer, at + 12 + 4 * cells, end, dump.tail, dump, numbers, slot + 2)
+        if at + 4 > end:
+            return TRUNCATED, at
+        kind, kept = dump.fields[index]
+        if kind < _GENERATOR:
+            numbers[slot], error = _read_number(buffer, at, kind)
+            where = at
+            slot += 1
+            at += 4
+        elif kind == _GENERATOR:  # its state is nobody's business
+            at, error, where = _skip_string(buffer, at + 4, end)
+        elif kind == _MAP:
+            cells, error, where = _check_map(buffer, at, end, numbers[dump.grid_size])
+            numbers[slot], numbers[slot + 1] = load_int(buffer, at), cells // max(load_int(buffer, at), 1)
+            place[2] = at + 12
+            slot += 2
+            at += 12 + 4 * cells
+        elif kind < _ENTITIES:
+            at, error, where = _read_vector(buffer, at, end, kind, numbers[slot : slot + 1 + kept])
+            slot += 1 + kept
+        else:
+            count = np.int64(load_int(buffer, at))
+            if count < 0 or count > (end - at - 4) // ENTITY_BYTES:
+                return BAD_COUNT, at
+            if kind == _ENTITIES:
+                if count == 0 or load_int(buffer, at + 4 + _TYPE) != 0:
+                    return NO_PLAYER, at
+                place[0], place[1] = at + 4, count
+            error, where = _check_entities(buffer, at + 4, count, dump.entity_mask, dump.entity_limit)
+            numbers[slot] = count
+            slot += 1
+            at += 4 + ENTITY_BYTES * count
     if error != WHOLE:
         return error, where
     if at + 4 > end:
         return TRUNCATED, at
     if load_int(buffer, at) != _END_MARK:
         return NO_END, at
-    if at + 4 != end:
-        return TRAILING_BYTES, at + 4
-    return WHOLE, at
+    return (WHOLE, at) if at + 4 == end else (TRAILING_BYTES, at + 4)
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
