@@ -24,7 +24,9 @@ class ActionMask:
     """
 
     actors: RaggedArray  # (A,) int64: entity indices within the step
-    mask: RaggedArray  # bool, true = allowed; categorical: (A, C); select-entity: (sum A_b * E_b,), actor-major
+    mask: (
+        RaggedArray  # bool, true = allowed; categorical: (A, C); select-entity: (sum A_b * E_b,), actor-major
+    )
     actees: RaggedArray | None = None  # (E,) int64: entity indices within the step; select-entity only
 
     def map(self, function: Callable[[RaggedArray], RaggedArray]) -> ActionMask:
@@ -44,7 +46,9 @@ class EntityBatch:
     entities: dict[str, RaggedArray]  # per type (N_t, F_t) float32, in the order of the space
     globals: NDArray[np.float32]  # (B, G)
     actions: dict[str, ActionMask]  # per action, in the order of the space
-    visible: dict[str, RaggedArray] = field(default_factory=dict)  # per type (N_t,) bool; no entry: all visible
+    visible: dict[str, RaggedArray] = field(
+        default_factory=dict
+    )  # per type (N_t,) bool; no entry: all visible
 
     def __len__(self) -> int:
         return len(self.globals)
@@ -102,7 +106,9 @@ def concatenate_batches(batches: Sequence[EntityBatch]) -> EntityBatch:
         return ActionMask(
             concatenate([m.actors for m in masks]),
             concatenate([m.mask for m in masks]),
-            None if masks[0].actees is None else concatenate([m.actees for m in masks if m.actees is not None]),
+            None
+            if masks[0].actees is None
+            else concatenate([m.actees for m in masks if m.actees is not None]),
         )
 
     return EntityBatch(

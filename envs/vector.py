@@ -34,7 +34,11 @@ class EntityVectorEnv(ABC):
     Batches are fresh: they stay valid after the next step.
     """
 
-    metadata: dict[str, Any] = {"autoreset_mode": AutoresetMode.SAME_STEP, "final_obs": True, "render_modes": []}
+    metadata: dict[str, Any] = {
+        "autoreset_mode": AutoresetMode.SAME_STEP,
+        "final_obs": True,
+        "render_modes": [],
+    }
     num_envs: int
     single_observation_space: EntitySpace
     single_action_space: EntityActionSpace
@@ -68,7 +72,9 @@ class EntityVectorEnv(ABC):
         self.close()
 
 
-def sample_actions(space: EntityActionSpace, batch: EntityBatch, rng: np.random.Generator) -> dict[str, RaggedArray]:
+def sample_actions(
+    space: EntityActionSpace, batch: EntityBatch, rng: np.random.Generator
+) -> dict[str, RaggedArray]:
     """Legal actions for every step of `batch`, uniform over what the masks allow."""
     actions = {}
     for name, action in space.spaces.items():

@@ -14,7 +14,10 @@ class RaggedBuffer:
     """Append many sequences at a time; read everything back as one `RaggedArray` without a copy."""
 
     def __init__(
-        self, inner_shape: tuple[int, ...] = (), dtype: DTypeLike = np.float32, capacity: tuple[int, int] = (0, 0)
+        self,
+        inner_shape: tuple[int, ...] = (),
+        dtype: DTypeLike = np.float32,
+        capacity: tuple[int, int] = (0, 0),
     ) -> None:
         """`capacity` is (sequences, items) to reserve room for."""
         self._values: NDArray[Any] = np.empty((capacity[1], *inner_shape), dtype)
@@ -32,7 +35,10 @@ class RaggedBuffer:
         """Copy the sequences of `step` in behind the others; grows by doubling."""
         items, sequences = self.num_items, self._sequences
         if items + step.num_items > len(self._values):
-            grown = np.empty((max(2 * len(self._values), items + step.num_items), *self._values.shape[1:]), self._values.dtype)
+            grown = np.empty(
+                (max(2 * len(self._values), items + step.num_items), *self._values.shape[1:]),
+                self._values.dtype,
+            )
             grown[:items] = self._values[:items]
             self._values = grown
         if sequences + len(step) >= len(self._offsets):

@@ -17,7 +17,7 @@ from .fill import fill_states
 from .games import LENGTH, OTHER, EntityType, Tile
 from .layout import slot_table
 from .options import ACTIONS, EngineOptions, ViewOptions, find_game
-from .plan import CHUNK_POSITION, dump_plan, entity_plan, tile_columns, tile_plan, vector_sizes
+from .plan import CHUNK_POSITION, TilePlan, dump_plan, entity_plan, space_column, tile_columns, vector_sizes
 from .reference import reference_chunk_size, reference_tiles, reference_types
 from .scan import REASONS, WHOLE, empty_results, scan_states
 
@@ -40,6 +40,11 @@ class StateDecoder:
 
     The entity types, features and globals are those of `games` (or `reference`); the type `Tiles`, last, is there
     in games with a map. `Player` is the first type; its one entity is the only actor.
+
+    Attributes:
+        observation_space, action_space: what a batch looks like.
+        tile_names: the columns of the one-hot at each cell of a chunk, in order.
+        chunk_size: cells per side of a chunk.
 
     Raises:
         ValueError: an unknown game or mode.
@@ -72,20 +77,25 @@ class StateDecoder:
             mode=mode,
             sight_below=np.inf if options.is_reference else self.game.sight_below,
         )
-        self._tiles = tile_plan(
-            tiles,
-            options.visible_only,
-            chunk=options.chunk_size or (reference_chunk_size(game) if options.is_reference else 5),
+        reference = options.is_reference
+        self.chunk_size = options.chunk_size or (reference_chunk_size(game) if reference else 5)
+        self.tile_names, column_of = tile_columns(tiles, options.visible_only)
+        self._tiles = TilePlan(
+            columns=len(self.tile_names),
+            column_of=column_of,
+            space=space_column(
+                column_of, not reference if options.skip_space is None else options.skip_space
+            ),
+            chunk=self.chunk_size,
             window=options.window,
-            whole_map=options.whole_map,
-            centred=not options.is_reference if options.centred is None else options.centred,
-            skip_space=not options.is_reference if options.skip_space is None else options.skip_space,
-            positions=2 if options.is_reference else 4,
-            scale=1.0 if options.is_reference else LENGTH,
+            whole_map=options.whole_map or options.visible_only,  # the view is window enough
+            centred=not reference if options.centred is None else options.centred,
+            positions=2 if reference else 4,
+            scale=1.0 if reference else LENGTH,
         )
         rows = {kind.name: [f.name for f in shown_as] for kind, shown_as in zip(types, features, strict=True)}
         if tiles:
-            rows["Tiles"] = self._tile_features(tiles)
+            rows["Tiles"] = self._tile_features()
         self.action_space = EntityActionSpace({"act": Categorical(ACTIONS)})
         self.observation_space = EntitySpace(rows, self.action_space, [f.name for f in global_features])
         self._widths = np.array([len(names) for names in rows.values()])
@@ -96,12 +106,11 @@ class StateDecoder:
             return reference_types(self.game.name), reference_tiles(self.game.name), ()
         return (*self.game.types, OTHER), self.game.tiles, self.game.decoration
 
-    def _tile_features(self, tiles: Sequence[Tile]) -> list[str]:
-        columns, _ = tile_columns(tiles, self.options.visible_only)
-        chunk = range(self._tiles.chunk)
+    def _tile_features(self) -> list[str]:
+        cells = range(self.chunk_size)
         return [
             *CHUNK_POSITION[: self._tiles.positions],
-            *(f"{name}_{x}_{y}" for y in chunk for x in chunk for name in columns),
+            *(f"{name}_{x}_{y}" for y in cells for x in cells for name in self.tile_names),
         ]
 
     def check(

@@ -77,7 +77,7 @@ class ViewOptions:
     features: str = "default"  # "default", or "reference": all 31 fields and the globals on each entity
     visible_only: bool = False  # keep what the pixels show
     chunk_size: int | None = None  # cells per side of a chunk of tiles; None: 5 (reference: 4 in Chaser)
-    window: int = 5  # chunks per side around the player
+    window: int = 5  # chunks per side around the player; with visible_only the view takes its place
     whole_map: bool = False  # chunks of all the map
     centred: bool | None = None  # chunks move with the player; None: yes (reference: no)
     skip_space: bool | None = None  # leave out chunks that are nothing but space; None: yes (reference: no)

@@ -138,18 +138,6 @@ def tile_columns(tiles: Sequence[Tile], visible_only: bool) -> tuple[tuple[str, 
     return names, column_of
 
 
-def tile_plan(
-    tiles: Sequence[Tile],
-    visible_only: bool,
-    *,
-    chunk: int,
-    window: int,
-    whole_map: bool,
-    centred: bool,
-    skip_space: bool,
-    positions: int,
-    scale: float,
-) -> TilePlan:
-    names, column_of = tile_columns(tiles, visible_only)
-    space = column_of[id_entry(SPACE)] if skip_space else -1
-    return TilePlan(len(names), column_of, int(space), chunk, window, whole_map, centred, positions, scale)
+def space_column(column_of: NDArray[np.int64], skip_space: bool) -> int:
+    """`TilePlan.space`."""
+    return int(column_of[id_entry(SPACE)]) if skip_space else -1

@@ -45,6 +45,9 @@ _TILES: dict[str, str] = {
     "ninja": "6 bomb, 9 player_jump, 12 player_right1, 13 player_right2, 14 fire, 20 wall_mid, 100 space",
 }
 
+#: What tiles are drawn as that the pixels don't tell from others.
+_DRAWN_AS = {"enemy_barrier": "space", "moving_boulder": "boulder", "moving_diamond": "diamond"}
+
 #: Tail fields that it leaves out.
 _LEFT_OUT = {"attack_modes", "free_cells", "is_space_vec", "has_keys", "image_permutation", "spawners"}
 
@@ -79,7 +82,9 @@ def reference_types(game: str) -> tuple[EntityType, ...]:
 
 def reference_tiles(game: str) -> tuple[Tile, ...]:
     """The tiles of `game`; none for Leaper, whose roads and water it does not read."""
-    return tuple(Tile(name, (number,)) for number, name in _pairs(_TILES.get(game, "")))
+    return tuple(
+        Tile(name, (number,), _DRAWN_AS.get(name, "")) for number, name in _pairs(_TILES.get(game, ""))
+    )
 
 
 def reference_chunk_size(game: str) -> int:

@@ -43,9 +43,7 @@ _BASE = (
     " special_action mixrate:f maxspeed:f max_jump:f action_vx:f action_vy:f action_vrot:f center_x:f center_y:f"
     " random_agent_start has_useful_vel_info step_rand_int"
 )
-_GEOMETRY = (
-    "main_width main_height out_of_bounds_object unit:f view_dim:f x_off:f y_off:f visibility:f min_visibility:f"
-)
+_GEOMETRY = "main_width main_height out_of_bounds_object unit:f view_dim:f x_off:f y_off:f visibility:f min_visibility:f"
 #: A name is an int, "name:f" a float, "name:I" and "name:F" vectors of them, "name:E" a list of entities.
 _TAILS = {
     "bigfish": "fish_eaten r_inc:f",
@@ -128,7 +126,9 @@ def decode_slowly(dump: bytes) -> dict[str, Any]:
 
 
 @functools.cache
-def play(game: str, mode: str, num_snapshots: int = 8, lanes: int = 6, steps_between: int = 18) -> tuple[bytes, ...]:
+def play(
+    game: str, mode: str, num_snapshots: int = 8, lanes: int = 6, steps_between: int = 18
+) -> tuple[bytes, ...]:
     """Dumps from random play that goes on for long with one action, so that the player gets somewhere."""
     env = import_engine()(
         num=lanes, env_name=game, distribution_mode=mode, rand_seed=11, num_threads=0, use_backgrounds=False
@@ -143,6 +143,27 @@ def play(game: str, mode: str, num_snapshots: int = 8, lanes: int = 6, steps_bet
             dumps += env.get_state()
     env.close()
     return tuple(dumps)
+
+
+def cells_of_chunks(decoder: Any, rows: np.ndarray, scale: float = 0.1) -> dict[tuple[int, int], str | None]:
+    """{(x, y): name of its tile, or None where no column is set} for every cell of the chunks of one state."""
+    chunk, names = decoder.chunk_size, decoder.tile_names
+    cells: dict[tuple[int, int], str | None] = {}
+    for row in rows:
+        left, bottom = (round(float(centre) / scale - chunk / 2) for centre in row[:2])
+        one_hot = row[-chunk * chunk * len(names) :].reshape(chunk, chunk, len(names))
+        assert set(np.unique(one_hot)) <= {0, 1} and (one_hot.sum(-1) <= 1).all()
+        for y in range(chunk):
+            for x in range(chunk):
+                assert (left + x, bottom + y) not in cells, "two chunks overlap"
+                column = int(one_hot[y, x].argmax())
+                cells[left + x, bottom + y] = names[column] if one_hot[y, x, column] else None
+    return cells
+
+
+@pytest.fixture(scope="session")
+def cells_in() -> Callable[..., dict[tuple[int, int], str | None]]:
+    return cells_of_chunks
 
 
 @pytest.fixture(scope="session")

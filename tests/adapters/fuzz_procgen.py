@@ -44,7 +44,9 @@ def damage(dump, hot, rng):
         spoilt = spoilt[: rng.integers(len(spoilt))]
     elif way == 3:  # a telling int in some place
         at = min(rng.choice(hot), len(spoilt) - 4)
-        value = rng.choice([-1, 0, 1, 2, 255, 1 << 16, 1 << 24, 2**31 - 1, -(2**31), len(dump), len(dump) // 124])
+        value = rng.choice(
+            [-1, 0, 1, 2, 255, 1 << 16, 1 << 24, 2**31 - 1, -(2**31), len(dump), len(dump) // 124]
+        )
         spoilt[at : at + 4] = np.frombuffer(np.int32(value).tobytes(), np.uint8)
     elif way == 4:  # a piece cut out, or doubled
         first, last = np.sort(rng.integers(len(spoilt), size=2))
@@ -59,7 +61,9 @@ def damage(dump, hot, rng):
 
 def main(path, game, count, seed):
     with open(path, "rb") as file:
-        dumps = {name: [np.frombuffer(dump, np.uint8) for dump in some] for name, some in pickle.load(file).items()}
+        dumps = {
+            name: [np.frombuffer(dump, np.uint8) for dump in some] for name, some in pickle.load(file).items()
+        }
     mine, foreign = dumps[game], [dump for name, some in dumps.items() if name != game for dump in some]
     # Outside of the decimal text of the random generators.
     hot = [np.flatnonzero((dump < 48) | (dump > 57)) for dump in mine]

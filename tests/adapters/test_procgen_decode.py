@@ -144,7 +144,9 @@ def test_batches_are_of_the_shapes_that_the_space_says(game, options, dumps_of):
         assert rows.dtype == np.float32 and rows.inner_shape == (len(space.entities[name]),)
         assert np.isfinite(rows.values).all() and len(rows) == len(batch)
     assert batch.globals.dtype == np.float32
-    assert batch.globals.shape == (len(batch), len(space.global_features)) and np.isfinite(batch.globals).all()
+    assert (
+        batch.globals.shape == (len(batch), len(space.global_features)) and np.isfinite(batch.globals).all()
+    )
 
 
 def test_features_are_of_about_unit_size(game_mode, dumps_of):
@@ -195,7 +197,9 @@ def test_errors_say_game_state_and_byte(dumps_of):
     good, *_ = dumps_of("coinrun", "easy")
     foreign, *_ = dumps_of("maze", "easy")
     decoder = StateDecoder("coinrun")
-    with pytest.raises(ProcgenStateError, match=r"coinrun: state 1 at byte 4: a dump of another game") as caught:
+    with pytest.raises(
+        ProcgenStateError, match=r"coinrun: state 1 at byte 4: a dump of another game"
+    ) as caught:
         decoder.decode_dumps([good, foreign])
     assert (caught.value.game, caught.value.state, caught.value.offset) == ("coinrun", 1, 4)
 
