@@ -100,7 +100,6 @@ class StateDecoder:
         self.observation_space = EntitySpace(rows, self.action_space, [f.name for f in global_features])
         self._columns = [(name, len(names)) for name, names in rows.items()]
         self._widths = np.array([width for _, width in self._columns])
-        self._masks: dict[int, ActionMask] = {}  # by number of states
 
     def _tables(self) -> tuple[tuple[EntityType, ...], tuple[Tile, ...], tuple[int, ...]]:
         """Entity types with `Other` last, tiles, and the ids that are left out."""
@@ -151,7 +150,7 @@ class StateDecoder:
             starts, lengths: int64 (B,), where each dump lies in the buffer, in bytes.
 
         Returns:
-            the states in fresh arrays (the action mask, which never changes, is shared between batches).
+            the states in fresh arrays.
 
         Raises:
             ProcgenStateError: a dump that is truncated, damaged or of another game.
@@ -194,12 +193,10 @@ class StateDecoder:
         buffer = np.frombuffer(bytearray().join(dumps), np.uint8)
         return self.decode(buffer, np.cumsum(lengths) - lengths, lengths)
 
-    def _actors(self, num_states: int) -> ActionMask:
-        """The player (entity 0 of each state) may do anything; the same arrays for all batches of a size."""
-        if num_states not in self._masks:
-            offsets = np.arange(num_states + 1)
-            self._masks[num_states] = ActionMask(
-                RaggedArray(np.zeros(num_states, np.int64), offsets),
-                RaggedArray(np.ones((num_states, len(ACTIONS)), bool), offsets),
-            )
-        return self._masks[num_states]
+    @staticmethod
+    def _actors(num_states: int) -> ActionMask:
+        """The player (entity 0 of each state) may do anything."""
+        return ActionMask(
+            RaggedArray._trusted(np.zeros(num_states, np.int64), np.arange(num_states + 1)),
+            RaggedArray._trusted(np.ones((num_states, len(ACTIONS)), bool), np.arange(num_states + 1)),
+        )

@@ -32,7 +32,7 @@ class ProcgenEnv(gymnasium.Env[Observation, Mapping[str, Any]]):
         options: those of `ViewOptions` and `EngineOptions`.
     """
 
-    metadata: dict[str, Any] = {  # noqa: RUF012 - as Gymnasium has it
+    metadata: dict[str, Any] = {  # noqa: RUF012 - Gymnasium declares no ClassVar
         "render_modes": ["rgb_array", "human"],
         "render_fps": 15,
     }

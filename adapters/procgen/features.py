@@ -7,7 +7,7 @@ float32. The tables of `games` are written in it; the kernel of `fill` interpret
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -117,11 +117,6 @@ def field(name: str, scale: float = 1.0, *, source: str = "", hidden: bool = Fal
 def relative(name: str, scale: float = 1.0) -> Feature:
     """A float field of the entity less that of the player."""
     return Feature(f"relative_{name}", RELATIVE, field=name, scale=scale)
-
-
-def one_hot(name: str, values: Iterable[int]) -> tuple[Feature, ...]:
-    """One feature per value of an int field."""
-    return tuple(Feature(f"{name}_{v}", EQUALS, field=name, parameter=v) for v in values)
 
 
 def slot(name: str, scale: float = 1.0, *, label: str = "", hidden: bool = False) -> Feature:

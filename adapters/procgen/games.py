@@ -26,7 +26,6 @@ from .features import (
     SLOT_REMAINING,
     Feature,
     field,
-    one_hot,
     ready,
     relative,
     slot,
@@ -108,7 +107,10 @@ _THROW = (
 )
 _SPACE = Tile("space", (SPACE,))
 _GROUND = (_SPACE, Tile("wall", (15, 16)))
-_KEY_COLOURS = one_hot("image_theme", range(3))
+_KEY_COLOURS = tuple(
+    Feature(colour, EQUALS, field="image_theme", parameter=theme)
+    for theme, colour in enumerate(("blue", "green", "red"))
+)
 
 _GAMES = (
     Game(
@@ -266,7 +268,7 @@ _GAMES = (
             EntityType("Key", (2,), (*POSITION, *_KEY_COLOURS)),
             EntityType("Exit", (9,), POSITION),
         ),
-        globals=tuple(slot(f"has_keys.{colour}") for colour in range(3)),
+        globals=tuple(slot(f"has_keys.{i}", label=f"has_{c.name}_key") for i, c in enumerate(_KEY_COLOURS)),
         tiles=(_SPACE, Tile("wall", (WALL,))),
         decoration=(11,),  # the key ring: see has_keys
         modes=("easy", "hard", "memory"),

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import gymnasium
-
+from ...envs.registration import register_env, register_vec
 from .games import GAMES
 
 
 def register() -> None:
-    """Register "entitize/Procgen-<game>-v0" with Gymnasium, for `make` and for `make_vec`."""
+    """Make the games known.
+
+    To Gymnasium as "entitize/Procgen-<game>-v0", for `gymnasium.make` and `gymnasium.make_vec`, and to
+    `entitize.make_vec` as "Procgen/<game>" too.
+    """
     for game in GAMES:
-        env_id = f"entitize/Procgen-{game}-v0"
-        if env_id not in gymnasium.registry:
-            gymnasium.register(
-                env_id,
-                entry_point=f"{__package__}:ProcgenEnv",
-                vector_entry_point=f"{__package__}:ProcgenVectorEnv",
-                kwargs={"game": game},
-            )
+        register_env(
+            f"entitize/Procgen-{game}-v0",
+            f"{__package__}:ProcgenEnv",
+            f"{__package__}:ProcgenVectorEnv",
+            {"game": game},
+        )
+    register_vec("Procgen", f"{__package__}:make_vec", GAMES)

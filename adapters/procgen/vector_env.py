@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
+import gymnasium
 import numpy as np
 from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
-from ...envs import EntityBatch, EntityVectorEnv
+from ...envs import EntityBatch, EntityVectorEnv, validate_actions
 from ...envs.vector import Actions, StepResult
-from .actions import choices_of
 from .decode import DecodedStates, StateDecoder
 from .engine import Engine, StateBuffer, default_threads, import_engine
-from .options import find_game, split_options
+from .options import ACTIONS, find_game, split_options
 
+_NOOP = ACTIONS.index("noop")
 _RESTART = -1  # the action that makes the engine abandon an episode
 
 #: The engine's seed is an int32.
@@ -51,7 +52,7 @@ class ProcgenVectorEnv(EntityVectorEnv):
         ImportError: the package `procgen` is not installed.
     """
 
-    metadata: dict[str, Any] = {  # noqa: RUF012 - as Gymnasium has it
+    metadata: dict[str, Any] = {  # noqa: RUF012 - Gymnasium declares no ClassVar
         "autoreset_mode": AutoresetMode.SAME_STEP,
         "final_obs": False,
         "render_modes": ["rgb_array"],
@@ -110,16 +111,20 @@ class ProcgenVectorEnv(EntityVectorEnv):
         return self._states.batch, self._info(self._states)
 
     def step(self, actions: Actions) -> StepResult:
-        """Let every lane's player act.
+        """Let every lane's player act; a lane whose sequence is empty or left out does nothing.
 
         Raises:
-            ActionError: an action is missing, of the wrong length or not allowed; no lane has moved.
+            ActionError: an unknown action, one of the wrong length, or a choice that does not exist; no lane
+                has moved.
+            gymnasium.error.ResetNeeded: before the first reset.
             ProcgenStateError: the engine's states can't be read.
         """
         before = self._states
         if self._engine is None or before is None:
-            raise ValueError("step before reset")
-        choices = choices_of(self.num_envs, actions)
+            raise gymnasium.error.ResetNeeded("ProcgenVectorEnv: step before reset")
+        order = validate_actions(self.single_observation_space, before.batch, actions)["act"]
+        choices = np.full(self.num_envs, _NOOP, np.int32)
+        choices[order.lengths > 0] = order.values
         self._engine.step(choices)
         self._states = states = self._decode()
         done = states["done"] != 0
@@ -138,12 +143,13 @@ class ProcgenVectorEnv(EntityVectorEnv):
         """A picture (512, 512, 3) of each lane.
 
         Raises:
-            ValueError: the environment was made without a render_mode, or has not been reset.
+            ValueError: the environment was made without a render_mode.
+            gymnasium.error.ResetNeeded: before the first reset.
         """
         if self.render_mode is None:
             raise ValueError("ProcgenVectorEnv was made without a render_mode")
         if self._engine is None:
-            raise ValueError("render before reset")
+            raise gymnasium.error.ResetNeeded("ProcgenVectorEnv: render before reset")
         return self._engine.frames()
 
     def close_extras(self, **kwargs: Any) -> None:

@@ -11,7 +11,8 @@ import entitize
 import gymnasium
 import numpy as np
 import pytest
-from entitize.adapters.procgen import ProcgenEnv, ProcgenVectorEnv, register, window
+from entitize import check_entity_env
+from entitize.adapters.procgen import ProcgenEnv, ProcgenVectorEnv, window
 from entitize.adapters.procgen.options import ACTIONS
 from entitize.ragged import RaggedArray
 from gymnasium.utils.env_checker import check_env
@@ -43,7 +44,6 @@ def act(choice):
 
 
 def test_every_game_is_registered_and_passes_gymnasiums_checks(game):
-    register()
     env = gymnasium.make(f"entitize/Procgen-{game}-v0")
     check_env(env.unwrapped, skip_render_check=True)
     env.reset(seed=1)
@@ -51,8 +51,16 @@ def test_every_game_is_registered_and_passes_gymnasiums_checks(game):
     env.close()
 
 
+@pytest.mark.parametrize("game", ["bossfight", "coinrun", "starpilot"])
+def test_it_conforms_as_one_and_as_many(game):
+    env, venv = ProcgenEnv(game), entitize.make_vec(f"Procgen/{game}", 3)
+    check_entity_env(env, num_steps=60)
+    check_entity_env(venv, num_steps=60)
+    env.close()
+    venv.close()
+
+
 def test_gymnasium_makes_the_native_vector_environment():
-    register()
     venv = gymnasium.make_vec("entitize/Procgen-coinrun-v0", num_envs=3, features="reference")
     assert isinstance(venv, ProcgenVectorEnv)
     assert venv.num_envs == 3 and venv.single_observation_space.entities["Player"][-1] == "air_control"
@@ -61,7 +69,7 @@ def test_gymnasium_makes_the_native_vector_environment():
 
 def test_registering_does_not_load_numba_nor_the_engine():
     code = (
-        "import sys; from entitize.adapters.procgen.registration import register; register();"
+        "import sys, gymnasium, entitize; assert 'entitize/Procgen-maze-v0' in gymnasium.registry;"
         "assert not {'numba', 'procgen', 'torch', 'cffi'} & set(sys.modules)"
     )
     folder = entitize.__path__[0].rsplit("/", 1)[0]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import builtins
 import sys
 
+import gymnasium
 import numpy as np
 import pytest
 from entitize.adapters.procgen import ProcgenVectorEnv, make_vec
@@ -125,14 +125,14 @@ def test_the_time_limit_truncates():
 
 
 def test_a_death_terminates_also_when_it_comes_early():
-    with make_vec("starpilot", 16) as venv:
+    with make_vec("starpilot", 8) as venv:
         venv.reset(seed=2)
-        ended = np.zeros(16, int)
-        for _ in range(400):
-            _, _, terminated, truncated, _ = venv.step(acts([NOOP] * 16))
+        ended = 0
+        for _ in range(200):
+            _, _, terminated, truncated, _ = venv.step(acts([NOOP] * 8))
             assert not truncated.any()
-            ended += terminated
-    assert ended.sum() > 16
+            ended += terminated.sum()
+    assert ended > 4
 
 
 def test_a_level_that_is_completed_terminates_and_says_so():
@@ -173,8 +173,8 @@ def test_an_empty_sequence_does_nothing():
 @pytest.mark.parametrize(
     ("actions", "message"),
     [
-        (acts([1, 2, 15]), "env 2: action 'act'.*15"),
-        (acts([-1, 2, 3]), "env 0: action 'act'.*-1"),
+        (acts([1, 2, 15]), "env 2: action 'act'.*choice 15"),
+        (acts([-1, 2, 3]), "env 0: action 'act'.*choice -1"),
         (acts([1, 2]), "action 'act' has 2 steps, expected 3"),
         ({"act": RaggedArray.from_arrays([[1], [2, 3], [4]])}, "env 1: action 'act'"),
         ({"jump": acts([1, 2, 3])["act"]}, "'jump'"),
@@ -191,9 +191,9 @@ def test_a_wrong_action_is_named_and_nobody_moves(actions, message):
 
 def test_steps_and_frames_need_a_reset_first():
     with make_vec("coinrun", 1, render_mode="rgb_array") as venv:
-        with pytest.raises(ValueError, match="before reset"):
+        with pytest.raises(gymnasium.error.ResetNeeded, match="before reset"):
             venv.step(acts([1]))
-        with pytest.raises(ValueError, match="before reset"):
+        with pytest.raises(gymnasium.error.ResetNeeded, match="before reset"):
             venv.render()
     with make_vec("coinrun", 1) as venv:
         venv.reset(seed=1)
@@ -256,15 +256,7 @@ def test_wrong_options_are_named(game, options, error, message):
 
 
 def test_without_the_package_the_extra_is_named(monkeypatch):
-    real_import = builtins.__import__
-
-    def no_procgen(name, *args, **kwargs):
-        if name.partition(".")[0] == "procgen":
-            raise ModuleNotFoundError("No module named 'procgen'", name="procgen")
-        return real_import(name, *args, **kwargs)
-
-    monkeypatch.setitem(sys.modules, "procgen", None)
-    monkeypatch.setattr(builtins, "__import__", no_procgen)
+    monkeypatch.setitem(sys.modules, "procgen.env", None)  # as if it were not installed
     with pytest.raises(ImportError, match=r"pip install 'entitize\[procgen\]'"):
         make_vec("coinrun")
 
