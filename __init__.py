@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from .adapters.procgen.registration import register as register_procgen
 from .envs.registration import register_games
 
 __version__ = "0.1.0"
@@ -61,3 +62,4 @@ def __dir__() -> list[str]:
 
 
 register_games()
+register_procgen()
