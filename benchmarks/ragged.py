@@ -172,8 +172,8 @@ def gathers(case: Case) -> Iterator[Operation]:
 
     peers: dict[str, Any] = {
         "rust": rust and (lambda: each(lambda m: theirs[m])),
-        "awkward": awkward
-        and (lambda: each(lambda m: awkward.to_packed(packed[m]))),  # without a copy it is a view
+        # packed, because an awkward array that was indexed is still a view
+        "awkward": awkward and (lambda: each(lambda m: awkward.to_packed(packed[m]))),
         "numpy": lambda: each(lambda m: numpy_gather(whole, m)),
     }
 
@@ -341,7 +341,7 @@ GROUPS = (appends, gathers, combinations, reductions, shapes)
 
 
 def measure(operation: Operation, repeats: int) -> dict[str, float]:
-    """Median milliseconds per library, which take turns."""
+    """Median milliseconds per library."""
     numba.set_num_threads(operation.threads)
     # processor time is blind to what other programs do meanwhile, and to what a second thread saves
     clock = time.process_time if operation.threads == 1 else time.perf_counter
@@ -352,7 +352,7 @@ def measure(operation: Operation, repeats: int) -> dict[str, float]:
         run()
         start = clock()
         run()
-        loops[name] = max(1, min(1000, int(2e-4 / (clock() - start))))
+        loops[name] = max(1, min(1000, int(2e-4 / max(clock() - start, 1e-9))))
     times: dict[str, list[float]] = {name: [] for name in runs}
     order = random.Random(0)
     for _ in range(repeats):
@@ -391,6 +391,7 @@ def footer(rows: list[dict[str, Any]]) -> str:
     ]
     if numba.config.NUMBA_NUM_THREADS < 2:
         lines.append("Left out, because there is one core: the gather on two threads")
+    lines.append("From values + lengths: ours and NumPy adopt the values, Rust copies them")
     missed: dict[str, list[str]] = {}
     for row in rows:
         if "rust" not in row["ms"]:
@@ -409,6 +410,20 @@ def footer(rows: list[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
+def measure_case(case: Case, repeats: int) -> Iterator[dict[str, Any]]:
+    """One row of the table per operation."""
+    for group in GROUPS:
+        for operation in group(case):
+            yield {
+                "entities": case.entities,
+                "features": case.features,
+                "operation": operation.name,
+                "threads": operation.threads,
+                "reason": operation.reason,
+                "ms": measure(operation, repeats),
+            }
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -419,32 +434,20 @@ def main() -> None:
     options = parser.parse_args()
     sizes = [(10, 5), (40, 20)] if options.quick else [(e, f) for e in (10, 40, 80) for f in (5, 20, 50)]
     num_steps, repeats = (32, 5) if options.quick else (256, options.repeats)
-    print(
-        f"64 environments × {num_steps} steps, median of {repeats}; ratios above 1 mean that ours is faster"
-    )
+    machine = {"processor": platform.processor(), "cores": os.cpu_count(), "load": os.getloadavg()[0]}
+    print(f"64 environments × {num_steps} steps, median of {repeats}; a ratio above 1: ours is faster")
+    print(f"load of the machine at the start: {machine['load']} on {machine['cores']} cores")
     print(HEADER)
     rows: list[dict[str, Any]] = []
     for entities, features in sizes:
-        case = Case(entities, features, 64, num_steps)
-        for group in GROUPS:
-            for operation in group(case):
-                row = {
-                    "entities": entities,
-                    "features": features,
-                    "operation": operation.name,
-                    "threads": operation.threads,
-                    "reason": operation.reason,
-                    "ms": measure(operation, repeats),
-                }
-                rows.append(row)
-                print(show(row), flush=True)
+        for row in measure_case(Case(entities, features, 64, num_steps), repeats):
+            rows.append(row)
+            print(show(row), flush=True)
     print(footer(rows))
     if options.json:
-        machine = {"processor": platform.processor(), "cores": os.cpu_count(), "numba": numba.__version__}
+        report = {"machine": machine, "num_steps": num_steps, "repeats": repeats, "rows": rows}
         with open(options.json, "w") as file:
-            json.dump(
-                {"machine": machine, "num_steps": num_steps, "repeats": repeats, "rows": rows}, file, indent=1
-            )
+            json.dump(report, file, indent=1)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from entitize.ragged import RaggedArray, RaggedBuffer
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-quick = settings(deadline=None, derandomize=True, max_examples=40)
+quick = settings(deadline=None, derandomize=True, max_examples=30)
 
 
 @pytest.fixture
@@ -207,6 +207,10 @@ def test_features_that_do_not_fit_are_named(three):
         three.append_features(np.zeros(3, np.float32))
     with pytest.raises(ValueError, match="got 2 rows for 3 sequences"):
         three.append_features(np.zeros((2, 1), np.float32))
+    out = RaggedBuffer((3,))
+    rows = RaggedArray(np.zeros((3, 3), np.float32), [0, 3]).gather([0], out).values
+    with pytest.raises(ValueError, match="out is the buffer that holds the rows"):
+        three.append_features(rows, out)
 
 
 def test_with_values_keeps_the_sequences(three):

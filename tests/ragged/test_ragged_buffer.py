@@ -9,7 +9,7 @@ from entitize.ragged import RaggedArray, RaggedBuffer
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-quick = settings(deadline=None, derandomize=True, max_examples=40)
+quick = settings(deadline=None, derandomize=True, max_examples=30)
 
 
 @quick

@@ -8,7 +8,7 @@ from entitize.ragged import RaggedArray
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-quick = settings(deadline=None, derandomize=True, max_examples=40)
+quick = settings(deadline=None, derandomize=True, max_examples=30)
 FLOATS = [np.float32, np.float64]
 TOLERANCE = {np.dtype(np.float32): 1e-5, np.dtype(np.float64): 1e-12}
 
