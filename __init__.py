@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from .adapters.procgen.registration import register as register_procgen
 from .envs.registration import register_games
 
 __version__ = "0.1.0"
@@ -43,6 +44,12 @@ _HOMES = {
     "make_vec": "envs",
     "register_env": "envs",
     "register_vec": "envs",
+    "RogueNet": "policies.rogue_net",
+    "PPO": "trainers",
+    "PPOConfig": "trainers",
+    "bootstrap_interval": "trainers",
+    "evaluate": "trainers",
+    "load_policy": "trainers",
 }
 
 __all__ = ["__version__", *_HOMES]
@@ -61,3 +68,4 @@ def __dir__() -> list[str]:
 
 
 register_games()
+register_procgen()

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import gymnasium
 
+from ...envs.registration import register_vec
 from .games import GAMES
 
 
 def register() -> None:
-    """Register "entitize/Procgen-<game>-v0" with Gymnasium, for `make` and for `make_vec`."""
+    """Register "Procgen/<game>" for `entitize.make_vec`, and "entitize/Procgen-<game>-v0" with Gymnasium."""
+    register_vec("Procgen", f"{__package__}:make_vec", GAMES)
     for game in GAMES:
         env_id = f"entitize/Procgen-{game}-v0"
         if env_id not in gymnasium.registry:
