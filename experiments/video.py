@@ -72,5 +72,7 @@ def find_ffmpeg() -> str:
 
 
 def _write_gif(path: Path, frames: Sequence[Frame], fps: int) -> None:
-    first, *others = [Image.fromarray(frame).quantize(128, dither=Image.Dither.NONE) for frame in frames]
+    # An octree keeps rare colours, such as those of the markers, where a median cut would mix them together.
+    method, dither = Image.Quantize.FASTOCTREE, Image.Dither.NONE
+    first, *others = [Image.fromarray(frame).quantize(256, method, dither=dither) for frame in frames]
     first.save(path, save_all=True, append_images=others, duration=round(1000 / fps), loop=0, optimize=True)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from entitize.experiments import video
 from entitize.experiments.errors import UserError
-from PIL import Image
+from PIL import Image, ImageColor
 
 
 @pytest.fixture
@@ -49,6 +49,15 @@ def test_a_gif_holds_every_frame_and_its_time(tmp_path: Path, frames: list[np.nd
         assert image.info["duration"] == 50
         image.seek(9)
         assert np.abs(np.asarray(image.convert("RGB")).astype(int) - 180).max() < 8
+
+
+def test_a_gif_keeps_colours_that_few_pixels_have(tmp_path: Path) -> None:
+    frame = np.random.default_rng(0).integers(0, 256, (200, 200, 3), np.uint8) // 2
+    frame[:4, :4] = ImageColor.getrgb("#E69F00")
+    video.write_video(tmp_path / "a.gif", [frame], fps=15)
+    with Image.open(tmp_path / "a.gif") as image:
+        found = np.asarray(image.convert("RGB"))[:4, :4].astype(int)
+    assert np.abs(found - ImageColor.getrgb("#E69F00")).max() < 16
 
 
 def test_another_ending_is_refused(tmp_path: Path, frames: list[np.ndarray]) -> None:
