@@ -100,7 +100,8 @@ class _Check:
             )
         if len(order) != len(self.batch):
             raise ActionError(f"action {self.name!r} has {len(order)} steps, expected {len(self.batch)}")
-        order = order.with_values(order.values.astype(np.int64, copy=False))
+        if order.dtype != np.int64:
+            order = order.with_values(order.values.astype(np.int64))
         rows = self._actors_of(order)
         flat = self.part.mask.values.reshape(-1)
         starts, lengths = _rows(self.action, self.part)
