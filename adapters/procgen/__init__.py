@@ -1,7 +1,7 @@
 """Procgen's 16 games as entities (floor 2; needs the extra `procgen` to play, nothing to import).
 
-The names below load their modules on first use, because `import entitize` imports this package to register the
-games.
+The names below load their modules on first use, because `import entitize` imports this package to register
+the games.
 """
 
 from __future__ import annotations

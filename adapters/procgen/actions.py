@@ -13,14 +13,17 @@ _NOOP = ACTIONS.index("noop")
 
 
 def choices_of(num_envs: int, actions: Actions) -> NDArray[np.int32]:
-    """One engine action per lane (num_envs,); a lane whose sequence is empty does nothing.
+    """One engine action per lane (num_envs,); a lane whose sequence is empty or left out does nothing.
 
     Raises:
-        ActionError: `act` is missing or of the wrong length, or a choice does not exist.
+        ActionError: another action than `act`, or `act` is of the wrong length, or a choice does not exist.
     """
     unknown = set(actions) - {"act"}
-    if unknown or not actions:
-        raise ActionError(f"Procgen has the one action 'act', not {sorted(actions)}")
+    if unknown:
+        raise ActionError(f"Procgen has the one action 'act', not {sorted(unknown)}")
+    choices = np.full(num_envs, _NOOP, np.int32)
+    if "act" not in actions:
+        return choices
     act = actions["act"]
     if len(act) != num_envs:
         raise ActionError(f"action 'act' has {len(act)} steps, expected {num_envs}")
@@ -32,6 +35,5 @@ def choices_of(num_envs: int, actions: Actions) -> NDArray[np.int32]:
     if wrong.any():
         lane = int(np.flatnonzero(lengths)[wrong.argmax()])
         raise ActionError(f"env {lane}: action 'act': there is no choice {act.values[wrong][0]}")
-    choices = np.full(num_envs, _NOOP, np.int32)
     choices[lengths > 0] = act.values
     return choices

@@ -19,7 +19,7 @@ from .layout import slot_table
 from .options import ACTIONS, EngineOptions, ViewOptions, find_game
 from .plan import CHUNK_POSITION, TilePlan, dump_plan, entity_plan, space_column, tile_columns, vector_sizes
 from .reference import reference_chunk_size, reference_tiles, reference_types
-from .scan import REASONS, WHOLE, empty_results, scan_states
+from .scan import REASONS, results_for, scan_states
 
 
 @dataclass(frozen=True)
@@ -38,8 +38,8 @@ class DecodedStates:
 class StateDecoder:
     """Decodes the dumps of one game.
 
-    The entity types, features and globals are those of `games` (or `reference`); the type `Tiles`, last, is there
-    in games with a map. `Player` is the first type; its one entity is the only actor.
+    The entity types, features and globals are those of `games` (or `reference`); the type `Tiles`, last, is
+    there in games with a map. `Player` is the first type; its one entity is the only actor.
 
     Attributes:
         observation_space, action_space: what a batch looks like.
@@ -75,7 +75,7 @@ class StateDecoder:
             visible_only=options.visible_only,
             screen=screen,
             mode=mode,
-            sight_below=np.inf if options.is_reference else self.game.sight_below,
+            sight=(np.inf, np.inf) if options.is_reference else self.game.sight,
         )
         reference = options.is_reference
         self.chunk_size = options.chunk_size or (reference_chunk_size(game) if reference else 5)
@@ -98,7 +98,9 @@ class StateDecoder:
             rows["Tiles"] = self._tile_features()
         self.action_space = EntityActionSpace({"act": Categorical(ACTIONS)})
         self.observation_space = EntitySpace(rows, self.action_space, [f.name for f in global_features])
-        self._widths = np.array([len(names) for names in rows.values()])
+        self._columns = [(name, len(names)) for name, names in rows.items()]
+        self._widths = np.array([width for _, width in self._columns])
+        self._masks: dict[int, ActionMask] = {}  # by number of states
 
     def _tables(self) -> tuple[tuple[EntityType, ...], tuple[Tile, ...], tuple[int, ...]]:
         """Entity types with `Other` last, tiles, and the ids that are left out."""
@@ -121,18 +123,23 @@ class StateDecoder:
 
     def _scan(
         self, buffer: NDArray[np.uint8], starts: NDArray[np.int64], lengths: NDArray[np.int64]
-    ) -> tuple[NDArray[Any], ...]:
+    ) -> tuple[Any, ...]:
+        """The buffer, the first state that is not whole or -1, and what `scan_states` fills."""
         if buffer.dtype != np.uint8 or buffer.ndim != 1 or not buffer.flags.c_contiguous:
             raise ValueError(
                 f"the buffer must be a contiguous array of bytes, not {buffer.dtype} {buffer.shape}"
             )
-        if len(starts) != len(lengths):
-            raise ValueError(f"{len(starts)} starts, but {len(lengths)} lengths")
-        if len(starts) and (starts.min() < 0 or lengths.min() < 0 or (starts + lengths).max() > len(buffer)):
-            raise ValueError("a dump lies outside of the buffer")
-        results = empty_results(lengths, len(self.slots), len(self._widths))
-        scan_states(buffer, starts, lengths, self._dump, self._entities, self._tiles, *results)
-        return results
+        if starts.shape != lengths.shape or starts.dtype != np.int64 or lengths.dtype != np.int64:
+            raise ValueError(
+                f"starts {starts.dtype} {starts.shape} do not match lengths {lengths.dtype} {lengths.shape}"
+            )
+        if (
+            not buffer.flags.writeable
+        ):  # the kernels are compiled for writable memory; once more would take seconds
+            buffer = buffer.copy()
+        results = results_for(buffer, lengths, len(self.slots), len(self._widths))
+        plans = self._dump, self._entities, self._tiles, self._widths
+        return buffer, scan_states(buffer, starts, lengths, *plans, *results), *results
 
     def decode(
         self, buffer: NDArray[np.uint8], starts: NDArray[np.int64], lengths: NDArray[np.int64]
@@ -144,30 +151,26 @@ class StateDecoder:
             starts, lengths: int64 (B,), where each dump lies in the buffer, in bytes.
 
         Returns:
-            the states in fresh arrays.
+            the states in fresh arrays (the action mask, which never changes, is shared between batches).
 
         Raises:
             ProcgenStateError: a dump that is truncated, damaged or of another game.
         """
-        numbers, places, kinds, counts, errors = self._scan(buffer, starts, lengths)
-        bad = np.flatnonzero(errors[:, 0] != WHOLE)
-        if len(bad):
-            code, offset = errors[bad[0]].tolist()
-            raise ProcgenStateError(self.game.name, int(bad[0]), offset, REASONS[code])
-        num_states = len(starts)
-        offsets = np.zeros((len(self._widths), num_states + 1), np.int64)
-        np.cumsum(counts, 1, out=offsets[:, 1:])
-        ends = np.cumsum(offsets[:, -1] * self._widths)
-        bases = ends - offsets[:, -1] * self._widths
-        rows = np.empty(ends[-1], np.float32)
-        global_rows = np.empty((num_states, len(self._global_program.kind)), np.float32)
+        buffer, first_bad, numbers, places, kinds, offsets, bounds, errors = self._scan(
+            buffer, starts, lengths
+        )
+        if first_bad >= 0:
+            code, offset = errors[first_bad].tolist()
+            raise ProcgenStateError(self.game.name, first_bad, offset, REASONS[code])
+        rows = np.empty(bounds[-1], np.float32)
+        global_rows = np.empty((len(starts), len(self._global_program.kind)), np.float32)
         fill_states(
             buffer,
             numbers,
             places,
             kinds,
             offsets,
-            bases,
+            bounds,
             self._program,
             self._global_program,
             self._entities,
@@ -175,26 +178,28 @@ class StateDecoder:
             rows,
             global_rows,
         )
+        ends = bounds.tolist()
+        # Built without the checks of the public constructor: they cost as much as the decoding.
         entities = {
-            name: RaggedArray(rows[base:end].reshape(-1, width), type_offsets)
-            for name, base, end, width, type_offsets in zip(
-                self.observation_space.entities, bases, ends, self._widths, offsets, strict=True
-            )
+            name: RaggedArray._trusted(rows[ends[kind] : ends[kind + 1]].reshape(-1, width), offsets[kind])
+            for kind, (name, width) in enumerate(self._columns)
         }
-        batch = EntityBatch(entities, global_rows, {"act": self._actors(num_states)})
-        return DecodedStates(batch, numbers, self.slots)
+        return DecodedStates(
+            EntityBatch(entities, global_rows, {"act": self._actors(len(starts))}), numbers, self.slots
+        )
 
     def decode_dumps(self, dumps: Sequence[bytes]) -> DecodedStates:
         """Decode dumps that are bytes, such as those of `env.get_state()`. Raises as `decode` does."""
         lengths = np.array([len(dump) for dump in dumps], np.int64)
-        buffer = np.frombuffer(b"".join(dumps), np.uint8)
+        buffer = np.frombuffer(bytearray().join(dumps), np.uint8)
         return self.decode(buffer, np.cumsum(lengths) - lengths, lengths)
 
-    @staticmethod
-    def _actors(num_states: int) -> ActionMask:
-        """The player (entity 0 of each state) may do anything."""
-        offsets = np.arange(num_states + 1)
-        return ActionMask(
-            RaggedArray(np.zeros(num_states, np.int64), offsets),
-            RaggedArray(np.ones((num_states, len(ACTIONS)), bool), offsets),
-        )
+    def _actors(self, num_states: int) -> ActionMask:
+        """The player (entity 0 of each state) may do anything; the same arrays for all batches of a size."""
+        if num_states not in self._masks:
+            offsets = np.arange(num_states + 1)
+            self._masks[num_states] = ActionMask(
+                RaggedArray(np.zeros(num_states, np.int64), offsets),
+                RaggedArray(np.ones((num_states, len(ACTIONS)), bool), offsets),
+            )
+        return self._masks[num_states]

@@ -11,16 +11,15 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-import cffi
 import numpy as np
 from numpy.typing import NDArray
 
 from .games import Game
 from .options import EngineOptions
 
-#: Bytes set aside for each lane. The engine aborts the process where a state does not fit; the largest ones are
-#: under 128 KiB, and this is the room that the engine's own wrapper gives them. Memory that is never written to is
-#: never claimed. The odd rest keeps the lanes from all falling on the same lines of the cache.
+#: Bytes set aside for each lane. The engine aborts the process where a state does not fit; the largest ones
+#: are under 128 KiB, and this is the room that the engine's own wrapper gives them. Memory that is never
+#: written to is never claimed. The odd rest keeps the lanes from all falling on the same lines of the cache.
 LANE_BYTES = (1 << 20) + 41 * 1024
 
 #: From how many lanes on a second thread is worth its while.
@@ -34,10 +33,10 @@ def import_engine() -> Any:
         ImportError: the package is not installed; the message names the extra.
     """
     try:
-        # Importing procgen leaves a file open, and gym, which it imports, prints advice that helps nobody here.
+        # Importing procgen leaves a file open, and gym, which it imports, prints advice that helps nobody.
         with warnings.catch_warnings(), contextlib.redirect_stderr(io.StringIO()):
             warnings.simplefilter("ignore")
-            return importlib.import_module("procgen").ProcgenGym3Env
+            return importlib.import_module("procgen.env").ProcgenGym3Env
     except ModuleNotFoundError as error:
         raise ImportError("Procgen is not installed: pip install 'entitize[procgen]'") from error
 
@@ -55,7 +54,7 @@ class StateBuffer:
         self.data: NDArray[np.uint8] = np.empty(num_envs * LANE_BYTES, np.uint8)
         self.starts = np.arange(num_envs, dtype=np.int64) * LANE_BYTES
         self.lengths = np.zeros(num_envs, np.int64)
-        ffi = cffi.FFI()
+        ffi = importlib.import_module("cffi").FFI()  # comes with the engine, so not imported before it
         self._pointers = [ffi.cast("char *", self.data.ctypes.data + int(start)) for start in self.starts]
         self._num_helpers = num_threads - 1
         self._pool = ThreadPoolExecutor(self._num_helpers) if self._num_helpers else None
@@ -87,8 +86,8 @@ class StateBuffer:
 class Engine:
     """One real engine of `num_envs` lanes.
 
-    Observations, rewards and ends are all in the states, so the engine's own `observe` is never called, and what
-    it draws at each step is looked at only by `frames`.
+    Observations, rewards and ends are all in the states, so the engine's own `observe` is never called, and
+    what it draws at each step is never looked at.
     """
 
     def __init__(
@@ -107,7 +106,7 @@ class Engine:
         )
 
     def step(self, actions: NDArray[np.int32]) -> None:
-        """Let every lane act (num_envs,) and fetch the states; -1 abandons the episode and starts the next."""
+        """Let every lane act (num_envs,) and fetch the states; -1 abandons the episode for the next one."""
         self.has_stepped = True
         self._env.act(actions)
         self.fetch()

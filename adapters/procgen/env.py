@@ -22,9 +22,9 @@ class ProcgenEnv(gymnasium.Env[Observation, Mapping[str, Any]]):
 
     Spaces, options and errors are those of `ProcgenVectorEnv`, over which it is built.
 
-    The engine starts the next level within the step that ends an episode, so the episode's last observation is
-    lost. The step that ends an episode returns the one before it again, and the next `reset` without a seed hands
-    out the level that the engine has already started.
+    The engine starts the next level within the step that ends an episode, so the episode's last observation
+    is lost. The step that ends an episode returns the one before it again, and the next `reset` without a
+    seed hands out the level that the engine has already started.
 
     Args:
         game: one of the 16.
@@ -32,7 +32,10 @@ class ProcgenEnv(gymnasium.Env[Observation, Mapping[str, Any]]):
         options: those of `ViewOptions` and `EngineOptions`.
     """
 
-    metadata: dict[str, Any] = {"render_modes": ["rgb_array", "human"], "render_fps": 15}
+    metadata: dict[str, Any] = {  # noqa: RUF012 - as Gymnasium has it
+        "render_modes": ["rgb_array", "human"],
+        "render_fps": 15,
+    }
 
     def __init__(self, game: str, *, render_mode: str | None = None, **options: Any) -> None:
         if render_mode not in (None, *self.metadata["render_modes"]):
@@ -91,8 +94,8 @@ class ProcgenEnv(gymnasium.Env[Observation, Mapping[str, Any]]):
         self._show()
         return _copy(self._observation), float(rewards[0]), bool(terminated[0]), bool(truncated[0]), info
 
-    def render(self) -> NDArray[np.uint8] | None:  # type: ignore[override]
-        """The frame (512, 512, 3) in mode "rgb_array"; None in mode "human", whose window is drawn by itself."""
+    def render(self) -> NDArray[np.uint8] | None:
+        """The frame (512, 512, 3) in mode "rgb_array"; None in mode "human", whose window draws itself."""
         if self.render_mode is None:
             raise ValueError("ProcgenEnv was made without a render_mode")
         return self._venv.render()[0] if self._window is None else None

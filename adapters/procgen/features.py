@@ -1,7 +1,8 @@
 """How a number of a dump becomes a feature: a small declarative language, and its compiled form.
 
 A `Feature` says what is read (a field of the entity, or a slot of the state) and how it is turned into one
-float32. The tables of `games` are written in it, the kernel of `fill` interprets its compiled form (`Program`).
+float32. The tables of `games` are written in it; the kernel of `fill` interprets its compiled form, a
+`Program`.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 
 from .layout import ENTITY, ENTITY_FIELDS
 
-# Kinds of features. f: a field of the entity, p: the same field of the player, s: a slot, t: the state's cur_time.
+# Kinds of features. f: a field of the entity, p: the same field of the player, s: a slot, t: slot cur_time.
 FLOAT, INT = 0, 1  # f * scale
 RELATIVE = 2  # (f - p) * scale
 SCREEN = 3  # (f - s) * scale, s the centre of the view
@@ -129,12 +130,12 @@ def slot(name: str, scale: float = 1.0, *, label: str = "", hidden: bool = False
 
 
 def ready(name: str, steps: int) -> Feature:
-    """How far a cooldown of `steps` steps since the time in slot `name` has run, 1 = over. Pixels don't show it."""
+    """How far a cooldown of `steps` steps since the time in slot `name` has run, 1 = over; hidden."""
     return Feature("ready", SLOT_SINCE, slot=name, scale=1 / steps, hidden=True)
 
 
 def on_screen(features: Sequence[Feature]) -> tuple[Feature, ...]:
-    """What of `features` the pixels show: hidden ones left out, absolute positions counted from the view's centre."""
+    """What of `features` the pixels show: no hidden ones, and positions counted from the view's centre."""
     centre = {"x": "center_x", "y": "center_y"}
     return tuple(
         replace(f, kind=SCREEN, slot=centre[f.field]) if f.kind == FLOAT and f.field in centre else f

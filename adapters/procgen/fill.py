@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from .features import (
@@ -18,7 +18,6 @@ from .features import (
     MOVE_Y,
     RELATIVE,
     SCREEN,
-    SINCE,
     SINE,
     SLOT,
     SLOT_EQUALS,
@@ -28,7 +27,7 @@ from .features import (
     Program,
 )
 from .layout import ENTITY_BYTES, ENTITY_FIELDS
-from .memory import load_float, load_int
+from .memory import entry_point, kernel, load_float, load_int
 from .plan import EntityPlan, TilePlan
 from .scan import crop
 from .tiles import fill_chunks
@@ -36,12 +35,12 @@ from .tiles import fill_chunks
 _X, _Y = (ENTITY_FIELDS[name] * 4 for name in ("x", "y"))
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@kernel
 def _unit(value: float) -> float:
     return min(max(value, 0.0), 1.0)
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@kernel
 def _state_value(
     buffer: NDArray[np.uint8],
     player: int,
@@ -49,10 +48,10 @@ def _state_value(
     time: float,
     program: Program,
     index: int,
-) -> float:
+) -> Any:
     """What feature `index` takes from the state: its value, or the origin that its field is counted from."""
     kind = program.kind[index]
-    if kind == FLOAT or kind == INT:
+    if kind in (FLOAT, INT):
         return 0.0
     if kind == RELATIVE:
         return np.float64(load_float(buffer, player + program.field[index]))
@@ -76,7 +75,7 @@ def _state_value(
     return 0.0
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@kernel
 def _special_value(
     buffer: NDArray[np.uint8],
     at: int,
@@ -99,14 +98,14 @@ def _special_value(
     return _unit((time - load_int(buffer, at)) * program.scale[index])  # SINCE
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@entry_point
 def fill_states(
     buffer: NDArray[np.uint8],
     numbers: NDArray[np.float64],
     places: NDArray[np.int64],
     kinds: NDArray[np.int16],
     offsets: NDArray[np.int64],
-    bases: NDArray[np.int64],
+    bounds: NDArray[np.int64],
     program: Program,
     global_program: Program,
     entities: EntityPlan,
@@ -117,9 +116,7 @@ def fill_states(
     """Fill the features of B states that `scan_states` has found whole.
 
     Args:
-        numbers, places, kinds: what `scan_states` found.
-        offsets: (T, B + 1), where the rows of each state start within those of a type.
-        bases: (T,), where the rows of a type start in `rows`.
+        numbers, places, kinds, offsets, bounds: what `scan_states` found.
         rows: (sum of N_t * F_t,), receives the features of all types, one type after the other.
         global_rows: (B, G), receives the global features.
     """
@@ -134,7 +131,7 @@ def fill_states(
         time = state[entities.cur_time]
         view = crop(buffer, player, state, entities)
         for kind in range(num_types):
-            next_row[kind] = bases[kind] + offsets[kind, b] * (segments[kind, 4] - segments[kind, 0])
+            next_row[kind] = bounds[kind] + offsets[kind, b] * (segments[kind, 4] - segments[kind, 0])
             if offsets[kind, b + 1] > offsets[kind, b]:
                 for index in range(segments[kind, 0], segments[kind, 3]):
                     given[index] = _state_value(buffer, player, state, time, program, index)
@@ -159,8 +156,8 @@ def fill_states(
             value = _state_value(buffer, player, state, time, global_program, index)
             global_rows[b, global_program.column[index]] = value
         if tiles.columns > 0:
-            first = bases[-1] + offsets[-1, b] * chunk_features
-            last = bases[-1] + offsets[-1, b + 1] * chunk_features
+            first = bounds[-2] + offsets[-1, b] * chunk_features
+            last = bounds[-2] + offsets[-1, b + 1] * chunk_features
             fill_chunks(
                 buffer,
                 cells,

@@ -1,7 +1,7 @@
 """What there is to see in each of the 16 games: entity types, tiles and global features, as one table.
 
-Read off the engine's C++ source (openai/procgen, src/games) and checked by playing. Units: lengths count 10 cells
-as 1, velocities half a cell per step as 1, so that features are of about unit size in every game.
+Read off the engine's C++ source (openai/procgen, src/games) and checked by playing. Units: lengths count 10
+cells as 1, velocities half a cell per step as 1, so that features are of about unit size in every game.
 
 A type's ids are the values of the entity record's `type` field. What only decorates (trails, dust, explosions
 that harm nobody, the legend of what is told by a feature) is listed by id in `decoration` and left out of the
@@ -54,12 +54,12 @@ HEIGHT = field("half_height", source="ry")
 
 @dataclass(frozen=True)
 class EntityType:
-    """A type of the default features: entities whose `type` field is one of `ids`, in the order of the dump."""
+    """A type of entities: those whose `type` field is one of `ids`, in the order of the dump."""
 
     name: str
     ids: tuple[int, ...]
     features: tuple[Feature, ...]
-    #: Shown by an instrument of the game wherever it is (but not in memory mode), so never cropped by the view.
+    #: Shown by an instrument of the game wherever it is (but not in memory mode), so never cropped.
     tracked: bool = False
 
 
@@ -82,12 +82,12 @@ class Game:
     tiles: tuple[Tile, ...] = ()
     decoration: tuple[int, ...] = ()
     modes: tuple[str, ...] = ("easy", "hard")
-    #: How many cells below the player an entity is still of use (fruitbot only ever moves up).
-    sight_below: float = float("inf")
+    #: How many cells below and above the player an entity is still of use.
+    sight: tuple[float, float] = (float("inf"), float("inf"))
     #: Entities that are drawn only while something holds: type id -> slot of a flag, or of a vector's items
     #: of which the entity's image_theme picks one ("has_keys[]").
     drawn_while: tuple[tuple[int, str], ...] = ()
-    #: Whether drawing plain rectangles instead of images is slower in easy mode (measured); the logic is the same.
+    #: Whether plain rectangles take longer to draw than images in easy mode (measured). No change of logic.
     images_are_cheaper: bool = False
 
     @property
@@ -130,7 +130,7 @@ _GAMES = (
             PLAYER,
             EntityType("Boss", (2,), (*MOVING, HEIGHT, field("health", 0.1, hidden=True))),
             EntityType("EnemyBullet", (4,), MOVING),
-            EntityType("Barrier", (7,), (*POSITION, HEIGHT, field("health", 1 / 3, hidden=True))),
+            EntityType("Barrier", (7,), (*POSITION, HEIGHT)),
             EntityType("PlayerBullet", (1,), POSITION),
         ),
         globals=(
@@ -139,7 +139,6 @@ _GAMES = (
             slot("round_num", 0.2, hidden=True),
             slot("num_rounds", 0.2, hidden=True),
             slot("curr_vel_timeout", 1 / 40, hidden=True),
-            slot("time_to_swap", 0.1, hidden=True),
             *(
                 Feature(f"attack_mode_{mode}", SLOT_EQUALS, slot="attack_mode", parameter=mode, hidden=True)
                 for mode in range(4)
@@ -214,7 +213,7 @@ _GAMES = (
     Game(
         "dodgeball",
         _types(
-            (*PLAYER, WIDTH),
+            PLAYER,
             EntityType(
                 "LavaWall",
                 (1,),
@@ -227,7 +226,7 @@ _GAMES = (
             EntityType(
                 "Enemy", (4,), (*MOVING, Feature("reload", SINCE, field="fire_time", scale=0.02, hidden=True))
             ),
-            EntityType("Door", (5,), (*POSITION, WIDTH, HEIGHT)),
+            EntityType("Door", (5,), POSITION),
             EntityType("EnemyBall", (6,), MOVING),
             EntityType("PlayerBall", (3,), MOVING),
         ),
@@ -253,7 +252,7 @@ _GAMES = (
         ),
         globals=(ready("last_fire_time", 8),),
         decoration=(12,),  # presents fill the last row of every level: the player's y says how far that is
-        sight_below=2.0,
+        sight=(2.0, 20.0),  # it only ever moves up; the screen shows 10 rows in easy mode and 20 in hard
     ),
     Game(
         "heist",
@@ -292,7 +291,7 @@ _GAMES = (
             PLAYER,
             EntityType("Log", (1,), MOVING_X),
             EntityType("Car", (4,), MOVING_X),
-            EntityType("FinishLine", (5,), POSITION),
+            EntityType("FinishLine", (5,), (field("y", LENGTH), relative("y", LENGTH))),
         ),
         tiles=(_SPACE, Tile("road", (2,)), Tile("water", (3,))),
         modes=("easy", "hard", "extreme"),
@@ -340,7 +339,6 @@ _GAMES = (
                 (7,),
                 (
                     *MOVING_X,
-                    WIDTH,
                     HEIGHT,
                     Feature("is_target", LOOKUP, field="image_theme", slot="target_bools"),
                 ),
@@ -374,8 +372,8 @@ _GAMES = (
                 ),
             ),
             EntityType("Bullet", (2, 3), MOVING),
-            EntityType("Turret", (7,), (*MOVING, HEIGHT, field("health", 0.2, hidden=True))),
-            EntityType("Meteor", (5,), MOVING),
+            EntityType("Turret", (7,), (*MOVING_X, HEIGHT, field("health", 0.2, hidden=True))),
+            EntityType("Meteor", (5,), MOVING_X),
             EntityType("FinishLine", (9,), POSITION),
             EntityType("PlayerBullet", (1,), MOVING_X),
         ),

@@ -1,12 +1,13 @@
 """What a dump of Procgen's `get_state` holds, in order (`SERIALIZE_VERSION` 0, procgen 0.10.7).
 
-Little-endian and packed: an int, a bool or a float takes 4 bytes; a string is a length and its bytes; a vector
-is a count and its items. A dump begins with the version and the game's name, goes on with `dump_fields`, and
-ends with 0xCAFECAFE. Random generators are long strings (std::mt19937 as decimal text), which make everything
-after the first one unaligned.
+Little-endian and packed: an int, a bool or a float takes 4 bytes; a string is a length and its bytes; a
+vector is a count and its items. A dump begins with the version and the game's name, goes on with
+`dump_fields`, and ends with 0xCAFECAFE. Random generators are long strings (std::mt19937 as decimal text),
+which make everything after the first one unaligned.
 
-The single numbers of a dump are given *slots*: columns of the table that the decoder fills, one row per state.
-A vector gets one slot for its length and a fixed number of slots for its first items, zero where it is shorter.
+The single numbers of a dump are given *slots*: columns of the table that the decoder fills, one row per
+state. A vector gets one slot for its length and a fixed number of slots for its first items, zero where it is
+shorter.
 """
 
 from __future__ import annotations
@@ -16,10 +17,10 @@ from dataclasses import dataclass
 VERSION = 0
 END_OF_DUMP = 0xCAFECAFE
 
-#: What `Field.kind` may be. Single numbers: the decoder demands that a flag is 0 or 1 and that a float is finite
-#: and below 1e9; "loose" floats may hold whatever was in the engine's memory before the first step. Then an int
-#: and a string ("generator"), the map (int w, int h, int count, cells y * w + x with y upwards), vectors, and
-#: lists of entity records: those of the game ("entities"), and other ones ("records").
+#: What `Field.kind` may be. Single numbers: the decoder demands that a flag is 0 or 1 and that a float is
+#: finite and below 1e9; "loose" floats may hold whatever was in the engine's memory before the first step.
+#: Then an int and a string ("generator"), the map (int w, int h, int count, cells y * w + x with y upwards),
+#: vectors, and lists of entity records: those of the game ("entities"), and other ones ("records").
 KINDS = (
     "int",
     "flag",
@@ -80,9 +81,10 @@ _BEFORE_TAIL = _fields(
 
 #: The record of one entity: 31 numbers, 124 bytes. Positions in cells, velocities in cells per step.
 ENTITY = _fields(
-    "float: x y vx vy rx ry; int: type image_type image_theme render_z; flag: will_erase collides_with_entities;"
-    "float: collision_margin rotation vrot; flag: is_reflected; int: fire_time spawn_time life_time expire_time;"
-    "flag: use_abs_coords; float: friction; flag: smart_step avoids_collisions auto_erase;"
+    "float: x y vx vy rx ry; int: type image_type image_theme render_z;"
+    "flag: will_erase collides_with_entities; float: collision_margin rotation vrot; flag: is_reflected;"
+    "int: fire_time spawn_time life_time expire_time; flag: use_abs_coords; float: friction;"
+    "flag: smart_step avoids_collisions auto_erase;"
     "float: alpha health theta grow_rate alpha_decay climber_spawn_x"
 )
 ENTITY_BYTES = 4 * len(ENTITY)
@@ -91,10 +93,11 @@ ENTITY_FIELDS = {field.name: index for index, field in enumerate(ENTITY)}
 TAILS: dict[str, tuple[Field, ...]] = {
     "bigfish": _fields("int: fish_eaten; float: r_inc"),
     "bossfight": _fields(
-        "ints: attack_modes; int: last_fire_time time_to_swap invulnerable_duration vulnerable_duration num_rounds"
-        " round_num round_health boss_vel_timeout curr_vel_timeout attack_mode player_laser_theme boss_laser_theme"
-        " damaged_until_time; flag: shields_are_up barriers_moves_right; float: base_fire_prob boss_bullet_vel"
-        " barrier_vel barrier_spawn_prob rand_pct rand_fire_pct rand_pct_x rand_pct_y"
+        "ints: attack_modes; int: last_fire_time time_to_swap invulnerable_duration vulnerable_duration"
+        " num_rounds round_num round_health boss_vel_timeout curr_vel_timeout attack_mode player_laser_theme"
+        " boss_laser_theme damaged_until_time; flag: shields_are_up barriers_moves_right;"
+        "float: base_fire_prob boss_bullet_vel barrier_vel barrier_spawn_prob"
+        " rand_pct rand_fire_pct rand_pct_x rand_pct_y"
     ),
     "caveflyer": (),
     "chaser": _fields(
@@ -102,10 +105,12 @@ TAILS: dict[str, tuple[Field, ...]] = {
         "int: eat_timeout egg_timeout eat_time total_enemies total_orbs orbs_collected maze_dim"
     ),
     "climber": _fields(
-        "flag: has_support facing_right; int: coin_quota coins_collected wall_theme; float: gravity air_control"
+        "flag: has_support facing_right; int: coin_quota coins_collected wall_theme;"
+        "float: gravity air_control"
     ),
     "coinrun": _fields(
-        "float: last_agent_y; int: wall_theme; flag: has_support facing_right is_on_crate;float: gravity air_control"
+        "float: last_agent_y; int: wall_theme; flag: has_support facing_right is_on_crate;"
+        "float: gravity air_control"
     ),
     "dodgeball": _fields(
         "float: min_dim hard_min_dim ball_vscale ball_r; int: last_fire_time num_enemies enemy_fire_delay"
@@ -113,10 +118,12 @@ TAILS: dict[str, tuple[Field, ...]] = {
     "fruitbot": _fields("float: min_dim bullet_vscale; int: last_fire_time"),
     "heist": _fields("int: num_keys world_dim; flags: has_keys:3"),
     "jumper": _fields(
-        "int: jump_count jump_delta jump_time; flag: has_support facing_right; int: wall_theme; float: compass_dim"
+        "int: jump_count jump_delta jump_time; flag: has_support facing_right; int: wall_theme;"
+        "float: compass_dim"
     ),
     "leaper": _fields(
-        "int: bottom_road_y; floats: road_lane_speeds:5; int: bottom_water_y; floats: water_lane_speeds:5; int: goal_y"
+        "int: bottom_road_y; floats: road_lane_speeds:5; int: bottom_water_y; floats: water_lane_speeds:5;"
+        "int: goal_y"
     ),
     "maze": _fields("int: maze_dim world_dim"),
     "miner": _fields("int: diamonds_remaining"),
@@ -125,8 +132,8 @@ TAILS: dict[str, tuple[Field, ...]] = {
         "float: gravity air_control jump_charge jump_charge_inc"
     ),
     "plunder": _fields(
-        "int: last_fire_time; flags: lane_directions:5 target_bools:6; ints: image_permutation:6; floats: lane_vels:5;"
-        "int: num_lanes num_current_ship_types targets_hit target_quota;"
+        "int: last_fire_time; flags: lane_directions:5 target_bools:6; ints: image_permutation:6;"
+        "floats: lane_vels:5; int: num_lanes num_current_ship_types targets_hit target_quota;"
         "float: juice_left r_scale spawn_prob legend_r min_agent_x"
     ),
     "starpilot": _fields("records: spawners"),

@@ -111,7 +111,7 @@ class EngineOptions:
     num_levels: int = 0  # how many different levels; 0: as many as there are
     start_level: int = 0  # the first of them
     use_sequential_levels: bool = False  # a level that is completed leads on to the next one
-    #: Drawing. None: the cheapest, or with a render_mode what looks best. None of it touches the game's logic.
+    #: Drawing; it does not touch the game's logic. None: the cheapest, or with a render_mode the prettiest.
     use_backgrounds: bool | None = None
     use_monochrome_assets: bool | None = None
     paint_vel_info: bool = False
@@ -124,8 +124,8 @@ class EngineOptions:
     def __post_init__(self) -> None:
         if self.use_generated_assets:
             raise ValueError(
-                "use_generated_assets=True is not possible: the engine aborts the process when it is asked for"
-                " the state of a game with generated assets"
+                "use_generated_assets=True is not possible: the engine aborts the process when it is asked"
+                " for the state of a game with generated assets"
             )
         for name in ("use_sequential_levels", "paint_vel_info", "center_agent", "restrict_themes"):
             _check_choice(name, getattr(self, name), (False, True))

@@ -46,7 +46,8 @@ class EntityPlan(NamedTuple):
     ]  # (ID_TABLE_SIZE,): > 0: the slot is the first of a vector, indexed by image_theme
     visible_only: bool
     screen: bool  # absolute positions are counted from the view's centre
-    sight_below: float
+    sight_below: float  # cells from the player
+    sight_above: float
     center_x: int  # slots
     center_y: int
     visibility: int
@@ -98,7 +99,7 @@ def entity_plan(
     visible_only: bool,
     screen: bool,
     mode: str,
-    sight_below: float,
+    sight: tuple[float, float],
 ) -> EntityPlan:
     """`types` with `Other` last: what no type claims and is not `dropped` goes there."""
     slots = slot_table(game.name)
@@ -121,7 +122,7 @@ def entity_plan(
         gate_size,
         visible_only,
         screen,
-        sight_below,
+        *sight,
         *(slots[name] for name in ("center_x", "center_y", "visibility", "cur_time", "grid_width")),
     )
 

@@ -1,8 +1,8 @@
 """`features="reference"`: what the Entity Neural Network project's integration showed, for comparison.
 
-Each entity has all 31 fields of its record, unscaled, and the game's global numbers are copied onto each entity.
-Tiles come as chunks of one-hots. Its decoder's mistakes are not copied: maps are read the right way round and
-are complete (issue: it transposed them), and types it calls "???" have names.
+Each entity has all 31 fields of its record, unscaled, and the game's global numbers are copied onto each
+entity. Tiles come as chunks of one-hots. The mistakes are not copied: there, maps were transposed and cut
+off, and some types were called "???".
 """
 
 from __future__ import annotations
@@ -13,15 +13,17 @@ from .layout import ENTITY, TAILS
 
 _TYPES: dict[str, str] = {
     "bigfish": "2 Fish",
-    "bossfight": "1 PlayerBullet, 2 Boss, 3 Shields, 4 EnemyBullet, 5 LaserTrail, 6 ReflectedBullet, 7 Barrier,"
-    " 54 Explosion",
-    "caveflyer": "1 Goal, 2 Obstacle, 3 Target, 4 PlayerBullet, 5 Enemy, 9 Exhaust, 54 Explosion, 1003 Marker",
+    "bossfight": "1 PlayerBullet, 2 Boss, 3 Shields, 4 EnemyBullet, 5 LaserTrail, 6 ReflectedBullet,"
+    " 7 Barrier, 54 Explosion",
+    "caveflyer": "1 Goal, 2 Obstacle, 3 Target, 4 PlayerBullet, 5 Enemy, 9 Exhaust, 54 Explosion,"
+    " 1003 Marker",
     "chaser": "2 LargeOrb, 3 EnemyWeak, 4 EnemyEgg, 6 Enemy, 7 Enemy2, 8 Enemy3, 1001 Marker",
     "climber": "1 Coin, 5 Enemy, 6 Enemy1, 7 Enemy2",
     "coinrun": "1 Goal, 2 Saw, 3 Saw2, 5 Enemy, 6 Enemy1, 7 Enemy2, 20 Crate, 59 Trail",
-    "dodgeball": "1 LavaWall, 3 PlayerBall, 4 Enemy, 5 Door, 6 EnemyBall, 7 DoorOpen, 8 DustCloud, 10 OutOfBoundsWall",
-    "fruitbot": "1 Barrier, 2 OutOfBoundsWall, 3 PlayerBullet, 4 BadObject, 7 GoodObject, 10 LockedDoor, 11 Lock,"
-    " 12 Present",
+    "dodgeball": "1 LavaWall, 3 PlayerBall, 4 Enemy, 5 Door, 6 EnemyBall, 7 DoorOpen, 8 DustCloud,"
+    " 10 OutOfBoundsWall",
+    "fruitbot": "1 Barrier, 2 OutOfBoundsWall, 3 PlayerBullet, 4 BadObject, 7 GoodObject, 10 LockedDoor,"
+    " 11 Lock, 12 Present",
     "heist": "1 LockedDoor, 2 Key, 9 Exit, 11 KeyOnRing",
     "jumper": "1 Goal, 2 Spike, 59 Trail",
     "leaper": "1 Log, 2 Road, 3 Water, 4 Car, 5 FinishLine",

@@ -1,6 +1,6 @@
 """First pass over a batch of dumps: is each one whole, where does everything start, how much is there?
 
-Nothing outside a dump is read, whatever it says of its own lengths: each read is checked against the dump's end.
+Nothing outside a dump is read, whatever it says of its own lengths: each read is checked against its end.
 """
 
 from __future__ import annotations
@@ -8,12 +8,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from .layout import END_OF_DUMP, ENTITY_BYTES, ENTITY_FIELDS, KINDS, VERSION
-
-from .memory import load_float, load_int
+from .memory import entry_point, kernel, load_float, load_int
 from .plan import DumpPlan, EntityPlan, TilePlan
 from .tiles import count_chunks, id_entry
 
@@ -31,7 +29,8 @@ from .tiles import count_chunks, id_entry
     NO_PLAYER,
     NO_END,
     TRAILING_BYTES,
-) = range(12)
+    OUTSIDE,
+) = range(13)
 
 REASONS = {
     TRUNCATED: "the dump ends in the middle of a field",
@@ -45,6 +44,7 @@ REASONS = {
     NO_PLAYER: "the first entity is not the player",
     NO_END: "the game's fields are not followed by the end mark 0xCAFECAFE",
     TRAILING_BYTES: "bytes after the end mark",
+    OUTSIDE: "the dump lies outside of the buffer",
 }
 
 (
@@ -67,12 +67,12 @@ _END_MARK = END_OF_DUMP - (1 << 32)  # as an int32
 _MAX_FLOAT = np.float32(1e9)
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
-def _is_sane(value: float) -> bool:
+@kernel
+def _is_sane(value: Any) -> Any:
     return abs(value) < _MAX_FLOAT  # false for a NaN
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@kernel
 def _skip_string(buffer: NDArray[np.uint8], at: int, end: int) -> tuple[int, int, int]:
     """Step over a length and its bytes: (where to go on, error, its offset)."""
     if at + 4 > end:
@@ -83,7 +83,7 @@ def _skip_string(buffer: NDArray[np.uint8], at: int, end: int) -> tuple[int, int
     return at + 4 + length, WHOLE, at
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@kernel
 def _check_entities(
     buffer: NDArray[np.uint8], at: int, count: int, mask: NDArray[np.uint32], limit: NDArray[np.uint32]
 ) -> tuple[int, int]:
@@ -101,8 +101,8 @@ def _check_entities(
     return WHOLE, at
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
-def _read_number(buffer: NDArray[np.uint8], at: int, kind: int) -> tuple[float, int]:
+@kernel
+def _read_number(buffer: NDArray[np.uint8], at: int, kind: int) -> tuple[Any, int]:
     """One number of a field, or of a vector of it: (value, error)."""
     if kind in (_FLOAT, _FLOATS, _LOOSE):
         value = load_float(buffer, at)
@@ -112,11 +112,11 @@ def _read_number(buffer: NDArray[np.uint8], at: int, kind: int) -> tuple[float, 
     return np.float64(number), BAD_FLAG if wrong else WHOLE
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@kernel
 def _read_vector(
     buffer: NDArray[np.uint8], at: int, end: int, kind: int, slots: NDArray[np.float64]
 ) -> tuple[int, int, int]:
-    """Read a vector's length and items into `slots` (1 + kept items,): (where to go on, error, its offset)."""
+    """Read a vector's length and items into `slots` (1 + kept,): (where to go on, error, its offset)."""
     count = np.int64(load_int(buffer, at))
     if count < 0 or count > (end - at - 4) // 4:
         return at, BAD_COUNT, at
@@ -133,7 +133,7 @@ def _read_vector(
     return at, WHOLE, at
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@kernel
 def _check_start(
     buffer: NDArray[np.uint8], at: int, end: int, game: NDArray[np.uint8]
 ) -> tuple[int, int, int]:
@@ -154,8 +154,8 @@ def _check_start(
     return after, WHOLE, at
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
-def _check_map(buffer: NDArray[np.uint8], at: int, end: int, grid_size: float) -> tuple[int, int, int]:
+@kernel
+def _check_map(buffer: NDArray[np.uint8], at: int, end: int, grid_size: float) -> tuple[Any, int, int]:
     """The map at byte `at`, which should have `grid_size` cells: (number of cells, error, its offset)."""
     if at + 12 > end:
         return 0, TRUNCATED, at
@@ -168,16 +168,16 @@ def _check_map(buffer: NDArray[np.uint8], at: int, end: int, grid_size: float) -
     return cells, WHOLE, at
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@kernel
 def _read_state(
     buffer: NDArray[np.uint8],
-    at: int,
+    at: Any,
     end: int,
     dump: DumpPlan,
     numbers: NDArray[np.float64],
     place: NDArray[np.int64],
 ) -> tuple[int, int]:
-    """Walk through one dump: fill `numbers` (S,) and `place` (4,) as in `scan_states`; (error, its offset)."""
+    """Walk through a dump; `numbers` (S,) and `place` (4,) as in `scan_states`: (error, its offset)."""
     at, error, where = _check_start(buffer, at, end, dump.game)
     slot = 0
     for index in range(len(dump.fields)):
@@ -223,20 +223,21 @@ def _read_state(
     return (WHOLE, at) if at + 4 == end else (TRAILING_BYTES, at + 4)
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@kernel
 def crop(
     buffer: NDArray[np.uint8], player: int, numbers: NDArray[np.float64], plan: EntityPlan
-) -> tuple[float, float, float, float]:
-    """What may be seen in one state: (left, right, bottom, top), in cells. `player` is where its record starts."""
+) -> tuple[Any, Any, Any, Any]:
+    """What may be seen of a state whose player's record is at byte `player`: (left, right, bottom, top)."""
     left, right, bottom, top = -np.inf, np.inf, -np.inf, np.inf
     if plan.visible_only:
         half = numbers[plan.visibility] / 2
         left, right = numbers[plan.center_x] - half, numbers[plan.center_x] + half
         bottom, top = numbers[plan.center_y] - half, numbers[plan.center_y] + half
-    return left, right, max(bottom, load_float(buffer, player + _Y) - plan.sight_below), top
+    y = np.float64(load_float(buffer, player + _Y))
+    return left, right, max(bottom, y - plan.sight_below), min(top, y + plan.sight_above)
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@kernel
 def _sort_entities(
     buffer: NDArray[np.uint8],
     first: int,
@@ -248,7 +249,7 @@ def _sort_entities(
     """Find the type of each entity of a state, -1 where it is left out; the first is the player."""
     type_of, tracked, gate_slot, gate_size = plan.type_of, plan.tracked, plan.gate_slot, plan.gate_size
     left, right, bottom, top = view
-    everything = not plan.visible_only and bottom == -np.inf
+    everything = left == -np.inf and bottom == -np.inf and top == np.inf
     kinds[0] = 0
     for index in range(1, len(kinds)):
         at = first + index * ENTITY_BYTES
@@ -262,14 +263,44 @@ def _sort_entities(
             if theme < 0 or theme >= max(gate_size[entry], 1) or numbers[gate + theme] == 0:
                 kind = -1
         if kind >= 0 and not (everything or tracked[kind] or load_int(buffer, at + _ABSOLUTE) != 0):
-            x, y = load_float(buffer, at + _X), load_float(buffer, at + _Y)
-            rx, ry = load_float(buffer, at + _RX), load_float(buffer, at + _RY)
+            x, y = np.float64(load_float(buffer, at + _X)), np.float64(load_float(buffer, at + _Y))
+            rx, ry = np.float64(load_float(buffer, at + _RX)), np.float64(load_float(buffer, at + _RY))
             if x + rx <= left or x - rx >= right or y + ry <= bottom or y - ry >= top:
                 kind = -1
         kinds[index] = kind
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@kernel
+def _measure(
+    buffer: NDArray[np.uint8],
+    numbers: NDArray[np.float64],
+    place: NDArray[np.int64],
+    entities: EntityPlan,
+    tiles: TilePlan,
+    kinds: NDArray[np.int16],
+    counts: NDArray[np.int64],
+) -> None:
+    """Sort the entities of a state into `kinds`; add to `counts` (T,) how much there is of each type."""
+    player = place[0]
+    view = crop(buffer, player, numbers, entities)
+    _sort_entities(buffer, player, view, numbers, entities, kinds)
+    for kind in kinds:
+        if kind >= 0:
+            counts[kind] += 1
+    if tiles.columns > 0:
+        counts[-1] += count_chunks(
+            buffer,
+            place[2],
+            np.int64(numbers[entities.grid_width]),
+            np.int64(numbers[entities.grid_width + 1]),
+            load_float(buffer, player + _X),
+            load_float(buffer, player + _Y),
+            view,
+            tiles,
+        )
+
+
+@entry_point
 def scan_states(
     buffer: NDArray[np.uint8],
     starts: NDArray[np.int64],
@@ -277,60 +308,64 @@ def scan_states(
     dump: DumpPlan,
     entities: EntityPlan,
     tiles: TilePlan,
+    widths: NDArray[np.int64],
     numbers: NDArray[np.float64],
     places: NDArray[np.int64],
     kinds: NDArray[np.int16],
-    counts: NDArray[np.int64],
+    offsets: NDArray[np.int64],
+    bounds: NDArray[np.int64],
     errors: NDArray[np.int64],
-) -> None:
-    """Check and measure B dumps; dump b is `buffer[starts[b]:starts[b] + lengths[b]]`, which lies in the buffer.
+) -> int:
+    """Check and measure B dumps; dump b is `buffer[starts[b]:starts[b] + lengths[b]]`.
 
     Args:
+        widths: (T,), features per type, `Tiles` last.
         numbers: (B, S), receives the slots of `layout.slot_table`.
         places: (B, 4), receives where the entity records start, how many there are, where the map's cells
             start, and where the state's entities start in `kinds`.
-        kinds: receives the type of each entity, -1 where it is left out; long enough for all the buffers hold.
-        counts: (T, B), receives the kept entities per type; the last row the chunks of tiles, if there are tiles.
+        kinds: receives the type of each entity, -1 where it is left out.
+        offsets: (T, B + 1), receives where the rows of each state start within those of a type.
+        bounds: (T + 1,), receives where the numbers of each type start, one type after the other.
         errors: (B, 2), receives one of the codes above and the byte of the dump that it is about. The other
-            arrays are of no meaning where that is not WHOLE.
+            arrays say nothing of a state where that is not WHOLE.
+
+    Returns:
+        the first state that is not whole, or -1.
     """
-    counts[:] = 0
+    first_bad = -1
     used = 0
+    offsets[:, 0] = 0
     for b in range(len(starts)):
-        end = starts[b] + lengths[b]
-        errors[b, 0], where = _read_state(buffer, starts[b], end, dump, numbers[b], places[b])
-        errors[b, 1] = where - starts[b]
-        if errors[b, 0] != WHOLE:
+        offsets[:, b + 1] = offsets[:, b]
+        if min(starts[b], lengths[b], len(buffer) - starts[b]) < 0 or lengths[b] > len(buffer) - starts[b]:
+            error, where = OUTSIDE, starts[b]
+        else:
+            error, where = _read_state(buffer, starts[b], starts[b] + lengths[b], dump, numbers[b], places[b])
+        errors[b, 0], errors[b, 1] = error, where - starts[b]
+        if error != WHOLE:
+            first_bad = b if first_bad < 0 else first_bad
             continue
-        player = places[b, 0]
-        view = crop(buffer, player, numbers[b], entities)
-        kinds_here = kinds[used : used + places[b, 1]]
         places[b, 3] = used
+        here = kinds[used : used + places[b, 1]]
         used += places[b, 1]
-        _sort_entities(buffer, player, view, numbers[b], entities, kinds_here)
-        for kind in kinds_here:
-            if kind >= 0:
-                counts[kind, b] += 1
-        if tiles.columns > 0:
-            counts[-1, b] = count_chunks(
-                buffer,
-                places[b, 2],
-                np.int64(numbers[b, entities.grid_width]),
-                np.int64(numbers[b, entities.grid_width + 1]),
-                load_float(buffer, player + _X),
-                load_float(buffer, player + _Y),
-                view,
-                tiles,
-            )
+        _measure(buffer, numbers[b], places[b], entities, tiles, here, offsets[:, b + 1])
+    bounds[0] = 0
+    for kind in range(len(widths)):
+        bounds[kind + 1] = bounds[kind] + offsets[kind, -1] * widths[kind]
+    return first_bad
 
 
-def empty_results(lengths: NDArray[np.int64], num_slots: int, num_types: int) -> tuple[NDArray[Any], ...]:
-    """Arrays for `scan_states` to fill: numbers, places, kinds, counts, errors."""
+def results_for(
+    buffer: NDArray[np.uint8], lengths: NDArray[np.int64], num_slots: int, num_types: int
+) -> tuple[NDArray[Any], ...]:
+    """Arrays for `scan_states` to fill: numbers, places, kinds, offsets, bounds, errors."""
     num_states = len(lengths)
+    most_entities = int(lengths.clip(0, len(buffer)).sum()) // ENTITY_BYTES
     return (
         np.empty((num_states, num_slots)),
         np.empty((num_states, 4), np.int64),
-        np.empty(int(lengths.sum()) // ENTITY_BYTES + 1, np.int16),
-        np.empty((num_types, num_states), np.int64),
+        np.empty(most_entities, np.int16),
+        np.empty((num_types, num_states + 1), np.int64),
+        np.empty(num_types + 1, np.int64),
         np.empty((num_states, 2), np.int64),
     )

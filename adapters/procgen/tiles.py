@@ -2,35 +2,35 @@
 
 The map is y * w + x with y upwards. Two ways to lay the chunks:
 
-- *centred*: the player's cell is the middle cell of the middle chunk, so that the same feature of the same chunk
-  is always the same place as seen from the player;
+- *centred*: the player's cell is the middle cell of the middle chunk, so that the same feature of the same
+  chunk is always the same place as seen from the player;
 - otherwise the window is pushed back into the map where it would stick out, as in the reference.
 
-Along an axis on which the window is as long as the map, or with `whole_map`, all of the map is covered. A cell
-outside of the map, or out of view, is in no column. A chunk without any cell in view is left out; so is one that
-is nothing but space, where the plan says so.
+Along an axis on which the window is as long as the map, or with `whole_map`, all of the map is covered. A
+cell outside of the map, or out of view, is in no column. A chunk without any cell in view is left out; so is
+one that is nothing but space, where the plan says so.
 """
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from . import plan
-from .memory import load_int
+from .memory import kernel, load_int
 from .plan import TilePlan
 
 View = tuple[float, float, float, float]  # left, right, bottom, top, in cells
 
 #: `plan.id_entry`, for kernels.
-id_entry = njit(cache=True)(plan.id_entry)
+id_entry = kernel(plan.id_entry)
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
-def chunk_axis(position: float, size: int, tiles: TilePlan) -> tuple[int, int]:
+@kernel
+def chunk_axis(position: float, size: int, tiles: TilePlan) -> tuple[Any, Any]:
     """Along one axis of a map of `size` cells: (first cell of the first chunk, number of chunks)."""
     chunk = tiles.chunk
     cell = np.int64(math.floor(position))
@@ -50,18 +50,18 @@ def chunk_axis(position: float, size: int, tiles: TilePlan) -> tuple[int, int]:
     return max(np.int64(0), min(first, size - tiles.window * chunk)), tiles.window
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
-def cells_in_view(first: int, chunk: int, size: int, low: float, high: float) -> tuple[int, int]:
-    """The cells [from, to) of a chunk that are in the map and overlap the view (low, high), along one axis."""
-    begin = max(first, 0)
-    stop = min(first + chunk, size)
+@kernel
+def cells_in_view(first: int, chunk: int, size: int, low: float, high: float) -> tuple[Any, Any]:
+    """The cells [from, to) of a chunk that are in the map and in the view (low, high), along one axis."""
+    begin: Any = max(first, 0)
+    stop: Any = min(first + chunk, size)
     if low > -np.inf:
         begin = max(begin, np.int64(math.floor(max(low, -1.0))))
         stop = min(stop, np.int64(math.ceil(min(high, size + 1.0))))
     return begin, stop
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@kernel
 def _is_kept(
     buffer: NDArray[np.uint8], cells: int, width: int, x0: int, x1: int, y0: int, y1: int, tiles: TilePlan
 ) -> bool:
@@ -77,7 +77,7 @@ def _is_kept(
     return False
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@kernel
 def count_chunks(
     buffer: NDArray[np.uint8],
     cells: int,
@@ -101,7 +101,7 @@ def count_chunks(
     return count
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@kernel
 def fill_chunks(
     buffer: NDArray[np.uint8],
     cells: int,

@@ -31,9 +31,9 @@ class ProcgenVectorEnv(EntityVectorEnv):
 
     The only actor is the player, entity 0 of every lane; its action `act` is one of `options.ACTIONS`.
 
-    The engine starts the next level within the step that ends an episode, so the last observation of an episode is
-    never seen (`metadata["final_obs"]` is false). An episode that the game's time limit ended counts as truncated;
-    bootstrap from the value of the last observation before the end.
+    The engine starts the next level within the step that ends an episode, so the last observation of an
+    episode is never seen (`metadata["final_obs"]` is false). An episode that the game's time limit ended
+    counts as truncated; bootstrap from the value of the last observation before the end.
 
     `info` holds for every lane `level_seed` int64, the level it is in, and `level_complete` bool, whether the
     level before was completed by this step.
@@ -52,7 +52,7 @@ class ProcgenVectorEnv(EntityVectorEnv):
         ImportError: the package `procgen` is not installed.
     """
 
-    metadata: dict[str, Any] = {
+    metadata: dict[str, Any] = {  # noqa: RUF012 - as Gymnasium has it
         "autoreset_mode": AutoresetMode.SAME_STEP,
         "final_obs": False,
         "render_modes": ["rgb_array"],
@@ -95,8 +95,8 @@ class ProcgenVectorEnv(EntityVectorEnv):
     ) -> tuple[EntityBatch, dict[str, Any]]:
         """Start an episode in every lane.
 
-        A seed makes a new engine (milliseconds), whose levels and games are the same for the same seed; it counts
-        modulo 2**31. Without one the engine goes on with its levels.
+        A seed makes a new engine (milliseconds), whose levels and games are the same for the same seed; it
+        counts modulo 2**31. Without one the engine goes on with its levels.
         """
         if self._is_closed:
             raise ValueError("reset of a closed ProcgenVectorEnv")

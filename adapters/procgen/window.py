@@ -24,7 +24,8 @@ class Window:
             self._renderer = Renderer(width=_PIXELS, height=_PIXELS)
         except Exception as error:  # gym3 raises bare exceptions, GLFW and OpenGL their own
             raise RuntimeError(
-                f"render_mode='human' needs a display with OpenGL: {error}; render_mode='rgb_array' does without"
+                f"render_mode='human' needs a display with OpenGL: {error};"
+                " render_mode='rgb_array' does without"
             ) from error
         self._seconds = 1 / frames_per_second
         self._next = 0.0

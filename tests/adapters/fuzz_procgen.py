@@ -1,7 +1,7 @@
 """Feeds damaged dumps to the decoder, each one ending right before memory that may not be touched.
 
-Run by test_procgen_fuzz.py in a process of its own: one byte read too far would end it. Prints how many dumps were
-found whole and how many damaged.
+Run by test_procgen_fuzz.py in a process of its own: one byte read too far would end it. Prints how many dumps
+were found whole and how many damaged.
 
     python fuzz_procgen.py FILE_OF_DUMPS GAME NUMBER_OF_DUMPS SEED
 """
@@ -12,7 +12,6 @@ import pickle
 import sys
 
 import numpy as np
-
 from entitize.adapters.procgen import ProcgenStateError, StateDecoder, ViewOptions
 
 SLOTS = 50
@@ -31,7 +30,7 @@ def guarded_buffer(size):
 
 
 def damage(dump, hot, rng):
-    """One of the ways to spoil a dump; `hot` are bytes that lengths, counts and other ints are likely to be at."""
+    """One of the ways to spoil a dump; `hot` are bytes where lengths, counts and other ints are likely."""
     spoilt = np.array(dump)
     way = rng.integers(6)
     if way == 0:  # bits anywhere

@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 import pytest
-
 from entitize.adapters.procgen import ProcgenStateError, StateDecoder, ViewOptions, features
 from entitize.adapters.procgen.games import GAMES
 from entitize.adapters.procgen.layout import ENTITY
@@ -95,19 +94,18 @@ def expected_feature(feature, state, entity):
     }[feature.kind]()
 
 
-def test_default_features_follow_their_definitions(game_mode, dumps_of, slow_decode):
+def test_default_features_follow_their_definitions(game_mode, dumps_of, slow_decode, is_in_sight):
     game, mode = game_mode
     table = GAMES[game]
     dumps = dumps_of(game, mode)
     batch = StateDecoder(game, mode).decode_dumps(dumps).batch
     for index, dump in enumerate(dumps):
         state = slow_decode(dump)
-        bottom = state["entities"][0]["y"] - table.sight_below
         for kind in table.types:
             expected = [
                 [expected_feature(f, state, entity) for f in kind.features]
                 for number, entity in enumerate(state["entities"])
-                if entity["type"] in kind.ids and (number == 0 or entity["y"] + entity["ry"] > bottom)
+                if entity["type"] in kind.ids and (number == 0 or is_in_sight(entity, state, table.sight))
             ]
             got = batch.entities[kind.name][index]
             np.testing.assert_allclose(got, np.reshape(expected, got.shape), rtol=1e-5, atol=1e-5)
@@ -175,12 +173,18 @@ def test_no_dumps_give_an_empty_batch():
     assert len(batch) == 0 and batch.num_entities == 0
 
 
-def test_a_dump_that_lies_outside_of_the_buffer_is_refused():
+@pytest.mark.parametrize(("start", "length"), [(0, 11), (-1, 5), (11, 0), (5, -1), (2**62, 2**62)])
+def test_a_dump_that_lies_outside_of_the_buffer_is_refused(start, length):
+    with pytest.raises(ProcgenStateError, match="outside of the buffer"):
+        StateDecoder("coinrun").decode(np.zeros(10, np.uint8), np.array([start]), np.array([length]))
+
+
+def test_buffers_of_another_kind_are_refused():
     decoder = StateDecoder("coinrun")
-    with pytest.raises(ValueError, match="outside of the buffer"):
-        decoder.decode(np.zeros(10, np.uint8), np.array([0]), np.array([11]))
     with pytest.raises(ValueError, match="contiguous array of bytes"):
         decoder.decode(np.zeros(10, np.int8), np.array([0]), np.array([10]))
+    with pytest.raises(ValueError, match="do not match"):
+        decoder.decode(np.zeros(10, np.uint8), np.array([0]), np.array([10, 10]))
 
 
 def test_the_same_state_gives_the_same_features_whatever_the_batch(dumps_of):

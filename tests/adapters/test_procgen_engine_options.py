@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-
 from entitize.adapters.procgen.engine import import_engine
 from entitize.adapters.procgen.games import GAMES
 from entitize.adapters.procgen.options import EngineOptions
@@ -12,7 +11,7 @@ DRAWING = ("use_monochrome_assets", "use_backgrounds")
 
 
 def without_drawing_options(dump, game):
-    """The dump with the drawing options blanked, where they stand: after version, name and two or four ints."""
+    """The dump with the drawing options blanked: they come after version, name and two or four ints."""
     start = 8 + len(game)
     blank = bytearray(dump)
     for position in (2, 4):
@@ -58,5 +57,7 @@ def test_drawing_is_cheap_without_a_render_mode_and_pretty_with_one():
         assert not cheap["use_backgrounds"] and cheap["use_monochrome_assets"] != game.images_are_cheaper
         pretty = EngineOptions().arguments(game, render=True)
         assert pretty["use_backgrounds"] and not pretty["use_monochrome_assets"]
-    chosen = EngineOptions(use_backgrounds=True, use_monochrome_assets=True).arguments(GAMES["heist"], render=False)
+    chosen = EngineOptions(use_backgrounds=True, use_monochrome_assets=True).arguments(
+        GAMES["heist"], render=False
+    )
     assert chosen["use_backgrounds"] and chosen["use_monochrome_assets"]

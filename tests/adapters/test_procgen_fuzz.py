@@ -8,9 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 import entitize
+import pytest
 
 GAMES = ("coinrun", "plunder", "starpilot")  # together they have every kind of field
 DUMPS_PER_GAME = 34_000

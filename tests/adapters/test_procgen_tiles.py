@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-
 from entitize.adapters.procgen import StateDecoder, ViewOptions
 from entitize.adapters.procgen.games import GAMES
 from entitize.adapters.procgen.reference import reference_tiles

@@ -7,7 +7,6 @@ import sys
 
 import numpy as np
 import pytest
-
 from entitize.adapters.procgen import ProcgenVectorEnv, make_vec
 from entitize.adapters.procgen.engine import import_engine
 from entitize.adapters.procgen.options import ACTIONS
