@@ -8,20 +8,48 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from .adapters.procgen.registration import register as register_procgen
+from .envs.registration import register_games
+
 __version__ = "0.1.0"
 
 #: Public name -> the module (relative to this package) that defines it.
 _HOMES = {
     "RaggedArray": "ragged",
     "RaggedBuffer": "ragged",
+    "ActionError": "envs",
     "Categorical": "envs",
+    "CategoricalAction": "envs",
+    "CategoricalMask": "envs",
+    "ConformanceError": "envs",
     "EntityActionSpace": "envs",
     "EntityBatch": "envs",
+    "EntityBatchBuffer": "envs",
+    "EntityEnv": "envs",
     "EntitySpace": "envs",
     "EntityVectorEnv": "envs",
     "GlobalCategorical": "envs",
+    "GlobalCategoricalAction": "envs",
+    "GlobalCategoricalMask": "envs",
+    "ListVectorEnv": "envs",
     "Observation": "envs",
+    "ObservationError": "envs",
+    "PaddedLayout": "envs",
+    "ProcessVectorEnv": "envs",
     "SelectEntity": "envs",
+    "SelectEntityAction": "envs",
+    "SelectEntityMask": "envs",
+    "WorkerError": "envs",
+    "check_entity_env": "envs",
+    "make_vec": "envs",
+    "register_env": "envs",
+    "register_vec": "envs",
+    "RogueNet": "policies.rogue_net",
+    "PPO": "trainers",
+    "PPOConfig": "trainers",
+    "bootstrap_interval": "trainers",
+    "evaluate": "trainers",
+    "load_policy": "trainers",
 }
 
 __all__ = ["__version__", *_HOMES]
@@ -37,3 +65,7 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+register_games()
+register_procgen()

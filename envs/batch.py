@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..ragged import RaggedArray, concatenate, join_rows
-from .spaces import EntitySpace, GlobalCategorical, SelectEntity
+from .spaces import ActionSpace, Categorical, EntitySpace, SelectEntity
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,7 +24,9 @@ class ActionMask:
     """
 
     actors: RaggedArray  # (A,) int64: entity indices within the step
-    mask: RaggedArray  # bool, true = allowed; categorical: (A, C); select-entity: (sum A_b * E_b,), actor-major
+    mask: (
+        RaggedArray  # bool, true = allowed; categorical: (A, C); select-entity: (sum A_b * E_b,), actor-major
+    )
     actees: RaggedArray | None = None  # (E,) int64: entity indices within the step; select-entity only
 
     def map(self, function: Callable[[RaggedArray], RaggedArray]) -> ActionMask:
@@ -44,7 +46,9 @@ class EntityBatch:
     entities: dict[str, RaggedArray]  # per type (N_t, F_t) float32, in the order of the space
     globals: NDArray[np.float32]  # (B, G)
     actions: dict[str, ActionMask]  # per action, in the order of the space
-    visible: dict[str, RaggedArray] = field(default_factory=dict)  # per type (N_t,) bool; no entry: all visible
+    visible: dict[str, RaggedArray] = field(
+        default_factory=dict
+    )  # per type (N_t,) bool; no entry: all visible
 
     def __len__(self) -> int:
         return len(self.globals)
@@ -84,17 +88,64 @@ class EntityBatch:
         )
 
     def gather(self, indices: ArrayLike) -> EntityBatch:
-        """The steps at `indices` (K,), in that order."""
-        indices = np.asarray(indices, np.int64)
-        return self._map(lambda array: array.gather(indices), indices)
+        """The steps at `indices` (K,) int, in that order; repeats and an empty index are fine.
+
+        Raises:
+            TypeError: the indices are no integers (a boolean mask, say).
+            IndexError: an index outside [-B, B).
+        """
+        rows = np.asarray(indices)
+        if rows.dtype.kind not in "iu" and rows.size:
+            raise TypeError(f"indices must be integers, got {rows.dtype}")
+        rows = rows.astype(np.int64, copy=False)
+        if rows.size and not -len(self) <= rows.min() <= rows.max() < len(self):
+            raise IndexError(
+                f"indices {rows.min()} to {rows.max()} are out of range for a batch of {len(self)}"
+            )
+        return self._map(lambda array: array.gather(rows), rows)
 
     def __getitem__(self, key: slice) -> EntityBatch:
         """A slice of the steps; a view where the step of the slice is 1."""
+        if not isinstance(key, slice):
+            raise TypeError(f"a batch is cut by slices, got {key!r}; see gather and unbatch_observation")
         return self._map(lambda array: array[key], key)
+
+    def entity_counts(self, step: int) -> list[int]:
+        """How many entities of each type there are at `step` (T,)."""
+        return [int(rows.offsets[step + 1] - rows.offsets[step]) for rows in self.entities.values()]
+
+    def visibility(self, name: str) -> RaggedArray:
+        """Which entities of type `name` the policy may see (N_t,) bool, where nothing is said all of them."""
+        rows = self.entities[name]
+        return self.visible[name] if name in self.visible else rows.with_values(np.ones(rows.num_items, bool))
+
+    def arrays(self) -> dict[str, RaggedArray | NDArray[np.float32]]:
+        """All arrays by name: "entities/Mine", "globals", "actions/Move/actors", "visible/Mine" and so on."""
+        arrays: dict[str, RaggedArray | NDArray[np.float32]] = {
+            f"entities/{name}": rows for name, rows in self.entities.items()
+        }
+        arrays["globals"] = self.globals
+        for name, part in self.actions.items():
+            arrays[f"actions/{name}/actors"] = part.actors
+            arrays[f"actions/{name}/mask"] = part.mask
+            if part.actees is not None:
+                arrays[f"actions/{name}/actees"] = part.actees
+        arrays.update({f"visible/{name}": flags for name, flags in self.visible.items()})
+        return arrays
+
+    def equals(self, other: EntityBatch) -> bool:
+        """Whether both hold the same steps, to the bit."""
+        mine, others = self.arrays(), other.arrays()
+        return list(mine) == list(others) and all(
+            np.array_equal(array, others[name]) if isinstance(array, np.ndarray) else array == others[name]  # type: ignore[arg-type]
+            for name, array in mine.items()
+        )
 
 
 def concatenate_batches(batches: Sequence[EntityBatch]) -> EntityBatch:
-    """The steps of all `batches`, one batch after the other."""
+    """The steps of all `batches`, one batch after the other, in new arrays."""
+    if not batches:
+        raise ValueError("there is no batch to concatenate")
     first = batches[0]
 
     def actions(name: str) -> ActionMask:
@@ -102,51 +153,60 @@ def concatenate_batches(batches: Sequence[EntityBatch]) -> EntityBatch:
         return ActionMask(
             concatenate([m.actors for m in masks]),
             concatenate([m.mask for m in masks]),
-            None if masks[0].actees is None else concatenate([m.actees for m in masks if m.actees is not None]),
+            None
+            if masks[0].actees is None
+            else concatenate([m.actees for m in masks if m.actees is not None]),
         )
 
+    hidden = [name for name in first.entities if any(name in b.visible for b in batches)]
     return EntityBatch(
         {name: concatenate([b.entities[name] for b in batches]) for name in first.entities},
         np.concatenate([b.globals for b in batches]),
         {name: actions(name) for name in first.actions},
-        {name: concatenate([b.visible[name] for b in batches]) for name in first.visible},
+        {name: concatenate([b.visibility(name) for b in batches]) for name in hidden},
     )
 
 
+def _ragged(parts: Sequence[NDArray[Any]], dtype: Any, inner_shape: tuple[int, ...] = ()) -> RaggedArray:
+    """Checked arrays (n_b, *inner) as one; dtypes are changed once for all of them."""
+    if not parts:
+        return RaggedArray.empty(0, inner_shape, dtype)
+    values = np.concatenate(parts).astype(dtype, copy=False)
+    return RaggedArray.from_lengths(values, np.array([len(part) for part in parts], np.int64))
+
+
+def _batch_action(action: ActionSpace, parts: Sequence[Mapping[str, NDArray[Any]]]) -> ActionMask:
+    """One action's parts of many observations."""
+    if isinstance(action, SelectEntity):
+        return ActionMask(
+            _ragged([p["actors"] for p in parts], np.int64),
+            _ragged([p["mask"] for p in parts], bool),
+            _ragged([p["actees"] for p in parts], np.int64),
+        )
+    assert isinstance(action, Categorical)
+    mask = _ragged([p["mask"] for p in parts], bool, (action.num_choices,))
+    if action.is_global:
+        return ActionMask(mask.with_values(np.full(mask.num_items, -1, np.int64)), mask)
+    return ActionMask(_ragged([p["actors"] for p in parts], np.int64), mask)
+
+
 def batch_observations(space: EntitySpace, observations: Sequence[Mapping[str, Any]]) -> EntityBatch:
-    """Observation dicts of `space` (see `EntitySpace`) as one batch."""
-
-    def ragged(parts: list[Any], dtype: Any, inner_shape: tuple[int, ...] = ()) -> RaggedArray:
-        return RaggedArray.from_arrays(parts, dtype=dtype, inner_shape=inner_shape)
-
-    actions = {}
-    for name, action in space.actions.spaces.items():
-        parts = [o["actions"][name] for o in observations]
-        if isinstance(action, SelectEntity):
-            actions[name] = ActionMask(
-                ragged([p["actors"] for p in parts], np.int64),
-                ragged([p["mask"] for p in parts], bool),
-                ragged([p["actees"] for p in parts], np.int64),
-            )
-        else:
-            mask = ragged([p["mask"] for p in parts], bool, (action.num_choices,))  # type: ignore[attr-defined]
-            actors = (
-                mask.with_values(np.full(mask.num_items, -1))
-                if isinstance(action, GlobalCategorical)
-                else ragged([p["actors"] for p in parts], np.int64)
-            )
-            actions[name] = ActionMask(actors, mask)
-    num_globals = len(space.global_features)
+    """Observation dicts of `space` as one batch; `space.problem` says whether they are of that space."""
+    globals_ = np.zeros((len(observations), len(space.global_features)), np.float32)
+    if space.global_features:
+        for row, observation in zip(globals_, observations, strict=True):
+            row[:] = observation["globals"]
     return EntityBatch(
         {
-            name: ragged([o["entities"][name] for o in observations], np.float32, (len(features),))
+            name: _ragged([o["entities"][name] for o in observations], np.float32, (len(features),))
             for name, features in space.entities.items()
         },
-        np.array([o["globals"] for o in observations], np.float32)
-        if num_globals
-        else np.zeros((len(observations), 0), np.float32),
-        actions,
-        {name: ragged([o["visible"][name] for o in observations], bool) for name in space.entities}
+        globals_,
+        {
+            name: _batch_action(action, [o["actions"][name] for o in observations])
+            for name, action in space.actions.items()
+        },
+        {name: _ragged([o["visible"][name] for o in observations], bool) for name in space.entities}
         if space.hidden
         else {},
     )
@@ -158,20 +218,21 @@ def unbatch_observation(space: EntitySpace, batch: EntityBatch, step: int) -> di
         raise IndexError(f"step {step} is out of range for a batch of {len(batch)}")
 
     actions = {}
-    for name, action in space.actions.spaces.items():
+    for name, action in space.actions.items():
         arrays = batch.actions[name]
         part = {"mask": arrays.mask[step].astype(np.int8)}
-        if not isinstance(action, GlobalCategorical):
+        if not action.is_global:
             part["actors"] = arrays.actors[step].copy()
         if arrays.actees is not None:
             part["actees"] = arrays.actees[step].copy()
         actions[name] = part
-    observation: dict[str, Any] = {
-        "entities": {name: rows[step].copy() for name, rows in batch.entities.items()},
-        "actions": actions,
-    }
+    observation: dict[str, Any] = {"actions": actions}
+    if space.entities:
+        observation["entities"] = {name: rows[step].copy() for name, rows in batch.entities.items()}
     if space.global_features:
         observation["globals"] = batch.globals[step].copy()
     if space.hidden:
-        observation["visible"] = {name: v[step].astype(np.int8) for name, v in batch.visible.items()}
+        observation["visible"] = {
+            name: batch.visibility(name)[step].astype(np.int8) for name in space.entities
+        }
     return observation

@@ -1,7 +1,7 @@
 """`Observation`: how an environment's author says what there is and who may act.
 
-Entities may be given ids (any hashable values); actors and actees are then named by id or by type, and actions
-come back with the same ids. The plain dict that Gymnasium sees has entity indices instead.
+Entities may be given ids (any hashable values); actors and actees are then named by id or by type, and
+actions come back with the same ids. The plain dict that Gymnasium sees has entity indices instead.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class CategoricalMask:
 
 @dataclass
 class GlobalCategoricalMask:
-    """That a `GlobalCategorical` action can be taken at this step; leave it out of `actions` where it can't."""
+    """That a `GlobalCategorical` action can be taken; leave it out of `actions` at a step where it can't."""
 
     mask: ArrayLike | None = None  # (C,), true = allowed; None: everything is
 

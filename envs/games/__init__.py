@@ -1,0 +1,1 @@
+"""The built-in games, registered with Gymnasium as "entitize/<Name>-v0"."""

@@ -1,0 +1,360 @@
+"""`check_entity_env`: the conformance suite that users run on their own environments."""
+
+from __future__ import annotations
+
+import copy
+import math
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import gymnasium
+import numpy as np
+from gymnasium.utils.env_checker import check_env, data_equivalence
+from gymnasium.vector import AutoresetMode
+from numpy.typing import NDArray
+
+from ..ragged import RaggedArray
+from .batch import EntityBatch, batch_observations
+from .batch_actions import sample_actions
+from .errors import ActionError, ConformanceError, ObservationError
+from .illegal_actions import illegal_actions
+from .spaces import EntityActionSpace, EntitySpace
+from .vector import EntityVectorEnv
+
+_MEMORY = 4  # how many observations back a new one may not share its arrays with
+
+
+def check_entity_env(
+    env: gymnasium.Env[Any, Any] | EntityVectorEnv, num_steps: int = 100, seed: int = 0
+) -> None:
+    """Check that an environment keeps the rules of entity environments.
+
+    Plays `num_steps` random legal steps three times from the same seed; the third time it offers illegal
+    actions before each step. The rules are:
+
+    - observations are of the space (shapes, dtypes, finite features, names, indices, masks) and in fresh
+      arrays, rewards are finite numbers, flags are bools;
+    - the same seed gives the same episodes;
+    - an illegal action raises `ActionError` and moves nothing; the sample without a mask is accepted;
+    - a single environment, unwrapped, raises `gymnasium.error.ResetNeeded` at a step after the end, and
+      passes Gymnasium's own `check_env` without a warning;
+    - a vector environment declares its autoreset mode, and gives `final_obs` where it says so.
+
+    The environment is left open, in need of a reset.
+
+    Args:
+        env: a `gymnasium.Env` with an `EntitySpace`, or an `EntityVectorEnv`.
+        num_steps: how many steps to play; enough for an episode to end in.
+        seed: the seed of the environment and of the actions.
+
+    Raises:
+        ConformanceError: a sentence that says which rule is broken, where.
+        TypeError: `env` is neither kind of environment.
+    """
+    subject: _Subject
+    if isinstance(env, EntityVectorEnv):
+        subject = _Vector(env)
+    elif isinstance(env, gymnasium.Env):
+        subject = _Single(env)
+    else:
+        raise TypeError(f"expected a gymnasium.Env or an EntityVectorEnv, got {type(env).__name__}")
+    subject.check_spaces()
+    played, again = _play(subject, seed, num_steps), _play(subject, seed, num_steps)
+    provoked = _play(subject, seed, num_steps, provoke=True)
+    if not subject.nondeterministic:
+        _compare(subject, played, again, "the same seed and actions gave different results")
+        _compare(subject, played, provoked, "an illegal action raised ActionError but moved the environment")
+    subject.check_sample_without_mask(seed)
+    if isinstance(env, gymnasium.Env):
+        _check_with_gymnasium(env)
+
+
+@dataclass
+class _Seen:
+    """What one reset or step returned."""
+
+    batch: EntityBatch
+    rewards: NDArray[np.float32]  # (B,); zeros for a reset
+    terminated: NDArray[np.bool_]  # (B,)
+    truncated: NDArray[np.bool_]  # (B,)
+    final: EntityBatch | None = None
+
+
+class _Subject(ABC):
+    """An environment under examination, as a batch of one or of many."""
+
+    name: str
+    space: EntitySpace
+    nondeterministic: bool
+
+    def __init__(self, env: Any, observation_space: Any, action_space: Any) -> None:
+        self.env = env
+        self.name = type(env.unwrapped).__name__
+        self.space = observation_space
+        self.action_space = action_space
+        self.nondeterministic = env.spec is not None and env.spec.nondeterministic
+        self._kept: list[list[NDArray[Any]]] = []
+
+    def fail(self, sentence: str) -> NoReturn:
+        raise ConformanceError(f"{self.name}: {sentence}")
+
+    def check_spaces(self) -> None:
+        """The spaces must be entity spaces that belong together."""
+        if not isinstance(self.space, EntitySpace):
+            self.fail(f"its observation space must be an EntitySpace, got {self.space!r}")
+        if not isinstance(self.action_space, EntityActionSpace):
+            self.fail(f"its action space must be an EntityActionSpace, got {self.action_space!r}")
+        if self.space.actions != self.action_space:
+            self.fail(
+                f"its observation space was made for {self.space.actions!r}, not for {self.action_space!r}"
+            )
+
+    @abstractmethod
+    def reset(self, seed: int | None) -> _Seen:
+        """Reset and check what comes back."""
+
+    @abstractmethod
+    def step(self, actions: dict[str, RaggedArray]) -> _Seen:
+        """Step and check what comes back; ActionErrors pass."""
+
+    def go_on(self, seen: _Seen) -> _Seen:
+        """The next observation to act on, after `seen`."""
+        return seen
+
+    @abstractmethod
+    def check_sample_without_mask(self, seed: int) -> None:
+        """`action_space.sample()` knows no observation; it must be survived."""
+
+    def check_fresh(self, arrays: list[NDArray[Any]], where: str) -> None:
+        """`arrays` must be new ones: users keep what they were given."""
+        for earlier in self._kept:
+            for old in earlier:
+                if any(np.may_share_memory(old, new) for new in arrays if new.size):
+                    self.fail(
+                        f"{where} returned arrays that it had returned before; they must be fresh every time"
+                    )
+        self._kept = [*self._kept[-_MEMORY + 1 :], arrays]
+
+
+class _Single(_Subject):
+    """A `gymnasium.Env`."""
+
+    def __init__(self, env: gymnasium.Env[Any, Any]) -> None:
+        super().__init__(env, env.observation_space, env.action_space)
+
+    def reset(self, seed: int | None) -> _Seen:
+        return self._seen("reset", *self._returned("reset", 2, lambda: self.env.reset(seed=seed)))
+
+    def step(self, actions: dict[str, RaggedArray]) -> _Seen:
+        action = {name: order[0].copy() for name, order in actions.items()}
+        observation, reward, terminated, truncated, info = self._returned(
+            "step", 5, lambda: self.env.step(action)
+        )
+        for flag, what in ((terminated, "terminated"), (truncated, "truncated")):
+            if not isinstance(flag, (bool, np.bool_)):
+                self.fail(f"step returned {what} = {flag!r}, which must be a bool")
+        try:
+            finite = math.isfinite(reward)
+        except TypeError:
+            self.fail(f"step returned the reward {reward!r}, which must be a number")
+        if not finite:
+            self.fail(f"step returned the reward {reward!r}, which must be finite")
+        return self._seen("step", observation, info, float(reward), bool(terminated), bool(truncated))
+
+    def _returned(self, where: str, count: int, call: Any) -> tuple[Any, ...]:
+        try:
+            result = call()
+        except ObservationError as error:
+            raise ConformanceError(str(error)) from error
+        if not isinstance(result, tuple) or len(result) != count:
+            self.fail(f"{where} must return a tuple of {count}, got {type(result).__name__}")
+        return result
+
+    def _seen(
+        self,
+        where: str,
+        observation: Any,
+        info: Any,
+        reward: float = 0.0,
+        terminated: bool = False,
+        truncated: bool = False,
+    ) -> _Seen:
+        problem = self.space.problem(observation)
+        if problem:
+            self.fail(f"{where}: {problem}")
+        if not isinstance(info, dict):
+            self.fail(f"{where} must return an info dict, got {type(info).__name__}")
+        self.check_fresh(list(_leaves(observation)), where)
+        batch = batch_observations(self.space, [copy.deepcopy(observation)])
+        return _Seen(batch, np.array([reward], np.float32), np.array([terminated]), np.array([truncated]))
+
+    def go_on(self, seen: _Seen) -> _Seen:
+        if not (seen.terminated[0] or seen.truncated[0]):
+            return seen
+        if self.env.unwrapped is self.env:
+            try:
+                self.env.step({})
+            except gymnasium.error.ResetNeeded:
+                return self.reset(None)
+            self.fail("step after the end of an episode must raise gymnasium.error.ResetNeeded")
+        return self.reset(None)
+
+    def check_sample_without_mask(self, seed: int) -> None:
+        for what, action in (("action_space.sample()", self.env.action_space.sample()), ("{}", {})):
+            self.reset(seed)
+            try:
+                self.env.step(action)
+            except ActionError as error:
+                self.fail(f"step({what}) orders nothing and must be accepted, but raised: {error}")
+
+
+class _Vector(_Subject):
+    """An `EntityVectorEnv`."""
+
+    def __init__(self, env: EntityVectorEnv) -> None:
+        super().__init__(env, env.single_observation_space, env.single_action_space)
+
+    def check_spaces(self) -> None:
+        super().check_spaces()
+        mode = self.env.metadata.get("autoreset_mode")
+        if not isinstance(mode, AutoresetMode):
+            self.fail(f"metadata['autoreset_mode'] must be an AutoresetMode, got {mode!r}")
+
+    def reset(self, seed: int | None) -> _Seen:
+        batch, _ = self.env.reset(seed=seed)
+        self._check_batch("reset", batch)
+        count = self.env.num_envs
+        return _Seen(batch, np.zeros(count, np.float32), np.zeros(count, bool), np.zeros(count, bool))
+
+    def step(self, actions: dict[str, RaggedArray]) -> _Seen:
+        batch, rewards, terminated, truncated, info = self.env.step(actions)
+        self._check_batch("step", batch)
+        columns = (
+            ("rewards", rewards, np.float32),
+            ("terminated", terminated, bool),
+            ("truncated", truncated, bool),
+        )
+        for what, array, dtype in columns:
+            if (
+                not isinstance(array, np.ndarray)
+                or array.dtype != dtype
+                or array.shape != (self.env.num_envs,)
+            ):
+                self.fail(
+                    f"step returned {what} {array!r}, which must be {np.dtype(dtype)} ({self.env.num_envs},)"
+                )
+        if not np.isfinite(rewards).all():
+            self.fail(f"env {np.isfinite(rewards).argmin()}: its reward is not finite")
+        ended = terminated | truncated
+        final = self._final(ended, info) if self.env.metadata.get("final_obs") and ended.any() else None
+        return _Seen(batch, rewards.copy(), terminated.copy(), truncated.copy(), final)
+
+    def _final(self, ended: NDArray[np.bool_], info: dict[str, Any]) -> EntityBatch:
+        """The last observations of the ended lanes, checked."""
+        if self.env.metadata["autoreset_mode"] is not AutoresetMode.SAME_STEP:
+            self.fail("metadata['final_obs'] needs the autoreset mode SAME_STEP")
+        if not np.array_equal(info.get("_final_obs", ()), ended):
+            self.fail(
+                f"episodes ended in envs {np.flatnonzero(ended)}, but info['_final_obs'] does not say so"
+            )
+        final = info.get("final_obs")
+        if not isinstance(final, EntityBatch) or len(final) != ended.sum():
+            self.fail(
+                f"info['final_obs'] must be an EntityBatch of the {ended.sum()} ended envs, got {final!r}"
+            )
+        problem = type(self.env.observation_space)(self.space, len(final)).problem(final)
+        if problem:
+            self.fail(f"info['final_obs']: {problem}")
+        return final
+
+    def _check_batch(self, where: str, batch: Any) -> None:
+        problem = self.env.observation_space.problem(batch)
+        if problem:
+            self.fail(f"{where}: {problem}")
+        arrays = [a.values if isinstance(a, RaggedArray) else a for a in batch.arrays().values()]
+        self.check_fresh([a for a in arrays if a.size], where)
+
+    def check_sample_without_mask(self, seed: int) -> None:
+        self.reset(seed)
+        try:
+            self.env.step(self.env.action_space.sample())
+        except ActionError as error:
+            self.fail(f"step(action_space.sample()) orders nothing and must be accepted, but raised: {error}")
+
+
+def _play(subject: _Subject, seed: int, num_steps: int, provoke: bool = False) -> list[_Seen]:
+    """Random legal steps, reproducible by `seed`; with `provoke`, illegal actions are tried before each."""
+    rng = np.random.default_rng(seed)
+    seen = subject.reset(seed)
+    played = [seen]
+    for _ in range(num_steps):
+        actions = sample_actions(subject.space.actions, seen.batch, rng)
+        if provoke:
+            for what, illegal in illegal_actions(subject.space, seen.batch, actions):
+                _check_refused(subject, what, illegal)
+        try:
+            seen = subject.step(actions)
+        except ActionError as error:
+            subject.fail(f"a legal action was refused: {error}")
+        played.append(seen)
+        seen = subject.go_on(seen)
+    return played
+
+
+def _check_refused(subject: _Subject, what: str, illegal: dict[str, RaggedArray]) -> None:
+    try:
+        subject.step(illegal)
+    except ActionError:
+        return
+    except Exception as error:
+        subject.fail(f"{what} must raise ActionError, but raised {error!r}")
+    subject.fail(f"{what} must raise ActionError, but was accepted")
+
+
+def _compare(subject: _Subject, first: list[_Seen], second: list[_Seen], sentence: str) -> None:
+    for step, (one, other) in enumerate(zip(first, second, strict=True)):
+        where = f"{sentence}, in {f'step {step}' if step else 'reset'}"
+        if not one.batch.equals(other.batch):
+            mine, others = one.batch.arrays(), other.batch.arrays()
+            different = [
+                name for name in mine if not data_equivalence(_plain(mine[name]), _plain(others[name]), True)
+            ]
+            subject.fail(f"{where}: {', '.join(different)}")
+        for what in ("rewards", "terminated", "truncated"):
+            if not np.array_equal(getattr(one, what), getattr(other, what)):
+                subject.fail(f"{where}: {what}")
+        if one.final is not None and (other.final is None or not one.final.equals(other.final)):
+            subject.fail(f"{where}: final_obs")
+
+
+def _plain(array: RaggedArray | NDArray[Any]) -> Any:
+    return (array.values, array.offsets) if isinstance(array, RaggedArray) else array
+
+
+def _leaves(data: Any) -> Iterator[NDArray[Any]]:
+    """The arrays in nested dicts."""
+    if isinstance(data, dict):
+        for part in data.values():
+            yield from _leaves(part)
+    else:
+        yield data
+
+
+def _check_with_gymnasium(env: gymnasium.Env[Any, Any]) -> None:
+    """Gymnasium's own checks, its warnings counting as errors."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            check_env(env.unwrapped, skip_render_check=env.unwrapped.spec is None)
+        except AssertionError as error:
+            raise ConformanceError(
+                f"{type(env.unwrapped).__name__}: gymnasium's check_env: {error}"
+            ) from error
+    for warning in caught:
+        if issubclass(warning.category, UserWarning):
+            raise ConformanceError(
+                f"{type(env.unwrapped).__name__}: gymnasium's check_env: {warning.message}"
+            )

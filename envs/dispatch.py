@@ -1,0 +1,138 @@
+"""Plain actions, checked against the last observation, as what an environment's author gets.
+
+Shape alphabet: A actors, E actees, C choices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .errors import ActionError
+from .observation import Action, CategoricalAction, GlobalCategoricalAction, SelectEntityAction
+from .resolve import ResolvedMask, ResolvedObservation
+from .spaces import Categorical, EntityActionSpace, GlobalCategorical
+
+
+class Dispatcher:
+    """Turns plain actions into `Action`s with entity ids.
+
+    Args:
+        space: the actions that there are.
+        env_name: what error messages call the environment.
+    """
+
+    def __init__(self, space: EntityActionSpace, env_name: str) -> None:
+        self.space = space
+        self.env_name = env_name
+
+    def dispatch(self, resolved: ResolvedObservation, actions: Mapping[str, Any]) -> dict[str, Action]:
+        """One `Action` for each per-entity action, be it without actors, and for each global one ordered.
+
+        Raises:
+            ActionError: naming env, action, actor and what was allowed.
+        """
+        if not isinstance(actions, Mapping):
+            raise ActionError(
+                f"{self.env_name}: an action is a dict from name to array, got {type(actions).__name__}"
+            )
+        for name in actions:
+            if name not in self.space.spaces:
+                self._fail(name, f"unknown action; known: {', '.join(map(repr, self.space.spaces))}")
+        orders: dict[str, Action] = {}
+        for name, action in self.space.items():
+            order, mask = self._integers(name, actions.get(name)), resolved.actions[name]
+            if isinstance(action, GlobalCategorical):
+                if len(order):
+                    orders[name] = self._global_categorical(name, action, order, mask)
+                continue
+            self._check_length(name, order, mask, resolved)
+            if isinstance(action, Categorical):
+                orders[name] = self._categorical(name, action, order, mask, resolved)
+            else:
+                orders[name] = self._select_entity(name, order, mask, resolved)
+        return orders
+
+    def _fail(self, name: str, sentence: str) -> NoReturn:
+        raise ActionError(f"{self.env_name}: action {name!r}: {sentence}") from None
+
+    def _integers(self, name: str, given: Any) -> NDArray[np.int64]:
+        """The order as a fresh int64 array (n,), empty where nothing is ordered."""
+        if given is None:
+            return np.zeros(0, np.int64)
+        try:
+            order = np.array(given, ndmin=1)
+        except ValueError as error:
+            self._fail(name, f"not an array of integers: {error}")
+        if order.size == 0:
+            return np.zeros(0, np.int64)
+        if order.dtype.kind not in "iu" or order.ndim != 1:
+            self._fail(name, f"must be integers of shape (n,), got {order.dtype} {np.shape(given)}")
+        return order.astype(np.int64, copy=False)
+
+    def _check_length(
+        self, name: str, order: NDArray[np.int64], mask: ResolvedMask, resolved: ResolvedObservation
+    ) -> None:
+        if len(order) and len(order) != len(mask.actors):
+            if not len(mask.actors):
+                self._fail(name, f"nobody may act at this step, but {len(order)} choices came")
+            actors = ", ".join(repr(resolved.names[i]) for i in mask.actors)
+            self._fail(name, f"{len(order)} choices came for {len(mask.actors)} actors ({actors})")
+
+    def _global_categorical(
+        self, name: str, action: GlobalCategorical, order: NDArray[np.int64], mask: ResolvedMask
+    ) -> GlobalCategoricalAction:
+        if not len(mask.mask):
+            self._fail(name, "it cannot be taken at this step, but a choice came")
+        if len(order) != 1:
+            self._fail(name, f"{len(order)} choices came for one global choice")
+        choice = int(order[0])
+        if not (0 <= choice < action.num_choices and mask.mask[0, choice]):
+            self._fail(name, _illegal_choice(action, choice, mask.mask[0]))
+        return GlobalCategoricalAction(choice, action.choices[choice])
+
+    def _categorical(
+        self,
+        name: str,
+        action: Categorical,
+        order: NDArray[np.int64],
+        mask: ResolvedMask,
+        resolved: ResolvedObservation,
+    ) -> CategoricalAction:
+        actors: list[Any] = []
+        labels: list[str] = []
+        for row, choice in enumerate(order.tolist()):
+            actor = resolved.names[mask.actors[row]]
+            if not (0 <= choice < action.num_choices and mask.mask[row, choice]):
+                self._fail(name, f"actor {actor!r}: {_illegal_choice(action, choice, mask.mask[row])}")
+            actors.append(actor)
+            labels.append(action.choices[choice])
+        return CategoricalAction(actors, order, labels)
+
+    def _select_entity(
+        self, name: str, order: NDArray[np.int64], mask: ResolvedMask, resolved: ResolvedObservation
+    ) -> SelectEntityAction:
+        if not len(order):
+            return SelectEntityAction([], [])
+        assert mask.actees is not None
+        column = {index: e for e, index in enumerate(mask.actees.tolist())}
+        actors, actees = [], []
+        for row, selected in enumerate(order.tolist()):
+            actor = resolved.names[mask.actors[row]]
+            if selected not in column or not mask.mask[row, column[selected]]:
+                allowed = ", ".join(
+                    f"{i} ({resolved.names[i]!r})" for i, e in column.items() if mask.mask[row, e]
+                )
+                self._fail(name, f"actor {actor!r}: entity {selected} is not allowed; allowed: {allowed}")
+            actors.append(actor)
+            actees.append(resolved.names[selected])
+        return SelectEntityAction(actors, actees)
+
+
+def _illegal_choice(action: Categorical, choice: int, mask: NDArray[np.bool_]) -> str:
+    allowed = ", ".join(f"{c} ({action.choices[c]!r})" for c in np.flatnonzero(mask))
+    label = f" ({action.choices[choice]!r})" if 0 <= choice < action.num_choices else ""
+    return f"choice {choice}{label} is not allowed; allowed: {allowed}"

@@ -1,0 +1,124 @@
+"""`EntityEnv`: what an author subclasses to write an entity environment."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any
+
+import gymnasium
+
+from .dispatch import Dispatcher
+from .errors import ObservationError
+from .observation import Action, Observation
+from .resolve import ResolvedObservation, Resolver
+from .spaces import EntityActionSpace, EntitySpace
+
+Transition = tuple[Observation, float, bool, bool, dict[str, Any]]
+
+
+class EntityEnv(gymnasium.Env[dict[str, Any], Mapping[str, Any]], ABC):
+    """A Gymnasium environment whose observations are entities.
+
+    The author sets `observation_space` and `action_space` in `__init__` and writes two methods, `_reset` and
+    `_step`, that use `self.np_random` for all randomness:
+
+        class Chase(EntityEnv):
+            def __init__(self):
+                self.action_space = EntityActionSpace({"Move": Categorical(["left", "right"])})
+                self.observation_space = EntitySpace({"Cat": ["x"], "Mouse": ["x"]}, self.action_space)
+
+            def _reset(self, options):
+                self.cat, self.mouse = 0, int(self.np_random.integers(1, 9))
+                return self._look()
+
+            def _step(self, actions):
+                for label in actions["Move"].labels:
+                    self.cat += 1 if label == "right" else -1
+                caught = self.cat == self.mouse
+                return self._look(), float(caught), caught, False, {}
+
+            def _look(self):
+                return Observation(
+                    entities={"Cat": [[self.cat]], "Mouse": [[self.mouse]]},
+                    actions={"Move": CategoricalMask(actor_types=["Cat"])},
+                )
+
+    `reset` and `step` are Gymnasium's. They return plain dicts of fresh arrays (see `EntitySpace`), and
+    `step` takes a dict from action name to array (see the action spaces). An empty array, or a name that is
+    left out, orders nothing: `_step` then gets an `Action` without actors, or no entry for a global action.
+    Gymnasium's `SyncVectorEnv` takes such environments as they are, its `AsyncVectorEnv` with
+    `shared_memory=False`; `ListVectorEnv` and `ProcessVectorEnv` batch them without padding or pickling.
+
+    Raises, besides what the author's code raises:
+        ObservationError: an observation that the space does not allow, naming the env class and the entity
+            type, feature or action: an unknown type or action, a wrong number of features, NaN or infinity,
+            ids that repeat or are too few, an actor or actee that does not exist, a mask of the wrong shape
+            or one that allows an actor nothing; or a reward that is no finite number.
+        ActionError: an action that the last observation does not allow, naming the env class, action, actor
+            and what was allowed. The env has not moved.
+        gymnasium.error.ResetNeeded: `step` before the first `reset` or after the end of an episode.
+    """
+
+    observation_space: EntitySpace
+    action_space: EntityActionSpace
+
+    _resolved: ResolvedObservation | None = None  # the last observation, while the episode goes on
+    _resolver: Resolver | None = None
+    _dispatcher: Dispatcher
+
+    @abstractmethod
+    def _reset(self, options: dict[str, Any]) -> Observation:
+        """Start an episode. `options` is what `reset` was given, or an empty dict."""
+
+    @abstractmethod
+    def _step(self, actions: dict[str, Action]) -> Transition:
+        """Go on by one step: (observation, reward, terminated, truncated, info), info in fresh objects."""
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Start an episode; a seed restarts the environment's random numbers."""
+        super().reset(seed=seed)
+        self._resolved = None
+        return self._observe(self._reset({} if options is None else options)), {}
+
+    def step(self, action: Mapping[str, Any]) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
+        """Carry out `action`; see the class for its form and for the errors raised."""
+        if self._resolved is None:
+            raise gymnasium.error.ResetNeeded(
+                f"{type(self).__name__}: call reset() before the first step and after the end of an episode"
+            )
+        actions = self._dispatcher.dispatch(self._resolved, action)
+        self._resolved = None  # a _step that raises leaves an env that needs a reset
+        observation, reward, terminated, truncated, info = self._step(actions)
+        reward = float(reward)
+        if not math.isfinite(reward):
+            raise ObservationError(f"{type(self).__name__}: the reward is {reward}")
+        plain = self._observe(observation)
+        if terminated or truncated:
+            self._resolved = None
+        return plain, reward, bool(terminated), bool(truncated), dict(info)
+
+    def _observe(self, observation: Observation) -> dict[str, Any]:
+        if self._resolver is None:
+            self._prepare()
+        assert self._resolver is not None
+        self._resolved = self._resolver.resolve(observation)
+        return self._resolved.plain(self.observation_space)
+
+    def _prepare(self) -> None:
+        """Read the spaces, which an author may set at any time before the first reset."""
+        name = type(self).__name__
+        if not isinstance(self.observation_space, EntitySpace):
+            raise TypeError(
+                f"{name}.observation_space must be an EntitySpace, got {self.observation_space!r}"
+            )
+        if self.action_space != self.observation_space.actions:
+            raise ValueError(
+                f"{name}: action_space is {self.action_space!r}, but observation_space was made for"
+                f" {self.observation_space.actions!r}"
+            )
+        self._dispatcher = Dispatcher(self.action_space, name)
+        self._resolver = Resolver(self.observation_space, name)

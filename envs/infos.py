@@ -1,0 +1,50 @@
+"""Infos of many environments as one, in Gymnasium's vector layout."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def merge_infos(infos: Mapping[int, Mapping[str, Any]], num_envs: int) -> dict[str, Any]:
+    """The infos of some lanes, by lane, as one dict.
+
+    As in `gymnasium.vector.VectorEnv`, each key gets an array (num_envs, …) and, under `_key`, a mask
+    (num_envs,) bool of the lanes that have it; dicts are merged in the same way. Unlike there, arrays of
+    differing shapes don't raise: they are kept as they are, in an object array.
+    """
+    merged: dict[str, Any] = {}
+    for key in dict.fromkeys(key for info in infos.values() for key in info):
+        values = {lane: info[key] for lane, info in infos.items() if key in info}
+        if all(isinstance(value, dict) for value in values.values()):
+            merged[key] = merge_infos(values, num_envs)
+        else:
+            merged[key] = _column(values, num_envs)
+        merged[f"_{key}"] = lane_mask(values, num_envs)
+    return merged
+
+
+def lane_mask(lanes: Mapping[int, Any], num_envs: int) -> NDArray[np.bool_]:
+    """True at `lanes` (num_envs,)."""
+    mask = np.zeros(num_envs, bool)
+    mask[list(lanes)] = True
+    return mask
+
+
+def _column(values: Mapping[int, Any], num_envs: int) -> NDArray[Any]:
+    """One key's values, zero (or None) in the lanes without it."""
+    kinds = {type(value) for value in values.values()}
+    numbers = all(kind in (bool, int, float) or issubclass(kind, np.number) for kind in kinds)
+    arrays = kinds == {np.ndarray}
+    if numbers or (arrays and len({(value.shape, value.dtype) for value in values.values()}) == 1):
+        stacked = np.array(list(values.values()))
+        column = np.zeros((num_envs, *stacked.shape[1:]), stacked.dtype)
+        column[list(values)] = stacked
+        return column
+    column = np.full(num_envs, None, object)
+    for lane, value in values.items():
+        column[lane] = value
+    return column
