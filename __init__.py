@@ -44,6 +44,12 @@ _HOMES = {
     "make_vec": "envs",
     "register_env": "envs",
     "register_vec": "envs",
+    "RogueNet": "policies.rogue_net",
+    "PPO": "trainers",
+    "PPOConfig": "trainers",
+    "bootstrap_interval": "trainers",
+    "evaluate": "trainers",
+    "load_policy": "trainers",
 }
 
 __all__ = ["__version__", *_HOMES]

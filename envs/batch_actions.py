@@ -21,7 +21,7 @@ def sample_actions(
     space: EntityActionSpace, batch: EntityBatch, rng: np.random.Generator
 ) -> dict[str, RaggedArray]:
     """Legal actions for every step of `batch`, uniform over what the masks allow."""
-    return {name: _sample(name, action, batch.actions[name], rng) for name, action in space.items()}  # type: ignore[arg-type]
+    return {name: _sample(name, action, batch.actions[name], rng) for name, action in space.items()}
 
 
 def no_actions(space: EntityActionSpace, num_steps: int) -> dict[str, RaggedArray]:

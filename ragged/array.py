@@ -178,7 +178,7 @@ class RaggedArray:
         if isinstance(key, (int, np.integer)) and not isinstance(key, bool):
             b = int(key) + (len(self) if key < 0 else 0)
             if not 0 <= b < len(self):
-                raise out_of_range(key, len(self), "sequence")
+                raise out_of_range(int(key), len(self), "sequence")
             return self.values[self.offsets[b] : self.offsets[b + 1]]
         if isinstance(key, slice):
             start, stop, step = key.indices(len(self))

@@ -13,6 +13,7 @@ from ...envs import EntityBatch, EntityVectorEnv, validate_actions
 from ...envs.vector import Actions, StepResult
 from .decode import DecodedStates, StateDecoder
 from .engine import Engine, StateBuffer, default_threads, import_engine
+from .games import LENGTH
 from .options import ACTIONS, find_game, split_options
 
 _NOOP = ACTIONS.index("noop")
@@ -151,6 +152,24 @@ class ProcgenVectorEnv(EntityVectorEnv):
         if self._engine is None:
             raise gymnasium.error.ResetNeeded("ProcgenVectorEnv: render before reset")
         return self._engine.frames()
+
+    def camera(self, lane: int) -> tuple[float, float, float, float]:
+        """The part of the level that `render` shows of a lane: left, bottom, width and height.
+
+        In the units of the features `x` and `y`, which with `visible_only` count from the middle of the view.
+
+        Raises:
+            gymnasium.error.ResetNeeded: the environment has not been reset.
+        """
+        if self._states is None:
+            raise gymnasium.error.ResetNeeded("ProcgenVectorEnv: camera before reset")
+        view = self._decoder.options
+        scale = 1.0 if view.is_reference else LENGTH
+        names = ("visibility", "center_x", "center_y")
+        size, x, y = (float(self._states[name][lane]) * scale for name in names)
+        if view.visible_only and not view.is_reference:
+            x, y = 0.0, 0.0
+        return x - size / 2, y - size / 2, size, size
 
     def close_extras(self, **kwargs: Any) -> None:
         """Release the engine and the threads."""
