@@ -109,9 +109,20 @@ def transpose_vectors(builder: Any, rows: list[Any]) -> list[Any]:
 # -- memory --------------------------------------------------------------------------------------------------
 
 
+def _is_flat_float32(array: Any) -> bool:
+    """Memory of any other kind would be read as if it were float32, so Numba is told that nothing fits it."""
+    return isinstance(array, types.Array) and (array.dtype, array.ndim, array.layout) == (
+        types.float32,
+        1,
+        "C",
+    )
+
+
 @intrinsic
 def load(typing_context: Any, array: Any, offset: Any) -> Any:
     """array[offset : offset + 16]"""
+    if not _is_flat_float32(array):
+        return None
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return load_vector(builder, data_pointer(context, builder, signature.args[0], args[0]), args[1])
@@ -122,6 +133,8 @@ def load(typing_context: Any, array: Any, offset: Any) -> Any:
 @intrinsic
 def store(typing_context: Any, array: Any, offset: Any, value: Any) -> Any:
     """array[offset : offset + 16] = value"""
+    if not _is_flat_float32(array):
+        return None
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         store_vector(builder, args[2], data_pointer(context, builder, signature.args[0], args[0]), args[1])
@@ -151,6 +164,8 @@ def transpose(
     target_stride: Any,
 ) -> Any:
     """target[target_start + i * target_stride + j] = source[start + j * stride + i] for i, j < 16"""
+    if not (_is_flat_float32(source) and _is_flat_float32(target)):
+        return None
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         read = data_pointer(context, builder, signature.args[0], args[0])

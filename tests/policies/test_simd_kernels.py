@@ -27,6 +27,7 @@ from entitize.policies.rogue_net.simd import (
 )
 from entitize.policies.rogue_net.tiles import ADD, ADD_BIAS, SET, SET_BIAS
 from numba import njit
+from numba.core.errors import TypingError
 
 
 @njit
@@ -54,6 +55,13 @@ def test_functions_of_vectors_are_those_of_their_lanes():
     np.testing.assert_allclose(out[4], np.abs(x), rtol=1e-6)
     np.testing.assert_allclose(out[5], 2 * exact**2 / (exact - 1000), rtol=1e-6)
     np.testing.assert_array_equal(out[6], np.where(x > 0, 2 * x, 0))
+
+
+def test_memory_of_another_kind_is_refused():
+    with pytest.raises(TypingError):
+        _functions(np.zeros(LANES), np.zeros((7, LANES)))
+    with pytest.raises(TypingError):
+        _functions(np.zeros(2 * LANES, np.float32)[::2], np.zeros((7, LANES), np.float32))
 
 
 def test_exp_is_bounded_and_nan_stays_nan():
