@@ -110,7 +110,7 @@ def _parts(prepared: Prepared, d: int) -> list[_Part]:
 
 def _embed_types(prepared: Prepared, d: int, parameters: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
     """The embedded rows (N, d), and all parameters in one array."""
-    packed = torch.cat([p.view(-1) for p in parameters])
+    packed = torch.cat([p.reshape(-1) for p in parameters])
     out = torch.empty(prepared.rows.num_rows, d)
     w, target = packed.numpy(), out.numpy()
     for part in _parts(prepared, d):

@@ -61,6 +61,21 @@ class _VectorModel(models.PrimitiveModel):
         super().__init__(manager, numba_type, VECTOR)
 
 
+def kernel(function: Callable[..., Any]) -> Any:
+    """Numba's njit for kernels: cached on disk, without the GIL, compiled once for constants and variables.
+
+    Left alone, Numba compiles a function again for each combination of constants that a kernel calls it with.
+    """
+    dispatcher: Any = njit(cache=True, nogil=True, error_model="numpy")(function)
+    template_for = dispatcher.get_call_template
+
+    def template_of_plain_types(args: Any, keywords: Any) -> Any:
+        return template_for(tuple(types.unliteral(a) for a in args), keywords)
+
+    dispatcher.get_call_template = template_of_plain_types
+    return dispatcher
+
+
 # -- pieces for code generation ------------------------------------------------------------------------------
 
 
