@@ -18,7 +18,7 @@ from .embedding_kernels import embed, embed_backward, scratch_size
 from .inputs import Prepared
 from .names import NamedModules
 from .parallel import over_rows, row_shares, workspace
-from .rows import as_tensor, place_rows, runs_kernels
+from .rows import as_tensor, place_rows, plain, runs_kernels
 
 
 class TypeEmbedding(nn.Module):
@@ -102,7 +102,7 @@ def _parts(prepared: Prepared, d: int) -> list[_Part]:
     parts, row, place = [], 0, 0
     for values in prepared.features.values():
         rows, features = values.shape
-        parts.append(_Part(values, prepared.destination[row : row + rows], place))
+        parts.append(_Part(plain(values), prepared.destination[row : row + rows], place))
         row += rows
         place += 2 * features + d * (features + 3) if features else d
     return parts
@@ -110,7 +110,7 @@ def _parts(prepared: Prepared, d: int) -> list[_Part]:
 
 def _embed_types(prepared: Prepared, d: int, parameters: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
     """The embedded rows (N, d), and all parameters in one array."""
-    packed = torch.cat([p.view(-1) for p in parameters])
+    packed = torch.cat([p.reshape(-1) for p in parameters])
     out = torch.empty(prepared.rows.num_rows, d)
     w, target = packed.numpy(), out.numpy()
     for part in _parts(prepared, d):

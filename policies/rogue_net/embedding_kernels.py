@@ -12,19 +12,9 @@ from typing import Any
 import numpy as np
 
 from .normalization import CLIP
-from .simd import LANES, load, maximum, minimum, splat, store, where_positive
-from .tiles import (
-    SET,
-    SET_BIAS,
-    kernel,
-    layer_norm,
-    layer_norm_backward,
-    outer_sums,
-    product,
-    row_sums,
-    rows_to_tile,
-    tile_to_rows,
-)
+from .products import SET, SET_BIAS, outer_sums, product, row_sums
+from .simd import LANES, kernel, load, maximum, minimum, splat, store, where_positive
+from .tiles import layer_norm, layer_norm_backward, rows_to_tile, tile_to_rows
 
 #: Rows of a tile.
 TILE = 256

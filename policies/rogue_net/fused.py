@@ -28,7 +28,7 @@ def _run_forward(
 ) -> tuple[Tensor, Tensor, Tensor, int]:
     """The rows after all blocks; the parameters in one array, plain and folded; the rows of a tile."""
     d = x.shape[1]
-    weights = torch.cat([p.view(-1) for p in parameters])
+    weights = torch.cat([p.reshape(-1) for p in parameters])
     folded = weights.clone()
     fold(weights.numpy(), folded.numpy(), layers, d)
     out = torch.empty_like(x)

@@ -20,24 +20,9 @@ from typing import Any
 import numpy as np
 
 from .attention.tile_attention import attend_tile, attend_tile_backward, tile_end
-from .simd import LANES
-from .tiles import (
-    ADD,
-    ADD_BIAS,
-    SET,
-    SET_BIAS,
-    gelu,
-    gelu_only,
-    kernel,
-    layer_norm,
-    layer_norm_backward,
-    multiply,
-    outer_sums,
-    product,
-    row_sums,
-    rows_to_tile,
-    tile_to_rows,
-)
+from .products import ADD, ADD_BIAS, SET, SET_BIAS, outer_sums, product, row_sums
+from .simd import LANES, kernel
+from .tiles import gelu, gelu_only, layer_norm, layer_norm_backward, multiply, rows_to_tile, tile_to_rows
 
 #: Rows of the workspace per unit of width for a layer's activations; two more hold its layer norms' roots.
 LAYER_ROWS = 14

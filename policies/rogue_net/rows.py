@@ -18,13 +18,20 @@ from torch.autograd.function import once_differentiable
 from ...ragged import RaggedArray
 
 _T = TypeVar("_T")
+_S = TypeVar("_S", bound=np.generic)
+
+
+def plain(array: NDArray[_S]) -> NDArray[_S]:
+    """`array`, or a copy where it is read-only or not contiguous.
+
+    torch warns of read-only memory, and Numba would compile every kernel once more for it.
+    """
+    return array if array.flags.writeable and array.flags.c_contiguous else array.copy()
 
 
 def as_tensor(array: NDArray[Any], like: Tensor | None = None, dtype: torch.dtype | None = None) -> Tensor:
     """`array` as a tensor on the device of `like`, without a copy where that is possible."""
-    if not array.flags.writeable or not array.flags.c_contiguous:
-        array = array.copy()
-    return torch.from_numpy(array).to(device=None if like is None else like.device, dtype=dtype)
+    return torch.from_numpy(plain(array)).to(device=None if like is None else like.device, dtype=dtype)
 
 
 def runs_kernels(x: Tensor) -> bool:

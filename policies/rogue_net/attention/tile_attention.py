@@ -23,8 +23,9 @@ from typing import Any
 
 import numpy as np
 
-from ..simd import LANES, transpose
-from ..tiles import ADD, SET, kernel, product_16, rows_to_tile, softmax, softmax_backward, tile_to_rows
+from ..products import ADD, SET, product_16
+from ..simd import LANES, kernel, transpose
+from ..tiles import rows_to_tile, softmax, softmax_backward, tile_to_rows
 
 
 @kernel
