@@ -13,11 +13,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from .attention import attend, relative_pairs, runs_kernels
+from .attention import attend, relative_pairs
 from .config import RogueNetConfig
-from .fused import fused_blocks
+from .fused import BlockParameters, fused_blocks
 from .relative_position import Places, RelativeEncoding, RelativePairs
-from .rows import Rows
+from .rows import Rows, runs_kernels
 
 
 def drop(x: Tensor, probability: float, training: bool) -> Tensor:
@@ -118,21 +118,18 @@ class Backbone(nn.Module):
         )
         self.blocks = nn.ModuleList([Block(config) for _ in range(config.n_layer)])
         self.n_head = config.n_head
-        self._plain = config.pooling is None and config.relative_position is None and config.n_layer > 0
         self._drops = bool(config.rate("residual") or config.rate("attention"))
+        plain = config.pooling is None and config.relative_position is None and config.n_layer > 0
+        fits = plain and config.d_model % 4 == 0 and config.attention in ("auto", "fused")
+        self._block_parameters = BlockParameters(self.blocks) if fits else None
         self.apply(_initialize)
-
-    def _fuses(self, x: Tensor) -> bool:
-        """Whether the fused kernels can do the work."""
-        drops = self._drops and self.training and torch.is_grad_enabled()
-        fits = self._plain and x.shape[1] % 4 == 0 and runs_kernels(x) and not drops
-        return self.path in ("auto", "fused") and fits
 
     def forward(self, x: Tensor, rows: Rows, places: Places | None = None) -> Tensor:
         """`places`: where each row is; needed with a relative position encoding."""
         x = drop(x, self.dropout, self.training)
-        if self._fuses(x):
-            return fused_blocks(x, rows, self.n_head, self.blocks)
+        drops = self._drops and self.training and torch.is_grad_enabled()
+        if self._block_parameters is not None and runs_kernels(x) and not drops:
+            return fused_blocks(x, rows, self.n_head, len(self.blocks), self._block_parameters())
         relative = None
         if self.relpos_encoding is not None:
             relative = Relative(

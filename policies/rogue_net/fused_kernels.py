@@ -20,23 +20,12 @@ from typing import Any
 import numpy as np
 
 from .attention.tile_attention import attend_tile, attend_tile_backward, tile_end
-from .simd import LANES
-from .tiles import (
-    ADD,
-    ADD_BIAS,
-    SET,
-    SET_BIAS,
-    gelu,
-    kernel,
-    layer_norm,
-    layer_norm_backward,
-    multiply,
-    outer_sums,
-    product,
-    row_sums,
-    rows_to_tile,
-    tile_to_rows,
-)
+from .products import ADD, ADD_BIAS, SET, SET_BIAS, outer_sums, product, row_sums
+from .simd import LANES, kernel
+from .tiles import gelu, gelu_only, layer_norm, layer_norm_backward, multiply, rows_to_tile, tile_to_rows
+
+#: Rows of the workspace per unit of width for a layer's activations; two more hold its layer norms' roots.
+LAYER_ROWS = 14
 
 
 @kernel
@@ -105,17 +94,24 @@ def unfold(w: Any, g: Any, layers: int, d: int) -> None:
 
 
 @kernel
-def layer_rows(d: int) -> int:
-    """Rows of the workspace that one layer's activations take."""
-    return 14 * d + 2
+def clear_columns(s: Any, x: int, rows: int, stride: int, start: int, stop: int) -> None:
+    """Zero columns that belong to no row: attention leaves anything there, and sums must not see it."""
+    for m in range(rows):
+        for i in range(x + m * stride + start, x + m * stride + stop):
+            s[i] = np.float32(0.0)
 
 
 @kernel
 def block_forward(
-    w: Any, w0: int, s: Any, x: int, layer: int, stride: int, columns: int, d: int, n_head: int,
-    offsets: Any, first: int, end: int, p: Any,
+    w: Any, w0: int, s: Any, x: int, layer: int, stride: int, rows: int, columns: int, d: int, n_head: int,
+    offsets: Any, first: int, end: int, p: Any, keep: bool,
 ) -> None:  # fmt: skip
-    """One block on the tile at row `x` of the workspace `s`, in place; its activations go to `layer`."""
+    """One block on the tile at row `x` of the workspace `s`, in place.
+
+    What backward needs goes to `layer` (LAYER_ROWS * d + 2 rows): both normalised inputs, queries, keys and
+    values, the attended values, the MLP's slopes and activations, and the roots of both layer norms. Without
+    `keep` the slopes are not computed.
+    """
     at = places(d)
     normal1, qkv, attended = layer, layer + d * stride, layer + 4 * d * stride
     normal2, slope, active = attended + d * stride, attended + 2 * d * stride, attended + 6 * d * stride
@@ -126,12 +122,16 @@ def block_forward(
         3 * d, d, w, w0 + at[2], d, 1, s, normal1, stride, s, qkv, stride, columns, SET_BIAS, w, w0 + at[3]
     )
     attend_tile(s, qkv, attended, stride, d, n_head, offsets, first, end, p)
+    clear_columns(s, attended, d, stride, rows, columns)
     product(d, d, w, w0 + at[4], d, 1, s, attended, stride, s, x, stride, columns, ADD_BIAS, w, w0 + at[5])
     layer_norm(s, x, s, normal2, s, root2, d, stride, columns)
     product(
         4 * d, d, w, w0 + at[8], d, 1, s, normal2, stride, s, slope, stride, columns, SET_BIAS, w, w0 + at[9]
     )
-    gelu(s, slope, s, active, s, slope, 4 * d, stride, columns)
+    if keep:
+        gelu(s, slope, s, active, s, slope, 4 * d, stride, columns)
+    else:
+        gelu_only(s, slope, s, active, 4 * d, stride, columns)
     product(
         d, 4 * d, w, w0 + at[10], 4 * d, 1, s, active, stride, s, x, stride, columns, ADD_BIAS, w, w0 + at[11]
     )
@@ -142,7 +142,10 @@ def block_backward(
     w: Any, w0: int, g: Any, s: Any, dx: int, layer: int, scratch: int, stride: int, rows: int, columns: int,
     d: int, n_head: int, offsets: Any, first: int, end: int, p: Any, dp: Any,
 ) -> None:  # fmt: skip
-    """The gradient at row `dx` of `s` goes back through one block, in place; those of parameters add to `g`."""
+    """The gradient at row `dx` of `s` goes back through one block, in place; parameters' add to `g`.
+
+    `scratch`: 5 d rows of `s`.
+    """
     at = places(d)
     normal1, qkv, attended = layer, layer + d * stride, layer + 4 * d * stride
     normal2, slope, active = attended + d * stride, attended + 2 * d * stride, attended + 6 * d * stride
@@ -163,9 +166,7 @@ def block_backward(
     row_sums(d, s, dx, stride, columns, g, w0 + at[5])
     product(d, d, w, w0 + at[4], 1, d, s, dx, stride, s, narrow, stride, columns, SET, w, 0)
     attend_tile_backward(s, qkv, narrow, wide, stride, d, n_head, offsets, first, end, p, dp)
-    for m in range(3 * d):  # what attention left in the columns after the last row
-        for i in range(rows, columns):
-            s[wide + m * stride + i] = np.float32(0.0)
+    clear_columns(s, wide, 3 * d, stride, rows, columns)
     outer_sums(3 * d, d, s, wide, s, normal1, stride, columns, g, w0 + at[2], d)
     row_sums(3 * d, s, wide, stride, columns, g, w0 + at[3])
     product(d, 3 * d, w, w0 + at[2], 1, d, s, wide, stride, s, narrow, stride, columns, SET, w, 0)
@@ -175,12 +176,14 @@ def block_backward(
 @kernel
 def blocks_forward(
     source: Any, target: Any, w: Any, offsets: Any, first: int, last: int, capacity: int,
-    layers: int, d: int, n_head: int,
+    layers: int, d: int, n_head: int, s: Any,
 ) -> None:  # fmt: skip
-    """All blocks over steps first to last: rows `source` (N * d,) to `target` (N * d,), with folded weights."""
+    """All blocks over steps first to last: rows `source` (N * d,) to `target` (N * d,), with folded weights.
+
+    `s`: scratch of `forward_scratch` numbers.
+    """
     stride = capacity + LANES
-    s = np.zeros((d + layer_rows(d)) * stride, np.float32)
-    p = np.zeros(stride * LANES, np.float32)
+    p = s[((1 + LAYER_ROWS) * d + 2) * stride :]
     size = places(d)[12]
     while first < last:
         end = tile_end(offsets, first, last, capacity)
@@ -189,24 +192,32 @@ def blocks_forward(
         rows_to_tile(source, row, rows, d, s, 0, stride)
         for layer in range(layers):
             block_forward(
-                w, layer * size, s, 0, d * stride, stride, columns, d, n_head, offsets, first, end, p
-            )
+                w, layer * size, s, 0, d * stride, stride, rows, columns, d, n_head,
+                offsets, first, end, p, False,
+            )  # fmt: skip
         tile_to_rows(s, 0, stride, target, row, rows, d)
         first = end
+
+
+def forward_scratch(capacity: int, d: int) -> int:
+    """Numbers of scratch memory for `blocks_forward`: x, one layer and the scores."""
+    return ((1 + LAYER_ROWS) * d + 2 + LANES) * (capacity + LANES)
 
 
 @kernel
 def blocks_backward(
     source: Any, d_target: Any, d_source: Any, w: Any, g: Any, offsets: Any, first: int, last: int,
-    capacity: int, layers: int, d: int, n_head: int,
+    capacity: int, layers: int, d: int, n_head: int, s: Any,
 ) -> None:  # fmt: skip
-    """Gradients: of rows to `d_source` (N * d,), of the folded weights added to `g`, from `d_target` (N * d,)."""
+    """Gradients: of rows to `d_source` (N * d,), of folded weights added to `g`, from `d_target` (N * d,).
+
+    `s`: scratch of `backward_scratch` numbers.
+    """
     stride = capacity + LANES
-    per_layer = layer_rows(d) * stride
+    per_layer = (LAYER_ROWS * d + 2) * stride
     x, dx, scratch, saved = 0, d * stride, 2 * d * stride, 7 * d * stride
-    s = np.zeros(saved + layers * per_layer, np.float32)
-    p = np.zeros(stride * LANES, np.float32)
-    dp = np.zeros(stride * LANES, np.float32)
+    p = s[saved + layers * per_layer :]
+    dp = p[stride * LANES :]
     size = places(d)[12]
     while first < last:
         end = tile_end(offsets, first, last, capacity)
@@ -215,14 +226,19 @@ def blocks_backward(
         rows_to_tile(source, row, rows, d, s, x, stride)
         for layer in range(layers):
             block_forward(
-                w, layer * size, s, x, saved + layer * per_layer, stride, columns, d, n_head,
-                offsets, first, end, p,
+                w, layer * size, s, x, saved + layer * per_layer, stride, rows, columns, d, n_head,
+                offsets, first, end, p, True,
             )  # fmt: skip
         rows_to_tile(d_target, row, rows, d, s, dx, stride)
         for layer in range(layers - 1, -1, -1):
             block_backward(
-                w, layer * size, g, s, dx, saved + layer * per_layer, scratch, stride, rows, columns, d, n_head,
-                offsets, first, end, p, dp,
+                w, layer * size, g, s, dx, saved + layer * per_layer, scratch, stride, rows, columns,
+                d, n_head, offsets, first, end, p, dp,
             )  # fmt: skip
         tile_to_rows(s, dx, stride, d_source, row, rows, d)
         first = end
+
+
+def backward_scratch(capacity: int, layers: int, d: int) -> int:
+    """Numbers of scratch memory for `blocks_backward`: x, dx, 5 d rows, all layers and two scores."""
+    return (7 * d + layers * (LAYER_ROWS * d + 2) + 2 * LANES) * (capacity + LANES)

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from ...envs import ActionMask
 from ...ragged import RaggedArray
-from .rows import Rows, as_tensor
+from .rows import Rows, as_tensor, plain
 from .sampling import allowed_pairs, draw_categorical, draw_entity
 
 #: The logit of a forbidden choice: its probability is exactly 0 and everything stays finite.
@@ -57,7 +57,7 @@ class CategoricalHead(nn.Module):
         logits = self._logits(x, rows, mask).cpu().numpy()
         choices = np.empty(len(logits), np.int64)
         log_probs = np.empty(len(logits), np.float32)
-        stuck = draw_categorical(logits, mask.mask.values, draws, choices, log_probs)
+        stuck = draw_categorical(logits, plain(mask.mask.values), draws, choices, log_probs)
         if stuck >= 0:
             raise self._nothing_allowed(mask, stuck)
         return choices, log_probs
@@ -116,8 +116,8 @@ class SelectEntityHead(nn.Module):
         choices = np.empty(len(queries), np.int64)
         log_probs = np.empty(len(queries), np.float32)
         stuck = draw_entity(
-            queries.cpu().numpy(), keys.cpu().numpy(), mask.actors.offsets, actees.offsets, actees.values,
-            mask.mask.values, draws, choices, log_probs,
+            queries.cpu().numpy(), keys.cpu().numpy(), plain(mask.actors.offsets), plain(actees.offsets),
+            plain(actees.values), plain(mask.mask.values), draws, choices, log_probs,
         )  # fmt: skip
         if stuck >= 0:
             step = _step_of(mask.actors.offsets, stuck)
@@ -133,15 +133,9 @@ class SelectEntityHead(nn.Module):
         actor, actee = np.empty(num_pairs, np.int64), np.empty(num_pairs, np.int64)
         chosen = np.empty(len(queries), np.int64)
         wrong = allowed_pairs(
-            mask.actors.offsets,
-            actees.offsets,
-            actees.values,
-            mask.mask.values,
-            choices.values,
-            actor,
-            actee,
-            chosen,
-        )
+            plain(mask.actors.offsets), plain(actees.offsets), plain(actees.values), plain(mask.mask.values),
+            plain(choices.values), actor, actee, chosen,
+        )  # fmt: skip
         if wrong >= 0:
             step = _step_of(choices.offsets, wrong)
             raise ValueError(

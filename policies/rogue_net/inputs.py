@@ -113,8 +113,11 @@ class Inputs:
 
     def _select(self, batch: EntityBatch) -> dict[str, RaggedArray]:
         """The entity types and features that the network knows."""
-        if batch.globals.shape[1] != self._num_globals:
-            raise ValueError(f"globals: {batch.globals.shape[1]} features, expected {self._num_globals}")
+        if batch.globals.shape[1] != self._num_globals or batch.globals.dtype != np.float32:
+            raise ValueError(
+                f"globals: {batch.globals.shape[1]} features of {batch.globals.dtype}, "
+                f"expected {self._num_globals} of float32"
+            )
         entities = {}
         for name, rows in batch.entities.items():
             if name not in self._widths:
@@ -122,10 +125,10 @@ class Inputs:
                     f"the batch has an entity type {name!r}, expected {', '.join(self._widths)}; "
                     "for an env with more types call adapt_to(space)"
                 )
-            if rows.inner_shape != (self._widths[name],):
+            if rows.inner_shape != (self._widths[name],) or rows.dtype != np.float32:
                 raise ValueError(
-                    f"entity type {name!r}: items of shape {rows.inner_shape}, "
-                    f"expected ({self._widths[name]},)"
+                    f"entity type {name!r}: items of shape {rows.inner_shape} and {rows.dtype}, "
+                    f"expected ({self._widths[name]},) and float32"
                 )
             if name in self._columns:
                 columns = self._columns[name]

@@ -21,7 +21,7 @@ from .heads import CategoricalHead, SelectEntityHead, ValueHead
 from .inputs import Inputs, Prepared
 from .names import NamedModules
 from .normalization import InputNorm
-from .rows import Rows, as_tensor, place_rows
+from .rows import Rows, as_tensor
 from .summary import Summary, summarize
 
 
@@ -30,11 +30,8 @@ class Encoder(nn.Module):
 
     def __init__(self, config: RogueNetConfig, features: Mapping[str, tuple[str, ...]]) -> None:
         super().__init__()
-        self.embedding = Embedding(features, config.d_model)
+        self.embedding = Embedding(features, config.d_model, config.attention)
         self.backbone = Backbone(config, features)
-
-    def embed(self, features: Mapping[str, Tensor], prepared: Prepared, like: Tensor) -> Tensor:
-        return place_rows(self.embedding(features, like), as_tensor(prepared.destination, like))
 
     def encode(self, x: Tensor, prepared: Prepared, kept: NDArray[np.int64] | None, rows: Rows) -> Tensor:
         """Run the blocks over embedded rows (N, D), of which `kept` stay (None: all), laid out as `rows`."""
@@ -115,7 +112,7 @@ class RogueNet(nn.Module):
         """Predicted return of each step (B,), without gradients."""
         with torch.inference_mode():
             prepared = self.inputs.prepare(batch)
-            return self._values(prepared, self._normalized(prepared)).float().cpu().numpy()
+            return self._values(prepared).float().cpu().numpy()
 
     def evaluate(self, batch: EntityBatch, actions: Mapping[str, RaggedArray]) -> Evaluation:
         """Log-probabilities, entropies and values of `actions` taken at `batch`, with gradients.
@@ -185,30 +182,20 @@ class RogueNet(nn.Module):
         """A tensor on the network's device and of its dtype."""
         return self.value_head.proj.weight
 
-    def _normalized(self, prepared: Prepared) -> dict[str, Tensor]:
-        like = self._like
-        return {
-            name: self.normalization[name](as_tensor(values, like, like.dtype))
-            if values.shape[1]
-            else as_tensor(values, like, like.dtype)
-            for name, values in prepared.features.items()
-        }
-
     def _encode(self, batch: EntityBatch) -> tuple[Tensor, Rows, Tensor]:
         """Rows for the action heads (N, D), their layout, and the values (B,)."""
         prepared = self.inputs.prepare(batch)
-        features = self._normalized(prepared)
-        embedded = self.policy_net.embed(features, prepared, self._like)
+        embedded = self.policy_net.embedding(prepared, self.normalization, self._like)
         rows, kept = prepared.rows, None
         if prepared.visible is not None:
             rows, kept = prepared.rows.keep(prepared.visible), np.flatnonzero(prepared.visible)
         x = self.policy_net.encode(embedded, prepared, kept, rows)
         if self.value_net is not None:
-            return x, rows, self._values(prepared, features)
+            return x, rows, self._values(prepared)
         seen = x if kept is None else self.policy_net.encode(embedded, prepared, None, prepared.rows)
         return x, rows, self.value_head(seen, prepared.rows)
 
-    def _values(self, prepared: Prepared, features: Mapping[str, Tensor]) -> Tensor:
+    def _values(self, prepared: Prepared) -> Tensor:
         encoder = self.policy_net if self.value_net is None else self.value_net
-        embedded = encoder.embed(features, prepared, self._like)
+        embedded = encoder.embedding(prepared, self.normalization, self._like)
         return self.value_head(encoder.encode(embedded, prepared, None, prepared.rows), prepared.rows)

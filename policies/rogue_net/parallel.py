@@ -7,6 +7,7 @@ idle, and a forked child starts without them instead of being killed.
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
@@ -17,8 +18,20 @@ from numpy.typing import NDArray
 #: Below this many rows a second thread costs more than it saves (its start takes some 50 µs).
 ROWS_PER_THREAD = 2048
 
+_local = threading.local()
 _pool: ThreadPoolExecutor | None = None
 _pool_owner: tuple[int, int] = (0, 0)  # process and number of threads that the pool was made for
+
+
+def workspace(size: int) -> NDArray[np.float32]:
+    """At least `size` numbers of scratch memory for this thread, with anything in them.
+
+    Kept from call to call: fresh memory costs a page fault per 4 KB, more than a small batch's arithmetic.
+    """
+    scratch: NDArray[np.float32] | None = getattr(_local, "scratch", None)
+    if scratch is None or len(scratch) < size:
+        scratch = _local.scratch = np.zeros(size, np.float32)
+    return scratch
 
 
 def _workers(threads: int) -> ThreadPoolExecutor:
@@ -43,18 +56,35 @@ def shares(offsets: NDArray[np.int64], parts: int) -> NDArray[np.int64]:
     return bounds
 
 
-def max_shares(offsets: NDArray[np.int64]) -> int:
-    """How many shares `over_sequences` makes at most."""
-    return max(1, min(torch.get_num_threads(), int(offsets[-1]) // ROWS_PER_THREAD))
+def row_shares(rows: int) -> int:
+    """Into how many shares `rows` rows are split: as many as torch may use threads and the work fills."""
+    return max(1, min(torch.get_num_threads(), rows // ROWS_PER_THREAD))
 
 
-def over_sequences(offsets: NDArray[np.int64], run: Callable[[int, int, int], None]) -> None:
-    """Call run(share, first, last) for runs of sequences, on the threads that torch may use and it fills."""
-    threads = max_shares(offsets)
-    bounds = shares(offsets, threads).tolist()
+#: Does the work of a share: run(share, first, last).
+Run = Callable[[int, int, int], None]
+
+
+def over_sequences(offsets: NDArray[np.int64], run: Run) -> None:
+    """Call `run` for `row_shares(offsets[-1])` runs of sequences, each on a thread of its own."""
+    threads = row_shares(int(offsets[-1]))
     if threads == 1:
-        run(0, *bounds)
-        return
+        run(0, 0, len(offsets) - 1)
+    else:
+        _run_shares(shares(offsets, threads).tolist(), run)
+
+
+def over_rows(rows: int, run: Run) -> None:
+    """Call `run` for `row_shares(rows)` equal runs of rows, each on a thread of its own."""
+    threads = row_shares(rows)
+    if threads == 1:
+        run(0, 0, rows)
+    else:
+        _run_shares([rows * share // threads for share in range(threads + 1)], run)
+
+
+def _run_shares(bounds: list[int], run: Run) -> None:
+    threads = len(bounds) - 1
     others = [
         _workers(threads).submit(run, share, bounds[share], bounds[share + 1]) for share in range(1, threads)
     ]

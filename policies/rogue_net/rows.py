@@ -18,13 +18,25 @@ from torch.autograd.function import once_differentiable
 from ...ragged import RaggedArray
 
 _T = TypeVar("_T")
+_S = TypeVar("_S", bound=np.generic)
+
+
+def plain(array: NDArray[_S]) -> NDArray[_S]:
+    """`array`, or a copy where it is read-only or not contiguous.
+
+    torch warns of read-only memory, and Numba would compile every kernel once more for it.
+    """
+    return array if array.flags.writeable and array.flags.c_contiguous else array.copy()
 
 
 def as_tensor(array: NDArray[Any], like: Tensor | None = None, dtype: torch.dtype | None = None) -> Tensor:
     """`array` as a tensor on the device of `like`, without a copy where that is possible."""
-    if not array.flags.writeable or not array.flags.c_contiguous:
-        array = array.copy()
-    return torch.from_numpy(array).to(device=None if like is None else like.device, dtype=dtype)
+    return torch.from_numpy(plain(array)).to(device=None if like is None else like.device, dtype=dtype)
+
+
+def runs_kernels(x: Tensor) -> bool:
+    """Whether the Numba kernels can read this tensor's memory."""
+    return x.device.type == "cpu" and x.dtype == torch.float32
 
 
 class Rows:
@@ -96,7 +108,7 @@ class Rows:
                 f"{what}: step {step} has {limits[i]} entities, but {indices.values[i]} was named"
             )
         if self.row_of_entity is None:
-            return indices.values + np.repeat(self.offsets[:-1], lengths)
+            return np.repeat(self.offsets[:-1], lengths) + indices.values
         rows = self.row_of_entity[indices.values + np.repeat(self.entity_offsets[:-1], lengths)]
         if (rows < 0).any():
             i = int(np.flatnonzero(rows < 0)[0])

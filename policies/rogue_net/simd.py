@@ -61,6 +61,21 @@ class _VectorModel(models.PrimitiveModel):
         super().__init__(manager, numba_type, VECTOR)
 
 
+def kernel(function: Callable[..., Any]) -> Any:
+    """Numba's njit for kernels: cached on disk, without the GIL, compiled once for constants and variables.
+
+    Left alone, Numba compiles a function again for each combination of constants that a kernel calls it with.
+    """
+    dispatcher: Any = njit(cache=True, nogil=True, error_model="numpy")(function)
+    template_for = dispatcher.get_call_template
+
+    def template_of_plain_types(args: Any, keywords: Any) -> Any:
+        return template_for(tuple(types.unliteral(a) for a in args), keywords)
+
+    dispatcher.get_call_template = template_of_plain_types
+    return dispatcher
+
+
 # -- pieces for code generation ------------------------------------------------------------------------------
 
 
@@ -109,9 +124,20 @@ def transpose_vectors(builder: Any, rows: list[Any]) -> list[Any]:
 # -- memory --------------------------------------------------------------------------------------------------
 
 
+def _is_flat_float32(array: Any) -> bool:
+    """Memory of any other kind would be read as if it were float32, so Numba is told that nothing fits it."""
+    return isinstance(array, types.Array) and (array.dtype, array.ndim, array.layout) == (
+        types.float32,
+        1,
+        "C",
+    )
+
+
 @intrinsic
 def load(typing_context: Any, array: Any, offset: Any) -> Any:
     """array[offset : offset + 16]"""
+    if not _is_flat_float32(array):
+        return None
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return load_vector(builder, data_pointer(context, builder, signature.args[0], args[0]), args[1])
@@ -122,6 +148,8 @@ def load(typing_context: Any, array: Any, offset: Any) -> Any:
 @intrinsic
 def store(typing_context: Any, array: Any, offset: Any, value: Any) -> Any:
     """array[offset : offset + 16] = value"""
+    if not _is_flat_float32(array):
+        return None
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         store_vector(builder, args[2], data_pointer(context, builder, signature.args[0], args[0]), args[1])
@@ -151,6 +179,8 @@ def transpose(
     target_stride: Any,
 ) -> Any:
     """target[target_start + i * target_stride + j] = source[start + j * stride + i] for i, j < 16"""
+    if not (_is_flat_float32(source) and _is_flat_float32(target)):
+        return None
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         read = data_pointer(context, builder, signature.args[0], args[0])

@@ -56,43 +56,45 @@ def make_space() -> Callable[..., EntitySpace]:
     return make
 
 
+def random_actions(
+    space: EntitySpace, counts: np.ndarray, rng: np.random.Generator, may_act: Any
+) -> dict[str, Any]:
+    """Random actors, actees and masks among the entities that `may_act` (per step a bool array)."""
+    result = {}
+    action: Any
+    for name, action in space.actions.spaces.items():
+        actors, actees, masks = [], [], []
+        for b, count in enumerate(counts):
+            candidates = np.flatnonzero(may_act[b])
+            acting = rng.permutation(candidates)[: rng.integers(0, len(candidates) + 1)]
+            if isinstance(action, SelectEntity):
+                targets = rng.permutation(candidates)
+                targets = targets[: rng.integers(1, len(targets) + 1)] if len(targets) else targets
+                mask = rng.random((len(acting), len(targets))) < 0.6
+                if len(targets):
+                    mask[np.arange(len(acting)), rng.integers(0, len(targets), len(acting))] = True
+                actees.append(targets)
+                masks.append(mask.reshape(-1))
+            else:
+                if isinstance(action, GlobalCategorical):
+                    acting = np.full(rng.integers(0, 2), -1)
+                mask = rng.random((len(acting), action.num_choices)) < 0.6
+                mask[np.arange(len(acting)), rng.integers(0, action.num_choices, len(acting))] = True
+                masks.append(mask)
+            actors.append(acting)
+            assert count >= len(candidates)
+        inner = () if isinstance(action, SelectEntity) else (action.num_choices,)
+        result[name] = ActionMask(
+            RaggedArray.from_arrays(actors, dtype=np.int64, inner_shape=()),
+            RaggedArray.from_arrays(masks, dtype=bool, inner_shape=inner),
+            RaggedArray.from_arrays(actees, dtype=np.int64, inner_shape=()) if actees else None,
+        )
+    return result
+
+
 @pytest.fixture
 def random_batch() -> Callable[..., EntityBatch]:
     """Steps with 0 to `most` entities of each type but one Player (none in empty steps) and random actors."""
-
-    def actions_of(
-        space: EntitySpace, counts: np.ndarray, rng: np.random.Generator, may_act: Any
-    ) -> dict[str, Any]:
-        result = {}
-        action: Any
-        for name, action in space.actions.spaces.items():
-            actors, actees, masks = [], [], []
-            for b, count in enumerate(counts):
-                candidates = np.flatnonzero(may_act[b])
-                acting = rng.permutation(candidates)[: rng.integers(0, len(candidates) + 1)]
-                if isinstance(action, SelectEntity):
-                    targets = rng.permutation(candidates)
-                    targets = targets[: rng.integers(1, len(targets) + 1)] if len(targets) else targets
-                    mask = rng.random((len(acting), len(targets))) < 0.6
-                    if len(targets):
-                        mask[np.arange(len(acting)), rng.integers(0, len(targets), len(acting))] = True
-                    actees.append(targets)
-                    masks.append(mask.reshape(-1))
-                else:
-                    if isinstance(action, GlobalCategorical):
-                        acting = np.full(rng.integers(0, 2), -1)
-                    mask = rng.random((len(acting), action.num_choices)) < 0.6
-                    mask[np.arange(len(acting)), rng.integers(0, action.num_choices, len(acting))] = True
-                    masks.append(mask)
-                actors.append(acting)
-                assert count >= len(candidates)
-            inner = () if isinstance(action, SelectEntity) else (action.num_choices,)
-            result[name] = ActionMask(
-                RaggedArray.from_arrays(actors, dtype=np.int64, inner_shape=()),
-                RaggedArray.from_arrays(masks, dtype=bool, inner_shape=inner),
-                RaggedArray.from_arrays(actees, dtype=np.int64, inner_shape=()) if actees else None,
-            )
-        return result
 
     def make(
         space: EntitySpace, steps: int = 6, most: int = 3, seed: int = 0, empty: bool = True
@@ -118,7 +120,7 @@ def random_batch() -> Callable[..., EntityBatch]:
             visible = {n: rows.with_values(rng.random(rows.num_items) < 0.7) for n, rows in entities.items()}
             may_act = [np.concatenate([v[b] for v in visible.values()]) for b in range(steps)]
         globals_ = rng.standard_normal((steps, len(space.global_features))).astype(np.float32)
-        return EntityBatch(entities, globals_, actions_of(space, counts, rng, may_act), visible)
+        return EntityBatch(entities, globals_, random_actions(space, counts, rng, may_act), visible)
 
     return make
 

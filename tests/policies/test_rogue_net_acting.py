@@ -281,9 +281,16 @@ def test_a_hidden_actor_is_an_error(make_space, random_batch, make_net):
 def test_read_only_arrays_are_read(setting):
     _, batch, net = setting
     expected = net.value(batch)
+    actions = net.act(batch, np.random.default_rng(0)).actions
     for rows in batch.entities.values():
         rows.values.flags.writeable = False
+    for mask in batch.actions.values():
+        mask.mask.values.flags.writeable = mask.actors.values.flags.writeable = False
+    batch.globals.flags.writeable = False
     np.testing.assert_array_equal(net.value(batch), expected)
+    again = net.act(batch, np.random.default_rng(0)).actions
+    assert all(actions[name] == again[name] for name in actions)
+    net.evaluate(batch, actions).values.sum().backward()
 
 
 def test_a_network_without_features_or_actions_still_has_a_value():

@@ -170,7 +170,7 @@ def test_an_env_with_more_types_and_features_works_by_name(make_space, random_ba
     changes, wide_batch = widened(batch, np.random.default_rng(0))
     types = {"Ghost": changes["Ghost"], **space.entities, "Food": changes["Food"]}
     wide = EntitySpace(types, space.actions, ("score", "time", "bonus", "malus"))
-    with pytest.raises(ValueError, match=r"globals: 4 features, expected 2"):
+    with pytest.raises(ValueError, match="globals: 4 features of float32, expected 2"):
         net.value(wide_batch)
     expected, expected_values = net.act(batch, np.random.default_rng(0)), net.value(batch)
     net.adapt_to(wide)
@@ -215,8 +215,17 @@ def test_a_batch_of_another_space_is_named(make_space, random_batch, make_net):
     net = make_net(space, batch)
     food = batch.entities["Food"]
     wrong = {**batch.entities, "Food": food.with_values(food.values[:, :1].copy())}
-    with pytest.raises(ValueError, match=r"entity type 'Food': items of shape \(1,\), expected \(2,\)"):
+    with pytest.raises(
+        ValueError, match=r"entity type 'Food': items of shape \(1,\) and float32, expected \(2,\)"
+    ):
         net.value(EntityBatch(wrong, batch.globals, batch.actions))
+    double = {**batch.entities, "Food": food.with_values(food.values.astype(np.float64))}
+    with pytest.raises(
+        ValueError, match=r"'Food': items of shape \(2,\) and float64, expected \(2,\) and float32"
+    ):
+        net.value(EntityBatch(double, batch.globals, batch.actions))
+    with pytest.raises(ValueError, match="globals: 2 features of float64, expected 2 of float32"):
+        net.value(EntityBatch(batch.entities, batch.globals.astype(np.float64), batch.actions))
     with pytest.raises(ValueError, match=r"entity type 'Ghost', expected .*adapt_to"):
         net.value(EntityBatch({**batch.entities, "Ghost": food}, batch.globals, batch.actions))
 

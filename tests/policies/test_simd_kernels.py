@@ -10,7 +10,8 @@ import warnings
 import numpy as np
 import pytest
 import torch
-from entitize.policies.rogue_net import parallel, tiles
+from entitize.policies.rogue_net import parallel, products, tiles
+from entitize.policies.rogue_net.products import ADD, ADD_BIAS, SET, SET_BIAS
 from entitize.policies.rogue_net.simd import (
     LANES,
     erf,
@@ -25,8 +26,8 @@ from entitize.policies.rogue_net.simd import (
     transpose,
     where_positive,
 )
-from entitize.policies.rogue_net.tiles import ADD, ADD_BIAS, SET, SET_BIAS
 from numba import njit
+from numba.core.errors import TypingError
 
 
 @njit
@@ -54,6 +55,13 @@ def test_functions_of_vectors_are_those_of_their_lanes():
     np.testing.assert_allclose(out[4], np.abs(x), rtol=1e-6)
     np.testing.assert_allclose(out[5], 2 * exact**2 / (exact - 1000), rtol=1e-6)
     np.testing.assert_array_equal(out[6], np.where(x > 0, 2 * x, 0))
+
+
+def test_memory_of_another_kind_is_refused():
+    with pytest.raises(TypingError):
+        _functions(np.zeros(LANES), np.zeros((7, LANES)))
+    with pytest.raises(TypingError):
+        _functions(np.zeros(2 * LANES, np.float32)[::2], np.zeros((7, LANES), np.float32))
 
 
 def test_exp_is_bounded_and_nan_stays_nan():
@@ -94,9 +102,9 @@ def test_product(rows, inner, columns, mode):
     expected = a @ x + (bias[:, None] if mode & SET_BIAS else 0) + (y if mode & ADD else 0)
     flat_y = np.concatenate([[0.0], y.reshape(-1)]).astype(np.float32)
     one = np.float32
-    tiles.product(
-        rows, inner, np.ascontiguousarray(a.T, one).reshape(-1), 0, 1, rows, x.astype(one).reshape(-1), 0, columns,
-        flat_y, 1, columns, columns, mode, bias.astype(one), 0,
+    products.product(
+        rows, inner, np.ascontiguousarray(a.T, one).reshape(-1), 0, 1, rows,
+        x.astype(one).reshape(-1), 0, columns, flat_y, 1, columns, columns, mode, bias.astype(one), 0,
     )  # fmt: skip
     np.testing.assert_allclose(flat_y[1:].reshape(rows, columns), expected, rtol=1e-5, atol=1e-5)
     assert flat_y[0] == 0
@@ -106,8 +114,8 @@ def test_weight_and_bias_gradients():
     rng = np.random.default_rng(1)
     y, x = rng.standard_normal((8, 48)).astype(np.float32), rng.standard_normal((12, 48)).astype(np.float32)
     g, sums = np.ones(8 * 12, np.float32), np.ones(8, np.float32)
-    tiles.outer_sums(8, 12, y.reshape(-1), 0, x.reshape(-1), 0, 48, 48, g, 0, 12)
-    tiles.row_sums(8, y.reshape(-1), 0, 48, 48, sums, 0)
+    products.outer_sums(8, 12, y.reshape(-1), 0, x.reshape(-1), 0, 48, 48, g, 0, 12)
+    products.row_sums(8, y.reshape(-1), 0, 48, 48, sums, 0)
     np.testing.assert_allclose(g.reshape(8, 12), 1 + y.astype(np.float64) @ x.T, rtol=1e-5, atol=1e-5)
     np.testing.assert_allclose(sums, 1 + y.astype(np.float64).sum(1), rtol=1e-5, atol=1e-5)
 
@@ -135,6 +143,9 @@ def test_layer_norm_and_gelu_with_their_gradients(features):
     wanted.sum().backward()
     np.testing.assert_allclose(y.reshape(features, 32), wanted.detach(), atol=1e-6)
     np.testing.assert_allclose(slope.reshape(features, 32), exact.grad, atol=1e-6)
+    plain = np.empty_like(y)
+    tiles.gelu_only(x.reshape(-1), 0, plain, 0, features, 32, 32)
+    np.testing.assert_array_equal(plain, y)
 
 
 @pytest.mark.parametrize(("rows", "features"), [(0, 3), (1, 1), (16, 16), (37, 20), (15, 33)])

@@ -15,21 +15,15 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from ..config import AttentionPath
 from ..relative_position import RelativeEncoding, RelativePairs
-from ..rows import Rows
+from ..rows import Rows, runs_kernels
 from .groups import grouped_attention, length_groups
 from .varlen import VarlenAttention
 
-__all__ = ["attend", "runs_kernels"]
-
-
-def runs_kernels(x: Tensor) -> bool:
-    """Whether the Numba kernels can read this tensor."""
-    return x.device.type == "cpu" and x.dtype == torch.float32
+__all__ = ["attend", "relative_pairs"]
 
 
 def attend(

@@ -23,8 +23,9 @@ from typing import Any
 
 import numpy as np
 
-from ..simd import LANES, transpose
-from ..tiles import ADD, SET, kernel, product_16, rows_to_tile, softmax, softmax_backward, tile_to_rows
+from ..products import ADD, SET, product_16
+from ..simd import LANES, kernel, transpose
+from ..tiles import rows_to_tile, softmax, softmax_backward, tile_to_rows
 
 
 @kernel
@@ -106,15 +107,15 @@ def tile_end(offsets: Any, first: int, last: int, capacity: int) -> int:
 
 @kernel
 def attend_rows(
-    qkv: Any, out: Any, offsets: Any, first: int, last: int, capacity: int, d_model: int, n_head: int
+    qkv: Any, out: Any, offsets: Any, first: int, last: int, capacity: int, d_model: int, n_head: int, x: Any
 ) -> None:
     """Attention of sequences first to last: `qkv` (N * 3 d_model,) row-major to `out` (N * d_model,).
 
-    `capacity`: rows of a tile, a multiple of 16 and no less than the longest sequence.
+    `capacity`: rows of a tile, a multiple of 16 and no less than the longest sequence; `x`: scratch of
+    (4 d_model + 16) * (capacity + 16).
     """
     stride = capacity + LANES
-    x = np.zeros(4 * d_model * stride, np.float32)
-    p = np.zeros(stride * LANES, np.float32)
+    p = x[4 * d_model * stride :]
     result = 3 * d_model * stride
     while first < last:
         end = tile_end(offsets, first, last, capacity)
@@ -127,21 +128,16 @@ def attend_rows(
 
 @kernel
 def attend_rows_backward(
-    qkv: Any,
-    d_out: Any,
-    d_qkv: Any,
-    offsets: Any,
-    first: int,
-    last: int,
-    capacity: int,
-    d_model: int,
-    n_head: int,
-) -> None:
-    """The gradient `d_qkv` (N * 3 d_model,) for `d_out` (N * d_model,); arguments as in `attend_rows`."""
+    qkv: Any, d_out: Any, d_qkv: Any, offsets: Any, first: int, last: int, capacity: int,
+    d_model: int, n_head: int, x: Any,
+) -> None:  # fmt: skip
+    """The gradient `d_qkv` (N * 3 d_model,) for `d_out` (N * d_model,); arguments as in `attend_rows`.
+
+    `x`: scratch of (7 d_model + 32) * (capacity + 16).
+    """
     stride = capacity + LANES
-    x = np.zeros(7 * d_model * stride, np.float32)
-    p = np.zeros(stride * LANES, np.float32)
-    dp = np.zeros(stride * LANES, np.float32)
+    p = x[7 * d_model * stride :]
+    dp = p[LANES * stride :]
     given, gradient = 3 * d_model * stride, 4 * d_model * stride
     while first < last:
         end = tile_end(offsets, first, last, capacity)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from ..parallel import over_sequences
+from ..parallel import over_sequences, workspace
 from ..simd import LANES
 from .tile_attention import attend_rows, attend_rows_backward
 
@@ -35,7 +35,8 @@ class VarlenAttention(torch.autograd.Function):
         source, target = qkv.detach().numpy().reshape(-1), out.numpy().reshape(-1)
 
         def run(share: int, first: int, last: int) -> None:
-            attend_rows(source, target, offsets, first, last, capacity, d_model, n_head)
+            scratch = workspace((4 * d_model + LANES) * (capacity + LANES))
+            attend_rows(source, target, offsets, first, last, capacity, d_model, n_head, scratch)
 
         over_sequences(offsets, run)
         return out
@@ -50,7 +51,10 @@ class VarlenAttention(torch.autograd.Function):
         given = d_out.contiguous().numpy().reshape(-1)
 
         def run(share: int, first: int, last: int) -> None:
-            attend_rows_backward(source, given, target, offsets, first, last, capacity, d_model, n_head)
+            scratch = workspace((7 * d_model + 2 * LANES) * (capacity + LANES))
+            attend_rows_backward(
+                source, given, target, offsets, first, last, capacity, d_model, n_head, scratch
+            )
 
         over_sequences(offsets, run)
         return d_qkv, None, None, None

@@ -1,0 +1,182 @@
+"""RogueNet's attention paths: acting and training over steps of different lengths.
+
+    python benchmarks/policy.py [--quick] [--json PATH] [--repeats 9] [--threads 1] [--networks d16 d64]
+
+A whole network: 5 entity types of 50 features, one actor per step with 15 choices, a value. "act": `act` on
+64 steps; "train": `evaluate`, a loss and backward on 2048 steps, without the optimizer. Lengths: "geom n" are
+skewed with mean n (up to 8 n), "unif n" uniform from 1 to 2 n - 1.
+
+The paths take turns in random order, each after an untimed run of its own; medians of processor time on one
+thread, of wall time on more. The padded path is left out where it would compute over 12 times the scores.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import random
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from entitize.envs import ActionMask, Categorical, EntityActionSpace, EntityBatch, EntitySpace
+from entitize.policies.rogue_net import RogueNet
+from entitize.ragged import RaggedArray
+from numpy.typing import NDArray
+
+PATHS = ("fused", "numba", "sorted", "padded")
+
+#: Width, layers and heads.
+NETWORKS = {"d16": (16, 2, 2), "d64": (64, 2, 4), "murts": (64, 5, 4), "d128": (128, 4, 4)}
+
+#: Which distributions each network is measured at.
+LENGTHS = {
+    "d16": ("geom 6", "geom 10", "unif 10", "geom 20", "unif 20", "geom 40", "unif 40", "unif 80", "geom 80"),
+    "d64": ("geom 10", "unif 40"),
+    "murts": ("unif 26",),
+    "d128": ("geom 10",),
+}
+
+NUM_TYPES, NUM_FEATURES, NUM_CHOICES = 5, 50, 15
+
+#: Largest ratio of padded to needed scores at which the padded path is measured.
+MAX_PADDING = 12.0
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table."""
+
+    network: str
+    lengths: str
+    mode: str
+    ms: dict[str, float]  # per path
+
+
+def draw_lengths(name: str, steps: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Entities per step."""
+    kind, mean = name.split()[0], int(name.split()[1])
+    if kind == "unif":
+        return rng.integers(1, 2 * mean, steps)
+    least = 6 if mean >= 10 else 1
+    return np.minimum(least + rng.geometric(1 / (mean - least + 1), steps) - 1, 8 * mean)
+
+
+def make_batch(name: str, steps: int) -> tuple[EntitySpace, EntityBatch]:
+    """Steps with one entity of the first type and the rest spread over the others."""
+    rng = np.random.default_rng(0)
+    lengths = np.ones((NUM_TYPES, steps), np.int64)
+    lengths[1:] = rng.multinomial(draw_lengths(name, steps, rng) - 1, [0.4, 0.3, 0.2, 0.1]).T
+    features = [f"f{i}" for i in range(NUM_FEATURES)]
+    action_space = EntityActionSpace({"move": Categorical(NUM_CHOICES)})
+    space = EntitySpace({f"type {t}": features for t in range(NUM_TYPES)}, action_space)
+    entities = {
+        type_name: RaggedArray.from_lengths(rng.standard_normal((own.sum(), NUM_FEATURES), np.float32), own)
+        for type_name, own in zip(space.entities, lengths, strict=True)
+    }
+    ones = np.ones(steps, np.int64)
+    actors = RaggedArray.from_lengths(np.zeros(steps, np.int64), ones)
+    mask = RaggedArray.from_lengths(np.ones((steps, NUM_CHOICES), bool), ones)
+    return space, EntityBatch(entities, np.zeros((steps, 0), np.float32), {"move": ActionMask(actors, mask)})
+
+
+def padding(batch: EntityBatch) -> float:
+    """Padded over needed scores."""
+    lengths = np.diff(batch.entity_offsets).astype(float)
+    return float(len(lengths) * lengths.max() ** 2 / np.square(lengths).sum())
+
+
+def make_run(net: RogueNet, batch: EntityBatch, mode: str) -> Callable[[], Any]:
+    """What is timed."""
+    rng = np.random.default_rng(0)
+    if mode == "act":
+        return lambda: net.act(batch, rng)
+    actions = net.act(batch, rng).actions
+
+    def train() -> None:
+        net.zero_grad()
+        got = net.evaluate(batch, actions)
+        loss = got.values.square().mean() - got.log_probs["move"].mean() - 0.01 * got.entropies["move"].mean()
+        loss.backward()
+
+    return train
+
+
+def measure(runs: dict[str, Callable[[], Any]], repeats: int) -> dict[str, float]:
+    """Median milliseconds of each."""
+    # processor time is blind to what other programs do meanwhile, and to what a second thread saves
+    clock = time.process_time if torch.get_num_threads() == 1 else time.perf_counter
+    loops = {}
+    for name, run in runs.items():  # a first call to compile and warm up, a second to see how long it takes
+        run()
+        start = clock()
+        run()
+        loops[name] = max(1, min(100, int(0.02 / max(clock() - start, 1e-9))))
+    times: dict[str, list[float]] = {name: [] for name in runs}
+    order = random.Random(0)
+    for _ in range(repeats):
+        for name in order.sample(list(runs), len(runs)):
+            runs[name]()  # what the path before has left in the caches is not this one's to pay for
+            start = clock()
+            for _ in range(loops[name]):
+                runs[name]()
+            times[name].append((clock() - start) / loops[name] * 1e3)
+    return {name: statistics.median(samples) for name, samples in times.items()}
+
+
+def measure_row(network: str, lengths: str, mode: str, repeats: int) -> Row:
+    space, batch = make_batch(lengths, 64 if mode == "act" else 2048)
+    width, layers, heads = NETWORKS[network]
+    runs = {}
+    for path in PATHS:
+        if path != "padded" or padding(batch) <= MAX_PADDING:
+            net = RogueNet(space, space.actions, d_model=width, n_layer=layers, n_head=heads, attention=path)
+            net.update_normalization(batch)
+            runs[path] = make_run(net, batch, mode)
+    return Row(network, lengths, mode, measure(runs, repeats))
+
+
+HEADER = f"{'network':<8}{'lengths':<9}{'mode':<6}" + "".join(f"{path + ' ms':>12}" for path in PATHS)
+
+
+def show(row: Row) -> str:
+    cells = "".join(f"{row.ms[path]:>12.2f}" if path in row.ms else f"{'-':>12}" for path in PATHS)
+    return f"{row.network:<8}{row.lengths:<9}{row.mode:<6}{cells}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--quick", action="store_true", help="two short cases, few repeats")
+    parser.add_argument("--json", metavar="PATH", help="write the rows there as well")
+    parser.add_argument("--repeats", type=int, default=9, help="timings per path and case")
+    parser.add_argument("--threads", type=int, default=1, help="threads of torch and of the kernels")
+    parser.add_argument("--networks", nargs="+", choices=NETWORKS, default=list(NETWORKS))
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    repeats = 3 if options.quick else options.repeats
+    machine = {"processor": platform.processor(), "cores": os.cpu_count(), "load": os.getloadavg()[0]}
+    print(f"{options.threads} threads, median of {repeats}")
+    print(f"load of the machine at the start: {machine['load']} on {machine['cores']} cores")
+    print(HEADER)
+    rows = []
+    for network in ["d16"] if options.quick else options.networks:
+        for lengths in ("geom 6", "geom 10") if options.quick else LENGTHS[network]:
+            for mode in ("act", "train"):
+                rows.append(measure_row(network, lengths, mode, repeats))
+                print(show(rows[-1]), flush=True)
+    if options.json:
+        report = {"machine": machine, "threads": options.threads, "repeats": repeats}
+        with open(options.json, "w") as file:
+            json.dump({**report, "rows": [vars(row) for row in rows]}, file, indent=1)
+
+
+if __name__ == "__main__":
+    main()
