@@ -20,7 +20,7 @@ from ..ragged import RaggedArray
 from .batch import EntityBatch, batch_observations
 from .batch_actions import sample_actions
 from .errors import ActionError, ConformanceError, ObservationError
-from .spaces import Categorical, EntityActionSpace, EntitySpace
+from .spaces import Categorical, Continuous, EntityActionSpace, EntitySpace
 from .vector import EntityVectorEnv
 
 _MEMORY = 4  # how many observations back a new one may not share its arrays with
@@ -324,16 +324,14 @@ def _illegal_actions(
     )
     for name, action in space.actions.items():
         order, part = legal[name], batch.actions[name]
-        longer = [list(sequence) for sequence in order]
-        longer[0].append(longer[0][0] if longer[0] else 0)
-        yield (
-            f"action {name!r} with a choice more than there are actors",
-            {**legal, name: RaggedArray.from_arrays(longer, dtype=np.int64)},
-        )
+        extra = order.values[:1] if len(order[0]) else np.zeros((1, *order.inner_shape), order.dtype)
+        offsets = order.offsets + (np.arange(len(order.offsets)) > 0)
+        longer = RaggedArray(np.concatenate([extra, order.values]), offsets)
+        yield f"action {name!r} with a choice more than there are actors", {**legal, name: longer}
         if not order.num_items:
             continue
         beyond = order.values.copy()
-        beyond[0] = action.num_choices if isinstance(action, Categorical) else batch.num_entities
+        beyond[0] = _beyond(action, batch)
         yield f"action {name!r} with a choice that does not exist", {**legal, name: order.with_values(beyond)}
         barred = _barred_choice(action, part)
         if barred is not None:
@@ -342,8 +340,17 @@ def _illegal_actions(
             yield f"action {name!r} with a masked choice", {**legal, name: order.with_values(values)}
 
 
+def _beyond(action: Any, batch: EntityBatch) -> Any:
+    """A choice that is never there."""
+    if isinstance(action, Categorical):
+        return action.num_choices
+    return action.high + 1 if isinstance(action, Continuous) else batch.num_entities
+
+
 def _barred_choice(action: Any, part: Any) -> tuple[int, int] | None:
     """An actor (by its place in the flat list) and a choice that its mask bars."""
+    if isinstance(action, Continuous):
+        return None
     if isinstance(action, Categorical):
         barred = np.argwhere(~part.mask.values)
         return None if not len(barred) else (int(barred[0][0]), int(barred[0][1]))
@@ -386,16 +393,17 @@ def _leaves(data: Any) -> Iterator[NDArray[Any]]:
 
 def _check_with_gymnasium(env: gymnasium.Env[Any, Any]) -> None:
     """Gymnasium's own checks, its warnings counting as errors."""
+    # A wrapper that makes the entities is itself what is to be checked; other wrappers are taken off.
+    base = env.unwrapped if isinstance(env.unwrapped.observation_space, EntitySpace) else env
+    name = type(base).__name__
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            check_env(env.unwrapped, skip_render_check=env.unwrapped.spec is None)
+            check_env(base, skip_render_check=base.spec is None)
         except AssertionError as error:
-            raise ConformanceError(
-                f"{type(env.unwrapped).__name__}: gymnasium's check_env: {error}"
-            ) from error
+            raise ConformanceError(f"{name}: gymnasium's check_env: {error}") from error
     for warning in caught:
-        if issubclass(warning.category, UserWarning):
-            raise ConformanceError(
-                f"{type(env.unwrapped).__name__}: gymnasium's check_env: {warning.message}"
-            )
+        if issubclass(warning.category, UserWarning) and "different from the unwrapped" not in str(
+            warning.message
+        ):
+            raise ConformanceError(f"{name}: gymnasium's check_env: {warning.message}")

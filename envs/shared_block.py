@@ -16,6 +16,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from ..ragged import RaggedArray
 from .batch import ActionMask, EntityBatch, batch_observations
+from .batch_actions import no_actions
 from .lanes import LaneStep
 from .spaces import EntityActionSpace, EntitySpace
 
@@ -165,5 +166,6 @@ def action_arrays(
 def read_actions(block: SharedBlock, space: EntityActionSpace, num_lanes: int) -> dict[str, RaggedArray]:
     """Actions for `num_lanes` lanes, as copies."""
     reader = Reader(block)
-    orders = {name: reader.ragged(num_lanes, (), np.int64) for name in space.spaces}
+    likes = no_actions(space, 0)
+    orders = {name: reader.ragged(num_lanes, like.inner_shape, like.dtype) for name, like in likes.items()}
     return {name: RaggedArray(order.values.copy(), order.offsets.copy()) for name, order in orders.items()}
