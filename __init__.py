@@ -50,6 +50,7 @@ _HOMES = {
     "register_env": "envs",
     "register_vec": "envs",
     "EntityWrapper": "adapters.gymnasium",
+    "Nearest": "adapters.gymnasium",
     "ViewError": "adapters.gymnasium",
     "to_gymnasium": "adapters.gymnasium",
     "views": "adapters.gymnasium",
