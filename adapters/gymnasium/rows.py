@@ -184,7 +184,7 @@ def _classifier(
     if len(columns) > 1:
 
         def one_hot(rows: NDArray[Any]) -> NDArray[np.int64]:
-            bits = rows[:, columns]
+            bits = rows[:, columns] != 0
             return np.where(bits.any(1), bits.argmax(1), -1)
 
         return one_hot

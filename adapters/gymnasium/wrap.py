@@ -65,7 +65,12 @@ class EntityWrapper(gymnasium.Wrapper[dict[str, Any], Mapping[str, Any], Any, An
             ObservationError: the wrapped environment returned what its space doesn't allow.
         """
         self._last = None
+        base = self.env.unwrapped
+        generator = base._np_random
         observation, info = self.env.reset(seed=seed, options=options)
+        if seed is not None and base._np_random is generator:
+            # An environment that keeps random numbers elsewhere (MinAtar) and never seeds Gymnasium's.
+            gymnasium.Env.reset(base, seed=seed)
         return self._observe(observation, info), info
 
     def step(self, action: Mapping[str, Any]) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
