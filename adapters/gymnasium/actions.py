@@ -76,12 +76,18 @@ def take_apart(
 
 
 def _flags(mask: Any, shape: tuple[int, int], name: str, place: str) -> NDArray[np.bool_]:
-    array = np.asarray(mask)
+    # Merged infos hold lists as objects.
+    array = np.asarray(mask.tolist() if isinstance(mask, np.ndarray) and mask.dtype == object else mask)
     if array.shape != shape:
         raise ObservationError(
             f"{place}: the mask of action {name!r} has length {array.shape[1:]}, expected {shape[1:]}"
         )
     return array.astype(bool)
+
+
+def _part_of(mask: Any, key: Any) -> Any:
+    """The mask of one part of a composite action; None where it has none."""
+    return mask.get(key) if isinstance(mask, Mapping) else mask[key]
 
 
 class _Discrete(ActionPart):
@@ -127,7 +133,7 @@ class _Several(ActionPart):
             lengths = {len(row) for row in rows}
             if lengths != {sum(self.counts)}:
                 raise ObservationError(
-                    f"{place}: the masks of action {self.name!r} have {lengths} entries,"
+                    f"{place}: the masks of action {self.name!r} have {min(lengths)} entries,"
                     f" expected {sum(self.counts)}"
                 )
             mask = np.stack(rows)
@@ -171,7 +177,7 @@ class _Composite(ActionPart):
         if isinstance(mask, np.ndarray) and mask.dtype != object:
             return self._split(mask, batch_size, place)
         for key, part in self.parts.items():
-            inner = mask.get(key) if isinstance(mask, Mapping) else [lane[key] for lane in mask]
+            inner = mask.get(key) if isinstance(mask, Mapping) else [_part_of(lane, key) for lane in mask]
             if inner is not None and not (isinstance(inner, list) and any(lane is None for lane in inner)):
                 arrays = isinstance(inner, list) and all(isinstance(lane, np.ndarray) for lane in inner)
                 flags.update(part.masks(np.stack(inner) if arrays else inner, batch_size, place))

@@ -6,6 +6,7 @@ Shape alphabet: B = num_envs lanes.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import deepcopy
 from typing import Any
 
 import gymnasium
@@ -137,7 +138,11 @@ class WrappedVectorEnv(EntityVectorEnv):
         if not self._reset_ended:
             return _without_actions(self._batch(observation, info), ended), info
         final_obs = self._translation.batch(select(space, observation, lanes), len(lanes))
-        observation, reset_info = self.venv.reset(options={"reset_mask": ended.copy()})
+        options = {"reset_mask": ended.copy()}
+        if self.venv is not self.venv.unwrapped:
+            options = _KeptOptions(options)
+            info = deepcopy(info)  # wrappers put arrays into it that their reset changes
+        observation, reset_info = self.venv.reset(options=options)
         merged = _merged(info, reset_info, ended)
         batch = self._batch(observation, merged)
         merged.update(final_obs=final_obs, _final_obs=ended.copy(), final_info=info, _final_info=ended.copy())
@@ -189,6 +194,17 @@ def _resets_single_lanes(venv: VectorEnv[Any, Any, Any], mode: AutoresetMode) ->
     # Without shared memory Gymnasium's workers (1.4) reset once more after a masked reset.
     obeys = isinstance(base, SyncVectorEnv) or (isinstance(base, AsyncVectorEnv) and base.shared_memory)
     return mode is AutoresetMode.NEXT_STEP and obeys
+
+
+class _KeptOptions(dict[str, Any]):
+    """Options that stay when they are popped.
+
+    `SyncVectorEnv` (Gymnasium 1.4) takes the mask out of the dict in which the wrappers around it look for it
+    afterwards, so that `RecordEpisodeStatistics` would forget the statistics of all lanes.
+    """
+
+    def pop(self, key: str, *default: Any) -> Any:
+        return self.get(key, *default)
 
 
 def _example(venv: VectorEnv[Any, Any, Any]) -> tuple[gymnasium.Env[Any, Any] | None, bool]:
