@@ -108,8 +108,10 @@ class ActionSpace(spaces.Space[NDArray[Any]]):
     choices; without a mask it orders nothing, because only an observation says who may act.
     """
 
-    #: Performed once per step, by no entity in particular.
+    #: Whether it is performed once per step, by no entity in particular.
     is_global = False
+    #: The shape of one actor's part of an action; its dtype is the space's `dtype`.
+    item_shape: tuple[int, ...] = ()
 
     def mask_space(self) -> spaces.Dict:
         """The space of this action's part of an observation."""

@@ -221,7 +221,7 @@ def unbatch_observation(space: EntitySpace, batch: EntityBatch, step: int) -> di
     for name, action in space.actions.items():
         arrays = batch.actions[name]
         part = {"mask": arrays.mask[step].astype(np.int8)}
-        if not action.is_global:  # type: ignore[attr-defined]
+        if not action.is_global:
             part["actors"] = arrays.actors[step].copy()
         if arrays.actees is not None:
             part["actees"] = arrays.actees[step].copy()

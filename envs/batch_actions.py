@@ -26,13 +26,9 @@ def sample_actions(
 
 def no_actions(space: EntityActionSpace, num_steps: int) -> dict[str, RaggedArray]:
     """Actions that order nothing at each of `num_steps` steps."""
-    return {name: _no_orders(action, num_steps) for name, action in space.spaces.items()}  # type: ignore[arg-type]
-
-
-def _no_orders(action: ActionSpace, num_steps: int) -> RaggedArray:
-    if isinstance(action, Continuous):
-        return RaggedArray.empty(num_steps, (action.size,), np.float32)
-    return RaggedArray.empty(num_steps, (), np.int64)
+    return {
+        name: RaggedArray.empty(num_steps, action.item_shape, action.dtype) for name, action in space.items()
+    }
 
 
 def _rows(action: ActionSpace, part: ActionMask) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -82,12 +78,9 @@ def validate_actions(
     for name in actions:
         if name not in space.actions.spaces:
             raise ActionError(f"unknown action {name!r}; known: {', '.join(map(repr, space.actions))}")
-    checked = {}
-    for name, action in space.actions.items():
-        if name in actions:
-            checked[name] = _Check(space, name, action, batch).validated(actions[name])  # type: ignore[arg-type]
-        else:
-            checked[name] = _no_orders(action, len(batch))  # type: ignore[arg-type]
+    checked = no_actions(space.actions, len(batch))
+    for name, order in actions.items():
+        checked[name] = _Check(space, name, space.actions[name], batch).validated(order)
     return checked
 
 

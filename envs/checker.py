@@ -31,13 +31,18 @@ def check_entity_env(
 ) -> None:
     """Check that an environment keeps the rules of entity environments.
 
-    Plays `num_steps` random legal steps three times from the same seed, and the third time offers illegal
-    actions before each step. Checks every observation against the space (shapes, dtypes, NaN, names, indices,
-    masks), that arrays are fresh, that rewards and flags are what they should be, that the same seed gives the same
-    episode, that illegal actions raise `ActionError` and move nothing, that the sample without a mask is
-    accepted, that a step after the end raises `gymnasium.error.ResetNeeded` (single environments, unwrapped)
-    or that autoreset and `final_obs` are as declared (vector environments). A single environment must then
-    pass Gymnasium's own `check_env` without a warning. The environment is left open, in need of a reset.
+    Plays `num_steps` random legal steps three times from the same seed; the third time it offers illegal
+    actions before each step. The rules are:
+
+    - observations are of the space (shapes, dtypes, finite features, names, indices, masks) and in fresh
+      arrays, rewards are finite numbers, flags are bools;
+    - the same seed gives the same episodes;
+    - an illegal action raises `ActionError` and moves nothing; the sample without a mask is accepted;
+    - a single environment, unwrapped, raises `gymnasium.error.ResetNeeded` at a step after the end, and
+      passes Gymnasium's own `check_env` without a warning;
+    - a vector environment declares its autoreset mode, and gives `final_obs` where it says so.
+
+    The environment is left open, in need of a reset.
 
     Args:
         env: a `gymnasium.Env` with an `EntitySpace`, or an `EntityVectorEnv`.

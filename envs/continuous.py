@@ -42,6 +42,7 @@ class Continuous(ActionSpace):
             raise ValueError(f"low and high must be vectors of one length, got shapes {shapes}")
         if not np.all(self.low < self.high):
             raise ValueError(f"low must be below high, got {self.low.tolist()} and {self.high.tolist()}")
+        self.item_shape = self.low.shape
         super().__init__(None, np.float32, seed)
 
     @property

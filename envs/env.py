@@ -48,6 +48,8 @@ class EntityEnv(gymnasium.Env[dict[str, Any], Mapping[str, Any]], ABC):
     `reset` and `step` are Gymnasium's. They return plain dicts of fresh arrays (see `EntitySpace`), and
     `step` takes a dict from action name to array (see the action spaces). An empty array, or a name that is
     left out, orders nothing: `_step` then gets an `Action` without actors, or no entry for a global action.
+    Gymnasium's `SyncVectorEnv` takes such environments as they are, its `AsyncVectorEnv` with
+    `shared_memory=False`; `ListVectorEnv` and `ProcessVectorEnv` batch them without padding or pickling.
 
     Raises, besides what the author's code raises:
         ObservationError: an observation that the space does not allow, naming the env class and the entity

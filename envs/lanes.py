@@ -64,6 +64,8 @@ class Lanes:
             lane = len(self.envs)
             try:
                 env = env_fn()
+                if not isinstance(env, gymnasium.Env):
+                    raise TypeError(f"its env_fn must make a gymnasium.Env, got {env!r}")
                 self.envs.append(env)
                 self._check_spaces(lane)
             except Exception as error:

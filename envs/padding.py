@@ -57,13 +57,9 @@ class PaddedLayout:
         self.space = space
         self.max_entities = _maxima("max_entities", max_entities, dict.fromkeys(space.entities))
         self.num_slots = sum(self.max_entities.values())
-        actions = space.actions.spaces
-        actors = {
-            name: 1 if action.is_global else self.num_slots  # type: ignore[attr-defined]
-            for name, action in actions.items()
-        }
+        actors = {name: 1 if action.is_global else self.num_slots for name, action in space.actions.items()}
         actees = {
-            name: self.num_slots for name, action in actions.items() if isinstance(action, SelectEntity)
+            name: self.num_slots for name, action in space.actions.items() if isinstance(action, SelectEntity)
         }
         self.max_actors = _maxima("max_actors", max_actors or {}, actors)
         self.max_actees = _maxima("max_actees", max_actees or {}, actees)
@@ -89,7 +85,7 @@ class PaddedLayout:
             parts[f"{prefix}/presence"] = _flags(actors)
             if not isinstance(action, Continuous):
                 parts[f"{prefix}/mask"] = _flags(actors, self._width(name))
-            if not action.is_global:  # type: ignore[attr-defined]
+            if not action.is_global:
                 parts[f"{prefix}/actors"] = self._slot_space(actors)
             if name in self.max_actees:
                 parts[f"{prefix}/actees"] = self._slot_space(self.max_actees[name])

@@ -16,7 +16,6 @@ from numpy.typing import DTypeLike, NDArray
 
 from ..ragged import RaggedArray
 from .batch import ActionMask, EntityBatch, batch_observations
-from .batch_actions import no_actions
 from .lanes import LaneStep
 from .spaces import EntityActionSpace, EntitySpace
 
@@ -166,6 +165,7 @@ def action_arrays(
 def read_actions(block: SharedBlock, space: EntityActionSpace, num_lanes: int) -> dict[str, RaggedArray]:
     """Actions for `num_lanes` lanes, as copies."""
     reader = Reader(block)
-    likes = no_actions(space, 0)
-    orders = {name: reader.ragged(num_lanes, like.inner_shape, like.dtype) for name, like in likes.items()}
+    orders = {
+        name: reader.ragged(num_lanes, action.item_shape, action.dtype) for name, action in space.items()
+    }
     return {name: RaggedArray(order.values.copy(), order.offsets.copy()) for name, order in orders.items()}

@@ -115,7 +115,6 @@ class _Worker:
         for block in (self.actions, self.results):
             if block is not None:
                 block.close()
-        self.connection.close()
 
 
 def _replaced(block: SharedBlock | None, name: str) -> SharedBlock:

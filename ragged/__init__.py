@@ -1,6 +1,7 @@
 """Variable-length arrays without padding (floor 0: knows only NumPy and Numba)."""
 
-from .array import RaggedArray, concatenate, join, join_rows
+from .array import RaggedArray
 from .buffer import RaggedBuffer
+from .combine import concatenate, join, join_rows
 
 __all__ = ["RaggedArray", "RaggedBuffer", "concatenate", "join", "join_rows"]

@@ -4,31 +4,73 @@ The layout is the list layout that Arrow, awkward and PyTorch's jagged tensors s
 costs no copy: `values` holds the items of all sequences one after the other, and sequence `b` is
 `values[offsets[b]:offsets[b + 1]]`.
 
-Shape alphabet: B sequences, N items in all, F features.
+Shape alphabet: B sequences, N items in all, F features, K indices.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, final, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-#: The dtypes that the kernels are compiled for.
-DTYPES = tuple(np.dtype(t) for t in (np.float32, np.float64, np.int64, np.bool_, np.int32))
+from . import index_kernels, interchange, layouts, reductions
+from .copy_kernels import append_row_to_items, repeat_rows
+from .threads import gather_in_threads_if_large
+from .validation import (
+    DTYPES,
+    as_bytes,
+    check_items_match,
+    checked_count,
+    checked_dtype,
+    checked_indices,
+    checked_inner_shape,
+    checked_integers,
+    checked_lengths,
+    checked_offsets,
+    checked_rows,
+    checked_values,
+    item_size,
+    out_of_range,
+)
+
+if TYPE_CHECKING:
+    import torch
+
+    from .buffer import RaggedBuffer
+
+__all__ = ["DTYPES", "RaggedArray"]
+
+#: `repr` shows the content of arrays up to this many sequences and numbers.
+_SHOWN_SEQUENCES, _SHOWN_NUMBERS = 8, 64
 
 
-def _offsets_of(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
-    offsets = np.zeros(len(lengths) + 1, np.int64)
-    np.cumsum(lengths, out=offsets[1:])
-    return offsets
+def result_array(
+    out: RaggedBuffer | None, offsets: NDArray[np.int64], dtype: np.dtype[Any], inner_shape: tuple[int, ...]
+) -> RaggedArray:
+    """An array with unset items for a result: fresh, or in the memory of `out`, whose content is replaced."""
+    if out is None:
+        return RaggedArray._trusted(np.empty((offsets.item(-1), *inner_shape), dtype), offsets)
+    return out._replace(offsets, dtype, inner_shape)
 
 
+@final
 class RaggedArray:
     """B sequences of varying length: `values` (N, *inner) and `offsets` (B + 1,) int64.
 
-    `values` is adopted, not copied, whenever it is C-contiguous and of a supported dtype.
+    `values` is adopted, not copied, whenever it is C-contiguous and of a supported dtype (float32, float64,
+    int64, int32, bool). Both arrays are shared freely; whoever changes `offsets` in place breaks the array.
+
+    Methods that take `out`, a `RaggedBuffer`, put their result into its memory in place of what it held and
+    return a view of it: where results are large, reusing memory saves most of the time. Bad input leaves
+    `out` as it was.
+
+    What it does, in plain Python:
+
+        array = [values[offsets[b]:offsets[b + 1]] for b in range(B)]
+        array.gather(indices) = [array[k] for k in indices]
+        array.broadcast(rows) = [rows[b] for b in range(B) for _ in array[b]]
     """
 
     __slots__ = ("offsets", "values")
@@ -37,18 +79,12 @@ class RaggedArray:
     offsets: NDArray[np.int64]  # (B + 1,), starts at 0, never decreases, ends at N
 
     def __init__(self, values: ArrayLike, offsets: ArrayLike) -> None:
-        values = np.ascontiguousarray(values)
-        offsets = np.ascontiguousarray(offsets, np.int64)
-        if values.dtype not in DTYPES:
-            raise ValueError(f"dtype {values.dtype} is not one of {', '.join(map(str, DTYPES))}")
-        if offsets.ndim != 1 or len(offsets) == 0 or offsets[0] != 0:
-            raise ValueError("offsets must be one-dimensional and start at 0")
-        if np.any(offsets[1:] < offsets[:-1]):
-            raise ValueError("offsets must not decrease")
-        if offsets[-1] != len(values):
-            raise ValueError(f"offsets end at {offsets[-1]}, but there are {len(values)} items")
-        self.values = values
-        self.offsets = offsets
+        """
+        Raises:
+            ValueError: `values` of another dtype, or `offsets` that do not rise from 0 to N.
+        """
+        self.values = checked_values(values)
+        self.offsets = checked_offsets(offsets, len(self.values))
 
     @classmethod
     def _trusted(cls, values: NDArray[Any], offsets: NDArray[np.int64]) -> RaggedArray:
@@ -65,7 +101,8 @@ class RaggedArray:
         cls, num_sequences: int = 0, inner_shape: tuple[int, ...] = (), dtype: DTypeLike = np.float32
     ) -> RaggedArray:
         """`num_sequences` sequences without items."""
-        return cls(np.zeros((0, *inner_shape), dtype), np.zeros(num_sequences + 1, np.int64))
+        values = np.empty((0, *checked_inner_shape(inner_shape)), checked_dtype(dtype))
+        return cls._trusted(values, np.zeros(checked_count(num_sequences, "num_sequences") + 1, np.int64))
 
     @classmethod
     def from_arrays(
@@ -75,42 +112,42 @@ class RaggedArray:
         dtype: DTypeLike | None = None,
         inner_shape: tuple[int, ...] | None = None,
     ) -> RaggedArray:
-        """One sequence per array (n_b, *inner); `inner_shape` and `dtype` are needed where all are empty lists."""
-        parts = [np.asarray(a, dtype) for a in arrays]
-        if inner_shape is None:
-            inner_shape = next((p.shape[1:] for p in parts if p.size), parts[0].shape[1:] if parts else ())
-        parts = [p.reshape((0, *inner_shape)) if p.size == 0 and len(p) == 0 else p for p in parts]
-        for b, part in enumerate(parts):
-            if part.shape[1:] != inner_shape:
-                raise ValueError(f"sequence {b} has items of shape {part.shape[1:]}, expected {inner_shape}")
-        values = np.concatenate(parts) if parts else np.zeros((0, *inner_shape), dtype or np.float32)
-        return cls(values, _offsets_of(np.array([len(p) for p in parts], np.int64)))
+        """One sequence per array (n_b, *inner); `inner_shape` and `dtype` say what empty lists do not.
+
+        Raises:
+            ValueError: items of different shapes, or a dtype that is not supported.
+        """
+        return cls._trusted(*layouts.parts_of_arrays(arrays, dtype, inner_shape))
 
     @classmethod
     def from_lengths(cls, values: ArrayLike, lengths: ArrayLike) -> RaggedArray:
-        """Cut `values` (N, *inner) into sequences of the given lengths (B,)."""
-        lengths = np.ascontiguousarray(lengths, np.int64)
-        if np.any(lengths < 0):
-            raise ValueError("lengths must not be negative")
-        return cls(values, _offsets_of(lengths))
+        """Cut `values` (N, *inner) into sequences of the given lengths (B,).
+
+        Raises:
+            ValueError: a negative length, or lengths that do not add up to N.
+        """
+        values = checked_values(values)
+        return cls._trusted(values, checked_lengths(lengths, len(values)))
 
     @classmethod
     def from_padded(cls, padded: ArrayLike, mask: ArrayLike) -> RaggedArray:
-        """The items of `padded` (B, M, *inner) where `mask` (B, M) is true, in order."""
-        padded, mask = np.asarray(padded), np.asarray(mask, bool)
-        if mask.shape != padded.shape[:2]:
-            raise ValueError(f"mask has shape {mask.shape}, expected {padded.shape[:2]}")
-        return cls(padded[mask], _offsets_of(mask.sum(1, dtype=np.int64)))
+        """The items of `padded` (B, M, *inner) where `mask` (B, M) is true, in order.
+
+        Raises:
+            ValueError: a mask of another shape or of floats, or a dtype that is not supported.
+        """
+        return cls._trusted(*layouts.parts_of_padded(padded, mask))
 
     # -- looking --------------------------------------------------------------------------------------------
 
     @property
     def lengths(self) -> NDArray[np.int64]:
         """Items per sequence (B,)."""
-        return np.diff(self.offsets)
+        return self.offsets[1:] - self.offsets[:-1]
 
     @property
     def num_items(self) -> int:
+        """N, over all sequences."""
         return len(self.values)
 
     @property
@@ -131,13 +168,17 @@ class RaggedArray:
     @overload
     def __getitem__(self, key: int) -> NDArray[Any]: ...
     @overload
-    def __getitem__(self, key: slice | NDArray[Any] | list[int]) -> RaggedArray: ...
+    def __getitem__(self, key: slice | NDArray[Any] | Sequence[int]) -> RaggedArray: ...
     def __getitem__(self, key: Any) -> Any:
-        """One sequence (a view), a slice of sequences (a view where the step is 1) or a gather."""
-        if isinstance(key, (int, np.integer)):
+        """One sequence (a view), a slice (a view where its step is 1), a gather, or a bool mask (B,).
+
+        Raises:
+            IndexError: out of range, not an integer, or a mask of another length.
+        """
+        if isinstance(key, (int, np.integer)) and not isinstance(key, bool):
             b = int(key) + (len(self) if key < 0 else 0)
             if not 0 <= b < len(self):
-                raise IndexError(f"sequence {key} is out of range for {len(self)} sequences")
+                raise out_of_range(key, len(self), "sequence")
             return self.values[self.offsets[b] : self.offsets[b + 1]]
         if isinstance(key, slice):
             start, stop, step = key.indices(len(self))
@@ -146,45 +187,200 @@ class RaggedArray:
                 first, last = self.offsets[start], self.offsets[stop]
                 return RaggedArray._trusted(self.values[first:last], self.offsets[start : stop + 1] - first)
             return self.gather(np.arange(start, stop, step))
-        key = np.asarray(key)
-        if key.dtype == np.bool_:
-            if key.shape != (len(self),):
-                raise IndexError(f"boolean index has shape {key.shape}, expected ({len(self)},)")
-            key = np.flatnonzero(key)
-        return self.gather(key)
+        if isinstance(key, tuple):
+            raise IndexError("a ragged array has one index, the sequence; use array[b][i] for item i")
+        indices = np.asarray(key)
+        if indices.dtype == np.bool_:
+            if indices.shape != (len(self),):
+                raise IndexError(f"boolean index has shape {indices.shape}, expected ({len(self)},)")
+            indices = np.flatnonzero(indices)
+        return self.gather(indices)
 
-    def gather(self, indices: ArrayLike) -> RaggedArray:
-        """The sequences at `indices` (K,) int, in that order; repeats and an empty index are fine.
+    def gather(self, indices: ArrayLike, out: RaggedBuffer | None = None) -> RaggedArray:
+        """The sequences at `indices` (K,) int, in that order, as a copy; repeats and an empty index are fine.
+
+        Large gathers run on `numba.get_num_threads()` threads (see `numba.set_num_threads`), except in a
+        forked child process, where Numba's threads can't be used.
 
         Raises:
-            IndexError: an index outside [-B, B).
+            IndexError: an index outside [-B, B), or indices that are not integers.
+            ValueError: `out` holds other items or is the buffer that this array is a view of.
         """
-        indices = np.asarray(indices, np.int64)
-        bad = (indices < -len(self)) | (indices >= len(self))
-        if bad.any():
-            raise IndexError(f"sequence {indices[bad][0]} is out of range for {len(self)} sequences")
-        indices = np.where(indices < 0, indices + len(self), indices)
-        offsets = _offsets_of(self.lengths[indices])
-        rows = np.arange(offsets[-1]) + np.repeat(self.offsets[indices] - offsets[:-1], np.diff(offsets))
-        return RaggedArray._trusted(self.values[rows], offsets)
+        checked = checked_integers(indices, "sequence indices", IndexError)
+        self._check_not_in(out)
+        offsets = np.empty(len(checked) + 1, np.int64)
+        position = index_kernels.gather_offsets(self.offsets, checked, offsets)
+        if position != index_kernels.FINE:
+            raise out_of_range(checked[position], len(self), "sequence")
+        result = result_array(out, offsets, self.dtype, self.inner_shape)
+        gather_in_threads_if_large(
+            as_bytes(self.values),
+            self.offsets,
+            checked,
+            as_bytes(result.values),
+            offsets,
+            item_size(self.values),
+        )
+        return result
 
-    def with_values(self, values: ArrayLike) -> RaggedArray:
-        """The same sequences with other items (N, *inner)."""
-        return RaggedArray(values, self.offsets)
+    def select(self, flat_indices: ArrayLike) -> NDArray[Any]:
+        """The items (K, *inner) at `flat_indices` (K,) into `values`, whatever sequence they are in.
+
+        Raises:
+            IndexError: an index outside [-N, N), or indices that are not integers.
+        """
+        return self.values[checked_indices(flat_indices, self.num_items, "item")]
 
     def sequence_indices(self) -> NDArray[np.int64]:
         """For each item the sequence it belongs to (N,)."""
-        return np.repeat(np.arange(len(self)), self.lengths)
+        indices = np.empty(self.num_items, np.int64)
+        index_kernels.fill_sequence_indices(self.offsets, indices)
+        return indices
 
     def item_indices(self) -> NDArray[np.int64]:
         """For each item its position within its sequence (N,)."""
-        return np.arange(self.num_items) - np.repeat(self.offsets[:-1], self.lengths)
+        indices = np.empty(self.num_items, np.int64)
+        index_kernels.fill_item_indices(self.offsets, indices)
+        return indices
+
+    def flat_indices(self) -> RaggedArray:
+        """For each item its row in `values`: int64, the same sequences."""
+        indices = np.empty(self.num_items, np.int64)
+        index_kernels.fill_flat_indices(indices)
+        return RaggedArray._trusted(indices, self.offsets)
+
+    def length_groups(self, max_padding: float = 0.25) -> list[NDArray[np.int64]]:
+        """Sequences (int64 indices) in groups of similar length, short ones first, for batched attention.
+
+        Guaranteed: every sequence with items is in exactly one group, empty ones in none. Padded to its
+        longest sequence, a group takes at most `1 + max_padding` times its items, and so do all groups
+        together; with `max_padding=0` the sequences of a group are equally long. Groups and their sequences
+        ascend in length, equals in index.
+
+        Raises:
+            ValueError: `max_padding` is negative or NaN.
+        """
+        return layouts.groups_of_length(self.offsets, max_padding)
+
+    # -- other items, same sequences ------------------------------------------------------------------------
+
+    def with_values(self, values: ArrayLike) -> RaggedArray:
+        """The same sequences with other items (N, *inner).
+
+        Raises:
+            ValueError: not N items, or a dtype that is not supported.
+        """
+        values = checked_values(values)
+        if len(values) != self.num_items:
+            raise ValueError(f"got {len(values)} items for sequences with {self.num_items} items")
+        return RaggedArray._trusted(values, self.offsets)
 
     def broadcast(self, rows: ArrayLike) -> NDArray[Any]:
-        """Repeat row b of `rows` (B, ...) for each item of sequence b: (N, ...)."""
-        return np.repeat(np.asarray(rows), self.lengths, axis=0)
+        """Repeat row b of `rows` (B, *row) for each item of sequence b: (N, *row).
+
+        Raises:
+            ValueError: not B rows.
+        """
+        rows = checked_rows(rows, len(self))
+        items = np.empty((self.num_items, *rows.shape[1:]), rows.dtype)
+        repeat_rows(as_bytes(rows), self.offsets, as_bytes(items), item_size(rows))
+        return items
+
+    def append_features(self, rows: ArrayLike, out: RaggedBuffer | None = None) -> RaggedArray:
+        """Each item (F,) of sequence b followed by row b of `rows` (B, G), same dtype: items (F + G,).
+
+        Raises:
+            ValueError: items or rows of another shape or dtype, or an `out` that holds other items or
+                this array.
+        """
+        rows = checked_rows(rows, len(self))
+        if len(self.inner_shape) != 1 or rows.ndim != 2:
+            raise ValueError(
+                f"can't append rows of shape {rows.shape[1:]} to items of shape {self.inner_shape}"
+            )
+        check_items_match(rows.dtype, (), (self.dtype, ()), "rows")
+        self._check_not_in(out)
+        result = result_array(out, self.offsets, self.dtype, (self.inner_shape[0] + rows.shape[1],))
+        append_row_to_items(
+            as_bytes(self.values),
+            self.offsets,
+            as_bytes(rows),
+            as_bytes(result.values),
+            item_size(self.values),
+            item_size(rows),
+        )
+        return result
+
+    def to_padded(self, fill_value: float = 0) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+        """A padded copy (B, M, *inner), M the longest sequence, and the mask (B, M) that is true at items.
+
+        Raises:
+            ValueError: `fill_value` that is no value of an integer or bool dtype.
+        """
+        return layouts.padded_of(self.values, self.offsets, fill_value)
+
+    # -- reductions over the items of each sequence ---------------------------------------------------------
+
+    def sum(self) -> NDArray[Any]:
+        """Sums (B, *inner): floats in their own precision, bool and integers as int64; 0 where empty."""
+        return reductions.sums(self.values, self.offsets)
+
+    def mean(self) -> NDArray[Any]:
+        """Means (B, *inner): floats in their own precision, bool and integers as float64; 0 where empty."""
+        return reductions.means(self.values, self.offsets)
+
+    def max(self) -> NDArray[Any]:
+        """Maxima (B, *inner), same dtype, NaN where there is one.
+
+        Where empty: -inf for floats, the smallest number of an integer dtype, False for bool.
+        """
+        return reductions.maxima(self.values, self.offsets)
+
+    def argmax(self) -> NDArray[np.int64]:
+        """Positions (B, *inner) of the maxima, the first of equals or of NaNs; -1 where empty."""
+        return reductions.positions_of_maxima(self.values, self.offsets)
+
+    def logsumexp(self) -> NDArray[Any]:
+        """log Σ exp of the items (B, *inner), same dtype; -inf where empty or nothing but -inf.
+
+        Raises:
+            ValueError: the items are not floats.
+        """
+        return reductions.logsumexps(self.values, self.offsets)
+
+    def softmax(self) -> RaggedArray:
+        """Items that are positive and add up to 1 in each sequence, for each number of an item by itself.
+
+        NaN in a sequence that has NaN, +inf or nothing but -inf, as in torch.
+
+        Raises:
+            ValueError: the items are not floats.
+        """
+        return RaggedArray._trusted(reductions.softmaxes(self.values, self.offsets), self.offsets)
+
+    def sample(self, uniform: ArrayLike) -> NDArray[np.int64]:
+        """Draw an item of each sequence with probability ∝ exp(item), given `uniform` (B,) in [0, 1).
+
+        Inverts the cumulative distribution: the first item whose cumulated probability exceeds `uniform`,
+        never one of probability 0. Returns positions (B,); -1 for an empty sequence.
+
+        Raises:
+            ValueError: items that are not single floats, `uniform` of another shape or outside [0, 1), or a
+                sequence with NaN, +inf or nothing but -inf.
+        """
+        return reductions.samples(self.values, self.offsets, uniform)
+
+    # -- as a Python value ----------------------------------------------------------------------------------
+
+    def copy(self) -> RaggedArray:
+        """An array that shares no memory with this one."""
+        return RaggedArray._trusted(self.values.copy(), self.offsets.copy())
+
+    def __reduce__(self) -> tuple[type[RaggedArray], tuple[NDArray[Any], NDArray[np.int64]]]:
+        return RaggedArray, (self.values, self.offsets)
 
     def __eq__(self, other: object) -> bool:
+        """Whether dtype, lengths and items are equal; as in NumPy, NaN equals nothing."""
         if not isinstance(other, RaggedArray):
             return NotImplemented
         return (
@@ -196,39 +392,51 @@ class RaggedArray:
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        return f"RaggedArray({[s.tolist() for s in self]}, dtype={self.dtype})"
+        if len(self) <= _SHOWN_SEQUENCES and self.values.size <= _SHOWN_NUMBERS:
+            return f"RaggedArray({[s.tolist() for s in self]}, dtype={self.dtype})"
+        items = f"{self.num_items} items" + (f" of shape {self.inner_shape}" if self.inner_shape else "")
+        return f"RaggedArray({len(self)} sequences, {items}, dtype={self.dtype})"
 
+    # -- other libraries ------------------------------------------------------------------------------------
 
-def concatenate(arrays: Sequence[RaggedArray]) -> RaggedArray:
-    """All sequences of all `arrays`, one array after the other."""
-    values = np.concatenate([a.values for a in arrays])
-    return RaggedArray._trusted(values, _offsets_of(np.concatenate([a.lengths for a in arrays])))
+    def to_torch(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """`values` and `offsets` as CPU tensors that share memory.
 
+        Raises:
+            ValueError: the memory is read-only.
+        """
+        return interchange.tensors_of(self.values, self.offsets)
 
-def join_rows(offsets: Sequence[NDArray[np.int64]]) -> tuple[list[NDArray[np.int64]], NDArray[np.int64]]:
-    """Where the items of several ragged arrays go when they are joined sequence by sequence.
+    @classmethod
+    def from_torch(cls, values: torch.Tensor, offsets: torch.Tensor) -> RaggedArray:
+        """From `values` (N, *inner) and `offsets` (B + 1,), sharing the memory of contiguous CPU tensors.
 
-    For arrays of B sequences with `offsets[k]` (B + 1,), sequence b of the result is sequence b of array 0,
-    then of array 1, and so on. This is how entities of several types become one flat list ordered by step
-    and then by entity index.
+        Raises:
+            ValueError: as for `RaggedArray(values, offsets)`.
+        """
+        return cls(interchange.array_of_tensor(values), interchange.array_of_tensor(offsets))
 
-    Returns:
-        for each array the row of the result that each item goes to (N_k,), and the result's offsets (B + 1,).
-    """
-    lengths = np.stack([np.diff(o) for o in offsets])  # (K, B)
-    total = _offsets_of(lengths.sum(0))
-    starts = total[:-1] + np.cumsum(lengths, 0) - lengths  # (K, B)
-    rows = [
-        np.arange(o[-1]) + np.repeat(start - o[:-1], length)
-        for o, start, length in zip(offsets, starts, lengths, strict=True)
-    ]
-    return rows, total
+    def to_arrow(self) -> Any:
+        """A `pyarrow.LargeListArray` that shares memory (a copy for bool, which Arrow packs into bits).
 
+        Raises:
+            ValueError: items without features.
+        """
+        return interchange.arrow_of(self.values, self.offsets)
 
-def join(arrays: Sequence[RaggedArray]) -> RaggedArray:
-    """Sequence b of the result is sequence b of each array, one after the other."""
-    rows, offsets = join_rows([a.offsets for a in arrays])
-    values = np.empty((offsets[-1], *arrays[0].inner_shape), arrays[0].dtype)
-    for array, row in zip(arrays, rows, strict=True):
-        values[row] = array.values
-    return RaggedArray._trusted(values, offsets)
+    def to_awkward(self) -> Any:
+        """An `awkward.Array` of type B * var * inner that shares memory."""
+        return interchange.awkward_of(self.values, self.offsets)
+
+    @classmethod
+    def from_awkward(cls, array: Any) -> RaggedArray:
+        """From an `awkward.Array` of type B * var * inner, sharing memory where its layout allows it.
+
+        Raises:
+            ValueError: another type, missing values, or a dtype that is not supported.
+        """
+        return cls(*interchange.parts_of_awkward(array))
+
+    def _check_not_in(self, out: RaggedBuffer | None) -> None:
+        if out is not None and out._owns(self.values):
+            raise ValueError("out is the buffer that holds the sequences themselves")

@@ -187,7 +187,7 @@ class MineSweeper(EntityEnv):
         )
 
     def render(self) -> NDArray[np.uint8] | None:  # type: ignore[override]
-        """The map (width * 16, height * 16 + 16, 3): x upwards, y to the left, the cannon's lamp beside it."""
+        """The map (width * 16, height * 16 + 16, 3): x upwards, y to the left, the cannon's lamp beside."""
         if self.render_mode is None:
             return None
         picture = np.full((self.width * _CELL, (self.height + 1) * _CELL, 3), _GROUND, np.uint8)

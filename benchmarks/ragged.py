@@ -1,0 +1,451 @@
+"""Ragged storage against the Rust package ragged-buffer, awkward and plain NumPy.
+
+    python benchmarks/ragged.py [--quick] [--json PATH] [--repeats 15]
+
+Every operation that a PPO trainer uses, at 64 environments × 256 steps (16,384 sequences, lengths uniform in
+0.5 to 1.5 times the mean). The libraries take turns in random order, each after an untimed run of its own;
+medians of processor time for one thread and of wall time for two. Operations of ours that can reuse memory do
+so, as the trainer does; rows marked "fresh" do not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import os
+import platform
+import random
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numba
+import numpy as np
+from entitize.ragged import RaggedArray, RaggedBuffer, concatenate, join, join_rows
+
+PEERS = ("rust", "awkward", "numpy")
+
+#: Why an operation may be slower than Rust, printed where one is.
+REASONS = {
+    "append": "a call from Python into a Numba kernel with four arrays costs about 1 µs, into Rust 0.2 µs; "
+    "it shows where a step has only a few kilobytes",
+    "fresh": "growing copies into new memory, where Rust's Vec can extend in place (realloc); only the first "
+    "rollout of a run pays this, because the trainer clears and reuses the buffer",
+    "calls": "a few Numba and NumPy calls of about 1 µs each, where the whole operation takes microseconds",
+    "two threads": "waking Numba's threads costs 5 to 20 µs per minibatch, much where it has less than a "
+    "megabyte; and both cores must be idle, because a thread that waits for a core stalls the gather",
+    "memory": "bound by memory bandwidth or by branches on sequence lengths, as Rust is",
+}
+
+
+def optional(name: str) -> Any:
+    """The peer's module, or None where it is not installed."""
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        return None
+
+
+rust = optional("ragged_buffer")
+awkward = optional("awkward")
+
+
+@dataclass
+class Case:
+    """One rollout of random entities, in the form that each library holds it."""
+
+    entities: int
+    features: int
+    num_envs: int
+    num_steps: int
+    steps: list[RaggedArray] = field(init=False)
+    whole: RaggedArray = field(init=False)
+    minibatches: list[np.ndarray] = field(init=False)
+
+    def __post_init__(self) -> None:
+        rng = np.random.default_rng(0)
+        low, high = max(1, self.entities // 2), self.entities + self.entities // 2
+        lengths = rng.integers(low, high + 1, self.num_envs * self.num_steps)
+        values = rng.standard_normal((lengths.sum(), self.features), np.float32)
+        self.whole = RaggedArray.from_lengths(values, lengths)
+        self.steps = [self.whole[t * self.num_envs :][: self.num_envs].copy() for t in range(self.num_steps)]
+        order = rng.permutation(len(lengths))
+        self.minibatches = np.split(order, range(2048, len(order), 2048))
+
+    def in_rust(self, array: RaggedArray) -> Any:
+        kind = {"f": "RaggedBufferF32", "i": "RaggedBufferI64"}[array.dtype.kind]
+        values = array.values.reshape(array.num_items, -1)
+        return getattr(rust, kind).from_flattened(values, array.lengths)
+
+
+@dataclass
+class Operation:
+    name: str
+    ours: Callable[[], Any]
+    rust: Callable[[], Any] | None = None
+    awkward: Callable[[], Any] | None = None
+    numpy: Callable[[], Any] | None = None
+    threads: int = 1
+    reason: str = "memory"  # a key of REASONS
+
+
+# -- the operations; NumPy's versions are what one writes without a library ---------------------------------
+
+
+def appends(case: Case) -> Iterator[Operation]:
+    steps, whole = case.steps, case.whole
+    ours, stored = RaggedBuffer((case.features,)), np.empty_like(whole.values)
+    rust_steps = [case.in_rust(s) for s in steps] if rust else []
+    theirs = rust.RaggedBufferF32(case.features) if rust else None
+
+    def extend(buffer: Any, parts: list[Any]) -> None:
+        for part in parts:
+            buffer.extend(part)
+
+    def append(buffer: RaggedBuffer, parts: list[RaggedArray]) -> None:
+        for part in parts:
+            buffer.append(part)
+
+    def slice_assign(parts: list[RaggedArray]) -> None:
+        at, lengths = 0, []
+        for part in parts:
+            stored[at : at + part.num_items] = part.values
+            at += part.num_items
+            lengths.append(part.lengths)
+        np.cumsum(np.concatenate(lengths))
+
+    yield Operation(
+        "append one step",
+        lambda: (ours.clear(), append(ours, steps[:1])),
+        rust and (lambda: (theirs.clear(), extend(theirs, rust_steps[:1]))),
+        numpy=lambda: slice_assign(steps[:1]),
+        reason="append",
+    )
+    yield Operation(
+        "append a rollout",
+        lambda: (ours.clear(), append(ours, steps)),
+        rust and (lambda: (theirs.clear(), extend(theirs, rust_steps))),
+        numpy=lambda: slice_assign(steps),
+        reason="append",
+    )
+    awkward_steps = [s.to_awkward() for s in steps] if awkward else []
+    yield Operation(
+        "append a rollout, fresh",
+        lambda: append(RaggedBuffer((case.features,)), steps),
+        rust and (lambda: extend(rust.RaggedBufferF32(case.features), rust_steps)),
+        awkward and (lambda: awkward.concatenate(awkward_steps)),
+        lambda: (
+            np.concatenate([s.values for s in steps]),
+            np.cumsum(np.concatenate([s.lengths for s in steps])),
+        ),
+        reason="fresh",
+    )
+    lengths = whole.lengths
+    yield Operation(
+        "from values + lengths",
+        lambda: RaggedArray.from_lengths(whole.values, lengths),
+        rust and (lambda: rust.RaggedBufferF32.from_flattened(whole.values, lengths)),
+        awkward and (lambda: awkward.unflatten(whole.values, lengths)),
+        lambda: (whole.values, np.concatenate([[0], np.cumsum(lengths)])),
+    )
+
+
+def numpy_gather(array: RaggedArray, indices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    lengths = np.diff(array.offsets)[indices]
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    rows = np.arange(offsets[-1]) + np.repeat(array.offsets[indices] - offsets[:-1], lengths)
+    return array.values[rows], offsets
+
+
+def gathers(case: Case) -> Iterator[Operation]:
+    whole, minibatches = case.whole, case.minibatches
+    out = RaggedBuffer((case.features,), capacity=(2048, 2 * 2048 * case.entities))
+    theirs = case.in_rust(whole) if rust else None
+    packed = whole.to_awkward() if awkward else None
+
+    def each(gather: Callable[[np.ndarray], Any]) -> None:
+        for minibatch in minibatches:
+            gather(minibatch)
+
+    peers: dict[str, Any] = {
+        "rust": rust and (lambda: each(lambda m: theirs[m])),
+        "awkward": awkward
+        and (lambda: each(lambda m: awkward.to_packed(packed[m]))),  # without a copy it is a view
+        "numpy": lambda: each(lambda m: numpy_gather(whole, m)),
+    }
+
+    def reused() -> None:
+        each(lambda m: whole.gather(m, out))
+
+    yield Operation("gather an epoch", reused, **peers)
+    yield Operation("gather an epoch, fresh", lambda: each(whole.gather), **peers)
+    if numba.config.NUMBA_NUM_THREADS >= 2:
+        yield Operation("gather an epoch", reused, **peers, threads=2, reason="two threads")
+
+
+def combinations(case: Case) -> Iterator[Operation]:
+    rng = np.random.default_rng(1)
+    parts = [case.whole.gather(m).copy() for m in case.minibatches]
+    out, joined, wide = (RaggedBuffer((case.features + extra,)) for extra in (0, 0, 4))
+    rust_parts = [case.in_rust(p) for p in parts] if rust else []
+    awkward_parts = [p.to_awkward() for p in parts] if awkward else []
+    yield Operation(
+        "concatenate",
+        lambda: concatenate(parts, out),
+        rust and (lambda: rust.cat(rust_parts, dim=0)),
+        awkward and (lambda: awkward.concatenate(awkward_parts)),
+        lambda: (
+            np.concatenate([p.values for p in parts]),
+            np.cumsum(np.concatenate([p.lengths for p in parts])),
+        ),
+    )
+    share = rng.integers(0, 3, parts[0].num_items)  # each entity of a minibatch gets one of three types
+    sequence = parts[0].sequence_indices()
+    types = [
+        RaggedArray.from_lengths(
+            parts[0].values[share == t], np.bincount(sequence[share == t], minlength=len(parts[0]))
+        )
+        for t in range(3)
+    ]
+    rust_types = [case.in_rust(t) for t in types] if rust else []
+    awkward_types = [t.to_awkward() for t in types] if awkward else []
+    offsets = [t.offsets for t in types]
+    yield Operation(
+        "join 3 types",
+        lambda: join(types, joined),
+        rust and (lambda: rust.cat(rust_types, dim=1)),
+        awkward and (lambda: awkward.concatenate(awkward_types, axis=1)),
+        lambda: numpy_join(types),
+    )
+    starts = np.concatenate([[0], np.cumsum([t.num_items for t in types])]).tolist()
+    yield Operation(
+        "rows of 3 types joined",
+        lambda: join_rows(offsets),
+        rust
+        and (
+            lambda: rust.cat([t.flat_indices() + s for t, s in zip(rust_types, starts, strict=False)], dim=1)
+        ),
+        numpy=lambda: numpy_join_rows(offsets),
+    )
+    rows = rng.standard_normal((len(parts[0]), 4), np.float32)
+    rust_rows = rust and case.in_rust(RaggedArray.from_lengths(rows, np.ones(len(rows), np.int64)))
+    yield Operation(
+        "append 4 globals",
+        lambda: parts[0].append_features(rows, wide),
+        rust and (lambda: rust.cat([rust_parts[0], rust_rows], dim=2)),
+        numpy=lambda: np.concatenate([parts[0].values, np.repeat(rows, parts[0].lengths, axis=0)], axis=1),
+    )
+
+
+def numpy_join_rows(offsets: list[np.ndarray]) -> list[np.ndarray]:
+    lengths = np.stack([np.diff(o) for o in offsets])
+    starts = np.concatenate([[0], np.cumsum(lengths.sum(0))])[:-1] + np.cumsum(lengths, 0) - lengths
+    return [
+        np.arange(o[-1]) + np.repeat(start - o[:-1], length)
+        for o, start, length in zip(offsets, starts, lengths, strict=True)
+    ]
+
+
+def numpy_join(arrays: list[RaggedArray]) -> np.ndarray:
+    values = np.empty((sum(a.num_items for a in arrays), *arrays[0].inner_shape), np.float32)
+    for array, row in zip(arrays, numpy_join_rows([a.offsets for a in arrays]), strict=True):
+        values[row] = array.values
+    return values
+
+
+def numpy_softmax(logits: RaggedArray) -> np.ndarray:
+    firsts, lengths = logits.offsets[:-1], logits.lengths
+    weights = np.exp(logits.values - np.repeat(np.maximum.reduceat(logits.values, firsts), lengths))
+    return weights / np.repeat(np.add.reduceat(weights, firsts), lengths)
+
+
+def numpy_sample(logits: RaggedArray, uniform: np.ndarray) -> np.ndarray:
+    cumulated = np.cumsum(numpy_softmax(logits), dtype=np.float64)
+    before = np.concatenate([[0.0], cumulated])[logits.offsets[:-1]]
+    return np.searchsorted(cumulated, before + uniform, side="right") - logits.offsets[:-1]
+
+
+def reductions(case: Case) -> Iterator[Operation]:
+    """On one minibatch; the Rust package has no reductions."""
+    part = case.whole.gather(case.minibatches[0])
+    logits = RaggedArray(part.values[:, 0].copy(), part.offsets)
+    firsts, lengths = part.offsets[:-1], part.lengths
+    uniform = np.random.default_rng(2).random(len(part))
+    packed = part.to_awkward() if awkward else None
+    packed_logits = logits.to_awkward() if awkward else None
+
+    def sums() -> np.ndarray:
+        return np.add.reduceat(part.values, firsts, axis=0)
+
+    yield Operation("sum", part.sum, None, awkward and (lambda: awkward.sum(packed, axis=1)), sums)
+    yield Operation(
+        "mean",
+        part.mean,
+        None,
+        awkward and (lambda: awkward.mean(packed, axis=1)),
+        lambda: sums() / lengths[:, None],
+    )
+    yield Operation(
+        "softmax",
+        logits.softmax,
+        None,
+        awkward and (lambda: awkward.softmax(packed_logits, axis=1)),
+        lambda: numpy_softmax(logits),
+    )
+    yield Operation("sample", lambda: logits.sample(uniform), numpy=lambda: numpy_sample(logits, uniform))
+
+
+def shapes(case: Case) -> Iterator[Operation]:
+    """On one minibatch."""
+    part = case.whole.gather(case.minibatches[0])
+    theirs = case.in_rust(part) if rust else None
+    longest = int(part.lengths.max())
+
+    def padded() -> np.ndarray:
+        mask = np.arange(longest) < part.lengths[:, None]
+        result = np.zeros((len(part), longest, case.features), np.float32)
+        result[mask] = part.values
+        return result
+
+    yield Operation("to padded", part.to_padded, numpy=padded)
+    yield Operation(
+        "sequence indices",
+        part.sequence_indices,
+        rust and (lambda: theirs.indices(0)),
+        numpy=lambda: np.repeat(np.arange(len(part)), part.lengths),
+        reason="calls",
+    )
+    yield Operation(
+        "item indices",
+        part.item_indices,
+        rust and (lambda: theirs.indices(1)),
+        numpy=lambda: np.arange(part.num_items) - np.repeat(part.offsets[:-1], part.lengths),
+        reason="calls",
+    )
+    yield Operation(
+        "flat indices",
+        part.flat_indices,
+        rust and (lambda: theirs.flat_indices()),
+        numpy=lambda: np.arange(part.num_items),
+        reason="calls",
+    )
+
+
+GROUPS = (appends, gathers, combinations, reductions, shapes)
+
+
+# -- measuring and printing ---------------------------------------------------------------------------------
+
+
+def measure(operation: Operation, repeats: int) -> dict[str, float]:
+    """Median milliseconds per library, which take turns."""
+    numba.set_num_threads(operation.threads)
+    # processor time is blind to what other programs do meanwhile, and to what a second thread saves
+    clock = time.process_time if operation.threads == 1 else time.perf_counter
+    runs: dict[str, Callable[[], Any]] = {"ours": operation.ours}
+    runs |= {peer: run for peer in PEERS if (run := getattr(operation, peer))}
+    loops = {}
+    for name, run in runs.items():  # a first call to compile and warm up, a second to see how long it takes
+        run()
+        start = clock()
+        run()
+        loops[name] = max(1, min(1000, int(2e-4 / (clock() - start))))
+    times: dict[str, list[float]] = {name: [] for name in runs}
+    order = random.Random(0)
+    for _ in range(repeats):
+        for name in order.sample(list(runs), len(runs)):
+            run = runs[name]
+            run()  # what the library before has left in the caches is not this one's to pay for
+            start = clock()
+            for _ in range(loops[name]):
+                run()
+            times[name].append((clock() - start) / loops[name] * 1e3)
+    return {name: statistics.median(samples) for name, samples in times.items()}
+
+
+HEADER = f"{'entities × features':>19}  {'operation':<24}{'threads':>7}" + "".join(
+    f"{column:>10}" for column in ("ours ms", *PEERS, "rust/ours", "numpy/ours")
+)
+
+
+def show(row: dict[str, Any]) -> str:
+    times = row["ms"]
+    cells = "".join(f"{times[name]:>10.4f}" if name in times else f"{'-':>10}" for name in ("ours", *PEERS))
+    ratios = "".join(
+        f"{times[name] / times['ours']:>9.2f}x" if name in times else f"{'-':>10}"
+        for name in ("rust", "numpy")
+    )
+    size = f"{row['entities']:>9} × {row['features']:<7}"
+    return f"{size}  {row['operation']:<24}{row['threads']:>7}{cells}{ratios}"
+
+
+def footer(rows: list[dict[str, Any]]) -> str:
+    """What is missing, and where the targets are missed and why."""
+    lines = [
+        f"Left out, because it is not installed: {name}"
+        for name, module in (("ragged_buffer (Rust)", rust), ("awkward", awkward))
+        if module is None
+    ]
+    if numba.config.NUMBA_NUM_THREADS < 2:
+        lines.append("Left out, because there is one core: the gather on two threads")
+    missed: dict[str, list[str]] = {}
+    for row in rows:
+        if "rust" not in row["ms"]:
+            continue
+        target, ratio = (2.0 if row["threads"] == 2 else 1.0), row["ms"]["rust"] / row["ms"]["ours"]
+        if ratio < target:
+            case = f"{row['operation']} at {row['entities']} × {row['features']}"
+            missed.setdefault(row["reason"], []).append(f"{case}: {ratio:.2f}x instead of {target:.0f}x")
+    if rust is not None:
+        lines.append(
+            "Targets (no slower than Rust on one thread, twice as fast on two): "
+            + ("" if missed else "all met")
+        )
+    for reason, cases in missed.items():
+        lines += [f"  missed: {REASONS[reason]}", *(f"    {case}" for case in cases)]
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--quick", action="store_true", help="two small cases, 32 steps, few repeats")
+    parser.add_argument("--json", metavar="PATH", help="write the rows there as well")
+    parser.add_argument("--repeats", type=int, default=15, help="timings per library and operation")
+    options = parser.parse_args()
+    sizes = [(10, 5), (40, 20)] if options.quick else [(e, f) for e in (10, 40, 80) for f in (5, 20, 50)]
+    num_steps, repeats = (32, 5) if options.quick else (256, options.repeats)
+    print(
+        f"64 environments × {num_steps} steps, median of {repeats}; ratios above 1 mean that ours is faster"
+    )
+    print(HEADER)
+    rows: list[dict[str, Any]] = []
+    for entities, features in sizes:
+        case = Case(entities, features, 64, num_steps)
+        for group in GROUPS:
+            for operation in group(case):
+                row = {
+                    "entities": entities,
+                    "features": features,
+                    "operation": operation.name,
+                    "threads": operation.threads,
+                    "reason": operation.reason,
+                    "ms": measure(operation, repeats),
+                }
+                rows.append(row)
+                print(show(row), flush=True)
+    print(footer(rows))
+    if options.json:
+        machine = {"processor": platform.processor(), "cores": os.cpu_count(), "numba": numba.__version__}
+        with open(options.json, "w") as file:
+            json.dump(
+                {"machine": machine, "num_steps": num_steps, "repeats": repeats, "rows": rows}, file, indent=1
+            )
+
+
+if __name__ == "__main__":
+    main()

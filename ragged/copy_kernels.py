@@ -1,0 +1,139 @@
+"""Kernels that move items as bytes, so that one compilation serves every dtype and feature count.
+
+They take `uint8` views of C-contiguous memory and an item size in bytes, and trust their arguments: callers
+check indices and capacities first. Helpers are in this file, because Numba's cache sees no edits elsewhere.
+
+Shape alphabet: B sequences, N items in all, K indices or arrays.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+from numba import njit, prange, types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+
+def _emit_copy(builder: Any, target: Any, at: Any, source: Any, start: Any, count: Any) -> None:
+    """LLVM code for the C library's memcpy between two pointers, each moved on by some bytes.
+
+    Numba's own slice assignment and loops over signed indices take two to three times as long.
+    """
+    byte_pointer = ir.IntType(8).as_pointer()
+    to = builder.gep(builder.bitcast(target, byte_pointer), [at])
+    origin = builder.gep(builder.bitcast(source, byte_pointer), [start])
+    cgutils.raw_memcpy(builder, to, origin, count, 1)
+
+
+@intrinsic
+def _copy(typing_context, target, at, source, start, count):  # type: ignore[no-untyped-def]
+    """Copy `count` bytes from byte `start` of `source` to byte `at` of `target`."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        to = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+        origin = context.make_array(signature.args[2])(context, builder, arguments[2]).data
+        _emit_copy(builder, to, arguments[1], origin, arguments[3], arguments[4])
+        return context.get_dummy_value()
+
+    return types.void(target, types.intp, source, types.intp, types.intp), generate
+
+
+@intrinsic
+def _copy_from_address(typing_context, target, at, address, start, count):  # type: ignore[no-untyped-def]
+    """Copy `count` bytes from byte `start` behind a memory address to byte `at` of `target`."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        to = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+        origin = builder.inttoptr(arguments[2], ir.IntType(8).as_pointer())
+        _emit_copy(builder, to, arguments[1], origin, arguments[3], arguments[4])
+        return context.get_dummy_value()
+
+    return types.void(target, types.intp, types.intp, types.intp, types.intp), generate
+
+
+@njit(cache=True)
+def append_sequences(values, offsets, target, target_offsets, sequences):  # type: ignore[no-untyped-def]
+    """Put `values` (N, *inner) with `offsets` (B + 1,) behind the first `sequences` sequences of the target.
+
+    The only kernel that takes typed arrays: it runs at every rollout step for every array, where making byte
+    views would cost more than the copy. Returns false, and has changed nothing, where there is no room.
+    """
+    items = target_offsets[sequences]
+    if items + len(values) > len(target) or sequences + len(offsets) > len(target_offsets):
+        return False
+    if values.size > 0:
+        count = values.size * values.itemsize
+        _copy(target, items * (count // len(values)), values, 0, count)
+    for b in range(1, len(offsets)):
+        target_offsets[sequences + b] = items + offsets[b]
+    return True
+
+
+@njit(cache=True, nogil=True)
+def gather_items(source, offsets, indices, target, target_offsets, size):  # type: ignore[no-untyped-def]
+    """Copy sequence `indices[k]` of `source` to row `target_offsets[k]` of `target`."""
+    for k in range(len(indices)):
+        b = indices[k] + (len(offsets) - 1 if indices[k] < 0 else 0)
+        first = target_offsets[k]
+        _copy(target, first * size, source, offsets[b] * size, (target_offsets[k + 1] - first) * size)
+
+
+@njit(cache=True, nogil=True, parallel=True)
+def gather_items_in_threads(source, offsets, indices, target, target_offsets, size):  # type: ignore[no-untyped-def]
+    """`gather_items`, the sequences shared out over Numba's threads."""
+    for k in prange(len(indices)):
+        b = indices[k] + (len(offsets) - 1 if indices[k] < 0 else 0)
+        first = target_offsets[k]
+        _copy(target, first * size, source, offsets[b] * size, (target_offsets[k + 1] - first) * size)
+
+
+@njit(cache=True, nogil=True)
+def place_sequences(source, offsets, target, rows, size):  # type: ignore[no-untyped-def]
+    """Copy sequence b to row `rows[b]` of `target`."""
+    for b in range(len(rows)):
+        _copy(target, rows[b] * size, source, offsets[b] * size, (offsets[b + 1] - offsets[b]) * size)
+
+
+@njit(cache=True, nogil=True)
+def join_sequences(addresses, stacked, target, size):  # type: ignore[no-untyped-def]
+    """Fill `target` with sequence 0 of each of K arrays, then sequence 1 of each, and so on.
+
+    `addresses` (K,) says where their items are, `stacked` (K, B + 1) holds their offsets. Addresses, because
+    Numba takes a varying number of arrays only as a tuple, compiled anew for every K.
+    """
+    at = 0
+    for b in range(stacked.shape[1] - 1):
+        for k in range(len(addresses)):
+            start = stacked[k, b] * size
+            count = stacked[k, b + 1] * size - start
+            _copy_from_address(target, at, addresses[k], start, count)
+            at += count
+
+
+@njit(cache=True, nogil=True)
+def repeat_rows(rows, offsets, target, size):  # type: ignore[no-untyped-def]
+    """Copy row b (of `size` bytes) to each item of sequence b."""
+    for b in range(len(offsets) - 1):
+        first = offsets[b] * size
+        count = (offsets[b + 1] - offsets[b]) * size
+        if count == 0:
+            continue
+        _copy(target, first, rows, b * size, size)
+        done = size
+        while done < count:  # double what is there: few copies, however short the row
+            step = min(done, count - done)
+            _copy(target, first + done, target, first, step)
+            done += step
+
+
+@njit(cache=True, nogil=True)
+def append_row_to_items(source, offsets, rows, target, size, row_size):  # type: ignore[no-untyped-def]
+    """Write each item of sequence b followed by row b: items of `size + row_size` bytes."""
+    at = 0
+    for b in range(len(offsets) - 1):
+        for i in range(offsets[b], offsets[b + 1]):
+            _copy(target, at, source, i * size, size)
+            _copy(target, at + size, rows, b * row_size, row_size)
+            at += size + row_size

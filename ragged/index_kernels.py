@@ -1,0 +1,149 @@
+"""Kernels over offsets, lengths and indices. They report bad input by code; callers turn codes into errors.
+
+Shape alphabet: B sequences, N items in all, K indices or arrays.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+#: Codes of `check_offsets` and `offsets_from_lengths`; a code of 0 or more is the position of the culprit.
+FINE, WRONG_START, WRONG_END = -1, -2, -3
+
+
+@njit(cache=True)
+def check_offsets(offsets, num_items):  # type: ignore[no-untyped-def]
+    """FINE, or what is wrong with `offsets` (B + 1,): a code of b says that it decreases after sequence b."""
+    if offsets[0] != 0:
+        return WRONG_START
+    for b in range(len(offsets) - 1):
+        if offsets[b + 1] < offsets[b]:
+            return b
+    return FINE if offsets[-1] == num_items else WRONG_END
+
+
+@njit(cache=True)
+def offsets_from_lengths(lengths, num_items, offsets):  # type: ignore[no-untyped-def]
+    """Fill `offsets` (B + 1,); FINE, WRONG_END, or the position of a negative length."""
+    for b in range(len(lengths)):
+        if lengths[b] < 0:
+            return b
+    total = 0
+    offsets[0] = 0
+    for b in range(len(lengths)):
+        if lengths[b] > num_items - total:  # compared this way round, because a sum could overflow
+            return WRONG_END
+        total += lengths[b]
+        offsets[b + 1] = total
+    return FINE if total == num_items else WRONG_END
+
+
+@njit(cache=True)
+def first_out_of_range(indices, count):  # type: ignore[no-untyped-def]
+    """FINE, or the position of the first index outside [-count, count)."""
+    lowest, highest = 0, -1
+    for k in range(len(indices)):  # without a way out, so that it runs in vector registers
+        lowest = min(lowest, indices[k])
+        highest = max(highest, indices[k])
+    if lowest >= -count and highest < count:
+        return FINE
+    for k in range(len(indices)):
+        if indices[k] < -count or indices[k] >= count:
+            return k
+    return FINE
+
+
+@njit(cache=True)
+def gather_offsets(offsets, indices, target):  # type: ignore[no-untyped-def]
+    """Fill `target` (K + 1,) with the offsets of the sequences at `indices`; see `first_out_of_range`."""
+    position = first_out_of_range(indices, len(offsets) - 1)
+    if position != FINE:
+        return position
+    total = 0
+    target[0] = 0
+    for k in range(len(indices)):
+        b = indices[k] + (len(offsets) - 1 if indices[k] < 0 else 0)
+        total += offsets[b + 1] - offsets[b]
+        target[k + 1] = total
+    return FINE
+
+
+@njit(cache=True)
+def concatenate_offsets(stacked, sizes, target):  # type: ignore[no-untyped-def]
+    """Fill `target` from the offsets of K arrays, laid end to end; `sizes` (K,) are their lengths."""
+    base, first, at = 0, 0, 0
+    target[0] = 0
+    for k in range(len(sizes)):
+        for j in range(1, sizes[k]):
+            at += 1
+            target[at] = base + stacked[first + j]
+        first += sizes[k]
+        base = target[at]
+
+
+@njit(cache=True)
+def fill_flat_indices(target):  # type: ignore[no-untyped-def]
+    """Fill `target` (N,) with 0, 1, 2 and so on; half the time of `np.arange`."""
+    for i in range(len(target)):
+        target[i] = i
+
+
+@njit(cache=True)
+def fill_sequence_indices(offsets, target):  # type: ignore[no-untyped-def]
+    """Fill `target` (N,) with the sequence of each item."""
+    for b in range(len(offsets) - 1):
+        sequence = target[offsets[b] : offsets[b + 1]]
+        for i in range(len(sequence)):
+            sequence[i] = b
+
+
+@njit(cache=True)
+def fill_item_indices(offsets, target):  # type: ignore[no-untyped-def]
+    """Fill `target` (N,) with the position of each item in its sequence."""
+    for b in range(len(offsets) - 1):
+        sequence = target[offsets[b] : offsets[b + 1]]
+        for i in range(len(sequence)):
+            sequence[i] = i
+
+
+@njit(cache=True)
+def fill_join_rows(stacked, rows, joined):  # type: ignore[no-untyped-def]
+    """Fill `rows` with the rows that the items of K arrays go to when they are joined.
+
+    `stacked` (K, B + 1) holds their offsets. The rows of array 0 come first in `rows`, then those of array 1,
+    and so on. `joined` (B + 1,) gets the offsets of the result.
+    """
+    num_arrays = stacked.shape[0]
+    shifts = np.zeros(num_arrays, np.int64)  # from an item's place in its array to its place in `rows`
+    for k in range(1, num_arrays):
+        shifts[k] = shifts[k - 1] + stacked[k - 1, -1]
+    row = 0
+    joined[0] = 0
+    for b in range(stacked.shape[1] - 1):
+        for k in range(num_arrays):
+            sequence = rows[shifts[k] + stacked[k, b] : shifts[k] + stacked[k, b + 1]]
+            for i in range(len(sequence)):
+                sequence[i] = row + i
+            row += len(sequence)
+        joined[b + 1] = row
+
+
+@njit(cache=True)
+def fill_group_ends(lengths, allowed, ends):  # type: ignore[no-untyped-def]
+    """Cut ascending `lengths` (B,) into groups and return how many.
+
+    Group g is `lengths[ends[g - 1]:ends[g]]`, the first one starts at 0. A group grows while padding it to
+    its longest sequence takes at most `allowed` times its items.
+    """
+    groups, first, items = 0, 0, 0
+    for b in range(len(lengths)):
+        if (b + 1 - first) * lengths[b] > allowed * (items + lengths[b]):
+            ends[groups] = b
+            groups += 1
+            first, items = b, 0
+        items += lengths[b]
+    if len(lengths) > first:
+        ends[groups] = len(lengths)
+        groups += 1
+    return groups

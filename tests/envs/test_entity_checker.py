@@ -1,0 +1,400 @@
+"""`check_entity_env` finds each kind of broken environment, and says what is wrong."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import entitize as ez
+import gymnasium
+import numpy as np
+import pytest
+from entitize.envs import batch_observations, validate_actions
+from entitize.envs.games.masked_bandit import MaskedBandit
+from entitize.envs.games.mine_sweeper import MineSweeper
+from entitize.envs.games.xor import Xor
+from gymnasium.vector import AutoresetMode
+
+Result = tuple[ez.EntityBatch, Any, Any, Any, dict[str, Any]]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        MineSweeper,
+        lambda: MineSweeper(cooldown_period=0, max_steps=6),
+        lambda: MineSweeper(orbital_cannon=False),
+        MaskedBandit,
+        Xor,
+        lambda: Xor("actor"),
+        lambda: gymnasium.make("entitize/MineSweeper-v0", render_mode="rgb_array"),
+        lambda: gymnasium.make("entitize/Xor-v0").unwrapped,
+        lambda: ez.ListVectorEnv([MineSweeper] * 3),
+        lambda: ez.ListVectorEnv([MaskedBandit]),
+        lambda: ez.make_vec("Xor", 2, answer="actor"),
+    ],
+)
+def test_the_games_keep_the_rules(make: Callable[[], Any]) -> None:
+    ez.check_entity_env(make())
+
+
+class Plain(gymnasium.Env[Any, Any]):
+    """A correct entity environment that is no `EntityEnv`, to be broken in one place."""
+
+    observation_space: ez.EntitySpace
+    action_space: ez.EntityActionSpace
+
+    def __init__(self) -> None:
+        self.action_space = ez.EntityActionSpace({"Go": ez.Categorical(2), "Nap": ez.GlobalCategorical(2)})
+        self.observation_space = ez.EntitySpace({"Cat": ["x"], "Mouse": ["x"]}, self.action_space, ["time"])
+        self.over = True
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
+        super().reset(seed=seed)
+        self.over, self.time, self.at = False, 0, float(self.np_random.integers(9))
+        return self.look(), {}
+
+    def step(self, action: Any) -> Any:
+        if self.over:
+            raise gymnasium.error.ResetNeeded("over")
+        self.validate(action)
+        self.move(action)
+        self.over = self.time >= 4
+        return self.look(), self.at, self.over, False, {}
+
+    def validate(self, action: Any) -> None:
+        ragged = {
+            name: ez.RaggedArray.from_arrays([np.atleast_1d(order)], dtype=np.int64)
+            for name, order in action.items()
+        }
+        validate_actions(
+            self.observation_space, batch_observations(self.observation_space, [self.look()]), ragged
+        )
+
+    def move(self, action: Any) -> None:
+        self.time += 1
+        for choice in action.get("Go", ()):
+            self.at += 2 * int(choice) - 1
+
+    def look(self) -> dict[str, Any]:
+        return {
+            "entities": {"Cat": np.array([[self.at]], np.float32), "Mouse": np.zeros((0, 1), np.float32)},
+            "globals": np.array([self.time], np.float32),
+            "actions": {
+                "Go": {"actors": np.array([0]), "mask": np.array([[1, self.time % 2]], np.int8)},
+                "Nap": {"mask": np.array([[1, 0]], np.int8)},
+            },
+        }
+
+
+def test_the_environment_to_be_broken_is_whole() -> None:
+    ez.check_entity_env(Plain())
+
+
+class Looking(Plain):
+    """Breaks its observations once the game is under way."""
+
+    def __init__(self, damage: Callable[[dict[str, Any]], Any]) -> None:
+        super().__init__()
+        self.damage = damage
+
+    def look(self) -> dict[str, Any]:
+        observation = super().look()
+        if self.time == 2:
+            self.damage(observation)
+        return observation
+
+    def validate(self, action: Any) -> None:
+        pass
+
+
+DAMAGE: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "step: entity type 'Cat' (x) must be an array of float32 (n, 1), got float32 (1, 2)": lambda o: o[
+        "entities"
+    ].update(Cat=np.zeros((1, 2), np.float32)),
+    "step: entity type 'Cat' (x) must be an array of float32 (n, 1), got float64 (1, 1)": lambda o: o[
+        "entities"
+    ].update(Cat=np.zeros((1, 1))),
+    "step: entity type 'Cat': feature 'x' of entity 0 is nan": lambda o: o["entities"]["Cat"].fill(np.nan),
+    "step: the observation's 'entities' has the unknown key 'Dog'": lambda o: o["entities"].update(Dog=1),
+    "step: action 'Go': 'mask' must be an array of int8 (1, 2), got int8 (2, 2)": lambda o: o["actions"][
+        "Go"
+    ].update(mask=np.ones((2, 2), np.int8)),
+    "step: action 'Go': 'mask' allows nothing in row 0": lambda o: o["actions"]["Go"]["mask"].fill(0),
+    "step: action 'Go': 'actors' name entity 1, but there are 1 entities": lambda o: o["actions"]["Go"][
+        "actors"
+    ].fill(1),
+}
+
+
+@pytest.mark.parametrize("sentence", DAMAGE)
+def test_broken_observations_are_found(sentence: str) -> None:
+    with pytest.raises(ez.ConformanceError, match=f"^{re.escape('Looking: ' + sentence)}"):
+        ez.check_entity_env(Looking(DAMAGE[sentence]))
+
+
+def reused(env: Plain) -> None:
+    rows = np.zeros((1, 1), np.float32)
+
+    def look() -> dict[str, Any]:
+        observation = Plain.look(env)
+        rows[:] = observation["entities"]["Cat"]
+        return {**observation, "entities": {**observation["entities"], "Cat": rows}}
+
+    env.look = look  # type: ignore[method-assign]
+
+
+def unseeded(env: Plain) -> None:
+    rng = np.random.default_rng()
+
+    def reset(*, seed: int | None = None, options: Any = None) -> Any:
+        Plain.reset(env, seed=seed)
+        env.at = float(rng.random())
+        return env.look(), {}
+
+    env.reset = reset  # type: ignore[method-assign]
+
+
+def goes_on(env: Plain) -> None:
+    def step(action: Any) -> Any:
+        env.over = False
+        return Plain.step(env, action)
+
+    env.step = step  # type: ignore[method-assign]
+
+
+def moved_by_illegal_actions(env: Plain) -> None:
+    def validate(action: Any) -> None:
+        env.at += 1
+        Plain.validate(env, action)
+        env.at -= 1
+
+    env.validate = validate  # type: ignore[method-assign]
+
+
+def needs_orders(env: Plain) -> None:
+    def validate(action: Any) -> None:
+        if not len(action.get("Go", ())):
+            raise ez.ActionError("I want to go")
+        Plain.validate(env, action)
+
+    env.validate = validate  # type: ignore[method-assign]
+
+
+def refuses(env: Plain) -> None:
+    def validate(action: Any) -> None:
+        raise ez.ActionError("not today")
+
+    env.validate = validate  # type: ignore[method-assign]
+
+
+def accepts(env: Plain) -> None:
+    env.validate = lambda action: None  # type: ignore[method-assign]
+
+
+def panics(env: Plain) -> None:
+    def validate(action: Any) -> None:
+        try:
+            Plain.validate(env, action)
+        except ez.ActionError as error:
+            raise KeyError("what?") from error
+
+    env.validate = validate  # type: ignore[method-assign]
+
+
+def returning(**changes: Any) -> Callable[[Plain], None]:
+    """Changes one part of what `step` returns."""
+
+    def damage(env: Plain) -> None:
+        def step(action: Any) -> Any:
+            parts = dict(
+                zip(
+                    ("observation", "reward", "terminated", "truncated", "info"),
+                    Plain.step(env, action),
+                    strict=True,
+                )
+            )
+            return tuple({**parts, **changes}.values())
+
+        env.step = step  # type: ignore[method-assign]
+
+    return damage
+
+
+def short(env: Plain) -> None:
+    env.step = lambda action: Plain.step(env, action)[:4]  # type: ignore[method-assign]
+
+
+def other_actions(env: Plain) -> None:
+    env.action_space = ez.EntityActionSpace({"Go": ez.Categorical(3)})
+
+
+def other_space(env: Plain) -> None:
+    env.observation_space = gymnasium.spaces.Discrete(2)  # type: ignore[assignment]
+
+
+BREAKAGE: list[tuple[Callable[[Plain], None], str]] = [
+    (reused, "step returned arrays that it had returned before; they must be fresh every time"),
+    (unseeded, "the same seed and actions gave different results, in reset: entities/Cat"),
+    (goes_on, "step after the end of an episode must raise gymnasium.error.ResetNeeded"),
+    (moved_by_illegal_actions, "an illegal action raised ActionError but moved the environment, in step 1: "),
+    (needs_orders, "step(action_space.sample()) orders nothing and must be accepted, but raised: I want"),
+    (refuses, "a legal action was refused: not today"),
+    (accepts, "an action of the unknown name 'Go+Nap+' must raise ActionError, but was accepted"),
+    (panics, "an action of the unknown name 'Go+Nap+' must raise ActionError, but raised KeyError('what?')"),
+    (returning(reward=float("inf")), "step returned the reward inf, which must be finite"),
+    (returning(reward="much"), "step returned the reward 'much', which must be a number"),
+    (returning(terminated=1), "step returned terminated = 1, which must be a bool"),
+    (returning(truncated=None), "step returned truncated = None, which must be a bool"),
+    (returning(info=None), "step must return an info dict, got NoneType"),
+    (short, "step must return a tuple of 5, got tuple"),
+    (other_actions, "its observation space was made for"),
+    (other_space, "its observation space must be an EntitySpace, got Discrete(2)"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("damage", "sentence"), BREAKAGE)
+def test_broken_environments_are_found(damage: Callable[[Plain], None], sentence: str) -> None:
+    env = Plain()
+    damage(env)
+    with pytest.raises(ez.ConformanceError, match=f"^{re.escape('Plain: ' + sentence)}"):
+        ez.check_entity_env(env)
+
+
+def test_an_authors_wrong_observation_is_found() -> None:
+    class Sloppy(Xor):
+        def _look(self) -> ez.Observation:
+            observation = super()._look()
+            return ez.Observation(entities={"Bit": [[0, 1]]}, actions=observation.actions)
+
+    with pytest.raises(
+        ez.ConformanceError, match=r"Sloppy: entity type 'Bit' has shape \(1, 2\), expected \(n, 1\)"
+    ):
+        ez.check_entity_env(Sloppy())
+
+
+def test_what_only_gymnasium_finds_is_found() -> None:
+    class Shared(Xor):
+        shared: dict[str, Any] = {"list": []}  # noqa: RUF012 - that is the mistake
+
+        def step(self, action: Any) -> Any:
+            return (*super().step(action)[:4], self.shared)
+
+        def _step(self, actions: Any) -> Any:
+            return (*super()._step(actions)[:2], False, False, {})
+
+    with pytest.raises(ez.ConformanceError, match="Shared: gymnasium's check_env: The infos returned by"):
+        ez.check_entity_env(Shared())
+
+    class OldFashioned(Xor):
+        def seed(self, seed: int) -> None:
+            """Gymnasium warns of it."""
+
+    with pytest.raises(
+        ez.ConformanceError, match=r"OldFashioned: gymnasium's check_env: .*`seed` function is dropped"
+    ):
+        ez.check_entity_env(OldFashioned())
+
+
+def test_an_environment_that_says_it_is_nondeterministic_may_be() -> None:
+    class Dice(Xor):
+        def _reset(self, options: Any) -> Any:
+            self.np_random = np.random.default_rng()
+            return super()._reset(options)
+
+    gymnasium.register("test/Dice-v0", entry_point=lambda **options: Dice(**options), nondeterministic=True)
+    try:
+        env = gymnasium.make("test/Dice-v0")
+        with pytest.raises(ez.ConformanceError, match=r"gymnasium's check_env: .*random"):
+            ez.check_entity_env(env)  # our own checks pass it; Gymnasium's still compare the generators
+    finally:
+        del gymnasium.registry["test/Dice-v0"]
+
+
+def test_only_environments_can_be_checked() -> None:
+    with pytest.raises(TypeError, match=r"expected a gymnasium.Env or an EntityVectorEnv, got int"):
+        ez.check_entity_env(3)  # type: ignore[arg-type]
+
+
+class BrokenVector(ez.ListVectorEnv):
+    """A vector environment that is broken by changing what it returns."""
+
+    def __init__(self, damage: Callable[[Result], Any], **metadata: Any) -> None:
+        super().__init__([lambda: MineSweeper(max_steps=5)] * 3)
+        self.damage = damage
+        self.metadata.update(metadata)
+
+    def step(self, actions: Any) -> Any:
+        result = super().step(actions)
+        return self.damage(result)
+
+
+def with_batch(change: Callable[[ez.EntityBatch], ez.EntityBatch]) -> Callable[[Result], Result]:
+    return lambda result: (change(result[0]), *result[1:])
+
+
+def without(key: str) -> Callable[[Result], Result]:
+    return lambda result: (*result[:4], {name: part for name, part in result[4].items() if name != key})
+
+
+def poisoned(batch: ez.EntityBatch) -> ez.EntityBatch:
+    batch.entities["Robot"].values[-1, 0] = np.nan
+    return batch
+
+
+def barred(batch: ez.EntityBatch) -> ez.EntityBatch:
+    batch.actions["Move"].mask.values[0] = False
+    return batch
+
+
+BROKEN_VECTORS: list[tuple[Callable[[Result], Any], str]] = [
+    (with_batch(poisoned), r"step: env \d: entity type 'Robot': feature 'x' of entity \d is nan"),
+    (with_batch(barred), r"step: env 0: action 'Move': 'mask' allows nothing in row 0"),
+    (with_batch(lambda b: b[:2]), "step: the batch has 2 steps, expected 3"),
+    (lambda r: (r[0], r[1].astype(np.float64), *r[2:]), "step returned rewards .* float32"),
+    (lambda r: (r[0], r[1] + np.float32("nan"), *r[2:]), "env 0: its reward is not finite"),
+    (lambda r: (*r[:2], list(r[2]), *r[3:]), "step returned terminated .* bool"),
+    (without("_final_obs"), "info.'_final_obs'. does not say so"),
+    (without("final_obs"), "must be an EntityBatch of the 3 ended"),
+]
+
+
+@pytest.mark.parametrize(("damage", "sentence"), BROKEN_VECTORS)
+def test_broken_vector_environments_are_found(damage: Callable[[Result], Any], sentence: str) -> None:
+    with pytest.raises(ez.ConformanceError, match=rf"^BrokenVector: .*{sentence}"):
+        ez.check_entity_env(BrokenVector(damage))
+
+
+@pytest.mark.parametrize(
+    ("mode", "sentence"),
+    [
+        ("SameStep", "metadata.'autoreset_mode'. must be an AutoresetMode, got 'SameStep'"),
+        (AutoresetMode.NEXT_STEP, "metadata.'final_obs'. needs the autoreset mode SAME_STEP"),
+    ],
+)
+def test_a_false_autoreset_mode_is_found(mode: Any, sentence: str) -> None:
+    with pytest.raises(ez.ConformanceError, match=sentence):
+        ez.check_entity_env(BrokenVector(lambda result: result, autoreset_mode=mode))
+
+
+def test_a_vector_environment_that_hands_out_its_own_buffers_is_found() -> None:
+    kept: list[ez.EntityBatch] = []
+
+    def reuse(batch: ez.EntityBatch) -> ez.EntityBatch:
+        kept.append(batch)
+        return kept[0]
+
+    with pytest.raises(ez.ConformanceError, match="step returned arrays that it had returned before"):
+        ez.check_entity_env(BrokenVector(with_batch(reuse)))
+
+
+def test_a_vector_environment_that_ignores_its_seed_is_found() -> None:
+    class Unseeded(ez.ListVectorEnv):
+        def reset(self, *, seed: Any = None, options: Any = None) -> Any:
+            return super().reset(options=options)
+
+    with pytest.raises(
+        ez.ConformanceError, match="Unseeded: the same seed and actions gave different results, in reset"
+    ):
+        ez.check_entity_env(Unseeded([MineSweeper] * 2))

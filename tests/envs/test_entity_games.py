@@ -1,0 +1,223 @@
+"""The rules of the built-in games."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import entitize as ez
+import numpy as np
+import pytest
+from entitize.envs.games.masked_bandit import MaskedBandit
+from entitize.envs.games.mine_sweeper import MineSweeper
+from entitize.envs.games.xor import Xor
+from hypothesis import given
+from hypothesis import strategies as st
+
+UP, DOWN, LEFT, RIGHT, DEFUSE = range(5)
+
+
+def sweeper(mines: list[Any], robots: list[Any], cooldown: int | None = None, **options: Any) -> MineSweeper:
+    state: dict[str, Any] = {"mines": mines, "robots": robots, "orbital_cannon": cooldown is not None}
+    if cooldown is not None:
+        state["orbital_cannon_cooldown"] = cooldown
+    env = MineSweeper(**{"width": 4, "height": 3, "state": state, **options})
+    env.reset(seed=0)
+    return env
+
+
+@pytest.mark.parametrize(("move", "cell"), [(UP, (2, 1)), (DOWN, (0, 1)), (LEFT, (1, 2)), (RIGHT, (1, 0))])
+def test_robots_move_by_one_cell(move: int, cell: tuple[int, int]) -> None:
+    observation, reward, terminated, *_ = sweeper([(3, 2)], [(1, 1)]).step({"Move": [move]})
+    assert tuple(observation["entities"]["Robot"][0]) == cell
+    assert (reward, terminated) == (0, False)
+
+
+@given(x=st.integers(0, 3), y=st.integers(0, 2))
+def test_a_move_is_masked_exactly_where_it_would_leave_the_map(x: int, y: int) -> None:
+    mine = (0, 0) if (x, y) != (0, 0) else (3, 2)
+    env = sweeper([mine], [(x, y)])
+    observation, _ = env.reset()
+    inside = [0 <= x + dx < 4 and 0 <= y + dy < 3 for dx, dy in ((1, 0), (-1, 0), (0, 1), (0, -1))]
+    assert observation["actions"]["Move"]["mask"].astype(bool).tolist() == [[*inside, True]]
+
+
+def test_defusing_removes_the_mines_in_the_four_cells_next_to_the_robot() -> None:
+    env = sweeper([(2, 1), (0, 1), (1, 2), (1, 0), (2, 2), (3, 1)], [(1, 1)])
+    observation, reward, terminated, *_ = env.step({"Move": [DEFUSE]})
+    assert observation["entities"]["Mine"].tolist() == [[2, 2], [3, 1]]
+    assert observation["entities"]["Robot"].tolist() == [[1, 1]]
+    assert (reward, terminated) == (0, False)
+
+
+def test_a_robot_on_a_mine_is_lost_with_it() -> None:
+    env = sweeper([(2, 1), (0, 0)], [(1, 1), (3, 2)])
+    observation, reward, terminated, *_ = env.step({"Move": [UP, DOWN]})
+    assert observation["entities"]["Mine"].tolist() == [[0, 0]]
+    assert observation["entities"]["Robot"].tolist() == [[2, 2]]
+    assert (reward, terminated) == (0, False)
+    observation, reward, terminated, *_ = sweeper([(2, 1), (0, 0)], [(1, 1)]).step({"Move": [UP]})
+    assert (reward, terminated) == (0, True)  # no robot is left, a mine is
+
+
+def test_a_mine_that_is_defused_in_the_same_step_harms_nobody() -> None:
+    observation, reward, terminated, *_ = sweeper([(2, 1)], [(1, 1), (2, 2)]).step({"Move": [UP, DEFUSE]})
+    assert observation["entities"]["Robot"].tolist() == [[2, 1], [2, 2]]
+    assert (reward, terminated) == (1, True)
+
+
+def test_clearing_all_mines_pays_one_and_ends_the_episode() -> None:
+    _, reward, terminated, truncated, _ = sweeper([(1, 2)], [(1, 1)]).step({"Move": [DEFUSE]})
+    assert (reward, terminated, truncated) == (1, True, False)
+
+
+def test_the_cannon_fires_at_cooldown_zero_and_then_cools_down() -> None:
+    env = sweeper([(3, 2), (0, 2)], [(0, 0)], cooldown=1, cooldown_period=3)
+    observation, *_ = env.step({})
+    assert observation["entities"]["Orbital Cannon"].tolist() == [[0]]
+    fire = observation["actions"]["Fire Orbital Cannon"]
+    assert (fire["actors"].tolist(), fire["actees"].tolist()) == ([3], [0, 1, 2])
+    observation, *_ = env.step({"Fire Orbital Cannon": [1]})
+    assert observation["entities"]["Mine"].tolist() == [[3, 2]]
+    cooldowns = [observation["entities"]["Orbital Cannon"][0, 0]]
+    for _ in range(4):
+        observation, *_ = env.step({})
+        cooldowns.append(observation["entities"]["Orbital Cannon"][0, 0])
+    assert cooldowns == [3, 2, 1, 0, 0]
+
+
+def test_a_robot_that_is_fired_at_is_gone_before_it_moves() -> None:
+    env = sweeper([(3, 2)], [(0, 0), (2, 2)], cooldown=0)
+    observation, *_ = env.step({"Fire Orbital Cannon": [2], "Move": [UP, UP]})
+    assert observation["entities"]["Robot"].tolist() == [[1, 0]]
+    assert observation["entities"]["Mine"].tolist() == [[3, 2]]
+
+
+def test_the_cannon_can_clear_the_last_mine_and_hit_the_last_robot() -> None:
+    _, reward, terminated, *_ = sweeper([(3, 2)], [(0, 0)], cooldown=0).step({"Fire Orbital Cannon": [0]})
+    assert (reward, terminated) == (1, True)
+    observation, reward, terminated, *_ = sweeper([(3, 2)], [(0, 0)], cooldown=0, cooldown_period=0).step(
+        {"Fire Orbital Cannon": [1]}
+    )
+    assert (reward, terminated) == (0, True)
+    assert observation["actions"]["Fire Orbital Cannon"]["actees"].tolist() == [0]
+
+
+def test_an_episode_is_truncated_at_its_limit_unless_it_has_ended() -> None:
+    env = sweeper([(3, 2)], [(0, 0)], max_steps=2)
+    assert env.step({})[2:4] == (False, False)
+    assert env.step({})[2:4] == (False, True)
+    assert sweeper([(1, 0)], [(0, 0)], max_steps=1).step({"Move": [DEFUSE]})[2:4] == (True, False)
+
+
+@given(seed=st.integers(0, 2**32 - 1))
+def test_random_starts_put_everything_on_cells_of_its_own(seed: int) -> None:
+    env = MineSweeper(width=3, height=4, nmines=4, nrobots=3, orbital_cannon=seed % 2 == 0)
+    observation, _ = env.reset(seed=seed)
+    cells = [tuple(row) for name in ("Mine", "Robot") for row in observation["entities"][name]]
+    assert len(set(cells)) == len(cells) == 7
+    assert all(0 <= x < 3 and 0 <= y < 4 for x, y in cells)
+    assert len(observation["entities"]["Orbital Cannon"]) == (seed % 2 == 0)
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"width": 0}, "must be positive"),
+        ({"cooldown_period": -1}, "cooldown_period not negative"),
+        (
+            {"width": 2, "height": 2, "nmines": 3, "nrobots": 2},
+            "3 mines and 2 robots do not fit on 2 x 2 cells",
+        ),
+        ({"render_mode": "human"}, "render_mode must be None or 'rgb_array', got 'human'"),
+        ({"state": {"mines": [(0, 0)]}}, "a state has mines and robots"),
+        ({"state": {"mines": [(0, 0)], "robots": [(1, 1)], "cannon": True}}, "a state has mines and robots"),
+        ({"state": {"mines": [], "robots": [(1, 1)]}}, "a state needs mines, got none"),
+        ({"state": {"mines": [(0, 6)], "robots": [(1, 1)]}}, "mines at [(0, 6)] are not on the 6 x 6 map"),
+        ({"state": {"mines": [(0, 0)], "robots": [(0, 0)]}}, "a mine and a robot, share a cell"),
+        ({"state": {"mines": [(0, 0), (0, 0)], "robots": [(1, 0)]}}, "two mines"),
+        (
+            {"state": {"mines": [(0, 0)], "robots": [(1, 0)], "orbital_cannon_cooldown": -2}},
+            "orbital_cannon_cooldown is -2, but can't be negative",
+        ),
+    ],
+)
+def test_impossible_games_are_refused(options: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(sentence)):
+        MineSweeper(**options)
+
+
+def test_a_wrong_state_for_one_episode_is_refused() -> None:
+    with pytest.raises(ValueError, match="a state needs robots, got none"):
+        MineSweeper().reset(options={"state": {"mines": [(0, 0)], "robots": []}})
+
+
+def test_a_picture_shows_each_thing_at_its_place() -> None:
+    env = sweeper([(3, 2)], [(0, 0)], cooldown=0, render_mode="rgb_array")
+    picture = env.render()
+    assert picture is not None
+    assert (picture.shape, picture.dtype) == ((64, 64, 3), np.uint8)
+    centres = {(x, y): tuple(picture[(3 - x) * 16 + 8, (2 - y) * 16 + 8]) for x in range(4) for y in range(3)}
+    ground = centres[(1, 1)]
+    mine, robot = centres[(3, 2)], centres[(0, 0)]
+    assert len({ground, mine, robot}) == 3
+    assert sum(colour == ground for colour in centres.values()) == 10
+    lamp = tuple(picture[8, 56])
+    env.step({"Fire Orbital Cannon": [0]})
+    after = env.render()
+    assert after is not None
+    assert tuple(after[8, 56]) != lamp
+    assert tuple(after[8, 8]) == ground  # the mine is gone
+    assert MineSweeper().render() is None
+
+
+@given(seed=st.integers(0, 2**32 - 1), num_arms=st.integers(2, 6))
+def test_the_bandit_pays_for_the_highest_open_arm_only(seed: int, num_arms: int) -> None:
+    env = MaskedBandit(num_arms)
+    observation, _ = env.reset(seed=seed)
+    is_open = observation["actions"]["Pull"]["mask"][0]
+    assert observation["globals"].tolist() == [is_open.sum()]
+    best = int(np.flatnonzero(is_open)[-1])
+    for arm in np.flatnonzero(is_open):
+        env.reset(seed=seed)
+        assert env.step({"Pull": int(arm)})[1:4] == (float(arm == best), True, False)
+    env.reset(seed=seed)
+    assert env.step({})[1:3] == (0, True)
+    env.reset(seed=seed)
+    for arm in np.flatnonzero(is_open == 0):
+        with pytest.raises(ez.ActionError):
+            env.step({"Pull": int(arm)})
+
+
+def test_the_bandits_mask_changes_and_an_arm_is_always_open() -> None:
+    env = MaskedBandit(3)
+    masks = {tuple(env.reset(seed=seed)[0]["actions"]["Pull"]["mask"][0]) for seed in range(200)}
+    assert len(masks) == 7  # all but the empty one
+
+
+@pytest.mark.parametrize("answer", ["global", "actor"])
+def test_xor_pays_for_the_right_answer(answer: Any) -> None:
+    env = Xor(answer)
+    seen = set()
+    for seed in range(40):
+        bits = env.reset(seed=seed)[0]["entities"]["Bit"][:, 0].astype(int).tolist()
+        seen.add(tuple(bits))
+        rewards = []
+        for choice in (0, 1):
+            observation, _ = env.reset(seed=seed)
+            if answer == "actor":
+                assert observation["actions"]["Answer"]["actors"].tolist() == [0]
+            *_, reward, terminated, truncated, _ = env.step({"Answer": [choice]})
+            assert (terminated, truncated) == (True, False)
+            rewards.append(reward)
+        assert rewards == ([0, 1] if bits[0] != bits[1] else [1, 0])
+        env.reset(seed=seed)
+        assert env.step({})[1] == 0
+    assert len(seen) == 4
+
+
+def test_impossible_small_games_are_refused() -> None:
+    with pytest.raises(ValueError, match="num_arms must be at least 2, got 1"):
+        MaskedBandit(1)
+    with pytest.raises(ValueError, match="answer must be 'global' or 'actor', got 'both'"):
+        Xor("both")  # type: ignore[arg-type]

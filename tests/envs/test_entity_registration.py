@@ -1,0 +1,206 @@
+"""Making environments by name, with Gymnasium and with `make_vec`."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import entitize as ez
+import gymnasium
+import numpy as np
+import pytest
+from entitize.envs import registration
+from entitize.envs.games.mine_sweeper import MineSweeper
+from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
+
+GAMES = ["entitize/MaskedBandit-v0", "entitize/MineSweeper-v0", "entitize/Xor-v0"]
+
+
+def test_importing_the_package_registers_the_games_and_stays_light() -> None:
+    program = (
+        "import sys, entitize, gymnasium\n"
+        f"assert all(game in gymnasium.registry for game in {GAMES})\n"
+        "heavy = {'numba', 'llvmlite', 'torch', 'procgen', 'entitize.ragged'} & set(sys.modules)\n"
+        "assert not heavy, heavy\n"
+        "entitize.make_vec('Xor').reset()\n"
+        "assert 'torch' not in sys.modules\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_registering_twice_is_silent() -> None:
+    registration.register_games()
+
+
+def test_every_public_name_of_envs_can_be_had_and_is_public_where_it_says() -> None:
+    from entitize import envs
+
+    for name in envs.__all__:
+        assert getattr(envs, name).__name__ == name
+    assert set(envs.__all__) <= set(dir(envs))
+    source = Path(envs.__file__).read_text()
+    stated = re.findall(r"^    from \.(\w+) import (\w+) as \2$", source, re.MULTILINE)
+    assert {name: module for module, name in stated} == envs._HOMES  # what type checkers see is what there is
+    with pytest.raises(AttributeError, match="has no attribute 'EntityEnvironment'"):
+        _ = envs.EntityEnvironment
+
+
+@pytest.mark.parametrize("env_id", GAMES)
+def test_gymnasium_makes_a_working_environment(env_id: str) -> None:
+    env = gymnasium.make(env_id)
+    observation, _ = env.reset(seed=1)
+    for _ in range(20):
+        observation, _, terminated, truncated, _ = env.step(env.action_space.sample(mask=observation))  # type: ignore[arg-type]
+        assert observation in env.observation_space
+        if terminated or truncated:
+            observation, _ = env.reset()
+    spec = gymnasium.envs.registration.EnvSpec.from_json(env.spec.to_json())  # type: ignore[union-attr]
+    again = gymnasium.make(spec)
+    assert again.observation_space == env.observation_space
+    env.close()
+
+
+@pytest.mark.parametrize("env_id", GAMES)
+def test_gymnasium_makes_a_vector_environment_of_ours(env_id: str) -> None:
+    envs = gymnasium.make_vec(env_id, num_envs=3)
+    assert isinstance(envs, ez.ListVectorEnv)
+    assert envs.num_envs == 3
+    assert envs.metadata["autoreset_mode"] is AutoresetMode.SAME_STEP
+    assert envs.spec is not None
+    assert envs.spec.id == env_id
+    assert envs.spec.to_json()
+    batch, _ = envs.reset(seed=0)
+    envs.step(envs.action_space.sample(mask=batch))
+    envs.close()
+    envs.close()
+
+
+def test_options_reach_the_environments() -> None:
+    assert gymnasium.make("entitize/MineSweeper-v0", width=9).unwrapped.width == 9  # type: ignore[attr-defined]
+    envs = ez.make_vec("MineSweeper", 2, nmines=3, orbital_cannon=False)
+    assert envs.reset()[0].entities["Mine"].lengths.tolist() == [3, 3]
+    with ez.make_vec("MineSweeper", 2, num_workers=1) as workers:
+        assert isinstance(workers, ez.ProcessVectorEnv)
+
+
+def play(envs: Any) -> list[Any]:
+    """The features of the first entities and the rewards, over a few steps with the same legal actions."""
+    observation, _ = envs.reset(seed=2)
+    seen: list[Any] = []
+    for _ in range(4):
+        seen.append([rows.tolist() for rows in observation["entities"]["Robot"]])
+        actors = [len(part) for part in observation["actions"]["Move"]["actors"]]
+        nobody = np.zeros(0, np.int64)
+        actions = {
+            "Fire Orbital Cannon": tuple(nobody for _ in actors),
+            "Move": tuple(np.full(n, 4) for n in actors),
+        }
+        observation, rewards, *_ = envs.step(actions)
+        seen.append(rewards.tolist())
+    envs.close()
+    return seen
+
+
+def test_gymnasiums_own_vector_environments_take_our_environments() -> None:
+    env_fns = [partial(gymnasium.make, "entitize:entitize/MineSweeper-v0")] * 2
+    there = play(SyncVectorEnv(env_fns))
+    # Shared memory has a fixed size, so Gymnasium's workers must pickle what is ragged.
+    assert play(AsyncVectorEnv(env_fns, shared_memory=False, context="spawn")) == there
+    batch, _ = ez.make_vec("MineSweeper", 2).reset(seed=2)
+    assert [rows.tolist() for rows in batch.entities["Robot"]] == there[0]
+
+
+@pytest.fixture
+def registered() -> Iterator[Callable[..., None]]:
+    """`register_vec`, undone afterwards."""
+    entry_points, names = dict(registration._ENTRY_POINTS), dict(registration._NAMES)
+    yield ez.register_vec
+    for table, before in ((registration._ENTRY_POINTS, entry_points), (registration._NAMES, names)):
+        table.clear()
+        table.update(before)  # type: ignore[arg-type]
+
+
+def sized(name: str, num_envs: int, **options: Any) -> ez.EntityVectorEnv:
+    return ez.ListVectorEnv([partial(MineSweeper, width=len(name), **options)] * num_envs)
+
+
+def no_entity_env(num_envs: int) -> Any:
+    return "nonsense"
+
+
+def test_namespaces_and_ids_have_entry_points(
+    registered: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import types
+
+    module = types.ModuleType("arena_of_the_tests")
+    module.sized, module.no_entity_env = sized, no_entity_env  # type: ignore[attr-defined]
+    module.fixed = partial(sized, "eight888")  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "arena_of_the_tests", module)
+    registered("Arena", "arena_of_the_tests:sized", names=["seven77", "nine99999"])
+    registered("Arena/eight", "arena_of_the_tests:fixed")
+    registered("Arena/odd", "arena_of_the_tests:no_entity_env")
+    registered("Open", "arena_of_the_tests:sized")
+
+    def width(env_id: str, **options: Any) -> int:
+        envs = ez.make_vec(env_id, 2, **options)
+        assert envs.num_envs == 2
+        return envs._lanes.envs[0].width  # type: ignore[attr-defined, no-any-return]
+
+    assert width("Arena/seven77") == 7
+    assert width("Arena/eight", height=4) == 8
+    assert width("Open/anything") == 8
+    with pytest.raises(gymnasium.error.NameNotFound, match="Did you mean 'Arena/seven77'"):
+        ez.make_vec("Arena/sevn77")
+    with pytest.raises(gymnasium.error.NameNotFound, match="There is no environment 'Arena/zzz'"):
+        ez.make_vec("Arena/zzz")
+    with pytest.raises(TypeError, match="'Arena/odd' made 'nonsense', which is no EntityVectorEnv"):
+        ez.make_vec("Arena/odd")
+
+
+@pytest.mark.parametrize(
+    ("env_id", "suggestion"),
+    [
+        ("MineSweper", "MineSweeper"),
+        ("entitize/MineSweeper-v9", "entitize/MineSweeper-v0"),
+        ("entitize/Xro-v0", "entitize/Xor-v0"),
+    ],
+)
+def test_an_unknown_name_is_answered_with_the_nearest(env_id: str, suggestion: str) -> None:
+    with pytest.raises(
+        gymnasium.error.NameNotFound, match=f"no environment '{env_id}'. Did you mean .*'{suggestion}'"
+    ):
+        ez.make_vec(env_id)
+
+
+def test_gymnasium_environments_without_a_vector_entry_point_are_listed_and_must_be_of_entities() -> None:
+    gymnasium.register(
+        "test/Sweep-v0", entry_point=lambda **options: MineSweeper(**options), max_episode_steps=3
+    )
+    try:
+        envs = ez.make_vec("test/Sweep-v0", 2, nmines=2)
+        envs.reset(seed=0)
+        for _ in range(3):
+            *_, truncated, _ = envs.step({})
+        assert truncated.all()
+    finally:
+        del gymnasium.registry["test/Sweep-v0"]
+    with pytest.raises(ez.WorkerError, match="its spaces must be an EntitySpace"):
+        ez.make_vec("Acrobot-v1")
+    with pytest.raises(TypeError, match=r"'CartPole-v1' made .*, which is no EntityVectorEnv"):
+        ez.make_vec("CartPole-v1", 2)  # has a vector entry point of its own
+
+
+def test_impossible_requests_are_refused() -> None:
+    with pytest.raises(ValueError, match="num_envs must be at least 1, got 0"):
+        ez.make_vec("Xor", 0)
+    with pytest.raises(ValueError, match="entry point 'nonsense' must have the form 'module:function'"):
+        ez.register_vec("Nonsense", "nonsense")

@@ -1,0 +1,294 @@
+"""Indexing, gathering, indices, broadcasting; and ragged arrays as Python values."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+from entitize.ragged import RaggedArray, RaggedBuffer
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+quick = settings(deadline=None, derandomize=True, max_examples=40)
+
+
+@pytest.fixture
+def three() -> RaggedArray:
+    return RaggedArray(np.arange(8, dtype=np.float32).reshape(4, 2), [0, 1, 1, 4])
+
+
+@quick
+@given(data=st.data())
+def test_shape_and_lengths(cases, data):
+    sequences, array = data.draw(cases())
+    assert len(array) == len(sequences)
+    assert array.lengths.tolist() == [len(s) for s in sequences]
+    assert array.num_items == sum(len(s) for s in sequences)
+    assert [s.tolist() for s in array] == [s.tolist() for s in sequences]
+
+
+@quick
+@given(data=st.data())
+def test_one_sequence_is_a_view(cases, data):
+    sequences, array = data.draw(cases())
+    for b in range(-len(sequences), len(sequences)):
+        np.testing.assert_array_equal(array[b], sequences[b])
+        assert np.shares_memory(array[b], array.values) or array[b].size == 0
+
+
+@quick
+@given(data=st.data())
+def test_slices_are_those_of_a_list(cases, same, data):
+    sequences, array = data.draw(cases())
+    key = data.draw(st.slices(len(sequences)))
+    same(array[key], sequences[key])
+
+
+def test_a_slice_of_step_one_is_a_view(three):
+    assert np.shares_memory(three[1:].values, three.values)
+
+
+@quick
+@given(data=st.data())
+def test_gather_takes_any_indices(cases, same, data):
+    sequences, array = data.draw(cases())
+    count = len(sequences)
+    indices = data.draw(st.lists(st.integers(-count, count - 1), max_size=12) if count else st.just([]))
+    expected = [sequences[k] for k in indices]
+    same(array.gather(indices), expected)
+    same(array[np.array(indices, np.int32)], expected)
+    same(array[indices], expected)
+    strided = np.repeat(np.array(indices, np.int64), 2)[::2]
+    same(array.gather(strided), expected)
+
+
+@quick
+@given(data=st.data())
+def test_gather_into_a_buffer_replaces_its_content(cases, same, data):
+    sequences, array = data.draw(cases())
+    out = RaggedBuffer(array.inner_shape, array.dtype)
+    for _ in range(3):
+        count = len(sequences)
+        indices = data.draw(st.lists(st.integers(0, count - 1), max_size=12) if count else st.just([]))
+        result = array.gather(indices, out)
+        same(result, [sequences[k] for k in indices])
+        same(out.array(), [sequences[k] for k in indices])
+
+
+@quick
+@given(data=st.data())
+def test_a_boolean_index_keeps_the_sequences_where_it_is_true(cases, same, data):
+    sequences, array = data.draw(cases())
+    mask = data.draw(st.lists(st.booleans(), min_size=len(sequences), max_size=len(sequences)))
+    same(array[np.array(mask, bool)], [s for s, keep in zip(sequences, mask, strict=True) if keep])
+
+
+@pytest.mark.parametrize(
+    ("key", "message"),
+    [
+        (3, "sequence 3 is out of range for 3 sequences"),
+        (-4, "sequence -4 is out of range for 3 sequences"),
+        ([0, 3], "sequence 3 is out of range for 3 sequences"),
+        (np.array([0, -4, 7]), "sequence -4 is out of range"),
+        ([0.0, 1.0], "sequence indices must be integers, got float64"),
+        (1.5, "sequence indices must be one-dimensional"),
+        (True, r"boolean index has shape \(\), expected \(3,\)"),
+        ([True, False], r"boolean index has shape \(2,\), expected \(3,\)"),
+        ((0, 1), "a ragged array has one index"),
+        ([[0, 1]], r"sequence indices must be one-dimensional, got shape \(1, 2\)"),
+        (np.array([2**63], np.uint64), "sequence indices must fit into int64, got 9223372036854775808"),
+    ],
+)
+def test_bad_indices_are_named(three, key, message):
+    with pytest.raises(IndexError, match=message):
+        three[key]
+
+
+def test_gather_does_not_take_a_mask_for_indices(three):
+    with pytest.raises(IndexError, match="sequence indices must be integers, got bool"):
+        three.gather(np.array([True, False, True]))
+
+
+def test_a_bad_gather_leaves_its_buffer_as_it_was(three):
+    out = RaggedBuffer((2,))
+    three.gather([0, 2], out)
+    before = out.array().copy()
+    with pytest.raises(IndexError, match="sequence 9 is out of range"):
+        three.gather([0, 9], out)
+    with pytest.raises(ValueError, match="the result has dtype float64, expected float32"):
+        three.with_values(np.zeros((4, 2))).gather([0], out)
+    with pytest.raises(ValueError, match=r"the result has items of shape \(3,\), expected \(2,\)"):
+        three.with_values(np.zeros((4, 3), np.float32)).gather([0], out)
+    with pytest.raises(ValueError, match="out is the buffer that holds the sequences themselves"):
+        out.array().gather([1, 0], out)
+    with pytest.raises(ValueError, match="out is the buffer that holds the sequences themselves"):
+        out.array()[1:].gather([0], out)
+    assert out.array() == before
+
+
+@quick
+@given(data=st.data())
+def test_indices_say_where_each_item_is(cases, data):
+    sequences, array = data.draw(cases())
+    assert array.sequence_indices().tolist() == [b for b, s in enumerate(sequences) for _ in s]
+    assert array.item_indices().tolist() == [i for s in sequences for i in range(len(s))]
+    flat = array.flat_indices()
+    assert (
+        flat.values.tolist() == list(range(array.num_items))
+        and flat.lengths.tolist() == array.lengths.tolist()
+    )
+
+
+@quick
+@given(data=st.data())
+def test_select_takes_items_by_flat_index(cases, data):
+    sequences, array = data.draw(cases())
+    items = [item for s in sequences for item in s]
+    count = len(items)
+    indices = data.draw(st.lists(st.integers(-count, count - 1), max_size=9) if count else st.just([]))
+    selected = array.select(indices)
+    assert selected.shape == (len(indices), *array.inner_shape)
+    assert selected.tolist() == [items[k].tolist() for k in indices]
+
+
+@pytest.mark.parametrize("index", [4, -5])
+def test_select_names_an_item_that_does_not_exist(three, index):
+    with pytest.raises(IndexError, match=f"item {index} is out of range for 4 items"):
+        three.select([0, index])
+
+
+@quick
+@given(data=st.data(), row_shape=st.sampled_from([(), (1,), (5,), (0,), (2, 3)]))
+@pytest.mark.parametrize("dtype", [np.float32, np.int64, np.bool_, np.int8, np.complex128])
+def test_broadcast_repeats_a_row_for_each_item(cases, data, row_shape, dtype):
+    sequences, array = data.draw(cases())
+    rows = np.random.default_rng(0).normal(0, 9, (len(sequences), *row_shape)).astype(dtype)
+    items = array.broadcast(rows)
+    assert items.dtype == rows.dtype
+    np.testing.assert_array_equal(items, np.repeat(rows, [len(s) for s in sequences], axis=0), strict=True)
+
+
+def test_broadcast_takes_rows_that_are_not_contiguous(three):
+    assert three.broadcast(np.arange(6)[::2]).tolist() == [0, 4, 4, 4]
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        (np.zeros(2), "got 2 rows for 3 sequences"),
+        (1.0, "got a scalar for 3 sequences"),
+        (np.array([None] * 3), "rows must not be Python objects"),
+    ],
+)
+def test_bad_rows_are_named(three, rows, message):
+    with pytest.raises(ValueError, match=message):
+        three.broadcast(rows)
+
+
+@quick
+@given(data=st.data(), width=st.integers(0, 4))
+def test_append_features_puts_the_row_behind_each_item(cases, same, data, width):
+    sequences, array = data.draw(cases(inner_shapes=((0,), (1,), (3,))))
+    rows = np.random.default_rng(0).normal(0, 9, (len(sequences), width)).astype(array.dtype)
+    expected = [
+        np.concatenate([s, np.broadcast_to(row, (len(s), width))], axis=1)
+        for s, row in zip(sequences, rows, strict=True)
+    ]
+    same(array.append_features(rows), expected)
+    out = RaggedBuffer((array.inner_shape[0] + width,), array.dtype)
+    same(array.append_features(rows, out), expected)
+    same(out.array(), expected)
+
+
+def test_features_that_do_not_fit_are_named(three):
+    with pytest.raises(ValueError, match="rows has dtype float64, expected float32"):
+        three.append_features(np.zeros((3, 1)))
+    with pytest.raises(ValueError, match=r"can't append rows of shape \(\) to items of shape \(2,\)"):
+        three.append_features(np.zeros(3, np.float32))
+    with pytest.raises(ValueError, match="got 2 rows for 3 sequences"):
+        three.append_features(np.zeros((2, 1), np.float32))
+
+
+def test_with_values_keeps_the_sequences(three):
+    other = three.with_values([10, 20, 30, 40])
+    assert other == RaggedArray(np.array([10, 20, 30, 40]), [0, 1, 1, 4])
+    with pytest.raises(ValueError, match="got 3 items for sequences with 4 items"):
+        three.with_values(np.zeros(3))
+    with pytest.raises(ValueError, match="dtype int16"):
+        three.with_values(np.zeros(4, np.int16))
+
+
+@quick
+@given(data=st.data(), max_padding=st.sampled_from([0.0, 0.1, 0.25, 1.0, np.inf]))
+def test_length_groups_keep_what_they_promise(data, max_padding):
+    lengths = np.array(data.draw(st.lists(st.integers(0, 30), max_size=40)), np.int64)
+    array = RaggedArray.from_lengths(np.zeros(lengths.sum(), bool), lengths)
+    groups = array.length_groups(max_padding)
+    for group in groups:
+        items = lengths[group]
+        assert len(group) > 0 and len(group) * items.max() <= (1 + max_padding) * items.sum()
+    order = [b for group in groups for b in group.tolist()]
+    assert order == sorted(np.flatnonzero(lengths).tolist(), key=lambda b: (lengths[b], b))
+    if max_padding == np.inf:
+        assert len(groups) <= 1
+    if max_padding == 0:
+        assert len(groups) == len(set(lengths[lengths > 0].tolist()))
+
+
+@pytest.mark.parametrize("max_padding", [-0.1, np.nan])
+def test_a_padding_that_makes_no_sense_is_refused(three, max_padding):
+    with pytest.raises(ValueError, match="max_padding must be 0 or more"):
+        three.length_groups(max_padding)
+
+
+@quick
+@given(data=st.data())
+def test_pickles_and_copies_are_equal_and_apart(cases, data):
+    _, array = data.draw(cases())
+    for other in (pickle.loads(pickle.dumps(array)), array.copy(), copy.deepcopy(array)):
+        assert other == array and other.inner_shape == array.inner_shape
+        assert not np.shares_memory(other.values, array.values)
+        assert not np.shares_memory(other.offsets, array.offsets)
+
+
+def test_a_pickle_holds_a_view_and_not_what_is_around_it():
+    array = RaggedArray.from_lengths(np.zeros(100_000), [99_999, 1])
+    assert len(pickle.dumps(array[1:])) < 1000
+
+
+def test_a_pickle_with_wrong_offsets_is_refused():
+    class Forged:
+        def __reduce__(self):
+            return RaggedArray, (np.zeros(2), np.array([0, 1000]))
+
+    with pytest.raises(ValueError, match="offsets end at 1000"):
+        pickle.loads(pickle.dumps(Forged()))
+
+
+def test_equality_looks_at_dtype_lengths_shape_and_items(three):
+    assert three == three.copy()
+    assert three != three.with_values(three.values.astype(np.float64))
+    assert three != RaggedArray(three.values, [0, 1, 2, 4])
+    assert three != three.with_values(three.values + 1)
+    assert RaggedArray.empty(2, (3,)) != RaggedArray.empty(2, (4,))
+    assert three != [[1]]
+
+
+def test_repr_shows_small_arrays_and_sums_up_large_ones(three):
+    small = three[:2]
+    assert repr(small) == "RaggedArray([[[0.0, 1.0]], []], dtype=float32)"
+    large = RaggedArray.from_lengths(np.zeros((5000, 4)), [1] * 5000)
+    assert repr(large) == "RaggedArray(5000 sequences, 5000 items of shape (4,), dtype=float64)"
+    assert repr(RaggedArray.empty(9)) == "RaggedArray(9 sequences, 0 items, dtype=float32)"
+
+
+def test_read_only_memory_is_fine():
+    values = np.arange(4, dtype=np.float32)
+    offsets = np.array([0, 1, 4])
+    values.flags.writeable = offsets.flags.writeable = False
+    array = RaggedArray(values, offsets)
+    assert array.gather([1, 0]) == RaggedArray(np.array([1, 2, 3, 0], np.float32), [0, 3, 4])
+    assert array.sum().tolist() == [0.0, 6.0]
+    buffer = RaggedBuffer()
+    buffer.append(array)
+    assert buffer.array() == array

@@ -1,0 +1,227 @@
+"""Growing storage: what goes in comes out, memory is reused, and bad input changes nothing."""
+
+import pickle
+import tracemalloc
+
+import numpy as np
+import pytest
+from entitize.ragged import RaggedArray, RaggedBuffer
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+quick = settings(deadline=None, derandomize=True, max_examples=40)
+
+
+@quick
+@given(data=st.data(), capacity=st.tuples(st.integers(0, 9), st.integers(0, 9)))
+def test_a_buffer_is_a_list_of_what_was_appended(cases, same, data, capacity):
+    _, first = data.draw(cases())
+    buffer = RaggedBuffer(first.inner_shape, first.dtype, capacity)
+    expected: list[np.ndarray] = []
+    for _ in range(data.draw(st.integers(0, 12))):
+        sequences, step = data.draw(cases([first.dtype], (first.inner_shape,)))
+        match data.draw(st.sampled_from(["append", "append", "extend", "clear"])):
+            case "append":
+                buffer.append(step)
+                expected += sequences
+            case "extend":
+                buffer.extend(step.values, [len(s) for s in sequences])
+                expected += sequences
+            case "clear":
+                buffer.clear()
+                expected = []
+        same(buffer.array(), expected)
+        assert len(buffer) == len(expected) and buffer.num_items == sum(map(len, expected))
+        assert buffer.capacity[0] >= len(expected) and buffer.capacity[1] >= buffer.num_items
+    assert (buffer.dtype, buffer.inner_shape) == (first.dtype, first.inner_shape)
+
+
+@quick
+@given(data=st.data())
+def test_a_buffer_gathers_as_its_array_does(cases, same, data):
+    sequences, step = data.draw(cases())
+    buffer, out = (RaggedBuffer(step.inner_shape, step.dtype) for _ in range(2))
+    buffer.append(step)
+    count = len(sequences)
+    indices = data.draw(st.lists(st.integers(-count, count - 1), max_size=9) if count else st.just([]))
+    same(buffer.gather(indices), [sequences[k] for k in indices])
+    same(buffer.gather(indices, out), [sequences[k] for k in indices])
+    same(buffer.array(), sequences)
+
+
+def test_a_buffer_can_take_in_its_own_content():
+    buffer = RaggedBuffer()
+    buffer.append(RaggedArray(np.arange(3, dtype=np.float32), [0, 1, 3]))
+    for _ in range(4):
+        buffer.append(buffer.array())
+    assert buffer.array().values.tolist() == [0, 1, 2] * 16 and buffer.array().lengths.tolist() == [1, 2] * 16
+
+
+def test_the_array_is_a_view_of_the_items():
+    buffer = RaggedBuffer((2,))
+    step = RaggedArray(np.ones((3, 2), np.float32), [0, 1, 3])
+    buffer.append(step)
+    assert np.shares_memory(buffer.array().values, buffer.array().values)
+    assert not np.shares_memory(buffer.array().values, step.values)
+
+
+def test_an_array_kept_past_a_clear_still_reads_its_own_memory():
+    buffer = RaggedBuffer()
+    buffer.append(RaggedArray(np.ones(1, np.float32), [0, 1]))
+    kept = buffer.array()
+    buffer.clear()
+    buffer.append(RaggedArray(np.full(1000, 2, np.float32), [0, 1000]))
+    assert kept.gather([0, 0]).values.tolist() == [1.0, 1.0]
+    assert kept.broadcast([5]).tolist() == [5]
+
+
+def test_results_in_a_buffer_keep_their_lengths_when_it_is_used_again():
+    out = RaggedBuffer()
+    array = RaggedArray(np.arange(6, dtype=np.float32), [0, 1, 6])
+    kept = array.gather([1], out)
+    out.clear()
+    out.append(array)
+    assert kept.lengths.tolist() == [5]
+
+
+def test_memory_doubles_and_is_kept():
+    buffer = RaggedBuffer((4,))
+    step = RaggedArray.from_lengths(np.ones((30, 4), np.float32), [10, 20])
+    grown = 0
+    for _ in range(1000):
+        before = buffer.capacity
+        buffer.append(step)
+        grown += buffer.capacity != before
+    assert grown < 25
+    memory, capacity = buffer.array().values.ctypes.data, buffer.capacity
+    buffer.clear()
+    assert len(buffer) == 0 and buffer.num_items == 0
+    for _ in range(1000):
+        buffer.append(step)
+    assert buffer.capacity == capacity and buffer.array().values.ctypes.data == memory
+
+
+def test_a_warm_buffer_allocates_nothing():
+    buffer = RaggedBuffer((50,))
+    step = RaggedArray.from_lengths(np.ones((640, 50), np.float32), [10] * 64)
+
+    def rollout() -> None:
+        buffer.clear()
+        for _ in range(32):
+            buffer.append(step)
+
+    rollout()
+    tracemalloc.start()
+    rollout()
+    before = tracemalloc.get_traced_memory()[0]
+    tracemalloc.reset_peak()
+    rollout()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak - before < 1024  # bytes; one step alone has 128,000
+
+
+def test_a_reused_result_stays_in_place():
+    array = RaggedArray.from_lengths(np.ones((100, 3), np.float32), [10] * 10)
+    out = RaggedBuffer((3,))
+    first = array.gather(range(10), out)
+    second = array.gather([3, 4], out)
+    assert second.values.ctypes.data == first.values.ctypes.data and out.capacity[1] == 100
+
+
+@pytest.fixture
+def filled() -> RaggedBuffer:
+    buffer = RaggedBuffer((2,))
+    buffer.append(RaggedArray(np.arange(6, dtype=np.float32).reshape(3, 2), [0, 1, 3]))
+    return buffer
+
+
+def test_a_bad_append_is_named_and_changes_nothing(filled):
+    before = filled.array().copy()
+    with pytest.raises(ValueError, match="step has dtype float64, expected float32"):
+        filled.append(RaggedArray(np.zeros((1, 2)), [0, 1]))
+    with pytest.raises(ValueError, match=r"step has items of shape \(3,\), expected \(2,\)"):
+        filled.append(RaggedArray(np.zeros((1, 3), np.float32), [0, 1]))
+    with pytest.raises(ValueError, match=r"step has items of shape \(\), expected \(2,\)"):
+        filled.append(RaggedArray(np.zeros(1, np.float32), [0, 1]))
+    with pytest.raises(TypeError, match="append takes a RaggedArray, got list"):
+        filled.append([[1.0, 2.0]])
+    assert filled.array() == before
+
+
+@pytest.mark.parametrize(
+    ("values", "lengths", "message"),
+    [
+        (np.zeros((2, 2), np.float32), [1], "lengths add up to 1, but there are 2 items"),
+        (np.zeros((2, 2), np.float32), [3, -1], "lengths must not be negative, got -1 for sequence 1"),
+        (np.zeros((2, 2), np.float32), [0.5, 1.5], "lengths must be integers, got float64"),
+        (np.zeros((2, 2)), [2], "values has dtype float64, expected float32"),
+        (np.zeros((2, 3), np.float32), [2], r"values has items of shape \(3,\), expected \(2,\)"),
+        ([["a", "b"]], [1], "dtype <U1 is not one of"),
+        (np.float32(1), [1], "values must have at least one axis"),
+    ],
+)
+def test_a_bad_extend_is_named_and_changes_nothing(filled, values, lengths, message):
+    before = filled.array().copy()
+    with pytest.raises(ValueError, match=message):
+        filled.extend(values, lengths)
+    assert filled.array() == before
+
+
+def test_extend_casts_plain_lists_where_nothing_is_lost(filled):
+    filled.extend([[7, 8]], [0, 1])
+    filled.extend([], [0])
+    assert filled.array()[2:] == RaggedArray(np.array([[7, 8]], np.float32), [0, 0, 1, 1])
+    counts = RaggedBuffer((), np.int64)
+    with pytest.raises(ValueError, match="values has dtype float64, expected int64"):
+        counts.extend([1.5], [1])
+
+
+def test_extend_takes_values_that_are_not_contiguous(filled):
+    filled.extend(np.arange(8, dtype=np.float32).reshape(2, 4)[:, ::2], [2])
+    assert filled.array()[2].tolist() == [[0, 2], [4, 6]]
+
+
+def test_a_bad_gather_is_named_and_changes_nothing(filled):
+    before = filled.array().copy()
+    with pytest.raises(IndexError, match="sequence 2 is out of range for 2 sequences"):
+        filled.gather([2])
+    with pytest.raises(ValueError, match="out is the buffer that holds the sequences themselves"):
+        filled.gather([0], filled)
+    assert filled.array() == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"dtype": np.int8}, "dtype int8 is not one of"),
+        ({"inner_shape": (-1,)}, "inner_shape must be sizes of 0 or more"),
+        ({"inner_shape": (1.5,)}, "inner_shape must be sizes of 0 or more"),
+        ({"capacity": (-1, 0)}, "capacity must be an integer of 0 or more, got -1"),
+    ],
+)
+def test_bad_options_are_named(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        RaggedBuffer(**arguments)
+
+
+@quick
+@given(data=st.data())
+def test_a_pickled_buffer_goes_on_growing(cases, same, data):
+    sequences, step = data.draw(cases())
+    buffer = RaggedBuffer(step.inner_shape, step.dtype, (100, 1000))
+    buffer.append(step)
+    other = pickle.loads(pickle.dumps(buffer))
+    other.append(step)
+    same(other.array(), sequences * 2)
+    same(buffer.array(), sequences)
+
+
+def test_a_pickle_leaves_spare_capacity_out():
+    assert len(pickle.dumps(RaggedBuffer(capacity=(100_000, 100_000)))) < 1000
+
+
+def test_repr_says_what_is_in_it(filled):
+    assert repr(filled) == (
+        "RaggedBuffer(2 sequences, 3 items, inner_shape=(2,), dtype=float32, capacity=(2, 3))"
+    )

@@ -1,0 +1,112 @@
+"""Concatenating and joining."""
+
+import numpy as np
+import pytest
+from entitize.ragged import RaggedArray, RaggedBuffer, concatenate, join, join_rows
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+quick = settings(deadline=None, derandomize=True, max_examples=40)
+
+
+@st.composite
+def several(draw, cases, equally_many=False):
+    """One to four arrays with items of one kind."""
+    sequences, array = draw(cases())
+    result = [(sequences, array)]
+    for _ in range(draw(st.integers(0, 3))):
+        length = st.integers(0, 5)
+        lengths = draw(
+            st.lists(length, min_size=len(array), max_size=len(array))
+            if equally_many
+            else st.lists(length, max_size=6)
+        )
+        result.append(draw(cases([array.dtype], (array.inner_shape,), lengths)))
+    return result
+
+
+@quick
+@given(data=st.data())
+def test_concatenate_puts_all_sequences_one_after_the_other(cases, same, data):
+    parts = data.draw(several(cases))
+    arrays = [array for _, array in parts]
+    expected = [s for sequences, _ in parts for s in sequences]
+    same(concatenate(arrays), expected)
+    out = RaggedBuffer(arrays[0].inner_shape, arrays[0].dtype)
+    for _ in range(2):
+        same(concatenate(arrays, out), expected)
+        same(out.array(), expected)
+
+
+@quick
+@given(data=st.data())
+def test_join_puts_each_sequence_behind_its_namesakes(cases, same, data):
+    parts = data.draw(several(cases, equally_many=True))
+    arrays = [array for _, array in parts]
+    expected = [np.concatenate(group) for group in zip(*(sequences for sequences, _ in parts), strict=True)]
+    same(join(arrays), expected)
+    out = RaggedBuffer(arrays[0].inner_shape, arrays[0].dtype)
+    for _ in range(2):
+        same(join(arrays, out), expected)
+        same(out.array(), expected)
+
+
+@quick
+@given(data=st.data())
+def test_join_rows_says_where_join_puts_the_items(cases, data):
+    parts = data.draw(several(cases, equally_many=True))
+    arrays = [array for _, array in parts]
+    rows, offsets = join_rows([array.offsets for array in arrays])
+    joined = join(arrays)
+    assert offsets.dtype == np.int64 and offsets.tolist() == joined.offsets.tolist()
+    assert len(rows) == len(arrays)
+    for array, row in zip(arrays, rows, strict=True):
+        assert row.dtype == np.int64 and row.shape == (array.num_items,)
+        np.testing.assert_array_equal(joined.values[row], array.values)
+    assert sorted(np.concatenate(rows).tolist()) == list(range(joined.num_items))
+
+
+@pytest.mark.parametrize("combine", [concatenate, join])
+def test_arrays_that_do_not_fit_together_are_named(combine):
+    first = RaggedArray(np.zeros((2, 3), np.float32), [0, 2])
+    with pytest.raises(ValueError, match="array 1 has dtype float64, expected float32"):
+        combine([first, first.with_values(np.zeros((2, 3)))])
+    with pytest.raises(ValueError, match=r"array 2 has items of shape \(4,\), expected \(3,\)"):
+        combine([first, first, first.with_values(np.zeros((2, 4), np.float32))])
+    with pytest.raises(ValueError, match="needs at least one array"):
+        combine([])
+
+
+@pytest.mark.parametrize("combine", [concatenate, join])
+def test_a_bad_combination_leaves_its_buffer_as_it_was(combine):
+    first = RaggedArray(np.ones((2, 3), np.float32), [0, 2])
+    out = RaggedBuffer((3,))
+    out.append(first)
+    with pytest.raises(ValueError, match="out is the buffer that holds the sequences themselves"):
+        combine([first, out.array()], out)
+    wide = first.with_values(np.ones((2, 4), np.float32))
+    with pytest.raises(ValueError, match=r"the result has items of shape \(4,\), expected \(3,\)"):
+        combine([wide, wide], out)
+    assert out.array() == first
+
+
+def test_different_numbers_of_sequences_are_named():
+    one, two = RaggedArray(np.zeros(2), [0, 2]), RaggedArray(np.zeros(2), [0, 1, 2])
+    with pytest.raises(ValueError, match="array 1 has 2 sequences, expected 1"):
+        join([one, two])
+    with pytest.raises(ValueError, match="array 1 has 1 sequences, expected 2"):
+        join_rows([two.offsets, one.offsets])
+
+
+def test_join_rows_refuses_what_are_no_offsets():
+    good = np.array([0, 1])
+    with pytest.raises(ValueError, match="offsets must start at 0, got 1"):
+        join_rows([good, np.array([1, 1])])
+    with pytest.raises(ValueError, match="offsets must not decrease, got 3 and then 1"):
+        join_rows([np.array([0, 3, 1])])
+    with pytest.raises(ValueError, match="offsets must be integers, got float64"):
+        join_rows([good, np.array([0.0, 1.0])])
+    with pytest.raises(ValueError, match="offsets must start at 0, got no offsets"):
+        join_rows([np.array([], np.int64)])
+    with pytest.raises(ValueError, match="needs at least one array"):
+        join_rows([])
