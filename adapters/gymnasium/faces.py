@@ -1,4 +1,4 @@
-"""`to_gymnasium`: an entity environment with Gymnasium's own spaces, for learners that know nothing of entities.
+"""`to_gymnasium`: entity environments with Gymnasium's own spaces, for learners that know nothing of entities.
 
 Shape alphabet: A actors (padded: the most there may be), C choices, E actees, K real numbers.
 """
@@ -194,7 +194,7 @@ def _one_choice(action: ActionSpace, num_actees: int) -> spaces.Space[Any]:
 
 
 class PaddedFace(GymnasiumFace):
-    """A flat Dict of fixed arrays, zero where there is nothing, and which of them are there: see `PaddedLayout`.
+    """A flat Dict of fixed arrays, zero where there is nothing, and what is there: see `PaddedLayout`.
 
     Actions: a Dict with MultiDiscrete (A,) for what each actor does, in the order of
     `"actions/<name>/actors"`; a select-entity action picks one of the padded actees. Discrete for global
@@ -285,9 +285,9 @@ class FlatFace(PaddedFace):
         super().__init__(env, maxima, beyond, max_actors, illegal)
         assert isinstance(self.action_space, spaces.Dict)
         self._parts: dict[str, spaces.Space[Any]] = dict(self.action_space.spaces)
-        self._padded_space = self.observation_space
+        self._padded_space = self._layout.observation_space
         self._padded: dict[str, NDArray[Any]] = {}
-        boxes = [part for part in self._padded_space.spaces.values() if isinstance(part, spaces.Box)]  # type: ignore[attr-defined]
+        boxes = [part for part in self._padded_space.spaces.values() if isinstance(part, spaces.Box)]
         bounds = [
             np.concatenate([np.ravel(b).astype(np.float32) for b in side])
             for side in ([box.low for box in boxes], [box.high for box in boxes])
@@ -314,7 +314,7 @@ class FlatFace(PaddedFace):
 
     def _face(self, seen: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         self._padded, info = super()._face(seen)
-        names = self._padded_space.spaces  # type: ignore[attr-defined]
+        names = self._padded_space.spaces
         return np.concatenate([np.ravel(self._padded[name]).astype(np.float32) for name in names]), info
 
     def _given(self, action: Any) -> dict[str, tuple[NDArray[np.int64], NDArray[Any]]]:

@@ -154,11 +154,12 @@ def _action_mask(action: spaces.Space[Any], flags: NDArray[np.bool_] | None, bat
     if flags is None:
         flags = np.ones((batch_size, action.num_choices), bool)
     possible = flags.any(1)
-    if possible.all():
+    lengths = possible.astype(np.int64)
+    if lengths.all():
         return ActionMask(RaggedArray(actors, everywhere), RaggedArray(flags, everywhere))
     return ActionMask(
-        RaggedArray.from_lengths(actors[possible], possible),
-        RaggedArray.from_lengths(flags[possible], possible),
+        RaggedArray.from_lengths(actors[possible], lengths),
+        RaggedArray.from_lengths(flags[possible], lengths),
     )
 
 
