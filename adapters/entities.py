@@ -256,9 +256,9 @@ def _several(parts: Mapping[str, Columns], length: int) -> Columns:
     names = tuple(prefix + name for prefix, part in parts.items() for name in part.names)
 
     def write(values: Sequence[Any]) -> NDArray[np.float32]:
-        wrong = next((value for value in values if len(value) != length), None)
-        if wrong is not None:
-            raise ValueError(f"expected {length} items, got {wrong!r}")
+        wrong = [value for value in values if len(value) != length]
+        if wrong:
+            raise ValueError(f"expected {length} items, got {wrong[0]!r}")
         return np.concatenate(
             [part.write([v[i] for v in values]) for i, part in enumerate(parts.values())], 1
         )
@@ -279,9 +279,9 @@ def _nested(cls: type, where: str, namespace: Mapping[str, Any], scale: float) -
     names = tuple(f".{field}{name}" for field, part in parts.items() for name in part.names)
 
     def write(values: Sequence[Any]) -> NDArray[np.float32]:
-        wrong = next((value for value in values if not isinstance(value, cls)), None)
-        if wrong is not None:
-            raise ValueError(f"expected a {cls.__name__}, got {wrong!r}")
+        wrong = [value for value in values if not isinstance(value, cls)]
+        if wrong:
+            raise ValueError(f"expected a {cls.__name__}, got {wrong[0]!r}")
         columns = [part.write(list(map(attrgetter(field), values))) for field, part in parts.items()]
         return np.concatenate(columns, 1)
 

@@ -1,4 +1,4 @@
-"""`to_gymnasium`: entity environments with Gymnasium's own spaces, for learners that know nothing of entities.
+"""`to_gymnasium`: entity environments with Gymnasium's own spaces, for learners that know no entities.
 
 Shape alphabet: A actors (padded: the most there may be), C choices, E actees, K real numbers.
 """

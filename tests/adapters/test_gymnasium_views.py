@@ -231,7 +231,7 @@ def test_a_height_field_and_stacked_frames_make_chunks():
     frames = np.arange(2 * 2 * 3 * 4, dtype=np.float32).reshape(2, 2, 3, 4)  # two frames, (c, h, w) each
     row = encode(views.Chunks(4, layout="chw"), box((2, 2, 3, 4)), [frames])["Chunk"][0][0]
     assert row[2:6] == [frames[0, 0, 0, 0], frames[0, 1, 0, 0], frames[1, 0, 0, 0], frames[1, 1, 0, 0]]
-    with pytest.raises(ObservationError, match="cell 7.0, expected an id from 0 to 2"):
+    with pytest.raises(ObservationError, match=r"cell 7.*, expected an id from 0 to 2"):
         encode(views.Chunks(2, one_hot=3), box((1, 1)), [np.array([[7.0]], np.float32)])
 
 

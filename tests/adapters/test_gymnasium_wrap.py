@@ -327,7 +327,7 @@ def test_wrong_kinds_of_environments_are_named():
         wrap(gymnasium.make("CartPole-v1"), views.Channels())
     with pytest.raises(ViewError, match="no view is called 'Squares'; there are Cells"):
         type(wrap(gymnasium.make("CartPole-v1")))(gymnasium.make("CartPole-v1"), {"view": "Squares"})
-    with pytest.raises(ViewError, match="Rows: .*unexpected keyword argument 'nothing'"):
+    with pytest.raises(ViewError, match=r"Rows: .*unexpected keyword argument 'nothing'"):
         type(wrap(gymnasium.make("CartPole-v1")))(
             gymnasium.make("CartPole-v1"), {"view": "Rows", "nothing": 1}
         )
