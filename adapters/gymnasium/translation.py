@@ -148,14 +148,13 @@ def _action_mask(action: spaces.Space[Any], flags: NDArray[np.bool_] | None, bat
     """Who may do what in each lane: nobody where no choice is legal."""
     everywhere = np.arange(batch_size + 1)
     actors = np.full(batch_size, -1)
-    if not isinstance(action, GlobalCategorical):
-        none = np.zeros((batch_size, 0), bool)
-        return ActionMask(RaggedArray(actors, everywhere), RaggedArray(none, everywhere))
     if flags is None:
-        flags = np.ones((batch_size, action.num_choices), bool)
+        columns = action.num_choices if isinstance(action, GlobalCategorical) else 0
+        flags = np.ones((batch_size, columns), bool)
+        return ActionMask(RaggedArray(actors, everywhere), RaggedArray(flags, everywhere))
     possible = flags.any(1)
     lengths = possible.astype(np.int64)
-    if lengths.all():
+    if possible.all():
         return ActionMask(RaggedArray(actors, everywhere), RaggedArray(flags, everywhere))
     return ActionMask(
         RaggedArray.from_lengths(actors[possible], lengths),

@@ -189,7 +189,7 @@ def make(annotation: Any) -> Any:
         (float | int, r"Thing.what: float \| int is no feature; features are numbers, bool, Enum"),
         (tuple[int, str], r"Thing.what\[1\]: str is no feature"),
         (object, "Thing.what: object is no feature; features are numbers"),
-        ("Unknown", "Thing: an annotation could not be read: name 'Unknown' is not defined"),
+        ("Unknown", "Thing: an annotation of Thing could not be read: name 'Unknown' is not defined"),
     ],
 )
 def test_annotations_that_are_no_features_are_named_with_what_would_be_one(annotation, sentence):
