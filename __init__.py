@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from .adapters.procgen.registration import register as register_procgen
 from .envs.registration import register_games
 
 __version__ = "0.1.0"
@@ -61,6 +62,12 @@ _HOMES = {
     "declare": "adapters.entities",
     "entity": "adapters.entities",
     "orders": "adapters.entities",
+    "RogueNet": "policies.rogue_net",
+    "PPO": "trainers",
+    "PPOConfig": "trainers",
+    "bootstrap_interval": "trainers",
+    "evaluate": "trainers",
+    "load_policy": "trainers",
 }
 
 __all__ = ["__version__", *_HOMES]
@@ -79,3 +86,4 @@ def __dir__() -> list[str]:
 
 
 register_games()
+register_procgen()

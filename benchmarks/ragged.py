@@ -28,6 +28,8 @@ from entitize.ragged import RaggedArray, RaggedBuffer, concatenate, join, join_r
 
 PEERS = ("rust", "awkward", "numpy")
 
+MAX_THREADS = numba.get_num_threads()
+
 #: Why an operation may be slower than Rust, printed where one is.
 REASONS = {
     "append": "a call from Python into a Numba kernel with four arrays costs about 1 µs, into Rust 0.2 µs; "
@@ -37,7 +39,8 @@ REASONS = {
     "calls": "a few Numba and NumPy calls of about 1 µs each, where the whole operation takes microseconds",
     "two threads": "waking Numba's threads costs 5 to 20 µs per minibatch, much where it has less than a "
     "megabyte; and both cores must be idle, because a thread that waits for a core stalls the gather",
-    "memory": "bound by memory bandwidth or by branches on sequence lengths, as Rust is",
+    "memory": "mostly copying, bound by memory as Rust is; where a minibatch has less than a megabyte, 5 to "
+    "30 µs of Python, NumPy and Numba calls per operation show (Rust: about 1 µs)",
 }
 
 
@@ -99,13 +102,15 @@ def appends(case: Case) -> Iterator[Operation]:
     steps, whole = case.steps, case.whole
     ours, stored = RaggedBuffer((case.features,)), np.empty_like(whole.values)
     rust_steps = [case.in_rust(s) for s in steps] if rust else []
-    theirs = rust.RaggedBufferF32(case.features) if rust else None
+    theirs: Any = rust.RaggedBufferF32(case.features) if rust else None
 
     def extend(buffer: Any, parts: list[Any]) -> None:
+        buffer.clear()
         for part in parts:
             buffer.extend(part)
 
     def append(buffer: RaggedBuffer, parts: list[RaggedArray]) -> None:
+        buffer.clear()
         for part in parts:
             buffer.append(part)
 
@@ -119,15 +124,15 @@ def appends(case: Case) -> Iterator[Operation]:
 
     yield Operation(
         "append one step",
-        lambda: (ours.clear(), append(ours, steps[:1])),
-        rust and (lambda: (theirs.clear(), extend(theirs, rust_steps[:1]))),
+        lambda: append(ours, steps[:1]),
+        rust and (lambda: extend(theirs, rust_steps[:1])),
         numpy=lambda: slice_assign(steps[:1]),
         reason="append",
     )
     yield Operation(
         "append a rollout",
-        lambda: (ours.clear(), append(ours, steps)),
-        rust and (lambda: (theirs.clear(), extend(theirs, rust_steps))),
+        lambda: append(ours, steps),
+        rust and (lambda: extend(theirs, rust_steps)),
         numpy=lambda: slice_assign(steps),
         reason="append",
     )
@@ -163,8 +168,8 @@ def numpy_gather(array: RaggedArray, indices: np.ndarray) -> tuple[np.ndarray, n
 def gathers(case: Case) -> Iterator[Operation]:
     whole, minibatches = case.whole, case.minibatches
     out = RaggedBuffer((case.features,), capacity=(2048, 2 * 2048 * case.entities))
-    theirs = case.in_rust(whole) if rust else None
-    packed = whole.to_awkward() if awkward else None
+    theirs: Any = case.in_rust(whole) if rust else None
+    packed: Any = whole.to_awkward() if awkward else None
 
     def each(gather: Callable[[np.ndarray], Any]) -> None:
         for minibatch in minibatches:
@@ -172,8 +177,8 @@ def gathers(case: Case) -> Iterator[Operation]:
 
     peers: dict[str, Any] = {
         "rust": rust and (lambda: each(lambda m: theirs[m])),
-        "awkward": awkward
-        and (lambda: each(lambda m: awkward.to_packed(packed[m]))),  # without a copy it is a view
+        # packed, because an awkward array that was indexed is still a view
+        "awkward": awkward and (lambda: each(lambda m: awkward.to_packed(packed[m]))),
         "numpy": lambda: each(lambda m: numpy_gather(whole, m)),
     }
 
@@ -182,7 +187,7 @@ def gathers(case: Case) -> Iterator[Operation]:
 
     yield Operation("gather an epoch", reused, **peers)
     yield Operation("gather an epoch, fresh", lambda: each(whole.gather), **peers)
-    if numba.config.NUMBA_NUM_THREADS >= 2:
+    if MAX_THREADS >= 2:
         yield Operation("gather an epoch", reused, **peers, threads=2, reason="two threads")
 
 
@@ -301,7 +306,7 @@ def reductions(case: Case) -> Iterator[Operation]:
 def shapes(case: Case) -> Iterator[Operation]:
     """On one minibatch."""
     part = case.whole.gather(case.minibatches[0])
-    theirs = case.in_rust(part) if rust else None
+    theirs: Any = case.in_rust(part) if rust else None
     longest = int(part.lengths.max())
 
     def padded() -> np.ndarray:
@@ -341,7 +346,7 @@ GROUPS = (appends, gathers, combinations, reductions, shapes)
 
 
 def measure(operation: Operation, repeats: int) -> dict[str, float]:
-    """Median milliseconds per library, which take turns."""
+    """Median milliseconds per library."""
     numba.set_num_threads(operation.threads)
     # processor time is blind to what other programs do meanwhile, and to what a second thread saves
     clock = time.process_time if operation.threads == 1 else time.perf_counter
@@ -352,7 +357,7 @@ def measure(operation: Operation, repeats: int) -> dict[str, float]:
         run()
         start = clock()
         run()
-        loops[name] = max(1, min(1000, int(2e-4 / (clock() - start))))
+        loops[name] = max(1, min(1000, int(2e-4 / max(clock() - start, 1e-9))))
     times: dict[str, list[float]] = {name: [] for name in runs}
     order = random.Random(0)
     for _ in range(repeats):
@@ -389,8 +394,9 @@ def footer(rows: list[dict[str, Any]]) -> str:
         for name, module in (("ragged_buffer (Rust)", rust), ("awkward", awkward))
         if module is None
     ]
-    if numba.config.NUMBA_NUM_THREADS < 2:
+    if MAX_THREADS < 2:
         lines.append("Left out, because there is one core: the gather on two threads")
+    lines.append("From values + lengths: ours and NumPy adopt the values, Rust copies them")
     missed: dict[str, list[str]] = {}
     for row in rows:
         if "rust" not in row["ms"]:
@@ -409,6 +415,20 @@ def footer(rows: list[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
+def measure_case(case: Case, repeats: int) -> Iterator[dict[str, Any]]:
+    """One row of the table per operation."""
+    for group in GROUPS:
+        for operation in group(case):
+            yield {
+                "entities": case.entities,
+                "features": case.features,
+                "operation": operation.name,
+                "threads": operation.threads,
+                "reason": operation.reason,
+                "ms": measure(operation, repeats),
+            }
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -419,32 +439,20 @@ def main() -> None:
     options = parser.parse_args()
     sizes = [(10, 5), (40, 20)] if options.quick else [(e, f) for e in (10, 40, 80) for f in (5, 20, 50)]
     num_steps, repeats = (32, 5) if options.quick else (256, options.repeats)
-    print(
-        f"64 environments × {num_steps} steps, median of {repeats}; ratios above 1 mean that ours is faster"
-    )
+    machine = {"processor": platform.processor(), "cores": os.cpu_count(), "load": os.getloadavg()[0]}
+    print(f"64 environments × {num_steps} steps, median of {repeats}; a ratio above 1: ours is faster")
+    print(f"load of the machine at the start: {machine['load']} on {machine['cores']} cores")
     print(HEADER)
     rows: list[dict[str, Any]] = []
     for entities, features in sizes:
-        case = Case(entities, features, 64, num_steps)
-        for group in GROUPS:
-            for operation in group(case):
-                row = {
-                    "entities": entities,
-                    "features": features,
-                    "operation": operation.name,
-                    "threads": operation.threads,
-                    "reason": operation.reason,
-                    "ms": measure(operation, repeats),
-                }
-                rows.append(row)
-                print(show(row), flush=True)
+        for row in measure_case(Case(entities, features, 64, num_steps), repeats):
+            rows.append(row)
+            print(show(row), flush=True)
     print(footer(rows))
     if options.json:
-        machine = {"processor": platform.processor(), "cores": os.cpu_count(), "numba": numba.__version__}
+        report = {"machine": machine, "num_steps": num_steps, "repeats": repeats, "rows": rows}
         with open(options.json, "w") as file:
-            json.dump(
-                {"machine": machine, "num_steps": num_steps, "repeats": repeats, "rows": rows}, file, indent=1
-            )
+            json.dump(report, file, indent=1)
 
 
 if __name__ == "__main__":

@@ -192,7 +192,7 @@ class Categorical(ActionSpace):
         return _are_integers(choices) and bool(np.all((choices >= 0) & (choices < self.num_choices)))
 
     def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and self.choices == other.choices  # type: ignore[attr-defined]
+        return type(self) is type(other) and self.choices == other.choices
 
     def __hash__(self) -> int:
         return hash((type(self), self.choices))

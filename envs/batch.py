@@ -203,7 +203,7 @@ def batch_observations(space: EntitySpace, observations: Sequence[Mapping[str, A
         },
         globals_,
         {
-            name: _batch_action(action, [o["actions"][name] for o in observations])  # type: ignore[arg-type]
+            name: _batch_action(action, [o["actions"][name] for o in observations])
             for name, action in space.actions.items()
         },
         {name: _ragged([o["visible"][name] for o in observations], bool) for name in space.entities}

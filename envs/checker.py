@@ -20,7 +20,8 @@ from ..ragged import RaggedArray
 from .batch import EntityBatch, batch_observations
 from .batch_actions import sample_actions
 from .errors import ActionError, ConformanceError, ObservationError
-from .spaces import Categorical, Continuous, EntityActionSpace, EntitySpace
+from .illegal_actions import illegal_actions
+from .spaces import EntityActionSpace, EntitySpace
 from .vector import EntityVectorEnv
 
 _MEMORY = 4  # how many observations back a new one may not share its arrays with
@@ -61,15 +62,10 @@ def check_entity_env(
     else:
         raise TypeError(f"expected a gymnasium.Env or an EntityVectorEnv, got {type(env).__name__}")
     subject.check_spaces()
-    played = _play(subject, seed, num_steps)
+    played, again = _play(subject, seed, num_steps), _play(subject, seed, num_steps)
+    provoked = _play(subject, seed, num_steps, provoke=True)
     if not subject.nondeterministic:
-        _compare(
-            subject,
-            played,
-            _play(subject, seed, num_steps),
-            "the same seed and actions gave different results",
-        )
-        provoked = _play(subject, seed, num_steps, provoke=True)
+        _compare(subject, played, again, "the same seed and actions gave different results")
         _compare(subject, played, provoked, "an illegal action raised ActionError but moved the environment")
     subject.check_sample_without_mask(seed)
     if isinstance(env, gymnasium.Env):
@@ -297,7 +293,7 @@ def _play(subject: _Subject, seed: int, num_steps: int, provoke: bool = False) -
     for _ in range(num_steps):
         actions = sample_actions(subject.space.actions, seen.batch, rng)
         if provoke:
-            for what, illegal in _illegal_actions(subject.space, seen.batch, actions):
+            for what, illegal in illegal_actions(subject.space, seen.batch, actions):
                 _check_refused(subject, what, illegal)
         try:
             seen = subject.step(actions)
@@ -316,55 +312,6 @@ def _check_refused(subject: _Subject, what: str, illegal: dict[str, RaggedArray]
     except Exception as error:
         subject.fail(f"{what} must raise ActionError, but raised {error!r}")
     subject.fail(f"{what} must raise ActionError, but was accepted")
-
-
-def _illegal_actions(
-    space: EntitySpace, batch: EntityBatch, legal: dict[str, RaggedArray]
-) -> Iterator[tuple[str, dict[str, RaggedArray]]]:
-    """Actions that `batch` does not allow, and what is wrong with each."""
-    unknown = "+".join(space.actions.spaces) + "+"
-    yield (
-        f"an action of the unknown name {unknown!r}",
-        {**legal, unknown: RaggedArray.empty(len(batch), (), np.int64)},
-    )
-    for name, action in space.actions.items():
-        order, part = legal[name], batch.actions[name]
-        extra = order.values[:1] if len(order[0]) else np.zeros((1, *order.inner_shape), order.dtype)
-        offsets = order.offsets + (np.arange(len(order.offsets)) > 0)
-        longer = RaggedArray(np.concatenate([extra, order.values]), offsets)
-        yield f"action {name!r} with a choice more than there are actors", {**legal, name: longer}
-        if not order.num_items:
-            continue
-        beyond = order.values.copy()
-        beyond[0] = _beyond(action, batch)
-        yield f"action {name!r} with a choice that does not exist", {**legal, name: order.with_values(beyond)}
-        barred = _barred_choice(action, part)
-        if barred is not None:
-            values = order.values.copy()
-            values[barred[0]] = barred[1]
-            yield f"action {name!r} with a masked choice", {**legal, name: order.with_values(values)}
-
-
-def _beyond(action: Any, batch: EntityBatch) -> Any:
-    """A choice that is never there."""
-    if isinstance(action, Categorical):
-        return action.num_choices
-    return action.high + 1 if isinstance(action, Continuous) else batch.num_entities
-
-
-def _barred_choice(action: Any, part: Any) -> tuple[int, int] | None:
-    """An actor (by its place in the flat list) and a choice that its mask bars."""
-    if isinstance(action, Continuous):
-        return None
-    if isinstance(action, Categorical):
-        barred = np.argwhere(~part.mask.values)
-        return None if not len(barred) else (int(barred[0][0]), int(barred[0][1]))
-    for step, mask in enumerate(part.mask):
-        actees = part.actees[step]
-        if not mask.all():
-            row, column = divmod(int(mask.argmin()), len(actees))
-            return int(part.actors.offsets[step]) + row, int(actees[column])
-    return None
 
 
 def _compare(subject: _Subject, first: list[_Seen], second: list[_Seen], sentence: str) -> None:

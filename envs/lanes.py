@@ -217,7 +217,9 @@ class LaneVectorEnv(EntityVectorEnv):
         self._check_open()
         if self._last is None:
             raise gymnasium.error.ResetNeeded(f"{type(self).__name__}: call reset() before the first step")
-        result = self._step_lanes(validate_actions(self.single_observation_space, self._last, actions))
+        checked = validate_actions(self.single_observation_space, self._last, actions)
+        self._last = None  # a step that is interrupted leaves lanes that need a reset
+        result = self._step_lanes(checked)
         self._last = result.batch
         info = merge_infos(result.infos, self.num_envs)
         if result.final_infos:

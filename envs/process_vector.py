@@ -54,7 +54,7 @@ class _WorkerHandle:
 
     def receive(self) -> tuple[str, Any]:
         try:
-            return self.connection.recv()  # type: ignore[no-any-return]
+            return self.connection.recv()
         except (EOFError, OSError) as error:
             raise _WorkerGone from error
 
@@ -224,7 +224,7 @@ def _pickled(env_fns: Sequence[EnvFn], first: int) -> bytes:
             cloudpickle.dumps(env_fn)
         except Exception as error:
             raise TypeError(f"env {index}: its env_fn can't be pickled: {error}") from error
-    return cloudpickle.dumps(list(env_fns))  # type: ignore[no-any-return]
+    return cloudpickle.dumps(list(env_fns))
 
 
 def _results(worker: _WorkerHandle) -> SharedBlock:

@@ -82,7 +82,7 @@ def make_vec(env_id: str, num_envs: int = 1, **kwargs: Any) -> EntityVectorEnv:
 
     Raises:
         gymnasium.error.NameNotFound: there is no such environment; the nearest names are suggested.
-        TypeError: the environment is no entity environment.
+        TypeError, WorkerError: the environment is no entity environment.
         ValueError: `num_envs` is less than 1.
     """
     if num_envs < 1:
@@ -151,10 +151,6 @@ def _not_found(env_id: str) -> NoReturn:
     for spec in gymnasium.registry.values():
         if spec.namespace == _NAMESPACE:
             known += [spec.id, spec.name]
-    near = difflib.get_close_matches(env_id, known, n=3, cutoff=0.5)
-    hint = (
-        f"Did you mean {' or '.join(map(repr, near))}?"
-        if near
-        else f"Namespaces: {', '.join(_ENTRY_POINTS)}."
-    )
+    near = [f"{name!r}" for name in difflib.get_close_matches(env_id, known, n=3, cutoff=0.5)]
+    hint = f"Did you mean {' or '.join(near)}?" if near else f"Known: {', '.join(known)}."
     raise gymnasium.error.NameNotFound(f"There is no environment {env_id!r}. {hint}")

@@ -178,7 +178,7 @@ class RaggedArray:
         if isinstance(key, (int, np.integer)) and not isinstance(key, bool):
             b = int(key) + (len(self) if key < 0 else 0)
             if not 0 <= b < len(self):
-                raise out_of_range(key, len(self), "sequence")
+                raise out_of_range(int(key), len(self), "sequence")
             return self.values[self.offsets[b] : self.offsets[b + 1]]
         if isinstance(key, slice):
             start, stop, step = key.indices(len(self))
@@ -199,8 +199,9 @@ class RaggedArray:
     def gather(self, indices: ArrayLike, out: RaggedBuffer | None = None) -> RaggedArray:
         """The sequences at `indices` (K,) int, in that order, as a copy; repeats and an empty index are fine.
 
-        Large gathers run on `numba.get_num_threads()` threads (see `numba.set_num_threads`), except in a
-        forked child process, where Numba's threads can't be used.
+        Gathers of 256 KiB or more run on `numba.get_num_threads()` threads, except in a forked child process,
+        where Numba's threads can't be used. `numba.set_num_threads(1)` keeps them on one, which is better
+        where other programs keep the cores busy: the gather has to wait for every thread to get its turn.
 
         Raises:
             IndexError: an index outside [-B, B), or indices that are not integers.
@@ -300,6 +301,8 @@ class RaggedArray:
             )
         check_items_match(rows.dtype, (), (self.dtype, ()), "rows")
         self._check_not_in(out)
+        if out is not None and out._owns(rows):
+            raise ValueError("out is the buffer that holds the rows")
         result = result_array(out, self.offsets, self.dtype, (self.inner_shape[0] + rows.shape[1],))
         append_row_to_items(
             as_bytes(self.values),

@@ -19,7 +19,7 @@ def stack(space: spaces.Space[Any], samples: Sequence[Any]) -> Any:
     if isinstance(space, spaces.Tuple):
         return tuple(stack(part, [s[i] for s in samples]) for i, part in enumerate(space.spaces))
     if isinstance(space, ARRAY_SPACES):
-        return np.stack(samples) if samples else np.zeros((0, *space.shape), space.dtype)  # type: ignore[misc]
+        return np.array(samples) if samples else np.zeros((0, *space.shape), space.dtype)  # type: ignore[misc]
     return tuple(samples)
 
 

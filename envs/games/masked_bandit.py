@@ -19,14 +19,14 @@ class MaskedBandit(EntityEnv):
     is one pull. Pulling no arm pays nothing.
 
     Args:
-        num_arms: how many arms there are, at least two.
+        num_arms: how many arms there are, 2 to 30.
     """
 
     metadata = {"render_modes": []}  # noqa: RUF012 - Gymnasium declares no ClassVar
 
     def __init__(self, num_arms: int = 4, render_mode: str | None = None) -> None:
-        if num_arms < 2:
-            raise ValueError(f"num_arms must be at least 2, got {num_arms}")
+        if not 2 <= num_arms <= 30:
+            raise ValueError(f"num_arms must be between 2 and 30, got {num_arms}")
         self.num_arms = num_arms
         self.render_mode = render_mode
         self.action_space = EntityActionSpace(
@@ -35,15 +35,14 @@ class MaskedBandit(EntityEnv):
         self.observation_space = EntitySpace({}, self.action_space, global_features=["open arms"])
 
     def _reset(self, options: dict[str, Any]) -> Observation:
-        is_open = self.np_random.random(self.num_arms) < 0.5
-        is_open[self.np_random.integers(self.num_arms)] = True
-        self._open = is_open.tolist()
+        drawn = int(self.np_random.integers(1, 2**self.num_arms))  # a bit per arm, at least one of them open
+        self._open = [bool(drawn >> arm & 1) for arm in range(self.num_arms)]
+        self._best = drawn.bit_length() - 1
         return self._look()
 
     def _step(self, actions: dict[str, Action]) -> Transition:
         pull = actions.get("Pull")
-        best = max(arm for arm in range(self.num_arms) if self._open[arm])
-        paid = isinstance(pull, GlobalCategoricalAction) and pull.choice == best
+        paid = isinstance(pull, GlobalCategoricalAction) and pull.choice == self._best
         return self._look(), float(paid), True, False, {}
 
     def _look(self) -> Observation:

@@ -186,7 +186,7 @@ class MineSweeper(EntityEnv):
             },
         )
 
-    def render(self) -> NDArray[np.uint8] | None:  # type: ignore[override]
+    def render(self) -> NDArray[np.uint8] | None:
         """The map (width * 16, height * 16 + 16, 3): x upwards, y to the left, the cannon's lamp beside."""
         if self.render_mode is None:
             return None

@@ -38,9 +38,11 @@ class Xor(EntityEnv):
         kind = GlobalCategorical if answer == "global" else Categorical
         self.action_space = EntityActionSpace({"Answer": kind(["equal", "different"])})
         self.observation_space = EntitySpace({"Bit": ["value"]}, self.action_space)
+        self._mask = GlobalCategoricalMask() if answer == "global" else CategoricalMask(actor_ids=["first"])
 
     def _reset(self, options: dict[str, Any]) -> Observation:
-        self._bits = [int(bit) for bit in self.np_random.integers(2, size=2)]
+        drawn = int(self.np_random.integers(4))
+        self._bits = (drawn & 1, drawn >> 1)
         return self._look()
 
     def _step(self, actions: dict[str, Action]) -> Transition:
@@ -54,13 +56,9 @@ class Xor(EntityEnv):
 
     def _look(self) -> Observation:
         return Observation(
-            entities={"Bit": [[self._bits[0]], [self._bits[1]]]},
+            entities={"Bit": [[bit] for bit in self._bits]},
             ids={"Bit": ("first", "second")},
-            actions={
-                "Answer": GlobalCategoricalMask()
-                if self.answer == "global"
-                else CategoricalMask(actor_ids=["first"])
-            },
+            actions={"Answer": self._mask},
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Callable
 from typing import Any
 
@@ -379,6 +380,14 @@ def test_spaces_that_do_not_belong_together_are_an_error(scripted: Make, rich_sp
         TypeError, match=r"Scripted.observation_space must be an EntitySpace, got Discrete\(2\)"
     ):
         env.reset()
+
+
+def test_the_example_in_the_documentation_works() -> None:
+    assert ez.EntityEnv.__doc__ is not None
+    source = ez.EntityEnv.__doc__.split("randomness:\n", 1)[1].split("`reset` and `step` are", 1)[0]
+    names = {name: getattr(ez, name) for name in ez.__all__}
+    exec(textwrap.dedent(source), names)
+    ez.check_entity_env(names["Chase"]())
 
 
 def test_an_author_must_write_reset_and_step() -> None:

@@ -217,7 +217,8 @@ def test_xor_pays_for_the_right_answer(answer: Any) -> None:
 
 
 def test_impossible_small_games_are_refused() -> None:
-    with pytest.raises(ValueError, match="num_arms must be at least 2, got 1"):
-        MaskedBandit(1)
+    for num_arms in (1, 31):
+        with pytest.raises(ValueError, match=f"num_arms must be between 2 and 30, got {num_arms}"):
+            MaskedBandit(num_arms)
     with pytest.raises(ValueError, match="answer must be 'global' or 'actor', got 'both'"):
         Xor("both")  # type: ignore[arg-type]

@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from entitize.ragged import RaggedArray, RaggedBuffer
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-quick = settings(deadline=None, derandomize=True, max_examples=40)
+quick = settings(deadline=None, derandomize=True, max_examples=30)
 
 
 @pytest.fixture
@@ -19,7 +20,7 @@ def three() -> RaggedArray:
 
 @quick
 @given(data=st.data())
-def test_shape_and_lengths(cases, data):
+def test_shape_and_lengths(cases: Any, data: st.DataObject) -> None:
     sequences, array = data.draw(cases())
     assert len(array) == len(sequences)
     assert array.lengths.tolist() == [len(s) for s in sequences]
@@ -29,7 +30,7 @@ def test_shape_and_lengths(cases, data):
 
 @quick
 @given(data=st.data())
-def test_one_sequence_is_a_view(cases, data):
+def test_one_sequence_is_a_view(cases: Any, data: st.DataObject) -> None:
     sequences, array = data.draw(cases())
     for b in range(-len(sequences), len(sequences)):
         np.testing.assert_array_equal(array[b], sequences[b])
@@ -38,19 +39,19 @@ def test_one_sequence_is_a_view(cases, data):
 
 @quick
 @given(data=st.data())
-def test_slices_are_those_of_a_list(cases, same, data):
+def test_slices_are_those_of_a_list(cases: Any, same: Any, data: st.DataObject) -> None:
     sequences, array = data.draw(cases())
     key = data.draw(st.slices(len(sequences)))
     same(array[key], sequences[key])
 
 
-def test_a_slice_of_step_one_is_a_view(three):
+def test_a_slice_of_step_one_is_a_view(three: RaggedArray) -> None:
     assert np.shares_memory(three[1:].values, three.values)
 
 
 @quick
 @given(data=st.data())
-def test_gather_takes_any_indices(cases, same, data):
+def test_gather_takes_any_indices(cases: Any, same: Any, data: st.DataObject) -> None:
     sequences, array = data.draw(cases())
     count = len(sequences)
     indices = data.draw(st.lists(st.integers(-count, count - 1), max_size=12) if count else st.just([]))
@@ -64,7 +65,7 @@ def test_gather_takes_any_indices(cases, same, data):
 
 @quick
 @given(data=st.data())
-def test_gather_into_a_buffer_replaces_its_content(cases, same, data):
+def test_gather_into_a_buffer_replaces_its_content(cases: Any, same: Any, data: st.DataObject) -> None:
     sequences, array = data.draw(cases())
     out = RaggedBuffer(array.inner_shape, array.dtype)
     for _ in range(3):
@@ -77,7 +78,7 @@ def test_gather_into_a_buffer_replaces_its_content(cases, same, data):
 
 @quick
 @given(data=st.data())
-def test_a_boolean_index_keeps_the_sequences_where_it_is_true(cases, same, data):
+def test_a_boolean_index_keeps_sequences_where_it_is_true(cases: Any, same: Any, data: st.DataObject) -> None:
     sequences, array = data.draw(cases())
     mask = data.draw(st.lists(st.booleans(), min_size=len(sequences), max_size=len(sequences)))
     same(array[np.array(mask, bool)], [s for s, keep in zip(sequences, mask, strict=True) if keep])
@@ -99,17 +100,17 @@ def test_a_boolean_index_keeps_the_sequences_where_it_is_true(cases, same, data)
         (np.array([2**63], np.uint64), "sequence indices must fit into int64, got 9223372036854775808"),
     ],
 )
-def test_bad_indices_are_named(three, key, message):
+def test_bad_indices_are_named(three: RaggedArray, key: Any, message: str) -> None:
     with pytest.raises(IndexError, match=message):
         three[key]
 
 
-def test_gather_does_not_take_a_mask_for_indices(three):
+def test_gather_does_not_take_a_mask_for_indices(three: RaggedArray) -> None:
     with pytest.raises(IndexError, match="sequence indices must be integers, got bool"):
         three.gather(np.array([True, False, True]))
 
 
-def test_a_bad_gather_leaves_its_buffer_as_it_was(three):
+def test_a_bad_gather_leaves_its_buffer_as_it_was(three: RaggedArray) -> None:
     out = RaggedBuffer((2,))
     three.gather([0, 2], out)
     before = out.array().copy()
@@ -128,7 +129,7 @@ def test_a_bad_gather_leaves_its_buffer_as_it_was(three):
 
 @quick
 @given(data=st.data())
-def test_indices_say_where_each_item_is(cases, data):
+def test_indices_say_where_each_item_is(cases: Any, data: st.DataObject) -> None:
     sequences, array = data.draw(cases())
     assert array.sequence_indices().tolist() == [b for b, s in enumerate(sequences) for _ in s]
     assert array.item_indices().tolist() == [i for s in sequences for i in range(len(s))]
@@ -141,7 +142,7 @@ def test_indices_say_where_each_item_is(cases, data):
 
 @quick
 @given(data=st.data())
-def test_select_takes_items_by_flat_index(cases, data):
+def test_select_takes_items_by_flat_index(cases: Any, data: st.DataObject) -> None:
     sequences, array = data.draw(cases())
     items = [item for s in sequences for item in s]
     count = len(items)
@@ -152,7 +153,7 @@ def test_select_takes_items_by_flat_index(cases, data):
 
 
 @pytest.mark.parametrize("index", [4, -5])
-def test_select_names_an_item_that_does_not_exist(three, index):
+def test_select_names_an_item_that_does_not_exist(three: RaggedArray, index: int) -> None:
     with pytest.raises(IndexError, match=f"item {index} is out of range for 4 items"):
         three.select([0, index])
 
@@ -160,7 +161,9 @@ def test_select_names_an_item_that_does_not_exist(three, index):
 @quick
 @given(data=st.data(), row_shape=st.sampled_from([(), (1,), (5,), (0,), (2, 3)]))
 @pytest.mark.parametrize("dtype", [np.float32, np.int64, np.bool_, np.int8, np.complex128])
-def test_broadcast_repeats_a_row_for_each_item(cases, data, row_shape, dtype):
+def test_broadcast_repeats_rows_for_items(
+    cases: Any, data: st.DataObject, row_shape: Any, dtype: Any
+) -> None:
     sequences, array = data.draw(cases())
     rows = np.random.default_rng(0).normal(0, 9, (len(sequences), *row_shape)).astype(dtype)
     items = array.broadcast(rows)
@@ -168,7 +171,7 @@ def test_broadcast_repeats_a_row_for_each_item(cases, data, row_shape, dtype):
     np.testing.assert_array_equal(items, np.repeat(rows, [len(s) for s in sequences], axis=0), strict=True)
 
 
-def test_broadcast_takes_rows_that_are_not_contiguous(three):
+def test_broadcast_takes_rows_that_are_not_contiguous(three: RaggedArray) -> None:
     assert three.broadcast(np.arange(6)[::2]).tolist() == [0, 4, 4, 4]
 
 
@@ -180,14 +183,16 @@ def test_broadcast_takes_rows_that_are_not_contiguous(three):
         (np.array([None] * 3), "rows must not be Python objects"),
     ],
 )
-def test_bad_rows_are_named(three, rows, message):
+def test_bad_rows_are_named(three: RaggedArray, rows: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         three.broadcast(rows)
 
 
 @quick
 @given(data=st.data(), width=st.integers(0, 4))
-def test_append_features_puts_the_row_behind_each_item(cases, same, data, width):
+def test_append_features_puts_rows_behind_items(
+    cases: Any, same: Any, data: st.DataObject, width: int
+) -> None:
     sequences, array = data.draw(cases(inner_shapes=((0,), (1,), (3,))))
     rows = np.random.default_rng(0).normal(0, 9, (len(sequences), width)).astype(array.dtype)
     expected = [
@@ -200,16 +205,20 @@ def test_append_features_puts_the_row_behind_each_item(cases, same, data, width)
     same(out.array(), expected)
 
 
-def test_features_that_do_not_fit_are_named(three):
+def test_features_that_do_not_fit_are_named(three: RaggedArray) -> None:
     with pytest.raises(ValueError, match="rows has dtype float64, expected float32"):
         three.append_features(np.zeros((3, 1)))
     with pytest.raises(ValueError, match=r"can't append rows of shape \(\) to items of shape \(2,\)"):
         three.append_features(np.zeros(3, np.float32))
     with pytest.raises(ValueError, match="got 2 rows for 3 sequences"):
         three.append_features(np.zeros((2, 1), np.float32))
+    out = RaggedBuffer((3,))
+    rows = RaggedArray(np.zeros((3, 3), np.float32), [0, 3]).gather([0], out).values
+    with pytest.raises(ValueError, match="out is the buffer that holds the rows"):
+        three.append_features(rows, out)
 
 
-def test_with_values_keeps_the_sequences(three):
+def test_with_values_keeps_the_sequences(three: RaggedArray) -> None:
     other = three.with_values([10, 20, 30, 40])
     assert other == RaggedArray(np.array([10, 20, 30, 40]), [0, 1, 1, 4])
     with pytest.raises(ValueError, match="got 3 items for sequences with 4 items"):
@@ -220,7 +229,7 @@ def test_with_values_keeps_the_sequences(three):
 
 @quick
 @given(data=st.data(), max_padding=st.sampled_from([0.0, 0.1, 0.25, 1.0, np.inf]))
-def test_length_groups_keep_what_they_promise(data, max_padding):
+def test_length_groups_keep_what_they_promise(data: st.DataObject, max_padding: float) -> None:
     lengths = np.array(data.draw(st.lists(st.integers(0, 30), max_size=40)), np.int64)
     array = RaggedArray.from_lengths(np.zeros(lengths.sum(), bool), lengths)
     groups = array.length_groups(max_padding)
@@ -236,14 +245,14 @@ def test_length_groups_keep_what_they_promise(data, max_padding):
 
 
 @pytest.mark.parametrize("max_padding", [-0.1, np.nan])
-def test_a_padding_that_makes_no_sense_is_refused(three, max_padding):
+def test_a_padding_that_makes_no_sense_is_refused(three: RaggedArray, max_padding: float) -> None:
     with pytest.raises(ValueError, match="max_padding must be 0 or more"):
         three.length_groups(max_padding)
 
 
 @quick
 @given(data=st.data())
-def test_pickles_and_copies_are_equal_and_apart(cases, data):
+def test_pickles_and_copies_are_equal_and_apart(cases: Any, data: st.DataObject) -> None:
     _, array = data.draw(cases())
     for other in (pickle.loads(pickle.dumps(array)), array.copy(), copy.deepcopy(array)):
         assert other == array and other.inner_shape == array.inner_shape
@@ -251,21 +260,21 @@ def test_pickles_and_copies_are_equal_and_apart(cases, data):
         assert not np.shares_memory(other.offsets, array.offsets)
 
 
-def test_a_pickle_holds_a_view_and_not_what_is_around_it():
+def test_a_pickle_holds_a_view_and_not_what_is_around_it() -> None:
     array = RaggedArray.from_lengths(np.zeros(100_000), [99_999, 1])
     assert len(pickle.dumps(array[1:])) < 1000
 
 
-def test_a_pickle_with_wrong_offsets_is_refused():
+def test_a_pickle_with_wrong_offsets_is_refused() -> None:
     class Forged:
-        def __reduce__(self):
+        def __reduce__(self) -> Any:
             return RaggedArray, (np.zeros(2), np.array([0, 1000]))
 
     with pytest.raises(ValueError, match="offsets end at 1000"):
         pickle.loads(pickle.dumps(Forged()))
 
 
-def test_equality_looks_at_dtype_lengths_shape_and_items(three):
+def test_equality_looks_at_dtype_lengths_shape_and_items(three: RaggedArray) -> None:
     assert three == three.copy()
     assert three != three.with_values(three.values.astype(np.float64))
     assert three != RaggedArray(three.values, [0, 1, 2, 4])
@@ -274,7 +283,7 @@ def test_equality_looks_at_dtype_lengths_shape_and_items(three):
     assert three != [[1]]
 
 
-def test_repr_shows_small_arrays_and_sums_up_large_ones(three):
+def test_repr_shows_small_arrays_and_sums_up_large_ones(three: RaggedArray) -> None:
     small = three[:2]
     assert repr(small) == "RaggedArray([[[0.0, 1.0]], []], dtype=float32)"
     large = RaggedArray.from_lengths(np.zeros((5000, 4)), [1] * 5000)
@@ -282,7 +291,7 @@ def test_repr_shows_small_arrays_and_sums_up_large_ones(three):
     assert repr(RaggedArray.empty(9)) == "RaggedArray(9 sequences, 0 items, dtype=float32)"
 
 
-def test_read_only_memory_is_fine():
+def test_read_only_memory_is_fine() -> None:
     values = np.arange(4, dtype=np.float32)
     offsets = np.array([0, 1, 4])
     values.flags.writeable = offsets.flags.writeable = False

@@ -2,6 +2,7 @@
 
 import pickle
 import tracemalloc
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,12 +10,14 @@ from entitize.ragged import RaggedArray, RaggedBuffer
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-quick = settings(deadline=None, derandomize=True, max_examples=40)
+quick = settings(deadline=None, derandomize=True, max_examples=30)
 
 
 @quick
 @given(data=st.data(), capacity=st.tuples(st.integers(0, 9), st.integers(0, 9)))
-def test_a_buffer_is_a_list_of_what_was_appended(cases, same, data, capacity):
+def test_a_buffer_is_a_list_of_what_was_appended(
+    cases: Any, same: Any, data: st.DataObject, capacity: Any
+) -> None:
     _, first = data.draw(cases())
     buffer = RaggedBuffer(first.inner_shape, first.dtype, capacity)
     expected: list[np.ndarray] = []
@@ -38,7 +41,7 @@ def test_a_buffer_is_a_list_of_what_was_appended(cases, same, data, capacity):
 
 @quick
 @given(data=st.data())
-def test_a_buffer_gathers_as_its_array_does(cases, same, data):
+def test_a_buffer_gathers_as_its_array_does(cases: Any, same: Any, data: st.DataObject) -> None:
     sequences, step = data.draw(cases())
     buffer, out = (RaggedBuffer(step.inner_shape, step.dtype) for _ in range(2))
     buffer.append(step)
@@ -49,7 +52,7 @@ def test_a_buffer_gathers_as_its_array_does(cases, same, data):
     same(buffer.array(), sequences)
 
 
-def test_a_buffer_can_take_in_its_own_content():
+def test_a_buffer_can_take_in_its_own_content() -> None:
     buffer = RaggedBuffer()
     buffer.append(RaggedArray(np.arange(3, dtype=np.float32), [0, 1, 3]))
     for _ in range(4):
@@ -57,7 +60,7 @@ def test_a_buffer_can_take_in_its_own_content():
     assert buffer.array().values.tolist() == [0, 1, 2] * 16 and buffer.array().lengths.tolist() == [1, 2] * 16
 
 
-def test_the_array_is_a_view_of_the_items():
+def test_the_array_is_a_view_of_the_items() -> None:
     buffer = RaggedBuffer((2,))
     step = RaggedArray(np.ones((3, 2), np.float32), [0, 1, 3])
     buffer.append(step)
@@ -65,7 +68,7 @@ def test_the_array_is_a_view_of_the_items():
     assert not np.shares_memory(buffer.array().values, step.values)
 
 
-def test_an_array_kept_past_a_clear_still_reads_its_own_memory():
+def test_an_array_kept_past_a_clear_still_reads_its_own_memory() -> None:
     buffer = RaggedBuffer()
     buffer.append(RaggedArray(np.ones(1, np.float32), [0, 1]))
     kept = buffer.array()
@@ -75,7 +78,7 @@ def test_an_array_kept_past_a_clear_still_reads_its_own_memory():
     assert kept.broadcast([5]).tolist() == [5]
 
 
-def test_results_in_a_buffer_keep_their_lengths_when_it_is_used_again():
+def test_results_in_a_buffer_keep_their_lengths_when_it_is_used_again() -> None:
     out = RaggedBuffer()
     array = RaggedArray(np.arange(6, dtype=np.float32), [0, 1, 6])
     kept = array.gather([1], out)
@@ -84,7 +87,7 @@ def test_results_in_a_buffer_keep_their_lengths_when_it_is_used_again():
     assert kept.lengths.tolist() == [5]
 
 
-def test_memory_doubles_and_is_kept():
+def test_memory_doubles_and_is_kept() -> None:
     buffer = RaggedBuffer((4,))
     step = RaggedArray.from_lengths(np.ones((30, 4), np.float32), [10, 20])
     grown = 0
@@ -101,7 +104,7 @@ def test_memory_doubles_and_is_kept():
     assert buffer.capacity == capacity and buffer.array().values.ctypes.data == memory
 
 
-def test_a_warm_buffer_allocates_nothing():
+def test_a_warm_buffer_allocates_nothing() -> None:
     buffer = RaggedBuffer((50,))
     step = RaggedArray.from_lengths(np.ones((640, 50), np.float32), [10] * 64)
 
@@ -121,7 +124,7 @@ def test_a_warm_buffer_allocates_nothing():
     assert peak - before < 1024  # bytes; one step alone has 128,000
 
 
-def test_a_reused_result_stays_in_place():
+def test_a_reused_result_stays_in_place() -> None:
     array = RaggedArray.from_lengths(np.ones((100, 3), np.float32), [10] * 10)
     out = RaggedBuffer((3,))
     first = array.gather(range(10), out)
@@ -136,7 +139,7 @@ def filled() -> RaggedBuffer:
     return buffer
 
 
-def test_a_bad_append_is_named_and_changes_nothing(filled):
+def test_a_bad_append_is_named_and_changes_nothing(filled: RaggedBuffer) -> None:
     before = filled.array().copy()
     with pytest.raises(ValueError, match="step has dtype float64, expected float32"):
         filled.append(RaggedArray(np.zeros((1, 2)), [0, 1]))
@@ -145,7 +148,7 @@ def test_a_bad_append_is_named_and_changes_nothing(filled):
     with pytest.raises(ValueError, match=r"step has items of shape \(\), expected \(2,\)"):
         filled.append(RaggedArray(np.zeros(1, np.float32), [0, 1]))
     with pytest.raises(TypeError, match="append takes a RaggedArray, got list"):
-        filled.append([[1.0, 2.0]])
+        filled.append([[1.0, 2.0]])  # type: ignore[arg-type]
     assert filled.array() == before
 
 
@@ -161,14 +164,14 @@ def test_a_bad_append_is_named_and_changes_nothing(filled):
         (np.float32(1), [1], "values must have at least one axis"),
     ],
 )
-def test_a_bad_extend_is_named_and_changes_nothing(filled, values, lengths, message):
+def test_a_bad_extend_changes_nothing(filled: RaggedBuffer, values: Any, lengths: Any, message: str) -> None:
     before = filled.array().copy()
     with pytest.raises(ValueError, match=message):
         filled.extend(values, lengths)
     assert filled.array() == before
 
 
-def test_extend_casts_plain_lists_where_nothing_is_lost(filled):
+def test_extend_casts_plain_lists_where_nothing_is_lost(filled: RaggedBuffer) -> None:
     filled.extend([[7, 8]], [0, 1])
     filled.extend([], [0])
     assert filled.array()[2:] == RaggedArray(np.array([[7, 8]], np.float32), [0, 0, 1, 1])
@@ -177,12 +180,12 @@ def test_extend_casts_plain_lists_where_nothing_is_lost(filled):
         counts.extend([1.5], [1])
 
 
-def test_extend_takes_values_that_are_not_contiguous(filled):
+def test_extend_takes_values_that_are_not_contiguous(filled: RaggedBuffer) -> None:
     filled.extend(np.arange(8, dtype=np.float32).reshape(2, 4)[:, ::2], [2])
     assert filled.array()[2].tolist() == [[0, 2], [4, 6]]
 
 
-def test_a_bad_gather_is_named_and_changes_nothing(filled):
+def test_a_bad_gather_is_named_and_changes_nothing(filled: RaggedBuffer) -> None:
     before = filled.array().copy()
     with pytest.raises(IndexError, match="sequence 2 is out of range for 2 sequences"):
         filled.gather([2])
@@ -200,14 +203,14 @@ def test_a_bad_gather_is_named_and_changes_nothing(filled):
         ({"capacity": (-1, 0)}, "capacity must be an integer of 0 or more, got -1"),
     ],
 )
-def test_bad_options_are_named(arguments, message):
+def test_bad_options_are_named(arguments: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         RaggedBuffer(**arguments)
 
 
 @quick
 @given(data=st.data())
-def test_a_pickled_buffer_goes_on_growing(cases, same, data):
+def test_a_pickled_buffer_goes_on_growing(cases: Any, same: Any, data: st.DataObject) -> None:
     sequences, step = data.draw(cases())
     buffer = RaggedBuffer(step.inner_shape, step.dtype, (100, 1000))
     buffer.append(step)
@@ -217,11 +220,11 @@ def test_a_pickled_buffer_goes_on_growing(cases, same, data):
     same(buffer.array(), sequences)
 
 
-def test_a_pickle_leaves_spare_capacity_out():
+def test_a_pickle_leaves_spare_capacity_out() -> None:
     assert len(pickle.dumps(RaggedBuffer(capacity=(100_000, 100_000)))) < 1000
 
 
-def test_repr_says_what_is_in_it(filled):
+def test_repr_says_what_is_in_it(filled: RaggedBuffer) -> None:
     assert repr(filled) == (
         "RaggedBuffer(2 sequences, 3 items, inner_shape=(2,), dtype=float32, capacity=(2, 3))"
     )

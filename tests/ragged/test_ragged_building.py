@@ -1,17 +1,19 @@
 """Ragged arrays from lists, lengths and rectangles, and what is refused."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from entitize.ragged import RaggedArray
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-quick = settings(deadline=None, derandomize=True, max_examples=40)
+quick = settings(deadline=None, derandomize=True, max_examples=30)
 
 
 @quick
 @given(data=st.data())
-def test_from_arrays_holds_the_arrays(cases, same, data):
+def test_from_arrays_holds_the_arrays(cases: Any, same: Any, data: st.DataObject) -> None:
     sequences, array = data.draw(cases())
     built = RaggedArray.from_arrays(sequences, dtype=array.dtype, inner_shape=array.inner_shape)
     same(built, sequences)
@@ -20,7 +22,7 @@ def test_from_arrays_holds_the_arrays(cases, same, data):
 
 @quick
 @given(data=st.data())
-def test_from_lengths_cuts_the_values_without_a_copy(cases, same, data):
+def test_from_lengths_cuts_the_values_without_a_copy(cases: Any, same: Any, data: st.DataObject) -> None:
     sequences, array = data.draw(cases())
     built = RaggedArray.from_lengths(array.values, [len(s) for s in sequences])
     same(built, sequences)
@@ -29,7 +31,7 @@ def test_from_lengths_cuts_the_values_without_a_copy(cases, same, data):
 
 @quick
 @given(data=st.data())
-def test_padding_and_back_gives_the_same_array(cases, same, data):
+def test_padding_and_back_gives_the_same_array(cases: Any, same: Any, data: st.DataObject) -> None:
     sequences, array = data.draw(cases())
     padded, mask = array.to_padded()
     longest = max(map(len, sequences), default=0)
@@ -42,14 +44,14 @@ def test_padding_and_back_gives_the_same_array(cases, same, data):
     same(RaggedArray.from_padded(padded, mask.astype(np.int8)), sequences)
 
 
-def test_from_padded_takes_the_items_where_the_mask_is_true_wherever_they_are():
+def test_from_padded_takes_the_items_where_the_mask_is_true_wherever_they_are() -> None:
     padded = np.arange(6.0).reshape(2, 3)
     array = RaggedArray.from_padded(padded, [[True, False, True], [False, False, False]])
     assert array == RaggedArray([0.0, 2.0], [0, 2, 2])
 
 
 @pytest.mark.parametrize("fill", [-1.0, np.nan, 7])
-def test_padding_is_filled_with_the_given_value(fill):
+def test_padding_is_filled_with_the_given_value(fill: Any) -> None:
     padded, _ = RaggedArray(np.ones(1, np.float32), [0, 1, 1]).to_padded(fill)
     np.testing.assert_array_equal(padded, np.array([[1], [fill]], np.float32))
 
@@ -57,50 +59,50 @@ def test_padding_is_filled_with_the_given_value(fill):
 @pytest.mark.parametrize(
     ("dtype", "fill"), [(np.int64, 0.5), (np.int32, np.nan), (np.bool_, 2), (np.int32, 2**40)]
 )
-def test_padding_that_is_no_value_of_the_dtype_is_refused(dtype, fill):
+def test_padding_that_is_no_value_of_the_dtype_is_refused(dtype: Any, fill: Any) -> None:
     with pytest.raises(ValueError, match=f"fill_value {fill} is not a value of dtype {np.dtype(dtype)}"):
         RaggedArray(np.ones(1, dtype), [0, 1]).to_padded(fill)
 
 
-def test_empty_has_sequences_without_items():
+def test_empty_has_sequences_without_items() -> None:
     array = RaggedArray.empty(3, (2,), np.int32)
     assert len(array) == 3 and array.num_items == 0 and array.inner_shape == (2,) and array.dtype == np.int32
     assert len(RaggedArray.empty()) == 0
 
 
-def test_empty_lists_take_shape_and_dtype_from_the_others():
+def test_empty_lists_take_shape_and_dtype_from_the_others() -> None:
     array = RaggedArray.from_arrays([[], np.ones((2, 3), np.float32), np.zeros((0, 3), np.float32)])
     assert array.dtype == np.float32 and array.inner_shape == (3,) and array.lengths.tolist() == [0, 2, 0]
 
 
-def test_arrays_without_items_say_their_shape():
+def test_arrays_without_items_say_their_shape() -> None:
     array = RaggedArray.from_arrays([[], np.zeros((0, 3), np.int64)])
     assert array.inner_shape == (3,) and array.dtype == np.int64 and len(array) == 2
 
 
-def test_items_without_features_are_counted():
+def test_items_without_features_are_counted() -> None:
     assert RaggedArray.from_arrays([[], np.zeros((2, 0))]).lengths.tolist() == [0, 2]
 
 
-def test_no_arrays_at_all_make_an_empty_batch():
+def test_no_arrays_at_all_make_an_empty_batch() -> None:
     assert len(RaggedArray.from_arrays([])) == 0
 
 
-def test_values_that_are_not_contiguous_are_copied():
+def test_values_that_are_not_contiguous_are_copied() -> None:
     values = np.arange(12.0).reshape(3, 4).T
     array = RaggedArray(values[::2], [0, 1, 2])
     assert array.values.flags.c_contiguous
     assert array[1].tolist() == [[2.0, 6.0, 10.0]]
 
 
-def test_values_at_odd_addresses_are_copied():
+def test_values_at_odd_addresses_are_copied() -> None:
     values = np.frombuffer(b"\0" + np.arange(3.0).tobytes(), np.uint8)[1:].view(np.float64)
     assert not values.flags.aligned
     array = RaggedArray(values, [0, 1, 3])
     assert array.values.flags.aligned and array.sum().tolist() == [0.0, 3.0]
 
 
-def test_contiguous_values_and_offsets_are_adopted():
+def test_contiguous_values_and_offsets_are_adopted() -> None:
     values, offsets = np.zeros((2, 3), np.float32), np.array([0, 2])
     array = RaggedArray(values, offsets)
     assert array.values is values and np.shares_memory(array.offsets, offsets)
@@ -122,7 +124,7 @@ def test_contiguous_values_and_offsets_are_adopted():
         (np.zeros(0), np.array([0, 2**64 - 1], np.uint64), "offsets must fit into int64"),
     ],
 )
-def test_bad_values_and_offsets_are_named(values, offsets, message):
+def test_bad_values_and_offsets_are_named(values: Any, offsets: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         RaggedArray(values, offsets)
 
@@ -138,12 +140,12 @@ def test_bad_values_and_offsets_are_named(values, offsets, message):
         ([[1, 1]], "lengths must be one-dimensional"),
     ],
 )
-def test_bad_lengths_are_named(lengths, message):
+def test_bad_lengths_are_named(lengths: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         RaggedArray.from_lengths(np.zeros(2), lengths)
 
 
-def test_sequences_of_different_items_are_named():
+def test_sequences_of_different_items_are_named() -> None:
     with pytest.raises(ValueError, match=r"sequence 1 has items of shape \(3,\), expected \(2,\)"):
         RaggedArray.from_arrays([np.zeros((1, 2)), np.zeros((1, 3))])
     with pytest.raises(ValueError, match=r"sequence 1 has items of shape \(3,\), expected \(2,\)"):
@@ -161,12 +163,12 @@ def test_sequences_of_different_items_are_named():
         (np.zeros((2, 3), np.int16), np.zeros((2, 3), bool), "dtype int16 is not one of"),
     ],
 )
-def test_bad_rectangles_are_named(padded, mask, message):
+def test_bad_rectangles_are_named(padded: Any, mask: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         RaggedArray.from_padded(padded, mask)
 
 
-def test_bad_sizes_of_an_empty_array_are_named():
+def test_bad_sizes_of_an_empty_array_are_named() -> None:
     with pytest.raises(ValueError, match="num_sequences must be an integer of 0 or more, got -1"):
         RaggedArray.empty(-1)
     with pytest.raises(ValueError, match="inner_shape must be sizes of 0 or more"):

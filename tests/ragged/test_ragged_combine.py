@@ -1,16 +1,20 @@
 """Concatenating and joining."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from entitize.ragged import RaggedArray, RaggedBuffer, concatenate, join, join_rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-quick = settings(deadline=None, derandomize=True, max_examples=40)
+quick = settings(deadline=None, derandomize=True, max_examples=30)
 
 
 @st.composite
-def several(draw, cases, equally_many=False):
+def several(
+    draw: st.DrawFn, cases: Any, equally_many: bool = False
+) -> list[tuple[list[np.ndarray], RaggedArray]]:
     """One to four arrays with items of one kind."""
     sequences, array = draw(cases())
     result = [(sequences, array)]
@@ -27,7 +31,7 @@ def several(draw, cases, equally_many=False):
 
 @quick
 @given(data=st.data())
-def test_concatenate_puts_all_sequences_one_after_the_other(cases, same, data):
+def test_concatenate_puts_all_sequences_in_a_row(cases: Any, same: Any, data: st.DataObject) -> None:
     parts = data.draw(several(cases))
     arrays = [array for _, array in parts]
     expected = [s for sequences, _ in parts for s in sequences]
@@ -40,7 +44,7 @@ def test_concatenate_puts_all_sequences_one_after_the_other(cases, same, data):
 
 @quick
 @given(data=st.data())
-def test_join_puts_each_sequence_behind_its_namesakes(cases, same, data):
+def test_join_puts_each_sequence_behind_its_namesakes(cases: Any, same: Any, data: st.DataObject) -> None:
     parts = data.draw(several(cases, equally_many=True))
     arrays = [array for _, array in parts]
     expected = [np.concatenate(group) for group in zip(*(sequences for sequences, _ in parts), strict=True)]
@@ -53,7 +57,7 @@ def test_join_puts_each_sequence_behind_its_namesakes(cases, same, data):
 
 @quick
 @given(data=st.data())
-def test_join_rows_says_where_join_puts_the_items(cases, data):
+def test_join_rows_says_where_join_puts_the_items(cases: Any, data: st.DataObject) -> None:
     parts = data.draw(several(cases, equally_many=True))
     arrays = [array for _, array in parts]
     rows, offsets = join_rows([array.offsets for array in arrays])
@@ -67,7 +71,7 @@ def test_join_rows_says_where_join_puts_the_items(cases, data):
 
 
 @pytest.mark.parametrize("combine", [concatenate, join])
-def test_arrays_that_do_not_fit_together_are_named(combine):
+def test_arrays_that_do_not_fit_together_are_named(combine: Any) -> None:
     first = RaggedArray(np.zeros((2, 3), np.float32), [0, 2])
     with pytest.raises(ValueError, match="array 1 has dtype float64, expected float32"):
         combine([first, first.with_values(np.zeros((2, 3)))])
@@ -78,7 +82,7 @@ def test_arrays_that_do_not_fit_together_are_named(combine):
 
 
 @pytest.mark.parametrize("combine", [concatenate, join])
-def test_a_bad_combination_leaves_its_buffer_as_it_was(combine):
+def test_a_bad_combination_leaves_its_buffer_as_it_was(combine: Any) -> None:
     first = RaggedArray(np.ones((2, 3), np.float32), [0, 2])
     out = RaggedBuffer((3,))
     out.append(first)
@@ -90,7 +94,7 @@ def test_a_bad_combination_leaves_its_buffer_as_it_was(combine):
     assert out.array() == first
 
 
-def test_different_numbers_of_sequences_are_named():
+def test_different_numbers_of_sequences_are_named() -> None:
     one, two = RaggedArray(np.zeros(2), [0, 2]), RaggedArray(np.zeros(2), [0, 1, 2])
     with pytest.raises(ValueError, match="array 1 has 2 sequences, expected 1"):
         join([one, two])
@@ -98,7 +102,7 @@ def test_different_numbers_of_sequences_are_named():
         join_rows([two.offsets, one.offsets])
 
 
-def test_join_rows_refuses_what_are_no_offsets():
+def test_join_rows_refuses_what_are_no_offsets() -> None:
     good = np.array([0, 1])
     with pytest.raises(ValueError, match="offsets must start at 0, got 1"):
         join_rows([good, np.array([1, 1])])

@@ -1,6 +1,7 @@
 """Reductions against plain Python and NumPy, sequence by sequence, in float64."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -8,12 +9,12 @@ from entitize.ragged import RaggedArray
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-quick = settings(deadline=None, derandomize=True, max_examples=40)
+quick = settings(deadline=None, derandomize=True, max_examples=30)
 FLOATS = [np.float32, np.float64]
 TOLERANCE = {np.dtype(np.float32): 1e-5, np.dtype(np.float64): 1e-12}
 
 
-def per_sequence(sequences, function, array, dtype):
+def per_sequence(sequences: list[np.ndarray], function: Any, array: RaggedArray, dtype: Any) -> np.ndarray:
     """`function` of each sequence, stacked (B, *inner)."""
     rows = [function(s) for s in sequences]
     return np.array(rows, dtype).reshape(len(sequences), *array.inner_shape)
@@ -21,7 +22,7 @@ def per_sequence(sequences, function, array, dtype):
 
 @quick
 @given(data=st.data())
-def test_sum_adds_up_each_sequence(cases, data):
+def test_sum_adds_up_each_sequence(cases: Any, data: st.DataObject) -> None:
     sequences, array = data.draw(cases())
     wide = array.dtype if array.dtype.kind == "f" else np.int64
     expected = per_sequence(sequences, lambda s: s.sum(0, dtype=np.float64), array, wide)
@@ -31,14 +32,14 @@ def test_sum_adds_up_each_sequence(cases, data):
         np.testing.assert_array_equal(array.sum(), expected)
 
 
-def test_sums_of_int32_and_bool_do_not_overflow():
+def test_sums_of_int32_and_bool_do_not_overflow() -> None:
     assert RaggedArray(np.full(3, 2**31 - 1, np.int32), [0, 3]).sum().tolist() == [3 * (2**31 - 1)]
     assert RaggedArray(np.ones(1000, bool), [0, 1000]).sum().tolist() == [1000]
 
 
 @quick
 @given(data=st.data())
-def test_mean_is_the_mean_or_zero(cases, data):
+def test_mean_is_the_mean_or_zero(cases: Any, data: st.DataObject) -> None:
     sequences, array = data.draw(cases())
     zero = np.zeros(array.inner_shape)
     expected = per_sequence(
@@ -50,7 +51,7 @@ def test_mean_is_the_mean_or_zero(cases, data):
 
 @quick
 @given(data=st.data())
-def test_max_is_the_largest_or_the_stated_identity(cases, data):
+def test_max_is_the_largest_or_the_stated_identity(cases: Any, data: st.DataObject) -> None:
     sequences, array = data.draw(cases())
     identity = {"f": -np.inf, "i": 0, "b": False}[array.dtype.kind]
     if array.dtype.kind == "i":
@@ -62,7 +63,7 @@ def test_max_is_the_largest_or_the_stated_identity(cases, data):
 
 @quick
 @given(data=st.data())
-def test_argmax_is_the_first_largest_or_minus_one(cases, data):
+def test_argmax_is_the_first_largest_or_minus_one(cases: Any, data: st.DataObject) -> None:
     sequences, array = data.draw(cases())
     none = np.full(array.inner_shape, -1)
     expected = per_sequence(sequences, lambda s: s.argmax(0) if len(s) else none, array, np.int64)
@@ -71,7 +72,7 @@ def test_argmax_is_the_first_largest_or_minus_one(cases, data):
 
 @pytest.mark.parametrize("inner", [(), (2,)])
 @pytest.mark.parametrize("dtype", FLOATS)
-def test_max_and_argmax_treat_nan_as_numpy_does(dtype, inner):
+def test_max_and_argmax_treat_nan_as_numpy_does(dtype: Any, inner: tuple[int, ...]) -> None:
     for numbers in ([1, np.nan, 3, np.nan], [np.nan, 1], [-np.inf, -np.inf], [np.inf, np.nan], [2, 2, 1]):
         column = np.array(numbers, dtype)
         values = column if inner == () else np.stack([column, column[::-1]], axis=1)
@@ -80,7 +81,7 @@ def test_max_and_argmax_treat_nan_as_numpy_does(dtype, inner):
         np.testing.assert_array_equal(array.argmax()[0], values.argmax(0))
 
 
-def logsumexp_by_hand(sequence):
+def logsumexp_by_hand(sequence: np.ndarray) -> np.ndarray:
     """In exact order, by columns, for finite numbers."""
     columns = sequence.reshape(len(sequence), math.prod(sequence.shape[1:])).astype(np.float64).T
     return np.array([math.log(math.fsum(map(math.exp, c))) if len(c) else -math.inf for c in columns])
@@ -88,7 +89,7 @@ def logsumexp_by_hand(sequence):
 
 @quick
 @given(data=st.data())
-def test_logsumexp_is_the_logarithm_of_the_sum(cases, data):
+def test_logsumexp_is_the_logarithm_of_the_sum(cases: Any, data: st.DataObject) -> None:
     sequences, array = data.draw(cases(dtypes=FLOATS))
     result = array.logsumexp()
     assert result.dtype == array.dtype
@@ -98,7 +99,7 @@ def test_logsumexp_is_the_logarithm_of_the_sum(cases, data):
 
 @quick
 @given(data=st.data())
-def test_softmax_is_positive_and_adds_up_to_one(cases, same, data):
+def test_softmax_is_positive_and_adds_up_to_one(cases: Any, same: Any, data: st.DataObject) -> None:
     sequences, array = data.draw(cases(dtypes=FLOATS))
     result = array.softmax()
     assert result.dtype == array.dtype and result.offsets.tolist() == array.offsets.tolist()
@@ -110,7 +111,7 @@ def test_softmax_is_positive_and_adds_up_to_one(cases, same, data):
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
-def test_large_logits_neither_overflow_nor_vanish(dtype):
+def test_large_logits_neither_overflow_nor_vanish(dtype: Any) -> None:
     array = RaggedArray(np.array([1e4, 1e4, -1e4, -1e4, -np.inf, 0], dtype), [0, 2, 4, 6])
     np.testing.assert_allclose(
         array.logsumexp(), np.array([1e4, -1e4, -math.log(2)]) + math.log(2), atol=1e-3
@@ -118,7 +119,7 @@ def test_large_logits_neither_overflow_nor_vanish(dtype):
     np.testing.assert_allclose(array.softmax().values, [0.5, 0.5, 0.5, 0.5, 0, 1])
 
 
-def test_infinities_go_the_way_of_torch():
+def test_infinities_go_the_way_of_torch() -> None:
     import torch
 
     for numbers in ([-np.inf, -np.inf], [np.inf, 0], [np.nan, 0], [np.inf, np.inf], [np.inf, 1e30, -np.inf]):
@@ -128,7 +129,7 @@ def test_infinities_go_the_way_of_torch():
         np.testing.assert_array_equal(array.softmax().values, torch.softmax(tensor, 0).numpy())
 
 
-def draw_by_hand(sequence, uniform):
+def draw_by_hand(sequence: np.ndarray, uniform: Any) -> tuple[int, float]:
     """The first item whose cumulated probability exceeds `uniform`, and how close the call was."""
     weights = [math.exp(x - max(sequence)) for x in sequence.astype(np.float64)]
     cumulated = np.cumsum(weights) / math.fsum(weights)
@@ -137,7 +138,7 @@ def draw_by_hand(sequence, uniform):
 
 @quick
 @given(data=st.data())
-def test_sample_inverts_the_cumulative_distribution(cases, data):
+def test_sample_inverts_the_cumulative_distribution(cases: Any, data: st.DataObject) -> None:
     sequences, array = data.draw(cases(dtypes=FLOATS, inner_shapes=((),)))
     uniform = np.random.default_rng(len(sequences)).random(len(sequences))
     chosen = array.sample(uniform)
@@ -150,7 +151,7 @@ def test_sample_inverts_the_cumulative_distribution(cases, data):
             assert choice == expected or margin < 1e-6
 
 
-def test_samples_are_as_frequent_as_their_probability():
+def test_samples_are_as_frequent_as_their_probability() -> None:
     probabilities = np.array([0.5, 0.125, 0.25, 0.125])
     count = 4096
     logits = RaggedArray.from_lengths(np.tile(np.log(probabilities), count), [4] * count)
@@ -160,7 +161,7 @@ def test_samples_are_as_frequent_as_their_probability():
 
 @pytest.mark.parametrize("uniform", [0.0, 0.3, 0.999999, np.nextafter(1.0, 0.0)])
 @pytest.mark.parametrize("dtype", FLOATS)
-def test_an_item_of_probability_zero_is_never_drawn(dtype, uniform):
+def test_an_item_of_probability_zero_is_never_drawn(dtype: Any, uniform: Any) -> None:
     logits = np.array([-np.inf, 0.1, -np.inf, 0.7, 0.3, -np.inf, -1e4], dtype)
     array = RaggedArray(logits, [0, 7])
     assert array.sample([uniform])[0] in (1, 3, 4)
@@ -169,7 +170,7 @@ def test_an_item_of_probability_zero_is_never_drawn(dtype, uniform):
 
 
 @pytest.mark.parametrize("bad", [[-np.inf, -np.inf], [0, np.nan], [np.inf, 0]])
-def test_sample_names_a_sequence_that_is_no_distribution(bad):
+def test_sample_names_a_sequence_that_is_no_distribution(bad: Any) -> None:
     array = RaggedArray(np.array([0, *bad], np.float32), [0, 1, 1, 3])
     with pytest.raises(ValueError, match="the logits of sequence 2 are no distribution"):
         array.sample([0.5, 0.5, 0.5])
@@ -185,12 +186,12 @@ def test_sample_names_a_sequence_that_is_no_distribution(bad):
         ([0.5, np.nan], r"uniform must be in \[0, 1\), got nan for sequence 1"),
     ],
 )
-def test_sample_names_a_bad_draw(uniform, message):
+def test_sample_names_a_bad_draw(uniform: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         RaggedArray(np.zeros(3), [0, 1, 3]).sample(uniform)
 
 
-def test_what_needs_floats_or_single_numbers_says_so():
+def test_what_needs_floats_or_single_numbers_says_so() -> None:
     for name in ("logsumexp", "softmax"):
         with pytest.raises(ValueError, match=f"{name} needs floating-point values, got int64"):
             getattr(RaggedArray(np.zeros(1, np.int64), [0, 1]), name)()

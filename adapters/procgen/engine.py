@@ -1,0 +1,123 @@
+"""The engine behind a vector environment: one `ProcgenGym3Env`, and the states of its lanes in one buffer."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import io
+import os
+import warnings
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .games import Game
+from .options import EngineOptions
+
+#: Bytes set aside for each lane. The engine aborts the process where a state does not fit; the largest ones
+#: are under 128 KiB, and this is the room that the engine's own wrapper gives them. Memory that is never
+#: written to is never claimed. The odd rest keeps the lanes from all falling on the same lines of the cache.
+LANE_BYTES = (1 << 20) + 41 * 1024
+
+#: From how many lanes on a second thread is worth its while.
+_LANES_FOR_TWO_THREADS = 8
+
+
+def import_engine() -> Any:
+    """The class `procgen.ProcgenGym3Env`.
+
+    Raises:
+        ImportError: the package is not installed; the message names the extra.
+    """
+    try:
+        # Importing procgen leaves a file open, and gym, which it imports, prints advice that helps nobody.
+        with warnings.catch_warnings(), contextlib.redirect_stderr(io.StringIO()):
+            warnings.simplefilter("ignore")
+            return importlib.import_module("procgen.env").ProcgenGym3Env
+    except ModuleNotFoundError as error:
+        raise ImportError("Procgen is not installed: pip install 'entitize[procgen]'") from error
+
+
+def default_threads(num_envs: int) -> int:
+    """How many threads fetch the states: two, where there are two processors and enough lanes."""
+    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return 2 if processors > 1 and num_envs >= _LANES_FOR_TWO_THREADS else 1
+
+
+class StateBuffer:
+    """Room for the dumps of `num_envs` lanes, filled by up to `num_threads` threads."""
+
+    def __init__(self, num_envs: int, num_threads: int) -> None:
+        self.data: NDArray[np.uint8] = np.empty(num_envs * LANE_BYTES, np.uint8)
+        self.starts = np.arange(num_envs, dtype=np.int64) * LANE_BYTES
+        self.lengths = np.zeros(num_envs, np.int64)
+        ffi = importlib.import_module("cffi").FFI()  # comes with the engine, so not imported before it
+        self._pointers = [ffi.cast("char *", self.data.ctypes.data + int(start)) for start in self.starts]
+        self._num_helpers = num_threads - 1
+        self._pool = ThreadPoolExecutor(self._num_helpers) if self._num_helpers else None
+
+    def fill(self, engine: Any) -> None:
+        """Fetch the state of every lane."""
+        lanes = iter(
+            range(len(self.lengths))
+        )  # shared: each thread takes the next lane that nobody has taken
+        helpers = (
+            [self._pool.submit(self._fill, engine, lanes) for _ in range(self._num_helpers)]
+            if self._pool
+            else []
+        )
+        self._fill(engine, lanes)
+        for helper in helpers:
+            helper.result()
+
+    def _fill(self, engine: Any, lanes: Iterator[int]) -> None:
+        call, pointers, lengths = engine.call_c_func, self._pointers, self.lengths
+        for lane in lanes:
+            lengths[lane] = call("get_state", lane, pointers[lane], LANE_BYTES)  # releases the GIL
+
+    def close(self) -> None:
+        if self._pool:
+            self._pool.shutdown()
+
+
+class Engine:
+    """One real engine of `num_envs` lanes.
+
+    Observations, rewards and ends are all in the states, so the engine's own `observe` is never called, and
+    what it draws at each step is never looked at.
+    """
+
+    def __init__(
+        self, game: Game, num_envs: int, seed: int, options: EngineOptions, states: StateBuffer, render: bool
+    ) -> None:
+        self.num_envs = num_envs
+        self.seed = seed
+        self.has_stepped = False
+        self.states = states
+        self._env = import_engine()(
+            num=num_envs,
+            env_name=game.name,
+            rand_seed=seed,
+            render_mode="rgb_array" if render else None,
+            **options.arguments(game, render),
+        )
+
+    def step(self, actions: NDArray[np.int32]) -> None:
+        """Let every lane act (num_envs,) and fetch the states; -1 abandons the episode for the next one."""
+        self.has_stepped = True
+        self._env.act(actions)
+        self.fetch()
+
+    def fetch(self) -> None:
+        """Fetch the states as they are."""
+        self.states.fill(self._env)
+
+    def frames(self) -> tuple[NDArray[np.uint8], ...]:
+        """A picture of each lane (512, 512, 3)."""
+        return tuple(info["rgb"] for info in self._env.get_info())
+
+    def close(self) -> None:
+        self._env.close()

@@ -1,0 +1,139 @@
+"""How a number of a dump becomes a feature: a small declarative language, and its compiled form.
+
+A `Feature` says what is read (a field of the entity, or a slot of the state) and how it is turned into one
+float32. The tables of `games` are written in it; the kernel of `fill` interprets its compiled form, a
+`Program`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .layout import ENTITY, ENTITY_FIELDS
+
+# Kinds of features. f: a field of the entity, p: the same field of the player, s: a slot, t: slot cur_time.
+FLOAT, INT = 0, 1  # f * scale
+RELATIVE = 2  # (f - p) * scale
+SCREEN = 3  # (f - s) * scale, s the centre of the view
+EQUALS = 4  # 1 where f == parameter
+SINE, COSINE = 5, 6  # of the angle f
+SINCE = 7  # (t - f) * scale, cut to [0, 1]
+LOOKUP = 8  # item f of the vector whose items start at s; 0 where there is none
+SLOT = 9  # s * scale
+SLOT_EQUALS = 10  # 1 where s == parameter
+SLOT_SINCE = 11  # (t - s) * scale, cut to [0, 1]
+SLOT_RECENT = 12  # 1 where t - s < parameter
+SLOT_REMAINING = 13  # 1 - (t - s) * scale, cut to [0, 1]
+MOVE_X, MOVE_Y = 14, 15  # direction of the move action s: -1, 0 or 1
+
+
+@dataclass(frozen=True)
+class Feature:
+    """One feature: `kind` applied to the entity field `field` and the state slot `slot` (see `layout`)."""
+
+    name: str
+    kind: int
+    field: str = ""
+    slot: str = ""
+    scale: float = 1.0
+    parameter: int = 0
+    hidden: bool = False  # not to be seen in the pixels: left out where visible_only
+
+
+# How the kernel goes about a kind: features of a class are done in one plain loop.
+_FLOATS, _INTS, _CONSTANTS, _SPECIAL = range(4)
+_CLASS_OF = {
+    **dict.fromkeys(
+        (FLOAT, RELATIVE, SCREEN), _FLOATS
+    ),  # (f - origin) * scale, the origin found once per state
+    **dict.fromkeys((EQUALS, SINE, COSINE, SINCE, LOOKUP), _SPECIAL),
+    INT: _INTS,
+}  # all others: the same for every entity of a state
+
+
+class Program(NamedTuple):
+    """Features compiled for the kernel: one entry per feature, by type and within a type by class."""
+
+    segments: NDArray[
+        np.int64
+    ]  # (T, 5): where the floats, ints, constants and special ones of a type start, its end
+    kind: NDArray[np.int64]
+    column: NDArray[np.int64]  # of the feature in its type's rows
+    field: NDArray[np.int64]  # byte offset of the entity field
+    slot: NDArray[np.int64]
+    size: NDArray[np.int64]  # LOOKUP: how many items of the vector have slots
+    scale: NDArray[np.float64]
+    parameter: NDArray[np.int64]
+
+
+def compile_features(
+    groups: Sequence[Sequence[Feature]], slots: Mapping[str, int], vector_sizes: Mapping[str, int]
+) -> Program:
+    """The program of several lists of features: one list per entity type, or one list of globals.
+
+    Raises:
+        KeyError: a field or a slot that the game does not have.
+    """
+    segments = np.zeros((len(groups), 5), np.int64)
+    rows: list[tuple[int, Feature]] = []
+    for number, group in enumerate(groups):
+        classes = [_CLASS_OF.get(feature.kind, _CONSTANTS) for feature in group]
+        segments[number] = len(rows) + np.cumsum([0, *(classes.count(c) for c in range(4))])
+        order = sorted(range(len(group)), key=classes.__getitem__)
+        rows += [(column, group[column]) for column in order]
+
+    def slot_of(feature: Feature) -> int:
+        if not feature.slot:
+            return 0
+        return slots[f"{feature.slot}.0" if feature.kind == LOOKUP else feature.slot]
+
+    return Program(
+        segments=segments,
+        kind=np.array([f.kind for _, f in rows], np.int64),
+        column=np.array([column for column, _ in rows], np.int64),
+        field=np.array([4 * ENTITY_FIELDS[f.field] if f.field else 0 for _, f in rows], np.int64),
+        slot=np.array([slot_of(f) for _, f in rows], np.int64),
+        size=np.array([vector_sizes.get(f.slot, 0) for _, f in rows], np.int64),
+        scale=np.array([f.scale for _, f in rows], np.float64),
+        parameter=np.array([f.parameter for _, f in rows], np.int64),
+    )
+
+
+# -- writing features ---------------------------------------------------------------------------------------
+
+
+def field(name: str, scale: float = 1.0, *, source: str = "", hidden: bool = False) -> Feature:
+    """A field of the entity as it is, times `scale`; `source` is the field where `name` is another."""
+    source = source or name
+    kind = FLOAT if ENTITY[ENTITY_FIELDS[source]].kind == "float" else INT
+    return Feature(name, kind, field=source, scale=scale, hidden=hidden)
+
+
+def relative(name: str, scale: float = 1.0) -> Feature:
+    """A float field of the entity less that of the player."""
+    return Feature(f"relative_{name}", RELATIVE, field=name, scale=scale)
+
+
+def slot(name: str, scale: float = 1.0, *, label: str = "", hidden: bool = False) -> Feature:
+    """A number of the state as it is, times `scale`."""
+    return Feature(label or name.replace(".", "_"), SLOT, slot=name, scale=scale, hidden=hidden)
+
+
+def ready(name: str, steps: int) -> Feature:
+    """How far a cooldown of `steps` steps since the time in slot `name` has run, 1 = over; hidden."""
+    return Feature("ready", SLOT_SINCE, slot=name, scale=1 / steps, hidden=True)
+
+
+def on_screen(features: Sequence[Feature]) -> tuple[Feature, ...]:
+    """What of `features` the pixels show: no hidden ones, and positions counted from the view's centre."""
+    centre = {"x": "center_x", "y": "center_y"}
+    return tuple(
+        replace(f, kind=SCREEN, slot=centre[f.field]) if f.kind == FLOAT and f.field in centre else f
+        for f in features
+        if not f.hidden
+    )

@@ -1,0 +1,173 @@
+"""Second pass over a batch of dumps: every kept entity becomes a row of features, in place."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .features import (
+    COSINE,
+    EQUALS,
+    FLOAT,
+    INT,
+    LOOKUP,
+    MOVE_X,
+    MOVE_Y,
+    RELATIVE,
+    SCREEN,
+    SINE,
+    SLOT,
+    SLOT_EQUALS,
+    SLOT_RECENT,
+    SLOT_REMAINING,
+    SLOT_SINCE,
+    Program,
+)
+from .layout import ENTITY_BYTES, ENTITY_FIELDS
+from .memory import entry_point, kernel, load_float, load_int
+from .plan import EntityPlan, TilePlan
+from .scan import crop
+from .tiles import fill_chunks
+
+_X, _Y = (ENTITY_FIELDS[name] * 4 for name in ("x", "y"))
+
+
+@kernel
+def _unit(value: float) -> float:
+    return min(max(value, 0.0), 1.0)
+
+
+@kernel
+def _state_value(
+    buffer: NDArray[np.uint8],
+    player: int,
+    numbers: NDArray[np.float64],
+    time: float,
+    program: Program,
+    index: int,
+) -> Any:
+    """What feature `index` takes from the state: its value, or the origin that its field is counted from."""
+    kind = program.kind[index]
+    if kind in (FLOAT, INT):
+        return 0.0
+    if kind == RELATIVE:
+        return np.float64(load_float(buffer, player + program.field[index]))
+    value = numbers[program.slot[index]]
+    if kind == SCREEN:
+        return value
+    if kind == SLOT:
+        return value * program.scale[index]
+    if kind == SLOT_EQUALS:
+        return 1.0 if value == program.parameter[index] else 0.0
+    if kind == SLOT_SINCE:
+        return _unit((time - value) * program.scale[index])
+    if kind == SLOT_RECENT:
+        return 1.0 if time - value < program.parameter[index] else 0.0
+    if kind == SLOT_REMAINING:
+        return _unit(1.0 - (time - value) * program.scale[index])
+    if kind == MOVE_X:
+        return value // 3 - 1
+    if kind == MOVE_Y:
+        return value % 3 - 1
+    return 0.0
+
+
+@kernel
+def _special_value(
+    buffer: NDArray[np.uint8],
+    at: int,
+    numbers: NDArray[np.float64],
+    time: float,
+    program: Program,
+    index: int,
+) -> float:
+    """A feature that is no linear function of the field at byte `at`."""
+    kind = program.kind[index]
+    if kind == EQUALS:
+        return 1.0 if load_int(buffer, at) == program.parameter[index] else 0.0
+    if kind == LOOKUP:
+        item = load_int(buffer, at)
+        return numbers[program.slot[index] + item] if 0 <= item < program.size[index] else 0.0
+    if kind == SINE:
+        return math.sin(load_float(buffer, at))
+    if kind == COSINE:
+        return math.cos(load_float(buffer, at))
+    return _unit((time - load_int(buffer, at)) * program.scale[index])  # SINCE
+
+
+@entry_point
+def fill_states(
+    buffer: NDArray[np.uint8],
+    numbers: NDArray[np.float64],
+    places: NDArray[np.int64],
+    kinds: NDArray[np.int16],
+    offsets: NDArray[np.int64],
+    bounds: NDArray[np.int64],
+    program: Program,
+    global_program: Program,
+    entities: EntityPlan,
+    tiles: TilePlan,
+    rows: NDArray[np.float32],
+    global_rows: NDArray[np.float32],
+) -> None:
+    """Fill the features of B states that `scan_states` has found whole.
+
+    Args:
+        numbers, places, kinds, offsets, bounds: what `scan_states` found.
+        rows: (sum of N_t * F_t,), receives the features of all types, one type after the other.
+        global_rows: (B, G), receives the global features.
+    """
+    segments, column, field, scale = program.segments, program.column, program.field, program.scale
+    num_types = len(segments)
+    chunk_features = tiles.positions + tiles.chunk * tiles.chunk * tiles.columns
+    next_row = np.empty(num_types, np.int64)
+    given = np.empty(len(column))  # what the features take from the state at hand
+    for b in range(len(places)):
+        player, count, cells, first_entity = places[b]
+        state = numbers[b]
+        time = state[entities.cur_time]
+        view = crop(buffer, player, state, entities)
+        for kind in range(num_types):
+            next_row[kind] = bounds[kind] + offsets[kind, b] * (segments[kind, 4] - segments[kind, 0])
+            if offsets[kind, b + 1] > offsets[kind, b]:
+                for index in range(segments[kind, 0], segments[kind, 3]):
+                    given[index] = _state_value(buffer, player, state, time, program, index)
+        for number in range(count):
+            entity = player + number * ENTITY_BYTES
+            kind = kinds[first_entity + number]
+            if kind < 0:
+                continue
+            row = next_row[kind]
+            for index in range(segments[kind, 0], segments[kind, 1]):
+                value = np.float64(load_float(buffer, entity + field[index]))
+                rows[row + column[index]] = (value - given[index]) * scale[index]
+            for index in range(segments[kind, 1], segments[kind, 2]):
+                rows[row + column[index]] = load_int(buffer, entity + field[index]) * scale[index]
+            for index in range(segments[kind, 2], segments[kind, 3]):
+                rows[row + column[index]] = given[index]
+            for index in range(segments[kind, 3], segments[kind, 4]):
+                at = entity + field[index]
+                rows[row + column[index]] = _special_value(buffer, at, state, time, program, index)
+            next_row[kind] = row + segments[kind, 4] - segments[kind, 0]
+        for index in range(len(global_program.kind)):
+            value = _state_value(buffer, player, state, time, global_program, index)
+            global_rows[b, global_program.column[index]] = value
+        if tiles.columns > 0:
+            first = bounds[-2] + offsets[-1, b] * chunk_features
+            last = bounds[-2] + offsets[-1, b + 1] * chunk_features
+            fill_chunks(
+                buffer,
+                cells,
+                np.int64(state[entities.grid_width]),
+                np.int64(state[entities.grid_width + 1]),
+                load_float(buffer, player + _X),
+                load_float(buffer, player + _Y),
+                state[entities.center_x] if entities.screen else 0.0,
+                state[entities.center_y] if entities.screen else 0.0,
+                view,
+                tiles,
+                rows[first:last].reshape(-1, chunk_features),
+            )

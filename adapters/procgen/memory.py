@@ -1,0 +1,40 @@
+"""How this package compiles, and how its kernels read numbers at any byte of a dump (they are unaligned)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+from numba import extending, njit, types
+from numba.core import cgutils
+
+# Numba's annotations do not know all options of `njit`, nor that callers of an intrinsic leave out its first
+# parameter.
+_intrinsic: Any = extending.intrinsic
+_njit: Any = njit
+
+#: For what Python calls.
+entry_point: Any = _njit(cache=True, error_model="numpy")
+#: For what only other kernels call.
+kernel: Any = _njit(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
+
+
+def _load(element: ir.Type) -> Any:
+    def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        buffer = cgutils.create_struct_proxy(signature.args[0])(context, builder, arguments[0])
+        address = builder.gep(buffer.data, [arguments[1]])
+        return builder.load(builder.bitcast(address, element.as_pointer()), align=1)
+
+    return codegen
+
+
+@_intrinsic
+def load_int(typing: Any, buffer: Any, at: Any) -> Any:
+    """The int32 at byte `at` (int64) of `buffer` (uint8, C order). Unchecked: the caller has looked."""
+    return types.int32(buffer, types.int64), _load(ir.IntType(32))
+
+
+@_intrinsic
+def load_float(typing: Any, buffer: Any, at: Any) -> Any:
+    """The float32 at byte `at` (int64) of `buffer` (uint8, C order). Unchecked: the caller has looked."""
+    return types.float32(buffer, types.int64), _load(ir.FloatType())

@@ -1,0 +1,180 @@
+"""PPO with RogueNet end to end: samples per second, and where the time goes.
+
+    python benchmarks/train.py [--quick] [--json PATH] [--cases bigfish coinrun] [--threads 1] [--seconds 20]
+
+A sample is one environment step. Every case repeats what the reference trainer was measured at: d_model 16, 2
+layers, 2 heads, 3 epochs, the same number of environments, rollout and minibatch, and for Procgen the
+reference's features. The first updates (compilation, first pages, first episodes) are left out.
+
+Samples per core-second divide by the processor time of all threads of this process, so they don't change with
+what else the machine does, nor with `--threads`, unless threads wait for each other.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import time
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import torch
+from entitize.envs import make_vec
+from entitize.policies.rogue_net import RogueNet
+from entitize.trainers import PPO, PPOConfig
+
+PARTS = ("env", "inference", "storage", "update")
+
+#: Updates that are not measured.
+WARM_UP = 2
+
+
+@dataclass(frozen=True)
+class Case:
+    """One environment and what the reference trainer reached on it."""
+
+    env_id: str
+    num_envs: int
+    num_steps: int
+    minibatch_size: int
+    #: Samples per core-second of enn-trainer 0.1.16 (rogue-net 0.1.9, torch 2.13 CPU, one thread, medians of
+    #: 3 or 4 runs) at d_model 16, 2 layers, 3 epochs, measured by this project in November 2026 on the same
+    #: kind of machine; MineSweeper spread over 3,672-4,196, BigFish 1,061-1,737, CoinRun 245-411, BossFight
+    #: 102-120.
+    reference: float
+    #: How many times the reference the project set out to reach; None: no target.
+    target: float | None = None
+    kwargs: dict[str, Any] = field(default_factory=dict)
+
+
+PROCGEN: dict[str, Any] = {"distribution_mode": "easy", "features": "reference"}
+CASES = {
+    "minesweeper": Case("entitize/MineSweeper-v0", 128, 16, 1024, 3915),
+    "bigfish": Case("Procgen/bigfish", 64, 32, 1024, 1543, 3, PROCGEN),
+    "coinrun": Case("Procgen/coinrun", 64, 32, 1024, 304, 6, PROCGEN),
+    "bossfight": Case("Procgen/bossfight", 64, 32, 1024, 115, 8, PROCGEN),
+}
+
+
+@dataclass
+class Result:
+    """What a case came to."""
+
+    samples: int
+    samples_per_second: float  # wall clock
+    samples_per_core_second: float  # processor time; the median over the measured updates
+    slowest: float  # the same, of the slowest and the fastest update
+    fastest: float
+    entities: float  # mean per step
+    microseconds: dict[str, float]  # processor time per sample, by part
+    times_reference: float
+
+
+class Meter:
+    """A callback that measures updates from the third on and stops after enough of them."""
+
+    def __init__(self, seconds: float, min_updates: int) -> None:
+        self.seconds, self.min_updates = seconds, min_updates
+        self.cpu: list[float] = []  # per update
+        self.samples_per_update = 0
+        self._last = 0.0
+
+    def __call__(self, trainer: PPO, metrics: dict[str, float]) -> bool:
+        now = time.process_time()
+        if trainer.updates <= WARM_UP:
+            trainer.clock.clear()
+            self.samples_per_update = trainer.step // trainer.updates
+            self.began, self._last = time.perf_counter(), time.process_time()
+            return False
+        self.cpu.append(now - self._last)
+        self._last = now
+        self.wall = time.perf_counter() - self.began
+        return len(self.cpu) >= self.min_updates and self.wall >= self.seconds
+
+
+def measure(case: Case, threads: int, seconds: float, min_updates: int) -> Result:
+    """Train until `seconds` and `min_updates` have passed after the warm-up."""
+    kwargs = {**case.kwargs, "num_threads": threads} if case.env_id.startswith("Procgen/") else case.kwargs
+    config = PPOConfig(
+        total_timesteps=10**9,
+        num_steps=case.num_steps,
+        minibatch_size=case.minibatch_size,
+        num_threads=threads,
+    )
+    meter = Meter(seconds, min_updates)
+    with make_vec(case.env_id, num_envs=case.num_envs, **kwargs) as venv:
+        torch.manual_seed(0)
+        policy = RogueNet(
+            venv.single_observation_space, venv.single_action_space, d_model=16, n_layer=2, n_head=2
+        )
+        trainer = PPO(policy, venv, config, callbacks=[meter])
+        trainer.train()
+        cpu = dict(trainer.clock.cpu)
+        entities = trainer.collect().observations.num_entities / meter.samples_per_update
+    samples = len(meter.cpu) * meter.samples_per_update
+    rates = sorted(meter.samples_per_update / cpu for cpu in meter.cpu)
+    return Result(
+        samples,
+        samples / meter.wall,
+        statistics.median(rates),
+        rates[0],
+        rates[-1],
+        entities,
+        {part: 1e6 * cpu[part] / samples for part in PARTS},
+        statistics.median(rates) / case.reference,
+    )
+
+
+def print_table(results: dict[str, Result]) -> None:
+    """All cases, and below them whether the targets are met."""
+    head = ("case", "entities", "samples/s", "per core-second", "(slowest-fastest)", "reference", "times")
+    widths = (12, 8, 10, 15, 17, 9, 6)
+    parts = "  ".join(f"{part:>9}" for part in PARTS)
+    print("  ".join(f"{h:>{w}}" for h, w in zip(head, widths, strict=True)), "|", parts, " (µs per sample)")
+    for name, r in results.items():
+        row = (
+            name, f"{r.entities:.1f}", f"{r.samples_per_second:,.0f}", f"{r.samples_per_core_second:,.0f}",
+            f"{r.slowest:,.0f}-{r.fastest:,.0f}", f"{CASES[name].reference:,.0f}",
+            f"{r.times_reference:.1f}x",
+        )  # fmt: skip
+        split = "  ".join(f"{r.microseconds[part]:9.1f}" for part in PARTS)
+        print("  ".join(f"{cell:>{w}}" for cell, w in zip(row, widths, strict=True)), "|", split)
+    for name, r in results.items():
+        target = CASES[name].target
+        if target is not None:
+            verdict = "reached" if r.times_reference >= target else "NOT reached"
+            print(f"{name}: target {target:g}x the reference per core-second, {verdict}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--cases", nargs="+", choices=CASES, default=list(CASES))
+    parser.add_argument("--quick", action="store_true", help="two updates per case, to see that it runs")
+    parser.add_argument("--seconds", type=float, default=20.0, help="measured time per case")
+    parser.add_argument("--threads", type=int, default=1, help="of the network and of Procgen")
+    parser.add_argument("--json", metavar="PATH", help="write the results there too")
+    options = parser.parse_args()
+    results = {}
+    for name in options.cases:
+        seconds, updates = (0.0, 2) if options.quick else (options.seconds, 5)
+        results[name] = measure(CASES[name], options.threads, seconds, updates)
+        print(f"{name}: {results[name].samples_per_core_second:,.0f} samples per core-second", flush=True)
+    print_table(results)
+    if options.json:
+        machine = {
+            "processor": platform.machine(),
+            "cores": os.cpu_count(),
+            "python": platform.python_version(),
+        }
+        cases = {name: {"case": asdict(CASES[name]), **asdict(result)} for name, result in results.items()}
+        with open(options.json, "w") as file:
+            json.dump({"machine": machine, "threads": options.threads, "cases": cases}, file, indent=1)
+
+
+if __name__ == "__main__":
+    main()

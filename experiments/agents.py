@@ -1,0 +1,39 @@
+"""The agents that commands play with: trained ones out of run folders, and the random one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from ..envs import EntityActionSpace, EntityBatch, sample_actions
+from ..policies.policy import ActResult
+from ..policies.rogue_net import RogueNet
+from ..trainers import CheckpointError, load_policy
+from .errors import UserError
+
+#: What the random policy is called in tables.
+RANDOM = "random policy"
+
+
+class RandomActor:
+    """Draws uniformly from what is allowed: the agent to compare with."""
+
+    def __init__(self, action_space: EntityActionSpace) -> None:
+        self.action_space = action_space
+
+    def act(self, batch: EntityBatch, rng: np.random.Generator, deterministic: bool = False) -> ActResult:
+        """Actions only: it estimates no values (zeros) and tells no log-probabilities."""
+        return ActResult(sample_actions(self.action_space, batch, rng), {}, np.zeros(len(batch), np.float32))
+
+
+def load_agent(path: Path) -> RogueNet:
+    """The network of a run's newest checkpoint, or of a checkpoint folder.
+
+    Raises:
+        UserError: there is no checkpoint, or it is corrupt or foreign.
+    """
+    try:
+        return load_policy(path)
+    except CheckpointError as error:
+        raise UserError(str(error)) from error

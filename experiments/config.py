@@ -1,0 +1,132 @@
+"""What a run is made of: environment, network, PPO and evaluation, each a frozen dataclass.
+
+`entitize train` takes these fields from a YAML file, then from flags (`--ppo.learning-rate 0.003`); the help
+text of a flag is the line below its field.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import tyro
+
+from ..policies.rogue_net import RogueNetConfig
+from ..trainers import PPOConfig
+from .config_file import number, read_config
+from .errors import UserError
+
+#: Configurations that come with the package.
+CONFIGS = Path(__file__).parent / "configs"
+#: Name of the resolved configuration in a run folder.
+RUN_CONFIG = "config.yaml"
+
+
+def _pairs(words: list[str]) -> dict[str, Any]:
+    for word in words:
+        if "=" not in word:
+            raise ValueError(f"{word!r} is not of the form name=value")
+    return {name: number(value) for name, value in (word.split("=", 1) for word in words)}
+
+
+#: A dict on the command line: `--env.kwargs num_levels=200 distribution_mode=easy`, values as in YAML.
+Pairs = Annotated[
+    dict[str, Any],
+    tyro.constructors.PrimitiveConstructorSpec(
+        nargs="*",
+        metavar="NAME=VALUE",
+        instance_from_str=_pairs,
+        is_instance=lambda value: isinstance(value, dict),
+        str_from_instance=lambda value: [f"{name}={part}" for name, part in value.items()],
+    ),
+]
+
+
+@dataclass(frozen=True)
+class EnvConfig:
+    """Which environment, and how many of it."""
+
+    id: str = "Procgen/bigfish"
+    """What `entitize.make_vec` takes: Procgen/<game>, MineSweeper, ..."""
+    num_envs: int = 64
+    """Environments stepped at once."""
+    kwargs: Pairs = field(default_factory=dict)
+    """Options of the environment, e.g. num_levels=200 distribution_mode=hard."""
+
+    def __post_init__(self) -> None:
+        if self.num_envs < 1:
+            raise ValueError(f"num_envs must be positive, got {self.num_envs}")
+
+
+@dataclass(frozen=True)
+class EvalConfig:
+    """How a trained agent is judged: whole episodes, on levels that training did not see."""
+
+    episodes: int = 128
+    """Episodes to play."""
+    num_envs: int = 64
+    """Environments stepped at once."""
+    deterministic: bool = False
+    """Always take the most probable choice instead of drawing one."""
+    seed: int = 1_000_003
+    """Seeds environments and actions."""
+    kwargs: Pairs = field(default_factory=dict)
+    """Options of the environment that differ from training; Procgen's levels are held out anyway."""
+
+    def __post_init__(self) -> None:
+        for name in ("episodes", "num_envs"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be positive, got {getattr(self, name)}")
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """A training run."""
+
+    env: EnvConfig = field(default_factory=EnvConfig)
+    net: RogueNetConfig = field(default_factory=RogueNetConfig)
+    ppo: PPOConfig = field(default_factory=PPOConfig)
+    eval: EvalConfig = field(default_factory=EvalConfig)
+    max_minutes: float | None = None
+    """Stop training after this much time, whatever total_timesteps says."""
+
+    def __post_init__(self) -> None:
+        if self.max_minutes is not None and not self.max_minutes > 0:
+            raise ValueError(f"max_minutes must be positive, got {self.max_minutes}")
+
+
+def find_config(name: str) -> Path:
+    """A YAML file by its path, or one that comes with the package by its name (`procgen`).
+
+    Raises:
+        UserError: there is neither.
+    """
+    if Path(name).is_file():
+        return Path(name)
+    shipped = {path.stem: path for path in CONFIGS.glob("*.yaml")}
+    if name in shipped:
+        return shipped[name]
+    names = ", ".join(sorted(shipped))
+    raise UserError(f"there is no file {name}, and the configurations that come along are {names}")
+
+
+def with_flags_over_file(flags: TrainConfig, file: TrainConfig) -> TrainConfig:
+    """Environment options given as flags add to those of the file instead of replacing them all."""
+    env = replace(flags.env, kwargs={**file.env.kwargs, **flags.env.kwargs})
+    evaluation = replace(flags.eval, kwargs={**file.eval.kwargs, **flags.eval.kwargs})
+    return replace(flags, env=env, eval=evaluation)
+
+
+def read_run_config(run: Path) -> TrainConfig:
+    """The configuration that a run was trained with.
+
+    Raises:
+        UserError: `run` is not a run folder, or its configuration can't be read.
+    """
+    path = run / RUN_CONFIG
+    if not run.is_dir():
+        raise UserError(f"there is no run folder {run}")
+    if not path.is_file():
+        raise UserError(f"{run} is not a run folder: it has no {RUN_CONFIG}")
+    return read_config(TrainConfig, path)

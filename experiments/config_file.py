@@ -1,0 +1,190 @@
+"""YAML files as typed dataclasses: what a file may say is exactly what the dataclass has."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import re
+import types
+from collections.abc import Hashable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+import yaml
+
+from .errors import UserError
+
+T = TypeVar("T")
+
+
+class ConfigError(UserError):
+    """A configuration file says something that can't be meant; the message names the file and the key."""
+
+
+def read_config(kind: type[T], path: Path) -> T:
+    """The dataclass `kind` as the YAML file `path` has it; what the file leaves out keeps its default.
+
+    Raises:
+        ConfigError: the file can't be read, a key is unknown (the nearest one is suggested) or a value is of
+            the wrong type.
+    """
+    try:
+        data = yaml.load(path.read_text("utf-8"), _Loader)
+    except OSError as error:
+        raise ConfigError(f"{path} can't be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path} is not a text file: {error}") from error
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{path} is not valid YAML: {_problem(error)}") from error
+    value: T = _Reader(path, kind).read(kind, {} if data is None else data, ())
+    return value
+
+
+def to_yaml(config: Any) -> str:
+    """A dataclass as YAML that `read_config` reads back as an equal one."""
+    return yaml.safe_dump(_plain(config), sort_keys=False)
+
+
+def number(text: str) -> Any:
+    """A value as YAML would read it: `200` an int, `1e-3` a float, `true` a bool, `easy` a string."""
+    return yaml.load(text, _Loader)
+
+
+def _problem(error: yaml.YAMLError) -> str:
+    """What is wrong, and where if that is known, in one line."""
+    if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
+        return f"line {error.problem_mark.line + 1}: {error.problem}"
+    return " ".join(str(error).split())
+
+
+class _Loader(yaml.SafeLoader):
+    """SafeLoader that reads `1e-3` as a number (YAML 1.1 wants `1.0e-3`) and refuses a key said twice."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        keys: list[Any] = []
+        for key_node, _ in node.value:
+            key = self.construct_object(key_node, deep=True)
+            if key in keys:
+                problem = f"the key {key!r} is there twice"
+                raise yaml.constructor.ConstructorError(None, None, problem, key_node.start_mark)
+            keys.append(key)
+        return super().construct_mapping(node, deep)
+
+
+_Loader.yaml_implicit_resolvers = {
+    key: list(rules) for key, rules in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float",
+    re.compile(r"[-+]?[0-9][0-9_]*(\.[0-9_]*)?[eE][-+]?[0-9]+"),
+    list("-+0123456789"),
+)
+
+
+class _Reader:
+    """Builds dataclasses from plain data; `where` is the path of keys so far."""
+
+    def __init__(self, path: Path, root: type) -> None:
+        self.path = path
+        self.root = root
+
+    def error(self, where: tuple[str, ...], problem: str) -> ConfigError:
+        return ConfigError(f"{self.path}: {'.'.join(where) + ': ' if where else ''}{problem}")
+
+    def read(self, hint: Any, value: Any, where: tuple[str, ...]) -> Any:
+        for option in _options(hint):
+            if dataclasses.is_dataclass(option):
+                if value is None and len(_options(hint)) > 1:
+                    continue
+                return self.dataclass(option, value, where)
+            try:
+                return self.simple(option, value, where)
+            except _WrongType:
+                continue
+        raise self.error(where, f"expected {_name(hint)}, got {value!r}")
+
+    def dataclass(self, kind: Any, value: Any, where: tuple[str, ...]) -> Any:
+        if not isinstance(value, Mapping):
+            raise self.error(where, f"expected a section with keys, got {value!r}")
+        hints = get_type_hints(kind)
+        names = [field.name for field in dataclasses.fields(kind)]
+        for key in value:
+            if key not in names:
+                raise self.error((), self.unknown((*where, str(key)), names))
+        parts = {key: self.read(hints[key], part, (*where, key)) for key, part in value.items()}
+        try:
+            return kind(**parts)
+        except (TypeError, ValueError) as error:
+            raise self.error(where, str(error)) from error
+
+    def unknown(self, where: tuple[str, ...], names: list[str]) -> str:
+        """Suggests the nearest key of the same section, or else the nearest key of any."""
+        nearest = difflib.get_close_matches(where[-1], names, 1)
+        suggestions = [".".join((*where[:-1], name)) for name in nearest]
+        if not nearest:
+            paths = {path.split(".")[-1]: path for path in _key_paths(self.root)}
+            suggestions = [paths[name] for name in difflib.get_close_matches(where[-1], paths, 1)]
+        hint = f"; did you mean {suggestions[0]!r}?" if suggestions else f"; there are {', '.join(names)}"
+        return f"unknown key {'.'.join(where)!r}{hint}"
+
+    def simple(self, hint: Any, value: Any, where: tuple[str, ...]) -> Any:
+        """`value` as one type that is no dataclass, or `_WrongType`."""
+        origin = get_origin(hint)
+        if origin is Literal:
+            fits, result = value in get_args(hint), value
+        elif origin is tuple:
+            fits = isinstance(value, (list, tuple))
+            result = tuple(self.read(get_args(hint)[0], item, where) for item in value) if fits else ()
+        elif origin is dict:
+            fits = isinstance(value, Mapping) and all(isinstance(key, str) for key in value)
+            result = dict(value) if fits else {}
+        elif hint is float:
+            fits = isinstance(value, (int, float)) and not isinstance(value, bool)
+            result = float(value) if fits else 0.0
+        elif hint is int:
+            whole = isinstance(value, float) and value.is_integer()  # 25e6 is a fine number of steps
+            fits = whole or (isinstance(value, int) and not isinstance(value, bool))
+            result = int(value) if fits else 0
+        elif hint is Path:
+            fits, result = isinstance(value, str), Path(str(value))
+        else:
+            fits, result = isinstance(value, hint), value
+        if not fits:
+            raise _WrongType
+        return result
+
+
+class _WrongType(Exception):
+    """Not this one of a field's types."""
+
+
+def _options(hint: Any) -> tuple[Any, ...]:
+    return get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
+
+
+def _name(hint: Any) -> str:
+    def one(option: Any) -> str:
+        if option is type(None):
+            return "null"
+        return option.__name__ if isinstance(option, type) and not get_args(option) else str(option)
+
+    return " or ".join(map(one, _options(hint)))
+
+
+def _key_paths(kind: Any, prefix: str = "") -> Iterator[str]:
+    hints = get_type_hints(kind)
+    for field in dataclasses.fields(kind):
+        yield prefix + field.name
+        for option in _options(hints[field.name]):
+            if dataclasses.is_dataclass(option):
+                yield from _key_paths(option, f"{prefix}{field.name}.")
+
+
+def _plain(value: Any) -> Any:
+    if dataclasses.is_dataclass(value):
+        return {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return {key: _plain(part) for key, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(part) for part in value]
+    return str(value) if isinstance(value, Path) else value

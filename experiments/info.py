@@ -1,0 +1,99 @@
+"""`entitize info`: versions, what an environment shows and takes, what a network costs."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import platform
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+import tyro
+from rich.console import Console
+
+from .. import __version__
+from ..envs import EntitySpace, EntityVectorEnv, sample_actions
+from ..policies.rogue_net import RogueNet, RogueNetConfig
+from .agents import load_agent
+from .arguments import parse
+from .config import EnvConfig, TrainConfig, read_run_config
+from .environments import make_environments
+from .errors import UserError
+from .train import make_policy
+
+PACKAGES = ("numpy", "numba", "gymnasium", "torch", "procgen-mirror", "gym3", "safetensors", "tensorboard")
+
+
+@dataclass(frozen=True)
+class InfoArguments:
+    """Print versions, or the spaces of an environment and what a network for it costs, or those of a run."""
+
+    env: tyro.conf.Positional[str | None] = None
+    """An environment, e.g. Procgen/bigfish."""
+    run: Path | None = None
+    """A run folder."""
+    net: RogueNetConfig = field(default_factory=RogueNetConfig)
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Parse and run the command."""
+    chosen = parse(InfoArguments, "info", arguments)
+    console = Console(highlight=False, soft_wrap=True)
+    if chosen.env is not None and chosen.run is not None:
+        raise UserError("give an environment or --run, not both")
+    if chosen.run is not None:
+        config = read_run_config(chosen.run)
+        console.print(f"{chosen.run}: {config.env.id}\n", markup=False)
+        with make_environments(replace(config.env, num_envs=8)) as venv:
+            _describe(console, load_agent(chosen.run), venv)
+    elif chosen.env is not None:
+        config = TrainConfig(env=EnvConfig(chosen.env, num_envs=8), net=chosen.net)
+        with make_environments(config.env) as venv:
+            _describe(console, make_policy(config, venv), venv)
+    else:
+        console.print(versions(), markup=False)
+
+
+def _describe(console: Console, policy: RogueNet, venv: EntityVectorEnv) -> None:
+    summary = str(policy.summary(mean_entities(venv)))
+    console.print(describe_space(policy.observation_space), summary, sep="\n\n", markup=False)
+
+
+def mean_entities(venv: EntityVectorEnv, steps: int = 100) -> dict[str, float]:
+    """How many entities of each type there are in a step, over `steps` steps of the random policy."""
+    rng = np.random.default_rng(0)
+    batch, _ = venv.reset(seed=0)
+    totals = dict.fromkeys(batch.entities, 0)
+    for _ in range(steps):
+        for name, rows in batch.entities.items():
+            totals[name] += rows.num_items
+        batch = venv.step(sample_actions(venv.single_action_space, batch, rng))[0]
+    return {name: round(total / (steps * venv.num_envs), 1) for name, total in totals.items()}
+
+
+def versions() -> str:
+    """Versions of Entitize, Python and what it stands on; a package that isn't there says so."""
+    lines = [
+        f"entitize {__version__}",
+        f"python {platform.python_version()} on {platform.system()} {platform.machine()}",
+    ]
+    for name in PACKAGES:
+        try:
+            lines.append(f"{name} {importlib.metadata.version(name)}")
+        except importlib.metadata.PackageNotFoundError:
+            lines.append(f"{name} is not installed")
+    return "\n".join(lines)
+
+
+def describe_space(space: EntitySpace) -> str:
+    """Entity types with their features, global features and actions, one per line."""
+    lines = ["Entities"]
+    lines += [
+        f"  {name} ({len(features)}): {', '.join(features)}" for name, features in space.entities.items()
+    ]
+    if space.global_features:
+        lines += ["Global features", f"  ({len(space.global_features)}): {', '.join(space.global_features)}"]
+    lines.append("Actions")
+    lines += [f"  {name}: {action!r}" for name, action in space.actions.spaces.items()]
+    return "\n".join(lines)

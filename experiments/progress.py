@@ -1,0 +1,107 @@
+"""Live progress of training: a bar on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from types import TracebackType
+
+from rich.console import Console
+from rich.progress import BarColumn, TaskProgressColumn, TextColumn
+from rich.progress import Progress as Bar
+
+
+class TrainingProgress:
+    """Shows steps, samples/s, return, entropy and the time that is left.
+
+    Args:
+        total: environment steps that training is to take.
+        max_seconds: the time after which it stops anyway.
+        start: environment steps taken before now (of a resumed run).
+        interval: seconds between plain lines.
+    """
+
+    def __init__(
+        self,
+        total: int,
+        *,
+        max_seconds: float | None = None,
+        start: int = 0,
+        console: Console | None = None,
+        interval: float = 10.0,
+    ) -> None:
+        self.console = console or Console()
+        self._total = total
+        self._max_seconds = max_seconds
+        self._start = start
+        self._interval = interval
+        self._began = time.monotonic()
+        self._printed = -float("inf")
+        self._line = ""
+        self._bar: Bar | None = None
+        if self.console.is_terminal:
+            columns = (
+                TextColumn("training"),
+                BarColumn(),
+                TaskProgressColumn(),
+                TextColumn("{task.fields[line]}"),
+            )
+            self._bar = Bar(*columns, console=self.console)
+            self._task = self._bar.add_task("train", total=total, completed=start, line="first rollout")
+
+    def __enter__(self) -> TrainingProgress:
+        if self._bar is not None:
+            self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+        elif self._line:
+            self.console.print(self._line, highlight=False, soft_wrap=True)
+            self._line = ""
+
+    @property
+    def seconds(self) -> float:
+        """Time since the start."""
+        return time.monotonic() - self._began
+
+    def update(self, step: int, metrics: Mapping[str, float]) -> None:
+        """Show an update's metrics (under the trainer's names)."""
+        line = self.describe(step, metrics, self.seconds)
+        if self._bar is not None:
+            self._bar.update(self._task, completed=step, line=line)
+        elif self.seconds - self._printed >= self._interval:
+            self.console.print(line, highlight=False, soft_wrap=True)
+            self._printed = self.seconds
+            self._line = ""
+        else:
+            self._line = line  # the last one is printed at the end
+
+    def describe(self, step: int, metrics: Mapping[str, float], seconds: float) -> str:
+        """One line: where training is after `seconds`."""
+        episodic_return = metrics.get("charts/episodic_return")
+        parts = [
+            f"{step:,}/{self._total:,} steps",
+            f"{metrics['charts/SPS']:,.0f} samples/s",
+            "return -" if episodic_return is None else f"return {episodic_return:.2f}",
+            f"entropy {metrics['losses/entropy']:.3f}",
+            f"ETA {clock_time(self._remaining(step, seconds))}",
+        ]
+        return "  ".join(parts)
+
+    def _remaining(self, step: int, seconds: float) -> float:
+        """Seconds to go, by the mean speed so far."""
+        remaining = seconds * (self._total - step) / max(1, step - self._start)
+        if self._max_seconds is not None:
+            remaining = min(remaining, self._max_seconds - seconds)
+        return max(0.0, remaining)
+
+
+def clock_time(seconds: float) -> str:
+    """Hours, minutes and seconds: 1:02:03, or 2:03 below an hour."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

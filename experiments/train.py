@@ -1,0 +1,128 @@
+"""`entitize train`: a run folder from a configuration, with live progress."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated
+
+import torch
+import tyro
+from rich.console import Console
+
+from ..envs import EntityVectorEnv
+from ..policies.rogue_net import RogueNet
+from ..trainers import PPO, CheckpointError, NonFiniteError
+from ..trainers.files import replace_file
+from .arguments import parse, peek
+from .config import RUN_CONFIG, TrainConfig, find_config, read_run_config, with_flags_over_file
+from .config_file import read_config, to_yaml
+from .environments import make_environments
+from .errors import UserError
+from .progress import TrainingProgress, clock_time
+
+
+@dataclass(frozen=True)
+class TrainArguments:
+    """Train RogueNet with PPO. Flags win over the configuration file, which wins over the defaults shown."""
+
+    settings: Annotated[TrainConfig, tyro.conf.arg(name="")] = field(default_factory=TrainConfig)
+    config: str | None = None
+    """A YAML file, or the name of a configuration that comes along: procgen, demo, mine_sweeper."""
+    run: Path | None = None
+    """The folder of this run (default: runs/<environment>-<time>)."""
+    resume: Path | None = None
+    """Go on with the run in this folder, with its configuration; flags may change it."""
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Parse and run the command."""
+    config, resume = peek(arguments, "config", "resume")
+    if config is not None and resume is not None:
+        raise UserError("a resumed run has its configuration: give --resume or --config, not both")
+    base = TrainConfig()
+    if resume is not None:
+        base = read_run_config(Path(resume))
+    elif config is not None:
+        base = read_config(TrainConfig, find_config(config))
+    chosen = parse(TrainArguments, "train", arguments, TrainArguments(base))
+    settings = with_flags_over_file(chosen.settings, base)
+    if chosen.resume is not None:
+        if chosen.run is not None:
+            raise UserError("a resumed run stays in its folder: give --resume or --run, not both")
+        train(settings, chosen.resume, resume=True)
+    else:
+        train(settings, chosen.run or default_run_folder(settings))
+
+
+def default_run_folder(config: TrainConfig) -> Path:
+    """runs/<environment>-<time>."""
+    name = config.env.id.split("/")[-1]
+    return Path("runs") / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}"
+
+
+def make_policy(config: TrainConfig, venv: EntityVectorEnv) -> RogueNet:
+    """A fresh network for `venv`; the weights follow from the seed of the configuration.
+
+    Raises:
+        UserError: the network's options don't go together.
+    """
+    torch.manual_seed(config.ppo.seed)
+    try:
+        return RogueNet(venv.single_observation_space, venv.single_action_space, **config.net.to_dict())
+    except (ValueError, TypeError) as error:
+        raise UserError(f"net: {error}") from error
+
+
+def train(config: TrainConfig, run: Path, *, resume: bool = False, console: Console | None = None) -> PPO:
+    """Train as `config` says, in the folder `run`; returns the trainer, its environments closed.
+
+    Raises:
+        UserError: the folder holds a run already (or none, to resume), or something in it can't be used.
+    """
+    console = console or Console()
+    with make_environments(config.env) as venv:
+        trainer = _open(config, run, venv, resume)
+        replace_file(run / RUN_CONFIG, to_yaml(config).encode())
+        console.print(
+            f"{config.env.id}, {venv.num_envs} environments, in {run}", highlight=False, soft_wrap=True
+        )
+        max_seconds = None if config.max_minutes is None else 60 * config.max_minutes
+        with TrainingProgress(
+            config.ppo.total_timesteps, max_seconds=max_seconds, start=trainer.step, console=console
+        ) as progress:
+
+            def show(trainer: PPO, metrics: dict[str, float]) -> bool:
+                progress.update(trainer.step, metrics)
+                return max_seconds is not None and progress.seconds >= max_seconds
+
+            trainer.callbacks.append(show)
+            try:
+                trainer.train()
+            except (NonFiniteError, CheckpointError) as error:
+                raise UserError(str(error)) from error
+            except KeyboardInterrupt:
+                console.print(
+                    f"`entitize train --resume {run}` goes on from the last checkpoint", soft_wrap=True
+                )
+                raise
+        console.print(
+            f"{trainer.step:,} steps in {clock_time(progress.seconds)}; checkpoints in {run / 'checkpoints'}",
+            highlight=False,
+            soft_wrap=True,
+        )
+    return trainer
+
+
+def _open(config: TrainConfig, run: Path, venv: EntityVectorEnv, resume: bool) -> PPO:
+    policy = make_policy(config, venv)
+    try:
+        return PPO(policy, venv, config.ppo, run, resume=resume)
+    except FileExistsError as error:
+        raise UserError(
+            f"{run} holds a run already: go on with it by --resume {run}, or name another by --run"
+        ) from error
+    except (CheckpointError, ValueError) as error:
+        raise UserError(str(error)) from error

@@ -1,0 +1,147 @@
+"""The transformer: pre-norm blocks of attention (or pooling) and a four times wider MLP.
+
+As in the reference, no layer norm follows the last block: the residual stream starts at unit scale after the
+embedding's layer norm, and each block adds to it what starts small (weights N(0, 0.02)).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from .attention import attend, relative_pairs
+from .config import RogueNetConfig
+from .fused import BlockParameters, fused_blocks
+from .relative_position import Places, RelativeEncoding, RelativePairs
+from .rows import Rows, runs_kernels
+
+
+def drop(x: Tensor, probability: float, training: bool) -> Tensor:
+    """Dropout where the module trains and gradients are computed; acting never drops."""
+    if probability and training and torch.is_grad_enabled():
+        return functional.dropout(x, probability)
+    return x
+
+
+@dataclass(frozen=True, eq=False)
+class Relative:
+    """What attention needs to know of relative positions, once for all layers."""
+
+    encoding: RelativeEncoding
+    pairs: list[RelativePairs]
+
+
+class SelfAttention(nn.Module):
+    """Multi-head attention among the rows of a step."""
+
+    def __init__(self, config: RogueNetConfig) -> None:
+        super().__init__()
+        self.n_head = config.n_head
+        self.path = config.attention
+        self.dropout = config.rate("attention")
+        self.qkv = nn.Linear(config.d_model, 3 * config.d_model)  # queries, keys and values of all heads
+        self.proj = nn.Linear(config.d_model, config.d_model)
+
+    def forward(self, x: Tensor, rows: Rows, relative: Relative | None) -> Tensor:
+        dropout = self.dropout if self.training and torch.is_grad_enabled() else 0.0
+        pairs, gate = (None, None) if relative is None else (relative.pairs, relative.encoding.gate(x))
+        y = attend(self.qkv(x), rows, self.n_head, self.path, dropout, pairs, gate)
+        return self.proj(y)
+
+
+class Pooling(nn.Module):
+    """In place of attention: every row of a step gets the same mean and/or maximum over the step."""
+
+    def __init__(self, config: RogueNetConfig) -> None:
+        super().__init__()
+        self.kind = config.pooling
+        self.prepool = nn.Linear(config.d_model, config.d_model)
+        self.proj = nn.Linear(config.d_model * (2 if self.kind == "meanmax" else 1), config.d_model)
+
+    def forward(self, x: Tensor, rows: Rows, relative: Relative | None) -> Tensor:
+        x = self.prepool(x)
+        steps, pooled = rows.steps(x), []
+        if self.kind in ("mean", "meanmax"):
+            pooled.append(mean_of_steps(x, rows))
+        if self.kind in ("max", "meanmax"):
+            index = steps[:, None].expand_as(x)
+            # Steps without rows keep a zero that nobody reads.
+            pooled.append(
+                x.new_zeros(len(rows), x.shape[1]).scatter_reduce(0, index, x, "amax", include_self=False)
+            )
+        return self.proj(torch.cat(pooled, 1))[steps]
+
+
+def mean_of_steps(x: Tensor, rows: Rows) -> Tensor:
+    """The mean of each step's rows: (N, D) to (B, D); zeros for a step without rows."""
+    sums = x.new_zeros(len(rows), x.shape[1]).index_add(0, rows.steps(x), x)
+    return sums * rows.inverse_lengths(x)[:, None]
+
+
+class Block(nn.Module):
+    """x + attention(norm(x)), then x + MLP(norm(x))."""
+
+    def __init__(self, config: RogueNetConfig) -> None:
+        super().__init__()
+        self.ln1 = nn.LayerNorm(config.d_model)
+        self.ln2 = nn.LayerNorm(config.d_model)
+        self.attn: nn.Module = Pooling(config) if config.pooling else SelfAttention(config)
+        self.mlp = nn.Sequential(
+            nn.Linear(config.d_model, 4 * config.d_model),
+            nn.GELU(),
+            nn.Linear(4 * config.d_model, config.d_model),
+        )
+        self.dropout = config.rate("residual")
+
+    def forward(self, x: Tensor, rows: Rows, relative: Relative | None) -> Tensor:
+        x = x + drop(self.attn(self.ln1(x), rows, relative), self.dropout, self.training)
+        return x + drop(self.mlp(self.ln2(x)), self.dropout, self.training)
+
+
+class Backbone(nn.Module):
+    """All blocks: rows (N, D) and their layout to rows (N, D). Everything between embedding and heads."""
+
+    def __init__(self, config: RogueNetConfig, features: Mapping[str, tuple[str, ...]]) -> None:
+        super().__init__()
+        self.path = config.attention
+        self.dropout = config.rate("embedding")
+        self.relpos_encoding = (
+            RelativeEncoding(
+                config.relative_position, features, config.d_model, config.d_model // config.n_head
+            )
+            if config.relative_position
+            else None
+        )
+        self.blocks = nn.ModuleList([Block(config) for _ in range(config.n_layer)])
+        self.n_head = config.n_head
+        self._drops = bool(config.rate("residual") or config.rate("attention"))
+        plain = config.pooling is None and config.relative_position is None and config.n_layer > 0
+        fits = plain and config.d_model % 4 == 0 and config.attention in ("auto", "fused")
+        self._block_parameters = BlockParameters(self.blocks) if fits else None
+        self.apply(_initialize)
+
+    def forward(self, x: Tensor, rows: Rows, places: Places | None = None) -> Tensor:
+        """`places`: where each row is; needed with a relative position encoding."""
+        x = drop(x, self.dropout, self.training)
+        drops = self._drops and self.training and torch.is_grad_enabled()
+        if self._block_parameters is not None and runs_kernels(x) and not drops:
+            return fused_blocks(x, rows, self.n_head, len(self.blocks), self._block_parameters())
+        relative = None
+        if self.relpos_encoding is not None:
+            relative = Relative(
+                self.relpos_encoding, relative_pairs(self.relpos_encoding, places, rows, x, self.path)
+            )
+        for block in self.blocks:
+            x = block(x, rows, relative)
+        return x
+
+
+def _initialize(module: nn.Module) -> None:
+    """Weights N(0, 0.02) and no biases, as in the reference (and GPT-2)."""
+    if isinstance(module, nn.Linear):
+        nn.init.normal_(module.weight, 0.0, 0.02)
+        nn.init.zeros_(module.bias)

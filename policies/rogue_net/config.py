@@ -1,0 +1,227 @@
+"""The options of a RogueNet, as frozen dataclasses that turn into JSON and back."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, TypeVar
+
+AttentionPath = Literal["auto", "fused", "numba", "sorted", "padded"]
+Pooling = Literal["mean", "max", "meanmax"]
+GlobalFeatures = Literal["entity", "concat"]
+ValueGate = Literal["linear", "relu", "gelu", "sigmoid"]
+
+_T = TypeVar("_T")
+
+
+def from_options(kind: type[_T], options: Mapping[str, Any]) -> _T:
+    """An instance of a config dataclass; an unknown name is an error that offers the nearest known one."""
+    names = [field.name for field in dataclasses.fields(kind)]  # type: ignore[arg-type]
+    for name in options:
+        if name not in names:
+            near = difflib.get_close_matches(name, names, 1)
+            hint = f"; did you mean {near[0]!r}?" if near else f"; there are {', '.join(names)}"
+            raise TypeError(f"{kind.__name__} has no option {name!r}{hint}")
+    return kind(**options)
+
+
+def _tuples(config: Any, *names: str) -> None:
+    """Lists, as they come from JSON and YAML, as tuples."""
+    for name in names:
+        value = getattr(config, name)
+        if value is not None:
+            object.__setattr__(config, name, tuple(value))
+
+
+def _one_of(name: str, value: Any, allowed: tuple[Any, ...]) -> None:
+    if value not in allowed:
+        raise ValueError(f"{name} is {value!r}, expected one of {', '.join(map(repr, allowed))}")
+
+
+def _one_rotation(config: Any) -> None:
+    if config.rotation_vector is not None and len(config.rotation_vector) != 2:
+        raise ValueError(f"rotation_vector names two features (cosine, sine), got {config.rotation_vector}")
+    if config.rotation_vector is not None and config.rotation_angle is not None:
+        raise ValueError("only one of rotation_vector and rotation_angle can be given")
+
+
+@dataclass(frozen=True)
+class Translation:
+    """Positions as seen from one entity: subtract its position and, if asked, turn by its heading."""
+
+    reference: str
+    """Entity type of the origin; a step has one of them, or none (then positions stay as they are)."""
+    position: tuple[str, ...]
+    """Names of the position features; types that lack one of them are left alone."""
+    rotation_vector: tuple[str, ...] | None = None
+    """Names of the reference's two features that hold its heading as a unit vector; needs 2-D positions."""
+    rotation_angle: str | None = None
+    """Name of the reference's feature that holds its heading in radians; needs 2-D positions."""
+    add_distance: bool = False
+    """Append the distance to the reference as a feature of the other types."""
+    keep_reference: bool = True
+    """Let the reference itself keep its absolute position and heading; False zeroes them, which makes the
+    network exactly invariant to moving (and turning) the whole scene."""
+
+    def __post_init__(self) -> None:
+        _tuples(self, "position", "rotation_vector")
+        _one_rotation(self)
+        if not self.position:
+            raise ValueError("translation needs at least one position feature")
+        if (self.rotation_vector or self.rotation_angle) and len(self.position) != 2:
+            raise ValueError(f"rotation needs two position features, got {self.position}")
+
+
+@dataclass(frozen=True)
+class RelativePosition:
+    """Attention that knows where the other entity is: learned keys and values per relative position.
+
+    By default buckets form a grid of 2 extent + 1 per axis; `radial` makes buckets of angles, `distance` of
+    distances, both together polar ones with `extent = (angles, distances)`.
+    """
+
+    extent: tuple[int, ...]
+    """Grid: largest offset per axis, beyond which positions are clamped; otherwise numbers of buckets."""
+    position: tuple[str, ...]
+    """Names of the position features; entities of types that lack one take no part in the encoding."""
+    scale: float = 1.0
+    """Positions are divided by this before they fall into buckets."""
+    per_entity_values: bool = False
+    """Values of their own for each entity type that is looked at."""
+    exclude: tuple[str, ...] = ()
+    """Entity types that take no part in the encoding."""
+    key_projection: bool = False
+    """Add a learned linear map of (offset, distance) to the relative keys."""
+    value_projection: bool = False
+    """Add a learned linear map of (offset, distance) to the relative values."""
+    per_entity_projections: bool = False
+    """Projections of their own for each entity type that is looked at."""
+    radial: bool = False
+    distance: bool = False
+    rotation_vector: tuple[str, ...] | None = None
+    """Names of two features with the looking entity's heading, from which angles are measured."""
+    rotation_angle: str | None = None
+    """Name of the feature with the looking entity's heading in radians."""
+    interpolate: bool = False
+    """Blend neighbouring buckets linearly; not for the grid."""
+    value_gate: ValueGate | None = "relu"
+    """Multiply relative values by this activation of a projection of the entity that is looked at."""
+
+    def __post_init__(self) -> None:
+        _tuples(self, "extent", "position", "exclude", "rotation_vector")
+        _one_rotation(self)
+        _one_of("value_gate", self.value_gate, ("linear", "relu", "gelu", "sigmoid", None))
+        wanted = (
+            2 if self.radial and self.distance else 1 if self.radial or self.distance else len(self.position)
+        )
+        if len(self.extent) != wanted:
+            raise ValueError(f"extent has {len(self.extent)} numbers, expected {wanted}")
+        if self.radial and len(self.position) != 2:
+            raise ValueError(f"angles need two position features, got {self.position}")
+        if not self.radial and (self.rotation_vector or self.rotation_angle):
+            raise ValueError("rotation has no meaning without radial=True")
+        if self.interpolate and not (self.radial or self.distance):
+            raise ValueError("interpolate needs radial or distance buckets")
+
+    @property
+    def num_buckets(self) -> int:
+        buckets = 1
+        for extent in self.extent:
+            buckets *= extent if self.radial or self.distance else 2 * extent + 1
+        return buckets
+
+
+@dataclass(frozen=True)
+class RogueNetConfig:
+    """Every option of a RogueNet."""
+
+    d_model: int = 16
+    """Width of an entity's embedding."""
+    n_layer: int = 2
+    """Number of transformer blocks; 0 leaves the embeddings as they are."""
+    n_head: int = 2
+    """Attention heads; divides d_model."""
+    d_qk: int = 16
+    """Width of queries and keys in select-entity heads."""
+    dropout: float = 0.0
+    """Probability of dropping a number, wherever the three below say nothing else. Only with gradients."""
+    embedding_dropout: float | None = None
+    residual_dropout: float | None = None
+    attention_dropout: float | None = None
+    pooling: Pooling | None = None
+    """Replace attention by a mean, a maximum or both over the step's entities."""
+    relative_position: RelativePosition | None = None
+    translation: Translation | None = None
+    global_features: GlobalFeatures = "entity"
+    """"entity": one more row per step holds them; "concat": appended to every entity, as in the reference."""
+    attention: AttentionPath = "auto"
+    """How attention is computed; see `policies.rogue_net.attention`."""
+    separate_value_net: bool = False
+    """Embedding and blocks of its own for the value function."""
+    value_d_model: int | None = None
+    """Width of the separate value network; None: as the policy's. Likewise the next two."""
+    value_n_layer: int | None = None
+    value_n_head: int | None = None
+
+    def __post_init__(self) -> None:
+        for name, kind in (("relative_position", RelativePosition), ("translation", Translation)):
+            value = getattr(self, name)
+            if isinstance(value, Mapping):
+                object.__setattr__(self, name, from_options(kind, value))
+        _one_of("attention", self.attention, ("auto", "fused", "numba", "sorted", "padded"))
+        _one_of("pooling", self.pooling, (None, "mean", "max", "meanmax"))
+        _one_of("global_features", self.global_features, ("entity", "concat"))
+        self._check_sizes()
+        if self.pooling and self.relative_position:
+            raise ValueError("relative_position is part of attention, which pooling replaces")
+
+    def _check_sizes(self) -> None:
+        for name in ("d_model", "n_head", "d_qk", "value_d_model", "value_n_head"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ValueError(f"{name} is {value}, expected at least 1")
+        for name in ("n_layer", "value_n_layer"):
+            value = getattr(self, name)
+            if value is not None and value < 0:
+                raise ValueError(f"{name} is {value}, expected at least 0")
+        for name in ("dropout", "embedding_dropout", "residual_dropout", "attention_dropout"):
+            value = getattr(self, name)
+            if value is not None and not 0 <= value < 1:
+                raise ValueError(f"{name} is {value}, expected a probability below 1")
+        for config in (self, self.for_value()):
+            if config.d_model % config.n_head:
+                raise ValueError(f"n_head {config.n_head} does not divide d_model {config.d_model}")
+        if not self.separate_value_net and (self.value_d_model or self.value_n_layer or self.value_n_head):
+            raise ValueError("value_d_model, value_n_layer and value_n_head need separate_value_net=True")
+
+    def for_value(self) -> RogueNetConfig:
+        """The options of the separate value network as those of a network of its own."""
+        if not self.separate_value_net:
+            return self
+        return dataclasses.replace(
+            self,
+            d_model=self.d_model if self.value_d_model is None else self.value_d_model,
+            n_layer=self.n_layer if self.value_n_layer is None else self.value_n_layer,
+            n_head=self.n_head if self.value_n_head is None else self.value_n_head,
+            separate_value_net=False,
+            value_d_model=None,
+            value_n_layer=None,
+            value_n_head=None,
+        )
+
+    def rate(self, place: Literal["embedding", "residual", "attention"]) -> float:
+        """The dropout probability at a place."""
+        own: float | None = getattr(self, f"{place}_dropout")
+        return self.dropout if own is None else own
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain dicts, lists, numbers and strings: `RogueNetConfig(**config.to_dict()) == config`."""
+
+        def plain(value: Any) -> Any:
+            if isinstance(value, dict):
+                return {key: plain(v) for key, v in value.items()}
+            return [plain(v) for v in value] if isinstance(value, tuple) else value
+
+        return plain(dataclasses.asdict(self))

@@ -1,0 +1,178 @@
+"""Action heads and the value head.
+
+Shape alphabet: A actors and E actees of one action at all steps, C choices, D width, K query width, P pairs.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from ...envs import ActionMask
+from ...ragged import RaggedArray
+from .rows import Rows, as_tensor
+from .sampling import allowed_pairs, draw_categorical, draw_entity
+
+#: The logit of a forbidden choice: its probability is exactly 0 and everything stays finite.
+FORBIDDEN = -1e9
+
+#: Chosen items, their log-probabilities: both by actor (A,).
+Drawn = tuple[NDArray[np.int64], NDArray[np.float32]]
+
+
+def _step_of(offsets: NDArray[np.int64], item: int) -> int:
+    return int(np.searchsorted(offsets, item, "right")) - 1
+
+
+class CategoricalHead(nn.Module):
+    """Logits of C choices, from the row of the actor (or of the step, for a global action)."""
+
+    def __init__(self, name: str, num_choices: int, d_model: int, of_step: bool) -> None:
+        super().__init__()
+        self.name = name
+        self.num_choices = num_choices
+        self.of_step = of_step
+        self.proj = nn.Linear(d_model, num_choices)
+        nn.init.orthogonal_(self.proj.weight, 0.01)
+        nn.init.zeros_(self.proj.bias)
+
+    def _logits(self, x: Tensor, rows: Rows, mask: ActionMask) -> Tensor:
+        if self.of_step:  # the global row is a step's last
+            index = np.repeat(rows.offsets[1:] - 1, mask.actors.lengths)
+        else:
+            index = rows.of_entities(mask.actors, f"actors of {self.name!r}")
+        if mask.mask.values.shape != (len(index), self.num_choices):
+            raise ValueError(
+                f"action {self.name!r}: mask of shape {mask.mask.values.shape}, "
+                f"expected ({len(index)}, {self.num_choices})"
+            )
+        return self.proj(x.index_select(0, as_tensor(index, x)))
+
+    def draw(self, x: Tensor, rows: Rows, mask: ActionMask, draws: NDArray[np.float64]) -> Drawn:
+        """Choose for each actor; `draws` (A,) uniform in [0, 1), or (0,) to take the most probable."""
+        logits = self._logits(x, rows, mask).cpu().numpy()
+        choices = np.empty(len(logits), np.int64)
+        log_probs = np.empty(len(logits), np.float32)
+        stuck = draw_categorical(logits, mask.mask.values, draws, choices, log_probs)
+        if stuck >= 0:
+            raise self._nothing_allowed(mask, stuck)
+        return choices, log_probs
+
+    def evaluate(
+        self, x: Tensor, rows: Rows, mask: ActionMask, choices: RaggedArray
+    ) -> tuple[Tensor, Tensor]:
+        """Log-probability of each actor's choice and entropy of its distribution, each (A,)."""
+        allowed, chosen = mask.mask.values, choices.values
+        logits = self._logits(x, rows, mask)
+        if ((chosen < 0) | (chosen >= self.num_choices)).any() or not allowed[
+            np.arange(len(chosen)), chosen
+        ].all():
+            ok = (chosen >= 0) & (chosen < self.num_choices)
+            ok &= allowed[np.arange(len(chosen)), np.where(ok, chosen, 0)]
+            actor = int(np.argmin(ok))
+            step = _step_of(choices.offsets, actor)
+            raise ValueError(f"action {self.name!r}: step {step}: choice {chosen[actor]} is not allowed")
+        if not allowed.all():
+            logits = logits.masked_fill(as_tensor(~allowed, x), FORBIDDEN)
+        log_probs = torch.log_softmax(logits, 1)
+        entropies = -(log_probs.exp() * log_probs).sum(1)
+        return log_probs.gather(1, as_tensor(chosen, x)[:, None]).squeeze(1), entropies
+
+    def _nothing_allowed(self, mask: ActionMask, actor: int) -> ValueError:
+        step = _step_of(mask.actors.offsets, actor)
+        return ValueError(f"action {self.name!r}: step {step}: the mask allows an actor no choice")
+
+
+class SelectEntityHead(nn.Module):
+    """Each actor picks an actee with probability softmax(query·key / √K) over those it may pick."""
+
+    def __init__(self, name: str, d_model: int, d_qk: int) -> None:
+        super().__init__()
+        self.name = name
+        self.query_proj = nn.Linear(d_model, d_qk)
+        self.key_proj = nn.Linear(d_model, d_qk)
+
+    def _queries_keys(self, x: Tensor, rows: Rows, mask: ActionMask) -> tuple[Tensor, Tensor, RaggedArray]:
+        """(A, K), (E, K) and the actees."""
+        if mask.actees is None:
+            raise ValueError(f"action {self.name!r}: the batch has no actees")
+        expected = int((mask.actors.lengths * mask.actees.lengths).sum())
+        if mask.mask.num_items != expected:
+            raise ValueError(
+                f"action {self.name!r}: mask of {mask.mask.num_items} items, expected {expected}"
+            )
+        actors = rows.of_entities(mask.actors, f"actors of {self.name!r}")
+        actees = rows.of_entities(mask.actees, f"actees of {self.name!r}")
+        queries = self.query_proj(x.index_select(0, as_tensor(actors, x)))
+        return queries, self.key_proj(x.index_select(0, as_tensor(actees, x))), mask.actees
+
+    def draw(self, x: Tensor, rows: Rows, mask: ActionMask, draws: NDArray[np.float64]) -> Drawn:
+        """Choose an entity index for each actor; `draws` as in `CategoricalHead.draw`."""
+        queries, keys, actees = self._queries_keys(x, rows, mask)
+        choices = np.empty(len(queries), np.int64)
+        log_probs = np.empty(len(queries), np.float32)
+        stuck = draw_entity(
+            queries.cpu().numpy(), keys.cpu().numpy(), mask.actors.offsets, actees.offsets, actees.values,
+            mask.mask.values, draws, choices, log_probs,
+        )  # fmt: skip
+        if stuck >= 0:
+            step = _step_of(mask.actors.offsets, stuck)
+            raise ValueError(f"action {self.name!r}: step {step}: the mask allows an actor no entity")
+        return choices, log_probs
+
+    def evaluate(
+        self, x: Tensor, rows: Rows, mask: ActionMask, choices: RaggedArray
+    ) -> tuple[Tensor, Tensor]:
+        """Log-probability of each actor's choice and entropy of its distribution, each (A,)."""
+        queries, keys, actees = self._queries_keys(x, rows, mask)
+        num_pairs = int(mask.mask.values.sum())
+        actor, actee = np.empty(num_pairs, np.int64), np.empty(num_pairs, np.int64)
+        chosen = np.empty(len(queries), np.int64)
+        wrong = allowed_pairs(
+            mask.actors.offsets,
+            actees.offsets,
+            actees.values,
+            mask.mask.values,
+            choices.values,
+            actor,
+            actee,
+            chosen,
+        )
+        if wrong >= 0:
+            step = _step_of(choices.offsets, wrong)
+            raise ValueError(
+                f"action {self.name!r}: step {step}: entity {choices.values[wrong]} may not be selected"
+            )
+        of_actor = as_tensor(actor, x)
+        logits = (queries[of_actor] * keys[as_tensor(actee, x)]).sum(1) / math.sqrt(queries.shape[1])
+        log_probs, entropies = ragged_log_softmax(logits, of_actor, len(queries))
+        return log_probs[as_tensor(chosen, x)], entropies
+
+
+def ragged_log_softmax(logits: Tensor, owner: Tensor, owners: int) -> tuple[Tensor, Tensor]:
+    """Log-probabilities (P,) of items that compete with those of the same owner, and entropies (owners,)."""
+    top = logits.new_zeros(owners).scatter_reduce(0, owner, logits.detach(), "amax", include_self=False)
+    shifted = logits - top[owner]
+    totals = logits.new_zeros(owners).index_add(0, owner, shifted.exp())
+    log_probs = shifted - totals.log()[owner]
+    return log_probs, -logits.new_zeros(owners).index_add(0, owner, log_probs.exp() * log_probs)
+
+
+class ValueHead(nn.Module):
+    """A linear map of the mean of a step's rows; starts at zero. A step without rows gets the bias."""
+
+    def __init__(self, d_model: int) -> None:
+        super().__init__()
+        self.proj = nn.Linear(d_model, 1)
+        nn.init.zeros_(self.proj.weight)
+        nn.init.zeros_(self.proj.bias)
+
+    def forward(self, x: Tensor, rows: Rows) -> Tensor:
+        """(N, D) to (B,). The map is linear, so it is applied before the mean: N numbers instead of N × D."""
+        scores = torch.mv(x, self.proj.weight[0])
+        sums = scores.new_zeros(len(rows)).index_add(0, rows.steps(x), scores)
+        return sums * rows.inverse_lengths(x) + self.proj.bias

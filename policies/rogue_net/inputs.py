@@ -1,0 +1,165 @@
+"""From an `EntityBatch` to what the network reads: arrays per entity type and one layout of all rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...envs import EntityBatch, EntitySpace, GlobalCategorical
+from ...ragged import RaggedArray, join_rows
+from .config import RogueNetConfig
+from .rows import Rows
+from .translation import Translator
+
+#: The type of the row that stands for the step as a whole.
+GLOBAL = "__global__"
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """A batch as the network reads it."""
+
+    features: dict[str, NDArray[np.float32]]  # per type that occurs (N_t, F_t), raw
+    destination: NDArray[np.int64]  # the row of each entity, type after type in the order of `features` (N,)
+    rows: Rows
+    visible: NDArray[np.bool_] | None  # by row (N,); None: all are
+
+    def by_row(self, parts: Sequence[NDArray[np.generic]]) -> NDArray[np.generic]:
+        """One array per type of `features`, joined and put in the order of the rows."""
+        joined = np.concatenate(parts)
+        result = np.empty_like(joined)
+        result[self.destination] = joined
+        return result
+
+
+class Inputs:
+    """Selects, translates and lays out the features of batches.
+
+    Where the global features go. With `global_features="concat"`, as in the reference, they are appended to
+    every entity; a step without entities then has no row that could hold them. With "entity" (the default)
+    each step has one more row for them, after its entities, that everything can attend to: they are embedded
+    once, and a step without entities still has a value and global actions that depend on them.
+
+    Global actions read that row. So the row is there when the action space has a `GlobalCategorical` (then
+    also with "concat", as in the reference), or when there are global features to hold; else it would be the
+    same in every step and is left out, and a step without entities, about which nothing is known, gets the
+    value head's bias.
+    """
+
+    def __init__(self, space: EntitySpace, config: RogueNetConfig) -> None:
+        if GLOBAL in space.entities:
+            raise ValueError(f"the entity type name {GLOBAL!r} is taken by the network's own row")
+        self.space = space
+        self.concatenates = config.global_features == "concat" and bool(space.global_features)
+        acts = any(isinstance(a, GlobalCategorical) for a in space.actions.spaces.values())
+        self.has_global_row = acts or (bool(space.global_features) and not self.concatenates)
+        self._translator = Translator(config.translation, space.entities) if config.translation else None
+        entities = self._translator.entities if self._translator else dict(space.entities)
+        if self.concatenates:
+            entities = {name: (*features, *space.global_features) for name, features in entities.items()}
+        #: Names of the features that the network sees, by type.
+        self.features: dict[str, tuple[str, ...]] = dict(entities)
+        if self.has_global_row:
+            self.features[GLOBAL] = space.global_features
+        self.adapt_to(space)
+
+    def adapt_to(self, space: EntitySpace) -> None:
+        """Read batches of `space`; see `RogueNet.adapt_to`."""
+        if space.actions != self.space.actions:
+            raise ValueError(f"the actions are {space.actions!r}, expected {self.space.actions!r}")
+        for name in self.space.entities:
+            if name not in space.entities:
+                raise ValueError(f"the space has no entity type {name!r}; it has {', '.join(space.entities)}")
+        columns = {
+            name: _columns(f"entity type {name!r}", wanted, space.entities[name])
+            for name, wanted in self.space.entities.items()
+        }
+        self._global_columns = _columns("globals", self.space.global_features, space.global_features)
+        self._columns = columns
+        self._widths = {name: len(features) for name, features in space.entities.items()}
+        self._num_globals = len(space.global_features)
+
+    def prepare(self, batch: EntityBatch) -> Prepared:
+        """The batch as the network reads it.
+
+        Raises:
+            ValueError: an entity type or a number of features that the space does not have.
+        """
+        entities = self._select(batch)
+        globals_ = batch.globals if self._global_columns is None else batch.globals[:, self._global_columns]
+        if self._translator:
+            entities = self._translator.apply(entities)
+        if self.concatenates:
+            entities = {
+                name: rows.with_values(np.concatenate([rows.values, rows.broadcast(globals_)], 1))
+                for name, rows in entities.items()
+            }
+        present = {name: rows for name, rows in entities.items() if rows.num_items}
+        if self.has_global_row and len(batch):
+            present[GLOBAL] = RaggedArray._trusted(globals_, np.arange(len(batch) + 1))
+        targets, offsets = (
+            join_rows([rows.offsets for rows in present.values()])
+            if present
+            else ([], np.zeros(len(batch) + 1, np.int64))
+        )
+        destination = np.concatenate(targets) if targets else np.zeros(0, np.int64)
+        by_type = dict(zip(present, targets, strict=True))
+        rows = Rows(offsets, batch.entity_offsets, self._row_of_entity(batch, by_type))
+        features = {name: rows.values for name, rows in present.items()}
+        return Prepared(features, destination, rows, _visible(batch, by_type, rows.num_rows))
+
+    def _select(self, batch: EntityBatch) -> dict[str, RaggedArray]:
+        """The entity types and features that the network knows."""
+        if batch.globals.shape[1] != self._num_globals:
+            raise ValueError(f"globals: {batch.globals.shape[1]} features, expected {self._num_globals}")
+        entities = {}
+        for name, rows in batch.entities.items():
+            if name not in self._widths:
+                raise ValueError(
+                    f"the batch has an entity type {name!r}, expected {', '.join(self._widths)}; "
+                    "for an env with more types call adapt_to(space)"
+                )
+            if rows.inner_shape != (self._widths[name],):
+                raise ValueError(
+                    f"entity type {name!r}: items of shape {rows.inner_shape}, "
+                    f"expected ({self._widths[name]},)"
+                )
+            if name in self._columns:
+                columns = self._columns[name]
+                entities[name] = rows if columns is None else rows.with_values(rows.values[:, columns])
+        return entities
+
+    def _row_of_entity(
+        self, batch: EntityBatch, by_type: dict[str, NDArray[np.int64]]
+    ) -> NDArray[np.int64] | None:
+        if all(name in self._columns for name in batch.entities):
+            return None
+        result = np.full(batch.num_entities, -1)
+        for name, sequential in batch.entity_rows()[0].items():
+            if name in by_type:
+                result[sequential] = by_type[name]
+        return result
+
+
+def _columns(what: str, wanted: tuple[str, ...], given: tuple[str, ...]) -> NDArray[np.int64] | None:
+    """Where to find the wanted features among the given ones; None where they are the same."""
+    missing = [feature for feature in wanted if feature not in given]
+    if missing:
+        raise ValueError(f"{what} lacks the features {', '.join(missing)}; it has {', '.join(given)}")
+    return None if wanted == given else np.array([given.index(feature) for feature in wanted], np.int64)
+
+
+def _visible(
+    batch: EntityBatch, by_type: dict[str, NDArray[np.int64]], num_rows: int
+) -> NDArray[np.bool_] | None:
+    """By row whether the policy may see it; None where nothing is hidden."""
+    hidden = {n: v for n, v in batch.visible.items() if n in by_type and not v.values.all()}
+    if not hidden:
+        return None
+    visible = np.ones(num_rows, bool)
+    for name, flags in hidden.items():
+        visible[by_type[name]] = flags.values
+    return visible

@@ -1,0 +1,201 @@
+"""`RogueNet`: a transformer over the entities of a step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from ...envs import Categorical, EntityActionSpace, EntityBatch, EntitySpace, GlobalCategorical, SelectEntity
+from ...ragged import RaggedArray
+from ..policy import ActResult, Evaluation
+from .attention.groups import length_groups
+from .blocks import Backbone
+from .config import RogueNetConfig, from_options
+from .embedding import Embedding
+from .heads import CategoricalHead, SelectEntityHead, ValueHead
+from .inputs import Inputs, Prepared
+from .names import NamedModules
+from .normalization import InputNorm
+from .rows import Rows, as_tensor
+from .summary import Summary, summarize
+
+
+class Encoder(nn.Module):
+    """Embedding and blocks: normalised features to rows (N, D)."""
+
+    def __init__(self, config: RogueNetConfig, features: Mapping[str, tuple[str, ...]]) -> None:
+        super().__init__()
+        self.embedding = Embedding(features, config.d_model, config.attention)
+        self.backbone = Backbone(config, features)
+
+    def encode(self, x: Tensor, prepared: Prepared, kept: NDArray[np.int64] | None, rows: Rows) -> Tensor:
+        """Run the blocks over embedded rows (N, D), of which `kept` stay (None: all), laid out as `rows`."""
+        encoding = self.backbone.relpos_encoding
+        places = None if encoding is None else encoding.places(prepared, x)
+        if kept is not None:
+            index = as_tensor(kept, x)
+            x = x.index_select(0, index)
+            places = None if places is None else places.select(index)
+        return self.backbone(x, rows, places)
+
+
+class RogueNet(nn.Module):
+    """Maps entity batches to actions and values; a `Policy`.
+
+        net = RogueNet(venv.single_observation_space, venv.single_action_space, d_model=16, n_layer=2)
+        result = net.act(batch, rng)
+
+    Options are the fields of `RogueNetConfig`. Entities that are hidden (`EntityBatch.visible`) are seen by
+    the value function and not by the policy: when a batch has any, the blocks run once over the visible rows
+    for the actions and once over all rows for the values.
+
+    Dropout acts in `evaluate` in training mode, where gradients are computed; never in `act` and `value`.
+    """
+
+    def __init__(
+        self, observation_space: EntitySpace, action_space: EntityActionSpace, **options: Any
+    ) -> None:
+        """Raises TypeError for an unknown option and ValueError for one that does not fit the spaces."""
+        super().__init__()
+        settings = from_options(RogueNetConfig, options)
+        self.observation_space = observation_space
+        self.action_space = action_space
+        self.settings = settings
+        #: The options as plain JSON-able values: `RogueNet(spaces..., **config)` builds the same network.
+        self.config: dict[str, Any] = settings.to_dict()
+        self.inputs = Inputs(observation_space, settings)
+        features = self.inputs.features
+        self.normalization = NamedModules(
+            {name: InputNorm(len(names)) for name, names in features.items() if names}
+        )
+        self.policy_net = Encoder(settings, features)
+        self.value_net = Encoder(settings.for_value(), features) if settings.separate_value_net else None
+        self.action_heads = NamedModules(
+            {name: self._head(name, action) for name, action in action_space.spaces.items()}
+        )
+        self.value_head = ValueHead(settings.for_value().d_model)
+
+    def _head(self, name: str, action: Any) -> nn.Module:
+        match action:
+            case Categorical():
+                of_step = isinstance(action, GlobalCategorical)
+                return CategoricalHead(name, action.num_choices, self.settings.d_model, of_step)
+            case SelectEntity():
+                return SelectEntityHead(name, self.settings.d_model, self.settings.d_qk)
+        raise TypeError(f"action {name!r}: RogueNet has no head for {action!r}")
+
+    # -- the policy's interface -----------------------------------------------------------------------------
+
+    def act(self, batch: EntityBatch, rng: np.random.Generator, deterministic: bool = False) -> ActResult:
+        """Choose an action for every actor; see `Policy.act`.
+
+        Raises:
+            ValueError: the batch does not fit the space, or an actor may do nothing.
+        """
+        with torch.inference_mode():
+            x, rows, values = self._encode(batch)
+            actions, log_probs = {}, {}
+            for name in self.action_heads.names:
+                mask = batch.actions[name]
+                draws = np.zeros(0) if deterministic else rng.random(mask.actors.num_items)
+                chosen, log_prob = self.action_heads[name].draw(x, rows, mask, draws)  # type: ignore[operator]
+                actions[name] = mask.actors.with_values(chosen)
+                log_probs[name] = mask.actors.with_values(log_prob)
+            return ActResult(actions, log_probs, values.float().cpu().numpy())
+
+    def value(self, batch: EntityBatch) -> NDArray[np.float32]:
+        """Predicted return of each step (B,), without gradients."""
+        with torch.inference_mode():
+            prepared = self.inputs.prepare(batch)
+            return self._values(prepared).float().cpu().numpy()
+
+    def evaluate(self, batch: EntityBatch, actions: Mapping[str, RaggedArray]) -> Evaluation:
+        """Log-probabilities, entropies and values of `actions` taken at `batch`, with gradients.
+
+        Raises:
+            ValueError: an action is missing, has the wrong number of items, or was not allowed.
+        """
+        x, rows, values = self._encode(batch)
+        log_probs, entropies = {}, {}
+        for name in self.action_heads.names:
+            mask = batch.actions[name]
+            if name not in actions:
+                raise ValueError(f"action {name!r} is missing; there are {', '.join(actions)}")
+            if not np.array_equal(actions[name].offsets, mask.actors.offsets):
+                raise ValueError(f"action {name!r} does not have one item for each actor of the batch")
+            log_probs[name], entropies[name] = self.action_heads[name].evaluate(  # type: ignore[operator]
+                x, rows, mask, actions[name]
+            )
+        return Evaluation(log_probs, entropies, values)
+
+    def forward(self, batch: EntityBatch, actions: Mapping[str, RaggedArray]) -> Evaluation:
+        """As `evaluate`."""
+        return self.evaluate(batch, actions)
+
+    def update_normalization(self, batch: EntityBatch) -> None:
+        """Move the statistics of the inputs by `batch`: once per collected batch, by the trainer.
+
+        Raises:
+            ValueError: a feature is NaN or infinite; no statistic has moved.
+        """
+        prepared = self.inputs.prepare(batch)
+        for name, values in prepared.features.items():
+            finite = np.isfinite(values).all(0)
+            if not finite.all():
+                feature = self.inputs.features[name][int(np.argmin(finite))]
+                raise ValueError(f"{name}: feature {feature!r} is NaN or infinite in the batch")
+        for name, values in prepared.features.items():
+            if self.inputs.features[name]:
+                self.normalization[name].update(values)  # type: ignore[operator]
+        for encoder in (self.policy_net, self.value_net):
+            if encoder is not None and encoder.backbone.relpos_encoding is not None:
+                encoding, like = encoder.backbone.relpos_encoding, self._like
+                groups = length_groups(prepared.rows, like, False).groups
+                encoding.update(encoding.places(prepared, like), [(g.index, g.real) for g in groups])
+
+    def adapt_to(self, space: EntitySpace) -> None:
+        """Read batches of `space`, which may have more entity types and features than the network knows.
+
+        What the network does not know is left out, by name; features may come in another order.
+        `adapt_to(net.observation_space)` undoes it.
+
+        Raises:
+            ValueError: a type or feature that the network needs is missing, or the actions differ.
+        """
+        self.inputs.adapt_to(space)
+
+    def summary(
+        self, entity_counts: Mapping[str, float] | None = None, actors: Mapping[str, float] | None = None
+    ) -> Summary:
+        """Parameters, itemised, and multiply-adds of one step; see `summarize`."""
+        return summarize(self, entity_counts, actors)
+
+    # -- inside ---------------------------------------------------------------------------------------------
+
+    @property
+    def _like(self) -> Tensor:
+        """A tensor on the network's device and of its dtype."""
+        return self.value_head.proj.weight
+
+    def _encode(self, batch: EntityBatch) -> tuple[Tensor, Rows, Tensor]:
+        """Rows for the action heads (N, D), their layout, and the values (B,)."""
+        prepared = self.inputs.prepare(batch)
+        embedded = self.policy_net.embedding(prepared, self.normalization, self._like)
+        rows, kept = prepared.rows, None
+        if prepared.visible is not None:
+            rows, kept = prepared.rows.keep(prepared.visible), np.flatnonzero(prepared.visible)
+        x = self.policy_net.encode(embedded, prepared, kept, rows)
+        if self.value_net is not None:
+            return x, rows, self._values(prepared)
+        seen = x if kept is None else self.policy_net.encode(embedded, prepared, None, prepared.rows)
+        return x, rows, self.value_head(seen, prepared.rows)
+
+    def _values(self, prepared: Prepared) -> Tensor:
+        encoder = self.policy_net if self.value_net is None else self.value_net
+        embedded = encoder.embedding(prepared, self.normalization, self._like)
+        return self.value_head(encoder.encode(embedded, prepared, None, prepared.rows), prepared.rows)

@@ -1,0 +1,235 @@
+"""Relative position encoding: learned keys and values for where one entity lies as seen from another."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional
+
+from .config import RelativePosition
+from .inputs import GLOBAL, Prepared
+from .normalization import InputNorm
+from .rows import as_tensor
+
+
+@dataclass(frozen=True, eq=False)
+class Places:
+    """Where each row is."""
+
+    position: Tensor  # (N, P)
+    heading: Tensor  # (N,) radians
+    kind: Tensor  # (N,) int64, index of the type
+    known: Tensor  # (N,) bool: takes part in the encoding
+
+    def select(self, index: Tensor) -> Places:
+        return Places(self.position[index], self.heading[index], self.kind[index], self.known[index])
+
+
+@dataclass(frozen=True, eq=False)
+class RelativePairs:
+    """Relative keys and values of the pairs (looking, looked at) of a group, each (b, M, M, d_head)."""
+
+    keys: Tensor
+    values: Tensor
+
+
+class RelativeEncoding(nn.Module):
+    """The tables and projections, shared by all layers and heads."""
+
+    def __init__(
+        self, config: RelativePosition, features: Mapping[str, tuple[str, ...]], d_model: int, d_head: int
+    ) -> None:
+        """`features`: the names of each type's features in the order of the columns."""
+        super().__init__()
+        self.config = config
+        self._columns = {
+            name: [names.index(f) for f in config.position]
+            for name, names in features.items()
+            if name not in (*config.exclude, GLOBAL) and all(f in names for f in config.position)
+        }
+        if not self._columns:
+            raise ValueError(
+                f"relative_position: no entity type has the features {', '.join(config.position)}"
+            )
+        heading = (
+            *(config.rotation_vector or ()),
+            *((config.rotation_angle,) if config.rotation_angle else ()),
+        )
+        self._heading = {
+            name: [names.index(f) for f in heading]
+            for name, names in features.items()
+            if heading and name in self._columns and all(f in names for f in heading)
+        }
+        if heading and not self._heading:
+            raise ValueError(f"relative_position: no entity type has the features {', '.join(heading)}")
+        self._kinds = {name: i for i, name in enumerate(features)}
+        buckets = config.num_buckets
+        self.keys = nn.Parameter(torch.empty(buckets, d_head).normal_(0.0, 0.05))
+        value_buckets = buckets * (len(features) if config.per_entity_values else 1)
+        self.values = nn.Parameter(torch.empty(value_buckets, d_head).normal_(0.0, 0.2))
+        width = len(config.position) + 1
+        kinds = len(features) if config.per_entity_projections else 1
+        self.key_weight = self._weight(config.key_projection, kinds, width, d_head)
+        self.key_bias = self._weight(config.key_projection, kinds, d_head, zero=True)
+        self.value_weight = self._weight(config.value_projection, kinds, width, d_head)
+        self.value_bias = self._weight(config.value_projection, kinds, d_head, zero=True)
+        self.offset_norm = InputNorm(width) if config.key_projection or config.value_projection else None
+        self.value_gate_proj = nn.Linear(d_model, d_head) if config.value_gate else None
+
+    @staticmethod
+    def _weight(wanted: bool, *shape: int, zero: bool = False) -> nn.Parameter | None:
+        if not wanted:
+            return None
+        return nn.Parameter(torch.zeros(shape) if zero else torch.empty(shape).normal_(0.0, 0.02))
+
+    # -- where things are -----------------------------------------------------------------------------------
+
+    def places(self, prepared: Prepared, like: Tensor) -> Places:
+        """Position, heading and type of each row of a batch, from its raw (translated) features."""
+        positions, headings, kinds, known = [], [], [], []
+        for name, values in prepared.features.items():
+            columns, n = self._columns.get(name), len(values)
+            positions.append(
+                np.zeros((n, len(self.config.position)), np.float32)
+                if columns is None
+                else values[:, columns]
+            )
+            headings.append(self._headings(name, values))
+            kinds.append(np.full(n, self._kinds[name]))
+            known.append(np.full(n, columns is not None))
+        if not positions:
+            empty = like.new_zeros(0)
+            return Places(like.new_zeros(0, len(self.config.position)), empty, empty.long(), empty.bool())
+        return Places(
+            as_tensor(prepared.by_row(positions), like, like.dtype),
+            as_tensor(prepared.by_row(headings), like, like.dtype),
+            as_tensor(prepared.by_row(kinds), like),
+            as_tensor(prepared.by_row(known), like),
+        )
+
+    def _headings(self, name: str, values: NDArray[np.float32]) -> NDArray[np.float32]:
+        columns = self._heading.get(name)
+        if columns is None:
+            return np.zeros(len(values), np.float32)
+        if len(columns) == 1:
+            return values[:, columns[0]]
+        return np.arctan2(values[:, columns[1]], values[:, columns[0]])
+
+    # -- keys and values ------------------------------------------------------------------------------------
+
+    def pairs(self, places: Places, index: Tensor) -> RelativePairs:
+        """Keys and values of all pairs within each step of a group whose rows are `index` (b, M)."""
+        here = places.select(index)
+        offsets = here.position[:, :, None] - here.position[:, None]  # (b, M, M, P): looking minus looked at
+        both = (here.known[:, :, None] & here.known[:, None])[..., None]
+        kind = here.kind[:, None]  # (b, 1, M)
+        keys: Tensor | float = 0.0
+        values: Tensor | float = 0.0
+        for bucket, weight in self._buckets(offsets, here.heading):
+            of_kind = bucket + kind * self.config.num_buckets if self.config.per_entity_values else bucket
+            if weight is None:
+                keys, values = keys + self.keys[bucket], values + self.values[of_kind]
+            else:
+                keys = keys + self.keys[bucket] * weight[..., None]
+                values = values + self.values[of_kind] * weight[..., None]
+        if self.offset_norm is not None:
+            seen = self.offset_norm(_with_length(offsets))
+            which = here.kind if self.config.per_entity_projections else torch.zeros_like(here.kind)
+            keys = keys + self._projected(seen, which, self.key_weight, self.key_bias)
+            values = values + self._projected(seen, which, self.value_weight, self.value_bias)
+        return RelativePairs(torch.where(both, keys, 0.0), torch.where(both, values, 0.0))
+
+    @staticmethod
+    def _projected(seen: Tensor, kind: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor | float:
+        if weight is None or bias is None:
+            return 0.0
+        return torch.einsum("bqkp,bkpd->bqkd", seen, weight[kind]) + bias[kind][:, None]
+
+    def gate(self, x: Tensor) -> Tensor | None:
+        """Factors (N, d_head) of the relative values, from the rows (N, D) that are looked at."""
+        if self.value_gate_proj is None:
+            return None
+        gate: Tensor = self.value_gate_proj(x)
+        match self.config.value_gate:
+            case "relu":
+                return functional.relu(gate)
+            case "gelu":
+                return functional.gelu(gate)
+            case "sigmoid":
+                return torch.sigmoid(gate)
+        return gate
+
+    def update(self, places: Places, indices: list[tuple[Tensor, Tensor | None]]) -> None:
+        """Move the statistics of offsets by all pairs of the groups (rows (b, M), real slots (b, M))."""
+        if self.offset_norm is None:
+            return
+        for index, real in indices:
+            here = places.select(index)
+            known = here.known if real is None else here.known & real
+            both = known[:, :, None] & known[:, None]
+            offsets = here.position[:, :, None] - here.position[:, None]
+            self.offset_norm.update(_with_length(offsets)[both].cpu().numpy())
+
+    # -- buckets --------------------------------------------------------------------------------------------
+
+    def _buckets(self, offsets: Tensor, heading: Tensor) -> list[tuple[Tensor, Tensor | None]]:
+        """The bucket of each pair (b, M, M), or several with weights that sum to 1."""
+        config = self.config
+        if not (config.radial or config.distance):
+            return [(self._grid(offsets), None)]
+        angles = self._angle(offsets, heading) if config.radial else [(None, None)]
+        distances = self._distance(offsets) if config.distance else [(None, None)]
+        stride = config.extent[0] if config.radial else 1
+        buckets: list[tuple[Tensor, Tensor | None]] = []
+        for distance, distance_weight in distances:
+            for angle, angle_weight in angles:
+                if angle is None or distance is None:
+                    bucket = angle if distance is None else distance
+                    weight = angle_weight if distance is None else distance_weight
+                else:
+                    bucket = angle + distance * stride
+                    weight = (
+                        None
+                        if angle_weight is None or distance_weight is None
+                        else angle_weight * distance_weight
+                    )
+                assert bucket is not None
+                buckets.append((bucket, weight))
+        return buckets
+
+    def _grid(self, offsets: Tensor) -> Tensor:
+        bucket, stride = torch.zeros_like(offsets[..., 0], dtype=torch.int64), 1
+        for axis, extent in enumerate(self.config.extent):
+            cell = (offsets[..., axis] / self.config.scale).clamp(-extent, extent).round().long() + extent
+            bucket, stride = bucket + cell * stride, stride * (2 * extent + 1)
+        return bucket
+
+    def _angle(self, offsets: Tensor, heading: Tensor) -> list[tuple[Tensor | None, Tensor | None]]:
+        number = self.config.extent[0]
+        angle = torch.atan2(offsets[..., 1], offsets[..., 0]) - heading[:, :, None]
+        turn = torch.remainder(angle / (2 * math.pi), 1.0) * number
+        low = turn.long() % number  # a remainder of nearly 1 can round up to `number`
+        if not self.config.interpolate:
+            return [(low, None)]
+        part = turn - turn.floor()
+        return [(low, 1 - part), ((low + 1) % number, part)]
+
+    def _distance(self, offsets: Tensor) -> list[tuple[Tensor | None, Tensor | None]]:
+        last = self.config.extent[-1] - 1
+        distance = (torch.linalg.vector_norm(offsets, dim=-1) / self.config.scale).clamp(max=last)
+        low = distance.long()
+        if not self.config.interpolate:
+            return [(low, None)]
+        part = distance - low
+        return [(low, 1 - part), ((low + 1).clamp(max=last), part)]
+
+
+def _with_length(offsets: Tensor) -> Tensor:
+    """Offsets (..., P) and their length (..., P + 1)."""
+    return torch.cat([offsets, torch.linalg.vector_norm(offsets, dim=-1, keepdim=True)], -1)

@@ -1,0 +1,146 @@
+"""Where the rows of a batch lie: one flat list for all steps, shared by every layer of the network.
+
+Shape alphabet: B steps, N rows (the entities of all steps, and the global row of a step where there is one).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from functools import cached_property
+from typing import Any, TypeVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from ...ragged import RaggedArray
+
+_T = TypeVar("_T")
+
+
+def as_tensor(array: NDArray[Any], like: Tensor | None = None, dtype: torch.dtype | None = None) -> Tensor:
+    """`array` as a tensor on the device of `like`, without a copy where that is possible."""
+    if not array.flags.writeable or not array.flags.c_contiguous:
+        array = array.copy()
+    return torch.from_numpy(array).to(device=None if like is None else like.device, dtype=dtype)
+
+
+def runs_kernels(x: Tensor) -> bool:
+    """Whether the Numba kernels can read this tensor's memory."""
+    return x.device.type == "cpu" and x.dtype == torch.float32
+
+
+class Rows:
+    """The offsets of B steps in the flat list of rows, and what is derived from them, each computed once."""
+
+    def __init__(
+        self,
+        offsets: NDArray[np.int64],
+        entity_offsets: NDArray[np.int64],
+        row_of_entity: NDArray[np.int64] | None = None,
+    ) -> None:
+        """`offsets` (B + 1,): where each step's rows start. `entity_offsets` (B + 1,): where each step's
+        entities start in the batch's list of all entities. `row_of_entity`: the row of each entity of that
+        list, -1 for none; None where entity i of a step is row i of that step.
+        """
+        self.offsets = offsets
+        self.entity_offsets = entity_offsets
+        self.row_of_entity = row_of_entity
+        self._cache: dict[Hashable, Any] = {}
+
+    def cached(self, key: Hashable, make: Callable[[], _T]) -> _T:
+        """What `make` gave when `key` was first asked for."""
+        if key not in self._cache:
+            self._cache[key] = make()
+        return self._cache[key]
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def num_rows(self) -> int:
+        return int(self.offsets[-1])
+
+    @cached_property
+    def lengths(self) -> NDArray[np.int64]:
+        """Rows per step (B,)."""
+        return np.diff(self.offsets)
+
+    @cached_property
+    def longest(self) -> int:
+        return int(self.lengths.max(initial=0))
+
+    def steps(self, like: Tensor) -> Tensor:
+        """The step of each row (N,) int64, on the device of `like`."""
+        return self.cached(
+            ("steps", like.device), lambda: as_tensor(np.repeat(np.arange(len(self)), self.lengths), like)
+        )
+
+    def inverse_lengths(self, like: Tensor) -> Tensor:
+        """1 / rows per step (B,); 1 for a step without rows."""
+        return self.cached(
+            ("inverse_lengths", like.device, like.dtype),
+            lambda: as_tensor(1.0 / np.maximum(self.lengths, 1), like, like.dtype),
+        )
+
+    def of_entities(self, indices: RaggedArray, what: str) -> NDArray[np.int64]:
+        """The row of each entity that is named by its index within its step (A,).
+
+        Raises:
+            ValueError: a step has no such entity, or it has no row: it is hidden or of an unknown type.
+        """
+        lengths = indices.lengths
+        limits = np.repeat(np.diff(self.entity_offsets), lengths)
+        bad = (indices.values < 0) | (indices.values >= limits)
+        if bad.any():
+            i = int(np.flatnonzero(bad)[0])
+            step = int(np.repeat(np.arange(len(self)), lengths)[i])
+            raise ValueError(
+                f"{what}: step {step} has {limits[i]} entities, but {indices.values[i]} was named"
+            )
+        if self.row_of_entity is None:
+            return np.repeat(self.offsets[:-1], lengths) + indices.values
+        rows = self.row_of_entity[indices.values + np.repeat(self.entity_offsets[:-1], lengths)]
+        if (rows < 0).any():
+            i = int(np.flatnonzero(rows < 0)[0])
+            step = int(np.repeat(np.arange(len(self)), lengths)[i])
+            raise ValueError(
+                f"{what}: entity {indices.values[i]} of step {step} is hidden from the policy or of a type "
+                "that the network does not know"
+            )
+        return rows
+
+    def keep(self, kept: NDArray[np.bool_]) -> Rows:
+        """The layout when only the rows where `kept` (N,) stay."""
+        position = np.zeros(len(kept) + 1, np.int64)
+        np.cumsum(kept, out=position[1:])
+        new_row = np.where(kept, position[:-1], -1)
+        entities = self.row_of_entity
+        if entities is None:
+            starts = self.offsets[:-1] - self.entity_offsets[:-1]
+            entities = np.arange(self.entity_offsets[-1]) + np.repeat(starts, np.diff(self.entity_offsets))
+        known = entities >= 0
+        rows = np.full(len(entities), -1)
+        rows[known] = new_row[entities[known]]
+        return Rows(position[self.offsets], self.entity_offsets, rows)
+
+
+class PlaceRows(torch.autograd.Function):
+    """A permutation of rows: row i of (N, D) goes to row `destination[i]`; backward is a plain gather."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, destination: Tensor) -> Tensor:
+        ctx.save_for_backward(destination)
+        return torch.empty_like(x).index_copy_(0, destination, x)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
+        (destination,) = ctx.saved_tensors
+        return gradient.index_select(0, destination), None
+
+
+def place_rows(x: Tensor, destination: Tensor) -> Tensor:
+    return PlaceRows.apply(x, destination)

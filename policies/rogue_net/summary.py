@@ -1,0 +1,195 @@
+"""How big a network is and what a step costs, beside the formulas of the blog post and beside IMPALA.
+
+The formulas (appendix B of "Entity-Based Reinforcement Learning", 2023), for width D, L layers and Sᵢ
+entities of type i with Fᵢ features, S = Σ Sᵢ:
+
+    parameters ≈ 12 L D² + D Σ Fᵢ
+    multiply-adds ≈ 12 L D² S + L D S² + D Σ Fᵢ Sᵢ
+
+They leave out biases, layer norms and heads, and count one of attention's two products.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ...envs import Categorical, GlobalCategorical, SelectEntity
+from .config import RogueNetConfig
+from .inputs import GLOBAL
+
+if TYPE_CHECKING:
+    from .network import Encoder, RogueNet
+
+
+def impala_cost(
+    height: int = 64,
+    width: int = 64,
+    channels: int = 3,
+    sequences: Sequence[int] = (16, 32, 32),
+    hidden: int = 256,
+) -> tuple[int, int]:
+    """Parameters and multiply-adds per frame of IMPALA's residual network, by the blog's formulas.
+
+    Each sequence maps C to C' channels by a 3 × 3 convolution, halves height and width, and has two residual
+    blocks of two 3 × 3 convolutions; a linear layer to `hidden` follows. Biases are not counted.
+    """
+    parameters = cost = 0
+    for out in sequences:
+        first, residual = 9 * channels * out, 36 * out * out
+        parameters += first + residual
+        cost += first * height * width
+        height, width, channels = (height + 1) // 2, (width + 1) // 2, out
+        cost += residual * height * width
+    last = hidden * channels * height * width
+    return parameters + last, cost + last
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Multiply-adds of one step."""
+
+    entity_counts: dict[str, float]
+    items: dict[str, float]  # exact, part by part
+    blog: float  # by the blog's formula
+
+    @property
+    def total(self) -> float:
+        return sum(self.items.values())
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What `RogueNet.summary` returns; printing it gives a table."""
+
+    parameters: dict[str, int]  # part by part; they sum to the number of trainable parameters
+    blog_parameters: int  # by the blog's formula, of all encoders
+    statistics: int  # numbers that are saved with the network and not trained: input statistics
+    cost: Cost | None
+    impala: tuple[int, int]  # parameters and multiply-adds per frame
+
+    @property
+    def total(self) -> int:
+        return sum(self.parameters.values())
+
+    def __str__(self) -> str:
+        lines = ["parameters", *(_line(name, count) for name, count in self.parameters.items())]
+        lines.append(_line("total", self.total))
+        lines.append(_line("by the formula 12 L D² + D Σ Fᵢ", self.blog_parameters))
+        lines.append(_line("what the formula leaves out", self.total - self.blog_parameters))
+        lines.append(_line("IMPALA, without biases", self.impala[0], self.impala[0] / self.total))
+        lines.append(_line("input statistics, not trained", self.statistics))
+        if self.cost is not None:
+            counts = ", ".join(f"{count:g} {name}" for name, count in self.cost.entity_counts.items())
+            lines += ["", f"multiply-adds per step with {counts or 'no entities'}"]
+            lines += [_line(name, count) for name, count in self.cost.items.items()]
+            lines.append(_line("total", self.cost.total))
+            lines.append(_line("by the formula 12 L D² S + L D S² + D Σ Fᵢ Sᵢ", self.cost.blog))
+            lines.append(
+                _line("IMPALA, 64 × 64 pixels", self.impala[1], self.impala[1] / max(self.cost.total, 1))
+            )
+        return "\n".join(lines)
+
+
+def _line(name: str, count: float, ratio: float | None = None) -> str:
+    return f"  {name:<48}{count:>14,.0f}" + ("" if ratio is None else f"  ({ratio:,.0f}×)")
+
+
+def summarize(
+    net: RogueNet,
+    entity_counts: Mapping[str, float] | None = None,
+    actors: Mapping[str, float] | None = None,
+) -> Summary:
+    """Count the parameters of `net`, and the multiply-adds of a step with `entity_counts` entities per type.
+
+    `actors`: how many act per action, 1 unless said; a select-entity action may pick any entity.
+    Normalisation, activations, softmax, translation and a relative position encoding are not counted.
+
+    Raises:
+        ValueError: an entity type or action that the network does not have.
+    """
+    parameters: dict[str, int] = {}
+    for name, parameter in net.named_parameters():
+        part = _part(name)
+        parameters[part] = parameters.get(part, 0) + parameter.numel()
+    cost = None
+    if entity_counts is not None:
+        _known("entity type", entity_counts, net.observation_space.entities)
+        _known("action", actors or {}, net.action_space.spaces)
+        cost = _cost(net, dict(entity_counts), dict(actors or {}))
+    features = net.inputs.features
+    blog = sum(
+        12 * c.n_layer * c.d_model**2 + c.d_model * sum(map(len, features.values()))
+        for c, _ in _encoders(net)
+    )
+    statistics = sum(buffer.numel() for buffer in net.state_dict().values()) - sum(parameters.values())
+    return Summary(parameters, blog, statistics, cost, impala_cost())
+
+
+def _known(what: str, names: Mapping[str, float], known: Mapping[str, object]) -> None:
+    for name in names:
+        if name not in known:
+            raise ValueError(f"there is no {what} {name!r}; there are {', '.join(known)}")
+
+
+def _encoders(net: RogueNet) -> list[tuple[RogueNetConfig, Encoder]]:
+    both = [(net.settings, net.policy_net), (net.settings.for_value(), net.value_net)]
+    return [(config, encoder) for config, encoder in both if encoder is not None]
+
+
+def _part(name: str) -> str:
+    """What a parameter belongs to, in the words of the table."""
+    place, _, rest = name.partition(".")
+    kind = "weights" if name.endswith("weight") else "biases"
+    if place == "value_head":
+        return f"value head {kind}"
+    if place == "action_heads":
+        return f"action heads {kind}"
+    net = "" if place == "policy_net" else "value network: "
+    if "relpos_encoding" in rest:
+        return f"{net}relative position encoding"
+    if ".norm." in rest or ".ln1." in rest or ".ln2." in rest:
+        return f"{net}layer norms"
+    if rest.endswith(".vector"):
+        return f"{net}types without features"
+    if rest.startswith("embedding"):
+        return f"{net}embedding {kind}"
+    return f"{net}{'MLP' if '.mlp.' in rest else 'attention'} {kind}"
+
+
+def _cost(net: RogueNet, counts: dict[str, float], actors: dict[str, float]) -> Cost:
+    rows = dict(counts) | ({GLOBAL: 1.0} if net.inputs.has_global_row else {})
+    total = sum(rows.values())
+    embedded = sum(len(net.inputs.features[name]) * count for name, count in rows.items())
+    items: dict[str, float] = {}
+    blog = 0.0
+    for config, encoder in _encoders(net):
+        label = "" if encoder is net.policy_net else "value network: "
+        d, layers = config.d_model, config.n_layer
+        items[f"{label}embedding"] = d * embedded
+        if config.pooling:
+            outputs = 2 if config.pooling == "meanmax" else 1
+            items[f"{label}pooling"] = layers * (d * d * total + outputs * d * d)
+        else:
+            items[f"{label}attention projections"] = layers * 4 * d * d * total
+            items[f"{label}attention scores and values"] = layers * 2 * d * total**2
+        items[f"{label}MLP"] = layers * 8 * d * d * total
+        blog += 12 * layers * d * d * total + layers * d * total**2 + d * embedded
+    items["action heads"] = sum(
+        _head_cost(net, action, actors.get(name, 1.0), sum(counts.values()))
+        for name, action in net.action_space.spaces.items()
+    )
+    items["value head"] = net.settings.for_value().d_model * total
+    return Cost(counts, items, blog)
+
+
+def _head_cost(net: RogueNet, action: object, actors: float, entities: float) -> float:
+    match action:
+        case GlobalCategorical():
+            return net.settings.d_model * action.num_choices
+        case Categorical():
+            return net.settings.d_model * action.num_choices * actors
+        case SelectEntity():
+            return (net.settings.d_model * (actors + entities) + actors * entities) * net.settings.d_qk
+    return 0.0

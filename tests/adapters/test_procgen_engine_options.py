@@ -1,0 +1,63 @@
+"""What the engine draws does not touch what it plays: states byte for byte, in every game and mode."""
+
+from __future__ import annotations
+
+import numpy as np
+from entitize.adapters.procgen.engine import import_engine
+from entitize.adapters.procgen.games import GAMES
+from entitize.adapters.procgen.options import EngineOptions
+
+DRAWING = ("use_monochrome_assets", "use_backgrounds")
+
+
+def without_drawing_options(dump, game):
+    """The dump with the drawing options blanked: they come after version, name and two or four ints."""
+    start = 8 + len(game)
+    blank = bytearray(dump)
+    for position in (2, 4):
+        blank[start + 4 * position : start + 4 * position + 4] = bytes(4)
+    return bytes(blank)
+
+
+def test_the_cheapest_drawing_leaves_every_byte_of_the_states_alone(game_mode):
+    game, mode = game_mode
+    common = {"num": 2, "env_name": game, "rand_seed": 5, "num_threads": 0}
+    options = EngineOptions(distribution_mode=mode).arguments(GAMES[game], render=False) | common
+    pretty = import_engine()(**options | {"use_backgrounds": True, "use_monochrome_assets": False})
+    plain = import_engine()(**options | {"use_backgrounds": False, "use_monochrome_assets": True})
+    cheapest = import_engine()(**options)
+    rng = np.random.default_rng(0)
+    actions = rng.integers(0, 15, 2)
+    for step in range(200):
+        if step % 5 == 0:
+            states = [
+                [without_drawing_options(dump, game) for dump in env.get_state()]
+                for env in (pretty, plain, cheapest)
+            ]
+            assert states[0] == states[1] == states[2]
+        actions = np.where(rng.random(2) < 0.3, rng.integers(0, 15, 2), actions)
+        for env in (pretty, plain, cheapest):
+            env.act(actions.astype(np.int32))
+    for env in (pretty, plain, cheapest):
+        env.close()
+
+
+def test_the_state_says_how_it_is_drawn(dumps_of, slow_decode):
+    """That the blanked bytes above are the two options and nothing else."""
+    dump = dumps_of("coinrun", "easy")[0]
+    blank = slow_decode(without_drawing_options(dump, "coinrun"))
+    state = slow_decode(dump)
+    differing = {name for name in state if name != "grid" and state[name] != blank[name]}
+    assert differing <= set(DRAWING)
+
+
+def test_drawing_is_cheap_without_a_render_mode_and_pretty_with_one():
+    for game in GAMES.values():
+        cheap = EngineOptions().arguments(game, render=False)
+        assert not cheap["use_backgrounds"] and cheap["use_monochrome_assets"] != game.images_are_cheaper
+        pretty = EngineOptions().arguments(game, render=True)
+        assert pretty["use_backgrounds"] and not pretty["use_monochrome_assets"]
+    chosen = EngineOptions(use_backgrounds=True, use_monochrome_assets=True).arguments(
+        GAMES["heist"], render=False
+    )
+    assert chosen["use_backgrounds"] and chosen["use_monochrome_assets"]

@@ -1,0 +1,238 @@
+"""Procgen's Gymnasium face."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import types
+from typing import ClassVar
+
+import entitize
+import gymnasium
+import numpy as np
+import pytest
+from entitize import check_entity_env
+from entitize.adapters.procgen import ProcgenEnv, ProcgenVectorEnv, window
+from entitize.adapters.procgen.options import ACTIONS
+from entitize.ragged import RaggedArray
+from gymnasium.utils.env_checker import check_env
+
+NOOP, RIGHT = ACTIONS.index("noop"), ACTIONS.index("right")
+
+
+def arrays_of(observation, path=""):
+    """{path: array} of an observation."""
+    if isinstance(observation, np.ndarray):
+        return {path: observation}
+    return {p: a for name, part in observation.items() for p, a in arrays_of(part, f"{path}/{name}").items()}
+
+
+def assert_same_observation(one, other):
+    one, other = arrays_of(one), arrays_of(other)
+    assert one.keys() == other.keys()
+    for path, array in one.items():
+        np.testing.assert_array_equal(array, other[path])
+
+
+def assert_different_observation(one, other):
+    one, other = arrays_of(one), arrays_of(other)
+    assert any(not np.array_equal(array, other[path]) for path, array in one.items())
+
+
+def act(choice):
+    return {"act": np.array([choice])}
+
+
+def test_every_game_is_registered_and_passes_gymnasiums_checks(game):
+    env = gymnasium.make(f"entitize/Procgen-{game}-v0")
+    check_env(env.unwrapped, skip_render_check=True)
+    env.reset(seed=1)
+    env.step(env.action_space.sample())
+    env.close()
+
+
+@pytest.mark.parametrize("game", ["bossfight", "coinrun", "starpilot"])
+def test_it_conforms_as_one_and_as_many(game):
+    env, venv = ProcgenEnv(game), entitize.make_vec(f"Procgen/{game}", 3)
+    check_entity_env(env, num_steps=60)
+    check_entity_env(venv, num_steps=60)
+    env.close()
+    venv.close()
+
+
+def test_gymnasium_makes_the_native_vector_environment():
+    venv = gymnasium.make_vec("entitize/Procgen-coinrun-v0", num_envs=3, features="reference")
+    assert isinstance(venv, ProcgenVectorEnv)
+    assert venv.num_envs == 3 and venv.single_observation_space.entities["Player"][-1] == "air_control"
+    venv.close()
+
+
+def test_registering_does_not_load_numba_nor_the_engine():
+    code = (
+        "import sys, gymnasium, entitize; assert 'entitize/Procgen-maze-v0' in gymnasium.registry;"
+        "assert not {'numba', 'procgen', 'torch', 'cffi'} & set(sys.modules)"
+    )
+    folder = entitize.__path__[0].rsplit("/", 1)[0]
+    subprocess.run([sys.executable, "-c", code], check=True, env={"PYTHONPATH": folder})
+
+
+def test_observations_are_the_lanes_of_the_vector_environment():
+    env, venv = ProcgenEnv("bossfight"), ProcgenVectorEnv("bossfight", 1)
+    observation, info = env.reset(seed=4)
+    batch, infos = venv.reset(seed=4)
+    for _ in range(50):
+        for name, rows in batch.entities.items():
+            np.testing.assert_array_equal(observation["entities"][name], rows[0])
+        np.testing.assert_array_equal(observation["globals"], batch.globals[0])
+        assert info["level_seed"] == infos["level_seed"][0]
+        observation, reward, terminated, truncated, info = env.step(act(RIGHT))
+        batch, rewards, terminations, truncations, infos = venv.step(
+            {"act": batch.actions["act"].actors.with_values(np.array([RIGHT]))}
+        )
+        assert (reward, terminated, truncated) == (rewards[0], terminations[0], truncations[0])
+        if terminated:
+            break
+    env.close()
+    venv.close()
+
+
+def test_the_last_step_repeats_the_observation_before_it_and_reset_hands_out_the_next_level():
+    env = ProcgenEnv("maze", num_levels=0)
+    observation, info = env.reset(seed=2)
+    first_level = info["level_seed"]
+    for step in range(1, 501):
+        before = observation
+        observation, reward, terminated, truncated, info = env.step(act(NOOP))
+        assert not terminated and reward == 0
+        assert truncated == (step == 500)
+    assert_same_observation(observation, before)
+    assert info == {"level_seed": first_level, "level_complete": False}
+    with pytest.raises(gymnasium.error.ResetNeeded):
+        env.step(act(NOOP))
+    next_level, info = env.reset()
+    assert info["level_seed"] != first_level
+    assert_different_observation(next_level, observation)
+
+    # The next level is the one that the engine had started: a vector environment is in it already.
+    venv = ProcgenVectorEnv("maze", 1)
+    venv.reset(seed=2)
+    for _ in range(500):
+        batch, *_, infos = venv.step({"act": RaggedArray.from_arrays([[NOOP]])})
+    np.testing.assert_array_equal(batch.entities["Player"][0], next_level["entities"]["Player"])
+    assert infos["level_seed"][0] == info["level_seed"]
+    env.close()
+    venv.close()
+
+
+def test_a_completed_level_ends_the_episode_with_its_own_seed():
+    env = ProcgenEnv("maze", num_levels=1, start_level=0)
+    rng = np.random.default_rng(0)
+    env.reset(seed=0)
+    for _ in range(5):
+        terminated = truncated = False
+        while not (terminated or truncated):
+            _, reward, terminated, truncated, info = env.step(act(rng.choice([1, 3, 5, 7])))
+            assert info["level_seed"] == 0 and info["level_complete"] == (reward > 0) == terminated
+        _, info = env.reset()
+        assert not info["level_complete"]
+    env.close()
+
+
+def test_reset_in_the_middle_of_an_episode_starts_another_one():
+    env = ProcgenEnv("coinrun")
+    first, info = env.reset(seed=3)
+    env.step(act(RIGHT))
+    second, other_info = env.reset()
+    assert info["level_seed"] != other_info["level_seed"]
+    again, same_info = env.reset(seed=3)
+    assert same_info["level_seed"] == info["level_seed"]
+    assert_same_observation(first, again)
+    assert_different_observation(first, second)
+    env.close()
+
+
+def test_observations_are_fresh():
+    env = ProcgenEnv("coinrun")
+    observation, _ = env.reset(seed=3)
+    kept = {path: array.copy() for path, array in arrays_of(observation).items()}
+    for array in arrays_of(observation).values():
+        array[...] = 0
+    again, _ = env.reset(seed=3)
+    for path, array in arrays_of(again).items():
+        np.testing.assert_array_equal(array, kept[path])
+    env.close()
+
+
+def test_no_action_does_nothing():
+    env, other = ProcgenEnv("starpilot"), ProcgenEnv("starpilot")
+    env.reset(seed=3)
+    other.reset(seed=3)
+    for nothing in ({}, {"act": np.zeros(0, np.int64)}):
+        assert_same_observation(env.step(nothing)[0], other.step(act(NOOP))[0])
+    env.close()
+    other.close()
+
+
+def test_frames_are_512_pixels_wide():
+    env = ProcgenEnv("caveflyer", render_mode="rgb_array")
+    env.reset(seed=1)
+    frame = env.render()
+    assert frame.shape == (512, 512, 3) and frame.dtype == np.uint8 and frame.std() > 5
+    env.step(act(RIGHT))
+    assert not np.array_equal(env.render(), frame)
+    env.close()
+
+
+class FakeRenderer:
+    """Stands in for gym3's window, which needs a display."""
+
+    frames: ClassVar[list[np.ndarray]] = []
+    is_open = True
+
+    def __init__(self, width, height):
+        self.size = width, height
+
+    def start(self):
+        pass
+
+    def draw_bitmap(self, x, y, width, height, image):
+        assert (x, y, width, height) == (0, 0, *self.size)
+        self.frames.append(image)
+
+    def finish(self):
+        pass
+
+
+def test_the_window_shows_every_step(monkeypatch):
+    monkeypatch.setitem(sys.modules, "gym3.internal.renderer", types.SimpleNamespace(Renderer=FakeRenderer))
+    monkeypatch.setattr(window.time, "sleep", lambda seconds: None)
+    monkeypatch.setattr(FakeRenderer, "frames", [])
+    env = ProcgenEnv("coinrun", render_mode="human")
+    env.reset(seed=1)
+    for _ in range(3):
+        env.step(act(RIGHT))
+    assert env.render() is None
+    assert len(FakeRenderer.frames) == 4
+    assert all(frame.shape == (512, 512, 3) for frame in FakeRenderer.frames)
+    monkeypatch.setattr(FakeRenderer, "is_open", False)
+    env.step(act(RIGHT))  # the user has closed the window
+    assert len(FakeRenderer.frames) == 4
+    env.close()
+
+
+def test_without_a_display_the_window_says_so(monkeypatch):
+    def no_display(**size):
+        raise Exception("failed to initialize glfw")
+
+    monkeypatch.setitem(sys.modules, "gym3.internal.renderer", types.SimpleNamespace(Renderer=no_display))
+    with pytest.raises(RuntimeError, match="needs a display"):
+        ProcgenEnv("coinrun", render_mode="human")
+
+
+def test_a_wrong_render_mode_is_named():
+    with pytest.raises(ValueError, match="render_mode must be None, 'rgb_array' or 'human', not 'ansi'"):
+        ProcgenEnv("coinrun", render_mode="ansi")
+    env = ProcgenEnv("coinrun")
+    with pytest.raises(ValueError, match="without a render_mode"):
+        env.render()
+    env.close()

@@ -1,0 +1,8 @@
+"""For every test."""
+
+from __future__ import annotations
+
+import os
+
+# Torch's threads spin while they wait: on a busy machine two are many times slower than one for small nets.
+os.environ.setdefault("OMP_NUM_THREADS", "1")

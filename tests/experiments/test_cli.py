@@ -1,0 +1,243 @@
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import entitize as ez
+import pytest
+from entitize.experiments.cli import COMMANDS
+from entitize.experiments.config import CONFIGS, TrainConfig, read_run_config
+from entitize.experiments.config_file import read_config
+from PIL import Image
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+def steps(run: Path) -> list[int]:
+    return [json.loads(line)["step"] for line in (run / "metrics.jsonl").read_text().splitlines()]
+
+
+# -- the command itself --------------------------------------------------------------------------------------
+
+
+def test_help_names_every_command(entitize: Run) -> None:
+    for words in ([], ["--help"]):
+        code, out, _ = entitize(*words)
+        assert code == 0
+        assert all(f"  {command} " in out for command in COMMANDS)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help(entitize: Run, command: str) -> None:
+    code, out, _ = entitize(command, "--help")
+    assert code == 0
+    assert f"entitize {command}" in out
+
+
+def test_the_version_is_told(entitize: Run) -> None:
+    assert entitize("--version") == (0, f"{ez.__version__}\n", "")
+
+
+def test_an_unknown_command_suggests_the_nearest(entitize: Run) -> None:
+    assert entitize("trian") == (2, "", "entitize: there is no command 'trian'; did you mean 'train'?\n")
+
+
+def test_help_loads_nothing_heavy() -> None:
+    program = (
+        "import sys; from entitize.experiments.cli import main; main([]); sys.exit('torch' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", program], capture_output=True).returncode == 0
+
+
+def test_a_mistake_ends_the_process_with_code_2_and_without_a_traceback(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "entitize.experiments.cli", "eval", str(tmp_path / "missing")]
+    result = subprocess.run(command, capture_output=True, text=True)
+    assert result.returncode == 2
+    assert result.stderr == f"entitize: there is no run folder {tmp_path / 'missing'}\n"
+
+
+# -- train ---------------------------------------------------------------------------------------------------
+
+
+def test_training_leaves_a_run_folder(trained: Path) -> None:
+    assert steps(trained) == [16, 32]
+    assert [path.name for path in (trained / "checkpoints").iterdir()] == ["step_000000000032"]
+    assert list(trained.glob("events.out.tfevents.*"))
+
+
+def test_the_resolved_configuration_is_in_the_run_folder(trained: Path) -> None:
+    config = read_run_config(trained)
+    shipped = read_config(TrainConfig, CONFIGS / "mine_sweeper.yaml")
+    assert config.ppo.total_timesteps == 32  # a flag
+    assert (
+        config.ppo.learning_rate == shipped.ppo.learning_rate != TrainConfig().ppo.learning_rate
+    )  # the file
+    assert config.ppo.gamma == TrainConfig().ppo.gamma  # a default
+
+
+def test_progress_is_told_in_plain_lines(entitize: Run, small: tuple[str, ...], tmp_path: Path) -> None:
+    code, out, err = entitize("train", *small, "--run", tmp_path / "run", "--ppo.total-timesteps", 48)
+    assert (code, err) == (0, "")
+    assert "48/48 steps" in out and "samples/s" in out and "entropy" in out and "ETA 0:00" in out
+    assert "\x1b" not in out
+
+
+def test_a_time_limit_stops_training(entitize: Run, small: tuple[str, ...], tmp_path: Path) -> None:
+    code, out, _ = entitize("train", *small, "--run", tmp_path / "run", "--max-minutes", "1e-9")
+    assert code == 0
+    assert steps(tmp_path / "run") == [16]
+    assert "16 steps in" in out
+
+
+def test_a_run_goes_on_where_it_was(entitize: Run, trained: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(trained, run)
+    code, _, err = entitize("train", "--resume", run, "--ppo.total-timesteps", 64)
+    assert (code, err) == (0, "")
+    assert steps(run) == [16, 32, 48, 64]
+    assert read_run_config(run).ppo.total_timesteps == 64
+
+
+def test_a_finished_run_is_not_written_over(entitize: Run, small: tuple[str, ...], trained: Path) -> None:
+    before = (trained / "config.yaml").read_text()
+    code, _, err = entitize("train", *small, "--run", trained, "--ppo.total-timesteps", 16)
+    assert code == 2
+    assert f"{trained} holds a run already: go on with it by --resume {trained}" in err
+    assert (trained / "config.yaml").read_text() == before
+
+
+def test_options_of_the_environment_add_to_those_of_the_file(entitize: Run, tmp_path: Path) -> None:
+    file = tmp_path / "mine.yaml"
+    text = (CONFIGS / "mine_sweeper.yaml").read_text()
+    file.write_text(text + "eval:\n  kwargs: {first: 1, second: 2}\n")
+    words = ("--ppo.num-steps", 4, "--ppo.total-timesteps", 8, "--env.num-envs", 2)
+    code, _, err = entitize(
+        "train", "--config", file, "--run", tmp_path / "run", *words, "--eval.kwargs", "second=x", "third=0.5"
+    )
+    assert (code, err) == (0, "")
+    assert read_run_config(tmp_path / "run").eval.kwargs == {"first": 1, "second": "x", "third": 0.5}
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (
+            ["--config", "nothing"],
+            "there is no file nothing, and the configurations that come along are demo, ",
+        ),
+        (["--env.id", "Procgen/bigfsh"], "Procgen/bigfsh can't be made: "),
+        (["--env.id", "Nonsense"], "Nonsense can't be made: "),
+        (["--env.kwargs", "speed=3"], "can't be made: "),
+        (["--net.d-model", "15"], "n_head 2 does not divide d_model 15"),
+        (["--ppo.gamma", "2"], "gamma must lie between 0 and 1, got 2"),
+        (["--env.num-envs", "0"], "num_envs must be positive, got 0"),
+        (["--config", "demo", "--resume", "x"], "give --resume or --config, not both"),
+        (["--run", "y", "--resume", "x"], "there is no run folder x"),
+        (["--env.kwargs", "speed"], "'speed' is not of the form name=value"),
+        (["--ppo.learning-rat", "1"], "Perhaps you meant: --ppo.learning-rate FLOAT"),
+        (["--ppo.gamma", "high"], "could not convert string to float: 'high'"),
+    ],
+)
+def test_a_wrong_flag_is_one_clear_error(
+    entitize: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], message: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, _, err = entitize("train", "--env.id", "MineSweeper", *words)
+    assert code == 2
+    assert message in " ".join(err.replace("│", " ").split())
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_wrong_key_in_the_file_is_told(entitize: Run, tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text("ppo: {learning_rat: 0.1}")
+    code, _, err = entitize("train", "--config", tmp_path / "a.yaml")
+    assert code == 2
+    assert (
+        err
+        == f"entitize: {tmp_path}/a.yaml: unknown key 'ppo.learning_rat'; did you mean 'ppo.learning_rate'?\n"
+    )
+
+
+@pytest.mark.parametrize("path", sorted(CONFIGS.glob("*.yaml")), ids=lambda path: path.stem)
+def test_the_configurations_that_come_along_are_read(path: Path) -> None:
+    assert isinstance(read_config(TrainConfig, path), TrainConfig)
+
+
+# -- eval, play, info ----------------------------------------------------------------------------------------
+
+
+def test_evaluation_compares_with_the_random_policy(entitize: Run, trained: Path) -> None:
+    code, out, err = entitize("eval", trained, "--random", "--episodes", 4)
+    assert (code, err) == (0, "")
+    rows = [line.split("│") for line in out.splitlines() if "…" in line]
+    assert [row[1].strip() for row in rows] == ["random policy", "trained"]
+    for row in rows:
+        mean = float(row[2])
+        low, high = map(float, row[3].split("…"))
+        assert low <= mean <= high
+        assert int(row[4]) == 4
+
+
+def test_evaluation_with_the_same_seed_is_the_same(entitize: Run, trained: Path) -> None:
+    first, again, other = (entitize("eval", trained, "--seed", seed)[1] for seed in (1, 1, 2))
+    assert first == again
+    assert first != other
+
+
+def test_play_writes_a_video(entitize: Run, trained: Path, tmp_path: Path) -> None:
+    code, out, err = entitize("play", trained, "--out", tmp_path / "a.gif", "--max-steps", 5)
+    assert (code, err) == (0, "")
+    assert "a.gif: " in out
+    with Image.open(tmp_path / "a.gif") as image:
+        assert image.n_frames >= 1
+        assert image.height == 512
+
+
+def test_play_refuses_another_kind_of_file(entitize: Run, trained: Path, tmp_path: Path) -> None:
+    code, _, err = entitize("play", trained, "--out", tmp_path / "a.webm")
+    assert code == 2
+    assert "an .mp4 or a .gif file, not a.webm" in err
+
+
+def test_info_tells_versions(entitize: Run) -> None:
+    code, out, _ = entitize("info")
+    assert code == 0
+    assert f"entitize {ez.__version__}" in out
+    assert "torch 2." in out
+
+
+def test_info_tells_what_an_environment_shows_and_a_network_costs(entitize: Run) -> None:
+    code, out, _ = entitize("info", "MineSweeper", "--net.d-model", 32)
+    assert code == 0
+    assert "  Mine (2): x, y\n  Robot (2): x, y\n  Orbital Cannon (1): cooldown\n" in out
+    assert "  Move: Categorical(" in out
+    assert re.search(r"parameters\n .*total +\d\d,\d\d\d\n.*IMPALA", out, re.DOTALL)
+    assert re.search(r"multiply-adds per step with [\d.]+ Mine, [\d.]+ Robot, 1 Orbital Cannon", out)
+
+
+def test_info_tells_about_a_run(entitize: Run, trained: Path) -> None:
+    code, out, _ = entitize("info", "--run", trained)
+    assert code == 0
+    assert "MineSweeper" in out and "parameters" in out
+
+
+@pytest.mark.parametrize("command", ["eval", "play"])
+def test_a_damaged_checkpoint_is_told(entitize: Run, trained: Path, tmp_path: Path, command: str) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(trained, run)
+    weights = run / "checkpoints" / "step_000000000032" / "policy.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-4])
+    code, _, err = entitize(command, run)
+    assert code == 2
+    assert "policy.safetensors can't be used" in err
+
+
+@pytest.mark.parametrize("command", ["eval", "play"])
+def test_what_is_no_run_is_told(entitize: Run, tmp_path: Path, command: str) -> None:
+    code, _, err = entitize(command, tmp_path)
+    assert (code, err) == (2, f"entitize: {tmp_path} is not a run folder: it has no config.yaml\n")

@@ -1,0 +1,146 @@
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+from entitize.experiments.config_file import ConfigError, number, read_config, to_yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+
+@dataclass(frozen=True)
+class Inner:
+    steps: int = 1
+    rate: float = 0.5
+    kind: Literal["mean", "max"] = "mean"
+    options: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.steps < 0:
+            raise ValueError(f"steps must not be negative, got {self.steps}")
+
+
+@dataclass(frozen=True)
+class Extra:
+    size: int
+
+
+@dataclass(frozen=True)
+class Outer:
+    inner: Inner = field(default_factory=Inner)
+    name: str = "x"
+    flag: bool = False
+    limit: float | None = None
+    folder: Path | None = None
+    sizes: tuple[int, ...] = ()
+    extra: Extra | None = None
+
+
+@pytest.fixture
+def read(tmp_path: Path) -> Any:
+    def from_text(text: str) -> Outer:
+        path = tmp_path / "file.yaml"
+        path.write_text(text)
+        return read_config(Outer, path)
+
+    return from_text
+
+
+def test_what_the_file_leaves_out_keeps_its_default(read: Any) -> None:
+    assert read("inner:\n  steps: 7\n") == Outer(Inner(steps=7))
+    assert read("") == Outer()
+
+
+def test_values_take_the_types_of_their_fields(read: Any) -> None:
+    config = read("{limit: 2, folder: runs/a, sizes: [1, 2], flag: yes, inner: {kind: max, options: {a: 1}}}")
+    assert config == Outer(Inner(kind="max", options={"a": 1}), "x", True, 2.0, Path("runs/a"), (1, 2))
+    assert isinstance(config.limit, float)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [("1e-3", 1e-3), ("1e3", 1000.0), ("2.5E+1", 25.0), ("-1e-2", -0.01)]
+)
+def test_exponents_without_a_point_are_numbers(read: Any, text: str, value: float) -> None:
+    assert read(f"inner: {{rate: {text}}}").inner.rate == value
+
+
+def test_a_whole_float_is_a_number_of_steps(read: Any) -> None:
+    steps = read("inner: {steps: 25e6}").inner.steps
+    assert steps == 25_000_000
+    assert isinstance(steps, int)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("inner: {step: 3}", r"file\.yaml: unknown key 'inner\.step'; did you mean 'inner\.steps'\?"),
+        ("rate: 3", r"file\.yaml: unknown key 'rate'; did you mean 'inner\.rate'\?"),
+        ("zzz: 3", r"unknown key 'zzz'; there are inner, name, flag"),
+        ("inner: {steps: many}", r"file\.yaml: inner\.steps: expected int, got 'many'"),
+        ("inner: {steps: 2.5}", r"inner\.steps: expected int, got 2\.5"),
+        ("inner: {steps: true}", r"inner\.steps: expected int, got True"),
+        ("inner: {rate: true}", r"inner\.rate: expected float, got True"),
+        ("flag: 1", r"flag: expected bool, got 1"),
+        ("name: 3", r"name: expected str, got 3"),
+        ("limit: soon", r"limit: expected float or null, got 'soon'"),
+        ("sizes: [1, x]", r"sizes: expected int, got 'x'"),
+        ("inner: {kind: median}", r"inner\.kind: expected .*'mean', 'max'.*, got 'median'"),
+        ("inner: 3", r"inner: expected a section with keys, got 3"),
+        ("[1, 2]", r"file\.yaml: expected a section with keys"),
+        ("extra: {}", r"file\.yaml: extra: .*missing .*'size'"),
+        ("extra: {sise: 3}", r"unknown key 'extra\.sise'; did you mean 'extra\.size'\?"),
+        ("extra: 3", r"extra: expected a section with keys, got 3"),
+        ("inner: null", r"inner: expected a section with keys, got None"),
+        ("inner: {steps: -1}", r"file\.yaml: inner: steps must not be negative, got -1"),
+        ("name: a\nname: b", r"file\.yaml is not valid YAML: line 2: the key 'name' is there twice"),
+        ("inner: {steps: 1", r"file\.yaml is not valid YAML: line 1: "),
+    ],
+)
+def test_a_mistake_is_told_with_file_and_key(read: Any, text: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        read(text)
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"missing\.yaml can't be read: No such file"):
+        read_config(Outer, tmp_path / "missing.yaml")
+    (tmp_path / "binary.yaml").write_bytes(b"\xff\xfe\x00\xc3")
+    with pytest.raises(ConfigError, match=r"binary\.yaml is not a text file"):
+        read_config(Outer, tmp_path / "binary.yaml")
+
+
+outers = st.builds(
+    Outer,
+    st.builds(
+        Inner,
+        st.integers(0, 10**9),
+        st.floats(allow_nan=False, allow_infinity=False),
+        st.sampled_from(["mean", "max"]),
+        st.dictionaries(st.text(min_size=1), st.integers() | st.booleans() | st.text() | st.none()),
+    ),
+    st.text(),
+    st.booleans(),
+    st.none() | st.floats(allow_nan=False),
+    st.none() | st.just(Path("runs/a b")),
+    st.lists(st.integers()).map(tuple),
+    st.none() | st.builds(Extra, st.integers()),
+)
+
+
+@given(outers)
+def test_what_is_written_is_read_back(tmp_path_factory: pytest.TempPathFactory, config: Outer) -> None:
+    path = tmp_path_factory.mktemp("yaml") / "config.yaml"
+    path.write_text(to_yaml(config), encoding="utf-8")
+    assert read_config(Outer, path) == config
+
+
+def test_words_of_the_command_line_are_read_as_yaml() -> None:
+    assert [number(word) for word in ("200", "1e-3", "true", "easy", "null")] == [
+        200,
+        1e-3,
+        True,
+        "easy",
+        None,
+    ]

@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from entitize import make_vec
+from entitize.experiments.agents import RandomActor
+from entitize.experiments.config import EnvConfig, EvalConfig
+from entitize.experiments.environments import held_out, make_environments
+from entitize.experiments.errors import UserError
+
+
+def levels_seen(env: EnvConfig, steps: int = 60) -> set[int]:
+    """The levels that Procgen's lanes are in while the random policy plays."""
+    seen: set[int] = set()
+    with make_environments(env) as venv:
+        actor = RandomActor(venv.single_action_space)
+        rng = np.random.default_rng(0)
+        batch, info = venv.reset(seed=0)
+        for _ in range(steps):
+            seen |= set(info["level_seed"].tolist())
+            batch, _, _, _, info = venv.step(actor.act(batch, rng).actions)
+    return seen
+
+
+def test_held_out_levels_lie_behind_the_training_range() -> None:
+    training = EnvConfig("Procgen/bigfish", 4, {"num_levels": 50, "start_level": 7})
+    judged, told = held_out(training, EvalConfig(episodes=8, num_envs=8))
+    assert told == "levels from 57 on, which training did not see"
+    assert levels_seen(training) <= set(range(7, 57))
+    assert min(levels_seen(judged)) >= 57
+    assert judged.num_envs == 8
+
+
+def test_where_training_draws_from_all_levels_evaluation_says_that_it_does_too() -> None:
+    training = EnvConfig("Procgen/bigfish", 4, {"num_levels": 0, "distribution_mode": "hard"})
+    judged, told = held_out(training, EvalConfig())
+    assert told == "levels drawn from all, as in training"
+    assert judged.kwargs == training.kwargs
+
+
+def test_procgen_under_its_gymnasium_name_has_held_out_levels_too() -> None:
+    judged, _ = held_out(EnvConfig("entitize/Procgen-maze-v0", 4, {"num_levels": 10}), EvalConfig())
+    assert judged.kwargs["start_level"] == 10
+
+
+def test_levels_that_the_configuration_names_are_taken() -> None:
+    judged, _ = held_out(
+        EnvConfig("Procgen/bigfish", 4, {"num_levels": 50}),
+        EvalConfig(kwargs={"start_level": 1000, "num_levels": 10}),
+    )
+    assert judged.kwargs == {"start_level": 1000, "num_levels": 10}
+
+
+def test_other_environments_get_the_seed_and_no_more_lanes_than_episodes() -> None:
+    judged, told = held_out(EnvConfig("MineSweeper", 32), EvalConfig(episodes=5, num_envs=64, seed=9))
+    assert judged == EnvConfig("MineSweeper", 5)
+    assert told == "seed 9"
+
+
+@pytest.mark.parametrize(
+    ("env", "message"),
+    [
+        (EnvConfig("Procgen/coinrum"), "Procgen/coinrum can't be made: .*coinrun"),
+        (EnvConfig("Procgen/coinrun", 1, {"distribution_mode": "soft"}), "distribution_mode must be one of"),
+        (EnvConfig("Procgen/coinrun", 1, {"num_level": 3}), "unknown option 'num_level'.*'num_levels'"),
+        (EnvConfig("CartPole-v1"), "CartPole-v1 can't be made"),
+    ],
+)
+def test_what_cannot_be_made_is_told(env: EnvConfig, message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        make_environments(env)
+
+
+def test_the_random_actor_takes_only_allowed_actions() -> None:
+    with make_vec("MineSweeper", num_envs=4) as venv:
+        actor, rng = RandomActor(venv.single_action_space), np.random.default_rng(1)
+        batch, _ = venv.reset(seed=1)
+        for _ in range(50):
+            actions = actor.act(batch, rng).actions
+            choices = actions["Move"].values
+            assert batch.actions["Move"].mask.values[np.arange(len(choices)), choices].all()
+            batch = venv.step(actions)[0]

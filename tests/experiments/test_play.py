@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from entitize import RaggedArray, make_vec
+from entitize.adapters.procgen.games import GAMES
+from entitize.experiments.agents import RandomActor
+from entitize.experiments.config import EnvConfig
+from entitize.experiments.drawing import FRAME_HEIGHT, Camera, HasCamera
+from entitize.experiments.play import make_visible, record
+
+
+def after_some_steps(game: str, **options: object) -> tuple[dict[str, float], Camera, dict[str, float]]:
+    """The player's features, the camera, and numbers of the engine's state after the same ten steps."""
+    with make_vec(f"Procgen/{game}", num_envs=1, render_mode="rgb_array", **options) as venv:
+        assert isinstance(venv, HasCamera)
+        batch, _ = venv.reset(seed=5)
+        for step in range(10):
+            batch = venv.step({"act": RaggedArray.from_arrays([[step % 9]], dtype=np.int64)})[0]
+        names = venv.single_observation_space.entities["Player"]
+        player = dict(zip(names, batch.entities["Player"][0][0], strict=True))
+        states = venv._states  # type: ignore[attr-defined]
+        engine = {name: float(states[name][0]) for name in ("unit", "view_dim", "x_off", "y_off")}
+        return player, Camera(*venv.camera(0)), engine
+
+
+@pytest.mark.parametrize(
+    "game", [game for game in GAMES if game != "plunder"]
+)  # its player's y is no feature
+def test_the_camera_shows_the_player_where_the_engine_draws_it(game: str) -> None:
+    raw, camera, engine = after_some_steps(game, features="reference")
+    size = engine["unit"] * engine["view_dim"]
+    column = raw["x"] * engine["unit"] - engine["x_off"]
+    row = (engine["view_dim"] - raw["y"]) * engine["unit"] + engine["y_off"]
+    views = [(raw, camera), after_some_steps(game)[:2], after_some_steps(game, visible_only=True)[:2]]
+    for player, view in views:
+        seen = view.pixels(np.array([player["x"]]), np.array([player["y"]]), (1, 1))[0]
+        assert seen == pytest.approx((column / size, row / size), abs=1e-4)
+
+
+def test_a_recording_shows_every_step_of_the_episodes() -> None:
+    venv = make_visible(EnvConfig("Procgen/bigfish", 7))
+    with venv:
+        assert venv.num_envs == 1
+        actor = RandomActor(venv.single_action_space)
+        frames, returns = record(actor, venv, episodes=2, max_steps=10_000, seed=1)
+        short, _ = record(actor, venv, episodes=2, max_steps=7, seed=1)
+    assert len(returns) == 2
+    assert all(frame.shape[0] == FRAME_HEIGHT for frame in frames)
+    assert len(short) == 7 < len(frames)
+    assert all(map(np.array_equal, frames, short))
+
+
+def test_an_environment_without_frames_is_drawn_all_the_same() -> None:
+    with make_visible(EnvConfig("MineSweeper", 3)) as venv:
+        frames, returns = record(
+            RandomActor(venv.single_action_space), venv, episodes=1, max_steps=20, seed=1
+        )
+    assert len(returns) == 1
+    assert len({frame.tobytes() for frame in frames}) == len(frames)

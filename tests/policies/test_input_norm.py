@@ -1,0 +1,107 @@
+"""Running input statistics."""
+
+from __future__ import annotations
+
+import copy
+
+import numpy as np
+import pytest
+import torch
+from entitize.policies.rogue_net.normalization import CLIP, InputNorm
+from entitize.ragged import RaggedArray
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.integers(0, 7), min_size=1, max_size=6), st.integers(0, 2**32 - 1))
+def test_pieces_give_the_statistics_of_the_whole(sizes, seed):
+    rng = np.random.default_rng(seed)
+    whole = (rng.standard_normal((sum(sizes), 3)) * 100 + 1000).astype(np.float32)
+    norm = InputNorm(3)
+    for piece in np.split(whole, np.cumsum(sizes)[:-1]):
+        norm.update(piece)
+    assert float(norm.count) == len(whole)
+    if len(whole):
+        np.testing.assert_allclose(norm.mean, whole.astype(np.float64).mean(0), rtol=1e-12)
+        np.testing.assert_allclose(
+            norm.squares_sum, len(whole) * whole.astype(np.float64).var(0), rtol=1e-9, atol=1e-6
+        )
+
+
+def test_more_rows_than_are_taken_at_a_time(monkeypatch):
+    monkeypatch.setattr("entitize.policies.rogue_net.normalization._CHUNK", 10)
+    rows = np.random.default_rng(0).standard_normal((95, 2)).astype(np.float32)
+    norm = InputNorm(2)
+    norm.update(rows)
+    np.testing.assert_allclose(norm.mean, rows.astype(np.float64).mean(0), rtol=1e-12)
+    np.testing.assert_allclose(norm.squares_sum / 94, rows.astype(np.float64).var(0, ddof=1), rtol=1e-12)
+
+
+def test_normalised_rows_have_mean_zero_and_deviation_one_and_are_clipped():
+    rows = np.random.default_rng(0).standard_normal((5000, 2)).astype(np.float32) * [3, 0.01] + [50, -2]
+    rows = rows.astype(np.float32)
+    norm = InputNorm(2)
+    norm.update(rows)
+    out = norm(torch.from_numpy(rows))
+    assert out.mean(0).abs().max() < 1e-3 and (out.std(0) - 1).abs().max() < 1e-3
+    assert norm(torch.tensor([[1e6, -1e6]])).tolist() == [[CLIP, -CLIP]]
+
+
+def test_features_that_never_change_are_centred_and_not_blown_up():
+    norm = InputNorm(3)
+    for _ in range(10):
+        norm.update(np.tile(np.array([0.1, 0.0, 1e7], np.float32), (1000, 1)))
+    assert norm(torch.tensor([[0.1, 0.0, 1e7]])).abs().max() == 0
+    assert norm(torch.tensor([[0.6, 0.5, 1e7 + 1]])).tolist() == [[0.5, 0.5, 1.0]]
+
+
+def test_before_two_rows_features_are_only_clipped():
+    norm = InputNorm(1)
+    norm.update(np.array([[3.0]], np.float32))
+    assert norm(torch.tensor([[4.0], [9.0]])).tolist() == [[4.0], [5.0]]
+
+
+def test_statistics_travel_with_the_state_dict():
+    rows = np.random.default_rng(1).standard_normal((100, 4)).astype(np.float32) + 3
+    norm, other = InputNorm(4), InputNorm(4)
+    norm.update(rows)
+    other.load_state_dict(norm.state_dict())
+    assert torch.equal(norm(torch.from_numpy(rows)), other(torch.from_numpy(rows)))
+    assert all(buffer.dtype == torch.float64 for buffer in norm.state_dict().values())
+
+
+def test_only_update_normalization_moves_the_statistics(make_space, random_batch, make_net, legal_actions):
+    space = make_space()
+    batch = random_batch(space)
+    net = make_net(
+        space, batch, relative_position={"extent": [2, 2], "position": ["x", "y"], "key_projection": True}
+    )
+    before = copy.deepcopy(net.state_dict())
+    other = random_batch(space, seed=5)
+    for mode in (True, False):
+        net.train(mode)
+        net.act(other, np.random.default_rng(0))
+        net.value(other)
+        net.evaluate(other, legal_actions(space, other))
+    assert all(torch.equal(before[name], value) for name, value in net.state_dict().items())
+    net.update_normalization(other)
+    moved = {name for name, value in net.state_dict().items() if not torch.equal(before[name], value)}
+    assert moved == {name for name in before if name.endswith((".count", ".mean", ".squares_sum"))}
+
+
+def test_a_broken_feature_is_named_and_moves_nothing(make_space, random_batch, make_net):
+    space = make_space()
+    batch = random_batch(space)
+    net = make_net(space, batch)
+    before = copy.deepcopy(net.state_dict())
+    values = batch.entities["Food"].values.copy()
+    values[0, 1] = np.nan
+    broken = type(batch)(
+        {**batch.entities, "Food": RaggedArray(values, batch.entities["Food"].offsets)},
+        batch.globals,
+        batch.actions,
+    )
+    with pytest.raises(ValueError, match="Food: feature 'y' is NaN or infinite"):
+        net.update_normalization(broken)
+    assert all(torch.equal(before[name], value) for name, value in net.state_dict().items())

@@ -1,0 +1,295 @@
+"""Choosing actions: probabilities, masks, randomness, and what happens where there is nothing to do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from entitize.envs import (
+    ActionMask,
+    Categorical,
+    EntityActionSpace,
+    EntityBatch,
+    EntitySpace,
+    GlobalCategorical,
+    SelectEntity,
+)
+from entitize.policies.policy import Policy
+from entitize.policies.rogue_net import RogueNet
+from entitize.ragged import RaggedArray
+
+PATHS = ["fused", "numba", "sorted", "padded"]
+
+
+@pytest.fixture
+def setting(make_space, random_batch, make_net):
+    space = make_space()
+    batch = random_batch(space, steps=30)
+    return space, batch, make_net(space, batch)
+
+
+def test_it_is_a_policy(setting):
+    assert isinstance(setting[2], Policy)
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_act_and_evaluate_agree_on_log_probabilities_and_values(make_space, random_batch, make_net, path):
+    space = make_space(hidden=True)
+    batch = random_batch(space, steps=30)
+    net = make_net(space, batch, attention=path)
+    result = net.act(batch, np.random.default_rng(0))
+    evaluation = net.evaluate(batch, result.actions)
+    for name in space.actions:
+        assert result.actions[name].dtype == np.int64 and result.log_probs[name].dtype == np.float32
+        np.testing.assert_array_equal(result.actions[name].offsets, batch.actions[name].actors.offsets)
+        np.testing.assert_allclose(
+            result.log_probs[name].values, evaluation.log_probs[name].detach(), rtol=1e-5, atol=1e-6
+        )
+    np.testing.assert_allclose(result.values, evaluation.values.detach(), rtol=1e-5, atol=1e-6)
+    np.testing.assert_array_equal(result.values, net.value(batch))
+    assert result.values.dtype == np.float32
+
+
+def test_only_what_the_masks_allow_is_ever_chosen(setting):
+    _, batch, net = setting
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        actions = net.act(batch, rng).actions
+        for name in ("move", "mode"):
+            mask = batch.actions[name].mask.values
+            assert mask[np.arange(len(mask)), actions[name].values].all()
+        fire = batch.actions["fire"]
+        for step in range(len(batch)):
+            allowed = fire.mask[step].reshape(len(fire.actors[step]), len(fire.actees[step]))
+            for row, chosen in zip(allowed, actions["fire"][step], strict=True):
+                assert chosen in fire.actees[step][row]
+
+
+def test_equal_generators_give_equal_actions_and_others_do_not(setting):
+    _, batch, net = setting
+    first, again, other = (net.act(batch, np.random.default_rng(seed)) for seed in (1, 1, 2))
+    assert all(first.actions[name] == again.actions[name] for name in first.actions)
+    assert any(first.actions[name] != other.actions[name] for name in first.actions)
+
+
+def test_deterministic_takes_the_most_probable_choice_and_draws_nothing(setting):
+    space, batch, net = setting
+    rng = np.random.default_rng(0)
+    state = rng.bit_generator.state
+    best = net.act(batch, rng, deterministic=True)
+    assert rng.bit_generator.state == state
+    for seed in range(30):
+        drawn = net.act(batch, np.random.default_rng(seed))
+        for name in space.actions:
+            assert (drawn.log_probs[name].values <= best.log_probs[name].values + 1e-6).all()
+    for name in space.actions:
+        chosen = drawn.actions[name].values == best.actions[name].values
+        assert chosen.any() and not chosen.all()
+
+
+def test_sampling_frequencies_match_the_probabilities(make_space, random_batch, make_net):
+    """The same step many times: counts within five standard deviations of what `evaluate` says."""
+    space = make_space()
+    batch = random_batch(space, steps=3, empty=False, seed=3)
+    net = make_net(space, batch)
+    repeats = 20_000
+    for step in range(len(batch)):
+        many = batch.gather(np.full(repeats, step))
+        actions = net.act(many, np.random.default_rng(step)).actions
+        for name in space.actions:
+            chosen = actions[name].values.reshape(repeats, -1)
+            for actor in range(chosen.shape[1]):
+                choices, counts = np.unique(chosen[:, actor], return_counts=True)
+                one = batch.gather([step])
+                for choice, count in zip(choices, counts, strict=True):
+                    trial = {
+                        n: one.actions[n].actors.with_values(a.values[: one.actions[n].actors.num_items])
+                        for n, a in actions.items()
+                    }
+                    trial[name].values[actor] = choice
+                    p = float(net.evaluate(one, trial).log_probs[name][actor].detach().exp())
+                    assert abs(count - repeats * p) <= 5 * np.sqrt(repeats * p * (1 - p)) + 1e-6
+
+
+def test_entropy_counts_allowed_choices_alone_and_gradients_stay_finite(make_net):
+    actions = EntityActionSpace({"move": Categorical(4), "fire": SelectEntity()})
+    space = EntitySpace({"Robot": ("x",)}, actions)
+    net = make_net(space)
+    for parameter in (*net.action_heads["move"].parameters(), *net.action_heads["fire"].parameters()):
+        torch.nn.init.zeros_(parameter)
+    robots = RaggedArray.from_lengths(np.arange(4, dtype=np.float32)[:, None], [4])
+    actors = RaggedArray.from_lengths([0, 2], [2])
+    move = ActionMask(actors, RaggedArray.from_lengths(np.array([[1, 0, 1, 1], [0, 0, 1, 0]], bool), [2]))
+    allowed = np.array([[1, 1, 0, 0], [0, 0, 0, 1]], bool)
+    fire = ActionMask(
+        actors,
+        RaggedArray.from_lengths(allowed.reshape(-1), [8]),
+        RaggedArray.from_lengths(np.arange(4), [4]),
+    )
+    batch = EntityBatch({"Robot": robots}, np.zeros((1, 0), np.float32), {"move": move, "fire": fire})
+    evaluation = net.evaluate(batch, {"move": actors.with_values([3, 2]), "fire": actors.with_values([0, 3])})
+    np.testing.assert_allclose(evaluation.entropies["move"].detach(), [np.log(3), 0], atol=1e-6)
+    np.testing.assert_allclose(evaluation.entropies["fire"].detach(), [np.log(2), 0], atol=1e-6)
+    np.testing.assert_allclose(evaluation.log_probs["move"].detach(), [-np.log(3), 0], atol=1e-6)
+    np.testing.assert_allclose(evaluation.log_probs["fire"].detach(), [-np.log(2), 0], atol=1e-6)
+    total = sum(t.sum() for t in (*evaluation.log_probs.values(), *evaluation.entropies.values()))
+    total.backward()
+    assert all(torch.isfinite(p.grad).all() for p in net.parameters() if p.grad is not None)
+
+
+def empty_batch(space: EntitySpace, steps: int) -> EntityBatch:
+    actions = {}
+    action: Any
+    for name, action in space.actions.spaces.items():
+        none = RaggedArray.empty(steps, (), np.int64)
+        if isinstance(action, SelectEntity):
+            actions[name] = ActionMask(none, RaggedArray.empty(steps, (), bool), none)
+        elif isinstance(action, GlobalCategorical):
+            ones = np.ones(steps, np.int64)
+            mask = np.ones((steps, action.num_choices), bool)
+            actions[name] = ActionMask(
+                RaggedArray.from_lengths(-ones, ones), RaggedArray.from_lengths(mask, ones)
+            )
+        else:
+            actions[name] = ActionMask(none, RaggedArray.empty(steps, (action.num_choices,), bool))
+    entities = {n: RaggedArray.empty(steps, (len(f),)) for n, f in space.entities.items()}
+    width = len(space.global_features)
+    globals_ = np.arange(steps * width, dtype=np.float32).reshape(steps, width) / 4
+    return EntityBatch(entities, globals_, actions)
+
+
+@pytest.mark.parametrize("options", [{}, {"global_features": "concat"}, {"pooling": "meanmax"}])
+@pytest.mark.parametrize("path", PATHS)
+def test_a_batch_without_entities_has_values_and_global_actions(make_space, make_net, options, path):
+    space = make_space()
+    net = make_net(space, attention=path, **options)
+    batch = empty_batch(space, 5)
+    result = net.act(batch, np.random.default_rng(0))
+    assert result.actions["mode"].num_items == 5 and result.actions["move"].num_items == 0
+    evaluation = net.evaluate(batch, result.actions)
+    (evaluation.values.sum() + evaluation.log_probs["mode"].sum()).backward()
+    assert len(set(result.values.tolist())) == 5  # the globals differ from step to step, and so do the values
+    assert np.isfinite(result.values).all()
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_without_globals_an_empty_step_has_the_bias_for_a_value(make_space, random_batch, make_net, path):
+    space = make_space(global_features=(), global_action=False)
+    net = make_net(space, attention=path)
+    bias = float(net.value_head.proj.bias.detach())
+    assert net.value(empty_batch(space, 3)).tolist() == [bias] * 3
+    batch = random_batch(space, steps=7)
+    assert net.value(batch)[3] == bias  # steps // 2 is the empty one
+    evaluation = net.evaluate(
+        empty_batch(space, 3), net.act(empty_batch(space, 3), np.random.default_rng(0)).actions
+    )
+    evaluation.values.sum().backward()
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_no_steps_at_all(make_space, make_net, path):
+    space = make_space()
+    net = make_net(space, attention=path)
+    batch = empty_batch(space, 0)
+    result = net.act(batch, np.random.default_rng(0))
+    assert result.values.shape == (0,) and all(len(a) == 0 for a in result.actions.values())
+    evaluation = net.evaluate(batch, result.actions)
+    evaluation.values.sum().backward()
+    net.update_normalization(batch)
+
+
+def test_dropout_acts_with_gradients_in_training_mode_alone(
+    make_space, random_batch, make_net, legal_actions
+):
+    space = make_space()
+    batch = random_batch(space)
+    actions = legal_actions(space, batch)
+    nets = [
+        make_net(space, batch, **{name: 0.5})
+        for name in ("dropout", "embedding_dropout", "residual_dropout", "attention_dropout")
+    ]
+    nets.append(
+        make_net(space, batch, dropout=0.5, relative_position={"extent": [1, 1], "position": ["x", "y"]})
+    )
+    plain = make_net(space, batch)
+    for net in nets:
+        assert not torch.equal(net.evaluate(batch, actions).values, net.evaluate(batch, actions).values)
+        np.testing.assert_array_equal(net.value(batch), net.value(batch))
+        first, again = (net.act(batch, np.random.default_rng(0)) for _ in range(2))
+        assert all(first.actions[name] == again.actions[name] for name in space.actions)
+        np.testing.assert_allclose(
+            net.value(batch), net.eval().evaluate(batch, actions).values.detach(), rtol=1e-5, atol=1e-6
+        )
+    for net in nets[:-1]:
+        np.testing.assert_allclose(net.value(batch), plain.value(batch), rtol=1e-5, atol=1e-6)
+
+
+def test_wrong_input_is_named(setting):
+    _, batch, net = setting
+    actions = net.act(batch, np.random.default_rng(0)).actions
+    with pytest.raises(ValueError, match="action 'fire' is missing; there are move"):
+        net.evaluate(batch, {"move": actions["move"]})
+    with pytest.raises(ValueError, match="'move' does not have one item for each actor"):
+        net.evaluate(batch, {**actions, "move": RaggedArray.empty(len(batch), (), np.int64)})
+    wrong = actions["move"].values.copy()
+    forbidden = np.argwhere(~batch.actions["move"].mask.values)[0]
+    wrong[forbidden[0]] = forbidden[1]
+    with pytest.raises(ValueError, match=rf"'move': step \d+: choice {forbidden[1]} is not allowed"):
+        net.evaluate(batch, {**actions, "move": actions["move"].with_values(wrong)})
+    wrong = actions["fire"].values.copy()
+    wrong[2] = 99
+    with pytest.raises(ValueError, match=r"'fire': step \d+: entity 99 may not be selected"):
+        net.evaluate(batch, {**actions, "fire": actions["fire"].with_values(wrong)})
+
+
+def test_a_mask_that_allows_nothing_and_an_actor_that_does_not_exist_are_named(setting):
+    _, batch, net = setting
+    move = batch.actions["move"]
+    mask = move.mask.values.copy()
+    mask[1] = False
+    step = int(move.actors.sequence_indices()[1])
+    nothing = {**batch.actions, "move": ActionMask(move.actors, move.mask.with_values(mask))}
+    with pytest.raises(ValueError, match=f"'move': step {step}: the mask allows an actor no choice"):
+        net.act(EntityBatch(batch.entities, batch.globals, nothing), np.random.default_rng(0))
+    actors = move.actors.values.copy()
+    actors[1] = 1000
+    foreign = {**batch.actions, "move": ActionMask(move.actors.with_values(actors), move.mask)}
+    with pytest.raises(
+        ValueError, match=rf"actors of 'move': step {step} has \d+ entities, but 1000 was named"
+    ):
+        net.act(EntityBatch(batch.entities, batch.globals, foreign), np.random.default_rng(0))
+    fire = batch.actions["fire"]
+    blocked = ActionMask(fire.actors, fire.mask.with_values(np.zeros(fire.mask.num_items, bool)), fire.actees)
+    with pytest.raises(ValueError, match="'fire': step 0: the mask allows an actor no entity"):
+        net.act(
+            EntityBatch(batch.entities, batch.globals, {**batch.actions, "fire": blocked}),
+            np.random.default_rng(0),
+        )
+
+
+def test_a_hidden_actor_is_an_error(make_space, random_batch, make_net):
+    space = make_space(hidden=True)
+    batch = random_batch(space, steps=3, empty=False)
+    net = make_net(space, batch)
+    hidden = {name: v.with_values(np.zeros(v.num_items, bool)) for name, v in batch.visible.items()}
+    with pytest.raises(ValueError, match=r"actors of 'move': entity \d+ of step \d+ is hidden"):
+        net.act(EntityBatch(batch.entities, batch.globals, batch.actions, hidden), np.random.default_rng(0))
+
+
+def test_read_only_arrays_are_read(setting):
+    _, batch, net = setting
+    expected = net.value(batch)
+    for rows in batch.entities.values():
+        rows.values.flags.writeable = False
+    np.testing.assert_array_equal(net.value(batch), expected)
+
+
+def test_a_network_without_features_or_actions_still_has_a_value():
+    space = EntitySpace({"Thing": ()}, EntityActionSpace({}))
+    net = RogueNet(space, space.actions)
+    things = RaggedArray.from_lengths(np.zeros((3, 0), np.float32), [2, 0, 1])
+    batch = EntityBatch({"Thing": things}, np.zeros((3, 0), np.float32), {})
+    net.update_normalization(batch)
+    assert net.value(batch).tolist() == [0.0, 0.0, 0.0]

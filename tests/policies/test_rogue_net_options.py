@@ -1,0 +1,293 @@
+"""Configuration, names, adaptation to other spaces, saving and the original's weights."""
+
+from __future__ import annotations
+
+import copy
+import json
+import pickle
+
+import numpy as np
+import pytest
+import torch
+from entitize.envs import Categorical, EntityActionSpace, EntityBatch, EntitySpace
+from entitize.policies.rogue_net import (
+    RelativePosition,
+    RogueNet,
+    RogueNetConfig,
+    Translation,
+    convert_reference_weights,
+)
+from entitize.policies.rogue_net.names import module_key
+from entitize.ragged import RaggedArray
+
+RICH = {
+    "d_model": 24,
+    "n_head": 3,
+    "translation": {"reference": "Player", "position": ["x", "y"], "add_distance": True},
+    "relative_position": {"extent": [2, 2], "position": ["x", "y"], "key_projection": True},
+    "separate_value_net": True,
+    "value_d_model": 8,
+    "value_n_head": 2,
+}
+
+
+def test_config_survives_json_and_builds_the_same_network(make_space, make_net):
+    space = make_space()
+    net = make_net(space, **RICH)
+    config = json.loads(json.dumps(net.config))
+    assert config == net.config
+    again = RogueNet(space, space.actions, **config)
+    assert again.settings == net.settings
+    assert {n: p.shape for n, p in again.state_dict().items()} == {
+        n: p.shape for n, p in net.state_dict().items()
+    }
+
+
+def test_options_may_be_dataclasses_as_well_as_dicts(make_space):
+    space = make_space()
+    net = RogueNet(space, space.actions, translation=Translation("Player", ("x", "y")))
+    assert net.settings == RogueNetConfig(translation={"reference": "Player", "position": ["x", "y"]})
+    assert isinstance(
+        RogueNetConfig(relative_position={"extent": [1], "position": ["x"]}).relative_position,
+        RelativePosition,
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"d_modle": 8}, TypeError, "no option 'd_modle'; did you mean 'd_model'"),
+        ({"d_model": 10, "n_head": 4}, ValueError, "n_head 4 does not divide d_model 10"),
+        ({"n_layer": -1}, ValueError, "n_layer is -1"),
+        ({"d_qk": 0}, ValueError, "d_qk is 0"),
+        ({"dropout": 1.0}, ValueError, "dropout is 1.0"),
+        ({"pooling": "sum"}, ValueError, "pooling is 'sum'"),
+        ({"attention": "flash"}, ValueError, "attention is 'flash'"),
+        ({"value_d_model": 8}, ValueError, "need separate_value_net=True"),
+        ({"separate_value_net": True, "value_n_head": 3}, ValueError, "n_head 3 does not divide d_model 16"),
+        ({"translation": {"reference": "Boss", "position": ["x"]}}, ValueError, "no entity type 'Boss'"),
+        ({"translation": {"reference": "Food", "position": ["z"]}}, ValueError, "'Food' has no feature 'z'"),
+        ({"translation": {"reference": "Food", "position": []}}, ValueError, "at least one position feature"),
+        (
+            {"translation": {"reference": "Player", "position": ["x"], "rotation_angle": "angle"}},
+            ValueError,
+            "two position features",
+        ),
+        (
+            {"relative_position": {"extent": [1], "position": ["x", "y"]}},
+            ValueError,
+            "extent has 1 numbers, expected 2",
+        ),
+        (
+            {"relative_position": {"extent": [1], "position": ["z"]}},
+            ValueError,
+            "no entity type has the features z",
+        ),
+        (
+            {"relative_position": {"extent": [1], "position": ["x"]}, "pooling": "mean"},
+            ValueError,
+            "which pooling replaces",
+        ),
+        (
+            {"relative_position": {"extent": [1], "position": ["x"], "interpolate": True}},
+            ValueError,
+            "interpolate needs",
+        ),
+    ],
+)
+def test_wrong_options_are_named(make_space, options, error, message):
+    space = make_space()
+    with pytest.raises(error, match=message):
+        RogueNet(space, space.actions, **options)
+
+
+def test_any_name_can_be_a_type_and_an_action():
+    names = ["type", "a.b", "", "values", "100%", "forward", "Move", "training"]
+    assert len({module_key(name) for name in names}) == len(names)
+    assert module_key("Move") == "Move"
+    actions = EntityActionSpace({name: Categorical(2) for name in names})
+    space = EntitySpace(dict.fromkeys(names, ("x",)), actions)
+    net = RogueNet(space, actions)
+    other = RogueNet(space, actions)
+    other.load_state_dict(net.state_dict())
+    assert list(net.action_heads.names) == names
+
+
+def test_the_separate_value_network_has_parameters_of_its_own(
+    make_space, random_batch, make_net, legal_actions
+):
+    space = make_space()
+    batch = random_batch(space)
+    net = make_net(space, batch, separate_value_net=True, value_d_model=24, value_n_layer=3, value_n_head=4)
+    assert net.value_net.backbone.blocks[0].attn.qkv.weight.shape == (72, 24)
+    assert len(net.value_net.backbone.blocks) == 3 and len(net.policy_net.backbone.blocks) == 2
+    evaluation = net.evaluate(batch, legal_actions(space, batch))
+    evaluation.values.sum().backward()
+    assert all(p.grad is None for p in (*net.policy_net.parameters(), *net.action_heads.parameters()))
+    assert any(p.grad is not None and p.grad.any() for p in net.value_net.parameters())
+    net.zero_grad(set_to_none=True)
+    evaluation = net.evaluate(batch, legal_actions(space, batch))
+    sum(p.sum() for p in evaluation.log_probs.values()).backward()
+    assert all(p.grad is None for p in net.value_net.parameters())
+
+
+def test_state_dict_pickle_and_deepcopy_keep_every_output(make_space, random_batch, make_net):
+    space = make_space()
+    batch = random_batch(space)
+    net = make_net(space, batch, **RICH)
+    loaded = make_net(space, seed=9, **RICH)
+    loaded.load_state_dict(net.state_dict())
+    for other in (loaded, pickle.loads(pickle.dumps(net)), copy.deepcopy(net)):
+        np.testing.assert_array_equal(other.value(batch), net.value(batch))
+        one, two = (n.act(batch, np.random.default_rng(0)) for n in (net, other))
+        assert all(one.actions[name] == two.actions[name] for name in space.actions)
+
+
+def widened(batch: EntityBatch, rng: np.random.Generator) -> tuple[dict[str, tuple[str, ...]], EntityBatch]:
+    """The batch as an env with more types and features, in another order, would give it."""
+    extra = RaggedArray.from_lengths(
+        rng.standard_normal((2 * len(batch), 1)).astype(np.float32), np.full(len(batch), 2)
+    )
+    food = batch.entities["Food"]
+    swapped = np.concatenate([food.values[:, 1:], rng.random((food.num_items, 1)), food.values[:, :1]], 1)
+    entities = {"Ghost": extra, **batch.entities, "Food": food.with_values(swapped.astype(np.float32))}
+    moved = {
+        name: type(mask)(
+            mask.actors if name == "mode" else mask.actors.with_values(mask.actors.values + 2),
+            mask.mask,
+            None if mask.actees is None else mask.actees.with_values(mask.actees.values + 2),
+        )
+        for name, mask in batch.actions.items()
+    }
+    globals_ = np.concatenate([batch.globals[:, 1:], batch.globals[:, :1], batch.globals], 1)
+    return {"Ghost": ("fear",), "Food": ("y", "taste", "x")}, EntityBatch(entities, globals_, moved)
+
+
+def test_an_env_with_more_types_and_features_works_by_name(make_space, random_batch, make_net):
+    space = make_space()
+    batch = random_batch(space, steps=9)
+    net = make_net(space, batch)
+    changes, wide_batch = widened(batch, np.random.default_rng(0))
+    types = {"Ghost": changes["Ghost"], **space.entities, "Food": changes["Food"]}
+    wide = EntitySpace(types, space.actions, ("score", "time", "bonus", "malus"))
+    with pytest.raises(ValueError, match=r"globals: 4 features, expected 2"):
+        net.value(wide_batch)
+    expected, expected_values = net.act(batch, np.random.default_rng(0)), net.value(batch)
+    net.adapt_to(wide)
+    result = net.act(wide_batch, np.random.default_rng(0))
+    np.testing.assert_allclose(result.values, expected_values, rtol=1e-5, atol=1e-6)
+    for name in space.actions:
+        shift = 2 if name == "fire" else 0  # the ghosts come first
+        np.testing.assert_array_equal(result.actions[name].values, expected.actions[name].values + shift)
+        np.testing.assert_allclose(
+            result.log_probs[name].values, expected.log_probs[name].values, rtol=1e-4, atol=1e-6
+        )
+    evaluation = net.evaluate(wide_batch, result.actions)
+    np.testing.assert_allclose(evaluation.values.detach(), expected_values, rtol=1e-5, atol=1e-6)
+    net.adapt_to(space)
+    np.testing.assert_array_equal(net.value(batch), expected_values)
+
+
+def test_a_space_that_lacks_something_is_refused_and_nothing_changes(make_space, random_batch, make_net):
+    space = make_space()
+    batch = random_batch(space)
+    net = make_net(space, batch)
+    expected = net.value(batch)
+    poor = {name: features for name, features in space.entities.items() if name != "Food"}
+    with pytest.raises(ValueError, match="the space has no entity type 'Food'"):
+        net.adapt_to(EntitySpace(poor, space.actions, space.global_features))
+    with pytest.raises(ValueError, match="entity type 'Food' lacks the features y; it has x, z"):
+        net.adapt_to(
+            EntitySpace({**space.entities, "Food": ("x", "z")}, space.actions, space.global_features)
+        )
+    with pytest.raises(ValueError, match="globals lacks the features time, score"):
+        net.adapt_to(EntitySpace(space.entities, space.actions))
+    with pytest.raises(ValueError, match="the actions are"):
+        net.adapt_to(
+            EntitySpace(space.entities, EntityActionSpace({"jump": Categorical(2)}), space.global_features)
+        )
+    np.testing.assert_array_equal(net.value(batch), expected)
+
+
+def test_a_batch_of_another_space_is_named(make_space, random_batch, make_net):
+    space = make_space()
+    batch = random_batch(space)
+    net = make_net(space, batch)
+    food = batch.entities["Food"]
+    wrong = {**batch.entities, "Food": food.with_values(food.values[:, :1].copy())}
+    with pytest.raises(ValueError, match=r"entity type 'Food': items of shape \(1,\), expected \(2,\)"):
+        net.value(EntityBatch(wrong, batch.globals, batch.actions))
+    with pytest.raises(ValueError, match=r"entity type 'Ghost', expected .*adapt_to"):
+        net.value(EntityBatch({**batch.entities, "Ghost": food}, batch.globals, batch.actions))
+
+
+def test_a_type_that_the_batch_leaves_out_is_absent(make_space, random_batch, make_net):
+    space = make_space(global_action=False)
+    batch = random_batch(space, steps=4)
+    net = make_net(space, batch)
+    nobody = {n: rows if n != "Mood" else RaggedArray.empty(4, (1,)) for n, rows in batch.entities.items()}
+    without = {n: rows for n, rows in batch.entities.items() if n != "Mood"}
+    np.testing.assert_array_equal(
+        net.value(EntityBatch(without, batch.globals, batch.actions)),
+        net.value(EntityBatch(nobody, batch.globals, batch.actions)),
+    )
+
+
+def original_names(net: RogueNet) -> dict[str, torch.Tensor]:
+    """The state of `net` under the names that the original package gives its parameters."""
+    state = {}
+    for name, value in net.state_dict().items():
+        parts = name.split(".")
+        if parts[0] == "normalization":
+            value = value.float()
+            state[f"embedding.embeddings.{parts[1]}.0.{parts[2]}"] = value
+        elif parts[:2] == ["policy_net", "embedding"]:
+            place = {"linear": "1.", "norm": "3."}.get(parts[4], "")
+            last = f"{place}{parts[-1]}" if place else "embedding"
+            state[f"embedding.embeddings.{parts[3]}.{last}"] = value
+        elif "qkv" in parts:
+            for part, chunk in zip(("query", "key", "value"), value.chunk(3), strict=True):
+                state[f"backbone.blocks.{parts[3]}.attn.{part}.{parts[-1]}"] = chunk
+        elif "relpos_encoding" in parts:
+            place = "backbone.relpos_encoding"
+            last = parts[-1]
+            if last in ("keys", "values"):
+                state[f"{place}.{last}.weight"] = value
+                state[f"backbone.blocks.0.attn.relpos_encoding.{last}.weight"] = value
+            elif last in ("key_weight", "key_bias", "value_weight", "value_bias"):
+                kind, leaf = last.split("_")
+                for type_name, own in zip(net.inputs.features, value, strict=True):
+                    own = own.T if leaf == "weight" else own
+                    state[f"{place}.{kind[0]}proj.{type_name}.{leaf}"] = own
+            elif "offset_norm" in parts:
+                state[f"{place}.relpos_norm.{last}"] = value.float()
+            else:
+                state[f"{place}.value_gate_proj.{last}"] = value
+        elif parts[0] == "policy_net":
+            state[".".join(parts[1:])] = value
+        elif parts[0] == "value_head":
+            state[f"auxiliary_heads.value.{parts[-1]}"] = value
+        else:
+            state[name] = value
+    state["backbone.relpos_encoding.strides"] = torch.ones(1, 2)
+    return state
+
+
+def test_weights_of_the_original_find_their_place(make_space, random_batch, make_net):
+    space = make_space()
+    batch = random_batch(space)
+    relative = {
+        "extent": [2, 2],
+        "position": ["x", "y"],
+        "key_projection": True,
+        "value_projection": True,
+        "per_entity_projections": True,
+    }
+    net = make_net(space, batch, global_features="concat", relative_position=relative)
+    original = original_names(net)
+    assert "backbone.blocks.1.mlp.0.weight" in original and "action_heads.fire.query_proj.weight" in original
+    loaded = RogueNet(space, space.actions, **net.config)
+    loaded.load_state_dict(convert_reference_weights(original))
+    np.testing.assert_allclose(loaded.value(batch), net.value(batch), rtol=1e-4, atol=1e-5)
+    with pytest.raises(ValueError, match=r"'tail\.weight' is not a parameter of the original"):
+        convert_reference_weights({"tail.weight": torch.zeros(1)})

@@ -1,0 +1,152 @@
+"""The shape of the project: packages, floors, light import, pins."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import entitize
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+CHECKOUT = Path(__file__).resolve().parent.parent
+PYPROJECT = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())
+
+#: Height of each part of the house; a part may use those strictly below it, and itself.
+FLOORS = {"ragged": 0, "envs": 1, "adapters": 2, "policies": 2, "trainers": 3, "experiments": 4}
+#: Third-party packages that a part may import when it is itself imported; the rest of the world is lazy.
+CORE = {"numpy", "numba", "llvmlite"}
+ALLOWED = {
+    "ragged": CORE,
+    "envs": CORE | {"gymnasium", "cloudpickle"},
+    "adapters": CORE | {"gymnasium", "procgen", "gym3", "cffi"},
+    "policies": CORE | {"gymnasium", "torch"},
+}
+
+
+def package_folders() -> set[Path]:
+    """Folders of the checkout that hold an `__init__.py`, relative to it."""
+    found = {path.parent.relative_to(CHECKOUT) for path in CHECKOUT.rglob("__init__.py")}
+    return {folder for folder in found if not re.match(r"\.\w|build\b|dist\b", str(folder))}
+
+
+def modules() -> list[Path]:
+    return sorted(path for part in FLOORS for path in (CHECKOUT / part).rglob("*.py"))
+
+
+def statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """What runs when a module is imported: functions and what is only for type checkers are left out."""
+    for statement in body:
+        yield statement
+        if isinstance(statement, (ast.If, ast.Try, ast.With, ast.ClassDef)):
+            typing_only = isinstance(statement, ast.If) and ast.unparse(statement.test) == "TYPE_CHECKING"
+            blocks = ("orelse",) if typing_only else ("body", "orelse", "finalbody")
+            for block in blocks:
+                yield from statements(getattr(statement, block, []))
+
+
+def imported(path: Path, node: ast.AST) -> list[str]:
+    """The modules that an import statement names, absolute, with relative ones under `entitize`."""
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    if not isinstance(node, ast.ImportFrom):
+        return []
+    if node.level == 0:
+        return [node.module or ""]
+    package = ["entitize", *path.parent.relative_to(CHECKOUT).parts]
+    base = package[: len(package) - node.level + 1]
+    names = [node.module] if node.module else [alias.name for alias in node.names]
+    return [".".join([*base, name]) for name in names]
+
+
+def test_the_package_list_names_every_folder_with_code() -> None:
+    listed = set(PYPROJECT["tool"]["setuptools"]["packages"])
+    assert listed == {".".join(["entitize", *folder.parts]) for folder in package_folders()}
+
+
+def test_every_folder_with_code_stands_on_a_floor() -> None:
+    assert {folder.parts[0] for folder in package_folders() if folder.parts} == set(FLOORS)
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(CHECKOUT)))
+def test_a_module_imports_only_from_floors_below(path: Path) -> None:
+    part = path.relative_to(CHECKOUT).parts[0]
+    for node in ast.walk(ast.parse(path.read_text())):
+        for name in imported(path, node):
+            top, _, rest = name.partition(".")
+            where = f"{path.relative_to(CHECKOUT)} imports {name}"
+            assert top not in FLOORS, f"{where}: bare folders are not importable"
+            if top != "entitize":
+                continue
+            assert isinstance(node, ast.ImportFrom) and node.level, f"{where}: not by a relative import"
+            other = rest.split(".")[0]  # a part, or a name of the package's face
+            below = FLOORS.get(other, len(FLOORS)) < FLOORS[part]
+            assert below or other == part or (other not in FLOORS and part == "experiments"), where
+
+
+@pytest.mark.parametrize("part", ALLOWED)
+def test_a_floor_needs_only_its_own_third_party_packages(part: str) -> None:
+    ours = {"entitize", *sys.stdlib_module_names}
+    for path in sorted((CHECKOUT / part).rglob("*.py")):
+        for node in statements(ast.parse(path.read_text()).body):
+            for name in imported(path, node):
+                top = name.split(".")[0]
+                assert top in ours | ALLOWED[part], (
+                    f"{path.relative_to(CHECKOUT)}:{node.lineno} imports {name}"
+                )
+
+
+def test_importing_entitize_loads_nothing_heavy() -> None:
+    heavy = (
+        "torch",
+        "numba",
+        "procgen",
+        "gym3",
+        "gym",
+        "matplotlib",
+        "tyro",
+        "rich",
+        "imageio",
+        "tensorboard",
+    )
+    program = f"import sys, entitize; print([name for name in {heavy!r} if name in sys.modules])"
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("name", entitize.__all__)
+def test_every_public_name_resolves(name: str) -> None:
+    assert getattr(entitize, name) is not None
+    assert name in dir(entitize)
+
+
+def test_an_unknown_public_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="'entitize' has no attribute 'RougeNet'"):
+        _ = entitize.RougeNet
+
+
+def test_every_requirement_is_pinned_to_a_version_that_it_allows() -> None:
+    lines = (CHECKOUT / "constraints.txt").read_text().splitlines()
+    pins = dict(line.split("==") for line in lines if not line.startswith("#"))
+    versions = {canonicalize_name(name): version for name, version in pins.items()}
+    project = PYPROJECT["project"]
+    wanted = [
+        *project["dependencies"],
+        *(r for extra in project["optional-dependencies"].values() for r in extra),
+    ]
+    for requirement in map(Requirement, wanted):
+        name = canonicalize_name(requirement.name)
+        if name != "entitize":
+            assert name in versions, f"{name} has no pin in constraints.txt"
+            assert versions[name] in requirement.specifier, f"{requirement} does not allow {versions[name]}"
+
+
+def test_the_versions_of_package_and_project_agree() -> None:
+    assert entitize.__version__ == PYPROJECT["project"]["version"]
+    assert f"## {entitize.__version__}" in (CHECKOUT / "CHANGELOG.md").read_text()

@@ -1,0 +1,115 @@
+"""Advantages against the definition, summed term by term in plain Python."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from entitize.trainers import generalized_advantages
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+
+def slow_advantages(
+    rewards: Any, values: Any, next_values: Any, final_values: Any, terminated: Any, truncated: Any,
+    gamma: float, lam: float,
+) -> np.ndarray:  # fmt: skip
+    """Â_t = Σ_l (γλ)^l δ_{t+l}, up to the end of the episode or of the rollout."""
+    num_steps, num_envs = rewards.shape
+    result = np.zeros((num_steps, num_envs))
+    for env in range(num_envs):
+        for start in range(num_steps):
+            for t in range(start, num_steps):
+                if terminated[t, env]:
+                    bootstrap = 0.0
+                elif truncated[t, env]:
+                    bootstrap = final_values[t, env]
+                elif t + 1 == num_steps:
+                    bootstrap = next_values[env]
+                else:
+                    bootstrap = values[t + 1, env]
+                delta = rewards[t, env] + gamma * bootstrap - values[t, env]
+                result[start, env] += (gamma * lam) ** (t - start) * delta
+                if terminated[t, env] or truncated[t, env]:
+                    break
+    return result
+
+
+@st.composite
+def rollouts(draw: Any) -> tuple[Any, ...]:
+    shape = draw(st.tuples(st.integers(0, 7), st.integers(1, 3)))
+    numbers = st.floats(-10, 10)
+    flags = arrays.arrays(bool, shape)
+    tables = [draw(arrays.arrays(np.float64, shape, elements=numbers)) for _ in range(3)]
+    next_values = draw(arrays.arrays(np.float64, shape[1:], elements=numbers))
+    fractions = st.floats(0, 1)
+    rewards, values, final_values = tables
+    ends = draw(flags), draw(flags)
+    return rewards, values, next_values, final_values, *ends, draw(fractions), draw(fractions)
+
+
+@settings(max_examples=150, deadline=None)
+@given(rollouts())
+def test_advantages_equal_the_sum_of_discounted_errors_at_every_kind_of_end(rollout: tuple[Any, ...]) -> None:
+    advantages, returns = generalized_advantages(*rollout)
+    expected = slow_advantages(*rollout)
+    np.testing.assert_allclose(advantages, expected, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(returns, expected + rollout[1], rtol=1e-9, atol=1e-9)
+
+
+def one_env(*numbers: float) -> np.ndarray:
+    return np.array(numbers, np.float32)[:, None]
+
+
+def flags(*raised: int) -> np.ndarray:
+    return np.array(raised, bool)[:, None]
+
+
+@pytest.mark.parametrize(
+    ("terminated", "truncated", "expected"),
+    [
+        (0, 0, 1 + 0.5 * 7 - 2),  # the rollout's end: V of the next observation
+        (1, 0, 1 - 2),  # nothing comes after a termination
+        (0, 1, 1 + 0.5 * 100 - 2),  # cut off: V of the final observation
+        (1, 1, 1 - 2),  # a termination at the time limit is a termination
+    ],
+)
+def test_the_last_step_bootstraps_by_how_it_ends(terminated: int, truncated: int, expected: float) -> None:
+    advantages, returns = generalized_advantages(
+        one_env(1), one_env(2), np.array([7], np.float32), one_env(100),
+        flags(terminated), flags(truncated), 0.5, 0.9,
+    )  # fmt: skip
+    assert advantages[0, 0] == expected
+    assert returns[0, 0] == expected + 2
+
+
+def test_nothing_flows_from_the_next_episode_into_an_ended_one() -> None:
+    for end in ((flags(0, 1, 0), flags(0, 0, 0)), (flags(0, 0, 0), flags(0, 1, 0))):
+        results = [
+            generalized_advantages(
+                one_env(1, 2, reward), one_env(3, 4, value), np.array([value], np.float32),
+                one_env(0, 9, 0), *end, 0.99, 0.95,
+            )[0]
+            for reward, value in ((5, 6), (-50, 60))
+        ]  # fmt: skip
+        np.testing.assert_array_equal(results[0][:2], results[1][:2])
+        assert results[0][2, 0] != results[1][2, 0]
+
+
+def test_results_have_the_dtype_of_the_values() -> None:
+    advantages, returns = generalized_advantages(
+        one_env(1), one_env(2), np.array([7], np.float32), one_env(0), flags(0), flags(0), 0.9, 0.9
+    )
+    assert advantages.dtype == returns.dtype == np.float32
+
+
+def test_shapes_that_disagree_are_named() -> None:
+    ok = one_env(1, 2), flags(0, 0)
+    with pytest.raises(
+        ValueError, match=r"values has shape \(3, 1\), expected that of the rewards, \(2, 1\)"
+    ):
+        generalized_advantages(ok[0], one_env(1, 2, 3), np.zeros(1), ok[0], ok[1], ok[1], 0.9, 0.9)
+    with pytest.raises(ValueError, match=r"next_values has shape \(2,\), expected \(1,\)"):
+        generalized_advantages(ok[0], ok[0], np.zeros(2), ok[0], ok[1], ok[1], 0.9, 0.9)

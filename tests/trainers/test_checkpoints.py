@@ -1,0 +1,186 @@
+"""Checkpoints: whole or not at all, the newest few, and clear words about corrupt or foreign ones."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from entitize.trainers import PPO, CheckpointError, PPOConfig, checkpoint_paths, read_checkpoint
+from entitize.trainers import checkpoint as checkpoint_module
+from entitize.trainers.checkpoint import step_of, write_checkpoint
+
+CONFIG = PPOConfig(
+    total_timesteps=96, num_steps=6, minibatch_size=12, update_epochs=1, checkpoint_interval=24
+)
+TENSORS = {"policy": {"w": torch.arange(6.0).reshape(2, 3), "empty": torch.zeros(0, 3)}, "optimizer": {}}
+
+
+def test_what_is_written_is_read_back(tmp_path: Path) -> None:
+    path = write_checkpoint(tmp_path, 42, TENSORS, {"updates": 7, "rng": {"state": 2**100}})
+    checkpoint = read_checkpoint(path)
+    assert path.name == "step_000000000042" and step_of(path) == 42
+    assert checkpoint.metadata["step"] == 42 and checkpoint.metadata["rng"]["state"] == 2**100
+    assert torch.equal(checkpoint.tensors["policy"]["w"], TENSORS["policy"]["w"])
+    assert checkpoint.tensors["policy"]["empty"].shape == (0, 3) and checkpoint.tensors["optimizer"] == {}
+    assert {file.suffix for file in path.iterdir()} == {".json", ".safetensors"}, "no pickle"
+
+
+def test_only_the_newest_stay_and_a_step_can_be_written_again(tmp_path: Path) -> None:
+    for step in (5, 10, 100, 1000, 1000):
+        write_checkpoint(tmp_path, step, TENSORS, {}, keep=2)
+    assert [step_of(path) for path in checkpoint_paths(tmp_path)] == [100, 1000]
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_half_written_folders_are_no_checkpoints_and_get_cleared_away(tmp_path: Path) -> None:
+    write_checkpoint(tmp_path, 1, TENSORS, {})
+    for name in (".write_step_000000000009", ".delete_step_000000000000"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "policy.safetensors").write_bytes(b"half")
+    (tmp_path / "notes.txt").write_text("not ours")
+    assert [step_of(path) for path in checkpoint_paths(tmp_path)] == [1]
+    write_checkpoint(tmp_path, 2, TENSORS, {})
+    names = ["notes.txt", "step_000000000001", "step_000000000002"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == names
+    assert checkpoint_paths(tmp_path / "nowhere") == []
+
+
+@pytest.mark.parametrize("call", ["write_synced", "sync_folder"])
+def test_a_failed_write_leaves_the_older_checkpoint_and_no_rubbish(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    older = write_checkpoint(tmp_path, 1, TENSORS, {})
+
+    def refuse(*_: Any) -> None:
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr(checkpoint_module, call, refuse)
+    with pytest.raises(CheckpointError, match=r"could not write .*step_000000000002: No space left"):
+        write_checkpoint(tmp_path, 2, TENSORS, {}, keep=1)
+    assert list(tmp_path.iterdir()) == [older]
+    read_checkpoint(older)
+
+
+def corruptions() -> dict[str, Any]:
+    def flip(path: Path) -> None:
+        content = bytearray(path.read_bytes())
+        content[len(content) // 2] ^= 1
+        path.write_bytes(content)
+
+    return {
+        "policy.safetensors: flipped": flip,
+        "policy.safetensors: cut": lambda path: path.write_bytes(path.read_bytes()[:-3]),
+        "optimizer.safetensors: gone": lambda path: path.unlink(),
+        "checkpoint.json: flipped": lambda path: path.write_text(
+            path.read_text().replace('"step": ', '"step": 1')
+        ),
+        "checkpoint.json: cut": lambda path: path.write_bytes(path.read_bytes()[:-3]),
+        "checkpoint.json: foreign": lambda path: path.write_text('{"model": "gpt"}'),
+        "checkpoint.json: a list": lambda path: path.write_text("[1, 2]"),
+        "checkpoint.json: no text": lambda path: path.write_bytes(b"\xff\xfe\x00"),
+        "checkpoint.json: future": lambda path: path.write_text('{"format": 99, "sha256": {}}'),
+    }
+
+
+@pytest.mark.parametrize("kind", corruptions())
+def test_a_corrupt_file_is_named_and_the_previous_good_checkpoint_offered(tmp_path: Path, kind: str) -> None:
+    good = write_checkpoint(tmp_path, 1, TENSORS, {})
+    spoiled = write_checkpoint(tmp_path, 2, TENSORS, {})
+    latest = write_checkpoint(tmp_path, 3, TENSORS, {})
+    name = kind.split(":")[0]
+    for path in (spoiled, latest):
+        corruptions()[kind](path / name)
+    with pytest.raises(CheckpointError) as error:
+        read_checkpoint(latest)
+    assert str(latest / name) in str(error.value)
+    assert str(error.value).endswith(f"the previous good checkpoint is {good}")
+
+
+def test_a_missing_folder_and_a_folder_that_is_no_checkpoint_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError, match="there is no checkpoint folder"):
+        read_checkpoint(tmp_path / "step_000000000001")
+    with pytest.raises(CheckpointError, match=r"checkpoint\.json can't be used: it can't be read"):
+        read_checkpoint(tmp_path)
+    with pytest.raises(CheckpointError, match="is not named like a checkpoint"):
+        step_of(tmp_path)
+
+
+def test_the_trainer_writes_on_time_and_keeps_the_last(
+    toy_policy: Any, toy_venv: Any, tmp_path: Path
+) -> None:
+    config = PPOConfig(
+        total_timesteps=144, num_steps=6, update_epochs=1, checkpoint_interval=40, keep_checkpoints=2
+    )
+    PPO(toy_policy(), toy_venv(4), config, tmp_path).train()
+    steps = [step_of(path) for path in checkpoint_paths(tmp_path / "checkpoints")]
+    assert steps == [120, 144], "written at 48, 96, 120 (for multiples of 40) and 144 (the end)"
+
+
+def test_a_checkpoint_of_something_else_leaves_the_trainer_unchanged(
+    toy_policy: Any, toy_venv: Any, tmp_path: Path
+) -> None:
+    trainer = PPO(toy_policy(), toy_venv(4), CONFIG, tmp_path / "run")
+    trainer.train()
+    good = read_checkpoint(trainer.save_checkpoint())
+
+    def altered(change: Any) -> Path:
+        metadata = json.loads(json.dumps(good.metadata))
+        tensors = {group: dict(entries) for group, entries in good.tensors.items()}
+        change(metadata, tensors)
+        return write_checkpoint(
+            tmp_path / "other", 1, tensors, {k: metadata[k] for k in metadata if k != "step"}
+        )
+
+    changes: list[tuple[Any, str]] = [
+        (
+            lambda m, _: m["spaces"]["entities"].update(Crate=["weight", "y"]),
+            r"other spaces: entity type 'Crate': \['weight'\] here, \['weight', 'y'\] there",
+        ),
+        (
+            lambda m, _: m["spaces"]["entities"].update(Wall=["x"]),
+            r"other spaces: entity type 'Wall': absent here, \['x'\] there",
+        ),
+        (
+            lambda m, _: m["spaces"]["actions"].pop("Push"),
+            "other spaces: action 'Push': {'kind': 'SelectEntity'} here, absent there",
+        ),
+        (
+            lambda m, _: m["policy"]["config"].update(scale=9),
+            "another network: scale is 0.1 here, 9 there",
+        ),
+        (lambda _, t: t["policy"].pop("push"), r"another network: push is \(2,\) here, absent there"),
+        (
+            lambda _, t: t["policy"].update(push=torch.zeros(3)),
+            r"another network: push is \(2,\) here, \(3,\) there",
+        ),
+        (lambda _, t: t["optimizer"].update({"0/exp_avg": torch.zeros(1)}), "optimizer state '0/exp_avg'"),
+        (
+            lambda _, t: t["optimizer"].update({"77/exp_avg": torch.zeros(1)}),
+            "'77/exp_avg' for 6 parameters",
+        ),
+        (lambda m, _: m.pop("rng"), "is not of this trainer: KeyError"),
+        (lambda _, t: t.pop("trainer"), "is not of this trainer: KeyError"),
+        (lambda m, _: m["rng"].update(bit_generator="MT19937"), "is not of this trainer"),
+    ]
+    before = {name: tensor.clone() for name, tensor in trainer.module.state_dict().items()}
+    for change, message in changes:
+        with pytest.raises(CheckpointError, match=message):
+            trainer.restore(altered(change))
+        assert trainer.step == 96
+        for name, tensor in trainer.module.state_dict().items():
+            assert torch.equal(tensor, before[name])
+    trainer.restore(good)
+
+
+def test_episode_statistics_survive(toy_policy: Any, stateful_toy_venv: Any, tmp_path: Path) -> None:
+    trainer = PPO(toy_policy(), stateful_toy_venv(4), CONFIG, tmp_path)
+    trainer.train()
+    again = PPO(toy_policy(), stateful_toy_venv(4), CONFIG, tmp_path, resume=True)
+    assert again.episodes.summary() == trainer.episodes.summary() != {}
+    assert again.episodes.finished == trainer.episodes.finished
+    np.testing.assert_array_equal(again.episodes.running_returns, trainer.episodes.running_returns)
+    assert again.elapsed_seconds == trainer.elapsed_seconds > 0

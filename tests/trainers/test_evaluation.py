@@ -1,0 +1,126 @@
+"""Evaluation: the right episodes, no bias towards short ones, honest intervals."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from entitize.envs import EntityVectorEnv
+from entitize.policies.policy import ActResult
+from entitize.trainers import bootstrap_interval, evaluate
+from entitize.trainers.statistics import EpisodeStatistics, explained_variance
+
+
+class Lengths(EntityVectorEnv):
+    """Each lane draws its episodes' lengths, 1 or 9, evenly; the return is the length."""
+
+    def __init__(self, num_envs: int) -> None:
+        self.num_envs = num_envs
+
+    def _draw(self) -> Any:
+        return np.where(self._rng.random(self.num_envs) < 0.5, 1, 9)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        self._rng = np.random.default_rng(seed)
+        self._left = self._draw()
+        return "batch", {}
+
+    def step(self, actions: Any) -> Any:
+        self._left -= 1
+        ended = self._left == 0
+        self._left = np.where(ended, self._draw(), self._left)
+        cut = ended & (np.arange(self.num_envs) % 2 == 0)
+        return "batch", np.ones(self.num_envs, np.float32), ended & ~cut, cut, {}
+
+
+class Idle:
+    """Does nothing and remembers how it was asked."""
+
+    def __init__(self) -> None:
+        self.deterministic: set[bool] = set()
+
+    def act(self, batch: Any, rng: np.random.Generator, deterministic: bool = False) -> ActResult:
+        self.deterministic.add(deterministic)
+        return ActResult({}, {}, np.zeros(0, np.float32))
+
+
+def test_short_episodes_are_not_favoured() -> None:
+    results = evaluate(Idle(), Lengths(50), episodes=1000, seed=3)
+    assert len(results.returns) == 1000
+    assert results.returns.mean() == pytest.approx(5, abs=0.4)
+    np.testing.assert_array_equal(results.returns, results.lengths)
+    np.testing.assert_array_equal(np.bincount(results.lanes), 20)
+
+
+@pytest.mark.parametrize(("episodes", "per_lane"), [(10, [3, 3, 2, 2]), (3, [1, 1, 1]), (1, [1])])
+def test_episodes_are_spread_evenly_over_the_environments(episodes: int, per_lane: list[int]) -> None:
+    results = evaluate(Idle(), Lengths(4), episodes)
+    assert np.bincount(results.lanes).tolist() == per_lane
+    assert set(results.lengths.tolist()) <= {1, 9}, "every episode is whole"
+
+
+def test_the_same_seed_gives_the_same_episodes(toy_policy: Any, toy_venv: Any) -> None:
+    policy = toy_policy().train()
+    runs = [evaluate(policy, toy_venv(4), 9, seed=seed).returns for seed in (5, 5, 6)]
+    np.testing.assert_array_equal(runs[0], runs[1])
+    assert not np.array_equal(runs[0], runs[2])
+    assert policy.training and policy.normalizations == 0, "evaluation leaves mode and statistics alone"
+
+
+def test_deterministic_evaluation_asks_for_the_best_actions() -> None:
+    for deterministic in (False, True):
+        idle = Idle()
+        evaluate(idle, Lengths(2), 2, deterministic=deterministic)
+        assert idle.deterministic == {deterministic}
+
+
+def test_no_episodes_are_refused() -> None:
+    with pytest.raises(ValueError, match="episodes must be positive, got 0"):
+        evaluate(Idle(), Lengths(2), 0)
+
+
+def test_the_interval_covers_the_mean_as_often_as_it_says() -> None:
+    rng = np.random.default_rng(0)
+    covered = 0
+    for trial in range(200):
+        interval = bootstrap_interval(rng.exponential(2.0, 60), level=0.9, resamples=500, seed=trial)
+        assert interval.low < interval.mean < interval.high
+        covered += interval.low <= 2.0 <= interval.high
+    assert 0.82 <= covered / 200 <= 0.95
+
+
+def test_an_interval_of_equal_values_is_a_point_and_reads_well() -> None:
+    interval = bootstrap_interval([3.0] * 10)
+    assert (interval.mean, interval.low, interval.high) == (3, 3, 3)
+    assert str(interval) == "3.00 [3.00, 3.00]"
+
+
+def test_values_without_an_interval_are_refused() -> None:
+    for values in ([], [1.0, np.nan], [[1.0]]):
+        with pytest.raises(ValueError, match="need a list of finite values"):
+            bootstrap_interval(values)
+    with pytest.raises(ValueError, match=r"level must lie between 0 and 1, got 95"):
+        bootstrap_interval([1.0], level=95)
+
+
+def test_episode_statistics_follow_each_environment() -> None:
+    statistics = EpisodeStatistics(2)
+    assert statistics.summary() == {}
+    assert statistics.record(np.array([1.0, 2.0]), np.array([False, True])) == [(1, 2.0, 1)]
+    assert statistics.record(np.array([10.0, 5.0]), np.array([True, False])) == [(0, 11.0, 2)]
+    assert statistics.summary() == {"charts/episodic_return": 6.5, "charts/episodic_length": 1.5}
+    again = EpisodeStatistics(2)
+    again.restore(statistics.state())
+    assert again.summary() == statistics.summary() and again.finished == 2
+    assert again.record(np.array([0.0, 1.0]), np.array([False, True])) == [(1, 6.0, 2)]
+    fewer = EpisodeStatistics(1)
+    fewer.restore(statistics.state())
+    assert fewer.running_lengths.tolist() == [0], "other environments' running episodes are not ours"
+
+
+def test_explained_variance_is_1_for_perfect_values_and_0_for_a_constant() -> None:
+    returns = np.array([1.0, 2.0, 4.0])
+    assert explained_variance(returns, returns) == 1
+    assert explained_variance(np.full(3, 7.0), returns) == pytest.approx(0)
+    assert explained_variance(returns, np.full(3, 7.0)) is None

@@ -1,0 +1,95 @@
+"""Networks out of runs: what was trained is what is loaded."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from entitize.envs import EntityActionSpace, EntitySpace, make_vec
+from entitize.policies.rogue_net import RogueNet
+from entitize.trainers import PPO, CheckpointError, PPOConfig, checkpoint_paths, load_policy, read_checkpoint
+from entitize.trainers.checkpoint import write_checkpoint
+from entitize.trainers.space_schema import schema_difference, space_from_schema, space_schema
+
+CONFIG = PPOConfig(total_timesteps=128, num_steps=8, checkpoint_interval=64)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: Any) -> tuple[Path, RogueNet]:
+    """A short run of RogueNet on MineSweeper and the network that it trained."""
+    path = tmp_path_factory.mktemp("run")
+    with make_vec("entitize/MineSweeper-v0", num_envs=8) as venv:
+        policy = RogueNet(venv.single_observation_space, venv.single_action_space, n_layer=1)
+        PPO(policy, venv, CONFIG, path).train()
+    return path, policy
+
+
+def test_a_loaded_network_acts_as_the_trained_one(run: tuple[Path, RogueNet]) -> None:
+    path, trained = run
+    loaded = load_policy(path)
+    assert loaded.observation_space == trained.observation_space and loaded.config == trained.config
+    assert not loaded.training
+    with make_vec("entitize/MineSweeper-v0", num_envs=8) as venv:
+        batch, _ = venv.reset(seed=3)
+    results = [net.eval().act(batch, np.random.default_rng(1)) for net in (trained, loaded)]
+    assert results[0].actions == results[1].actions
+    np.testing.assert_array_equal(results[0].values, results[1].values)
+
+
+def test_an_older_checkpoint_and_other_options_can_be_asked_for(run: tuple[Path, RogueNet]) -> None:
+    path, _ = run
+    older, newest = checkpoint_paths(path / "checkpoints")
+    assert load_policy(older, attention="padded").config["attention"] == "padded"
+    before, after = (load_policy(p).state_dict() for p in (older, newest))
+    assert any(not torch.equal(before[name], after[name]) for name in before)
+
+
+def test_a_network_of_another_shape_can_not_go_on(run: tuple[Path, RogueNet]) -> None:
+    with make_vec("entitize/MineSweeper-v0", num_envs=8) as venv:
+        policy = RogueNet(venv.single_observation_space, venv.single_action_space, n_layer=2)
+        with pytest.raises(CheckpointError, match="is of another network: n_layer is 2 here, 1 there"):
+            PPO(policy, venv, CONFIG, run[0], resume=True)
+
+
+def test_what_holds_no_network_is_refused(run: tuple[Path, RogueNet], tmp_path: Path) -> None:
+    good = read_checkpoint(checkpoint_paths(run[0] / "checkpoints")[-1])
+
+    def written(**changes: Any) -> Path:
+        metadata = {**good.metadata, **changes}
+        del metadata["step"]
+        return write_checkpoint(tmp_path, 1, good.tensors, metadata)
+
+    (tmp_path / "empty" / "checkpoints").mkdir(parents=True)
+    with pytest.raises(CheckpointError, match="has written no checkpoint yet"):
+        load_policy(tmp_path / "empty")
+    with pytest.raises(CheckpointError, match="there is no checkpoint folder"):
+        load_policy(tmp_path / "nothing")
+    with pytest.raises(CheckpointError, match="holds a ToyPolicy, not a RogueNet"):
+        load_policy(written(policy={"class": "ToyPolicy", "config": {}}))
+    with pytest.raises(CheckpointError, match="does not describe a network: TypeError"):
+        load_policy(written(policy={"class": "RogueNet", "config": {"d_modl": 3}}))
+    with pytest.raises(CheckpointError, match="does not describe a network: KeyError"):
+        load_policy(written(spaces={"entities": {}}))
+    with pytest.raises(CheckpointError, match="is of another network"):
+        load_policy(written(), d_model=32)
+
+
+def test_spaces_survive_as_json_and_their_differences_are_told(toy_venv: Any) -> None:
+    space = toy_venv.single_observation_space
+    schema = space_schema(space)
+    assert space_from_schema(schema) == space
+    assert schema_difference(schema, schema) is None
+    turned = EntitySpace(dict(reversed(space.entities.items())), space.actions, space.global_features)
+    assert schema_difference(schema, space_schema(turned)) == (
+        "order of entities: ['Robot', 'Crate'] here, ['Crate', 'Robot'] there"
+    )
+    other = EntitySpace(space.entities, space.actions, ["time", "score"], hidden=True)
+    difference = schema_difference(schema, space_schema(other))
+    assert difference == "global_features: ['time'] here, ['time', 'score'] there"
+    fewer = EntitySpace(space.entities, EntityActionSpace({"Shout": space.actions["Shout"]}), ["time"])
+    assert "action 'Paint'" in str(schema_difference(schema, space_schema(fewer)))
+    with pytest.raises(ValueError, match="action 'Paint' is of the unknown kind 'Dance'"):
+        space_from_schema({**schema, "actions": {"Paint": {"kind": "Dance"}}})

@@ -1,0 +1,87 @@
+"""Hyper-parameters: defaults, ranges, types, names."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import FrozenInstanceError, asdict, fields
+
+import pytest
+from entitize.trainers import PPOConfig
+from entitize.trainers.schedule import annealed, is_due
+
+
+def test_the_names_are_those_of_the_field() -> None:
+    names = {field.name for field in fields(PPOConfig)}
+    assert names >= {
+        *(
+            "learning_rate",
+            "anneal_lr",
+            "num_steps",
+            "gamma",
+            "gae_lambda",
+            "minibatch_size",
+            "update_epochs",
+        ),
+        *("norm_adv", "clip_coef", "clip_vloss", "ent_coef", "anneal_entropy", "vf_coef", "max_grad_norm"),
+        *("target_kl", "microbatch_size", "seed", "total_timesteps"),
+    }
+
+
+def test_every_field_has_a_line_of_help_below_it() -> None:
+    source = inspect.getsource(PPOConfig)
+    for field in fields(PPOConfig):
+        definition = f"    {field.name}: {field.type} = "
+        assert definition in source
+        assert source.split(definition)[1].split("\n")[1].startswith('    """'), field.name
+
+
+def test_a_config_is_frozen_and_survives_a_dict() -> None:
+    config = PPOConfig(learning_rate=0.5, target_kl=0.1)
+    with pytest.raises(FrozenInstanceError):
+        config.gamma = 0.5  # type: ignore[misc]
+    assert PPOConfig.from_dict(asdict(config)) == config
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"learning_rate": -1.0}, "learning_rate must be positive, got -1.0"),
+        ({"minibatch_size": 0}, "minibatch_size must be positive, got 0"),
+        ({"target_kl": 0.0}, "target_kl must be positive, got 0.0"),
+        ({"ent_coef": -0.1}, "ent_coef must not be negative, got -0.1"),
+        ({"gamma": 1.5}, "gamma must lie between 0 and 1, got 1.5"),
+        ({"total_timestep": 5}, "PPOConfig has no field 'total_timestep'; did you mean 'total_timesteps'?"),
+        ({"zzz": 5}, "PPOConfig has no field 'zzz'$"),
+    ],
+)
+def test_numbers_out_of_range_and_unknown_names_are_refused(options: dict[str, float], message: str) -> None:
+    with pytest.raises(ValueError, match=message.replace("?", r"\?")):
+        PPOConfig.from_dict(options)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"learning_rate": "1e-3"}, r"learning_rate must be float, got '1e-3' \(str\)"),
+        ({"gamma": float("nan")}, "gamma must be float, got nan"),
+        ({"num_steps": 2.5}, "num_steps must be int, got 2.5"),
+        ({"num_steps": True}, "num_steps must be int, got True"),
+        ({"anneal_lr": 1}, "anneal_lr must be bool, got 1"),
+        ({"seed": None}, "seed must be int, got None"),
+        ({"microbatch_size": "all"}, r"microbatch_size must be int \| None, got 'all'"),
+    ],
+)
+def test_values_of_the_wrong_type_are_refused(options: dict[str, object], message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        PPOConfig.from_dict(options)
+
+
+def test_annealing_falls_linearly_and_stays_at_zero() -> None:
+    assert [annealed(2.0, step, 100) for step in (0, 25, 100, 150)] == [2.0, 1.5, 0.0, 0.0]
+
+
+def test_something_is_due_whenever_a_multiple_was_passed() -> None:
+    passed = [is_due(before, before + 30, 100) for before in range(0, 300, 30)]
+    assert passed == [False, False, False, True, False, False, True, False, False, True]
+    assert is_due(70, 100, 100) and not is_due(100, 130, 100)
+    assert is_due(0, 1000, 100), "more than one multiple at once is one time"

@@ -1,0 +1,331 @@
+"""What the trainer does around the loss: order of rows, bootstraps, statistics, annealing, guards."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+import pytest
+import torch
+from entitize.trainers import PPO, NonFiniteError, PPOConfig
+from entitize.trainers.guard import check_batch
+from gymnasium.vector import AutoresetMode
+
+CONFIG = PPOConfig(total_timesteps=96, num_steps=6, minibatch_size=8, update_epochs=2, learning_rate=0.01)
+
+
+def test_rows_are_time_major_and_hold_what_was_seen_and_done(toy_policy: Any, toy_venv: Any) -> None:
+    trainer = PPO(toy_policy(), toy_venv(4), CONFIG)
+    samples = trainer.collect()
+    assert len(samples) == 24 and trainer.step == 24
+
+    replay, rng = toy_venv(4), np.random.default_rng(CONFIG.seed)
+    batch, _ = replay.reset(seed=CONFIG.seed)
+    policy = toy_policy()
+    policy.update_normalization(batch)
+    for t in range(6):
+        acted = policy.act(batch, rng)
+        rows = slice(4 * t, 4 * t + 4)
+        assert samples.observations[rows].entities["Robot"] == batch.entities["Robot"]
+        assert samples.actions["Push"][rows] == acted.actions["Push"]
+        assert samples.log_probs["Paint"][rows] == acted.log_probs["Paint"]
+        np.testing.assert_array_equal(samples.values[rows], acted.values)
+        batch, *_ = replay.step(acted.actions)
+
+
+@pytest.mark.parametrize("gives_final_obs", [True, False])
+def test_a_truncated_episode_bootstraps_from_its_last_observation(
+    toy_policy: Any, toy_venv: Any, gives_final_obs: bool
+) -> None:
+    finals: list[dict[str, Any]] = []
+
+    class Recording(toy_venv):  # type: ignore[misc]
+        def step(self, actions: Any) -> Any:
+            *rest, info = super().step(actions)
+            finals.append(info)
+            return *rest, info if gives_final_obs else {}
+
+    policy = toy_policy(scale=1.0)
+    trainer = PPO(policy, Recording(4), PPOConfig(num_steps=6))
+    samples = trainer.collect()
+    values = samples.values.reshape(6, 4)
+    rewards, advantages = trainer._buffer.rewards, samples.advantages.reshape(6, 4)
+    # lanes 0 and 2 end their episodes by termination, 1 and 3 by truncation, after lane + 2 steps
+    checked = 0
+    for t, info in enumerate(finals):
+        for position, lane in enumerate(np.flatnonzero(info.get("_final_obs", []))):
+            bootstrap = 0.0
+            if lane % 2 == 1:
+                final = policy.value(info["final_obs"])[position]
+                bootstrap = final if gives_final_obs else values[t, lane]
+            expected = rewards[t, lane] + 0.99 * bootstrap - values[t, lane]
+            assert advantages[t, lane] == pytest.approx(expected, abs=1e-5)
+            checked += lane % 2
+    assert checked == 3
+
+
+def test_ratios_start_at_one_because_statistics_move_after_the_update(toy_policy: Any, toy_venv: Any) -> None:
+    policy = toy_policy()
+    config = PPOConfig(num_steps=6, update_epochs=1, minibatch_size=1000)
+    trainer = PPO(policy, toy_venv(4), config)
+    for update in range(3):
+        trainer.collect()
+        assert policy.normalizations == update + 1, "once for the reset batch, then once per rollout"
+        metrics = trainer.update()
+        assert metrics["losses/approx_kl"] == pytest.approx(0, abs=1e-6)
+        assert metrics["losses/clipfrac"] == 0
+        assert policy.normalizations == update + 2
+
+
+def test_training_makes_well_rewarded_actions_more_likely(toy_policy: Any, toy_venv: Any) -> None:
+    config = PPOConfig(
+        total_timesteps=320, num_steps=8, minibatch_size=64, update_epochs=4, learning_rate=0.5, ent_coef=0.0
+    )
+    rewards: list[float] = []
+    record = [lambda trainer, _: rewards.append(float(trainer._buffer.rewards.mean()))]
+    PPO(toy_policy(), toy_venv(8), config, callbacks=record).train()
+    assert np.mean(rewards[-3:]) > rewards[0] + 0.1
+
+
+def test_training_ends_at_the_number_of_steps_asked_for_and_goes_on_from_there(
+    toy_policy: Any, toy_venv: Any
+) -> None:
+    trainer = PPO(toy_policy(), toy_venv(4), CONFIG)
+    trainer.train(48)
+    assert (trainer.step, trainer.updates) == (48, 2)
+    trainer.train()
+    assert (trainer.step, trainer.updates) == (96, 4)
+    assert trainer.train() == {}
+
+
+def test_learning_rate_and_entropy_bonus_fall_with_the_steps_taken(toy_policy: Any, toy_venv: Any) -> None:
+    seen: list[tuple[float, float]] = []
+
+    def record(trainer: PPO, metrics: dict[str, float]) -> None:
+        assert trainer.optimizer.param_groups[0]["lr"] == metrics["charts/learning_rate"]
+        seen.append((metrics["charts/learning_rate"], metrics["charts/entropy_coef"]))
+
+    PPO(toy_policy(), toy_venv(4), CONFIG, callbacks=[record]).train()
+    expected = [(0.01 * share, 0.01 * share) for share in (1, 0.75, 0.5, 0.25)]
+    np.testing.assert_allclose(seen, expected)
+
+
+def test_a_true_callback_stops_the_training(toy_policy: Any, toy_venv: Any) -> None:
+    trainer = PPO(toy_policy(), toy_venv(4), CONFIG, callbacks=[lambda t, _: t.updates == 2])
+    trainer.train()
+    assert trainer.updates == 2
+
+
+def test_target_kl_ends_the_epochs_early(toy_policy: Any, toy_venv: Any) -> None:
+    for target_kl, epochs in ((1e-6, 1.0), (None, 4.0)):
+        trainer = PPO(
+            toy_policy(),
+            toy_venv(4),
+            PPOConfig(
+                num_steps=6, update_epochs=4, minibatch_size=12, learning_rate=0.2, target_kl=target_kl
+            ),
+        )
+        trainer.collect()
+        assert trainer.update()["charts/epochs"] == epochs
+
+
+def test_minibatches_are_of_equal_size(toy_policy: Any, toy_venv: Any) -> None:
+    class Counting(toy_policy):  # type: ignore[misc]
+        def evaluate(self, batch: Any, actions: Any) -> Any:
+            sizes.append(len(batch))
+            return super().evaluate(batch, actions)
+
+    for minibatch, micro, expected in ((7, None, [6, 6, 6, 6]), (100, None, [24]), (12, 5, [5, 5, 2] * 2)):
+        sizes: list[int] = []
+        config = PPOConfig(num_steps=6, update_epochs=1, minibatch_size=minibatch, microbatch_size=micro)
+        trainer = PPO(Counting(), toy_venv(4), config)
+        trainer.collect()
+        trainer.update()
+        assert sizes == expected
+
+
+def test_microbatches_train_the_same_weights(toy_policy: Any, toy_venv: Any) -> None:
+    weights = []
+    for micro in (None, 3):
+        policy = toy_policy(dtype=torch.float64)
+        config = PPOConfig(total_timesteps=72, num_steps=6, minibatch_size=12, microbatch_size=micro)
+        PPO(policy, toy_venv(4), config).train()
+        weights.append(torch.cat([p.detach().flatten() for p in policy.parameters()]))
+    torch.testing.assert_close(weights[0], weights[1], rtol=0, atol=1e-6)
+
+
+def test_torch_and_numba_use_one_thread_while_training_and_as_many_as_before_after(
+    toy_policy: Any, toy_venv: Any
+) -> None:
+    class Looking(toy_policy):  # type: ignore[misc]
+        def evaluate(self, batch: Any, actions: Any) -> Any:
+            seen.add((torch.get_num_threads(), numba.get_num_threads()))
+            return super().evaluate(batch, actions)
+
+    seen: set[tuple[int, int]] = set()
+    before = torch.get_num_threads(), numba.get_num_threads()
+    PPO(Looking(), toy_venv(4), CONFIG).train()
+    assert seen == {(1, 1)}
+    assert (torch.get_num_threads(), numba.get_num_threads()) == before
+
+
+def test_the_clock_tells_where_the_time_goes(toy_policy: Any, toy_venv: Any) -> None:
+    trainer = PPO(toy_policy(), toy_venv(4), CONFIG)
+    metrics = trainer.train()
+    parts = ("env", "inference", "storage", "update")
+    assert set(trainer.clock.wall) == set(trainer.clock.cpu) == set(parts)
+    assert all(trainer.clock.wall[part] > metrics[f"time/{part}"] > 0 for part in parts)
+
+
+def test_an_update_without_a_rollout_is_refused(toy_policy: Any, toy_venv: Any) -> None:
+    trainer = PPO(toy_policy(), toy_venv(4), CONFIG)
+    with pytest.raises(RuntimeError, match="collect a rollout before the update"):
+        trainer.update()
+    trainer.collect()
+    trainer.update()
+    with pytest.raises(RuntimeError, match="collect a rollout"):
+        trainer.update()
+
+
+def test_what_does_not_fit_together_is_refused(toy_policy: Any, toy_venv: Any) -> None:
+    with pytest.raises(TypeError, match=r"policy must be an nn\.Module, got str"):
+        PPO("policy", toy_venv(), CONFIG)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="Linear lacks methods or attributes of Policy"):
+        PPO(torch.nn.Linear(1, 1), toy_venv(), CONFIG)  # type: ignore[arg-type]
+    other = toy_policy()
+    other.action_space = type(other.action_space)({"Shout": other.action_space["Shout"]})
+    with pytest.raises(ValueError, match=r"the policy's actions are .* the environments'"):
+        PPO(other, toy_venv(), CONFIG)
+    venv = toy_venv()
+    venv.metadata = {**venv.metadata, "autoreset_mode": AutoresetMode.NEXT_STEP}
+    with pytest.raises(ValueError, match="PPO needs autoreset mode SAME_STEP, ToyVectorEnv has"):
+        PPO(toy_policy(), venv, CONFIG)
+
+
+# -- the guard against NaN ----------------------------------------------------------------------------------
+
+
+def breaking_after(venv_class: Any, steps: int, breakage: Any) -> Any:
+    class Breaking(venv_class):  # type: ignore[misc]
+        def step(self, actions: Any) -> Any:
+            result = super().step(actions)
+            if self._clock > steps:
+                breakage(result)
+            return result
+
+    return Breaking(4)
+
+
+def spoil_reward(result: Any) -> None:
+    result[1][2] = np.nan
+
+
+def spoil_feature(result: Any) -> None:
+    robots = result[0].entities["Robot"]
+    robots.values[robots.offsets[3], 1] = np.inf
+
+
+@pytest.mark.parametrize(
+    ("breakage", "message"),
+    [
+        (spoil_reward, "the reward of environment 2 is nan"),
+        (spoil_feature, "environment 3 shows a Robot whose feature 1 is inf"),
+    ],
+)
+def test_what_the_environments_give_must_be_finite(
+    toy_policy: Any, toy_venv: Any, tmp_path: Any, breakage: Any, message: str
+) -> None:
+    policy = toy_policy()
+    config = PPOConfig(total_timesteps=960, num_steps=6, checkpoint_interval=24)
+    trainer = PPO(policy, breaking_after(toy_venv, 14, breakage), config, run_dir=tmp_path / "run")
+    with pytest.raises(NonFiniteError) as error:
+        trainer.train()
+    assert f"update 3 (step 48): {message}" in str(error.value)
+    assert "the last good checkpoint is" in str(error.value) and "step_000000000048" in str(error.value)
+    assert all(bool(torch.isfinite(p).all()) for p in policy.parameters())
+
+
+def test_a_loss_that_is_not_finite_names_itself_and_leaves_the_weights(
+    toy_policy: Any, toy_venv: Any
+) -> None:
+    class Poisoned(toy_policy):  # type: ignore[misc]
+        poisoned = False
+
+        def evaluate(self, batch: Any, actions: Any) -> Any:
+            evaluation = super().evaluate(batch, actions)
+            if self.poisoned and len(calls) > 2:
+                evaluation.values[0] = float("nan")
+            calls.append(1)
+            return evaluation
+
+    calls: list[int] = []
+    policy = Poisoned()
+    trainer = PPO(policy, toy_venv(4), CONFIG)
+    trainer.train(24)
+    before = {name: tensor.clone() for name, tensor in policy.state_dict().items()}
+    moments = trainer.optimizer.state_dict()["state"][0]["exp_avg"].clone()
+    calls.clear()
+    policy.poisoned = True
+    with pytest.raises(
+        NonFiniteError, match=r"update 2 .*loss is nan; value_loss is nan; .*no checkpoint was"
+    ):
+        trainer.train()
+    assert len(calls) == 4, "three minibatches had changed the weights by then"
+    for name, tensor in policy.state_dict().items():
+        assert torch.equal(tensor, before[name]), name
+    assert torch.equal(trainer.optimizer.state_dict()["state"][0]["exp_avg"], moments)
+    assert trainer.updates == 1
+    policy.poisoned = False
+    assert trainer.train()["charts/learning_rate"] > 0, "the trainer can go on"
+
+
+def test_statistics_and_weights_that_are_not_finite_are_named(toy_policy: Any, toy_venv: Any) -> None:
+    class Overflowing(toy_policy):  # type: ignore[misc]
+        def update_normalization(self, batch: Any) -> None:
+            super().update_normalization(batch)
+            if self.normalizations == 2:
+                self.mean[1] = float("inf")
+
+    policy = Overflowing()
+    trainer = PPO(policy, toy_venv(4), CONFIG)
+    with pytest.raises(NonFiniteError, match=r"update 1 .*: mean is not finite"):
+        trainer.train()
+    assert bool(torch.isfinite(policy.mean).all())
+
+    exploding = PPO(
+        toy_policy(), toy_venv(4), PPOConfig(num_steps=6, learning_rate=1e38, minibatch_size=1000)
+    )
+    with pytest.raises(NonFiniteError, match=r"is not finite|is nan|is inf"):
+        exploding.train()
+    assert all(bool(torch.isfinite(p).all()) for p in exploding.module.parameters())
+
+
+def test_features_whose_sum_overflows_are_still_finite(make_toy_batch: Any) -> None:
+    batch = make_toy_batch(np.random.default_rng(0), 6)
+    batch.entities["Robot"].values[:] = 3e38
+    batch.globals[:] = -3e38
+    check_batch(batch, 2)
+    batch.globals[3, 0] = -np.inf
+    with pytest.raises(NonFiniteError, match="environment 1 shows global feature 0 as -inf"):
+        check_batch(batch, 2)
+
+
+def test_after_an_error_in_a_rollout_training_goes_on_with_new_episodes(
+    toy_policy: Any, toy_venv: Any
+) -> None:
+    class Dying(toy_venv):  # type: ignore[misc]
+        def step(self, actions: Any) -> Any:
+            if len(self.seeds) == 1 and self._clock == 9:
+                raise OSError("worker died")
+            return super().step(actions)
+
+    venv = Dying(4)
+    trainer = PPO(toy_policy(), venv, CONFIG)
+    with pytest.raises(OSError, match="worker died"):
+        trainer.train()
+    assert (trainer.step, trainer.updates) == (24, 1)
+    trainer.train()
+    assert (trainer.step, trainer.updates) == (96, 4)
+    assert len(venv.seeds) == 2 and venv.seeds[1] != venv.seeds[0]
+    assert trainer.episodes.running_lengths.max() <= 5, "no episode is counted across the break"

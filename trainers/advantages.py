@@ -1,0 +1,82 @@
+"""Generalized advantage estimation with the right bootstrap at every kind of end.
+
+Shape alphabet: T steps, E environments.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+
+def generalized_advantages(
+    rewards: NDArray[Any],
+    values: NDArray[Any],
+    next_values: NDArray[Any],
+    final_values: NDArray[Any],
+    terminated: NDArray[np.bool_],
+    truncated: NDArray[np.bool_],
+    gamma: float,
+    gae_lambda: float,
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Advantages Â and returns Â + V of a rollout (Schulman et al. 2016, arXiv:1506.02438).
+
+        δₜ = rₜ + γ V′ₜ − V(sₜ)
+        Âₜ = δₜ + γ λ Âₜ₊₁      where the episode goes on after step t, else Âₜ = δₜ
+
+        V′ₜ = 0                 where the episode terminated at step t (also if it was truncated as well),
+              final_valuesₜ     where it was only truncated: the value of the state that it was cut off in,
+              V(sₜ₊₁)           otherwise; for the last step of the rollout that is next_values.
+
+    Args:
+        rewards, values, final_values: float (T, E); `final_values` is read only at truncations.
+        next_values: float (E,), V of the observations after the rollout's last step.
+        terminated, truncated: bool (T, E).
+        gamma, gae_lambda: γ and λ.
+
+    Returns:
+        advantages and returns (T, E) of the dtype of `values`; sums are kept in float64.
+
+    Raises:
+        ValueError: the shapes don't agree.
+    """
+    shape = np.shape(rewards)
+    parts = {"values": values, "final_values": final_values, "terminated": terminated, "truncated": truncated}
+    for name, array in parts.items():
+        if np.shape(array) != shape:
+            raise ValueError(f"{name} has shape {np.shape(array)}, expected that of the rewards, {shape}")
+    if np.shape(next_values) != shape[1:]:
+        raise ValueError(f"next_values has shape {np.shape(next_values)}, expected {shape[1:]}")
+    advantages = np.empty_like(values)
+    returns = np.empty_like(values)
+    _scan(
+        *(rewards, values, next_values, final_values, terminated, truncated),
+        *(gamma, gae_lambda, advantages, returns),
+    )
+    return advantages, returns
+
+
+@njit(cache=True)
+def _scan(  # type: ignore[no-untyped-def]
+    rewards, values, next_values, final_values, terminated, truncated, gamma, gae_lambda, advantages, returns
+):
+    num_steps, num_envs = rewards.shape
+    following = next_values.astype(np.float64)
+    advantage = np.zeros(num_envs)
+    for t in range(num_steps - 1, -1, -1):
+        for env in range(num_envs):
+            value = np.float64(values[t, env])
+            if terminated[t, env]:
+                following[env] = 0.0
+                advantage[env] = 0.0
+            elif truncated[t, env]:
+                following[env] = final_values[t, env]
+                advantage[env] = 0.0
+            delta = rewards[t, env] + gamma * following[env] - value
+            advantage[env] = delta + gamma * gae_lambda * advantage[env]
+            advantages[t, env] = advantage[env]
+            returns[t, env] = advantage[env] + value
+            following[env] = value

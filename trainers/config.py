@@ -1,0 +1,130 @@
+"""`PPOConfig`: every hyper-parameter of the trainer, with the names that CleanRL and the ENN trainer use."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+_POSITIVE = (
+    *("total_timesteps", "num_steps", "minibatch_size", "microbatch_size", "update_epochs", "learning_rate"),
+    *("adam_eps", "clip_coef", "max_grad_norm", "target_kl", "checkpoint_interval", "keep_checkpoints"),
+    "num_threads",
+)
+_NOT_NEGATIVE = ("seed", "weight_decay", "ent_coef", "vf_coef")
+_FRACTIONS = ("gamma", "gae_lambda")
+
+
+@dataclass(frozen=True)
+class PPOConfig:
+    """Hyper-parameters of `PPO`; how many environments there are is the vector environment's to say.
+
+    The defaults are those of the reference trainer (enn-trainer's TrainConfig, version 4), but for rollouts
+    of 128 steps instead of 16 and an entropy bonus of 0.01 instead of 0.1, which suit more than toys.
+
+    Raises:
+        TypeError, ValueError: a field has the wrong type or is out of its range; the message names it.
+    """
+
+    total_timesteps: int = 1_000_000
+    """Environment steps to train for, over all environments together."""
+    seed: int = 1
+    """Seeds the environments, the sampling of actions and the shuffling of minibatches."""
+
+    num_steps: int = 128
+    """Steps of each environment per rollout."""
+    gamma: float = 0.99
+    """Discount factor γ."""
+    gae_lambda: float = 0.95
+    """λ of generalized advantage estimation."""
+
+    learning_rate: float = 1e-3
+    """Step size of AdamW."""
+    anneal_lr: bool = True
+    """Lower the learning rate linearly to 0 over total_timesteps."""
+    adam_eps: float = 1e-5
+    """ε of AdamW."""
+    weight_decay: float = 0.0
+    """Decoupled weight decay of AdamW."""
+    max_grad_norm: float = 2.0
+    """Gradients are scaled down to this global norm."""
+
+    minibatch_size: int = 1024
+    """Environment steps per gradient step, at most: a rollout is split into equal minibatches."""
+    microbatch_size: int | None = None
+    """Environment steps per backward pass; gradients of a minibatch add up to the same. None: all at once."""
+    update_epochs: int = 3
+    """Passes over each rollout."""
+    target_kl: float | None = None
+    """Stop the passes over a rollout once an epoch's mean approximate KL divergence exceeds this."""
+
+    norm_adv: bool = True
+    """Give the advantages of each minibatch mean 0 and standard deviation 1."""
+    clip_coef: float = 0.2
+    """Probability ratios are clipped to 1 ± this."""
+    clip_vloss: bool = True
+    """Clip the change of the value estimate to ± clip_coef as well."""
+    joint_log_prob: bool = False
+    """One ratio per step from the joint log-probability of all its actors, instead of one per actor."""
+    ent_coef: float = 0.01
+    """Weight of the entropy bonus."""
+    anneal_entropy: bool = True
+    """Lower the entropy bonus linearly to 0 over total_timesteps."""
+    vf_coef: float = 0.5
+    """Weight of the value loss."""
+
+    checkpoint_interval: int = 100_000
+    """Environment steps between checkpoints; one more is written at the end."""
+    keep_checkpoints: int = 3
+    """How many of the newest checkpoints stay."""
+    reset_at_checkpoint: bool = False
+    """Start new episodes at every checkpoint, which makes a resumed run bit-equal to an uninterrupted one
+    even where the environments can't save their state."""
+    num_threads: int = 1
+    """Threads of torch and Numba while collecting and updating; a second one slows small networks down."""
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            _check_type(field.name, getattr(self, field.name), str(field.type))
+        for name in _POSITIVE:
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise ValueError(f"{name} must be positive, got {value}")
+        for name in _NOT_NEGATIVE:
+            if not getattr(self, name) >= 0:
+                raise ValueError(f"{name} must not be negative, got {getattr(self, name)}")
+        for name in _FRACTIONS:
+            if not 0 <= getattr(self, name) <= 1:
+                raise ValueError(f"{name} must lie between 0 and 1, got {getattr(self, name)}")
+
+    @classmethod
+    def from_dict(cls, options: Mapping[str, Any]) -> PPOConfig:
+        """A configuration from a mapping, for instance one read from YAML.
+
+        Raises:
+            ValueError: a key is no field; the message suggests the nearest one.
+        """
+        known = [field.name for field in fields(cls)]
+        for name in options:
+            if name not in known:
+                nearest = difflib.get_close_matches(name, known, 1)
+                hint = f"; did you mean {nearest[0]!r}?" if nearest else ""
+                raise ValueError(f"PPOConfig has no field {name!r}{hint}")
+        return cls(**options)
+
+
+def _check_type(name: str, value: Any, annotation: str) -> None:
+    """`annotation` is the field's type as written in the class: bool, int or float, perhaps `| None`."""
+    kind = annotation.removesuffix(" | None")
+    if value is None and kind != annotation:
+        return
+    if kind == "bool":
+        right = isinstance(value, bool)
+    elif kind == "int":
+        right = isinstance(value, int) and not isinstance(value, bool)
+    else:
+        right = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    if not right:
+        raise TypeError(f"{name} must be {annotation}, got {value!r} ({type(value).__name__})")

@@ -1,0 +1,115 @@
+"""How good a policy is: whole episodes, evenly over the environments, with confidence intervals."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from torch import nn
+
+from ..envs import EntityBatch, EntityVectorEnv
+from ..policies.policy import ActResult
+from .statistics import EpisodeStatistics
+
+
+class Actor(Protocol):
+    """What `evaluate` asks of a policy."""
+
+    def act(self, batch: EntityBatch, rng: np.random.Generator, deterministic: bool = False) -> ActResult:
+        """See `Policy.act`."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class EpisodeResults:
+    """n finished episodes, ordered by environment and then by time."""
+
+    returns: NDArray[np.float64]  # (n,)
+    lengths: NDArray[np.int64]  # (n,), in steps
+    lanes: NDArray[np.int64]  # (n,), the environment that each was played in
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A mean and the bounds of its confidence interval."""
+
+    mean: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.mean:.2f} [{self.low:.2f}, {self.high:.2f}]"
+
+
+def evaluate(
+    policy: Actor, venv: EntityVectorEnv, episodes: int, deterministic: bool = False, seed: int = 0
+) -> EpisodeResults:
+    """Play `episodes` whole episodes from a fresh reset and return what each of them brought.
+
+    How many episodes each environment plays is fixed beforehand (as evenly as `episodes` allows), and all are
+    played to their end. Taking the first `episodes` that happen to finish would favour short ones.
+
+    Args:
+        policy: acts; put into evaluation mode meanwhile if it is a module.
+        venv: is reset with `seed`; its episodes must end by themselves.
+        deterministic: take the most probable actions instead of sampling.
+        seed: of the environments and of the sampling.
+
+    Raises:
+        ValueError: `episodes` is not positive.
+    """
+    if episodes < 1:
+        raise ValueError(f"episodes must be positive, got {episodes}")
+    quota = np.full(venv.num_envs, episodes // venv.num_envs)
+    quota[: episodes % venv.num_envs] += 1
+    was_training = isinstance(policy, nn.Module) and policy.training
+    if isinstance(policy, nn.Module):
+        policy.eval()
+    try:
+        played = _play(policy, venv, quota, deterministic, seed)
+    finally:
+        if isinstance(policy, nn.Module):
+            policy.train(was_training)
+    rows = [(r, length, lane) for lane, done in enumerate(played) for r, length in done]
+    returns, lengths, lanes = zip(*rows, strict=True)
+    return EpisodeResults(np.array(returns, np.float64), np.array(lengths), np.array(lanes))
+
+
+def _play(
+    policy: Actor, venv: EntityVectorEnv, quota: NDArray[np.int64], deterministic: bool, seed: int
+) -> list[list[tuple[float, int]]]:
+    """For each environment (return, length) of its first `quota` episodes."""
+    rng = np.random.default_rng(seed)
+    statistics = EpisodeStatistics(venv.num_envs)
+    played: list[list[tuple[float, int]]] = [[] for _ in quota]
+    missing = int(quota.sum())
+    batch, _ = venv.reset(seed=seed)
+    while missing:
+        acted = policy.act(batch, rng, deterministic)
+        batch, rewards, terminated, truncated, _ = venv.step(acted.actions)
+        for lane, episode_return, length in statistics.record(rewards, terminated | truncated):
+            if len(played[lane]) < quota[lane]:
+                played[lane].append((episode_return, length))
+                missing -= 1
+    return played
+
+
+def bootstrap_interval(
+    values: ArrayLike, level: float = 0.95, resamples: int = 10_000, seed: int = 0
+) -> Interval:
+    """Mean of `values` (n,) with its percentile bootstrap confidence interval (Efron 1979).
+
+    Raises:
+        ValueError: there are no values, or one is not finite, or `level` is not between 0 and 1.
+    """
+    values = np.asarray(values, np.float64)
+    if values.ndim != 1 or len(values) == 0 or not np.isfinite(values).all():
+        raise ValueError(f"need a list of finite values, got shape {values.shape}: {values}")
+    if not 0 < level < 1:
+        raise ValueError(f"level must lie between 0 and 1, got {level}")
+    rng = np.random.default_rng(seed)
+    means: Any = [values[rng.integers(0, len(values), len(values))].mean() for _ in range(resamples)]
+    low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
+    return Interval(float(values.mean()), float(low), float(high))

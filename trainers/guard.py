@@ -1,0 +1,97 @@
+"""Stops a run at the first number that is not finite, before it spoils anything that is kept."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from ..envs import EntityBatch
+
+
+class NonFiniteError(ArithmeticError):
+    """A NaN or an infinity came up in training; the message names update, step and statistics.
+
+    The policy and its optimizer are as they were before the update, and the last checkpoint is untouched.
+    """
+
+
+class Snapshot:
+    """Copies of a module's weights and statistics and of its optimizer's moments."""
+
+    def __init__(self, module: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+        self._weights = {name: tensor.clone() for name, tensor in module.state_dict().items()}
+        state = optimizer.state_dict()
+        moments = {
+            index: {name: value.clone() for name, value in entry.items()}
+            for index, entry in state["state"].items()
+        }
+        self._optimizer = {**state, "state": moments}
+
+    def put_back(self, module: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+        """Make everything as it was; to be called once, because the optimizer takes the copies over."""
+        module.load_state_dict(self._weights)
+        optimizer.load_state_dict(self._optimizer)
+
+
+def check_losses(losses: Mapping[str, float], module: nn.Module, grad_norm: float) -> None:
+    """Raises NonFiniteError if a loss or the norm of all gradients is not finite."""
+    if math.isfinite(grad_norm) and all(map(math.isfinite, losses.values())):
+        return
+    culprits = [f"{name} is {value}" for name, value in losses.items() if not math.isfinite(value)]
+    culprits += [
+        f"the gradient of {name} is not finite"
+        for name, parameter in module.named_parameters()
+        if parameter.grad is not None and not bool(torch.isfinite(parameter.grad).all())
+    ]
+    raise NonFiniteError(_listed(culprits or [f"grad_norm is {grad_norm}"]))
+
+
+def check_module(module: nn.Module) -> None:
+    """Raises NonFiniteError if a parameter or a buffer (normalisation statistics) is not finite."""
+    culprits = [
+        f"{name} is not finite"
+        for name, tensor in module.state_dict().items()
+        if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all())
+    ]
+    if culprits:
+        raise NonFiniteError(_listed(culprits))
+
+
+def check_batch(batch: EntityBatch, num_envs: int) -> None:
+    """Raises NonFiniteError if a feature is not finite, naming environment, entity type and column.
+
+    Row b of `batch` is of environment b modulo `num_envs`.
+    """
+    for name, rows in batch.entities.items():
+        for item, column in _not_finite(rows.values):
+            lane = (int(np.searchsorted(rows.offsets, item, side="right")) - 1) % num_envs
+            value = rows.values[item, column]
+            raise NonFiniteError(f"environment {lane} shows a {name} whose feature {column} is {value}")
+    for row, column in _not_finite(batch.globals):
+        value = batch.globals[row, column]
+        raise NonFiniteError(f"environment {row % num_envs} shows global feature {column} as {value}")
+
+
+def _not_finite(values: NDArray[np.floating]) -> NDArray[np.int64]:
+    """The places (n, 2) in `values` (N, F) that are NaN or infinite."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        if math.isfinite(float(values.sum())):  # several times faster than looking at each of them
+            return np.zeros((0, 2), np.int64)
+    return np.argwhere(~np.isfinite(values))
+
+
+def check_lanes(what: str, numbers: NDArray[np.floating]) -> None:
+    """Raises NonFiniteError if one of the environments' `numbers` (E,) is not finite."""
+    bad = np.flatnonzero(~np.isfinite(numbers))
+    if len(bad):
+        raise NonFiniteError(f"the {what} of environment {bad[0]} is {numbers[bad[0]]}")
+
+
+def _listed(culprits: list[str]) -> str:
+    shown = "; ".join(culprits[:5])
+    return shown if len(culprits) <= 5 else f"{shown}; and {len(culprits) - 5} more"

@@ -1,0 +1,45 @@
+"""Networks out of checkpoints."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from ..policies.rogue_net import RogueNet
+from .checkpoint import CheckpointError, checkpoint_paths, read_checkpoint
+from .space_schema import space_from_schema
+from .trainer_state import check_weights
+
+
+def load_policy(path: str | Path, **options: Any) -> RogueNet:
+    """The network of a checkpoint, or of the newest checkpoint of a run folder, ready to act.
+
+        policy = load_policy("runs/first")
+
+    Args:
+        path: a folder `step_…`, or a run folder.
+        options: replace options of the network that don't change its weights, for instance `attention`.
+
+    Raises:
+        CheckpointError: there is no checkpoint, it is corrupt, or it holds another kind of network.
+    """
+    path = Path(path)
+    if (path / "checkpoints").is_dir():
+        paths = checkpoint_paths(path / "checkpoints")
+        if not paths:
+            raise CheckpointError(f"run {path} has written no checkpoint yet")
+        path = paths[-1]
+    checkpoint = read_checkpoint(path)
+    try:
+        saved = checkpoint.metadata["policy"]
+        if saved["class"] != RogueNet.__name__:
+            raise CheckpointError(f"checkpoint {path} holds a {saved['class']}, not a {RogueNet.__name__}")
+        space = space_from_schema(checkpoint.metadata["spaces"])
+        policy = RogueNet(space, space.actions, **{**saved["config"], **options})
+        check_weights(policy.state_dict(), checkpoint)
+    except CheckpointError:
+        raise
+    except (KeyError, TypeError, ValueError) as error:
+        raise CheckpointError(f"checkpoint {path} does not describe a network: {error!r}") from error
+    policy.load_state_dict(checkpoint.tensors["policy"])
+    return policy.eval()

@@ -1,0 +1,384 @@
+"""`PPO`: proximal policy optimisation over ragged batches.
+
+How losses of many actors combine, when the normalisation statistics move and what a resumed run repeats is
+told in `docs/ppo.md`. Shape alphabet: T steps, E environments.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from gymnasium.vector import AutoresetMode
+from numpy.typing import NDArray
+from torch import nn
+
+from ..envs import EntityBatch, EntityVectorEnv
+from ..policies.policy import ActResult, Policy
+from .checkpoint import Checkpoint, checkpoint_paths, clear_leftovers, read_checkpoint, write_checkpoint
+from .clock import Clock
+from .config import PPOConfig
+from .guard import NonFiniteError, Snapshot, check_batch, check_lanes, check_losses, check_module
+from .losses import Losses, count, normalize_advantages, ppo_losses
+from .rollout import RolloutBuffer, Samples
+from .run_folder import RunFolder
+from .schedule import annealed, is_due
+from .space_schema import space_schema
+from .statistics import EpisodeStatistics, explained_variance
+from .threads import thread_count
+from .trainer_state import capture, derived_seed, restore
+
+#: Called after every update with the trainer and its metrics; a true result stops the training.
+Callback = Callable[["PPO", dict[str, float]], bool | None]
+
+
+class PPO:
+    """Trains `policy` on the environments of `venv`.
+
+        trainer = PPO(policy, venv, PPOConfig(total_timesteps=100_000), run_dir="runs/first")
+        trainer.train()
+
+    `train` repeats `collect` (one rollout) and `update` (its optimisation); both may be called by hand.
+    `clock` adds up the seconds of env, inference, storage and update. Only `train` sets how many threads
+    there are.
+
+    Args:
+        policy: an `nn.Module` that satisfies `Policy`.
+        venv: resets its environments in the step that ends an episode (autoreset SAME_STEP).
+        config: the hyper-parameters.
+        run_dir: where to write config, metrics and checkpoints; None: nowhere.
+        resume: go on from the newest checkpoint in `run_dir`, or from the start if there is none.
+        callbacks: called after every update.
+
+    Raises:
+        TypeError: `policy` is no module or no `Policy`.
+        ValueError: policy and environments have different actions, or the autoreset mode is another.
+        FileExistsError: `run_dir` holds a run and `resume` is false.
+        CheckpointError: the checkpoint to resume from is corrupt or foreign.
+    """
+
+    def __init__(
+        self,
+        policy: Policy,
+        venv: EntityVectorEnv,
+        config: PPOConfig,
+        run_dir: str | Path | None = None,
+        *,
+        resume: bool = False,
+        callbacks: Sequence[Callback] = (),
+    ) -> None:
+        self.policy = policy
+        self.module = _checked_module(policy, venv)
+        self.venv = venv
+        self.config = config
+        self.callbacks = list(callbacks)
+        self._parameters = list(self.module.parameters())
+        self.optimizer = torch.optim.AdamW(
+            self._parameters,
+            lr=config.learning_rate,
+            eps=config.adam_eps,
+            weight_decay=config.weight_decay,
+            fused=True,
+        )
+        self.rng = np.random.default_rng(config.seed)
+        self.step = 0  # environment steps taken, over all environments
+        self.updates = 0
+        self.elapsed_seconds = 0.0
+        self.episodes = EpisodeStatistics(venv.num_envs)
+        self.clock = Clock()
+        self._total = config.total_timesteps
+        self._buffer = RolloutBuffer(venv.single_observation_space, config.num_steps, venv.num_envs)
+        self._batch: EntityBatch | None = None  # what the environments show now
+        self._samples: Samples | None = None  # the rollout that waits for its update
+        self._run = None if run_dir is None else RunFolder(run_dir)
+        self._saved_step: int | None = None
+        if self._run is not None:
+            self._open_run(self._run, resume)
+
+    # -- training -------------------------------------------------------------------------------------------
+
+    def train(self, total_timesteps: int | None = None) -> dict[str, float]:
+        """Train until `total_timesteps` environment steps (of the configuration, unless given) were taken.
+
+        A resumed or repeated call counts on from where the trainer is. Returns the last update's metrics.
+
+        Raises:
+            NonFiniteError: a loss, gradient, weight, statistic, reward or observation is NaN or infinite.
+        """
+        self._total = self.config.total_timesteps if total_timesteps is None else total_timesteps
+        metrics: dict[str, float] = {}
+        try:
+            while self.step < self._total:
+                metrics = self._iterate()
+                stops = [callback(self, metrics) for callback in self.callbacks]
+                step_before = self.step - self._buffer.num_rows
+                if self._run and is_due(step_before, self.step, self.config.checkpoint_interval):
+                    self.save_checkpoint()
+                if any(stops):
+                    break
+            if self._run and self._saved_step != self.step:
+                self.save_checkpoint()
+        finally:
+            if self._run:
+                self._run.close()
+        return metrics
+
+    def _iterate(self) -> dict[str, float]:
+        """One rollout, its update and its line in the metrics."""
+        began = time.perf_counter()
+        before = dict(self.clock.wall)
+        with self._told_where(), thread_count(self.config.num_threads):
+            self.collect()
+            metrics = self.update()
+        seconds = time.perf_counter() - began
+        self.elapsed_seconds += seconds
+        metrics["charts/SPS"] = self._buffer.num_rows / seconds
+        metrics["time/elapsed"] = self.elapsed_seconds
+        for name, total in self.clock.wall.items():
+            metrics[f"time/{name}"] = total - before.get(name, 0.0)
+        if self._run is not None:
+            self._run.log(self.step, metrics)
+        return metrics
+
+    def collect(self) -> Samples:
+        """Take `num_steps` steps in every environment; returns the rollout, valid until the next call."""
+        batch = self._start() if self._batch is None else self._batch
+        buffer, clock = self._buffer, self.clock
+        self._batch = self._samples = None  # whoever goes on after an error starts new episodes
+        buffer.clear()
+        self.module.eval()
+        clock.start()
+        for _ in range(self.config.num_steps):
+            acted = self._act(batch)
+            clock.lap("inference")
+            buffer.append(batch, acted)
+            clock.lap("storage")
+            batch, rewards, terminated, truncated, info = self.venv.step(acted.actions)
+            clock.lap("env")
+            check_lanes("reward", rewards)
+            final_values = self._final_values(acted.values, terminated, truncated, info)
+            clock.lap("inference")
+            buffer.record(rewards, terminated, truncated, final_values)
+            self.episodes.record(rewards, terminated | truncated)
+            clock.lap("storage")
+        self._batch = batch
+        next_values = self.policy.value(batch)
+        self._check_values(batch, next_values)
+        clock.lap("inference")
+        self._samples = buffer.samples(next_values, self.config.gamma, self.config.gae_lambda)
+        clock.lap("storage")
+        self.step += buffer.num_rows
+        return self._samples
+
+    def update(self) -> dict[str, float]:
+        """Learn from the last rollout, then move the normalisation statistics by it; returns the metrics.
+
+        Raises:
+            RuntimeError: there is no rollout that was not learned from.
+            NonFiniteError: see `train`. After this or any other error, policy and optimizer are as before.
+        """
+        if self._samples is None:
+            raise RuntimeError("collect a rollout before the update")
+        samples, self._samples = self._samples, None
+        self.clock.start()
+        check_batch(samples.observations, self.venv.num_envs)
+        before = Snapshot(self.module, self.optimizer)
+        try:
+            self.module.train()
+            metrics = self._optimise(samples)
+            self.policy.update_normalization(samples.observations)
+            check_module(self.module)
+        except BaseException:
+            before.put_back(self.module, self.optimizer)
+            raise
+        self.updates += 1
+        self.clock.lap("update")
+        explained = explained_variance(samples.values, samples.returns)
+        if explained is not None:
+            metrics["losses/explained_variance"] = explained
+        return {**self.episodes.summary(), **metrics}
+
+    def _optimise(self, samples: Samples) -> dict[str, float]:
+        """All epochs over `samples`; returns the means over their minibatches."""
+        config = self.config
+        steps_before = self.step - len(samples)
+        learning_rate, ent_coef = config.learning_rate, config.ent_coef
+        if config.anneal_lr:
+            learning_rate = annealed(learning_rate, steps_before, self._total)
+        if config.anneal_entropy:
+            ent_coef = annealed(ent_coef, steps_before, self._total)
+        for group in self.optimizer.param_groups:
+            group["lr"] = learning_rate
+        num_minibatches = -(-len(samples) // config.minibatch_size)
+        history: defaultdict[str, list[float]] = defaultdict(list)
+        epochs = 0
+        while epochs < config.update_epochs:
+            epochs += 1
+            for indices in np.array_split(self.rng.permutation(len(samples)), num_minibatches):
+                for name, value in self._descend(samples.gather(indices), ent_coef).items():
+                    history[name].append(value)
+            kl = float(np.mean(history["approx_kl"][-num_minibatches:]))
+            if config.target_kl is not None and kl > config.target_kl:
+                break
+        metrics = {f"losses/{name}": float(np.mean(values)) for name, values in history.items()}
+        metrics["charts/learning_rate"] = learning_rate
+        metrics["charts/entropy_coef"] = ent_coef
+        metrics["charts/epochs"] = float(epochs)
+        return metrics
+
+    def _descend(self, minibatch: Samples, ent_coef: float) -> dict[str, float]:
+        """One gradient step; returns the minibatch's losses."""
+        config = self.config
+        counts = count(minibatch, config.joint_log_prob)
+        if config.norm_adv:
+            minibatch = normalize_advantages(minibatch)
+        self.optimizer.zero_grad()
+        losses: defaultdict[str, float] = defaultdict(float)
+        for part in minibatch.split(config.microbatch_size):
+            evaluation = self.policy.evaluate(part.observations, part.actions)
+            share: Losses = ppo_losses(evaluation, part, counts, config, ent_coef)
+            share.total.backward()  # type: ignore[no-untyped-call]
+            for name, value in share.numbers.items():
+                losses[name] += value
+        grad_norm = float(nn.utils.clip_grad_norm_(self._parameters, config.max_grad_norm))
+        check_losses(losses, self.module, grad_norm)
+        self.optimizer.step()
+        return {**losses, "grad_norm": grad_norm}
+
+    # -- the environments -----------------------------------------------------------------------------------
+
+    def _start(self) -> EntityBatch:
+        """The first episodes; a fresh policy takes its first normalisation statistics from them."""
+        self.episodes.forget_running()
+        seed = derived_seed(self.config.seed, self.step) if self.step else self.config.seed
+        batch, _ = self.venv.reset(seed=seed)
+        if self.step == 0:
+            check_batch(batch, self.venv.num_envs)
+            self.policy.update_normalization(batch)
+        return batch
+
+    def _final_values(
+        self,
+        values: NDArray[np.float32],
+        terminated: NDArray[np.bool_],
+        truncated: NDArray[np.bool_],
+        info: dict[str, Any],
+    ) -> NDArray[np.float32]:
+        """What to bootstrap from where an episode was cut off (E,).
+
+        That is the value of the last observation where the environments give it (`info["final_obs"]`), and
+        otherwise of the one before it, which is in `values` (E,) already.
+        """
+        cut_off = truncated & ~terminated
+        if not cut_off.any() or "final_obs" not in info:
+            return values
+        lanes = np.flatnonzero(info["_final_obs"])  # final_obs holds these, in this order
+        wanted = cut_off[lanes]
+        final_values = values.copy()
+        final_values[lanes[wanted]] = self.policy.value(info["final_obs"].gather(np.flatnonzero(wanted)))
+        check_lanes("value of the final observation", final_values)
+        return final_values
+
+    def _act(self, batch: EntityBatch) -> ActResult:
+        """The policy's actions; blames what is not finite, whether the policy stumbles over it or not."""
+        try:
+            acted = self.policy.act(batch, self.rng)
+        except Exception:
+            check_batch(batch, self.venv.num_envs)
+            check_module(self.module)
+            raise
+        self._check_values(batch, acted.values)
+        return acted
+
+    def _check_values(self, batch: EntityBatch, values: NDArray[np.float32]) -> None:
+        """A value that is not finite comes from the observation or from the policy: say from which."""
+        if not np.isfinite(values).all():
+            check_batch(batch, self.venv.num_envs)
+            check_module(self.module)
+            check_lanes("value estimate", values)
+
+    # -- runs and checkpoints -------------------------------------------------------------------------------
+
+    def save_checkpoint(self) -> Path:
+        """Write a checkpoint into the run folder.
+
+        Raises:
+            RuntimeError: the trainer has no run folder.
+            CheckpointError: the system refused to write.
+        """
+        if self._run is None:
+            raise RuntimeError("a trainer without run_dir writes no checkpoints")
+        tensors, metadata = capture(self)
+        path = write_checkpoint(
+            self._run.checkpoints, self.step, tensors, metadata, keep=self.config.keep_checkpoints
+        )
+        self._saved_step = self.step
+        if self.config.reset_at_checkpoint:
+            self._batch = None
+        return path
+
+    def restore(self, checkpoint: str | Path | Checkpoint) -> None:
+        """Go on from a checkpoint.
+
+        Environments that can't restore their state start new episodes, seeded by the configuration's seed and
+        the checkpoint's step.
+
+        Raises:
+            CheckpointError: it is corrupt or foreign; the trainer is unchanged.
+        """
+        if not isinstance(checkpoint, Checkpoint):
+            checkpoint = read_checkpoint(checkpoint)
+        self._batch = restore(self, checkpoint)
+        self._samples = None
+        self._saved_step = self.step
+
+    def _open_run(self, run: RunFolder, resume: bool) -> None:
+        paths = checkpoint_paths(run.checkpoints)
+        if not resume and (paths or run.metrics.exists()):
+            raise FileExistsError(f"{run.path} holds a run already: resume it or choose another folder")
+        clear_leftovers(run.checkpoints)
+        if paths:
+            self.restore(paths[-1])
+        run.purge(self.step)
+        run.write_config(
+            {
+                "ppo": asdict(self.config),
+                "policy": {"class": type(self.policy).__name__, "config": self.policy.config},
+                "spaces": space_schema(self.policy.observation_space),
+                "num_envs": self.venv.num_envs,
+            }
+        )
+
+    @contextmanager
+    def _told_where(self) -> Iterator[None]:
+        """Adds update, step and last checkpoint to the message of a `NonFiniteError`."""
+        try:
+            yield
+        except NonFiniteError as error:
+            saved = "no checkpoint was written yet"
+            if self._run is not None and (paths := checkpoint_paths(self._run.checkpoints)):
+                saved = f"the last good checkpoint is {paths[-1]}"
+            raise NonFiniteError(f"update {self.updates + 1} (step {self.step}): {error}; {saved}") from error
+
+
+def _checked_module(policy: Policy, venv: EntityVectorEnv) -> nn.Module:
+    """`policy` as a module, once it is sure that it fits `venv`."""
+    if not isinstance(policy, nn.Module):
+        raise TypeError(f"policy must be an nn.Module, got {type(policy).__name__}")
+    if not isinstance(policy, Policy):
+        raise TypeError(f"{type(policy).__name__} lacks methods or attributes of Policy")
+    if policy.action_space != venv.single_action_space:
+        raise ValueError(
+            f"the policy's actions are {policy.action_space}, the environments' {venv.single_action_space}"
+        )
+    mode = venv.metadata.get("autoreset_mode")
+    if mode != AutoresetMode.SAME_STEP:
+        raise ValueError(f"PPO needs autoreset mode SAME_STEP, {type(venv).__name__} has {mode}")
+    return policy

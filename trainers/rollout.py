@@ -1,0 +1,143 @@
+"""Rollout storage: what was seen, done and estimated at each step, without padding.
+
+Steps lie time-major: step t of environment e is row t · num_envs + e.
+Shape alphabet: T steps, E environments, B = T · E rows, A actors of one action at all rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..envs import EntityBatch, EntityBatchBuffer, EntitySpace
+from ..policies.policy import ActResult
+from ..ragged import RaggedArray, RaggedBuffer
+from .advantages import generalized_advantages
+
+
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """What an update learns from: B steps in any order."""
+
+    observations: EntityBatch
+    actions: dict[str, RaggedArray]  # per action (A,)
+    log_probs: dict[str, RaggedArray]  # per action (A,) float32, when the action was taken
+    values: NDArray[np.float32]  # (B,), when the action was taken
+    advantages: NDArray[np.float32]  # (B,)
+    returns: NDArray[np.float32]  # (B,)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @property
+    def num_actors(self) -> int:
+        """Actors of all actions at all steps."""
+        return sum(chosen.num_items for chosen in self.actions.values())
+
+    @property
+    def num_acting_steps(self) -> int:
+        """Steps at which anybody acted."""
+        counts = sum((chosen.lengths for chosen in self.actions.values()), np.zeros(len(self), np.int64))
+        return int(np.count_nonzero(counts))
+
+    def gather(self, indices: ArrayLike) -> Samples:
+        """The steps at `indices` (K,), as copies."""
+        indices = np.asarray(indices, np.int64)
+        return Samples(
+            self.observations.gather(indices),
+            {name: chosen.gather(indices) for name, chosen in self.actions.items()},
+            {name: log_probs.gather(indices) for name, log_probs in self.log_probs.items()},
+            self.values[indices],
+            self.advantages[indices],
+            self.returns[indices],
+        )
+
+    def split(self, size: int | None) -> Iterator[Samples]:
+        """Consecutive parts of at most `size` steps, as views; None: one part."""
+        if size is None or size >= len(self):
+            yield self
+            return
+        for start in range(0, len(self), size):
+            part = slice(start, min(start + size, len(self)))
+            yield Samples(
+                self.observations[part],
+                {name: chosen[part] for name, chosen in self.actions.items()},
+                {name: log_probs[part] for name, log_probs in self.log_probs.items()},
+                self.values[part],
+                self.advantages[part],
+                self.returns[part],
+            )
+
+
+class RolloutBuffer:
+    """Collects one rollout at a time and keeps its memory for the next."""
+
+    def __init__(self, space: EntitySpace, num_steps: int, num_envs: int) -> None:
+        shape = (num_steps, num_envs)
+        self.shape = shape  # (T, E)
+        self._observations = EntityBatchBuffer(space)
+        self._actions: dict[str, RaggedBuffer] = {}
+        self._log_probs: dict[str, RaggedBuffer] = {}
+        self.values = np.zeros(shape, np.float32)
+        self.rewards = np.zeros(shape, np.float32)
+        self.final_values = np.zeros(shape, np.float32)
+        self.terminated = np.zeros(shape, bool)
+        self.truncated = np.zeros(shape, bool)
+        self._acted = self._ended = 0
+
+    @property
+    def num_rows(self) -> int:
+        """Environment steps of a whole rollout."""
+        return self.shape[0] * self.shape[1]
+
+    def clear(self) -> None:
+        """Forget the content and keep the memory."""
+        self._observations.clear()
+        for buffer in (*self._actions.values(), *self._log_probs.values()):
+            buffer.clear()
+        self._acted = self._ended = 0
+
+    def append(self, batch: EntityBatch, acted: ActResult) -> None:
+        """Store what E environments showed and what the policy did."""
+        self._observations.append(batch)
+        for buffers, arrays in ((self._actions, acted.actions), (self._log_probs, acted.log_probs)):
+            for name, array in arrays.items():
+                if name not in buffers:  # the first step says what one actor's choice looks like
+                    buffers[name] = RaggedBuffer(array.inner_shape, array.dtype)
+                buffers[name].append(array)
+        self.values[self._acted] = acted.values
+        self._acted += 1
+
+    def record(
+        self,
+        rewards: NDArray[np.float32],
+        terminated: NDArray[np.bool_],
+        truncated: NDArray[np.bool_],
+        final_values: NDArray[np.float32],
+    ) -> None:
+        """Store what came of it, each (E,); see `generalized_advantages` for `final_values`."""
+        t = self._ended
+        self.rewards[t], self.final_values[t] = rewards, final_values
+        self.terminated[t], self.truncated[t] = terminated, truncated
+        self._ended += 1
+
+    def samples(self, next_values: NDArray[np.float32], gamma: float, gae_lambda: float) -> Samples:
+        """All rows with their advantages; ragged parts are views, valid until `clear`.
+
+        `next_values` (E,) are the values of the observations after the last step.
+        """
+        advantages, returns = generalized_advantages(
+            *(self.rewards, self.values, next_values, self.final_values, self.terminated, self.truncated),
+            *(gamma, gae_lambda),
+        )
+        return Samples(
+            self._observations.batch(),
+            {name: buffer.array() for name, buffer in self._actions.items()},
+            {name: buffer.array() for name, buffer in self._log_probs.items()},
+            self.values.ravel(),
+            advantages.ravel(),
+            returns.ravel(),
+        )

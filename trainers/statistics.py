@@ -1,0 +1,82 @@
+"""Returns and lengths of episodes, and how well values explain returns."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class EpisodeStatistics:
+    """Follows the episodes of `num_envs` environments; what is unfinished is remembered, not counted."""
+
+    #: Episodes that the means are taken over, as in CleanRL and Stable-Baselines3.
+    WINDOW = 100
+
+    def __init__(self, num_envs: int) -> None:
+        self.running_returns = np.zeros(num_envs)  # (E,) float64
+        self.running_lengths = np.zeros(num_envs, np.int64)  # (E,)
+        self.finished = 0
+        self._recent: deque[tuple[float, int]] = deque(maxlen=self.WINDOW)
+
+    def record(self, rewards: NDArray[Any], ended: NDArray[np.bool_]) -> list[tuple[int, float, int]]:
+        """Take in a step's rewards (E,) and ends (E,).
+
+        Returns:
+            (environment, return, length) of each episode that ended.
+        """
+        self.running_returns += rewards
+        self.running_lengths += 1
+        done = [
+            (int(env), float(self.running_returns[env]), int(self.running_lengths[env]))
+            for env in np.flatnonzero(ended)
+        ]
+        self.running_returns[ended] = 0
+        self.running_lengths[ended] = 0
+        self.finished += len(done)
+        self._recent.extend((episode_return, length) for _, episode_return, length in done)
+        return done
+
+    def forget_running(self) -> None:
+        """Every environment starts a new episode; what was unfinished never counts."""
+        self.running_returns[:] = 0
+        self.running_lengths[:] = 0
+
+    def summary(self) -> dict[str, float]:
+        """Means over the last `WINDOW` episodes, under CleanRL's names; empty before the first one ends."""
+        if not self._recent:
+            return {}
+        returns, lengths = zip(*self._recent, strict=True)
+        return {
+            "charts/episodic_return": float(np.mean(returns)),
+            "charts/episodic_length": float(np.mean(lengths)),
+        }
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Everything as arrays, for `restore`."""
+        return {
+            "running_returns": self.running_returns,
+            "running_lengths": self.running_lengths,
+            "finished": np.array([self.finished]),
+            "recent_returns": np.array([r for r, _ in self._recent], np.float64),
+            "recent_lengths": np.array([n for _, n in self._recent], np.int64),
+        }
+
+    def restore(self, state: dict[str, NDArray[Any]]) -> None:
+        """Go on from `state()`; running episodes only if there are as many environments as there were."""
+        if len(state["running_returns"]) == len(self.running_returns):
+            self.running_returns[:] = state["running_returns"]
+            self.running_lengths[:] = state["running_lengths"]
+        self.finished = int(state["finished"][0])
+        recent = zip(state["recent_returns"].tolist(), state["recent_lengths"].tolist(), strict=True)
+        self._recent = deque(recent, maxlen=self.WINDOW)
+
+
+def explained_variance(values: NDArray[Any], returns: NDArray[Any]) -> float | None:
+    """1 − Var(returns − values) / Var(returns): 1 is perfect, 0 a constant's; None: returns don't vary."""
+    variance = float(np.var(returns, dtype=np.float64))
+    if variance == 0:
+        return None
+    return 1.0 - float(np.var(returns - values, dtype=np.float64)) / variance
