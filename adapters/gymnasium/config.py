@@ -31,7 +31,7 @@ def to_config(value: Any) -> Any:
             **{k: to_config(v) for k, v in options.items() if v is not None},
         }
     if isinstance(value, slice):
-        return {"slice": [value.start, value.stop, value.step]}
+        return {"__slice__": [value.start, value.stop, value.step]}
     if isinstance(value, Mapping):
         return {key: to_config(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -49,8 +49,8 @@ def from_config(value: Any) -> Any:
         return [from_config(item) for item in value]
     if not isinstance(value, Mapping):
         return value
-    if set(value) == {"slice"}:
-        return slice(*value["slice"])
+    if set(value) == {"__slice__"}:
+        return slice(*value["__slice__"])
     items = {key: from_config(item) for key, item in value.items()}
     if not isinstance(value.get("view"), str):
         return items

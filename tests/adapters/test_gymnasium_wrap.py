@@ -260,6 +260,7 @@ def test_highway_rows_are_the_own_car_and_the_others():
 VIEWS = [
     None,
     views.Vector({"Cart": ["x", "v"], "Pole": slice(2, 4)}),
+    views.Vector({"slice": 3, "view": ["x"]}),
     views.Vector([("Thing", 2), ("Thing", 2)]),
     views.Rows(["a", "b"], name="Half", index=True),
     views.Function("tests_entitize_functions:halves", {"Half": ["a", "b"]}),
