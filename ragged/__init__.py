@@ -3,5 +3,6 @@
 from .array import RaggedArray
 from .buffer import RaggedBuffer
 from .combine import concatenate, join, join_rows
+from .memory import keep_freed_memory
 
-__all__ = ["RaggedArray", "RaggedBuffer", "concatenate", "join", "join_rows"]
+__all__ = ["RaggedArray", "RaggedBuffer", "concatenate", "join", "join_rows", "keep_freed_memory"]

@@ -22,6 +22,7 @@ from torch import nn
 
 from ..envs import EntityBatch, EntityVectorEnv
 from ..policies.policy import ActResult, Policy
+from ..ragged import keep_freed_memory
 from .checkpoint import Checkpoint, checkpoint_paths, clear_leftovers, read_checkpoint, write_checkpoint
 from .clock import Clock
 from .config import PPOConfig
@@ -76,6 +77,7 @@ class PPO:
     ) -> None:
         self.policy = policy
         self.module = _checked_module(policy, venv)
+        keep_freed_memory()
         self.venv = venv
         self.config = config
         self.callbacks = list(callbacks)

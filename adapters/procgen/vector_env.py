@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ...envs import EntityBatch, EntityVectorEnv, validate_actions
 from ...envs.vector import Actions, StepResult
+from ...ragged import keep_freed_memory
 from .decode import DecodedStates, StateDecoder
 from .engine import Engine, StateBuffer, default_threads, import_engine
 from .games import LENGTH
@@ -80,6 +81,7 @@ class ProcgenVectorEnv(EntityVectorEnv):
         view, self._engine_options = split_options(options)
         self._engine_options.check(self.game)
         import_engine()
+        keep_freed_memory()
         self._decoder = StateDecoder(game, self._engine_options.distribution_mode, view)
         self.num_envs = num_envs
         self.render_mode = render_mode
