@@ -32,7 +32,7 @@ bench: $(READY)
 $(READY): pyproject.toml constraints.txt
 	$(if $(PYTHON),,$(error Entitize needs Python 3.11 or newer; none was found, name one with make PYTHON=...))
 	test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
-	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[procgen,train,dev]"
+	$(VENV)/bin/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e ".[procgen,train,dev]"
 	mkdir -p $(VENV)/src
 	ln -sfn ../.. $(VENV)/src/entitize
 	touch $@

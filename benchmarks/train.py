@@ -17,14 +17,19 @@ import json
 import os
 import platform
 import statistics
+import sys
 import time
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
 import torch
 from entitize.envs import make_vec
 from entitize.policies.rogue_net import RogueNet
 from entitize.trainers import PPO, PPOConfig
+
+# Beside this script lies a procgen.py, which would hide the engine's package of that name.
+sys.path = [folder for folder in sys.path if Path(folder).resolve() != Path(__file__).resolve().parent]
 
 PARTS = ("env", "inference", "storage", "update")
 

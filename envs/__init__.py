@@ -30,8 +30,12 @@ if TYPE_CHECKING:
     from .list_vector import ListVectorEnv as ListVectorEnv
     from .observation import CategoricalAction as CategoricalAction
     from .observation import CategoricalMask as CategoricalMask
+    from .observation import ContinuousAction as ContinuousAction
+    from .observation import ContinuousMask as ContinuousMask
     from .observation import GlobalCategoricalAction as GlobalCategoricalAction
     from .observation import GlobalCategoricalMask as GlobalCategoricalMask
+    from .observation import GlobalContinuousAction as GlobalContinuousAction
+    from .observation import GlobalContinuousMask as GlobalContinuousMask
     from .observation import Observation as Observation
     from .observation import SelectEntityAction as SelectEntityAction
     from .observation import SelectEntityMask as SelectEntityMask
@@ -40,10 +44,13 @@ if TYPE_CHECKING:
     from .registration import make_vec as make_vec
     from .registration import register_env as register_env
     from .registration import register_vec as register_vec
+    from .spaces import ActionSpace as ActionSpace
     from .spaces import Categorical as Categorical
+    from .spaces import Continuous as Continuous
     from .spaces import EntityActionSpace as EntityActionSpace
     from .spaces import EntitySpace as EntitySpace
     from .spaces import GlobalCategorical as GlobalCategorical
+    from .spaces import GlobalContinuous as GlobalContinuous
     from .spaces import SelectEntity as SelectEntity
     from .vector import EntityVectorEnv as EntityVectorEnv
 
@@ -57,12 +64,14 @@ _CONTENTS = {
     "env": "EntityEnv",
     "errors": "ActionError ConformanceError ObservationError WorkerError",
     "list_vector": "ListVectorEnv",
-    "observation": "CategoricalAction CategoricalMask GlobalCategoricalAction GlobalCategoricalMask"
-    " Observation SelectEntityAction SelectEntityMask",
+    "observation": "CategoricalAction CategoricalMask ContinuousAction ContinuousMask GlobalCategoricalAction"
+    " GlobalCategoricalMask GlobalContinuousAction GlobalContinuousMask Observation SelectEntityAction"
+    " SelectEntityMask",
     "padding": "PaddedLayout",
     "process_vector": "ProcessVectorEnv",
     "registration": "make_vec register_env register_vec",
-    "spaces": "Categorical EntityActionSpace EntitySpace GlobalCategorical SelectEntity",
+    "spaces": "ActionSpace Categorical Continuous EntityActionSpace EntitySpace GlobalCategorical"
+    " GlobalContinuous SelectEntity",
     "vector": "EntityVectorEnv",
 }
 _HOMES = {name: module for module, names in _CONTENTS.items() for name in names.split()}

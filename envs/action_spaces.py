@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import ItemsView, Mapping, Sequence
+from enum import Enum, EnumType
 from typing import Any
 
 import numpy as np
@@ -77,7 +78,8 @@ def keys_problem(part: Any, keys: Sequence[str]) -> str | None:
     return f"has the unknown key {unknown[0]!r}; known: {', '.join(map(repr, keys))}" if unknown else None
 
 
-def _indices_problem(value: Any, num_entities: int) -> str | None:
+def indices_problem(value: Any, num_entities: int) -> str | None:
+    """What is wrong with `value` as different entity indices below `num_entities`."""
     problem = array_problem(value, np.int64, (None,))
     if problem:
         return problem
@@ -99,8 +101,8 @@ def _flags_problem(value: Any, shape: tuple[int, ...], rows: tuple[int, int]) ->
     return f"allows nothing in row {nothing[0]}" if nothing.size else None
 
 
-class ActionSpace(spaces.Space[NDArray[np.int64]]):
-    """One named action. Abstract: use `Categorical`, `GlobalCategorical` or `SelectEntity`.
+class ActionSpace(spaces.Space[NDArray[Any]]):
+    """One named action. Abstract: use `Categorical`, `SelectEntity`, `Continuous` or one of the global ones.
 
     `sample(mask=…)` takes this action's part of an observation (`obs["actions"][name]`) and draws only legal
     choices; without a mask it orders nothing, because only an observation says who may act.
@@ -123,12 +125,12 @@ class ActionSpace(spaces.Space[NDArray[np.int64]]):
         """A random legal part of an observation with `num_entities`."""
         raise NotImplementedError
 
-    def sample(self, mask: Any | None = None, probability: Any | None = None) -> NDArray[np.int64]:
+    def sample(self, mask: Any | None = None, probability: Any | None = None) -> NDArray[Any]:
         """Draw a legal action for `mask`, this action's part of an observation."""
         raise NotImplementedError
 
     def contains_choices(self, choices: Any) -> bool:
-        """Whether `choices` (n,) are integers that this action could ever take, for any number of actors."""
+        """Whether `choices` (n, …) are what this action could ever take, for any number of actors."""
         raise NotImplementedError
 
     def contains(self, x: Any) -> bool:
@@ -146,11 +148,14 @@ class Categorical(ActionSpace):
     Observation part: `actors` int64 (A,) entity indices, `mask` int8 (A, C), 1 = allowed.
 
     Raises:
-        TypeError, ValueError: `choices` is neither a positive number nor a list of unique names.
+        TypeError, ValueError: `choices` is neither a positive number nor a list of unique names nor an Enum.
     """
 
-    def __init__(self, choices: Sequence[str] | int, seed: int | None = None) -> None:
-        names = [str(i) for i in range(choices)] if isinstance(choices, int) else choices
+    def __init__(self, choices: Sequence[str] | int | type[Enum], seed: int | None = None) -> None:
+        if isinstance(choices, int):
+            names: Sequence[str] = [str(i) for i in range(choices)]
+        else:
+            names = list(choices.__members__) if isinstance(choices, EnumType) else choices
         self.choices: tuple[str, ...] = unique_names(names, "choices")
         if not self.choices:
             raise ValueError("an action needs at least one choice")
@@ -167,7 +172,7 @@ class Categorical(ActionSpace):
         problem = keys_problem(part, ("actors", "mask"))
         if problem:
             return problem
-        problem = _indices_problem(part["actors"], num_entities)
+        problem = indices_problem(part["actors"], num_entities)
         if problem:
             return f"'actors' {problem}"
         shape = (len(part["actors"]), self.num_choices)
@@ -175,7 +180,7 @@ class Categorical(ActionSpace):
         return f"'mask' {problem}" if problem else None
 
     def sample_mask(self, num_entities: int, rng: np.random.Generator) -> dict[str, NDArray[Any]]:
-        actors = _subset(num_entities, rng)
+        actors = subset(num_entities, rng)
         return {"actors": actors, "mask": _flags((len(actors), self.num_choices), rng)}
 
     def sample(self, mask: Any | None = None, probability: Any | None = None) -> NDArray[np.int64]:
@@ -245,7 +250,7 @@ class SelectEntity(ActionSpace):
         if problem:
             return problem
         for side in ("actors", "actees"):
-            problem = _indices_problem(part[side], num_entities)
+            problem = indices_problem(part[side], num_entities)
             if problem:
                 return f"{side!r} {problem}"
         shape = (len(part["actors"]), len(part["actees"]))
@@ -253,7 +258,7 @@ class SelectEntity(ActionSpace):
         return f"'mask' {problem}" if problem else None
 
     def sample_mask(self, num_entities: int, rng: np.random.Generator) -> dict[str, NDArray[Any]]:
-        actors, actees = _subset(num_entities, rng), _subset(num_entities, rng)
+        actors, actees = subset(num_entities, rng), subset(num_entities, rng)
         if not len(actees):
             actors = actors[:0]
         mask = _flags((len(actors), len(actees)), rng)
@@ -331,7 +336,8 @@ def _pick(allowed: NDArray[np.bool_], rng: np.random.Generator) -> NDArray[np.in
     return np.where(allowed, rng.random(allowed.shape), -1.0).argmax(1).astype(np.int64)
 
 
-def _subset(count: int, rng: np.random.Generator) -> NDArray[np.int64]:
+def subset(count: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Some of the first `count` entities, in random order."""
     return rng.permutation(count)[: int(rng.integers(count + 1))].astype(np.int64)
 
 

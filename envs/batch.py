@@ -21,12 +21,12 @@ class ActionMask:
     """Who may do what, for one action at many steps.
 
     A global action has no entity behind it: its `actors` hold a single -1 at each step where it can be taken.
+    A continuous action forbids nothing: its `mask` has no columns.
     """
 
     actors: RaggedArray  # (A,) int64: entity indices within the step
-    mask: (
-        RaggedArray  # bool, true = allowed; categorical: (A, C); select-entity: (sum A_b * E_b,), actor-major
-    )
+    #: bool, true = allowed; categorical (A, C), continuous (A, 0), select-entity (sum A_b * E_b,) by actor
+    mask: RaggedArray
     actees: RaggedArray | None = None  # (E,) int64: entity indices within the step; select-entity only
 
     def map(self, function: Callable[[RaggedArray], RaggedArray]) -> ActionMask:
@@ -183,8 +183,8 @@ def _batch_action(action: ActionSpace, parts: Sequence[Mapping[str, NDArray[Any]
             _ragged([p["mask"] for p in parts], bool),
             _ragged([p["actees"] for p in parts], np.int64),
         )
-    assert isinstance(action, Categorical)
-    mask = _ragged([p["mask"] for p in parts], bool, (action.num_choices,))
+    columns = action.num_choices if isinstance(action, Categorical) else 0
+    mask = _ragged([p["mask"] for p in parts], bool, (columns,))
     if action.is_global:
         return ActionMask(mask.with_values(np.full(mask.num_items, -1, np.int64)), mask)
     return ActionMask(_ragged([p["actors"] for p in parts], np.int64), mask)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from gymnasium import spaces
 
 from ..ragged import RaggedArray
@@ -87,7 +86,7 @@ class EntityBatchActionSpace(spaces.Space[dict[str, RaggedArray]]):
     def __init__(self, single: EntitySpace, num_envs: int, seed: int | None = None) -> None:
         self.single = single
         self.num_envs = num_envs
-        super().__init__(None, np.int64, seed)
+        super().__init__(None, None, seed)
 
     def sample(
         self, mask: EntityBatch | None = None, probability: Any | None = None

@@ -12,9 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .errors import ActionError
-from .observation import Action, CategoricalAction, GlobalCategoricalAction, SelectEntityAction
+from .observation import (
+    Action,
+    CategoricalAction,
+    ContinuousAction,
+    GlobalCategoricalAction,
+    GlobalContinuousAction,
+    SelectEntityAction,
+)
 from .resolve import ResolvedMask, ResolvedObservation
-from .spaces import Categorical, EntityActionSpace, GlobalCategorical
+from .spaces import Categorical, Continuous, EntityActionSpace, GlobalCategorical
 
 
 class Dispatcher:
@@ -44,7 +51,11 @@ class Dispatcher:
                 self._fail(name, f"unknown action; known: {', '.join(map(repr, self.space.spaces))}")
         orders: dict[str, Action] = {}
         for name, action in self.space.items():
-            order, mask = self._integers(name, actions.get(name)), resolved.actions[name]
+            mask = resolved.actions[name]
+            if isinstance(action, Continuous):
+                self._continuous(name, action, actions.get(name), resolved, orders)
+                continue
+            order = self._integers(name, actions.get(name))
             if isinstance(action, GlobalCategorical):
                 if len(order):
                     orders[name] = self._global_categorical(name, action, order, mask)
@@ -73,8 +84,48 @@ class Dispatcher:
             self._fail(name, f"must be integers of shape (n,), got {order.dtype} {np.shape(given)}")
         return order.astype(np.int64, copy=False)
 
+    def _continuous(
+        self,
+        name: str,
+        action: Continuous,
+        given: Any,
+        resolved: ResolvedObservation,
+        orders: dict[str, Action],
+    ) -> None:
+        values, mask = self._numbers(name, action, given), resolved.actions[name]
+        if action.is_global:
+            if len(values) > len(mask.mask):
+                self._fail(name, f"{len(values)} rows of numbers came, expected at most {len(mask.mask)}")
+            names = ["the global action"]
+        else:
+            self._check_length(name, values, mask, resolved)
+            names = [resolved.names[i] for i in mask.actors] if len(values) else []
+        inside = (values >= action.low) & (values <= action.high)
+        if not inside.all():
+            row, k = np.argwhere(~inside)[0]
+            bounds = f"{action.low[k]} to {action.high[k]}"
+            self._fail(name, f"actor {names[row]!r}: number {k} is {values[row, k]}, expected {bounds}")
+        if not action.is_global:
+            orders[name] = ContinuousAction(names, values)
+        elif len(values):
+            orders[name] = GlobalContinuousAction(values[0])
+
+    def _numbers(self, name: str, action: Continuous, given: Any) -> NDArray[np.float32]:
+        """The order as a fresh float32 array (n, K), without rows where nothing is ordered."""
+        try:
+            values = np.array([] if given is None else given, np.float32)
+        except (TypeError, ValueError) as error:
+            self._fail(name, f"not an array of numbers: {error}")
+        if values.size == 0:
+            return np.zeros((0, action.size), np.float32)
+        if action.is_global and values.ndim == 1:
+            values = values[None]
+        if values.ndim != 2 or values.shape[1] != action.size:
+            self._fail(name, f"must be numbers of shape (n, {action.size}), got {np.shape(given)}")
+        return values
+
     def _check_length(
-        self, name: str, order: NDArray[np.int64], mask: ResolvedMask, resolved: ResolvedObservation
+        self, name: str, order: NDArray[Any], mask: ResolvedMask, resolved: ResolvedObservation
     ) -> None:
         if len(order) and len(order) != len(mask.actors):
             if not len(mask.actors):

@@ -41,7 +41,20 @@ class SelectEntityMask:
     mask: ArrayLike | None = None  # (A, E), true = allowed; None: everything is
 
 
-Mask = CategoricalMask | GlobalCategoricalMask | SelectEntityMask
+@dataclass
+class ContinuousMask:
+    """Who takes a `Continuous` action: actors by id, by type, or (with neither) every entity."""
+
+    actor_ids: Sequence[Hashable] | None = None
+    actor_types: Sequence[str] | None = None
+
+
+@dataclass
+class GlobalContinuousMask:
+    """That a `GlobalContinuous` action is taken at this step; leave it out of `actions` where it isn't."""
+
+
+Mask = CategoricalMask | GlobalCategoricalMask | SelectEntityMask | ContinuousMask | GlobalContinuousMask
 
 
 @dataclass
@@ -83,4 +96,25 @@ class SelectEntityAction:
     actees: list[Any]
 
 
-Action = CategoricalAction | GlobalCategoricalAction | SelectEntityAction
+@dataclass(frozen=True)
+class ContinuousAction:
+    """The numbers that the actors of a `Continuous` action were given, in the order of `actors`."""
+
+    actors: list[Any]  # entity ids; entity indices where an entity has no id
+    values: np.ndarray  # (A, K) float32
+
+
+@dataclass(frozen=True)
+class GlobalContinuousAction:
+    """The numbers chosen for a `GlobalContinuous` action."""
+
+    values: np.ndarray  # (K,) float32
+
+
+Action = (
+    CategoricalAction
+    | GlobalCategoricalAction
+    | SelectEntityAction
+    | ContinuousAction
+    | GlobalContinuousAction
+)

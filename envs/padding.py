@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ..ragged import RaggedArray
 from .batch import ActionMask, EntityBatch
 from .errors import ObservationError
-from .spaces import Categorical, EntitySpace, SelectEntity
+from .spaces import Categorical, Continuous, EntitySpace, SelectEntity
 
 Padded = dict[str, NDArray[Any]]
 
@@ -32,7 +32,8 @@ class PaddedLayout:
     - `"globals"` float32 (B, G), where there are global features;
     - `"visible/<type>"` bool (B, M_t), where the space says `hidden=True`;
     - for each action `"actions/<name>/presence"` bool (B, A), `"actions/<name>/mask"` bool (B, A, C), and
-      `"actions/<name>/actors"` int64 (B, A), the actors' slots. A global action has A = 1 and no actors;
+      `"actions/<name>/actors"` int64 (B, A), the actors' slots. A global action has A = 1 and no actors, a
+      continuous one no mask;
     - for a select-entity action the mask is (B, A, E), and there are `"actions/<name>/actees"` int64 (B, E)
       slots and `"actions/<name>/actee_presence"` bool (B, E).
 
@@ -82,7 +83,8 @@ class PaddedLayout:
         for name, action in self.space.actions.items():
             prefix, actors = f"actions/{name}", self.max_actors[name]
             parts[f"{prefix}/presence"] = _flags(actors)
-            parts[f"{prefix}/mask"] = _flags(actors, self._width(name))
+            if not isinstance(action, Continuous):
+                parts[f"{prefix}/mask"] = _flags(actors, self._width(name))
             if not action.is_global:
                 parts[f"{prefix}/actors"] = self._slot_space(actors)
             if name in self.max_actees:
@@ -122,6 +124,8 @@ class PaddedLayout:
             if not self.space.actions[name].is_global:
                 padded[f"{prefix}/actors"] = actors
             padded[f"{prefix}/presence"] = _presence(part.actors, count)
+            if isinstance(self.space.actions[name], Continuous):
+                continue
             if part.actees is None:
                 padded[f"{prefix}/mask"] = _padded(part.mask, count, f"actors of action {name!r}")
                 continue
@@ -156,8 +160,12 @@ class PaddedLayout:
 
     def _unpad_action(self, name: str, padded: Mapping[str, NDArray[Any]], batch: EntityBatch) -> ActionMask:
         prefix = f"actions/{name}"
-        presence, mask = (np.asarray(padded[f"{prefix}/{part}"], bool) for part in ("presence", "mask"))
-        if self.space.actions[name].is_global:
+        action, presence = self.space.actions[name], np.asarray(padded[f"{prefix}/presence"], bool)
+        continuous = isinstance(action, Continuous)
+        mask = (
+            np.zeros((*presence.shape, 0), bool) if continuous else np.asarray(padded[f"{prefix}/mask"], bool)
+        )
+        if action.is_global:
             rows = RaggedArray.from_padded(mask, presence)
             return ActionMask(rows.with_values(np.full(rows.num_items, -1, np.int64)), rows)
         actors = self._indices(batch, RaggedArray.from_padded(padded[f"{prefix}/actors"], presence))
@@ -171,7 +179,8 @@ class PaddedLayout:
     # -- actions --------------------------------------------------------------------------------------------
 
     def pad_actions(self, batch: EntityBatch, actions: Mapping[str, RaggedArray]) -> Padded:
-        """Ragged actions for `batch` as int64 (B, A) per action, zero where nobody acts.
+        """Ragged actions for `batch` as int64 (B, A) per action, zero where nobody acts; continuous ones as
+        float32 (B, A, K).
 
         A select-entity action says which of the padded actees is selected, 0 to E - 1.
         """
@@ -184,7 +193,7 @@ class PaddedLayout:
         return padded
 
     def unpad_actions(self, batch: EntityBatch, padded: Mapping[str, NDArray[Any]]) -> dict[str, RaggedArray]:
-        """Padded actions (B, A) as the ragged ones that a vector environment takes for `batch`.
+        """Padded actions (B, A) or (B, A, K) as the ragged ones that a vector environment takes for `batch`.
 
         What stands where nobody acts is not looked at.
 
@@ -194,11 +203,13 @@ class PaddedLayout:
         actions = {}
         for name, choices in padded.items():
             part, count = batch.actions[name], self.max_actors[name]
-            if np.shape(choices) != (len(batch), count):
-                raise ValueError(
-                    f"action {name!r} has shape {np.shape(choices)}, expected {(len(batch), count)}"
-                )
-            order = RaggedArray.from_padded(np.asarray(choices, np.int64), _presence(part.actors, count))
+            action = self.space.actions[name]
+            continuous = isinstance(action, Continuous)
+            shape = (len(batch), count, action.size) if continuous else (len(batch), count)  # type: ignore[attr-defined]
+            if np.shape(choices) != shape:
+                raise ValueError(f"action {name!r} has shape {np.shape(choices)}, expected {shape}")
+            dtype = np.float32 if continuous else np.int64
+            order = RaggedArray.from_padded(np.asarray(choices, dtype), _presence(part.actors, count))
             if part.actees is not None:
                 outside = (order.values < 0) | (order.values >= order.broadcast(part.actees.lengths))
                 if outside.any():

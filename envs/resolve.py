@@ -15,8 +15,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .errors import ObservationError
-from .observation import CategoricalMask, GlobalCategoricalMask, Mask, Observation, SelectEntityMask
-from .spaces import ActionSpace, Categorical, EntitySpace, GlobalCategorical, SelectEntity
+from .observation import (
+    CategoricalMask,
+    ContinuousMask,
+    GlobalCategoricalMask,
+    GlobalContinuousMask,
+    Mask,
+    Observation,
+    SelectEntityMask,
+)
+from .spaces import ActionSpace, Categorical, Continuous, EntitySpace, GlobalCategorical, SelectEntity
 
 
 @dataclass(slots=True)
@@ -24,7 +32,8 @@ class ResolvedMask:
     """Who may do what at this step, by entity index."""
 
     actors: NDArray[np.int64]  # (A,); empty for a global action
-    mask: NDArray[np.bool_]  # categorical (A, C); global (1, C) or (0, C) where absent; select-entity (A, E)
+    #: Categorical (A, C); global (1, C), or (0, C) where absent; continuous (…, 0); select-entity (A, E).
+    mask: NDArray[np.bool_]
     actees: NDArray[np.int64] | None = None  # (E,), select-entity only
 
     def part(self, action: ActionSpace) -> dict[str, NDArray[Any]]:
@@ -207,6 +216,8 @@ class Resolver:
             return self._global_categorical(name, action, given)
         if isinstance(action, Categorical):
             return self._categorical(name, action, given, resolved)
+        if isinstance(action, Continuous):
+            return self._continuous(name, action, given, resolved)
         assert isinstance(action, SelectEntity)
         return self._select_entity(name, given, resolved)
 
@@ -215,6 +226,7 @@ class Resolver:
         if given is None:
             return ResolvedMask(nobody, np.zeros((0, action.num_choices), bool))
         self._check_kind(name, given, GlobalCategoricalMask)
+        assert isinstance(given, GlobalCategoricalMask)
         if given.mask is None:
             return ResolvedMask(nobody, np.ones((1, action.num_choices), bool))
         mask = self._flags(name, given.mask, (action.num_choices,))
@@ -236,6 +248,18 @@ class Resolver:
         mask = self._flags(name, given.mask, shape)
         self._check_rows(name, mask, actors, resolved)
         return ResolvedMask(actors, mask)
+
+    def _continuous(
+        self, name: str, action: Continuous, given: Mask | None, resolved: ResolvedObservation
+    ) -> ResolvedMask:
+        nobody = np.zeros(0, np.int64)
+        if given is None:
+            return ResolvedMask(nobody, np.zeros((0, 0), bool))
+        self._check_kind(name, given, GlobalContinuousMask if action.is_global else ContinuousMask)
+        if not isinstance(given, ContinuousMask):
+            return ResolvedMask(nobody, np.zeros((1, 0), bool))
+        actors = self._indices(name, "actor", given.actor_ids, given.actor_types, resolved)
+        return ResolvedMask(actors, np.zeros((len(actors), 0), bool))
 
     def _select_entity(self, name: str, given: Mask | None, resolved: ResolvedObservation) -> ResolvedMask:
         if given is not None:

@@ -29,13 +29,16 @@ from .action_spaces import (
     ordered,
     unique_names,
 )
+from .continuous import Continuous, GlobalContinuous
 
 __all__ = [
     "ActionSpace",
     "Categorical",
+    "Continuous",
     "EntityActionSpace",
     "EntitySpace",
     "GlobalCategorical",
+    "GlobalContinuous",
     "SelectEntity",
 ]
 

@@ -26,9 +26,9 @@ class EntityVectorEnv(VectorEnv[EntityBatch, Actions, NDArray[Any]], ABC):
     The conventions are those of `gymnasium.vector.VectorEnv`, with batches in place of stacked arrays:
 
     - `reset(seed=…)` seeds every lane from one seed;
-    - `step(actions)` takes one int64 `RaggedArray` per action, with as many items at each step as the last
-      batch had actors (see the action spaces for what an item says), or none to order nothing there;
-      `action_space.sample(mask=batch)` draws legal ones;
+    - `step(actions)` takes one `RaggedArray` per action, int64 (float32 where it is continuous), with as many
+      items at each step as the last batch had actors (see the action spaces for what an item says), or none
+      to order nothing there; `action_space.sample(mask=batch)` draws legal ones;
     - autoreset is `metadata["autoreset_mode"]`, SAME_STEP unless an engine can't: the batch after an
       episode's end holds the next episode's first observation. Where the engine can give the last one,
       `info["final_obs"]` is an `EntityBatch` of the ended lanes alone, in the order of the lanes in

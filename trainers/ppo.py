@@ -244,7 +244,7 @@ class PPO:
         for part in minibatch.split(config.microbatch_size):
             evaluation = self.policy.evaluate(part.observations, part.actions)
             share: Losses = ppo_losses(evaluation, part, counts, config, ent_coef)
-            share.total.backward()  # type: ignore[no-untyped-call]
+            share.total.backward()
             for name, value in share.numbers.items():
                 losses[name] += value
         grad_norm = float(nn.utils.clip_grad_norm_(self._parameters, config.max_grad_norm))

@@ -25,5 +25,5 @@ def thread_count(num_threads: int) -> Iterator[None]:
 
 
 def _set(of_numba: int, of_torch: int) -> None:
-    numba.set_num_threads(min(of_numba, numba.config.NUMBA_NUM_THREADS))  # type: ignore[attr-defined]
+    numba.set_num_threads(min(of_numba, numba.config.NUMBA_NUM_THREADS))
     torch.set_num_threads(of_torch)

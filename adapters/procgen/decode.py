@@ -77,22 +77,8 @@ class StateDecoder:
             mode=mode,
             sight=(np.inf, np.inf) if options.is_reference else self.game.sight,
         )
-        reference = options.is_reference
-        self.chunk_size = options.chunk_size or (reference_chunk_size(game) if reference else 5)
-        self.tile_names, column_of = tile_columns(tiles, options.visible_only)
-        self._tiles = TilePlan(
-            columns=len(self.tile_names),
-            column_of=column_of,
-            space=space_column(
-                column_of, not reference if options.skip_space is None else options.skip_space
-            ),
-            chunk=self.chunk_size,
-            window=options.window,
-            whole_map=options.whole_map or options.visible_only,  # the view is window enough
-            centred=not reference if options.centred is None else options.centred,
-            positions=2 if reference else 4,
-            scale=1.0 if reference else LENGTH,
-        )
+        self._tiles, self.tile_names = self._tile_plan(tiles)
+        self.chunk_size = self._tiles.chunk
         rows = {kind.name: [f.name for f in shown_as] for kind, shown_as in zip(types, features, strict=True)}
         if tiles:
             rows["Tiles"] = self._tile_features()
@@ -100,12 +86,32 @@ class StateDecoder:
         self.observation_space = EntitySpace(rows, self.action_space, [f.name for f in global_features])
         self._columns = [(name, len(names)) for name, names in rows.items()]
         self._widths = np.array([width for _, width in self._columns])
+        self._masks: dict[int, ActionMask] = {}  # by number of states, to be copied
 
     def _tables(self) -> tuple[tuple[EntityType, ...], tuple[Tile, ...], tuple[int, ...]]:
         """Entity types with `Other` last, tiles, and the ids that are left out."""
         if self.options.is_reference:
             return reference_types(self.game.name), reference_tiles(self.game.name), ()
         return (*self.game.types, OTHER), self.game.tiles, self.game.decoration
+
+    def _tile_plan(self, tiles: Sequence[Tile]) -> tuple[TilePlan, tuple[str, ...]]:
+        """How to cut maps, and the names of the one-hot's columns."""
+        options, reference = self.options, self.options.is_reference
+        names, column_of = tile_columns(tiles, options.visible_only)
+        skip_space = not reference if options.skip_space is None else options.skip_space
+        chunk = reference_chunk_size(self.game.name) if reference else 5
+        plan = TilePlan(
+            columns=len(names),
+            column_of=column_of,
+            space=space_column(column_of, skip_space),
+            chunk=chunk if options.chunk_size is None else options.chunk_size,
+            window=options.window,
+            whole_map=options.whole_map or options.visible_only,  # the view is window enough
+            centred=not reference if options.centred is None else options.centred,
+            positions=2 if reference else 4,
+            scale=1.0 if reference else LENGTH,
+        )
+        return plan, names
 
     def _tile_features(self) -> list[str]:
         cells = range(self.chunk_size)
@@ -132,10 +138,8 @@ class StateDecoder:
             raise ValueError(
                 f"starts {starts.dtype} {starts.shape} do not match lengths {lengths.dtype} {lengths.shape}"
             )
-        if (
-            not buffer.flags.writeable
-        ):  # the kernels are compiled for writable memory; once more would take seconds
-            buffer = buffer.copy()
+        if not buffer.flags.writeable:
+            buffer = buffer.copy()  # the kernels are compiled for writable memory
         results = results_for(buffer, lengths, len(self.slots), len(self._widths))
         plans = self._dump, self._entities, self._tiles, self._widths
         return buffer, scan_states(buffer, starts, lengths, *plans, *results), *results
@@ -170,6 +174,7 @@ class StateDecoder:
             kinds,
             offsets,
             bounds,
+            self._widths,
             self._program,
             self._global_program,
             self._entities,
@@ -193,10 +198,12 @@ class StateDecoder:
         buffer = np.frombuffer(bytearray().join(dumps), np.uint8)
         return self.decode(buffer, np.cumsum(lengths) - lengths, lengths)
 
-    @staticmethod
-    def _actors(num_states: int) -> ActionMask:
+    def _actors(self, num_states: int) -> ActionMask:
         """The player (entity 0 of each state) may do anything."""
-        return ActionMask(
-            RaggedArray._trusted(np.zeros(num_states, np.int64), np.arange(num_states + 1)),
-            RaggedArray._trusted(np.ones((num_states, len(ACTIONS)), bool), np.arange(num_states + 1)),
-        )
+        if num_states not in self._masks:
+            offsets = np.arange(num_states + 1)
+            self._masks[num_states] = ActionMask(
+                RaggedArray(np.zeros(num_states, np.int64), offsets),
+                RaggedArray(np.ones((num_states, len(ACTIONS)), bool), offsets),
+            )
+        return self._masks[num_states].map(RaggedArray.copy)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import io
+import mmap
 import os
 import warnings
 from collections.abc import Iterator
@@ -51,7 +52,8 @@ class StateBuffer:
     """Room for the dumps of `num_envs` lanes, filled by up to `num_threads` threads."""
 
     def __init__(self, num_envs: int, num_threads: int) -> None:
-        self.data: NDArray[np.uint8] = np.empty(num_envs * LANE_BYTES, np.uint8)
+        # Mapped, because NumPy would ask for huge pages, which claim all of it.
+        self.data: NDArray[np.uint8] = np.frombuffer(mmap.mmap(-1, num_envs * LANE_BYTES), np.uint8)
         self.starts = np.arange(num_envs, dtype=np.int64) * LANE_BYTES
         self.lengths = np.zeros(num_envs, np.int64)
         ffi = importlib.import_module("cffi").FFI()  # comes with the engine, so not imported before it

@@ -45,6 +45,7 @@ class ProcgenEnv(gymnasium.Env[Observation, Mapping[str, Any]]):
         self.render_mode = render_mode
         self.observation_space = self._venv.single_observation_space
         self.action_space = self._venv.single_action_space
+        self._has_seed = options.get("seed") is not None
         self._is_playing = False
         self._observation: Observation = {}
         self._level_seed = 0
@@ -59,7 +60,7 @@ class ProcgenEnv(gymnasium.Env[Observation, Mapping[str, Any]]):
         if seed is None and self._next is not None:
             self._observation, self._level_seed = self._next
         else:
-            if seed is None and is_first:
+            if seed is None and is_first and not self._has_seed:
                 seed = int(self.np_random.integers(2**31))
             batch, infos = self._venv.reset(seed=seed)
             self._observation, self._level_seed = self._unbatch(batch), int(infos["level_seed"][0])

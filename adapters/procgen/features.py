@@ -63,7 +63,7 @@ class Program(NamedTuple):
         np.int64
     ]  # (T, 5): where the floats, ints, constants and special ones of a type start, its end
     kind: NDArray[np.int64]
-    column: NDArray[np.int64]  # of the feature in its type's rows
+    column: NDArray[np.uint64]  # of the feature in its type's rows
     field: NDArray[np.int64]  # byte offset of the entity field
     slot: NDArray[np.int64]
     size: NDArray[np.int64]  # LOOKUP: how many items of the vector have slots
@@ -95,7 +95,7 @@ def compile_features(
     return Program(
         segments=segments,
         kind=np.array([f.kind for _, f in rows], np.int64),
-        column=np.array([column for column, _ in rows], np.int64),
+        column=np.array([column for column, _ in rows], np.uint64),
         field=np.array([4 * ENTITY_FIELDS[f.field] if f.field else 0 for _, f in rows], np.int64),
         slot=np.array([slot_of(f) for _, f in rows], np.int64),
         size=np.array([vector_sizes.get(f.slot, 0) for _, f in rows], np.int64),

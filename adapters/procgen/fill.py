@@ -98,6 +98,50 @@ def _special_value(
     return _unit((time - load_int(buffer, at)) * program.scale[index])  # SINCE
 
 
+@kernel
+def _fill_entities(
+    buffer: NDArray[np.uint8],
+    player: int,
+    kinds: NDArray[np.int16],
+    numbers: NDArray[np.float64],
+    time: float,
+    program: Program,
+    given: NDArray[np.float64],
+    next_row: NDArray[np.int64],
+    rows: NDArray[np.float32],
+) -> None:
+    """Write the features of the entities of one state.
+
+    Args:
+        kinds: (N,), the type of each entity from byte `player` on, -1 where it is left out.
+        given: room for what the features take from the state.
+        next_row: (T,), where in `rows` each type's first entity goes; is moved on.
+    """
+    segments, column, field, scale = program.segments, program.column, program.field, program.scale
+    present = np.zeros(len(segments), np.bool_)
+    for number in range(len(kinds)):
+        entity = player + number * ENTITY_BYTES
+        kind = kinds[number]
+        if kind < 0:
+            continue
+        if not present[kind]:
+            present[kind] = True
+            for index in range(segments[kind, 0], segments[kind, 3]):
+                given[index] = _state_value(buffer, player, numbers, time, program, index)
+        row = np.uint64(next_row[kind])  # as an unsigned index it needs no look whether it is negative
+        for index in range(segments[kind, 0], segments[kind, 1]):
+            value = np.float64(load_float(buffer, entity + field[index]))
+            rows[row + column[index]] = (value - given[index]) * scale[index]
+        for index in range(segments[kind, 1], segments[kind, 2]):
+            rows[row + column[index]] = load_int(buffer, entity + field[index]) * scale[index]
+        for index in range(segments[kind, 2], segments[kind, 3]):
+            rows[row + column[index]] = given[index]
+        for index in range(segments[kind, 3], segments[kind, 4]):
+            at = entity + field[index]
+            rows[row + column[index]] = _special_value(buffer, at, numbers, time, program, index)
+        next_row[kind] += segments[kind, 4] - segments[kind, 0]
+
+
 @entry_point
 def fill_states(
     buffer: NDArray[np.uint8],
@@ -106,6 +150,7 @@ def fill_states(
     kinds: NDArray[np.int16],
     offsets: NDArray[np.int64],
     bounds: NDArray[np.int64],
+    widths: NDArray[np.int64],
     program: Program,
     global_program: Program,
     entities: EntityPlan,
@@ -116,48 +161,23 @@ def fill_states(
     """Fill the features of B states that `scan_states` has found whole.
 
     Args:
-        numbers, places, kinds, offsets, bounds: what `scan_states` found.
+        numbers, places, kinds, offsets, bounds, widths: as in `scan_states`.
         rows: (sum of N_t * F_t,), receives the features of all types, one type after the other.
         global_rows: (B, G), receives the global features.
     """
-    segments, column, field, scale = program.segments, program.column, program.field, program.scale
-    num_types = len(segments)
-    chunk_features = tiles.positions + tiles.chunk * tiles.chunk * tiles.columns
-    next_row = np.empty(num_types, np.int64)
-    given = np.empty(len(column))  # what the features take from the state at hand
+    given = np.empty(len(program.kind))
     for b in range(len(places)):
-        player, count, cells, first_entity = places[b]
+        player, count, cells, first = places[b]
         state = numbers[b]
         time = state[entities.cur_time]
-        view = crop(buffer, player, state, entities)
-        for kind in range(num_types):
-            next_row[kind] = bounds[kind] + offsets[kind, b] * (segments[kind, 4] - segments[kind, 0])
-            if offsets[kind, b + 1] > offsets[kind, b]:
-                for index in range(segments[kind, 0], segments[kind, 3]):
-                    given[index] = _state_value(buffer, player, state, time, program, index)
-        for number in range(count):
-            entity = player + number * ENTITY_BYTES
-            kind = kinds[first_entity + number]
-            if kind < 0:
-                continue
-            row = next_row[kind]
-            for index in range(segments[kind, 0], segments[kind, 1]):
-                value = np.float64(load_float(buffer, entity + field[index]))
-                rows[row + column[index]] = (value - given[index]) * scale[index]
-            for index in range(segments[kind, 1], segments[kind, 2]):
-                rows[row + column[index]] = load_int(buffer, entity + field[index]) * scale[index]
-            for index in range(segments[kind, 2], segments[kind, 3]):
-                rows[row + column[index]] = given[index]
-            for index in range(segments[kind, 3], segments[kind, 4]):
-                at = entity + field[index]
-                rows[row + column[index]] = _special_value(buffer, at, state, time, program, index)
-            next_row[kind] = row + segments[kind, 4] - segments[kind, 0]
+        next_row = bounds[:-1] + offsets[:, b] * widths
+        here = kinds[first : first + count]
+        _fill_entities(buffer, player, here, state, time, program, given, next_row, rows)
         for index in range(len(global_program.kind)):
             value = _state_value(buffer, player, state, time, global_program, index)
             global_rows[b, global_program.column[index]] = value
         if tiles.columns > 0:
-            first = bounds[-2] + offsets[-1, b] * chunk_features
-            last = bounds[-2] + offsets[-1, b + 1] * chunk_features
+            chunks = rows[next_row[-1] : bounds[-2] + offsets[-1, b + 1] * widths[-1]]
             fill_chunks(
                 buffer,
                 cells,
@@ -167,7 +187,7 @@ def fill_states(
                 load_float(buffer, player + _Y),
                 state[entities.center_x] if entities.screen else 0.0,
                 state[entities.center_y] if entities.screen else 0.0,
-                view,
+                crop(buffer, player, state, entities),
                 tiles,
-                rows[first:last].reshape(-1, chunk_features),
+                chunks.reshape(-1, widths[-1]),
             )

@@ -85,9 +85,13 @@ def _skip_string(buffer: NDArray[np.uint8], at: int, end: int) -> tuple[int, int
 
 @kernel
 def _check_entities(
-    buffer: NDArray[np.uint8], at: int, count: int, mask: NDArray[np.uint32], limit: NDArray[np.uint32]
-) -> tuple[int, int]:
-    """Look at `count` entity records from byte `at` on: (error, its offset)."""
+    buffer: NDArray[np.uint8], at: int, end: int, mask: NDArray[np.uint32], limit: NDArray[np.uint32]
+) -> tuple[Any, int, int]:
+    """Look at a count and that many entity records: (count, error, its offset)."""
+    count = np.int64(load_int(buffer, at))
+    if count < 0 or count > (end - at - 4) // ENTITY_BYTES:
+        return np.int64(0), BAD_COUNT, at
+    at += 4
     for _ in range(count):
         wrong = False
         for index in range(NUM_FIELDS):
@@ -95,10 +99,10 @@ def _check_entities(
         if wrong:
             for index in range(NUM_FIELDS):
                 if (np.uint32(load_int(buffer, at)) & mask[index]) >= limit[index]:
-                    return BAD_FLAG if limit[index] == 2 else BAD_FLOAT, at
+                    return count, BAD_FLAG if limit[index] == 2 else BAD_FLOAT, at
                 at += 4
         at += ENTITY_BYTES
-    return WHOLE, at
+    return count, WHOLE, at
 
 
 @kernel
@@ -203,14 +207,11 @@ def _read_state(
             at, error, where = _read_vector(buffer, at, end, kind, numbers[slot : slot + 1 + kept])
             slot += 1 + kept
         else:
-            count = np.int64(load_int(buffer, at))
-            if count < 0 or count > (end - at - 4) // ENTITY_BYTES:
-                return BAD_COUNT, at
+            count, error, where = _check_entities(buffer, at, end, dump.entity_mask, dump.entity_limit)
             if kind == _ENTITIES:
-                if count == 0 or load_int(buffer, at + 4 + _TYPE) != 0:
+                if error == WHOLE and (count == 0 or load_int(buffer, at + 4 + _TYPE) != 0):
                     return NO_PLAYER, at
                 place[0], place[1] = at + 4, count
-            error, where = _check_entities(buffer, at + 4, count, dump.entity_mask, dump.entity_limit)
             numbers[slot] = count
             slot += 1
             at += 4 + ENTITY_BYTES * count
@@ -341,6 +342,8 @@ def scan_states(
             error, where = OUTSIDE, starts[b]
         else:
             error, where = _read_state(buffer, starts[b], starts[b] + lengths[b], dump, numbers[b], places[b])
+            if error == WHOLE and used + places[b, 1] > len(kinds):  # lengths that don't add up
+                error, where = OUTSIDE, starts[b]
         errors[b, 0], errors[b, 1] = error, where - starts[b]
         if error != WHOLE:
             first_bad = b if first_bad < 0 else first_bad
@@ -360,11 +363,11 @@ def results_for(
 ) -> tuple[NDArray[Any], ...]:
     """Arrays for `scan_states` to fill: numbers, places, kinds, offsets, bounds, errors."""
     num_states = len(lengths)
-    most_entities = int(lengths.clip(0, len(buffer)).sum()) // ENTITY_BYTES
+    num_bytes = min(int(lengths.sum()), num_states * len(buffer))
     return (
         np.empty((num_states, num_slots)),
         np.empty((num_states, 4), np.int64),
-        np.empty(most_entities, np.int16),
+        np.empty(max(num_bytes, 0) // ENTITY_BYTES, np.int16),
         np.empty((num_types, num_states + 1), np.int64),
         np.empty(num_types + 1, np.int64),
         np.empty((num_states, 2), np.int64),

@@ -6,17 +6,30 @@ from typing import Any
 
 import numpy as np
 import torch
+from numba import njit
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
 #: Normalised features are clipped to this many standard deviations.
 CLIP = 5.0
 
-#: Rows that `update` takes at a time, to keep its float64 copy small.
-_CHUNK = 1 << 16
-
 #: A standard deviation below this part of the mean is rounding of a constant: float32 resolves 6e-8.
 _RESOLUTION = 1e-6
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def _moments(
+    values: NDArray[np.floating[Any]], near: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Sums over the rows of values - near, and of its squares, each (F,): one pass, no copy of `values`."""
+    sums = np.zeros(values.shape[1])
+    sums_of_squares = np.zeros(values.shape[1])
+    for row in range(values.shape[0]):
+        for feature in range(values.shape[1]):
+            deviation = values[row, feature] - near[feature]
+            sums[feature] += deviation
+            sums_of_squares[feature] += deviation * deviation
+    return sums, sums_of_squares
 
 
 class InputNorm(nn.Module):
@@ -51,18 +64,20 @@ class InputNorm(nn.Module):
 
     def update(self, values: NDArray[np.floating[Any]]) -> None:
         """Take in the rows of `values` (N, F), which must be finite."""
+        if not len(values):
+            return
         count, mean = float(self.count), self.mean.double().cpu().numpy()
         squares = self.squares_sum.double().cpu().numpy()
-        for start in range(0, len(values), _CHUNK):
-            rows = values[start : start + _CHUNK].astype(np.float64)
-            rows_mean = rows.mean(0)
-            total = count + len(rows)
-            delta = rows_mean - mean
-            squares = (
-                squares + np.square(rows - rows_mean).sum(0) + np.square(delta) * (count * len(rows) / total)
-            )
-            mean = mean + delta * (len(rows) / total)
-            count = total
+        # Deviations from a number near the mean lose nothing to rounding when they are squared.
+        near = mean if count else values[0].astype(np.float64)
+        sums, sums_of_squares = _moments(np.ascontiguousarray(values), near)
+        total = count + len(values)
+        rows_mean = near + sums / len(values)
+        delta = rows_mean - mean
+        squares += np.maximum(sums_of_squares - np.square(sums) / len(values), 0.0)
+        squares += np.square(delta) * (count * len(values) / total)
+        mean = mean + delta * (len(values) / total)
+        count = total
         self.count.fill_(count)
         self.mean.copy_(torch.from_numpy(mean))
         self.squares_sum.copy_(torch.from_numpy(squares))

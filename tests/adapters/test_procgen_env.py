@@ -236,3 +236,13 @@ def test_a_wrong_render_mode_is_named():
     with pytest.raises(ValueError, match="without a render_mode"):
         env.render()
     env.close()
+
+
+def test_a_seed_of_the_constructor_is_that_of_the_first_reset():
+    env, other = ProcgenEnv("maze", seed=3), ProcgenEnv("maze")
+    observation, info = env.reset()
+    expected, other_info = other.reset(seed=3)
+    assert info == other_info
+    assert_same_observation(observation, expected)
+    env.close()
+    other.close()

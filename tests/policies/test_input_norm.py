@@ -29,13 +29,15 @@ def test_pieces_give_the_statistics_of_the_whole(sizes, seed):
         )
 
 
-def test_more_rows_than_are_taken_at_a_time(monkeypatch):
-    monkeypatch.setattr("entitize.policies.rogue_net.normalization._CHUNK", 10)
-    rows = np.random.default_rng(0).standard_normal((95, 2)).astype(np.float32)
+def test_a_small_spread_far_from_the_first_rows_keeps_its_digits():
+    rng = np.random.default_rng(0)
+    pieces = [rng.standard_normal((5, 2)), 1e4 + 0.1 * rng.standard_normal((1000, 2))]
     norm = InputNorm(2)
-    norm.update(rows)
-    np.testing.assert_allclose(norm.mean, rows.astype(np.float64).mean(0), rtol=1e-12)
-    np.testing.assert_allclose(norm.squares_sum / 94, rows.astype(np.float64).var(0, ddof=1), rtol=1e-12)
+    for piece in pieces:
+        norm.update(piece.astype(np.float32))
+    whole = np.concatenate(pieces).astype(np.float32).astype(np.float64)
+    np.testing.assert_allclose(norm.mean, whole.mean(0), rtol=1e-12)
+    np.testing.assert_allclose(norm.squares_sum / (len(whole) - 1), whole.var(0, ddof=1), rtol=1e-10)
 
 
 def test_normalised_rows_have_mean_zero_and_deviation_one_and_are_clipped():

@@ -1,0 +1,216 @@
+"""Gymnasium action spaces as named entity actions, and back.
+
+Shape alphabet: B observations in a batch, C choices, K real numbers.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+
+from ...envs import ActionSpace, GlobalCategorical, GlobalContinuous, ObservationError
+from .batches import pick
+from .scope import ViewError
+
+#: Per named action what was chosen in each lane: int64 (B,), or float32 (B, K) where it is continuous.
+Choices = Mapping[str, NDArray[Any]]
+
+
+class ActionPart(ABC):
+    """A Gymnasium action space, taken apart into named global actions."""
+
+    names: dict[str, ActionSpace]
+
+    @abstractmethod
+    def decode(self, choices: Choices) -> Any:
+        """The batched Gymnasium action."""
+
+    @abstractmethod
+    def masks(self, mask: Any, batch_size: int, place: str) -> dict[str, NDArray[np.bool_]]:
+        """For each categorical action bool (B, C), from a batched mask as `space.sample(mask=…)` takes it.
+
+        Raises:
+            ObservationError: a mask of the wrong length.
+        """
+
+
+def take_apart(
+    space: spaces.Space[Any], env: str, choices: Sequence[str] | None = None, path: tuple[str, ...] = ()
+) -> ActionPart:
+    """Named entity actions for an action space.
+
+    Discrete becomes one `GlobalCategorical`; MultiDiscrete and MultiBinary become one for each number; Box
+    becomes a `GlobalContinuous`; Dict and Tuple the actions of their parts; OneOf a choice of the alternative
+    and the actions of all alternatives. Actions are named by their path, "action" at the root.
+
+    Raises:
+        ViewError: a space without a fixed set of choices (Text, Sequence, Graph).
+    """
+    name = "/".join(path) or "action"
+    if isinstance(space, spaces.Discrete):
+        return _Discrete(space, name, choices)
+    if isinstance(space, spaces.MultiDiscrete):
+        return _Several(space, name, space.nvec.ravel(), space.start.ravel())
+    if isinstance(space, spaces.MultiBinary):
+        count = int(np.prod(space.shape))
+        return _Several(space, name, np.full(count, 2), np.zeros(count, np.int64))
+    if isinstance(space, spaces.Box):
+        return _Box(space, name, env)
+    if isinstance(space, spaces.Dict):
+        return _Composite(
+            {key: take_apart(p, env, None, (*path, key)) for key, p in space.spaces.items()}, dict
+        )
+    if isinstance(space, spaces.Tuple | spaces.OneOf):
+        parts = {i: take_apart(part, env, None, (*path, str(i))) for i, part in enumerate(space.spaces)}
+        return _Composite(parts, tuple) if isinstance(space, spaces.Tuple) else _OneOf(space, name, parts)
+    where = "".join(f"[{key!r}]" for key in path)
+    raise ViewError(
+        f"{env}: action_space{where} is {space}, which has no fixed set of choices; "
+        "put a gymnasium.wrappers.TransformAction with Discrete, Box or composite actions in front"
+    )
+
+
+def _flags(mask: Any, shape: tuple[int, int], name: str, place: str) -> NDArray[np.bool_]:
+    # Merged infos hold lists as objects.
+    array = np.asarray(mask.tolist() if isinstance(mask, np.ndarray) and mask.dtype == object else mask)
+    if array.shape != shape:
+        raise ObservationError(
+            f"{place}: the mask of action {name!r} has length {array.shape[1:]}, expected {shape[1:]}"
+        )
+    return array.astype(bool)
+
+
+def _part_of(mask: Any, key: Any) -> Any:
+    """The mask of one part of a composite action; None where it has none."""
+    return mask.get(key) if isinstance(mask, Mapping) else mask[key]
+
+
+class _Discrete(ActionPart):
+    def __init__(self, space: spaces.Discrete, name: str, choices: Sequence[str] | None) -> None:
+        labels = [str(space.start + i) for i in range(space.n)]
+        if choices is not None and len(set(choices)) == space.n == len(choices):
+            labels = list(choices)
+        self.space, self.name = space, name
+        self.names: dict[str, ActionSpace] = {name: GlobalCategorical(labels)}
+
+    def decode(self, choices: Choices) -> NDArray[Any]:
+        return (choices[self.name] + self.space.start).astype(self.space.dtype)
+
+    def masks(self, mask: Any, batch_size: int, place: str) -> dict[str, NDArray[np.bool_]]:
+        return {self.name: _flags(mask, (batch_size, int(self.space.n)), self.name, place)}
+
+
+class _Several(ActionPart):
+    """MultiDiscrete and MultiBinary: an action for each number."""
+
+    def __init__(
+        self,
+        space: spaces.MultiDiscrete | spaces.MultiBinary,
+        name: str,
+        counts: NDArray[Any],
+        start: NDArray[Any],
+    ) -> None:
+        self.space, self.start, self.name = space, start, name
+        self.names: dict[str, ActionSpace] = {}
+        for i, index in enumerate(np.ndindex(space.shape)):
+            labels = [str(start[i] + c) for c in range(counts[i])]
+            self.names[f"{name}_{'_'.join(map(str, index))}"] = GlobalCategorical(labels)
+        self.counts = [int(count) for count in counts]
+
+    def decode(self, choices: Choices) -> NDArray[Any]:
+        chosen = np.stack([choices[name] for name in self.names], 1) + self.start
+        return chosen.astype(self.space.dtype).reshape(-1, *self.space.shape)
+
+    def masks(self, mask: Any, batch_size: int, place: str) -> dict[str, NDArray[np.bool_]]:
+        """Of one array (B, sum of C), or of B tuples with one mask for each number, as Gymnasium has it."""
+        if not isinstance(mask, np.ndarray) or mask.dtype == object:
+            rows = [np.concatenate([np.ravel(part) for part in lane]) for lane in mask]
+            lengths = {len(row) for row in rows}
+            if lengths != {sum(self.counts)}:
+                raise ObservationError(
+                    f"{place}: the masks of action {self.name!r} have {min(lengths)} entries,"
+                    f" expected {sum(self.counts)}"
+                )
+            mask = np.stack(rows)
+        flags = _flags(mask, (batch_size, sum(self.counts)), self.name, place)
+        return dict(zip(self.names, np.split(flags, np.cumsum(self.counts)[:-1], 1), strict=True))
+
+
+class _Box(ActionPart):
+    def __init__(self, space: spaces.Box, name: str, env: str) -> None:
+        low, high = space.low.astype(np.float32).ravel(), space.high.astype(np.float32).ravel()
+        if not low.size or not np.all(low < high):
+            raise ViewError(f"{env}: action {name!r} is {space}, which leaves nothing to choose")
+        self.space, self.name = space, name
+        self.whole = space.dtype is not None and space.dtype.kind in "biu"
+        self.names: dict[str, ActionSpace] = {name: GlobalContinuous(low, high)}
+
+    def decode(self, choices: Choices) -> NDArray[Any]:
+        chosen = choices[self.name].astype(np.float64 if self.whole else self.space.dtype)
+        chosen = chosen.reshape(-1, *self.space.shape)
+        if self.whole:
+            chosen = np.rint(chosen)
+        return chosen.clip(self.space.low, self.space.high).astype(self.space.dtype)
+
+    def masks(self, mask: Any, batch_size: int, place: str) -> dict[str, NDArray[np.bool_]]:
+        return {}
+
+
+class _Composite(ActionPart):
+    """Dict and Tuple: the actions of the parts."""
+
+    def __init__(self, parts: Mapping[Any, ActionPart], kind: type) -> None:
+        self.parts, self.kind = parts, kind
+        self.names = {name: action for part in parts.values() for name, action in part.names.items()}
+
+    def decode(self, choices: Choices) -> Any:
+        decoded = {key: part.decode(choices) for key, part in self.parts.items()}
+        return decoded if self.kind is dict else tuple(decoded.values())
+
+    def masks(self, mask: Any, batch_size: int, place: str) -> dict[str, NDArray[np.bool_]]:
+        flags: dict[str, NDArray[np.bool_]] = {}
+        if isinstance(mask, np.ndarray) and mask.dtype != object:
+            return self._split(mask, batch_size, place)
+        for key, part in self.parts.items():
+            inner = mask.get(key) if isinstance(mask, Mapping) else [_part_of(lane, key) for lane in mask]
+            if inner is not None and not (isinstance(inner, list) and any(lane is None for lane in inner)):
+                arrays = isinstance(inner, list) and all(isinstance(lane, np.ndarray) for lane in inner)
+                flags.update(part.masks(np.stack(inner) if arrays else inner, batch_size, place))
+        return flags
+
+    def _split(self, mask: NDArray[Any], batch_size: int, place: str) -> dict[str, NDArray[np.bool_]]:
+        """Of one array (B, sum of C) over all categorical actions."""
+        counts = {n: a.num_choices for n, a in self.names.items() if isinstance(a, GlobalCategorical)}
+        flags = _flags(mask, (batch_size, sum(counts.values())), "/".join(counts), place)
+        return dict(zip(counts, np.split(flags, np.cumsum(list(counts.values()))[:-1], 1), strict=True))
+
+
+class _OneOf(ActionPart):
+    """A choice of the alternative, and an action for what each alternative asks; one of those counts."""
+
+    def __init__(self, space: spaces.OneOf, name: str, parts: Mapping[int, ActionPart]) -> None:
+        self.space, self.parts, self.choice = space, parts, name
+        self.names: dict[str, ActionSpace] = {name: GlobalCategorical([str(i) for i in parts])}
+        for part in parts.values():
+            self.names.update(part.names)
+
+    def decode(self, choices: Choices) -> tuple[tuple[np.int64, Any], ...]:
+        decoded = [part.decode(choices) for part in self.parts.values()]
+        return tuple(
+            (chosen, pick(self.space.spaces[chosen], decoded[chosen], lane))
+            for lane, chosen in enumerate(choices[self.choice])
+        )
+
+    def masks(self, mask: Any, batch_size: int, place: str) -> dict[str, NDArray[np.bool_]]:
+        """Of B tuples with one mask (or None) for each alternative, as Gymnasium has it."""
+        flags: dict[str, NDArray[np.bool_]] = {}
+        for i, part in self.parts.items():
+            inner = [lane[i] for lane in mask]
+            if all(lane is not None for lane in inner):
+                flags.update(part.masks(np.stack(inner), batch_size, place))
+        return flags

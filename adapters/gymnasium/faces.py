@@ -1,0 +1,394 @@
+"""`to_gymnasium`: entity environments with Gymnasium's own spaces, for learners that know no entities.
+
+Shape alphabet: A actors (padded: the most there may be), C choices, E actees, K real numbers.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+from gymnasium.utils import RecordConstructorArgs
+from numpy.typing import NDArray
+
+from ...envs import (
+    ActionError,
+    ActionSpace,
+    Categorical,
+    Continuous,
+    EntitySpace,
+    ObservationError,
+    PaddedLayout,
+    SelectEntity,
+    batch_observations,
+)
+from .limits import Beyond, Limit, Limited, Nearest
+from .wrap import env_name
+
+Layout = Literal["ragged", "padded", "flat"]
+#: What to do with a choice that the mask forbids: take the first legal one and count it, or raise.
+Illegal = Literal["replace", "error"]
+
+
+class GymnasiumFace(gymnasium.Wrapper[Any, Any, dict[str, Any], Mapping[str, Any]], RecordConstructorArgs):
+    """An entity environment behind Gymnasium's own spaces. Abstract; made by `to_gymnasium`.
+
+    Infos get `"illegal_choices"`, how many choices of the step the masks forbade.
+    """
+
+    def __init__(self, env: gymnasium.Env[dict[str, Any], Mapping[str, Any]], illegal: Illegal) -> None:
+        gymnasium.Wrapper.__init__(self, env)
+        self._name = env_name(env)
+        if not isinstance(env.observation_space, EntitySpace):
+            raise TypeError(
+                f"{self._name} is no entity environment; its observations are {env.observation_space}"
+            )
+        if illegal not in ("replace", "error"):
+            raise ValueError(f"illegal must be 'replace' or 'error', got {illegal!r}")
+        self._space: EntitySpace = env.observation_space
+        self._illegal = illegal
+        self._seen: dict[str, Any] | None = None  # the last whole observation
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        """Start an episode."""
+        self._seed(seed)
+        self._seen, info = self.env.reset(seed=seed, options=options)
+        observation, more = self._face(self._seen)
+        return observation, {**info, **more}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """Go on by one step; where the action says nothing for an actor, its first legal choice is taken.
+
+        Raises:
+            ActionError: an action that is not of the action space, or forbidden and `illegal` is "error".
+            gymnasium.error.ResetNeeded: before the first reset.
+        """
+        if self._seen is None:
+            raise gymnasium.error.ResetNeeded(f"{self._name}: call reset() before step()")
+        orders, illegal = {}, 0
+        for name, given in self._given(action).items():
+            orders[name], count = self._legal(name, *given)
+            illegal += count
+        self._seen, reward, terminated, truncated, info = self.env.step(orders)
+        observation, more = self._face(self._seen)
+        return observation, float(reward), terminated, truncated, {**info, **more, "illegal_choices": illegal}
+
+    def _seed(self, seed: int | None) -> None:
+        """A new episode starts; an override may seed what it draws."""
+
+    @abstractmethod
+    def _face(self, seen: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+        """The observation to show for the whole one, and infos about that."""
+
+    @abstractmethod
+    def _given(self, action: Any) -> dict[str, tuple[NDArray[np.int64], NDArray[Any]]]:
+        """Per entity action the places of the actors (a,) that `action` speaks of, and what it says: choices
+        (a,), for select-entity actions entity indices, or numbers (a, K)."""
+
+    def _legal(self, name: str, rows: NDArray[np.int64], given: NDArray[Any]) -> tuple[NDArray[Any], int]:
+        """An order for all actors of an action, and how many of the given choices were forbidden."""
+        assert self._seen is not None
+        part, action = self._seen["actions"][name], self._space.actions[name]
+        if isinstance(action, Continuous):
+            numbers = np.tile(np.clip(np.float32(0), action.low, action.high), (len(part["mask"]), 1))
+            inside = given.clip(action.low, action.high)
+            numbers[rows] = inside
+            wrong = (inside != given).any(1)
+            return numbers, self._count(name, wrong, given)
+        if isinstance(action, SelectEntity):
+            actees = part["actees"]
+            mask = part["mask"].reshape(len(part["actors"]), len(actees)).astype(bool)
+            allowed = mask[rows] & (given[:, None] == actees)
+            order = actees[mask.argmax(1)] if len(mask) else np.zeros(0, np.int64)
+            fine = allowed.any(1) if len(actees) else np.zeros(len(given), bool)
+        else:
+            assert isinstance(action, Categorical)
+            mask = part["mask"].astype(bool)
+            order = mask.argmax(1) if len(mask) else np.zeros(0, np.int64)
+            fine = mask[rows, given]
+        order[rows[fine]] = given[fine]
+        return order, self._count(name, ~fine, given)
+
+    def _count(self, name: str, wrong: NDArray[np.bool_], given: NDArray[Any]) -> int:
+        if self._illegal == "error" and wrong.any():
+            raise ActionError(f"{self._name}: action {name!r}: {given[wrong][0]} is not allowed")
+        return int(wrong.sum())
+
+    def _check_form(self, action: Any) -> None:
+        if not self.action_space.contains(action):
+            raise ActionError(f"{self._name}: {action!r} is not in {self.action_space}")
+
+
+class RaggedFace(GymnasiumFace):
+    """A flat Dict of `Sequence(Box, stack=True)`: as many rows as there are entities and actors.
+
+    Observations: `"entities/<type>"` float32 (n, F), `"globals"`, `"visible/<type>"`, and for each action
+    `"actions/<name>/actors"` (A,), `"/mask"` (A, C) and `"/actees"` (E,), all as in `EntitySpace`. Actions: a
+    Dict with a `Sequence` of choices, one for each actor, and Discrete or Box for global actions. A sampled
+    sequence is as long as chance wants it: what is too much is not looked at.
+    """
+
+    def __init__(
+        self, env: gymnasium.Env[dict[str, Any], Mapping[str, Any]], illegal: Illegal = "replace"
+    ) -> None:
+        RecordConstructorArgs.__init__(self, illegal=illegal)
+        super().__init__(env, illegal)
+        parts = {path: _part(self._space, path) for path in _paths(self._space)}
+        self.observation_space = spaces.Dict({"/".join(path): part for path, part in parts.items()})
+        self._paths = list(parts)
+        self.action_space = spaces.Dict(
+            {name: _ragged_action(self._space.actions[name]) for name in self._space.actions}
+        )
+
+    def _face(self, seen: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+        return {"/".join(path): _part(seen, path) for path in self._paths}, {}
+
+    def _given(self, action: Any) -> dict[str, tuple[NDArray[np.int64], NDArray[Any]]]:
+        assert self._seen is not None
+        self._check_form(action)
+        given = {}
+        for name, space in self._space.actions.items():
+            rows = (
+                np.atleast_1d(action[name])
+                if not isinstance(space, Continuous)
+                else np.atleast_2d(action[name])
+            )
+            count = min(len(rows), len(self._seen["actions"][name]["mask" if space.is_global else "actors"]))  # type: ignore[attr-defined]
+            given[name] = (np.arange(count), rows[:count])
+        return given
+
+
+def _paths(space: EntitySpace) -> list[tuple[str, ...]]:
+    """The arrays of an observation, by their keys."""
+    paths: list[tuple[str, ...]] = [("entities", name) for name in space.entities]
+    paths += [("globals",)] if space.global_features else []
+    paths += [("visible", name) for name in space.entities] if space.hidden else []
+    for name, action in space.actions.items():
+        keys = [key for key in ("actors", "actees", "mask") if key in action.mask_space().spaces]  # type: ignore[attr-defined]
+        paths += [("actions", name, key) for key in keys]
+    return paths
+
+
+def _part(whole: Any, path: tuple[str, ...]) -> Any:
+    for key in path:
+        whole = whole[key]
+    return whole
+
+
+def _ragged_action(action: ActionSpace) -> spaces.Space[Any]:
+    one = _one_choice(action, np.iinfo(np.int64).max)
+    return one if action.is_global else spaces.Sequence(one, stack=True)
+
+
+def _one_choice(action: ActionSpace, num_actees: int) -> spaces.Space[Any]:
+    """The space of what one actor says."""
+    if isinstance(action, Continuous):
+        return spaces.Box(action.low, action.high, dtype=np.float32)
+    return spaces.Discrete(action.num_choices if isinstance(action, Categorical) else num_actees)
+
+
+class PaddedFace(GymnasiumFace):
+    """A flat Dict of fixed arrays, zero where there is nothing, and what is there: see `PaddedLayout`.
+
+    Actions: a Dict with MultiDiscrete (A,) for what each actor does, in the order of
+    `"actions/<name>/actors"`; a select-entity action picks one of the padded actees. Discrete for global
+    actions, Box (A, K) or (K,) for continuous ones. What stands where nobody acts is not looked at.
+
+    Infos get `"dropped"`: how many entities of each type were left out of the observation.
+    """
+
+    def __init__(
+        self,
+        env: gymnasium.Env[dict[str, Any], Mapping[str, Any]],
+        maxima: Mapping[str, int] | int,
+        beyond: Beyond | Mapping[str, Any] = "error",
+        max_actors: Mapping[str, int] | None = None,
+        illegal: Illegal = "replace",
+    ) -> None:
+        RecordConstructorArgs.__init__(self, **_padded_options(maxima, beyond, max_actors, illegal))
+        super().__init__(env, illegal)
+        declared = Nearest(**beyond) if isinstance(beyond, Mapping) else beyond
+        self._limit = Limit(self._name, self._space, maxima, declared)
+        self._layout = PaddedLayout(self._space, self._limit.maxima, max_actors)
+        self._rng = np.random.default_rng()
+        self._limited: Limited | None = None
+        self.observation_space = self._layout.observation_space
+        self.action_space = spaces.Dict({name: self._action_part(name) for name in self._space.actions})
+
+    def _action_part(self, name: str) -> spaces.Space[Any]:
+        action, actors = self._space.actions[name], self._layout.max_actors[name]
+        one = _one_choice(action, self._layout.max_actees.get(name, 0))
+        if action.is_global:
+            return one
+        if isinstance(one, spaces.Box):
+            return spaces.Box(np.tile(one.low, (actors, 1)), np.tile(one.high, (actors, 1)), dtype=np.float32)
+        assert isinstance(one, spaces.Discrete)
+        return spaces.MultiDiscrete(np.full(actors, one.n))
+
+    def _seed(self, seed: int | None) -> None:
+        # Its own numbers: what is left out must not change how the environment goes on.
+        if seed is not None:
+            self._rng = np.random.default_rng([seed, 0x70AD])
+
+    def _face(self, seen: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+        self._limited = self._limit.apply(seen, self._rng)
+        batch = batch_observations(self._space, [self._limited.observation])
+        try:
+            padded = self._layout.pad(batch)
+        except ObservationError as error:
+            raise ObservationError(f"{self._name}: {error}") from None
+        return {name: array[0] for name, array in padded.items()}, {"dropped": self._limited.dropped}
+
+    def _given(self, action: Any) -> dict[str, tuple[NDArray[np.int64], NDArray[Any]]]:
+        self._check_form(action)
+        return self._given_parts(action)
+
+    def _given_parts(self, action: Mapping[str, Any]) -> dict[str, tuple[NDArray[np.int64], NDArray[Any]]]:
+        assert self._limited is not None
+        given = {}
+        for name, space in self._space.actions.items():
+            part = self._limited.observation["actions"][name]
+            if space.is_global:  # type: ignore[attr-defined]
+                count = len(part["mask"])
+                given[name] = (np.arange(count), np.asarray(action[name])[None][:count])
+                continue
+            choices = np.asarray(action[name])[: len(part["actors"])]
+            if isinstance(space, SelectEntity):
+                # A padding actee is none: -1 is no entity.
+                columns = np.append(self._limited.indices[part["actees"]], -1)
+                choices = columns[np.minimum(choices, len(part["actees"]))]
+            given[name] = (self._limited.rows[name], choices)
+        return given
+
+
+class FlatFace(PaddedFace):
+    """One Box, the padded arrays one after the other as float32, and one Discrete, MultiDiscrete or Box.
+
+    `action_masks()` gives the legal choices as one bool vector, as `sb3_contrib.MaskablePPO` asks for; a
+    number that nobody is behind is allowed its 0 alone.
+    """
+
+    def __init__(
+        self,
+        env: gymnasium.Env[dict[str, Any], Mapping[str, Any]],
+        maxima: Mapping[str, int] | int,
+        beyond: Beyond | Mapping[str, Any] = "error",
+        max_actors: Mapping[str, int] | None = None,
+        illegal: Illegal = "replace",
+    ) -> None:
+        super().__init__(env, maxima, beyond, max_actors, illegal)
+        assert isinstance(self.action_space, spaces.Dict)
+        self._parts: dict[str, spaces.Space[Any]] = dict(self.action_space.spaces)
+        self._padded_space = self._layout.observation_space
+        self._padded: dict[str, NDArray[Any]] = {}
+        boxes = [part for part in self._padded_space.spaces.values() if isinstance(part, spaces.Box)]
+        bounds = [
+            np.concatenate([np.ravel(b).astype(np.float32) for b in side])
+            for side in ([box.low for box in boxes], [box.high for box in boxes])
+        ]
+        self.observation_space = spaces.Box(bounds[0], bounds[1], dtype=np.float32)
+        self.action_space = self._together()
+
+    def _together(self) -> spaces.Space[Any]:
+        parts = list(self._parts.values())
+        if len(parts) == 1 and isinstance(parts[0], spaces.Discrete):
+            return parts[0]
+        if all(isinstance(part, spaces.Box) for part in parts):
+            low, high = (
+                np.concatenate([np.ravel(getattr(p, side)) for p in parts]) for side in ("low", "high")
+            )
+            return spaces.Box(low, high, dtype=np.float32)
+        if any(isinstance(part, spaces.Box) for part in parts):
+            raise ValueError(
+                f"{self._name} has choices and real numbers among its actions {list(self._parts)},"
+                " which no flat action space holds together; use layout='padded'"
+            )
+        counts = [[part.n] if isinstance(part, spaces.Discrete) else part.nvec for part in parts]  # type: ignore[attr-defined]
+        return spaces.MultiDiscrete(np.concatenate(counts))
+
+    def _face(self, seen: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+        self._padded, info = super()._face(seen)
+        names = self._padded_space.spaces
+        return np.concatenate([np.ravel(self._padded[name]).astype(np.float32) for name in names]), info
+
+    def _given(self, action: Any) -> dict[str, tuple[NDArray[np.int64], NDArray[Any]]]:
+        self._check_form(action)
+        flat, position, parts = np.ravel(action), 0, {}
+        for name, part in self._parts.items():
+            size = int(np.prod(part.shape))  # type: ignore[arg-type]
+            piece = flat[position : position + size].reshape(part.shape)  # type: ignore[arg-type]
+            parts[name] = np.int64(piece) if isinstance(part, spaces.Discrete) else piece
+            position += size
+        return self._given_parts(parts)
+
+    def action_masks(self) -> NDArray[np.bool_]:
+        """The legal choices of the last observation, bool (sum of choices,).
+
+        Raises:
+            TypeError: the actions are real numbers, of which none is forbidden.
+        """
+        if isinstance(self.action_space, spaces.Box):
+            raise TypeError(f"{self._name}: continuous actions have no masks")
+        flags = []
+        for name in self._parts:
+            mask = self._padded[f"actions/{name}/mask"].astype(bool)
+            mask[~mask.any(1), 0] = True
+            flags.append(mask.reshape(-1))
+        return np.concatenate(flags)
+
+
+def _padded_options(maxima: Any, beyond: Any, max_actors: Any, illegal: Any) -> dict[str, Any]:
+    """A padded face's options as plain values, for its spec."""
+    if isinstance(beyond, Nearest):
+        beyond = {"reference": beyond.reference, "features": list(beyond.features)}
+    return {
+        "maxima": maxima if isinstance(maxima, int) else dict(maxima),
+        "beyond": beyond,
+        "max_actors": None if max_actors is None else dict(max_actors),
+        "illegal": illegal,
+    }
+
+
+def to_gymnasium(
+    env: gymnasium.Env[Any, Any],
+    layout: Layout = "ragged",
+    *,
+    maxima: Mapping[str, int] | int | None = None,
+    beyond: Beyond = "error",
+    max_actors: Mapping[str, int] | None = None,
+    illegal: Illegal = "replace",
+) -> GymnasiumFace:
+    """Show an entity environment with Gymnasium's own spaces.
+
+        env = ez.to_gymnasium(MyEnv(), "padded", maxima={"Drone": 8, "Mineral": 32}, beyond="drop")
+
+    Args:
+        env: an environment with an `EntitySpace`.
+        layout: "ragged" (`RaggedFace`), "padded" (`PaddedFace`) or "flat" (`FlatFace`).
+        maxima: the most entities of each type, or of every type; for padded and flat.
+        beyond: what to do with more: "error", "drop" some at random, or keep those that are `Nearest`.
+        max_actors: the most actors of an action; by default as many as there may be entities.
+        illegal: forbidden choices are replaced by the first legal one and counted in the info, or raise.
+
+    Raises:
+        TypeError: `env` is no entity environment.
+        ValueError: an option that doesn't fit the layout or the environment.
+    """
+    if layout == "ragged":
+        if maxima is not None or max_actors is not None or beyond != "error":
+            raise ValueError(
+                "the ragged layout has no maxima: maxima, max_actors and beyond are for the others"
+            )
+        return RaggedFace(env, illegal)
+    if layout not in ("padded", "flat"):
+        raise ValueError(f"layout must be 'ragged', 'padded' or 'flat', got {layout!r}")
+    if maxima is None:
+        raise ValueError(f"the {layout} layout needs maxima=, the most entities of each type")
+    face = PaddedFace if layout == "padded" else FlatFace
+    return face(env, maxima, beyond, max_actors, illegal)

@@ -1,0 +1,27 @@
+"""Functions by value or by name: a name can be written into an environment's spec, a function can't."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+from .scope import ViewError
+
+
+def resolve(function: Callable[..., Any] | str | Any) -> Callable[..., Any]:
+    """`function` itself, or what "module:name" names.
+
+    Raises:
+        ViewError: there is no such function.
+    """
+    if callable(function):
+        return function  # type: ignore[no-any-return]
+    module, _, name = str(function).partition(":")
+    try:
+        found = getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise ViewError(f"no function {function!r} to import: {error}") from None
+    if not callable(found):
+        raise ViewError(f"{function!r} is {found!r}, which is no function")
+    return found  # type: ignore[no-any-return]

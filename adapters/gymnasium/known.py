@@ -1,0 +1,149 @@
+"""What some environments say about their observations and actions beyond their spaces.
+
+None of these packages is imported here: an environment that is there brings its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import gymnasium
+from gymnasium import spaces
+
+from .grids import Cells
+from .items import Items
+from .rows import Rows
+from .scope import View
+from .text import Words, words_of
+
+#: Feature names of Gymnasium's own environments, in the order of their documentation's tables.
+_FEATURES = {
+    "CartPole": ("position", "velocity", "angle", "angular_velocity"),
+    "MountainCar": ("position", "velocity"),
+    "MountainCarContinuous": ("position", "velocity"),
+    "Pendulum": ("cos", "sin", "angular_velocity"),
+    "Acrobot": ("cos_1", "sin_1", "cos_2", "sin_2", "angular_velocity_1", "angular_velocity_2"),
+    "LunarLander": ("x", "y", "vx", "vy", "angle", "angular_velocity", "left_contact", "right_contact"),
+}
+_CHOICES = {
+    "CartPole": ("left", "right"),
+    "MountainCar": ("left", "stay", "right"),
+    "Acrobot": ("negative", "none", "positive"),
+    "LunarLander": ("nothing", "left_engine", "main_engine", "right_engine"),
+    "FrozenLake": ("left", "down", "right", "up"),
+    "CliffWalking": ("up", "right", "down", "left"),
+    "Taxi": ("south", "north", "east", "west", "pickup", "dropoff"),
+    "Blackjack": ("stick", "hit"),
+}
+_MINATAR_ACTIONS = {"n": "noop", "l": "left", "u": "up", "r": "right", "d": "down", "f": "fire"}
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is known of an environment.
+
+    Attributes:
+        view: the view that suits its observations; None where `auto` is as good.
+        feature_names: names of the numbers (or channels) of a part, by path.
+        choices: names of the choices of its only discrete action.
+    """
+
+    view: View | None = None
+    feature_names: dict[tuple[str, ...], tuple[str, ...]] = field(default_factory=dict)
+    choices: tuple[str, ...] | None = None
+
+
+def known(env: gymnasium.Env[Any, Any] | None) -> Known:
+    """What is known of `env`, wrapped or not; nothing where there is none to look at."""
+    if env is None:
+        return Known()
+    base = env.unwrapped
+    package = type(base).__module__.partition(".")[0]
+    describe = {
+        "gymnasium": _gymnasium,
+        "minigrid": _minigrid,
+        "minatar": _minatar,
+        "highway_env": _highway,
+        "ale_py": _atari,
+    }.get(package)
+    return Known() if describe is None else describe(env, base)
+
+
+def _gymnasium(env: gymnasium.Env[Any, Any], base: Any) -> Known:
+    name = "" if base.spec is None else base.spec.name
+    features: dict[tuple[str, ...], tuple[str, ...]] = {(): _FEATURES[name]} if name in _FEATURES else {}
+    discrete = isinstance(env.action_space, spaces.Discrete)
+    return Known(feature_names=features, choices=_CHOICES.get(name) if discrete else None)
+
+
+def _minigrid(env: gymnasium.Env[Any, Any], base: Any) -> Known:
+    """Objects of the field of view; the direction; the mission's words, where missions differ."""
+    space = env.observation_space
+    if not isinstance(space, spaces.Dict) or not {"image", "direction", "mission"} <= set(space.spaces):
+        return Known()
+    image = space["image"]
+    if not isinstance(image, spaces.Box) or len(image.shape) != 3 or image.shape[-1] != 3:
+        return Known()
+    placeholders = getattr(space["mission"], "ordered_placeholders", None)
+    mission = Words(_mission_words(space["mission"], placeholders)) if placeholders else None
+    if max(image.shape) > 32:  # a rendered picture (RGBImgObsWrapper and the like)
+        return Known(view=Items({"mission": mission}), choices=tuple(a.name for a in base.actions))
+    from minigrid.core.constants import COLOR_TO_IDX, OBJECT_TO_IDX, STATE_TO_IDX
+
+    cells = Cells(
+        dict(OBJECT_TO_IDX),
+        ignore=["unseen", "empty"],
+        # An agent's third channel is its direction, which has one value more than doors have states.
+        properties={"color": _words(COLOR_TO_IDX), "state": [*_words(STATE_TO_IDX), "up"]},
+        layout="whc",
+    )
+    return Known(
+        view=Items({"image": cells, "mission": mission}), choices=tuple(a.name for a in base.actions)
+    )
+
+
+def _words(ids: dict[str, int]) -> list[str]:
+    return sorted(ids, key=lambda word: ids[word])
+
+
+def _mission_words(space: Any, placeholders: Sequence[Sequence[str]]) -> list[str]:
+    """Every word that a mission can have: those around the placeholders, and those for them."""
+    blank = space.mission_func(*("" for _ in placeholders))
+    fillings = (word for options in placeholders for option in options for word in words_of(option))
+    return list(dict.fromkeys([*words_of(blank), *fillings]))
+
+
+def _minatar(env: gymnasium.Env[Any, Any], base: Any) -> Known:
+    channels = base.game.env.channels
+    names = tuple(sorted(channels, key=lambda name: channels[name]))
+    letters = base.game.env.action_map
+    choices = tuple(_MINATAR_ACTIONS[letters[action]] for action in base.action_set)
+    return Known(feature_names={(): names}, choices=choices)
+
+
+def _highway(env: gymnasium.Env[Any, Any], base: Any) -> Known:
+    """Kinematics: row 0 is the own car in road coordinates, the others are relative to it."""
+    observer, space = base.observation_type, env.observation_space
+    features = tuple(getattr(observer, "features", ()))
+    labels = getattr(base.action_type, "actions", None)
+    choices = tuple(labels[i] for i in sorted(labels)) if isinstance(labels, dict) else None
+    if type(observer).__name__ != "KinematicObservation" or space.shape != (
+        observer.vehicles_count,
+        len(features),
+    ):
+        return Known(choices=choices)
+    presence = "presence" if "presence" in features else None
+    view = Rows(features, presence=presence, name="Vehicle", first="Ego")
+    return Known(view=view, feature_names={(): features}, choices=choices)
+
+
+def _atari(env: gymnasium.Env[Any, Any], base: Any) -> Known:
+    if env.observation_space.shape != (128,):
+        return Known()
+    return Known(feature_names={(): tuple(f"ram_{i:02X}" for i in range(128))}, choices=_meanings(env, base))
+
+
+def _meanings(env: gymnasium.Env[Any, Any], base: Any) -> tuple[str, ...] | None:
+    return tuple(base.get_action_meanings()) if isinstance(env.action_space, spaces.Discrete) else None

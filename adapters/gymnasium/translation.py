@@ -1,0 +1,182 @@
+"""What `wrap` and `wrap_vec` share: from batched observations to an `EntityBatch`, from orders to actions.
+
+Shape alphabet: B observations in a batch, C choices, K real numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+
+from ...envs import (
+    ActionMask,
+    EntityActionSpace,
+    EntityBatch,
+    EntitySpace,
+    GlobalCategorical,
+    GlobalContinuous,
+)
+from ...ragged import RaggedArray
+from .actions import take_apart
+from .auto import auto
+from .batches import pick
+from .known import known
+from .scope import Scope, View, ViewError
+
+#: Where an environment says which actions are legal.
+MaskSource = Literal["auto", "info", "observation", "method", "none"]
+MASK_SOURCES = ("auto", "info", "observation", "method", "none")
+MASK = "action_mask"
+
+
+class Translation:
+    """One environment's spaces in terms of entities.
+
+    Args:
+        env_name: what error messages call it.
+        observation_space, action_space: Gymnasium's, of a single environment.
+        env: the environment, or one like it, to ask for names; None where there is none.
+        view: how observations become entities; None for what suits the environment.
+        mask_source: where legal actions are found; "auto" takes what is there, the method first.
+
+    Raises:
+        ViewError: the view doesn't fit, or an action space has no fixed set of choices.
+    """
+
+    def __init__(
+        self,
+        env_name: str,
+        observation_space: spaces.Space[Any],
+        action_space: spaces.Space[Any],
+        env: gymnasium.Env[Any, Any] | None,
+        view: View | None,
+        mask_source: MaskSource,
+    ) -> None:
+        if isinstance(observation_space, EntitySpace):
+            raise TypeError(f"{env_name} is an entity environment already; it needs no wrapping")
+        if mask_source not in MASK_SOURCES:
+            raise ValueError(f"{MASK} is {mask_source!r}, expected one of {', '.join(MASK_SOURCES)}")
+        facts = known(env)
+        self.env_name = env_name
+        has_mask = isinstance(observation_space, spaces.Dict) and MASK in observation_space.spaces
+        if mask_source == "observation" and not has_mask:
+            raise ViewError(
+                f"{env_name}: observation_space has no {MASK!r} to take masks from: {observation_space}"
+            )
+        self.mask_in_observation = has_mask and mask_source in ("auto", "observation")
+        self._visible_key: str | None = None
+        scope = Scope(env_name, auto, feature_names=facts.feature_names)
+        if self.mask_in_observation:
+            assert isinstance(observation_space, spaces.Dict)
+            rest = {key: part for key, part in observation_space.spaces.items() if key != MASK}
+            observation_space = spaces.Dict(rest)
+            if len(rest) == 1:  # PettingZoo's form: {"observation": …, "action_mask": …}
+                ((self._visible_key, observation_space),) = rest.items()
+                scope = scope.at(self._visible_key)
+        self.view = view or facts.view or auto(observation_space)
+        self._encoder = self.view.bind(observation_space, scope)
+        self._part = take_apart(action_space, env_name, facts.choices)
+        self.action_space = EntityActionSpace(self._part.names)
+        self.observation_space = EntitySpace(self._encoder.entities, self.action_space)
+        self._raw_action_space = action_space
+
+    # -- observations ---------------------------------------------------------------------------------------
+
+    def batch(
+        self, observation: Any, batch_size: int, mask: Any = None, present: NDArray[np.bool_] | None = None
+    ) -> EntityBatch:
+        """A batched observation, with a batched mask for the lanes that are `present` (all, if None).
+
+        Raises:
+            ObservationError: shapes, ids or masks that the spaces don't allow.
+        """
+        if self.mask_in_observation:
+            mask = observation[MASK]
+        seen = observation if self._visible_key is None else observation[self._visible_key]
+        entities = self._encoder.encode(seen, batch_size)
+        flags = {} if mask is None else self._flags(mask, batch_size, present)
+        masks = {
+            name: _action_mask(action, flags.get(name), batch_size)
+            for name, action in self.action_space.spaces.items()
+        }
+        return EntityBatch(entities, np.zeros((batch_size, 0), np.float32), masks)
+
+    def _flags(
+        self, mask: Any, batch_size: int, present: NDArray[np.bool_] | None
+    ) -> dict[str, NDArray[np.bool_]]:
+        place = f"{self.env_name}: {MASK}"
+        if present is None or present.all():
+            return self._part.masks(mask, batch_size, place)
+        some = self._part.masks(_lanes(mask, present), int(present.sum()), place)
+        flags = {}
+        for name, rows in some.items():
+            flags[name] = np.ones((batch_size, rows.shape[1]), bool)
+            flags[name][present] = rows
+        return flags
+
+    # -- actions --------------------------------------------------------------------------------------------
+
+    def decode(self, orders: Mapping[str, RaggedArray], last: EntityBatch) -> Any:
+        """The batched Gymnasium action for validated orders; where nothing is ordered, the first legal choice
+        (of real numbers the one nearest to 0)."""
+        chosen = {}
+        for name, action in self.action_space.spaces.items():
+            order = orders[name]
+            if order.num_items == len(last):
+                chosen[name] = order.values
+                continue
+            if isinstance(action, GlobalContinuous):
+                chosen[name] = np.tile(np.clip(np.float32(0), action.low, action.high), (len(last), 1))
+            else:
+                part = last.actions[name]
+                chosen[name] = np.zeros(len(last), np.int64)
+                chosen[name][part.actors.lengths > 0] = part.mask.values.argmax(1)
+            chosen[name][order.lengths > 0] = order.values
+        return self._part.decode(chosen)
+
+    def decode_one(self, orders: Mapping[str, RaggedArray], last: EntityBatch) -> Any:
+        """The Gymnasium action for a batch of one."""
+        return pick(self._raw_action_space, self.decode(orders, last), 0)
+
+
+def _action_mask(action: spaces.Space[Any], flags: NDArray[np.bool_] | None, batch_size: int) -> ActionMask:
+    """Who may do what in each lane: nobody where no choice is legal."""
+    everywhere = np.arange(batch_size + 1)
+    actors = np.full(batch_size, -1)
+    if flags is None:
+        columns = action.num_choices if isinstance(action, GlobalCategorical) else 0
+        flags = np.ones((batch_size, columns), bool)
+        return ActionMask(RaggedArray(actors, everywhere), RaggedArray(flags, everywhere))
+    possible = flags.any(1)
+    lengths = possible.astype(np.int64)
+    if possible.all():
+        return ActionMask(RaggedArray(actors, everywhere), RaggedArray(flags, everywhere))
+    return ActionMask(
+        RaggedArray.from_lengths(actors[possible], lengths),
+        RaggedArray.from_lengths(flags[possible], lengths),
+    )
+
+
+def lift(mask: Any) -> Any:
+    """One environment's mask as a batch of one."""
+    if isinstance(mask, Mapping):
+        return {key: lift(part) for key, part in mask.items()}
+    if isinstance(mask, list | tuple) and any(
+        isinstance(part, list | tuple | np.ndarray | Mapping) for part in mask
+    ):
+        return [mask]
+    return np.asarray(mask)[None]
+
+
+def _lanes(mask: Any, present: NDArray[np.bool_]) -> Any:
+    """The masks of some lanes, from all lanes' merged masks."""
+    if isinstance(mask, Mapping):
+        return {key: _lanes(part, present) for key, part in mask.items() if not key.startswith("_")}
+    if isinstance(mask, np.ndarray):
+        return mask[present]
+    return [part for part, there in zip(mask, present, strict=True) if there]

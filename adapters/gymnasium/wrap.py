@@ -1,0 +1,156 @@
+"""`wrap`: a Gymnasium environment as an entity environment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium.utils import RecordConstructorArgs
+
+from ...envs import (
+    ActionError,
+    EntityActionSpace,
+    EntityBatch,
+    unbatch_observation,
+    validate_actions,
+)
+from ...ragged import RaggedArray
+from .batches import stack
+from .config import from_config, to_config
+from .scope import View
+from .translation import MASK, MaskSource, Translation, lift
+
+
+class EntityWrapper(gymnasium.Wrapper[dict[str, Any], Mapping[str, Any], Any, Any], RecordConstructorArgs):
+    """A Gymnasium environment seen as entities; made by `wrap`, and again by its spec.
+
+    Observations and actions are those of `EntitySpace` and `EntityActionSpace`. Rewards, ends, infos and
+    rendering are the wrapped environment's.
+    """
+
+    def __init__(
+        self,
+        env: gymnasium.Env[Any, Any],
+        view: View | Mapping[str, Any] | None = None,
+        action_mask: MaskSource = "auto",
+    ) -> None:
+        RecordConstructorArgs.__init__(self, view=to_config(view), action_mask=action_mask)
+        gymnasium.Wrapper.__init__(self, env)
+        declared = from_config(view) if isinstance(view, Mapping) else view
+        self._translation = Translation(
+            env_name(env), env.observation_space, env.action_space, env, declared, action_mask
+        )
+        self._mask_method = action_mask in ("auto", "method") and env.has_wrapper_attr("action_masks")
+        if action_mask == "method" and not self._mask_method:
+            raise ValueError(f"{env_name(env)} has no method action_masks() to take masks from")
+        self._mask_in_info = action_mask in ("auto", "info")
+        self._raw_space = env.observation_space
+        self.observation_space = self._space = self._translation.observation_space
+        self.action_space = self._space.actions
+        self._last: EntityBatch | None = None
+
+    @property
+    def view(self) -> View:
+        """The view in use: the declared one, or the one that was found."""
+        return self._translation.view
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Start an episode.
+
+        Raises:
+            ObservationError: the wrapped environment returned what its space doesn't allow.
+        """
+        self._last = None
+        base = self.env.unwrapped
+        generator = base._np_random
+        observation, info = self.env.reset(seed=seed, options=options)
+        if seed is not None and base._np_random is generator:
+            # An environment that keeps random numbers elsewhere (MinAtar) and never seeds Gymnasium's.
+            gymnasium.Env.reset(base, seed=seed)
+        return self._observe(observation, info), info
+
+    def step(self, action: Mapping[str, Any]) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
+        """Go on by one step. A name that is left out, or an empty array, takes the first legal choice.
+
+        Raises:
+            ActionError: an unknown name, a wrong length, an illegal choice; the environment has not moved.
+            ObservationError: the wrapped environment returned what its space doesn't allow.
+            gymnasium.error.ResetNeeded: before the first reset, and after the wrapped environment raised.
+        """
+        name = self._translation.env_name
+        if self._last is None:
+            raise gymnasium.error.ResetNeeded(f"{name}: call reset() before step()")
+        try:
+            orders = validate_actions(self._space, self._last, _ragged(action, self._space.actions))
+        except ActionError as error:
+            raise ActionError(f"{name}: {str(error).removeprefix('env 0: ')}") from None
+        raw = self._translation.decode_one(orders, self._last)
+        self._last = None  # an environment that raises needs a reset
+        try:
+            observation, reward, terminated, truncated, info = self.env.step(raw)
+        except Exception as error:
+            error.add_note(f"raised by {name} in step({raw!r}), wrapped by entitize")
+            raise
+        return self._observe(observation, info), float(reward), terminated, truncated, info
+
+    def _observe(self, observation: Any, info: dict[str, Any]) -> dict[str, Any]:
+        mask = None
+        if self._mask_method:
+            mask = lift(self.env.get_wrapper_attr("action_masks")())
+        elif self._mask_in_info and MASK in info:
+            mask = lift(info[MASK])
+        self._last = self._translation.batch(stack(self._raw_space, [observation]), 1, mask)
+        return unbatch_observation(self._space, self._last, 0)
+
+
+def wrap(
+    env: gymnasium.Env[Any, Any], view: View | None = None, *, action_mask: MaskSource = "auto"
+) -> EntityWrapper:
+    """Make an entity environment of a Gymnasium environment.
+
+        env = ez.wrap(gymnasium.make("CartPole-v1"))
+        env = ez.wrap(gymnasium.make("highway-v0"), ez.views.Rows(presence="presence", name="Vehicle"))
+
+    Args:
+        env: any environment with Gymnasium's interface.
+        view: how observations become entities, one of `ez.views`; by default the one that suits the
+            environment, or its observation space (`ez.views.auto`).
+        action_mask: where legal actions are found: in `info["action_mask"]`, in
+            `observation["action_mask"]`, or from a method `action_masks()`; "auto" takes what is there.
+
+    Returns:
+        an environment with an `EntitySpace` and an `EntityActionSpace`; its `spec` makes it again.
+
+    Raises:
+        ViewError: the view doesn't fit the observation space; the message names a view that would.
+        TypeError: `env` is no environment, or is one of entities already.
+    """
+    if isinstance(env, gymnasium.vector.VectorEnv):
+        raise TypeError(f"{env} is a vector environment; use wrap_vec")
+    return EntityWrapper(env, view, action_mask)
+
+
+def env_name(env: Any) -> str:
+    """What error messages call an environment: its id, else its class."""
+    spec = getattr(env, "spec", None)
+    return spec.id if spec is not None else type(env.unwrapped).__name__
+
+
+def _ragged(action: Any, space: EntityActionSpace) -> Any:
+    """One step's orders as a batch of one."""
+    if not isinstance(action, Mapping):
+        return action
+    orders = {}
+    for name, given in action.items():
+        depth = 1 if name not in space.spaces or space[name].dtype == np.int64 else 2
+        order = np.array(given, ndmin=depth)
+        if order.dtype.kind in "iu":
+            order = order.astype(np.int64)
+        elif order.dtype.kind == "f":
+            order = order.astype(np.float32) if order.size or depth == 2 else np.zeros(0, np.int64)
+        orders[name] = RaggedArray(order, [0, len(order)])
+    return orders

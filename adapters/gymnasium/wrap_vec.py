@@ -1,0 +1,269 @@
+"""`wrap_vec`: a Gymnasium vector environment as an entity vector environment.
+
+Shape alphabet: B = num_envs lanes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from copy import deepcopy
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, VectorEnv
+from numpy.typing import NDArray
+
+from ...envs import ActionError, ActionMask, EntityBatch, EntityVectorEnv, validate_actions
+from ...envs.vector import Actions, StepResult
+from ...ragged import RaggedArray
+from .batches import select, stack
+from .scope import View
+from .translation import MASK, MaskSource, Translation
+from .wrap import env_name
+
+
+class WrappedVectorEnv(EntityVectorEnv):
+    """A Gymnasium vector environment seen as entities; made by `wrap_vec`.
+
+    Autoreset, outwards, is SAME_STEP with `info["final_obs"]` wherever the wrapped environment can do it:
+
+    - SAME_STEP inside: passed on.
+    - NEXT_STEP inside, of `SyncVectorEnv` and `AsyncVectorEnv` (with shared memory): ended lanes are reset at
+      once with a `reset_mask`, so that there is no step whose action is ignored.
+    - DISABLED inside: the same.
+    - NEXT_STEP of any other engine, which resets by itself: passed on, as `metadata["autoreset_mode"]` says.
+      The batch that ends an episode holds its last observation (so there is no `final_obs`), and nobody can
+      act there: the actions are absent, because the engine ignores what it is told.
+
+    Infos are the wrapped environment's, with `final_obs` as an `EntityBatch`.
+    """
+
+    def __init__(
+        self, venv: VectorEnv[Any, Any, Any], view: View | None = None, action_mask: MaskSource = "auto"
+    ) -> None:
+        self.venv = venv
+        self.num_envs = venv.num_envs
+        self.render_mode = venv.render_mode
+        self.spec = venv.spec
+        inside = venv.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP)
+        self._inside = AutoresetMode(inside)
+        self._reset_ended = _resets_single_lanes(venv, self._inside)
+        outside = AutoresetMode.SAME_STEP if self._reset_ended else self._inside
+        self.metadata = {
+            **venv.metadata,
+            "autoreset_mode": outside,
+            "final_obs": outside is AutoresetMode.SAME_STEP,
+        }
+        example, temporary = _example(venv)
+        try:
+            self._name = _vector_name(venv, example)
+            self._translation = Translation(
+                self._name,
+                venv.single_observation_space,
+                venv.single_action_space,
+                example,
+                view,
+                action_mask,
+            )
+            has_method = example is not None and example.has_wrapper_attr("action_masks")
+        finally:
+            if temporary and example is not None:
+                example.close()
+        if action_mask == "method" and not has_method:
+            raise ValueError(f"{self._name} has no method action_masks() to take masks from")
+        self._mask_method = action_mask in ("auto", "method") and has_method
+        self._mask_in_info = action_mask in ("auto", "info")
+        self.single_observation_space = self._translation.observation_space
+        self.single_action_space = self._translation.action_space
+        self._last: EntityBatch | None = None
+
+    @property
+    def view(self) -> View:
+        """The view in use: the declared one, or the one that was found."""
+        return self._translation.view
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[EntityBatch, dict[str, Any]]:
+        """Start an episode in every lane.
+
+        Raises:
+            ObservationError: the wrapped environment returned what its space doesn't allow.
+        """
+        self._last = None
+        observation, info = self.venv.reset(seed=seed, options=options)
+        self._last = self._batch(observation, info)
+        return self._last, info
+
+    def step(self, actions: Actions) -> StepResult:
+        """Go on by one step in every lane. Where nothing is ordered, the first legal choice is taken.
+
+        Raises:
+            ActionError: an action is unknown, of the wrong length or not allowed; no lane has moved.
+            ObservationError: the wrapped environment returned what its space doesn't allow.
+            gymnasium.error.ResetNeeded: before the first reset, and after the wrapped environment raised.
+        """
+        if self._last is None:
+            raise gymnasium.error.ResetNeeded(f"{self._name}: call reset() before step()")
+        try:
+            orders = validate_actions(self.single_observation_space, self._last, actions)
+        except ActionError as error:
+            raise ActionError(f"{self._name}: {error}") from None
+        decoded = self._translation.decode(orders, self._last)
+        self._last = None  # an environment that raises needs a reset
+        try:
+            observation, rewards, terminated, truncated, info = self.venv.step(decoded)
+        except Exception as error:
+            error.add_note(f"raised by a lane of {self._name} in step, wrapped by entitize")
+            raise
+        ended = np.logical_or(terminated, truncated)
+        batch, info = self._after_step(observation, ended, info)
+        self._last = batch
+        return batch, np.asarray(rewards, np.float32), np.asarray(terminated), np.asarray(truncated), info
+
+    def _after_step(
+        self, observation: Any, ended: NDArray[np.bool_], info: dict[str, Any]
+    ) -> tuple[EntityBatch, dict[str, Any]]:
+        """The batch to act on next, and the infos with the final observations of ended lanes."""
+        if not ended.any():
+            return self._batch(observation, info), info
+        lanes = np.flatnonzero(ended)
+        space = self.venv.single_observation_space
+        if self._inside is AutoresetMode.SAME_STEP:
+            final = stack(space, [info["final_obs"][lane] for lane in lanes])
+            info["final_obs"] = self._translation.batch(final, len(lanes))
+            info["_final_obs"] = ended.copy()
+            return self._batch(observation, info), info
+        if not self._reset_ended:
+            return _without_actions(self._batch(observation, info), ended), info
+        final_obs = self._translation.batch(select(space, observation, lanes), len(lanes))
+        options = {"reset_mask": ended.copy()}
+        if self.venv is not self.venv.unwrapped:
+            options = _KeptOptions(options)
+            info = deepcopy(info)  # wrappers put arrays into it that their reset changes
+        observation, reset_info = self.venv.reset(options=options)
+        merged = _merged(info, reset_info, ended)
+        batch = self._batch(observation, merged)
+        merged.update(final_obs=final_obs, _final_obs=ended.copy(), final_info=info, _final_info=ended.copy())
+        return batch, merged
+
+    def _batch(self, observation: Any, info: Mapping[str, Any]) -> EntityBatch:
+        if self._mask_method:
+            masks = self.venv.unwrapped.call("action_masks")  # type: ignore[attr-defined]
+            plain = all(isinstance(mask, np.ndarray) for mask in masks)
+            return self._translation.batch(
+                observation, self.num_envs, np.stack(masks) if plain else list(masks)
+            )
+        if self._mask_in_info and MASK in info:
+            return self._translation.batch(observation, self.num_envs, info[MASK], info.get(f"_{MASK}"))
+        return self._translation.batch(observation, self.num_envs)
+
+    def render(self) -> tuple[Any, ...] | None:
+        return super().render() if self.render_mode is None else self.venv.render()
+
+    def close_extras(self, **kwargs: Any) -> None:
+        self.venv.close(**kwargs)
+
+
+def wrap_vec(
+    venv: VectorEnv[Any, Any, Any], view: View | None = None, *, action_mask: MaskSource = "auto"
+) -> WrappedVectorEnv:
+    """Make an entity vector environment of a Gymnasium vector environment.
+
+        venv = ez.wrap_vec(gymnasium.make_vec("CartPole-v1", num_envs=64, vectorization_mode="sync"))
+
+    Args:
+        venv: any vector environment with Gymnasium's interface; on autoreset see `WrappedVectorEnv`.
+        view, action_mask: as for `wrap`. Views see the observations of all lanes at once.
+
+    Raises:
+        ViewError: the view doesn't fit the observation space; the message names a view that would.
+        TypeError: `venv` is no vector environment, or is one of entities already.
+    """
+    if not isinstance(venv, VectorEnv):
+        raise TypeError(f"{venv!r} is no gymnasium.vector.VectorEnv; wrap a single environment with wrap")
+    return WrappedVectorEnv(venv, view, action_mask)
+
+
+def _resets_single_lanes(venv: VectorEnv[Any, Any, Any], mode: AutoresetMode) -> bool:
+    """Whether ended lanes can, and must, be reset from outside."""
+    if mode is AutoresetMode.DISABLED:
+        return True
+    base = venv.unwrapped
+    # Without shared memory Gymnasium's workers (1.4) reset once more after a masked reset.
+    obeys = isinstance(base, SyncVectorEnv) or (isinstance(base, AsyncVectorEnv) and base.shared_memory)
+    return mode is AutoresetMode.NEXT_STEP and obeys
+
+
+class _KeptOptions(dict[str, Any]):
+    """Options that stay when they are popped.
+
+    `SyncVectorEnv` (Gymnasium 1.4) takes the mask out of the dict in which the wrappers around it look for it
+    afterwards, so that `RecordEpisodeStatistics` would forget the statistics of all lanes.
+    """
+
+    def pop(self, key: str, *default: Any) -> Any:
+        return self.get(key, *default)
+
+
+def _example(venv: VectorEnv[Any, Any, Any]) -> tuple[gymnasium.Env[Any, Any] | None, bool]:
+    """One of the environments inside, to ask for names, and whether it was made for that."""
+    base = venv.unwrapped
+    if isinstance(base, SyncVectorEnv):
+        return base.envs[0], False
+    if isinstance(base, AsyncVectorEnv):
+        return base.env_fns[0](), True
+    return None, False
+
+
+def _vector_name(venv: VectorEnv[Any, Any, Any], example: gymnasium.Env[Any, Any] | None) -> str:
+    if example is not None:
+        return env_name(example)
+    return venv.spec.id if venv.spec is not None else type(venv.unwrapped).__name__
+
+
+def _without_actions(batch: EntityBatch, lanes: NDArray[np.bool_]) -> EntityBatch:
+    """The same batch, with nobody to act in `lanes` (B,)."""
+
+    def emptied(array: RaggedArray) -> RaggedArray:
+        return RaggedArray.from_lengths(
+            array.values[~array.broadcast(lanes)], np.where(lanes, 0, array.lengths)
+        )
+
+    actions = {n: ActionMask(emptied(m.actors), emptied(m.mask)) for n, m in batch.actions.items()}
+    return EntityBatch(batch.entities, batch.globals, actions)
+
+
+def _merged(step: Mapping[str, Any], reset: Mapping[str, Any], ended: NDArray[np.bool_]) -> dict[str, Any]:
+    """Merged infos of a step, with those of a reset in place of them in the ended lanes.
+
+    What only the step says (such as a wrapper's statistics of the episode) stays.
+    """
+    merged = dict(step)
+    for key, value in reset.items():
+        if key.startswith("_") and key[1:] in reset:
+            continue
+        flag = f"_{key}"
+        there = np.asarray(reset.get(flag, ended), bool)
+        if key not in step:
+            merged[key], merged[flag] = value, there
+        elif isinstance(value, Mapping):
+            merged[key], merged[flag] = _merged(step[key], value, ended), there | step.get(flag, ~ended)
+        else:
+            merged[key] = _replaced(np.asarray(step[key]), np.asarray(value), there)
+            merged[flag] = np.where(ended, there, step.get(flag, ~ended))
+    return merged
+
+
+def _replaced(old: NDArray[Any], new: NDArray[Any], lanes: NDArray[np.bool_]) -> NDArray[Any]:
+    """`old` with the rows of `new` in `lanes`; as objects where the two don't agree in type or shape."""
+    agree = old.dtype == new.dtype and old.shape == new.shape
+    result = old.copy() if agree else old.astype(object)
+    if agree or result.shape == new.shape:
+        result[lanes] = new[lanes]
+        return result
+    result = np.full(len(lanes), None, object)
+    for lane, replace in enumerate(lanes):
+        result[lane] = new[lane] if replace else old[lane]
+    return result

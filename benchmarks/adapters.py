@@ -1,0 +1,125 @@
+"""What `entitize.wrap_vec` costs: adapter time per step and env, next to the wrapped environment's own step.
+
+For each environment one `SyncVectorEnv` (SAME_STEP) of `--num-envs` lanes is stepped in blocks, alternately
+by itself and through the adapter, with legal actions drawn beforehand, so that both meet the same load of the
+machine. The adapter's part of a step is what remains when the vector environment's own `step` is taken off.
+Reported are medians over the blocks, of processor time: waiting for a busy machine is not counted.
+
+    python benchmarks/adapters.py
+    python benchmarks/adapters.py --num-envs 64 --blocks 15 --steps 60 --only CartPole Taxi
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import entitize
+import gymnasium
+import numpy as np
+from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorWrapper
+
+
+def minatar(game: str) -> Callable[[], gymnasium.Env]:
+    def make() -> gymnasium.Env:
+        from minatar.gym import register_envs  # type: ignore[import-untyped]
+
+        if f"MinAtar/{game}-v1" not in gymnasium.registry:
+            register_envs()
+        return gymnasium.make(f"MinAtar/{game}-v1")
+
+    return make
+
+
+def atari_ram() -> gymnasium.Env:
+    import ale_py
+
+    gymnasium.register_envs(ale_py)
+    return gymnasium.make("ALE/Breakout-v5", obs_type="ram")
+
+
+def minigrid() -> gymnasium.Env:
+    import minigrid
+
+    gymnasium.register_envs(minigrid)
+    return gymnasium.make("MiniGrid-DoorKey-8x8-v0")
+
+
+ENVS: dict[str, Callable[[], gymnasium.Env]] = {
+    "CartPole": lambda: gymnasium.make("CartPole-v1"),
+    "FrozenLake": lambda: gymnasium.make("FrozenLake-v1"),
+    "MinAtar-Breakout": minatar("Breakout"),
+    "Taxi": lambda: gymnasium.make("Taxi-v4"),
+    "MinAtar-Seaquest": minatar("Seaquest"),
+    "Blackjack": lambda: gymnasium.make("Blackjack-v1"),
+    "Pendulum": lambda: gymnasium.make("Pendulum-v1"),
+    "LunarLander": lambda: gymnasium.make("LunarLander-v3"),
+    "Acrobot": lambda: gymnasium.make("Acrobot-v1"),
+    "MiniGrid-DoorKey": minigrid,
+    "Atari-RAM": atari_ram,
+}
+
+
+class Clock(VectorWrapper):
+    """Counts the seconds spent in the vector environment's own `step`."""
+
+    seconds = 0.0
+
+    def step(self, actions: Any) -> Any:
+        start = time.process_time()
+        result = self.env.step(actions)
+        self.seconds += time.process_time() - start
+        return result
+
+
+def measure(make: Callable[[], gymnasium.Env], num_envs: int, blocks: int, steps: int) -> tuple[float, float]:
+    """Microseconds per step and env: the environment's own step, and what the adapter adds."""
+    clock = Clock(SyncVectorEnv([make] * num_envs, autoreset_mode=AutoresetMode.SAME_STEP))
+    venv = entitize.wrap_vec(clock)
+    batch, _ = venv.reset(seed=1)
+    venv.action_space.seed(1)
+    clock.action_space.seed(1)
+    own, added = [], []
+    for block in range(blocks + 1):
+        clock.seconds = adapter = 0.0
+        for _ in range(steps):
+            actions = venv.action_space.sample(mask=batch)
+            before, start = clock.seconds, time.process_time()
+            batch, *_ = venv.step(actions)
+            adapter += time.process_time() - start - (clock.seconds - before)
+        clock.seconds = 0.0
+        for _ in range(steps):
+            clock.step(clock.action_space.sample())
+        batch, _ = venv.reset()  # the adapter has not seen the lanes go on
+        if block:  # the first one compiles and warms caches
+            own.append(clock.seconds)
+            added.append(adapter)
+    venv.close()
+    scale = 1e6 / (steps * num_envs)
+    return statistics.median(own) * scale, statistics.median(added) * scale
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--num-envs", type=int, default=64)
+    parser.add_argument("--blocks", type=int, default=9)
+    parser.add_argument("--steps", type=int, default=40, help="steps per block")
+    parser.add_argument("--only", nargs="*", choices=list(ENVS), default=list(ENVS))
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    print(f"{'environment':18} {'own step':>10} {'adapter':>10} {'ratio':>7}   (us per step and env)")
+    for name in options.only:
+        own, added = measure(ENVS[name], options.num_envs, options.blocks, options.steps)
+        verdict = "" if own < 20 else "  ok" if added / own < 0.15 else "  over 15%"
+        print(f"{name:18} {own:10.2f} {added:10.2f} {added / own:7.1%}{verdict}", flush=True)
+
+
+if __name__ == "__main__":
+    np.seterr(all="ignore")
+    main()

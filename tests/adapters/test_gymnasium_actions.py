@@ -1,0 +1,278 @@
+"""Gymnasium's action spaces as entity actions, and the masks that come with them."""
+
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from entitize import ActionError, GlobalCategorical, GlobalContinuous, RaggedArray, ViewError, wrap, wrap_vec
+from entitize.envs import ObservationError
+from gymnasium import spaces
+from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, OneOf, Tuple
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
+
+
+class Echo(gymnasium.Env):
+    """Remembers the action that it was given; its masks are what it is told."""
+
+    def __init__(
+        self, action_space: spaces.Space, mask: Any = None, where: str = "info", length: int = 100
+    ) -> None:
+        self.action_space = action_space
+        self.observation_space: spaces.Space = Box(-9, 9, (2,), np.float32)
+        if where == "observation":
+            masks = Box(0, 1, np.shape(mask), np.int8)
+            self.observation_space = Dict(observation=self.observation_space, action_mask=masks)
+        self.mask, self.where, self.length = mask, where, length
+        if where == "method":
+            self.action_masks = lambda: self._masks()
+        self.given: list = []
+
+    def _masks(self) -> Any:
+        mask = self.mask(self.steps) if callable(self.mask) else self.mask
+        return mask.copy() if isinstance(mask, np.ndarray) else mask
+
+    def _look(self) -> tuple[Any, dict[str, Any]]:
+        numbers = np.array([self.steps, 0], np.float32)
+        if self.where == "observation":
+            return {"observation": numbers, "action_mask": np.array(self._masks(), np.int8)}, {}
+        return numbers, {} if self.mask is None or self.where == "method" else {"action_mask": self._masks()}
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+        super().reset(seed=seed)
+        self.steps = 0
+        return self._look()
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        assert self.action_space.contains(action), action
+        self.given.append(action)
+        self.steps += 1
+        observation, info = self._look()
+        return observation, 1.0, self.steps == self.length, False, info
+
+
+EVERY_SPACE = {
+    "discrete": Discrete(4, start=3),
+    "multi-discrete": MultiDiscrete([2, 3], start=[1, 0]),
+    "multi-discrete board": MultiDiscrete([[2, 3], [4, 5]]),
+    "multi-binary": MultiBinary(3),
+    "box": Box(-2, 3, (2, 2), np.float32),
+    "double box": Box(-2, 3, (2,), np.float64),
+    "integer box": Box(0, 255, (3,), np.uint8),
+    "half-open box": Box(np.float32(0), np.float32(np.inf), (2,), np.float32),
+    "dict": Dict(move=Discrete(3), aim=Box(-1, 1, (2,), np.float32), more=Dict(keys=MultiBinary(2))),
+    "tuple": Tuple((Discrete(2), Tuple((Discrete(3), Box(0, 1, (1,), np.float32))))),
+    "one of": OneOf((Discrete(3), MultiDiscrete([2, 2]), Box(-1, 1, (2,), np.float32))),
+    "dict of one of": Dict(a=OneOf((Discrete(3), Tuple((Discrete(2), Discrete(2))))), b=Discrete(2)),
+}
+
+
+@pytest.mark.parametrize("name", EVERY_SPACE)
+def test_orders_arrive_as_actions_of_the_space(name):
+    raw = Echo(EVERY_SPACE[name])
+    env = wrap(raw)
+    seen, _ = env.reset(seed=1)
+    env.action_space.seed(1)
+    for _ in range(20):
+        assert env.observation_space.contains(seen)
+        seen, *_ = env.step(env.action_space.sample(mask=seen))
+    env.step({})
+    assert len(raw.given) == 21  # each was contained in the space, or it would have raised
+
+
+@pytest.mark.parametrize("name", EVERY_SPACE)
+def test_a_batch_of_orders_is_the_orders_of_each_lane(name):
+    lanes = [Echo(EVERY_SPACE[name]) for _ in range(3)]
+    venv = wrap_vec(SyncVectorEnv([lambda lane=lane: lane for lane in lanes]))
+    alone = [wrap(Echo(EVERY_SPACE[name])) for _ in range(3)]
+    batch, _ = venv.reset(seed=1)
+    for env in alone:
+        env.reset()
+    venv.action_space.seed(2)
+    for _ in range(5):
+        actions = venv.action_space.sample(mask=batch)
+        batch, *_ = venv.step(actions)
+        for lane, env in enumerate(alone):
+            env.step({action: order[lane] for action, order in actions.items()})
+    for lane, env in zip(lanes, alone, strict=True):
+        for one, other in zip(lane.given, env.env.given, strict=True):
+            assert_equal(one, other)
+
+
+def assert_equal(one: Any, other: Any) -> None:
+    if isinstance(one, dict):
+        assert one.keys() == other.keys()
+        for key in one:
+            assert_equal(one[key], other[key])
+    elif isinstance(one, tuple):
+        for mine, theirs in zip(one, other, strict=True):
+            assert_equal(mine, theirs)
+    else:
+        np.testing.assert_array_equal(one, other)
+
+
+def test_actions_are_named_by_their_place():
+    names = {name: wrap(Echo(space)).action_space for name, space in EVERY_SPACE.items()}
+    assert list(names["discrete"]) == ["action"]
+    assert names["discrete"]["action"] == GlobalCategorical(["3", "4", "5", "6"])
+    assert list(names["multi-discrete"]) == ["action_0", "action_1"]
+    assert list(names["multi-discrete board"]) == ["action_0_0", "action_0_1", "action_1_0", "action_1_1"]
+    assert names["box"]["action"] == GlobalContinuous([-2] * 4, [3] * 4)
+    assert set(names["dict"]) == {"move", "aim", "more/keys_0", "more/keys_1"}
+    assert list(names["tuple"]) == ["0", "1/0", "1/1"]
+    assert list(names["one of"]) == ["action", "0", "1_0", "1_1", "2"]
+
+
+def test_the_chosen_alternative_counts():
+    raw = Echo(EVERY_SPACE["one of"])
+    env = wrap(raw)
+    env.reset()
+    env.step({"action": [1], "0": [2], "1_0": [1], "1_1": [0], "2": np.array([[0.5, -0.5]], np.float32)})
+    env.step({"action": 2, "2": np.array([0.5, -0.5], np.float32)})
+    assert raw.given[0][0] == 1 and raw.given[0][1].tolist() == [1, 0]
+    assert raw.given[1][0] == 2 and raw.given[1][1].tolist() == [0.5, -0.5]
+
+
+def test_where_nothing_is_ordered_the_first_legal_choice_is_taken():
+    raw = Echo(Discrete(4), mask=np.array([0, 0, 1, 1], np.int8))
+    env = wrap(raw)
+    env.reset()
+    env.step({})
+    env.step({"action": np.zeros(0, np.int64)})
+    assert raw.given == [2, 2]
+    numbers = Echo(Box(np.float32(1), np.float32(4), (2,)))
+    env = wrap(numbers)
+    env.reset()
+    env.step({})
+    assert numbers.given[0].tolist() == [1, 1]
+
+
+# -- masks --------------------------------------------------------------------------------------------------
+
+MASKS: dict[str, tuple[spaces.Space, Any, dict[str, list]]] = {
+    "discrete": (Discrete(3), np.array([1, 0, 1], np.int8), {"action": [1, 0, 1]}),
+    "discrete list": (Discrete(3), [True, False, True], {"action": [1, 0, 1]}),
+    "flat": (MultiDiscrete([2, 3]), np.array([1, 0, 0, 1, 1]), {"action_0": [1, 0], "action_1": [0, 1, 1]}),
+    "tuple of masks": (
+        MultiDiscrete([2, 3]),
+        (np.array([1, 0], np.int8), np.array([0, 1, 1], np.int8)),
+        {"action_0": [1, 0], "action_1": [0, 1, 1]},
+    ),
+    "dict": (
+        Dict(a=Discrete(2), b=Box(0, 1, (1,), np.float32), c=Discrete(3)),
+        {"a": np.array([0, 1], np.int8), "c": np.array([1, 1, 0], np.int8)},
+        {"a": [0, 1], "c": [1, 1, 0]},
+    ),
+    "tuple": (
+        Tuple((Discrete(2), Discrete(3))),
+        (np.array([0, 1], np.int8), np.array([1, 1, 0], np.int8)),
+        {"0": [0, 1], "1": [1, 1, 0]},
+    ),
+    "flat over a tuple": (
+        Tuple((Discrete(2), Discrete(3))),
+        np.array([0, 1, 1, 1, 0]),
+        {"0": [0, 1], "1": [1, 1, 0]},
+    ),
+    "one of": (
+        OneOf((Discrete(2), Discrete(3))),
+        (np.array([0, 1], np.int8), np.array([1, 1, 0], np.int8)),
+        {"action": [1, 1], "0": [0, 1], "1": [1, 1, 0]},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MASKS)
+@pytest.mark.parametrize("where", ["info", "method"])
+def test_masks_are_read_in_every_form(name, where):
+    space, mask, expected = MASKS[name]
+    seen, _ = wrap(Echo(space, mask, where)).reset()
+    venv = wrap_vec(SyncVectorEnv([lambda: Echo(space, mask, where)] * 2))
+    batch, _ = venv.reset()
+    for _ in range(2):
+        for action, flags in expected.items():
+            assert seen["actions"][action]["mask"].tolist() == [flags]
+            assert batch.actions[action].mask.values.tolist() == [flags] * 2
+        batch, *_ = venv.step({})
+
+
+def test_masks_in_the_observation_are_taken_out_of_it():
+    env = wrap(Echo(Discrete(3), [0, 1, 1], "observation"))
+    seen, _ = env.reset()
+    assert env.observation_space.entities == {"observation": ("observation_0", "observation_1")}
+    assert seen["actions"]["action"]["mask"].tolist() == [[0, 1, 1]]
+    venv = wrap_vec(SyncVectorEnv([lambda: Echo(Discrete(3), [0, 1, 1], "observation", 2)] * 2))
+    venv.reset()
+    venv.step({})
+    _, _, _, _, info = venv.step({})
+    assert info["final_obs"].actions["action"].mask.values.tolist() == [[False, True, True]] * 2
+    ignored = wrap(Echo(Discrete(3), [0, 1, 1], "observation"), action_mask="none")
+    seen, _ = ignored.reset()
+    assert seen["actions"]["action"]["mask"].tolist() == [[1, 1, 1]]
+    assert "action_mask" in ignored.observation_space.entities
+
+
+def test_masks_follow_each_lane_through_its_episodes():
+    def mask(step: int) -> np.ndarray:
+        return np.arange(4) >= min(step, 3)
+
+    for mode in (AutoresetMode.SAME_STEP, AutoresetMode.NEXT_STEP, AutoresetMode.DISABLED):
+        makers = [lambda n=n: Echo(Discrete(4), mask, "info", n) for n in (2, 3, 5)]
+        venv = wrap_vec(SyncVectorEnv(makers, autoreset_mode=mode))
+        batch, _ = venv.reset()
+        steps = [0, 0, 0]
+        for _ in range(12):
+            assert [row.tolist() for row in batch.actions["action"].mask.values] == [
+                mask(s).tolist() for s in steps
+            ]
+            batch, _, terminated, _, _ = venv.step({})
+            steps = [0 if end else s + 1 for s, end in zip(steps, terminated, strict=True)]
+
+
+def test_a_lane_without_a_mask_may_do_everything_and_one_without_a_choice_nothing():
+    def sometimes(step: int) -> np.ndarray:
+        return np.array([0, 0]) if step == 1 else np.array([0, 1])
+
+    raw = Echo(Discrete(2), sometimes)
+    venv = wrap_vec(SyncVectorEnv([lambda: raw, lambda: Echo(Discrete(2))]))
+    batch, _ = venv.reset()
+    assert batch.actions["action"].mask.values.tolist() == [[False, True], [True, True]]
+    batch, *_ = venv.step({})
+    part = batch.actions["action"]
+    assert part.actors.lengths.tolist() == [0, 1] and part.mask.values.tolist() == [[True, True]]
+    assert venv.observation_space.contains(batch)
+    with pytest.raises(ActionError, match="env 0: action 'action': nobody may act at this step"):
+        venv.step({"action": RaggedArray([0, 0], [0, 1, 2])})
+    venv.step({"action": RaggedArray([1], [0, 0, 1])})
+    assert raw.given == [1, 0]
+
+
+def test_masks_of_the_wrong_length_are_named():
+    with pytest.raises(
+        ObservationError,
+        match=r"Echo: action_mask: the mask of action 'action' has length \(2,\), expected \(3,\)",
+    ):
+        wrap(Echo(Discrete(3), np.array([1, 1]))).reset()
+    with pytest.raises(ObservationError, match=r"the masks of action 'action' have 4 entries, expected 5"):
+        wrap(Echo(MultiDiscrete([2, 3]), (np.ones(2), np.ones(2)))).reset()
+    with pytest.raises(ObservationError, match=r"has length \(4,\), expected \(5,\)"):
+        wrap(Echo(Tuple((Discrete(2), Discrete(3))), np.ones(4))).reset()
+
+
+def test_actions_without_choices_are_refused_at_wrap_time():
+    with pytest.raises(
+        ViewError, match=r"Echo: action_space\['say'\] is Text.* no fixed set of choices; put a"
+    ):
+        wrap(Echo(Dict(say=spaces.Text(3))))
+    with pytest.raises(ViewError, match="leaves nothing to choose"):
+        wrap(Echo(Box(np.zeros(2, np.float32), np.array([0, 1], np.float32))))
+
+
+def test_mask_sources_that_are_not_there_are_named():
+    with pytest.raises(ViewError, match="observation_space has no 'action_mask'"):
+        wrap(Echo(Discrete(2)), action_mask="observation")
+    with pytest.raises(ValueError, match=r"Echo has no method action_masks\(\)"):
+        wrap(Echo(Discrete(2)), action_mask="method")
+    with pytest.raises(ValueError, match=r"Echo has no method action_masks\(\)"):
+        wrap_vec(SyncVectorEnv([lambda: Echo(Discrete(2))]), action_mask="method")
+    with pytest.raises(ValueError, match="action_mask is 'guess', expected one of auto, info"):
+        wrap(Echo(Discrete(2)), action_mask="guess")  # type: ignore[arg-type]

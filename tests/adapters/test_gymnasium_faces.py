@@ -1,0 +1,467 @@
+"""`to_gymnasium`: entity environments behind Gymnasium's own spaces."""
+
+import warnings
+from functools import partial
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from entitize import (
+    ActionError,
+    Categorical,
+    CategoricalMask,
+    Continuous,
+    ContinuousMask,
+    EntityActionSpace,
+    EntityEnv,
+    EntitySpace,
+    GlobalCategorical,
+    GlobalCategoricalMask,
+    GlobalContinuous,
+    GlobalContinuousMask,
+    Nearest,
+    Observation,
+    ObservationError,
+    SelectEntity,
+    SelectEntityMask,
+    to_gymnasium,
+    wrap,
+)
+from gymnasium.envs.registration import EnvSpec
+from gymnasium.utils.env_checker import check_env
+from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv
+from gymnasium.wrappers import FrameStackObservation, RecordEpisodeStatistics, TimeLimit
+
+ACTIONS = EntityActionSpace(
+    {
+        "move": Categorical(["stay", "left", "right"]),
+        "mine": SelectEntity(),
+        "push": Continuous([-1, 0], [1, 2]),
+        "horn": GlobalCategorical(["off", "on"]),
+        "wind": GlobalContinuous(-2, 2),
+    }
+)
+
+
+class Field(EntityEnv):
+    """Drones and minerals in numbers that vary, and every kind of action; it remembers what it was told."""
+
+    metadata = {"render_modes": ["rgb_array"], "render_fps": 5}  # noqa: RUF012
+
+    def __init__(self, actions: list[str] | None = None, render_mode: str | None = None) -> None:
+        names = list(ACTIONS) if actions is None else actions
+        self.render_mode = render_mode
+        self.action_space = EntityActionSpace({name: ACTIONS[name] for name in names})
+        self.observation_space = EntitySpace(
+            {"Drone": ["x", "y"], "Mineral": ["x", "y", "ore"]}, self.action_space, ["time"], hidden=True
+        )
+        self.told: list[dict[str, Any]] = []
+
+    def _reset(self, options: dict[str, Any]) -> Observation:
+        self.steps = 0
+        return self._look()
+
+    def _step(self, actions: dict[str, Any]) -> Any:
+        self.told.append(actions)
+        self.steps += 1
+        return self._look(), 1.0, self.steps == 20, False, {"steps": self.steps}
+
+    def render(self) -> Any:
+        return np.zeros((4, 4, 3), np.uint8)
+
+    def _look(self) -> Observation:
+        drones, minerals = (int(n) for n in self.np_random.integers(0, 6, 2))
+        ids = {"Drone": [f"d{i}" for i in range(drones)], "Mineral": [f"m{i}" for i in range(minerals)]}
+        legal = np.arange(3) >= np.arange(drones)[:, None] % 3
+        masks: dict[str, Any] = {
+            "move": CategoricalMask(ids["Drone"][1:], mask=legal[1:]),
+            "mine": SelectEntityMask(actor_ids=ids["Drone"][:2], actee_types=["Mineral"]),
+            "push": ContinuousMask(actor_types=["Drone"]),
+            "horn": GlobalCategoricalMask([self.steps % 2 == 0, True]),
+            "wind": GlobalContinuousMask(),
+        }
+        if not minerals:
+            del masks["mine"]
+        if self.steps % 3 == 2:
+            del masks["horn"]
+        return Observation(
+            {
+                "Drone": self.np_random.normal(size=(drones, 2)),
+                "Mineral": self.np_random.normal(size=(minerals, 3)),
+            },
+            globals=[self.steps],
+            actions={name: mask for name, mask in masks.items() if name in self.action_space.spaces},
+            ids=ids,
+            visible={"Drone": np.arange(drones) > 0},
+        )
+
+
+def register() -> None:
+    if "tests/Field-v0" not in gymnasium.registry:
+        gymnasium.register("tests/Field-v0", Field)
+
+
+LAYOUTS: dict[str, dict[str, Any]] = {
+    "ragged": {},
+    "padded": {"maxima": {"Drone": 3, "Mineral": 4}, "beyond": "drop"},
+    "flat": {"maxima": 4, "beyond": Nearest("Drone"), "env": ["move", "mine", "horn"]},
+}
+
+
+def face(layout: str, made: Any = None) -> Any:
+    options = dict(LAYOUTS[layout])
+    actions = options.pop("env", None)
+    return to_gymnasium(Field(actions) if made is None else made, layout, **options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_gymnasium_has_nothing_to_say_against_a_face(layout):
+    env = face(layout)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        check_env(env, skip_render_check=True)
+    # That it is a wrapper, made without a spec, and that the numbers of its actions have other bounds than 1.
+    unavoidable = ("different from the unwrapped version", "not having a spec", "symmetric and normalized")
+    assert [str(w.message) for w in caught if not any(u in str(w.message) for u in unavoidable)] == []
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_faces_survive_samples_and_stay_in_their_space(layout):
+    env = face(layout)
+    env.action_space.seed(1)
+    observation, info = env.reset(seed=1)
+    illegal = 0
+    for _ in range(60):
+        assert env.observation_space.contains(observation)
+        observation, _, ended, _, info = env.step(env.action_space.sample())
+        illegal += info["illegal_choices"]
+        if ended:
+            observation, info = env.reset()
+    assert illegal > 0
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_faces_work_in_vectors_and_wrappers(layout):
+    space = face(layout).observation_space
+    for inside in (
+        SyncVectorEnv([partial(face, layout)] * 2),
+        AsyncVectorEnv([partial(face, layout)] * 2, shared_memory=layout != "ragged"),
+    ):
+        inside.action_space.seed(2)
+        inside.reset(seed=1)
+        for _ in range(25):
+            *_, info = inside.step(inside.action_space.sample())
+        assert info["illegal_choices"].shape == (2,)
+        inside.close()
+    limited = RecordEpisodeStatistics(TimeLimit(face(layout), 3))
+    limited.reset(seed=1)
+    for _ in range(3):
+        *_, truncated, info = limited.step(limited.action_space.sample())
+    assert truncated and info["episode"]["l"] == 3
+    stacked = FrameStackObservation(face(layout), 2)
+    observation, _ = stacked.reset(seed=1)
+    assert stacked.observation_space.contains(observation) and stacked.observation_space != space
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_the_spec_of_a_face_makes_it_again(layout):
+    env = (
+        face(layout, gymnasium.make("entitize/MineSweeper-v0"))
+        if layout == "ragged"
+        else to_gymnasium(
+            gymnasium.make("entitize/MineSweeper-v0"),
+            layout,
+            maxima=9,
+            beyond="drop",
+            illegal="replace",  # type: ignore[arg-type]
+        )
+    )
+    again = gymnasium.make(EnvSpec.from_json(env.spec.to_json()))
+    assert again.observation_space == env.observation_space and again.action_space == env.action_space
+    np.testing.assert_equal(env.reset(seed=3)[0], again.reset(seed=3)[0])
+
+
+def test_options_of_a_face_are_plain_values():
+    register()
+    env = to_gymnasium(
+        gymnasium.make("tests/Field-v0", actions=["move"]), "flat", maxima=3, beyond=Nearest("Drone")
+    )
+    assert env.spec.additional_wrappers[-1].kwargs == {
+        "maxima": 3,
+        "beyond": {"reference": "Drone", "features": ["x", "y"]},
+        "max_actors": None,
+        "illegal": "replace",
+    }
+    assert gymnasium.make(env.spec).observation_space == env.observation_space
+
+
+def test_faces_render():
+    register()
+    env = to_gymnasium(gymnasium.make("tests/Field-v0", render_mode="rgb_array"), "padded", maxima=6)
+    env.reset(seed=1)
+    assert env.render_mode == "rgb_array" and env.render().shape == (4, 4, 3)
+
+
+def test_wrapped_environments_have_faces():
+    env = to_gymnasium(wrap(gymnasium.make("CartPole-v1")), "flat", maxima=1)
+    raw = gymnasium.make("CartPole-v1")
+    observation, _ = env.reset(seed=3)
+    expected, _ = raw.reset(seed=3)
+    assert env.action_space == gymnasium.spaces.Discrete(2)
+    for action in (0, 1, 1, 0):
+        place = np.flatnonzero(np.isin(observation, expected))
+        np.testing.assert_array_equal(observation[place[:4]], expected)
+        observation, expected = env.step(action)[0], raw.step(action)[0]
+    pendulum = to_gymnasium(wrap(gymnasium.make("Pendulum-v1")), "flat", maxima=1)
+    assert pendulum.action_space == gymnasium.spaces.Box(-2, 2, (1,))
+    with pytest.raises(TypeError, match="continuous actions have no masks"):
+        pendulum.action_masks()
+
+
+# -- what an environment is told ----------------------------------------------------------------------------
+
+
+def test_legal_actions_of_the_ragged_face_arrive_unchanged():
+    env, other = face("ragged"), Field()
+    seen, _ = env.reset(seed=5)
+    whole, _ = other.reset(seed=5)
+    other.action_space.seed(1)
+    for _ in range(20):
+        action = other.action_space.sample(mask=whole)
+        given = {name: action[name] for name in ("move", "mine", "push")}
+        given["horn"] = action["horn"][0] if len(action["horn"]) else 0
+        given["wind"] = action["wind"][0]
+        whole, *_ = other.step(action)
+        seen, *_, info = env.step(given)
+        assert info["illegal_choices"] == 0
+        for name, rows in whole["entities"].items():
+            np.testing.assert_array_equal(seen[f"entities/{name}"], rows)
+        np.testing.assert_array_equal(seen["actions/move/mask"], whole["actions"]["move"]["mask"])
+    assert len(env.env.told) == 20
+    np.testing.assert_equal(plain(env.env.told), plain(other.told))
+
+
+def plain(told: list[dict[str, Any]]) -> list:
+    return [{name: vars(action) for name, action in one.items()} for one in told]
+
+
+def slots_of(observation: dict[str, Any], name: str) -> list[int]:
+    present = observation[f"actions/{name}/presence"]
+    return observation[f"actions/{name}/actors"][present].tolist()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_padded_choices_reach_the_actors_that_were_shown(seed):
+    """By coordinates: whatever was left out, a drone does what was said of the slot that showed it."""
+    field = Field()
+    env = to_gymnasium(field, "padded", maxima={"Drone": 3, "Mineral": 2}, beyond="drop")
+    rng = np.random.default_rng(seed)
+    env.action_space.seed(seed)
+    seen, _ = env.reset(seed=seed)
+    dropped = 0
+    for _ in range(19):
+        whole = env._seen
+        drones, minerals = whole["entities"]["Drone"], whole["entities"]["Mineral"]
+        where = [tuple(row) for row in np.concatenate([drones, minerals[:, :2]])]
+        names = [f"d{i}" for i in range(len(drones))] + [f"m{i}" for i in range(len(minerals))]
+        shown = np.concatenate([seen["entities/Drone"], seen["entities/Mineral"][:, :2]])
+
+        def name_of(slot, where=where, names=names, shown=shown):
+            return names[where.index(tuple(shown[slot]))]
+
+        action = env.action_space.sample()
+        expected: dict[str, dict[str, Any]] = {"move": {}, "mine": {}, "push": {}}
+        for row, slot in enumerate(slots_of(seen, "move")):
+            choice = rng.choice(np.flatnonzero(seen["actions/move/mask"][row]))
+            action["move"][row] = choice
+            expected["move"][name_of(slot)] = int(choice)
+        actees = seen["actions/mine/actees"][seen["actions/mine/actee_presence"]]
+        for row, slot in enumerate(slots_of(seen, "mine")):
+            column = rng.choice(np.flatnonzero(seen["actions/mine/mask"][row]))
+            action["mine"][row] = column
+            expected["mine"][name_of(slot)] = name_of(actees[column])
+        for row, slot in enumerate(slots_of(seen, "push")):
+            expected["push"][name_of(slot)] = action["push"][row].tolist()
+        if seen["actions/horn/presence"][0]:
+            action["horn"] = np.int64(1)
+        seen, _, _, _, info = env.step(action)
+        dropped += sum(info["dropped"].values())
+        assert info["illegal_choices"] == 0
+        told = field.told[-1]
+        given = {
+            "move": dict(zip(told["move"].actors, told["move"].choices.tolist(), strict=True)),
+            "mine": dict(zip(told["mine"].actors, told["mine"].actees, strict=True)),
+            "push": dict(zip(told["push"].actors, told["push"].values.tolist(), strict=True)),
+        }
+        for name, orders in expected.items():
+            assert {actor: given[name][actor] for actor in orders} == orders
+        assert np.array_equal(told["wind"].values, action["wind"])
+        if "horn" in told:
+            assert told["horn"].label == "on"
+    assert dropped > 0
+
+
+def test_flat_actions_are_the_padded_ones_in_a_row():
+    flat, padded = (to_gymnasium(Field(["move", "horn"]), layout, maxima=5) for layout in ("flat", "padded"))
+    flat.action_space.seed(1)
+    one, _ = flat.reset(seed=1)
+    other, _ = padded.reset(seed=1)
+    for _ in range(15):
+        together = np.concatenate([np.ravel(other[name]) for name in padded.observation_space.spaces])
+        np.testing.assert_array_equal(one, together.astype(np.float32))
+        masks = flat.action_masks()
+        assert masks.shape == (flat.action_space.nvec.sum(),)
+        expected = np.concatenate([np.ravel(_legal(other, "horn")), np.ravel(_legal(other, "move"))])
+        order = list(padded.action_space.spaces)
+        assert order == ["horn", "move"]
+        np.testing.assert_array_equal(masks, expected)
+        action = flat.action_space.sample()
+        one, *_, info = flat.step(action)
+        other, *_, same = padded.step({"horn": action[0], "move": action[1:]})
+        assert info == same
+    np.testing.assert_equal(plain(flat.env.told), plain(padded.env.told))
+
+
+def _legal(observation: dict[str, Any], name: str) -> np.ndarray:
+    mask = observation[f"actions/{name}/mask"].copy()
+    mask[~observation[f"actions/{name}/presence"], 0] = True
+    return mask
+
+
+# -- beyond a maximum ---------------------------------------------------------------------------------------
+
+
+class Crowd(EntityEnv):
+    """One hero at 0 and people at 1, -2, 3, -4, …; the hero may greet any of them, all may shout."""
+
+    def __init__(self) -> None:
+        self.action_space = EntityActionSpace({"greet": SelectEntity(), "shout": Categorical(["no", "yes"])})
+        self.observation_space = EntitySpace({"Hero": ["x"], "Person": ["x"]}, self.action_space)
+
+    def _reset(self, options: dict[str, Any]) -> Observation:
+        self.here = options.get("here", True)
+        return self._look()
+
+    def _step(self, actions: dict[str, Any]) -> Any:
+        self.told = actions
+        return self._look(), 0.0, False, False, {}
+
+    def _look(self) -> Observation:
+        people = [[i if i % 2 else -i] for i in range(9, 0, -1)]
+        entities = {"Hero": [[0.0]] if self.here else [], "Person": people}
+        greet = {"greet": SelectEntityMask(actor_types=["Hero"], actee_types=["Person"])} if self.here else {}
+        return Observation(entities, actions={"shout": CategoricalMask(), **greet})
+
+
+def people(observation: dict[str, Any]) -> list[int]:
+    return observation["entities/Person"][observation["presence/Person"], 0].astype(int).tolist()
+
+
+def test_too_many_are_an_error_unless_said_otherwise():
+    env = to_gymnasium(Crowd(), "padded", maxima={"Hero": 1, "Person": 4})
+    with pytest.raises(
+        ObservationError, match="Crowd: 9 entities of type 'Person', but maxima says at most 4; say"
+    ):
+        env.reset()
+
+
+def test_the_nearest_stay_in_their_order():
+    env = to_gymnasium(Crowd(), "padded", maxima={"Hero": 1, "Person": 4}, beyond=Nearest("Hero", ["x"]))
+    observation, info = env.reset()
+    assert people(observation) == [-4, 3, -2, 1] and info["dropped"] == {"Hero": 0, "Person": 5}
+    action = env.action_space.sample()
+    action["greet"][0] = 1  # the second of those that are shown: 3
+    action["shout"][:] = 1
+    env.step(action)
+    told = env.env.told
+    assert told["greet"].actors == [0] and told["greet"].actees == [1 + 6]
+    assert told["shout"].choices.tolist() == [
+        1,
+        0,
+        0,
+        0,
+        0,
+        0,
+        1,
+        1,
+        1,
+        1,
+    ]  # the unseen take the first choice
+    observation, _ = env.reset(options={"here": False})
+    assert people(observation) == [9, -8, 7, -6]
+    assert not observation["actions/greet/presence"].any()
+
+
+def test_a_random_choice_stays_by_seed_and_leaves_the_environment_alone():
+    env = to_gymnasium(Crowd(), "padded", maxima={"Hero": 1, "Person": 4}, beyond="drop")
+    draws = [people(env.reset(seed=seed)[0]) for seed in (1, 1, 2, 3, 4)]
+    assert draws[0] == draws[1] and len({tuple(d) for d in draws}) > 2
+    assert all(sorted(d, key=abs, reverse=True) == d and len(d) == 4 for d in draws)
+    assert len({tuple(people(env.reset()[0])) for _ in range(5)}) > 1
+    plain_env, dropping = Field(), to_gymnasium(Field(), "padded", maxima=1, beyond="drop")
+    whole, _ = plain_env.reset(seed=1)
+    dropping.reset(seed=1)
+    for _ in range(5):
+        whole, *_ = plain_env.step({})
+        dropping.step(dropping.action_space.sample())
+        np.testing.assert_equal(dropping._seen["entities"], whole["entities"])
+
+
+# -- what goes wrong ----------------------------------------------------------------------------------------
+
+
+def test_options_that_do_not_fit_are_named():
+    with pytest.raises(TypeError, match="CartPole-v1 is no entity environment"):
+        to_gymnasium(gymnasium.make("CartPole-v1"))
+    for layout, options, sentence in [
+        ("square", {}, "layout must be 'ragged', 'padded' or 'flat', got 'square'"),
+        ("ragged", {"maxima": 3}, "the ragged layout has no maxima"),
+        ("padded", {}, "the padded layout needs maxima="),
+        (
+            "padded",
+            {"maxima": {"Drone": 2}},
+            r"Field: maxima must have a number for each of \['Drone', 'Mineral'\]",
+        ),
+        (
+            "padded",
+            {"maxima": {"Drone": 2, "Mineral": 2, "Tree": 2}},
+            "maxima must have a number for each of",
+        ),
+        ("padded", {"maxima": 2, "beyond": "hide"}, "beyond must be 'error', 'drop' or"),
+        ("padded", {"maxima": 2, "beyond": Nearest("Tree")}, "there is no entity type 'Tree' to be near to"),
+        (
+            "padded",
+            {"maxima": 2, "beyond": Nearest("Drone", ["z"])},
+            "entity type 'Drone' has no feature 'z'",
+        ),
+        ("padded", {"maxima": 2, "illegal": "ignore"}, "illegal must be 'replace' or 'error'"),
+        ("padded", {"maxima": 2, "max_actors": {"jump": 1}}, "max_actors: unknown name 'jump'"),
+        (
+            "flat",
+            {"maxima": 2},
+            "Field has choices and real numbers among its actions .*; use layout='padded'",
+        ),
+    ]:
+        with pytest.raises(ValueError, match=sentence):
+            to_gymnasium(Field(), layout, **options)  # type: ignore[arg-type]
+
+
+def test_forbidden_choices_raise_when_that_is_asked_for():
+    env = to_gymnasium(Field(["horn"]), "padded", maxima=6, illegal="error")
+    env.reset(seed=1)
+    env.step({"horn": 1})
+    with pytest.raises(ActionError, match="Field: action 'horn': 0 is not allowed"):
+        env.step({"horn": 0})
+    with pytest.raises(ActionError, match=r"Field: {'horn': 5} is not in Dict"):
+        env.step({"horn": 5})
+    with pytest.raises(gymnasium.error.ResetNeeded, match="Field"):
+        face("ragged").step({})
+
+
+def test_more_actors_than_slots_are_named():
+    env = to_gymnasium(Crowd(), "padded", maxima=9, max_actors={"shout": 2})
+    with pytest.raises(
+        ObservationError, match="Crowd: env 0 has 10 actors of action 'shout', but the layout holds"
+    ):
+        env.reset()

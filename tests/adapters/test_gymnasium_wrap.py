@@ -1,0 +1,407 @@
+"""`wrap` and `wrap_vec` on real environments."""
+
+import copy
+import json
+from functools import partial
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from entitize import (
+    ActionError,
+    EntitySpace,
+    EntityVectorEnv,
+    ListVectorEnv,
+    RaggedArray,
+    ViewError,
+    check_entity_env,
+    views,
+    wrap,
+    wrap_vec,
+)
+from entitize.envs import batch_observations
+from gymnasium.envs.registration import EnvSpec
+from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
+from gymnasium.wrappers import RecordEpisodeStatistics, TimeLimit
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore:.*freesansbold")
+
+
+def make(env_id: str, **options: Any) -> gymnasium.Env:
+    """An environment of any of the packages, registered on first use."""
+    if env_id.startswith("MiniGrid"):
+        import minigrid
+
+        gymnasium.register_envs(minigrid)
+    elif env_id.startswith("highway"):
+        import highway_env
+
+        gymnasium.register_envs(highway_env)
+    elif env_id.startswith("ALE"):
+        import ale_py
+
+        gymnasium.register_envs(ale_py)
+    elif env_id.startswith("MinAtar") and env_id not in gymnasium.registry:
+        from minatar.gym import register_envs
+
+        register_envs()
+    return gymnasium.make(env_id, **options)
+
+
+REAL = {
+    "CartPole-v1": {},
+    "Pendulum-v1": {},
+    "LunarLander-v3": {},
+    "MiniGrid-DoorKey-5x5-v0": {},
+    "MiniGrid-GoToDoor-5x5-v0": {},
+    "MinAtar/Breakout-v1": {},
+    "highway-fast-v0": {"config": {"vehicles_count": 4, "simulation_frequency": 5}},
+    "Taxi-v4": {},
+    "Blackjack-v1": {},
+    "FrozenLake-v1": {},
+    "ALE/Breakout-v5": {"obs_type": "ram"},
+}
+
+
+#: Steps to play where a step takes milliseconds.
+SLOW = {"highway-fast-v0": 2, "ALE/Breakout-v5": 4}
+
+
+@pytest.mark.parametrize("env_id", REAL)
+def test_a_real_environment_needs_nothing_but_wrap(env_id):
+    makers = [partial(make, env_id, **REAL[env_id])] * 2
+    with wrap_vec(SyncVectorEnv(makers)) as venv:
+        check_entity_env(venv, num_steps=SLOW.get(env_id, 12))
+        assert isinstance(venv, EntityVectorEnv)
+        alone = wrap(makers[0]())
+        assert alone.observation_space == venv.single_observation_space
+        # MinAtar's metadata have no render_fps, which Gymnasium warns of; the slow ones take seconds to make.
+        if env_id not in SLOW and not env_id.startswith("MinAtar"):
+            check_entity_env(alone, num_steps=12)
+        alone.close()
+
+
+@pytest.mark.parametrize("env_id", REAL)
+def test_lanes_are_the_single_environments(env_id):
+    makers = [partial(make, env_id, **REAL[env_id])] * 3
+    venv = wrap_vec(SyncVectorEnv(makers, autoreset_mode=AutoresetMode.SAME_STEP))
+    others = ListVectorEnv([lambda maker=maker: wrap(maker()) for maker in makers])
+    batch, _ = venv.reset(seed=5)
+    other, _ = others.reset(seed=5)
+    venv.action_space.seed(1)
+    for _ in range(SLOW.get(env_id, 25)):
+        assert batch.equals(other)
+        actions = venv.action_space.sample(mask=batch)
+        batch, rewards, terminated, truncated, info = venv.step(actions)
+        other, *same = others.step(actions)
+        for mine, theirs in zip((rewards, terminated, truncated), same[:3], strict=True):
+            np.testing.assert_array_equal(mine, theirs)
+        if "final_obs" in info:
+            finals = same[3]["final_obs"]
+            assert all(info["final_obs"].entities[n] == finals.entities[n] for n in finals.entities)
+            np.testing.assert_array_equal(info["_final_obs"], same[3]["_final_obs"])
+    venv.close()
+    others.close()
+
+
+def test_every_autoreset_mode_gives_the_same_episodes():
+    def play(venv: EntityVectorEnv) -> list:
+        batch, _ = venv.reset(seed=3)
+        rng = np.random.default_rng(0)
+        seen = []
+        for _ in range(60):
+            order = RaggedArray(rng.integers(2, size=4), np.arange(5))
+            batch, rewards, terminated, truncated, info = venv.step({"action": order})
+            ended = terminated | truncated
+            assert ("final_obs" in info) == bool(ended.any())
+            if ended.any():
+                assert len(info["final_obs"]) == ended.sum()
+                np.testing.assert_array_equal(info["_final_obs"], ended)
+                seen.append(info["final_obs"].entities["Vector"].values)
+            seen += [batch.entities["Vector"].values, rewards, terminated, truncated]
+        assert any(array.shape[0] and array.dtype == bool and array.any() for array in seen)
+        venv.close()
+        return seen
+
+    makers = [partial(gymnasium.make, "CartPole-v1", max_episode_steps=n) for n in (9, 14, 30, 500)]
+    expected = play(wrap_vec(SyncVectorEnv(makers, autoreset_mode=AutoresetMode.SAME_STEP)))
+    same = [
+        SyncVectorEnv(makers, autoreset_mode=AutoresetMode.NEXT_STEP),
+        SyncVectorEnv(makers, autoreset_mode=AutoresetMode.DISABLED, copy=False),
+        AsyncVectorEnv(makers, autoreset_mode=AutoresetMode.NEXT_STEP),
+        AsyncVectorEnv(makers, autoreset_mode=AutoresetMode.SAME_STEP, shared_memory=False),
+        gymnasium.wrappers.vector.RecordEpisodeStatistics(SyncVectorEnv(makers)),
+    ]
+    for inside in same:
+        venv = wrap_vec(inside)
+        assert venv.metadata["autoreset_mode"] is AutoresetMode.SAME_STEP and venv.metadata["final_obs"]
+        for mine, theirs in zip(play(venv), expected, strict=True):
+            np.testing.assert_array_equal(mine, theirs)
+
+
+@pytest.mark.parametrize(
+    "make_inside",
+    [
+        lambda: gymnasium.make_vec("CartPole-v1", num_envs=3, vectorization_mode="vector_entry_point"),
+        lambda: AsyncVectorEnv([partial(gymnasium.make, "CartPole-v1")] * 3, shared_memory=False),
+    ],
+)
+def test_engines_that_reset_by_themselves_pass_their_mode_on(make_inside):
+    with wrap_vec(make_inside()) as venv:
+        assert venv.metadata["autoreset_mode"] is AutoresetMode.NEXT_STEP and not venv.metadata["final_obs"]
+        batch, _ = venv.reset(seed=1)
+        ended = np.zeros(3, bool)
+        episodes = 0
+        for _ in range(60):
+            np.testing.assert_array_equal(batch.actions["action"].actors.lengths, ~ended)
+            batch, rewards, terminated, truncated, _ = venv.step({})
+            assert not rewards[ended].any()  # the step whose action is ignored
+            ended = terminated | truncated
+            episodes += ended.sum()
+        assert episodes > 6
+
+
+def test_infos_of_a_reset_replace_those_of_the_step_before():
+    venv = wrap_vec(
+        gymnasium.wrappers.vector.RecordEpisodeStatistics(
+            SyncVectorEnv([partial(gymnasium.make, "Taxi-v4", max_episode_steps=n) for n in (3, 5)])
+        )
+    )
+    batch, info = venv.reset(seed=2)
+    for step in range(1, 11):
+        batch, _, _, truncated, info = venv.step({})
+        np.testing.assert_array_equal(batch.actions["action"].mask.values, info["action_mask"].astype(bool))
+        np.testing.assert_array_equal(truncated, [step % 3 == 0, step % 5 == 0])
+        assert ("final_info" in info) == bool(truncated.any())
+        if truncated.any():
+            np.testing.assert_array_equal(info["_episode"], truncated)
+            np.testing.assert_array_equal(info["episode"]["l"][truncated], np.array([3, 5])[truncated])
+    venv.close()
+
+
+# -- what is known of some environments ---------------------------------------------------------------------
+
+
+def test_known_environments_have_names_for_what_they_show():
+    assert wrap(make("CartPole-v1")).observation_space.entities["Vector"] == (
+        "position",
+        "velocity",
+        "angle",
+        "angular_velocity",
+    )
+    lander = wrap(make("LunarLander-v3")).action_space["action"]
+    assert lander.choices == ("nothing", "left_engine", "main_engine", "right_engine")
+    breakout = wrap(make("MinAtar/Breakout-v1"))
+    assert breakout.observation_space.entities == dict.fromkeys(
+        ["paddle", "ball", "trail", "brick"], ("x", "y")
+    )
+    assert breakout.action_space["action"].choices == ("noop", "left", "right")
+    assert wrap(make("ALE/Breakout-v5", obs_type="ram")).action_space["action"].choices[1] == "FIRE"
+
+
+def test_minatar_entities_are_where_the_game_has_them():
+    env = wrap(make("MinAtar/Breakout-v1"))
+    seen, _ = env.reset(seed=1)
+    for _ in range(10):
+        game = env.unwrapped.game.env
+        assert seen["entities"]["paddle"].tolist() == [[game.pos, 9]]
+        assert seen["entities"]["ball"].tolist() == [[game.ball_x, game.ball_y]]
+        assert len(seen["entities"]["brick"]) == game.brick_map.sum()
+        seen, _, terminated, _, _ = env.step(env.action_space.sample(mask=seen))
+        if terminated:
+            seen, _ = env.reset()
+
+
+def test_minigrid_objects_are_where_the_agent_sees_them():
+    env = wrap(make("MiniGrid-DoorKey-8x8-v0"))
+    seen, _ = env.reset(seed=3)
+    for _ in range(30):
+        grid, visible = env.unwrapped.gen_obs_grid()
+        for kind in ("key", "door", "goal", "wall"):
+            expected = {
+                (x, y)
+                for x in range(grid.width)
+                for y in range(grid.height)
+                if visible[x, y] and grid.get(x, y) is not None and grid.get(x, y).type == kind
+            }
+            assert {tuple(row[:2]) for row in seen["entities"][kind].astype(int)} == expected
+        assert seen["entities"]["direction"].argmax() == env.unwrapped.agent_dir
+        seen, *_ = env.step(env.action_space.sample(mask=seen))
+    names = env.observation_space.entities["door"]
+    assert names[2:] == (
+        *(f"color={c}" for c in ("red", "green", "blue", "purple", "yellow", "grey")),
+        *(f"state={s}" for s in ("open", "closed", "locked", "up")),
+    )
+
+
+def test_minigrid_missions_are_words_where_they_differ():
+    env = wrap(make("MiniGrid-GoToDoor-5x5-v0"))
+    seen, _ = env.reset(seed=1)
+    features = env.observation_space.entities["mission"]
+    words = [features[row[1:].argmax() + 1].removeprefix("is_") for row in seen["entities"]["mission"]]
+    assert " ".join(words) == env.unwrapped.mission
+    assert "mission" not in wrap(make("MiniGrid-DoorKey-5x5-v0")).observation_space.entities
+
+
+def test_highway_rows_are_the_own_car_and_the_others():
+    env = wrap(make("highway-fast-v0"), views.Rows(presence="presence", name="Car"))
+    assert env.observation_space.entities == {"Car": ("x", "y", "vx", "vy")}
+    known = wrap(make("highway-fast-v0", **REAL["highway-fast-v0"]))
+    seen, _ = known.reset(seed=2)
+    assert list(seen["entities"]) == ["Ego", "Vehicle"] and len(seen["entities"]["Ego"]) == 1
+    raw, _ = known.env.reset(seed=2)
+    np.testing.assert_array_equal(seen["entities"]["Ego"], raw[:1, 1:])
+    np.testing.assert_array_equal(seen["entities"]["Vehicle"], raw[1:][raw[1:, 0] != 0, 1:])
+
+
+# -- specs, copies, seeds -----------------------------------------------------------------------------------
+
+VIEWS = [
+    None,
+    views.Vector({"Cart": ["x", "v"], "Pole": slice(2, 4)}),
+    views.Vector({"slice": 3, "view": ["x"]}),
+    views.Vector([("Thing", 2), ("Thing", 2)]),
+    views.Rows(["a", "b"], name="Half", index=True),
+    views.Function("tests_entitize_functions:halves", {"Half": ["a", "b"]}),
+]
+
+
+@pytest.fixture
+def functions(tmp_path, monkeypatch):
+    """A module that a view can name."""
+    (tmp_path / "tests_entitize_functions.py").write_text(
+        "def halves(observation):\n    return {'Half': observation.reshape(2, 2)}\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+
+@pytest.mark.parametrize("view", VIEWS, ids=repr)
+def test_the_spec_makes_the_environment_again(view, functions):
+    env = TimeLimit(RecordEpisodeStatistics(wrap(gymnasium.make("CartPole-v1"), view)), 7)
+    text = env.spec.to_json()
+    assert json.loads(text)["id"] == "CartPole-v1"
+    again = gymnasium.make(EnvSpec.from_json(text))
+    assert again.observation_space == env.observation_space and again.action_space == env.action_space
+    one, _ = env.reset(seed=4)
+    other, _ = again.reset(seed=4)
+    np.testing.assert_equal(one, other)
+
+
+def test_a_function_by_value_stays_in_this_process():
+    view = views.Function(lambda o: {"All": o[None]}, {"All": list("abcd")})
+    env = wrap(gymnasium.make("CartPole-v1"), view)
+    assert gymnasium.make(env.spec).observation_space == env.observation_space
+    with pytest.raises(TypeError, match="not JSON serializable"):
+        env.spec.to_json()
+
+
+def test_vectors_of_a_spec_are_made_by_gymnasium():
+    spec = wrap(gymnasium.make("CartPole-v1")).spec
+    venv = SyncVectorEnv([partial(gymnasium.make, copy.deepcopy(spec))] * 2)
+    assert isinstance(venv.single_observation_space, EntitySpace)
+    seen, _ = venv.reset(seed=1)
+    assert [len(rows) for rows in seen["entities"]["Vector"]] == [1, 1]
+    venv.close()
+
+
+def test_old_observations_stay_as_they_were():
+    venv = wrap_vec(SyncVectorEnv([partial(gymnasium.make, "CartPole-v1")] * 2, copy=False))
+    first, _ = venv.reset(seed=1)
+    kept = first.entities["Vector"].values.copy()
+    for _ in range(3):
+        venv.step({})
+    np.testing.assert_array_equal(first.entities["Vector"].values, kept)
+
+
+# -- what goes wrong ----------------------------------------------------------------------------------------
+
+
+def test_wrong_kinds_of_environments_are_named():
+    with pytest.raises(TypeError, match="use wrap_vec"):
+        wrap(SyncVectorEnv([partial(gymnasium.make, "CartPole-v1")]))
+    with pytest.raises(TypeError, match="wrap a single environment with wrap"):
+        wrap_vec(gymnasium.make("CartPole-v1"))
+    with pytest.raises(TypeError, match="CartPole-v1 is an entity environment already"):
+        wrap(wrap(gymnasium.make("CartPole-v1")))
+    with pytest.raises(ViewError, match=r"CartPole-v1: observation_space is Box.*; Vector\(\) would fit"):
+        wrap(gymnasium.make("CartPole-v1"), views.Channels())
+    with pytest.raises(ViewError, match="no view is called 'Squares'; there are Cells"):
+        type(wrap(gymnasium.make("CartPole-v1")))(gymnasium.make("CartPole-v1"), {"view": "Squares"})
+    with pytest.raises(ViewError, match=r"Rows: .*unexpected keyword argument 'nothing'"):
+        type(wrap(gymnasium.make("CartPole-v1")))(
+            gymnasium.make("CartPole-v1"), {"view": "Rows", "nothing": 1}
+        )
+
+
+def test_illegal_actions_are_named_and_move_nothing():
+    env = wrap(gymnasium.make("CartPole-v1"))
+    with pytest.raises(gymnasium.error.ResetNeeded, match="CartPole-v1"):
+        env.step({})
+    env.reset(seed=1)
+    for action, sentence in [
+        ({"action": [2]}, r"CartPole-v1: action 'action': .*choice 2 is not allowed; allowed: 0 \('left'\)"),
+        ({"action": [0, 1]}, "2 choices came"),
+        ({"jump": [0]}, "unknown action 'jump'; known: 'action'"),
+        ({"action": [0.5]}, "must be single integers|float32"),
+        ([1], "dict from action name to RaggedArray, got list"),
+    ]:
+        with pytest.raises(ActionError, match=sentence):
+            env.step(action)  # type: ignore[arg-type]
+    expected = gymnasium.make("CartPole-v1")
+    expected.reset(seed=1)
+    seen, *_ = env.step({"action": 1})
+    np.testing.assert_array_equal(seen["entities"]["Vector"][0], expected.step(1)[0])
+
+
+class Fragile(gymnasium.Env):
+    """Breaks when told to."""
+
+    observation_space = gymnasium.spaces.Box(-1, 1, (2,), np.float32)
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        super().reset(seed=seed)
+        return np.zeros(2, np.float32), {}
+
+    def step(self, action: Any) -> Any:
+        if action == 1:
+            raise RuntimeError("the wheel came off")
+        return np.zeros(2, np.float32), 0.0, False, False, {}
+
+
+def test_an_environment_that_raises_is_named_and_goes_on_after_a_reset():
+    env = wrap(Fragile())
+    env.reset()
+    with pytest.raises(RuntimeError, match="the wheel came off") as caught:
+        env.step({"action": 1})
+    assert caught.value.__notes__ == ["raised by Fragile in step(1), wrapped by entitize"]
+    with pytest.raises(gymnasium.error.ResetNeeded):
+        env.step({"action": 0})
+    env.reset()
+    env.step({"action": 0})
+    venv = wrap_vec(SyncVectorEnv([Fragile] * 2))
+    venv.reset()
+    with pytest.raises(RuntimeError, match="the wheel came off") as caught:
+        venv.step({"action": RaggedArray([0, 1], [0, 1, 2])})
+    assert caught.value.__notes__ == ["raised by a lane of Fragile in step, wrapped by entitize"]
+    with pytest.raises(gymnasium.error.ResetNeeded, match="Fragile"):
+        venv.step({})
+    venv.reset()
+    venv.step({})
+    venv.close()
+    venv.close()
+
+
+def test_a_batch_of_single_observations_is_the_batch():
+    env = wrap(gymnasium.make("MountainCar-v0"))
+    seen, _ = env.reset(seed=1)
+    batch = batch_observations(env.observation_space, [seen])
+    assert batch.equals(env._last)
+
+
+def test_a_native_vector_environment_conforms():
+    with wrap_vec(
+        gymnasium.make_vec("CartPole-v1", num_envs=3, vectorization_mode="vector_entry_point")
+    ) as venv:
+        check_entity_env(venv, num_steps=30)
