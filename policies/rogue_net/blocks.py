@@ -19,6 +19,9 @@ from .fused import BlockParameters, fused_blocks
 from .relative_position import Places, RelativeEncoding, RelativePairs
 from .rows import Rows, runs_kernels
 
+#: From this width on torch's matrix products are as fast as the fused kernels' (benchmarks/policy.py).
+FUSED_BELOW = 128
+
 
 def drop(x: Tensor, probability: float, training: bool) -> Tensor:
     """Dropout where the module trains and gradients are computed; acting never drops."""
@@ -119,9 +122,7 @@ class Backbone(nn.Module):
         self.blocks = nn.ModuleList([Block(config) for _ in range(config.n_layer)])
         self.n_head = config.n_head
         self._drops = bool(config.rate("residual") or config.rate("attention"))
-        plain = config.pooling is None and config.relative_position is None and config.n_layer > 0
-        fits = plain and config.d_model % 4 == 0 and config.attention in ("auto", "fused")
-        self._block_parameters = BlockParameters(self.blocks) if fits else None
+        self._block_parameters = BlockParameters(self.blocks) if _fuses(config) else None
         self.apply(_initialize)
 
     def forward(self, x: Tensor, rows: Rows, places: Places | None = None) -> Tensor:
@@ -138,6 +139,13 @@ class Backbone(nn.Module):
         for block in self.blocks:
             x = block(x, rows, relative)
         return x
+
+
+def _fuses(config: RogueNetConfig) -> bool:
+    """Whether the fused kernels can, and for "auto" should, do the work on the CPU in float32."""
+    plain = config.pooling is None and config.relative_position is None and config.n_layer > 0
+    wanted = config.attention == "fused" or (config.attention == "auto" and config.d_model < FUSED_BELOW)
+    return plain and wanted and config.d_model % 4 == 0
 
 
 def _initialize(module: nn.Module) -> None:

@@ -31,7 +31,7 @@ LAYER_ROWS = 14
 @kernel
 def places(d: int) -> tuple[int, ...]:
     """Where a block's parameters start in its part of the flat array, for width d, in the order of
-    `fused.block_parameters`; the last number is the size of the part."""
+    `fused.BlockParameters`; the last number is the size of the part."""
     norm1_scale = 0
     norm1_shift = norm1_scale + d
     qkv_weight = norm1_shift + d

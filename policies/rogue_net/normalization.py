@@ -17,7 +17,7 @@ CLIP = 5.0
 _RESOLUTION = 1e-6
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@njit(cache=True, nogil=True)
 def _moments(
     values: NDArray[np.floating[Any]], near: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

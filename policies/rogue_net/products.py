@@ -1,15 +1,17 @@
 """Numba kernels: matrix products on feature-major tiles (see `tiles`).
 
-A product is an outer-product micro-kernel: a block of 4 features × 64 rows (16 vectors) stays in registers
-while it runs over the inner dimension.
+A product is an outer-product micro-kernel: a block of 4 features × 64 rows (16 vectors; 4 vectors without
+AVX-512) stays in registers while it runs over the inner dimension.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+import numba
 import numpy as np
 from llvmlite import ir
+from llvmlite.binding import get_host_cpu_features
 from numba import types
 from numba.core import cgutils
 
@@ -32,6 +34,20 @@ from .simd import (
 
 #: How a product is written: over what was there, added to it, over the bias, added to both.
 SET, ADD, SET_BIAS, ADD_BIAS = 0, 1, 2, 3
+
+
+def _has_wide_registers() -> bool:
+    """Whether a vector fits one register (AVX-512), on the processor that Numba compiles for."""
+    if numba.config.CPU_NAME:  # set by NUMBA_CPU_NAME, with the features beside it
+        return "+avx512f" in (numba.config.CPU_FEATURES or "")
+    try:
+        return bool(get_host_cpu_features().get("avx512f"))
+    except RuntimeError:  # llvmlite can't tell on this system
+        return False
+
+
+#: Where a vector takes several registers, 64 columns at a time would not fit in them.
+WIDE_REGISTERS = _has_wide_registers()
 
 _I64 = types.int64
 _ZERO = np.float32(0.0)
@@ -173,7 +189,9 @@ def product(
     """y[m, :columns] (+)= (bias[m]) + sum over k < inner of a[m, k] x[k, :columns], m < rows."""
     t = 0
     while t < columns:
-        width = 64 if t + 64 <= columns else (32 if t + 32 <= columns else 16)
+        width = 16
+        if WIDE_REGISTERS:
+            width = 64 if t + 64 <= columns else (32 if t + 32 <= columns else 16)
         xt = x0 + t
         m = 0
         while m + 4 <= rows:

@@ -300,3 +300,18 @@ def test_a_network_without_features_or_actions_still_has_a_value():
     batch = EntityBatch({"Thing": things}, np.zeros((3, 0), np.float32), {})
     net.update_normalization(batch)
     assert net.value(batch).tolist() == [0.0, 0.0, 0.0]
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_absurd_features_give_finite_outputs_and_gradients(make_space, random_batch, make_net, path):
+    """Clipping bounds the input and layer norm the residual stream, deep networks included."""
+    space = make_space()
+    batch = random_batch(space)
+    net = make_net(space, batch, attention=path, n_layer=6)
+    for rows in batch.entities.values():
+        rows.values[::2], rows.values[1::2] = 3e38, -3e38
+    result = net.act(batch, np.random.default_rng(0))
+    evaluation = net.evaluate(batch, result.actions)
+    (evaluation.values.sum() + sum(p.sum() for p in evaluation.log_probs.values())).backward()
+    assert np.isfinite(result.values).all()
+    assert all(torch.isfinite(p.grad).all() for p in net.parameters() if p.grad is not None)
