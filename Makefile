@@ -1,5 +1,5 @@
 # One command each. The first of them makes the environment in .venv; later ones find it there.
-.PHONY: demo test lint bench help
+.PHONY: demo test lint bench clean help
 .DEFAULT_GOAL := help
 
 VENV := .venv
@@ -13,6 +13,7 @@ help:
 	@echo "make test   run the tests"
 	@echo "make lint   ruff and mypy"
 	@echo "make bench  benchmarks against named peers"
+	@echo "make clean  drop compiled kernels, which Numba can't tell are stale when an imported module changes"
 
 demo: $(READY)
 	$(VENV)/bin/python -m entitize.experiments.demo
@@ -27,6 +28,9 @@ lint: $(READY)
 
 bench: $(READY)
 	$(VENV)/bin/entitize bench
+
+clean:
+	find . -name __pycache__ -not -path "./$(VENV)/*" -prune -exec rm -rf {} +
 
 # mypy does not follow setuptools' editable finder: a link named like the package shows it the checkout.
 $(READY): pyproject.toml constraints.txt
