@@ -3,5 +3,14 @@
 from .array import RaggedArray
 from .buffer import RaggedBuffer
 from .combine import concatenate, join, join_rows
+from .threads import get_num_threads, set_num_threads
 
-__all__ = ["RaggedArray", "RaggedBuffer", "concatenate", "join", "join_rows"]
+__all__ = [
+    "RaggedArray",
+    "RaggedBuffer",
+    "concatenate",
+    "get_num_threads",
+    "join",
+    "join_rows",
+    "set_num_threads",
+]
