@@ -200,7 +200,7 @@ def test_what_does_not_fit_together_is_refused(toy_policy: Any, toy_venv: Any) -
     venv = toy_venv()
     venv.metadata = {**venv.metadata, "autoreset_mode": AutoresetMode.NEXT_STEP}
     with pytest.raises(
-        ValueError, match="needs autoreset mode SAME_STEP, ToyVectorEnv has .* vectorization_mode="
+        ValueError, match=r"needs autoreset mode SAME_STEP, ToyVectorEnv has .* vectorization_mode="
     ):
         PPO(toy_policy(), venv, CONFIG)
 
