@@ -190,7 +190,8 @@ class Obs(Observation):
 
     Raises:
         TypeError: an object whose class is no entity.
-        ObservationError: a value that its field's annotation doesn't allow.
+        ObservationError: a value that its field's annotation doesn't allow, or a hidden entity that is not
+            there.
     """
 
     def __init__(
@@ -205,6 +206,8 @@ class Obs(Observation):
         for thing in (*_flat(things), *_flat(entities)):
             by_type.setdefault(schema_of(type(thing)), []).append(thing)
         unseen = {id(thing) for thing in _flat(hidden)}
+        if not unseen <= {id(thing) for group in by_type.values() for thing in group}:
+            raise ObservationError("hidden has an object that is not among the entities")
         masks = {name: _mask(name, acting) for name, acting in (actions or {}).items()}
         super().__init__(
             entities={schema.name: schema.rows(group) for schema, group in by_type.items()},
@@ -219,7 +222,8 @@ class Obs(Observation):
 
 def _flat(things: Iterable[Any]) -> Iterable[Any]:
     for thing in things:
-        if isinstance(thing, Iterable) and not isinstance(vars(type(thing)).get("__entity__"), Schema):
+        listed = isinstance(thing, Iterable) and not isinstance(thing, str)  # a string holds strings forever
+        if listed and not isinstance(vars(type(thing)).get("__entity__"), Schema):
             yield from _flat(thing)
         else:
             yield thing

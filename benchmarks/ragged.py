@@ -22,13 +22,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-import numba
 import numpy as np
-from entitize.ragged import RaggedArray, RaggedBuffer, concatenate, join, join_rows
+from entitize.ragged import RaggedArray, RaggedBuffer, concatenate, join, join_rows, set_num_threads
 
 PEERS = ("rust", "awkward", "numpy")
 
-MAX_THREADS = numba.get_num_threads()
+MAX_THREADS = os.cpu_count() or 1
 
 #: Why an operation may be slower than Rust, printed where one is.
 REASONS = {
@@ -37,8 +36,8 @@ REASONS = {
     "fresh": "growing copies into new memory, where Rust's Vec can extend in place (realloc); only the first "
     "rollout of a run pays this, because the trainer clears and reuses the buffer",
     "calls": "a few Numba and NumPy calls of about 1 µs each, where the whole operation takes microseconds",
-    "two threads": "waking Numba's threads costs 5 to 20 µs per minibatch, much where it has less than a "
-    "megabyte; and both cores must be idle, because a thread that waits for a core stalls the gather",
+    "two threads": "a minibatch of less than a megabyte is gathered on one, because waking a thread costs "
+    "30 to 60 µs; and both cores must be idle, because a thread that waits for a core stalls the gather",
     "memory": "mostly copying, bound by memory as Rust is; where a minibatch has less than a megabyte, 5 to "
     "30 µs of Python, NumPy and Numba calls per operation show (Rust: about 1 µs)",
 }
@@ -347,7 +346,7 @@ GROUPS = (appends, gathers, combinations, reductions, shapes)
 
 def measure(operation: Operation, repeats: int) -> dict[str, float]:
     """Median milliseconds per library."""
-    numba.set_num_threads(operation.threads)
+    set_num_threads(operation.threads)
     # processor time is blind to what other programs do meanwhile, and to what a second thread saves
     clock = time.process_time if operation.threads == 1 else time.perf_counter
     runs: dict[str, Callable[[], Any]] = {"ours": operation.ours}

@@ -4,5 +4,15 @@ from .array import RaggedArray
 from .buffer import RaggedBuffer
 from .combine import concatenate, join, join_rows
 from .memory import keep_freed_memory
+from .threads import get_num_threads, set_num_threads
 
-__all__ = ["RaggedArray", "RaggedBuffer", "concatenate", "join", "join_rows", "keep_freed_memory"]
+__all__ = [
+    "RaggedArray",
+    "RaggedBuffer",
+    "concatenate",
+    "get_num_threads",
+    "join",
+    "join_rows",
+    "keep_freed_memory",
+    "set_num_threads",
+]

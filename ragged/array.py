@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from . import index_kernels, interchange, layouts, reductions
 from .copy_kernels import append_row_to_items, repeat_rows
-from .threads import gather_in_threads_if_large
+from .threads import gather_on_threads
 from .validation import (
     DTYPES,
     as_bytes,
@@ -51,7 +51,7 @@ def result_array(
 ) -> RaggedArray:
     """An array with unset items for a result: fresh, or in the memory of `out`, whose content is replaced."""
     if out is None:
-        return RaggedArray._trusted(np.empty((offsets.item(-1), *inner_shape), dtype), offsets)
+        return RaggedArray.unchecked(np.empty((offsets.item(-1), *inner_shape), dtype), offsets)
     return out._replace(offsets, dtype, inner_shape)
 
 
@@ -87,8 +87,13 @@ class RaggedArray:
         self.offsets = checked_offsets(offsets, len(self.values))
 
     @classmethod
-    def _trusted(cls, values: NDArray[Any], offsets: NDArray[np.int64]) -> RaggedArray:
-        """Build without checks from arrays that are known to be right."""
+    def unchecked(cls, values: NDArray[Any], offsets: NDArray[np.int64]) -> RaggedArray:
+        """Build without the checks of the constructor, where they would cost more than the work.
+
+        It is on the caller that `values` (N, *inner) are C-contiguous, aligned and of a supported dtype, and
+        that `offsets` (B + 1,) are contiguous int64 that rise from 0 to N: with anything else, kernels read
+        and write outside the arrays.
+        """
         self = object.__new__(cls)
         self.values = values
         self.offsets = offsets
@@ -102,7 +107,7 @@ class RaggedArray:
     ) -> RaggedArray:
         """`num_sequences` sequences without items."""
         values = np.empty((0, *checked_inner_shape(inner_shape)), checked_dtype(dtype))
-        return cls._trusted(values, np.zeros(checked_count(num_sequences, "num_sequences") + 1, np.int64))
+        return cls.unchecked(values, np.zeros(checked_count(num_sequences, "num_sequences") + 1, np.int64))
 
     @classmethod
     def from_arrays(
@@ -117,7 +122,7 @@ class RaggedArray:
         Raises:
             ValueError: items of different shapes, or a dtype that is not supported.
         """
-        return cls._trusted(*layouts.parts_of_arrays(arrays, dtype, inner_shape))
+        return cls.unchecked(*layouts.parts_of_arrays(arrays, dtype, inner_shape))
 
     @classmethod
     def from_lengths(cls, values: ArrayLike, lengths: ArrayLike) -> RaggedArray:
@@ -127,7 +132,7 @@ class RaggedArray:
             ValueError: a negative length, or lengths that do not add up to N.
         """
         values = checked_values(values)
-        return cls._trusted(values, checked_lengths(lengths, len(values)))
+        return cls.unchecked(values, checked_lengths(lengths, len(values)))
 
     @classmethod
     def from_padded(cls, padded: ArrayLike, mask: ArrayLike) -> RaggedArray:
@@ -136,7 +141,7 @@ class RaggedArray:
         Raises:
             ValueError: a mask of another shape or of floats, or a dtype that is not supported.
         """
-        return cls._trusted(*layouts.parts_of_padded(padded, mask))
+        return cls.unchecked(*layouts.parts_of_padded(padded, mask))
 
     # -- looking --------------------------------------------------------------------------------------------
 
@@ -185,7 +190,7 @@ class RaggedArray:
             if step == 1:
                 stop = max(start, stop)
                 first, last = self.offsets[start], self.offsets[stop]
-                return RaggedArray._trusted(self.values[first:last], self.offsets[start : stop + 1] - first)
+                return RaggedArray.unchecked(self.values[first:last], self.offsets[start : stop + 1] - first)
             return self.gather(np.arange(start, stop, step))
         if isinstance(key, tuple):
             raise IndexError("a ragged array has one index, the sequence; use array[b][i] for item i")
@@ -199,9 +204,8 @@ class RaggedArray:
     def gather(self, indices: ArrayLike, out: RaggedBuffer | None = None) -> RaggedArray:
         """The sequences at `indices` (K,) int, in that order, as a copy; repeats and an empty index are fine.
 
-        Gathers of 256 KiB or more run on `numba.get_num_threads()` threads, except in a forked child process,
-        where Numba's threads can't be used. `numba.set_num_threads(1)` keeps them on one, which is better
-        where other programs keep the cores busy: the gather has to wait for every thread to get its turn.
+        Runs on one thread, or where the result has 1 MiB or more on as many as
+        `entitize.ragged.set_num_threads` said.
 
         Raises:
             IndexError: an index outside [-B, B), or indices that are not integers.
@@ -214,7 +218,7 @@ class RaggedArray:
         if position != index_kernels.FINE:
             raise out_of_range(checked[position], len(self), "sequence")
         result = result_array(out, offsets, self.dtype, self.inner_shape)
-        gather_in_threads_if_large(
+        gather_on_threads(
             as_bytes(self.values),
             self.offsets,
             checked,
@@ -248,7 +252,7 @@ class RaggedArray:
         """For each item its row in `values`: int64, the same sequences."""
         indices = np.empty(self.num_items, np.int64)
         index_kernels.fill_flat_indices(indices)
-        return RaggedArray._trusted(indices, self.offsets)
+        return RaggedArray.unchecked(indices, self.offsets)
 
     def length_groups(self, max_padding: float = 0.25) -> list[NDArray[np.int64]]:
         """Sequences (int64 indices) in groups of similar length, short ones first, for batched attention.
@@ -274,7 +278,7 @@ class RaggedArray:
         values = checked_values(values)
         if len(values) != self.num_items:
             raise ValueError(f"got {len(values)} items for sequences with {self.num_items} items")
-        return RaggedArray._trusted(values, self.offsets)
+        return RaggedArray.unchecked(values, self.offsets)
 
     def broadcast(self, rows: ArrayLike) -> NDArray[Any]:
         """Repeat row b of `rows` (B, *row) for each item of sequence b: (N, *row).
@@ -359,7 +363,7 @@ class RaggedArray:
         Raises:
             ValueError: the items are not floats.
         """
-        return RaggedArray._trusted(reductions.softmaxes(self.values, self.offsets), self.offsets)
+        return RaggedArray.unchecked(reductions.softmaxes(self.values, self.offsets), self.offsets)
 
     def sample(self, uniform: ArrayLike) -> NDArray[np.int64]:
         """Draw an item of each sequence with probability ∝ exp(item), given `uniform` (B,) in [0, 1).
@@ -377,7 +381,7 @@ class RaggedArray:
 
     def copy(self) -> RaggedArray:
         """An array that shares no memory with this one."""
-        return RaggedArray._trusted(self.values.copy(), self.offsets.copy())
+        return RaggedArray.unchecked(self.values.copy(), self.offsets.copy())
 
     def __reduce__(self) -> tuple[type[RaggedArray], tuple[NDArray[Any], NDArray[np.int64]]]:
         return RaggedArray, (self.values, self.offsets)

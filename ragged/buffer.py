@@ -106,7 +106,7 @@ class RaggedBuffer:
             array = np.empty((0, *self.inner_shape), self.dtype)
         array = checked_values(array)
         check_items_match(array.dtype, array.shape[1:], (self.dtype, self.inner_shape), "values")
-        self.append(RaggedArray._trusted(array, checked_lengths(lengths, len(array))))
+        self.append(RaggedArray.unchecked(array, checked_lengths(lengths, len(array))))
 
     def clear(self) -> None:
         """Forget the content and keep the memory."""
@@ -115,13 +115,13 @@ class RaggedBuffer:
     def array(self) -> RaggedArray:
         """All sequences; the items are not copied and valid until the next `clear` or use as `out`."""
         # offsets of its own: an array kept too long has wrong items, but never reads outside its memory
-        return RaggedArray._trusted(
+        return RaggedArray.unchecked(
             self._values[: self.num_items], self._offsets[: self._sequences + 1].copy()
         )
 
     def gather(self, indices: ArrayLike, out: RaggedBuffer | None = None) -> RaggedArray:
         """The sequences at `indices` (K,), as a copy; see `RaggedArray.gather`."""
-        view = RaggedArray._trusted(self._values[: self.num_items], self._offsets[: self._sequences + 1])
+        view = RaggedArray.unchecked(self._values[: self.num_items], self._offsets[: self._sequences + 1])
         return view.gather(indices, out)
 
     def __reduce__(self) -> tuple[Any, tuple[RaggedArray]]:
@@ -164,7 +164,7 @@ class RaggedBuffer:
             self._grow(len(offsets) - 1, items)
         self._offsets[: len(offsets)] = offsets
         self._sequences = len(offsets) - 1
-        return RaggedArray._trusted(self._values[:items], offsets)
+        return RaggedArray.unchecked(self._values[:items], offsets)
 
 
 def _buffer_with(array: RaggedArray) -> RaggedBuffer:

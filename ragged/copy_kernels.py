@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from llvmlite import ir
-from numba import njit, prange, types
+from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
@@ -75,15 +75,6 @@ def append_sequences(values, offsets, target, target_offsets, sequences):  # typ
 def gather_items(source, offsets, indices, target, target_offsets, size):  # type: ignore[no-untyped-def]
     """Copy sequence `indices[k]` of `source` to row `target_offsets[k]` of `target`."""
     for k in range(len(indices)):
-        b = indices[k] + (len(offsets) - 1 if indices[k] < 0 else 0)
-        first = target_offsets[k]
-        _copy(target, first * size, source, offsets[b] * size, (target_offsets[k + 1] - first) * size)
-
-
-@njit(cache=True, nogil=True, parallel=True)
-def gather_items_in_threads(source, offsets, indices, target, target_offsets, size):  # type: ignore[no-untyped-def]
-    """`gather_items`, the sequences shared out over Numba's threads."""
-    for k in prange(len(indices)):
         b = indices[k] + (len(offsets) - 1 if indices[k] < 0 else 0)
         first = target_offsets[k]
         _copy(target, first * size, source, offsets[b] * size, (target_offsets[k + 1] - first) * size)

@@ -382,5 +382,9 @@ def _checked_module(policy: Policy, venv: EntityVectorEnv) -> nn.Module:
         )
     mode = venv.metadata.get("autoreset_mode")
     if mode != AutoresetMode.SAME_STEP:
-        raise ValueError(f"PPO needs autoreset mode SAME_STEP, {type(venv).__name__} has {mode}")
+        raise ValueError(
+            f"PPO needs autoreset mode SAME_STEP, {type(venv).__name__} has {mode};"
+            " where gymnasium.make_vec took an engine that can do no other, as it does by default where there"
+            " is one, make single environments with gymnasium.make_vec(…, vectorization_mode='sync')"
+        )
     return policy

@@ -1,22 +1,19 @@
-"""How many threads torch and Numba use, for a while."""
+"""How many threads torch and gathers use, for a while."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import numba
 import torch
+
+from ..ragged import get_num_threads, set_num_threads
 
 
 @contextmanager
 def thread_count(num_threads: int) -> Iterator[None]:
-    """Run with that many threads of torch and Numba (Numba: as many as it was started with, at most).
-
-    Numba comes first: where its threads start for the first time, they change the number of torch's as well,
-    because both use the same OpenMP.
-    """
-    before = numba.get_num_threads(), torch.get_num_threads()
+    """Run with that many threads of torch, which the kernels go by as well, and of ragged gathers."""
+    before = get_num_threads(), torch.get_num_threads()
     _set(num_threads, num_threads)
     try:
         yield
@@ -24,6 +21,6 @@ def thread_count(num_threads: int) -> Iterator[None]:
         _set(*before)
 
 
-def _set(of_numba: int, of_torch: int) -> None:
-    numba.set_num_threads(min(of_numba, numba.config.NUMBA_NUM_THREADS))
+def _set(of_ragged: int, of_torch: int) -> None:
+    set_num_threads(of_ragged)
     torch.set_num_threads(of_torch)

@@ -6,7 +6,7 @@ Shape alphabet: B observations in a batch, C choices, K real numbers.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -85,6 +85,16 @@ def _flags(mask: Any, shape: tuple[int, int], name: str, place: str) -> NDArray[
     return array.astype(bool)
 
 
+def _check_parts(lane: Any, keys: Collection[Any], place: str) -> None:
+    """A dict or tuple of masks has none for parts that do not exist, a tuple one for each."""
+    if isinstance(lane, Mapping):
+        unknown = [key for key in lane if key not in keys and not str(key).startswith("_")]
+        if unknown:
+            raise ObservationError(f"{place}: there is no action {unknown[0]!r}; known: {list(keys)}")
+    elif not isinstance(lane, Sequence | np.ndarray) or len(lane) != len(keys):
+        raise ObservationError(f"{place}: got {lane!r}, expected a mask (or None) for each of {list(keys)}")
+
+
 def _part_of(mask: Any, key: Any) -> Any:
     """The mask of one part of a composite action; None where it has none."""
     return mask.get(key) if isinstance(mask, Mapping) else mask[key]
@@ -130,10 +140,10 @@ class _Several(ActionPart):
         """Of one array (B, sum of C), or of B tuples with one mask for each number, as Gymnasium has it."""
         if not isinstance(mask, np.ndarray) or mask.dtype == object:
             rows = [np.concatenate([np.ravel(part) for part in lane]) for lane in mask]
-            lengths = {len(row) for row in rows}
-            if lengths != {sum(self.counts)}:
+            wrong = {len(row) for row in rows} - {sum(self.counts)}
+            if wrong:
                 raise ObservationError(
-                    f"{place}: the masks of action {self.name!r} have {min(lengths)} entries,"
+                    f"{place}: the masks of action {self.name!r} have {min(wrong)} entries,"
                     f" expected {sum(self.counts)}"
                 )
             mask = np.stack(rows)
@@ -176,6 +186,8 @@ class _Composite(ActionPart):
         flags: dict[str, NDArray[np.bool_]] = {}
         if isinstance(mask, np.ndarray) and mask.dtype != object:
             return self._split(mask, batch_size, place)
+        for lane in [mask] if isinstance(mask, Mapping) else mask:
+            _check_parts(lane, self.parts, place)
         for key, part in self.parts.items():
             inner = mask.get(key) if isinstance(mask, Mapping) else [_part_of(lane, key) for lane in mask]
             if inner is not None and not (isinstance(inner, list) and any(lane is None for lane in inner)):
@@ -209,6 +221,8 @@ class _OneOf(ActionPart):
     def masks(self, mask: Any, batch_size: int, place: str) -> dict[str, NDArray[np.bool_]]:
         """Of B tuples with one mask (or None) for each alternative, as Gymnasium has it."""
         flags: dict[str, NDArray[np.bool_]] = {}
+        for lane in mask:
+            _check_parts(lane, self.parts, place)
         for i, part in self.parts.items():
             inner = [lane[i] for lane in mask]
             if all(lane is not None for lane in inner):

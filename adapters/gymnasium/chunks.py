@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ...envs import ObservationError
 from ...ragged import RaggedArray
-from .grids import grid_reader
+from .grids import grid_reader, in_range
 from .scope import Encoder, Scope, View, ViewError
 
 
@@ -67,7 +67,7 @@ class Chunks(View):
 
 def _one_hot(grid: NDArray[Any], ids: int, scope: Scope) -> NDArray[np.bool_]:
     """(B, h, w, c) ids as (B, h, w, c * ids)."""
-    outside = (grid < 0) | (grid >= ids)
+    outside = ~in_range(grid, ids)
     if outside.any():
         raise ObservationError(f"{scope.place}: cell {grid[outside][0]}, expected an id from 0 to {ids - 1}")
     return (grid[..., None] == np.arange(ids)).reshape(*grid.shape[:3], -1)  # type: ignore[no-any-return]

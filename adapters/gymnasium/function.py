@@ -40,12 +40,14 @@ class Function(View):
             if self.batched:
                 return _checked(function(observation), entities, batch_size, scope)
             parts = [function(pick(space, observation, lane)) for lane in range(batch_size)]
+            for part in parts:
+                _refuse_other_kinds(part, scope)
             _refuse_unknown({name for part in parts for name in part}, entities, scope)
             rows = {}
             for name, features in entities.items():
                 given = [np.asarray(part.get(name, ()), np.float32) for part in parts]
                 for lane, array in enumerate(given):
-                    if array.size and array.shape[1:] != (len(features),):
+                    if array.shape not in ((0,), (len(array) if array.ndim else 0, len(features))):
                         raise ObservationError(
                             f"{scope.place}: the function returned {name!r} of shape {array.shape}"
                             f" in lane {lane}, expected (n, {len(features)})"
@@ -54,6 +56,13 @@ class Function(View):
             return _checked(rows, entities, batch_size, scope)
 
         return Encoder(entities, encode)
+
+
+def _refuse_other_kinds(given: Any, scope: Scope) -> None:
+    if not isinstance(given, Mapping):
+        raise ObservationError(
+            f"{scope.place}: the function returned {type(given).__name__}, expected a dict from type to rows"
+        )
 
 
 def _refuse_unknown(names: set[str], entities: dict[str, tuple[str, ...]], scope: Scope) -> None:
@@ -68,12 +77,18 @@ def _refuse_unknown(names: set[str], entities: dict[str, tuple[str, ...]], scope
 def _checked(
     rows: Mapping[str, RaggedArray], entities: dict[str, tuple[str, ...]], batch_size: int, scope: Scope
 ) -> dict[str, RaggedArray]:
+    _refuse_other_kinds(rows, scope)
     _refuse_unknown(set(rows), entities, scope)
     checked = {}
     for name, features in entities.items():
         array = rows.get(name)
         if array is None:
             array = RaggedArray.empty(batch_size, (len(features),))
+        if not isinstance(array, RaggedArray):
+            raise ObservationError(
+                f"{scope.place}: the function returned {type(array).__name__} for {name!r},"
+                " expected a RaggedArray"
+            )
         if len(array) != batch_size or array.inner_shape != (len(features),):
             raise ObservationError(
                 f"{scope.place}: the function returned {len(array)} sequences of {name!r} with rows"

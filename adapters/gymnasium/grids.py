@@ -141,6 +141,8 @@ class Cells(View):
             if isinstance(self.objects, Mapping)
             else {n: i for i, n in enumerate(self.objects)}
         )
+        if len(set(ids.values())) < len(self.objects):
+            raise ViewError(f"{scope.place}: each object needs a name and an id of its own: {self.objects}")
         unknown = [name for name in self.ignore if name not in ids]
         if unknown or not ids:
             raise ViewError(f"{scope.place}: cannot ignore {unknown}; the objects are {list(ids)}")
@@ -190,6 +192,12 @@ class Cells(View):
         return [_property(name, vocabulary, scope) for name, vocabulary in properties.items()]
 
 
+def in_range(ids: NDArray[Any], count: int) -> NDArray[np.bool_]:
+    """Where `ids`, which may be floats, are whole numbers in [0, count)."""
+    inside = (ids >= 0) & (ids < count)
+    return inside & (ids == np.floor(ids)) if ids.dtype.kind == "f" else inside
+
+
 def _property(
     name: str, vocabulary: Vocabulary, scope: Scope
 ) -> tuple[tuple[str, ...], Callable[[NDArray[Any]], NDArray[Any]]]:
@@ -198,7 +206,7 @@ def _property(
     words = tuple(map(str, range(vocabulary))) if isinstance(vocabulary, int) else tuple(vocabulary)
 
     def one_hot(numbers: NDArray[Any]) -> NDArray[np.bool_]:
-        outside = (numbers < 0) | (numbers >= len(words))
+        outside = ~in_range(numbers, len(words))
         if outside.any():
             raise ObservationError(
                 f"{scope.place}: {name} is {numbers[outside][0]}, expected an id in {list(words)}"
@@ -219,7 +227,7 @@ def _objects_by_id(
 
     def locate(cells: NDArray[Any]) -> NDArray[np.int64]:
         shifted = cells[:, 0].astype(np.int64) - lowest
-        outside = (shifted < 0) | (shifted >= len(table))
+        outside = (shifted < 0) | (shifted >= len(table)) | (shifted + lowest != cells[:, 0])
         slots = table[np.where(outside, 0, shifted)]
         unknown = outside | (slots == -2)
         if unknown.any():

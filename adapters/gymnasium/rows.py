@@ -101,7 +101,11 @@ class Rows(View):
             )
         shape = space.shape
         width = self.columns or (None if self.features is None else len(self.features))
+        if width is not None and width < 1:
+            raise ViewError(f"{scope.place}: a row has at least 1 column, got columns={width}")
         if len(shape) == 2:
+            if self.columns is not None and self.columns != shape[1]:
+                raise ViewError(f"{scope.place} has {shape[1]} columns, but columns={self.columns}")
             count, width = shape
         elif len(shape) == 1 and width is not None:
             count, rest = divmod(shape[0], width)
@@ -140,7 +144,7 @@ class Rows(View):
             return None, None
         if callable(self.presence) or (isinstance(self.presence, str) and ":" in self.presence):
             predicate = resolve(self.presence)
-            return lambda rows: np.asarray(predicate(rows), bool), None
+            return lambda rows: _flags_of(predicate, rows, scope), None
         column = _column(self.presence, names, scope)
         return lambda rows: rows[:, column] != 0, column
 
@@ -160,7 +164,19 @@ class Rows(View):
             raise ViewError(
                 f"{scope.place}: {len(columns)} type columns, but {len(types)} types: {list(types)}"
             )
+        if len(set(types)) < len(types):
+            raise ViewError(f"{scope.place}: type names repeat: {list(types)}")
         return types
+
+
+def _flags_of(predicate: Predicate, rows: NDArray[Any], scope: Scope) -> NDArray[np.bool_]:
+    flags = np.asarray(predicate(rows), bool)
+    if flags.shape != (len(rows),):
+        raise ObservationError(
+            f"{scope.place}: the presence predicate returned shape {flags.shape} for rows of shape"
+            f" {rows.shape}, expected ({len(rows)},)"
+        )
+    return flags
 
 
 def _column(column: Column, names: tuple[str, ...], scope: Scope) -> int:

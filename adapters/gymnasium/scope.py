@@ -189,6 +189,7 @@ def group(
         # A stable sort of small integers is a radix sort: linear in N.
         order = np.argsort(slots.astype(np.uint8 if num_slots <= 256 else np.int64), kind="stable")
         values = values[order]
+    values = np.ascontiguousarray(values)  # columns picked out of a table come transposed
     counts = np.bincount(keys, minlength=num_slots * batch_size)
     ends = np.zeros(len(counts) + 1, np.int64)  # where the rows of each type and observation end
     np.cumsum(counts, out=ends[1:])
@@ -196,5 +197,5 @@ def group(
     for slot in range(num_slots):
         offsets = ends[slot * batch_size : (slot + 1) * batch_size + 1]
         # Right by construction; with a dozen types the checks of the constructor would take the most time.
-        groups.append(RaggedArray._trusted(values[offsets[0] : offsets[-1]], offsets - offsets[0]))
+        groups.append(RaggedArray.unchecked(values[offsets[0] : offsets[-1]], offsets - offsets[0]))
     return groups

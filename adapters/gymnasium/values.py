@@ -66,7 +66,7 @@ def _choices(
 
     def indices(observation: Any, batch_size: int) -> NDArray[np.int64]:
         array = scope.array(observation, (batch_size, *shape)).reshape(batch_size, len(counts)) - starts
-        outside = (array < 0) | (array >= counts)
+        outside = (array < 0) | (array >= counts) | (array != np.floor(array))
         if outside.any():
             lane, i = np.argwhere(outside)[0]
             last = starts[i] + counts[i] - 1

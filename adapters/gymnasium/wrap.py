@@ -13,6 +13,7 @@ from ...envs import (
     ActionError,
     EntityActionSpace,
     EntityBatch,
+    ObservationError,
     unbatch_observation,
     validate_actions,
 )
@@ -103,7 +104,17 @@ class EntityWrapper(gymnasium.Wrapper[dict[str, Any], Mapping[str, Any], Any, An
             mask = lift(self.env.get_wrapper_attr("action_masks")())
         elif self._mask_in_info and MASK in info:
             mask = lift(info[MASK])
-        self._last = self._translation.batch(stack(self._raw_space, [observation]), 1, mask)
+        try:
+            batched = stack(self._raw_space, [observation])
+            self._last = self._translation.batch(batched, 1, mask)
+        except ObservationError:
+            raise
+        except Exception as error:
+            if self._raw_space.contains(observation):
+                raise
+            raise ObservationError(
+                f"{self._translation.env_name}: observation {observation!r} is not in {self._raw_space}"
+            ) from error
         return unbatch_observation(self._space, self._last, 0)
 
 

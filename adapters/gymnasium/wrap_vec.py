@@ -14,7 +14,14 @@ import numpy as np
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, VectorEnv
 from numpy.typing import NDArray
 
-from ...envs import ActionError, ActionMask, EntityBatch, EntityVectorEnv, validate_actions
+from ...envs import (
+    ActionError,
+    ActionMask,
+    EntityBatch,
+    EntityVectorEnv,
+    ObservationError,
+    validate_actions,
+)
 from ...envs.vector import Actions, StepResult
 from ...ragged import RaggedArray
 from .batches import select, stack
@@ -131,6 +138,11 @@ class WrappedVectorEnv(EntityVectorEnv):
         lanes = np.flatnonzero(ended)
         space = self.venv.single_observation_space
         if self._inside is AutoresetMode.SAME_STEP:
+            if "final_obs" not in info:
+                raise ObservationError(
+                    f"{self._name}: info has no 'final_obs' where an episode ended, which autoreset mode"
+                    " SAME_STEP must give"
+                )
             final = stack(space, [info["final_obs"][lane] for lane in lanes])
             info["final_obs"] = self._translation.batch(final, len(lanes))
             info["_final_obs"] = ended.copy()

@@ -185,7 +185,7 @@ class StateDecoder:
         ends = bounds.tolist()
         # Built without the checks of the public constructor: they cost as much as the decoding.
         entities = {
-            name: RaggedArray._trusted(rows[ends[kind] : ends[kind + 1]].reshape(-1, width), offsets[kind])
+            name: RaggedArray.unchecked(rows[ends[kind] : ends[kind + 1]].reshape(-1, width), offsets[kind])
             for kind, (name, width) in enumerate(self._columns)
         }
         return DecodedStates(

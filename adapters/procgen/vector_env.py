@@ -103,6 +103,7 @@ class ProcgenVectorEnv(EntityVectorEnv):
         """
         if self._is_closed:
             raise ValueError("reset of a closed ProcgenVectorEnv")
+        self._states = None
         if seed is not None or self._engine is None:
             self._make_engine(self._first_seed if seed is None else seed)
         assert self._engine is not None
@@ -119,7 +120,7 @@ class ProcgenVectorEnv(EntityVectorEnv):
         Raises:
             ActionError: an unknown action, one of the wrong length, or a choice that does not exist; no lane
                 has moved.
-            gymnasium.error.ResetNeeded: before the first reset.
+            gymnasium.error.ResetNeeded: before the first reset, and after a ProcgenStateError.
             ProcgenStateError: the engine's states can't be read.
         """
         before = self._states
@@ -128,6 +129,7 @@ class ProcgenVectorEnv(EntityVectorEnv):
         order = validate_actions(self.single_observation_space, before.batch, actions)["act"]
         choices = np.full(self.num_envs, _NOOP, np.int32)
         choices[order.lengths > 0] = order.values
+        self._states = None  # where what follows fails, the lanes have moved unseen and need a reset
         self._engine.step(choices)
         self._states = states = self._decode()
         done = states["done"] != 0

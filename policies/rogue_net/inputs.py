@@ -99,7 +99,7 @@ class Inputs:
             }
         present = {name: rows for name, rows in entities.items() if rows.num_items}
         if self.has_global_row and len(batch):
-            present[GLOBAL] = RaggedArray._trusted(globals_, np.arange(len(batch) + 1))
+            present[GLOBAL] = RaggedArray.unchecked(globals_, np.arange(len(batch) + 1))
         targets, offsets = (
             join_rows([rows.offsets for rows in present.values()])
             if present

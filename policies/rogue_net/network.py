@@ -60,8 +60,18 @@ class RogueNet(nn.Module):
     def __init__(
         self, observation_space: EntitySpace, action_space: EntityActionSpace, **options: Any
     ) -> None:
-        """Raises TypeError for an unknown option and ValueError for one that does not fit the spaces."""
+        """
+        Raises:
+            TypeError: other spaces than these, or an unknown option.
+            ValueError: an option that does not fit the spaces.
+        """
         super().__init__()
+        if not isinstance(observation_space, EntitySpace) or not isinstance(action_space, EntityActionSpace):
+            raise TypeError(
+                "RogueNet takes an EntitySpace and an EntityActionSpace (of a vector environment"
+                f" its single_observation_space and single_action_space), got"
+                f" {type(observation_space).__name__} and {type(action_space).__name__}"
+            )
         settings = from_options(RogueNetConfig, options)
         self.observation_space = observation_space
         self.action_space = action_space

@@ -1,26 +1,19 @@
-"""Splitting sequences over threads.
-
-The kernels release the GIL, so plain Python threads are enough; unlike an OpenMP pool they don't spin when
-idle, and a forked child starts without them instead of being killed.
-"""
+"""Splitting sequences over threads; see `ragged.threads` for why they are plain Python ones."""
 
 from __future__ import annotations
 
-import os
 import threading
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from ...ragged.threads import Run, run_shares
+
 #: Below this many rows a second thread costs more than it saves (its start takes some 50 µs).
 ROWS_PER_THREAD = 2048
 
 _local = threading.local()
-_pool: ThreadPoolExecutor | None = None
-_pool_owner: tuple[int, int] = (0, 0)  # process and number of threads that the pool was made for
 
 
 def workspace(size: int) -> NDArray[np.float32]:
@@ -32,14 +25,6 @@ def workspace(size: int) -> NDArray[np.float32]:
     if scratch is None or len(scratch) < size:
         scratch = _local.scratch = np.zeros(size, np.float32)
     return scratch
-
-
-def _workers(threads: int) -> ThreadPoolExecutor:
-    global _pool, _pool_owner
-    if _pool is None or _pool_owner != (os.getpid(), threads):
-        _pool = ThreadPoolExecutor(threads - 1, thread_name_prefix="entitize-kernel")
-        _pool_owner = (os.getpid(), threads)
-    return _pool
 
 
 def shares(offsets: NDArray[np.int64], parts: int) -> NDArray[np.int64]:
@@ -61,17 +46,13 @@ def row_shares(rows: int) -> int:
     return max(1, min(torch.get_num_threads(), rows // ROWS_PER_THREAD))
 
 
-#: Does the work of a share: run(share, first, last).
-Run = Callable[[int, int, int], None]
-
-
 def over_sequences(offsets: NDArray[np.int64], run: Run) -> None:
     """Call `run` for `row_shares(offsets[-1])` runs of sequences, each on a thread of its own."""
     threads = row_shares(int(offsets[-1]))
     if threads == 1:
         run(0, 0, len(offsets) - 1)
     else:
-        _run_shares(shares(offsets, threads).tolist(), run)
+        run_shares(shares(offsets, threads).tolist(), run)
 
 
 def over_rows(rows: int, run: Run) -> None:
@@ -80,14 +61,4 @@ def over_rows(rows: int, run: Run) -> None:
     if threads == 1:
         run(0, 0, rows)
     else:
-        _run_shares([rows * share // threads for share in range(threads + 1)], run)
-
-
-def _run_shares(bounds: list[int], run: Run) -> None:
-    threads = len(bounds) - 1
-    others = [
-        _workers(threads).submit(run, share, bounds[share], bounds[share + 1]) for share in range(1, threads)
-    ]
-    run(0, bounds[0], bounds[1])
-    for other in others:
-        other.result()
+        run_shares([rows * share // threads for share in range(threads + 1)], run)

@@ -370,6 +370,10 @@ def test_things_come_alone_in_lists_and_in_lists_of_lists():
 
 
 def test_what_cannot_be_declared_is_named():
+    with pytest.raises(TypeError, match="str is no entity; decorate the class"):
+        Obs("drone")
+    with pytest.raises(ObservationError, match="hidden has an object that is not among the entities"):
+        Obs(Mineral(1), hidden=[Mineral(1)])
     with pytest.raises(TypeError, match="int is no entity; decorate the class"):
         Obs(3)
     with pytest.raises(TypeError, match="action 'move' must be an Enum or an action space, got 3"):

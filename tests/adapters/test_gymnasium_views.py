@@ -303,6 +303,14 @@ def test_functions_see_one_observation_or_all_of_them():
         encode(views.Function(lambda _: {"Big": [[1, 2]]}, {"Big": ["size"]}), box((3,)), observations)
     with pytest.raises(ObservationError, match="numbers in 'Big' that are not finite"):
         encode(views.Function(lambda _: {"Big": [[np.nan]]}, {"Big": ["size"]}), box((3,)), observations)
+    for batched in (False, True):
+        with pytest.raises(ObservationError, match="the function returned NoneType, expected a dict"):
+            encode(views.Function(lambda _: None, {"Big": ["size"]}, batched), box((3,)), observations)
+    with pytest.raises(ObservationError, match=r"'Big' of shape \(0, 2\) in lane 0, expected \(n, 1\)"):
+        function = views.Function(lambda _: {"Big": np.zeros((0, 2))}, {"Big": ["size"]})
+        encode(function, box((3,)), observations)
+    with pytest.raises(ObservationError, match="returned ndarray for 'Big', expected a RaggedArray"):
+        encode(views.Function(lambda b: {"Big": b}, {"Big": ["size"]}, True), box((3,)), observations)
     with pytest.raises(ViewError, match="no function 'math:nothing' to import"):
         bind(views.Function("math:nothing", {"Big": ["size"]}), box((3,)))
 
@@ -321,6 +329,9 @@ def test_functions_see_one_observation_or_all_of_them():
         (views.Rows(type=3, types=["a"]), box((2, 3)), "has 3 columns, so there is no column 3"),
         (views.Rows(type=0), box((2, 3)), "type=0 is a column of ids; say types="),
         (views.Rows(type=[0, 1], types=["a"]), box((2, 3)), "2 type columns, but 1 types"),
+        (views.Rows(type=0, types=["a", "a"]), box((2, 3)), r"type names repeat: \['a', 'a'\]"),
+        (views.Rows(columns=2), box((2, 3)), "has 3 columns, but columns=2"),
+        (views.Rows(columns=-2), box((6,)), "a row has at least 1 column"),
         (views.Rows(), spaces.Discrete(3), r"is Discrete\(3\); Rows needs a table.*; Vector\(\) would fit"),
         (
             views.Rows(),
@@ -332,6 +343,7 @@ def test_functions_see_one_observation_or_all_of_them():
         (views.Channels(["a", "a"]), box((3, 3, 2)), "channel names repeat"),
         (views.Channels(layout="hw"), box((3, 3, 2)), "layout 'hw' is not one of"),
         (views.Cells(["a"], ignore=["b"]), box((3, 3)), r"cannot ignore \['b'\]; the objects are \['a'\]"),
+        (views.Cells({"a": 1, "b": 1}), box((3, 3)), "each object needs a name and an id of its own"),
         (views.Cells(["a"], ignore=["a"]), box((3, 3)), "every object is ignored"),
         (
             views.Cells(["a"], properties={"p": None}),
@@ -394,3 +406,27 @@ def test_observations_of_another_shape_or_without_sense_are_refused():
 def test_a_view_shows_itself_as_the_call_that_makes_it():
     assert repr(views.Rows(["x", "y"], name="Car")) == "Rows(features=['x', 'y'], name='Car')"
     assert repr(views.Items()) == "Items()"
+
+
+@pytest.mark.parametrize("answer", [np.bool_(True), np.ones((3, 2), bool)])
+def test_a_presence_predicate_says_something_about_each_row(answer):
+    encoder = bind(views.Rows(presence=lambda rows: answer), box((3, 2)))
+    with pytest.raises(ObservationError, match=r"predicate returned shape .* expected \(3,\)"):
+        encoder.encode(np.zeros((1, 3, 2), np.float32), 1)
+
+
+@pytest.mark.parametrize(
+    ("view", "space"),
+    [
+        (views.Cells(["a", "b"]), box((1, 1))),
+        (views.Cells(["a"], properties={"kind": 2}, layout="hwc"), box((1, 1, 2))),
+        (views.Chunks(1, one_hot=2), box((1, 1))),
+        (views.Vector(), spaces.MultiDiscrete([2])),
+    ],
+)
+def test_ids_that_are_no_whole_numbers_are_refused(view, space):
+    observation = np.zeros((1, *space.shape), np.float32)
+    bind(view, space).encode(observation, 1)
+    observation[..., -1] = 0.5
+    with pytest.raises(ObservationError, match=r"0\.5"):
+        bind(view, space).encode(observation, 1)

@@ -20,7 +20,7 @@ from entitize import (
     wrap,
     wrap_vec,
 )
-from entitize.envs import batch_observations
+from entitize.envs import ObservationError, batch_observations
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 from gymnasium.wrappers import RecordEpisodeStatistics, TimeLimit
@@ -405,3 +405,68 @@ def test_a_native_vector_environment_conforms():
         gymnasium.make_vec("CartPole-v1", num_envs=3, vectorization_mode="vector_entry_point")
     ) as venv:
         check_entity_env(venv, num_steps=30)
+
+
+class Saying(gymnasium.Env):
+    """Shows what it is told to show, whatever its spaces are."""
+
+    def __init__(self, observation_space: Any, shown: Any, action_space: Any = None, mask: Any = None):
+        self.observation_space = observation_space
+        self.action_space = action_space or gymnasium.spaces.Discrete(2)
+        self.shown, self.info = shown, {} if mask is None else {"action_mask": mask}
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        super().reset(seed=seed)
+        return self.shown, self.info
+
+
+BOX = gymnasium.spaces.Box(-1, 1, (2,))
+
+
+@pytest.mark.parametrize(
+    ("space", "shown"),
+    [
+        (gymnasium.spaces.Dict(a=BOX, b=BOX), {"a": np.zeros(2, np.float32)}),
+        (gymnasium.spaces.Sequence(BOX), 3),
+        (gymnasium.spaces.Graph(BOX, None), 3),
+        (gymnasium.spaces.OneOf([BOX, BOX]), 3),
+        (gymnasium.spaces.Discrete(3), "1"),
+    ],
+)
+def test_an_observation_of_another_structure_is_named(space, shown):
+    with pytest.raises(ObservationError, match=r"Saying: observation .* is not in "):
+        wrap(Saying(space, shown)).reset()
+
+
+@pytest.mark.parametrize(
+    ("space", "mask", "sentence"),
+    [
+        ({"x": 2, "y": 3}, {"z": np.ones(2)}, r"there is no action 'z'; known: \['x', 'y'\]"),
+        ([2, 3], (np.ones(2),), r"expected a mask \(or None\) for each of \[0, 1\]"),
+        ([2, 3], (np.ones(2), np.ones(2)), r"mask of action '1' has length \(2,\), expected \(3,\)"),
+    ],
+)
+def test_a_mask_of_other_parts_is_named(space, mask, sentence):
+    if isinstance(space, dict):
+        actions: Any = gymnasium.spaces.Dict({k: gymnasium.spaces.Discrete(n) for k, n in space.items()})
+    else:
+        actions = gymnasium.spaces.Tuple([gymnasium.spaces.Discrete(n) for n in space])
+    env = wrap(Saying(BOX, np.zeros(2, np.float32), actions, mask))
+    with pytest.raises(ObservationError, match="Saying: action_mask: .*" + sentence):
+        env.reset()
+
+
+class Forgetful(SyncVectorEnv):
+    def step(self, actions: Any) -> Any:
+        *result, info = super().step(actions)
+        info.pop("final_obs", None)
+        return *result, info
+
+
+def test_an_engine_that_keeps_the_final_observations_to_itself_is_named():
+    lanes = [lambda: TimeLimit(Fragile(), 1)]
+    venv = wrap_vec(Forgetful(lanes, autoreset_mode=AutoresetMode.SAME_STEP))
+    venv.reset()
+    with pytest.raises(ObservationError, match="Fragile: info has no 'final_obs' where an episode ended"):
+        venv.step({})
+    venv.close()

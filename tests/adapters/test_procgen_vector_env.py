@@ -7,7 +7,7 @@ import sys
 import gymnasium
 import numpy as np
 import pytest
-from entitize.adapters.procgen import ProcgenVectorEnv, make_vec
+from entitize.adapters.procgen import ProcgenStateError, ProcgenVectorEnv, make_vec
 from entitize.adapters.procgen.engine import import_engine
 from entitize.adapters.procgen.options import ACTIONS
 from entitize.envs import ActionError, EntityVectorEnv
@@ -276,3 +276,24 @@ def test_view_options_reach_the_decoder(options):
             batch.entities[name] != other.entities[name] for name in batch.entities if name in other.entities
         )
         assert different or list(batch.entities) != list(other.entities)
+
+
+def test_after_a_state_that_cannot_be_read_lanes_need_a_reset():
+    venv = make_vec("coinrun", num_envs=2)
+    venv.reset(seed=1)
+    buffer = venv._buffer
+    fill = buffer.fill
+
+    def fill_and_break(engine):
+        fill(engine)
+        buffer.data[buffer.starts[1]] ^= 0xFF
+
+    buffer.fill = fill_and_break
+    with pytest.raises(ProcgenStateError, match="not a dump of serialize version"):
+        venv.step(acts([NOOP, NOOP]))
+    buffer.fill = fill
+    with pytest.raises(gymnasium.error.ResetNeeded):
+        venv.step(acts([NOOP, NOOP]))
+    venv.reset()
+    venv.step(acts([NOOP, NOOP]))
+    venv.close()

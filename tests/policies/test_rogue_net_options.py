@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 from entitize.envs import Categorical, EntityActionSpace, EntityBatch, EntitySpace
+from entitize.envs.batch_spaces import EntityBatchSpace
 from entitize.policies.rogue_net import (
     RelativePosition,
     RogueNet,
@@ -300,3 +301,9 @@ def test_weights_of_the_original_find_their_place(make_space, random_batch, make
     np.testing.assert_allclose(loaded.value(batch), net.value(batch), rtol=1e-4, atol=1e-5)
     with pytest.raises(ValueError, match=r"'tail\.weight' is not a parameter of the original"):
         convert_reference_weights({"tail.weight": torch.zeros(1)})
+
+
+def test_the_spaces_of_a_whole_vector_environment_are_refused(make_space):
+    space = make_space()
+    with pytest.raises(TypeError, match="its single_observation_space and single_action_space"):
+        RogueNet(EntityBatchSpace(space, 2), space.actions)

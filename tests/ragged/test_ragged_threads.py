@@ -3,41 +3,40 @@
 import os
 import threading
 from collections.abc import Iterator
-from typing import Any
 
-import numba
 import numpy as np
 import pytest
-from entitize.ragged import RaggedArray, threads
-from entitize.ragged.copy_kernels import gather_items_in_threads
+from entitize.ragged import RaggedArray, get_num_threads, set_num_threads, threads
 
 
 @pytest.fixture
 def large() -> RaggedArray:
     rng = np.random.default_rng(0)
     lengths = rng.integers(0, 40, 4000)
+    assert 20 * lengths.sum() > threads.PARALLEL_BYTES
     return RaggedArray.from_lengths(rng.standard_normal((lengths.sum(), 5), np.float32), lengths)
 
 
 @pytest.fixture
 def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Counts the gathers that go to several threads."""
+    """For each gather that goes to several threads, how many."""
     calls: list[int] = []
 
-    def gather(*arguments: Any) -> None:
-        calls.append(1)
-        gather_items_in_threads(*arguments)
+    def run_shares(bounds: list[int], run: threads.Run) -> None:
+        calls.append(len(bounds) - 1)
+        original(bounds, run)
 
-    monkeypatch.setattr(threads, "gather_items_in_threads", gather)
+    original = threads.run_shares
+    monkeypatch.setattr(threads, "run_shares", run_shares)
     return calls
 
 
 @pytest.fixture
 def two_threads() -> Iterator[None]:
-    before = numba.get_num_threads()
-    numba.set_num_threads(min(2, before))
+    before = get_num_threads()
+    set_num_threads(2)
     yield
-    numba.set_num_threads(before)
+    set_num_threads(before)
 
 
 def shuffled(array: RaggedArray) -> tuple[np.ndarray, RaggedArray]:
@@ -48,7 +47,22 @@ def shuffled(array: RaggedArray) -> tuple[np.ndarray, RaggedArray]:
 def test_a_large_gather_is_shared_out(large: RaggedArray, counted: list[int], two_threads: None) -> None:
     order, expected = shuffled(large)
     assert large.gather(order) == expected
-    assert len(counted) == (numba.get_num_threads() > 1)
+    assert counted == [2]
+
+
+@pytest.mark.parametrize("num_threads", [3, 7])
+def test_any_number_of_threads_gives_the_same(
+    large: RaggedArray, two_threads: None, num_threads: int
+) -> None:
+    set_num_threads(num_threads)
+    order, expected = shuffled(large)
+    assert large.gather(order) == expected
+
+
+def test_one_sequence_that_is_all_of_it_is_gathered_on_threads(two_threads: None, counted: list[int]) -> None:
+    array = RaggedArray.from_lengths(np.arange(400_000.0), [0, 400_000, 0])
+    assert array.gather([2, 1, 0]) == RaggedArray.from_lengths(np.arange(400_000.0), [0, 400_000, 0])
+    assert counted == [2]
 
 
 def test_a_small_gather_is_not(large: RaggedArray, counted: list[int], two_threads: None) -> None:
@@ -56,18 +70,18 @@ def test_a_small_gather_is_not(large: RaggedArray, counted: list[int], two_threa
     assert counted == []
 
 
-def test_one_thread_stays_one(large: RaggedArray, counted: list[int], two_threads: None) -> None:
-    numba.set_num_threads(1)
+def test_one_thread_is_the_default(large: RaggedArray, counted: list[int]) -> None:
+    assert get_num_threads() == 1
     order, expected = shuffled(large)
     assert large.gather(order) == expected
     assert counted == []
 
 
-def test_a_second_caller_copies_by_itself(large: RaggedArray, counted: list[int], two_threads: None) -> None:
-    order, expected = shuffled(large)
-    with threads._threads_in_use:
-        assert large.gather(order) == expected
-    assert counted == []
+@pytest.mark.parametrize("number", [0, -1, 1.5])
+def test_a_number_of_threads_that_makes_no_sense_is_refused(number: float) -> None:
+    with pytest.raises(ValueError, match="num_threads must be"):
+        set_num_threads(number)  # type: ignore[arg-type]
+    assert get_num_threads() == 1
 
 
 def test_gathers_may_run_in_python_threads(large: RaggedArray, two_threads: None) -> None:
