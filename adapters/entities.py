@@ -105,7 +105,7 @@ def entity(cls: Any = None, *, name: str | None = None, **options: Any) -> Any:
             )
         made: Any = dataclass(**{**options, "eq": False})(plain)
         made.__entity__ = _schema(made, name or plain.__name__, namespace)
-        return made  # type: ignore[no-any-return]
+        return made
 
     return decorate if cls is None else decorate(cls)
 
@@ -245,7 +245,7 @@ def _mask(name: str, acting: Acting) -> Mask | None:
         return CategoricalMask(
             actor_ids=list(acting), mask=[_allowed(name, choices) for choices in acting.values()]
         )
-    members = list(acting)  # type: ignore[arg-type]
+    members = list(acting)
     if not members:
         return None
     if isinstance(members[0], Enum):

@@ -94,8 +94,8 @@ class Continuous(ActionSpace):
     def __eq__(self, other: object) -> bool:
         return (
             type(self) is type(other)
-            and np.array_equal(self.low, other.low)  # type: ignore[attr-defined]
-            and np.array_equal(self.high, other.high)  # type: ignore[attr-defined]
+            and np.array_equal(self.low, other.low)
+            and np.array_equal(self.high, other.high)
         )
 
     def __hash__(self) -> int:

@@ -70,4 +70,4 @@ def _one_hot(grid: NDArray[Any], ids: int, scope: Scope) -> NDArray[np.bool_]:
     outside = ~in_range(grid, ids)
     if outside.any():
         raise ObservationError(f"{scope.place}: cell {grid[outside][0]}, expected an id from 0 to {ids - 1}")
-    return (grid[..., None] == np.arange(ids)).reshape(*grid.shape[:3], -1)  # type: ignore[no-any-return]
+    return (grid[..., None] == np.arange(ids)).reshape(*grid.shape[:3], -1)

@@ -159,7 +159,7 @@ class RaggedFace(GymnasiumFace):
                 if not isinstance(space, Continuous)
                 else np.atleast_2d(action[name])
             )
-            count = min(len(rows), len(self._seen["actions"][name]["mask" if space.is_global else "actors"]))  # type: ignore[attr-defined]
+            count = min(len(rows), len(self._seen["actions"][name]["mask" if space.is_global else "actors"]))
             given[name] = (np.arange(count), rows[:count])
         return given
 
@@ -170,7 +170,7 @@ def _paths(space: EntitySpace) -> list[tuple[str, ...]]:
     paths += [("globals",)] if space.global_features else []
     paths += [("visible", name) for name in space.entities] if space.hidden else []
     for name, action in space.actions.items():
-        keys = [key for key in ("actors", "actees", "mask") if key in action.mask_space().spaces]  # type: ignore[attr-defined]
+        keys = [key for key in ("actors", "actees", "mask") if key in action.mask_space().spaces]
         paths += [("actions", name, key) for key in keys]
     return paths
 
@@ -254,7 +254,7 @@ class PaddedFace(GymnasiumFace):
         given = {}
         for name, space in self._space.actions.items():
             part = self._limited.observation["actions"][name]
-            if space.is_global:  # type: ignore[attr-defined]
+            if space.is_global:
                 count = len(part["mask"])
                 given[name] = (np.arange(count), np.asarray(action[name])[None][:count])
                 continue

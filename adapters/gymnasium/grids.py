@@ -211,7 +211,7 @@ def _property(
             raise ObservationError(
                 f"{scope.place}: {name} is {numbers[outside][0]}, expected an id in {list(words)}"
             )
-        return numbers[:, None] == np.arange(len(words))  # type: ignore[no-any-return]
+        return numbers[:, None] == np.arange(len(words))
 
     return tuple(f"{name}={word}" for word in words), one_hot
 

@@ -16,7 +16,7 @@ def resolve(function: Callable[..., Any] | str | Any) -> Callable[..., Any]:
         ViewError: there is no such function.
     """
     if callable(function):
-        return function  # type: ignore[no-any-return]
+        return function
     module, _, name = str(function).partition(":")
     try:
         found = getattr(importlib.import_module(module), name)
@@ -24,4 +24,4 @@ def resolve(function: Callable[..., Any] | str | Any) -> Callable[..., Any]:
         raise ViewError(f"no function {function!r} to import: {error}") from None
     if not callable(found):
         raise ViewError(f"{function!r} is {found!r}, which is no function")
-    return found  # type: ignore[no-any-return]
+    return found
