@@ -89,7 +89,8 @@ class TrainConfig:
     ppo: PPOConfig = field(default_factory=PPOConfig)
     eval: EvalConfig = field(default_factory=EvalConfig)
     max_minutes: float | None = None
-    """Stop training after this much time, whatever total_timesteps says."""
+    """Stop training after this much time, earlier parts of a resumed run included, if it has not taken
+    total_timesteps by then; annealing ends with it."""
 
     def __post_init__(self) -> None:
         if self.max_minutes is not None and not self.max_minutes > 0:

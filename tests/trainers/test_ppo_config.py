@@ -77,7 +77,7 @@ def test_values_of_the_wrong_type_are_refused(options: dict[str, object], messag
 
 
 def test_annealing_falls_linearly_and_stays_at_zero() -> None:
-    assert [annealed(2.0, step, 100) for step in (0, 25, 100, 150)] == [2.0, 1.5, 0.0, 0.0]
+    assert [annealed(2.0, done) for done in (0.0, 0.25, 1.0, 1.5)] == [2.0, 1.5, 0.0, 0.0]
 
 
 def test_something_is_due_whenever_a_multiple_was_passed() -> None:
