@@ -14,7 +14,7 @@ import tyro
 
 from ..policies.rogue_net import RogueNetConfig
 from ..trainers import PPOConfig
-from .config_file import number, read_config
+from .config_file import ConfigError, number, read_config
 from .errors import UserError
 
 #: Configurations that come with the package.
@@ -130,4 +130,7 @@ def read_run_config(run: Path) -> TrainConfig:
         raise UserError(f"there is no run folder {run}")
     if not path.is_file():
         raise UserError(f"{run} is not a run folder: it has no {RUN_CONFIG}")
-    return read_config(TrainConfig, path)
+    try:
+        return read_config(TrainConfig, path)
+    except ConfigError as error:
+        raise UserError(f"{error}\n(only runs of `entitize train` can be used here)") from error
