@@ -94,7 +94,6 @@ def train(config: TrainConfig, run: Path, *, resume: bool = False, console: Cons
         with TrainingProgress(
             config.ppo.total_timesteps, max_seconds=remaining, start=trainer.step, console=console
         ) as progress:
-
             trainer.callbacks.append(lambda trainer, metrics: progress.update(trainer.step, metrics))
             try:
                 trainer.train(max_seconds=max_seconds)
@@ -118,8 +117,12 @@ def _open(config: TrainConfig, run: Path, venv: EntityVectorEnv, resume: bool) -
     try:
         return PPO(policy, venv, config.ppo, run, resume=resume)
     except FileExistsError as error:
+        if not run.is_dir():
+            raise UserError(f"{run} is not a folder") from error
         raise UserError(
             f"{run} holds a run already: go on with it by --resume {run}, or name another by --run"
         ) from error
+    except OSError as error:
+        raise UserError(f"{run} can't be written: {error}") from error
     except (CheckpointError, ValueError) as error:
         raise UserError(str(error)) from error

@@ -43,7 +43,7 @@ class PPOConfig:
     learning_rate: float = 1e-3
     """Step size of AdamW."""
     anneal_lr: bool = True
-    """Lower the learning rate linearly to 0 over total_timesteps, or over the time limit where that is nearer."""
+    """Lower the learning rate linearly to 0 over total_timesteps, or over the time limit if that is nearer."""
     adam_eps: float = 1e-5
     """ε of AdamW."""
     weight_decay: float = 0.0

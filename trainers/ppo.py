@@ -105,9 +105,7 @@ class PPO:
 
     # -- training -------------------------------------------------------------------------------------------
 
-    def train(
-        self, total_timesteps: int | None = None, max_seconds: float | None = None
-    ) -> dict[str, float]:
+    def train(self, total_timesteps: int | None = None, max_seconds: float | None = None) -> dict[str, float]:
         """Train until `total_timesteps` environment steps (of the configuration, unless given) were taken.
 
         Stops earlier once `max_seconds` were spent in rollouts and updates; what is annealed then reaches 0

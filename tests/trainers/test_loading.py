@@ -78,9 +78,11 @@ def test_what_holds_no_network_is_refused(run: tuple[Path, RogueNet], tmp_path: 
 
 
 def test_a_wrong_option_is_not_blamed_on_the_checkpoint(run: tuple[Path, RogueNet]) -> None:
-    with pytest.raises(TypeError, match=r"^RogueNetConfig has no option 'atention'; did you mean 'attention'"):
+    with pytest.raises(
+        TypeError, match=r"^RogueNetConfig has no option 'atention'; did you mean 'attention'"
+    ):
         load_policy(run[0], atention="numba")
-    with pytest.raises(ValueError, match="^attention is 'fast', expected one of"):
+    with pytest.raises(ValueError, match=r"^attention is 'fast', expected one of"):
         load_policy(run[0], attention="fast")
 
 
