@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ..envs import EntityActionSpace, EntityBatch, sample_actions
+from ..envs import EntityActionSpace, EntityBatch, EntitySpace, sample_actions
 from ..policies.policy import ActResult
 from ..policies.rogue_net import RogueNet
 from ..trainers import CheckpointError, load_policy
@@ -27,13 +27,19 @@ class RandomActor:
         return ActResult(sample_actions(self.action_space, batch, rng), {}, np.zeros(len(batch), np.float32))
 
 
-def load_agent(path: Path) -> RogueNet:
-    """The network of a run's newest checkpoint, or of a checkpoint folder.
+def load_agent(path: Path, space: EntitySpace) -> RogueNet:
+    """The network of a run's newest checkpoint, or of a checkpoint folder, for environments of `space`.
+
+    `space` may have more entity types and features than those that the network was trained with.
 
     Raises:
-        UserError: there is no checkpoint, or it is corrupt or foreign.
+        UserError: there is no checkpoint, it is corrupt or foreign, or needs what `space` doesn't have.
     """
     try:
-        return load_policy(path)
+        policy = load_policy(path)
+        policy.adapt_to(space)
     except CheckpointError as error:
         raise UserError(str(error)) from error
+    except ValueError as error:
+        raise UserError(f"the network of {path} does not fit the environments: {error}") from error
+    return policy

@@ -14,7 +14,7 @@ import tyro
 
 from ..policies.rogue_net import RogueNetConfig
 from ..trainers import PPOConfig
-from .config_file import number, read_config
+from .config_file import ConfigError, number, read_config
 from .errors import UserError
 
 #: Configurations that come with the package.
@@ -89,7 +89,8 @@ class TrainConfig:
     ppo: PPOConfig = field(default_factory=PPOConfig)
     eval: EvalConfig = field(default_factory=EvalConfig)
     max_minutes: float | None = None
-    """Stop training after this much time, whatever total_timesteps says."""
+    """Stop training after this much time, earlier parts of a resumed run included, if it has not taken
+    total_timesteps by then; annealing ends with it."""
 
     def __post_init__(self) -> None:
         if self.max_minutes is not None and not self.max_minutes > 0:
@@ -129,4 +130,7 @@ def read_run_config(run: Path) -> TrainConfig:
         raise UserError(f"there is no run folder {run}")
     if not path.is_file():
         raise UserError(f"{run} is not a run folder: it has no {RUN_CONFIG}")
-    return read_config(TrainConfig, path)
+    try:
+        return read_config(TrainConfig, path)
+    except ConfigError as error:
+        raise UserError(f"{error}\n(only runs of `entitize train` can be used here)") from error

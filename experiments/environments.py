@@ -41,7 +41,8 @@ def held_out(env: EnvConfig, evaluation: EvalConfig) -> tuple[EnvConfig, str]:
         trained = int(env.kwargs.get("num_levels", 0))
         if trained:
             first = int(env.kwargs.get("start_level", 0)) + trained
-            kwargs.update(start_level=first, num_levels=_LEVELS - first)
+            kwargs["start_level"] = first
+            kwargs["num_levels"] = evaluation.kwargs.get("num_levels", _LEVELS - first)
             told = f"levels from {first} on, which training did not see"
     num_envs = min(evaluation.num_envs, evaluation.episodes)
     return replace(env, num_envs=num_envs, kwargs=kwargs), told

@@ -45,14 +45,14 @@ def main(arguments: Sequence[str]) -> None:
     """Parse and run the command."""
     chosen = parse(EvalArguments, "eval", arguments)
     config = read_run_config(chosen.run)
-    policy = load_agent(chosen.checkpoint or chosen.run)
     settings = override(config.eval, chosen.episodes, chosen.seed, chosen.deterministic)
     env, told = config.env, "the training levels"
     if chosen.levels == "held-out":
         env, told = held_out(config.env, settings)
     env = replace(env, num_envs=min(settings.num_envs, settings.episodes))
     with thread_count(config.ppo.num_threads), make_environments(env) as venv:
-        agents: dict[str, Actor] = {(chosen.checkpoint or chosen.run).name: policy}
+        path = chosen.checkpoint or chosen.run
+        agents: dict[str, Actor] = {path.resolve().name: load_agent(path, venv.single_observation_space)}
         if chosen.random:
             agents = {RANDOM: RandomActor(venv.single_action_space), **agents}
         results = judge(agents, venv, settings)

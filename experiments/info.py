@@ -46,7 +46,7 @@ def main(arguments: Sequence[str]) -> None:
         config = read_run_config(chosen.run)
         console.print(f"{chosen.run}: {config.env.id}\n", markup=False)
         with make_environments(replace(config.env, num_envs=8)) as venv:
-            _describe(console, load_agent(chosen.run), venv)
+            _describe(console, load_agent(chosen.run, venv.single_observation_space), venv)
     elif chosen.env is not None:
         config = TrainConfig(env=EnvConfig(chosen.env, num_envs=8), net=chosen.net)
         with make_environments(config.env) as venv:

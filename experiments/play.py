@@ -62,7 +62,7 @@ def main(arguments: Sequence[str]) -> None:
     with thread_count(config.ppo.num_threads), make_visible(env) as venv:
         actor: Actor = RandomActor(venv.single_action_space)
         if not chosen.random:
-            actor = load_agent(chosen.checkpoint or chosen.run)
+            actor = load_agent(chosen.checkpoint or chosen.run, venv.single_observation_space)
         frames, returns = record(
             actor, venv, chosen.episodes, chosen.max_steps, settings.seed, settings.deterministic
         )

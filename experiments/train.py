@@ -90,17 +90,13 @@ def train(config: TrainConfig, run: Path, *, resume: bool = False, console: Cons
             f"{config.env.id}, {venv.num_envs} environments, in {run}", highlight=False, soft_wrap=True
         )
         max_seconds = None if config.max_minutes is None else 60 * config.max_minutes
+        remaining = None if max_seconds is None else max_seconds - trainer.elapsed_seconds
         with TrainingProgress(
-            config.ppo.total_timesteps, max_seconds=max_seconds, start=trainer.step, console=console
+            config.ppo.total_timesteps, max_seconds=remaining, start=trainer.step, console=console
         ) as progress:
-
-            def show(trainer: PPO, metrics: dict[str, float]) -> bool:
-                progress.update(trainer.step, metrics)
-                return max_seconds is not None and progress.seconds >= max_seconds
-
-            trainer.callbacks.append(show)
+            trainer.callbacks.append(lambda trainer, metrics: progress.update(trainer.step, metrics))
             try:
-                trainer.train()
+                trainer.train(max_seconds=max_seconds)
             except (NonFiniteError, CheckpointError) as error:
                 raise UserError(str(error)) from error
             except KeyboardInterrupt:
@@ -121,8 +117,12 @@ def _open(config: TrainConfig, run: Path, venv: EntityVectorEnv, resume: bool) -
     try:
         return PPO(policy, venv, config.ppo, run, resume=resume)
     except FileExistsError as error:
+        if not run.is_dir():
+            raise UserError(f"{run} is not a folder") from error
         raise UserError(
             f"{run} holds a run already: go on with it by --resume {run}, or name another by --run"
         ) from error
+    except OSError as error:
+        raise UserError(f"{run} can't be written: {error}") from error
     except (CheckpointError, ValueError) as error:
         raise UserError(str(error)) from error

@@ -31,15 +31,18 @@ def write_video(path: Path, frames: Sequence[Frame], fps: int) -> None:
     """Write `frames`, all of one size, as the kind of file that the path's ending says: .mp4 or .gif.
 
     Raises:
-        UserError: the ending is another, or there is no ffmpeg for an mp4.
+        UserError: the ending is another, there is no ffmpeg for an mp4, or the file can't be written.
         ValueError: there are no frames.
     """
     if not frames:
         raise ValueError("a video needs at least one frame")
     check_ending(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
     write = _write_mp4 if path.suffix == ".mp4" else _write_gif
-    write(path, frames, fps)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write(path, frames, fps)
+    except OSError as error:
+        raise UserError(f"could not write {path}: {error}") from error
 
 
 def _write_mp4(path: Path, frames: Sequence[Frame], fps: int) -> None:

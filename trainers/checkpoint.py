@@ -192,5 +192,5 @@ def _alternative(path: Path) -> str:
                 _read_whole(other)
             except CheckpointError:
                 continue
-            return f"; the previous good checkpoint is {other}"
+            return f"; the previous good checkpoint is {other} (delete the newer ones to go on from it)"
     return ""

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import difflib
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -43,7 +41,7 @@ class PPOConfig:
     learning_rate: float = 1e-3
     """Step size of AdamW."""
     anneal_lr: bool = True
-    """Lower the learning rate linearly to 0 over total_timesteps."""
+    """Lower the learning rate linearly to 0 over total_timesteps, or the time limit if that is nearer."""
     adam_eps: float = 1e-5
     """ε of AdamW."""
     weight_decay: float = 0.0
@@ -71,7 +69,7 @@ class PPOConfig:
     ent_coef: float = 0.01
     """Weight of the entropy bonus."""
     anneal_entropy: bool = True
-    """Lower the entropy bonus linearly to 0 over total_timesteps."""
+    """Lower the entropy bonus likewise."""
     vf_coef: float = 0.5
     """Weight of the value loss."""
 
@@ -98,21 +96,6 @@ class PPOConfig:
         for name in _FRACTIONS:
             if not 0 <= getattr(self, name) <= 1:
                 raise ValueError(f"{name} must lie between 0 and 1, got {getattr(self, name)}")
-
-    @classmethod
-    def from_dict(cls, options: Mapping[str, Any]) -> PPOConfig:
-        """A configuration from a mapping, for instance one read from YAML.
-
-        Raises:
-            ValueError: a key is no field; the message suggests the nearest one.
-        """
-        known = [field.name for field in fields(cls)]
-        for name in options:
-            if name not in known:
-                nearest = difflib.get_close_matches(name, known, 1)
-                hint = f"; did you mean {nearest[0]!r}?" if nearest else ""
-                raise ValueError(f"PPOConfig has no field {name!r}{hint}")
-        return cls(**options)
 
 
 def _check_type(name: str, value: Any, annotation: str) -> None:

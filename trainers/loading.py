@@ -21,6 +21,7 @@ def load_policy(path: str | Path, **options: Any) -> RogueNet:
         options: replace options of the network that don't change its weights, for instance `attention`.
 
     Raises:
+        TypeError, ValueError: there is no such option, or it can't have this value.
         CheckpointError: there is no checkpoint, it is corrupt, or it holds another kind of network.
     """
     path = Path(path)
@@ -35,11 +36,14 @@ def load_policy(path: str | Path, **options: Any) -> RogueNet:
         if saved["class"] != RogueNet.__name__:
             raise CheckpointError(f"checkpoint {path} holds a {saved['class']}, not a {RogueNet.__name__}")
         space = space_from_schema(checkpoint.metadata["spaces"])
-        policy = RogueNet(space, space.actions, **{**saved["config"], **options})
+        policy = RogueNet(space, space.actions, **saved["config"])
         check_weights(policy.state_dict(), checkpoint)
     except CheckpointError:
         raise
     except (KeyError, TypeError, ValueError) as error:
         raise CheckpointError(f"checkpoint {path} does not describe a network: {error!r}") from error
+    if options:
+        policy = RogueNet(space, space.actions, **{**saved["config"], **options})
+        check_weights(policy.state_dict(), checkpoint)
     policy.load_state_dict(checkpoint.tensors["policy"])
     return policy.eval()

@@ -92,10 +92,11 @@ class PPO:
         self.rng = np.random.default_rng(config.seed)
         self.step = 0  # environment steps taken, over all environments
         self.updates = 0
-        self.elapsed_seconds = 0.0
+        self.elapsed_seconds = 0.0  # in rollouts and updates, of earlier parts of a resumed run as well
         self.episodes = EpisodeStatistics(venv.num_envs)
         self.clock = Clock()
         self._total = config.total_timesteps
+        self._max_seconds: float | None = None
         self._buffer = RolloutBuffer(venv.single_observation_space, config.num_steps, venv.num_envs)
         self._batch: EntityBatch | None = None  # what the environments show now
         self._samples: Samples | None = None  # the rollout that waits for its update
@@ -106,18 +107,24 @@ class PPO:
 
     # -- training -------------------------------------------------------------------------------------------
 
-    def train(self, total_timesteps: int | None = None) -> dict[str, float]:
+    def train(self, total_timesteps: int | None = None, max_seconds: float | None = None) -> dict[str, float]:
         """Train until `total_timesteps` environment steps (of the configuration, unless given) were taken.
 
-        A resumed or repeated call counts on from where the trainer is. Returns the last update's metrics.
+        Stops earlier once `max_seconds` were spent in rollouts and updates; what is annealed then reaches 0
+        when that time is over. A resumed or repeated call counts steps and seconds on from where the trainer
+        is. Returns the last update's metrics.
 
         Raises:
+            ValueError: `max_seconds` is not positive.
             NonFiniteError: a loss, gradient, weight, statistic, reward or observation is NaN or infinite.
         """
         self._total = self.config.total_timesteps if total_timesteps is None else total_timesteps
+        if max_seconds is not None and not max_seconds > 0:
+            raise ValueError(f"max_seconds must be positive, got {max_seconds}")
+        self._max_seconds = max_seconds
         metrics: dict[str, float] = {}
         try:
-            while self.step < self._total:
+            while self._fraction_done(self.step) < 1:
                 metrics = self._iterate()
                 stops = [callback(self, metrics) for callback in self.callbacks]
                 step_before = self.step - self._buffer.num_rows
@@ -131,6 +138,13 @@ class PPO:
             if self._run:
                 self._run.close()
         return metrics
+
+    def _fraction_done(self, step: int) -> float:
+        """How far training is after `step` environment steps: by steps or by time, whichever is further."""
+        if step >= self._total:
+            return 1.0
+        by_time = 0.0 if self._max_seconds is None else self.elapsed_seconds / self._max_seconds
+        return max(step / self._total, by_time)
 
     def _iterate(self) -> dict[str, float]:
         """One rollout, its update and its line in the metrics."""
@@ -210,12 +224,12 @@ class PPO:
     def _optimise(self, samples: Samples) -> dict[str, float]:
         """All epochs over `samples`; returns the means over their minibatches."""
         config = self.config
-        steps_before = self.step - len(samples)
+        done = self._fraction_done(self.step - len(samples))
         learning_rate, ent_coef = config.learning_rate, config.ent_coef
         if config.anneal_lr:
-            learning_rate = annealed(learning_rate, steps_before, self._total)
+            learning_rate = annealed(learning_rate, done)
         if config.anneal_entropy:
-            ent_coef = annealed(ent_coef, steps_before, self._total)
+            ent_coef = annealed(ent_coef, done)
         for group in self.optimizer.param_groups:
             group["lr"] = learning_rate
         num_minibatches = -(-len(samples) // config.minibatch_size)

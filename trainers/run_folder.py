@@ -44,6 +44,7 @@ class RunFolder:
             file.write(json.dumps({"step": step, **finite}) + "\n")
         if self._writer is None:
             self._writer = SummaryWriter(str(self.path), purge_step=self._purge_step)
+            self._purge_step = None  # a file opened later goes on from this one
         for name, value in finite.items():
             self._writer.add_scalar(name, value, step)
         self._writer.flush()

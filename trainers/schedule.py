@@ -1,11 +1,11 @@
-"""What depends on how many environment steps were taken: annealing and when to do what."""
+"""What depends on how far training is: annealing and when to do what."""
 
 from __future__ import annotations
 
 
-def annealed(initial: float, steps_done: int, total_steps: int) -> float:
-    """`initial`, falling linearly to 0 over `total_steps`; 0 beyond."""
-    return initial * max(0.0, 1.0 - steps_done / total_steps)
+def annealed(initial: float, fraction_done: float) -> float:
+    """`initial`, falling linearly to 0 as `fraction_done` rises to 1; 0 beyond."""
+    return initial * max(0.0, 1.0 - fraction_done)
 
 
 def is_due(steps_before: int, steps_after: int, interval: int) -> bool:

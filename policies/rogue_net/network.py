@@ -52,7 +52,8 @@ class RogueNet(nn.Module):
 
     Options are the fields of `RogueNetConfig`. Entities that are hidden (`EntityBatch.visible`) are seen by
     the value function and not by the policy: when a batch has any, the blocks run once over the visible rows
-    for the actions and once over all rows for the values.
+    for the actions and once over all rows for the values. A hidden entity can be neither actor nor actee, not
+    even an actee that the mask forbids.
 
     Dropout acts in `evaluate` in training mode, where gradients are computed; never in `act` and `value`.
     """

@@ -147,15 +147,18 @@ def _part(name: str) -> str:
     if place == "action_heads":
         return f"action heads {kind}"
     net = "" if place == "policy_net" else "value network: "
-    if "relpos_encoding" in rest:
+    if rest.startswith("backbone.relpos_encoding."):
         return f"{net}relative position encoding"
-    if ".norm." in rest or ".ln1." in rest or ".ln2." in rest:
+    if rest.startswith("embedding."):
+        # embedding.types.<type>.<part>: only the end is ours, a type may have any name.
+        if rest.endswith(".vector"):
+            return f"{net}types without features"
+        is_norm = rest.endswith((".norm.weight", ".norm.bias"))
+        return f"{net}{'layer norms' if is_norm else f'embedding {kind}'}"
+    part = rest.split(".")[3]  # backbone.blocks.<layer>.<part>
+    if part in ("ln1", "ln2"):
         return f"{net}layer norms"
-    if rest.endswith(".vector"):
-        return f"{net}types without features"
-    if rest.startswith("embedding"):
-        return f"{net}embedding {kind}"
-    return f"{net}{'MLP' if '.mlp.' in rest else 'attention'} {kind}"
+    return f"{net}{'MLP' if part == 'mlp' else 'attention'} {kind}"
 
 
 def _cost(net: RogueNet, counts: dict[str, float], actors: dict[str, float]) -> Cost:

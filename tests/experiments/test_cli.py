@@ -61,6 +61,29 @@ def test_a_mistake_ends_the_process_with_code_2_and_without_a_traceback(tmp_path
     assert result.stderr == f"entitize: there is no run folder {tmp_path / 'missing'}\n"
 
 
+@pytest.mark.parametrize(
+    ("run", "message"), [("file", "is not a folder"), ("file/below", "can't be written: ")]
+)
+def test_a_run_folder_that_cannot_be_made_is_told(
+    entitize: Run, small: tuple[str, ...], tmp_path: Path, run: str, message: str
+) -> None:
+    (tmp_path / "file").touch()
+    code, _, err = entitize("train", *small, "--run", tmp_path / run)
+    assert code == 2
+    assert err.startswith(f"entitize: {tmp_path / run} {message}")
+
+
+def test_a_run_of_the_python_interface_is_told_from_one_of_the_command_line(
+    entitize: Run, tmp_path: Path
+) -> None:
+    with ez.make_vec("MineSweeper", num_envs=1) as venv:
+        policy = ez.RogueNet(venv.single_observation_space, venv.single_action_space)
+        ez.PPO(policy, venv, ez.PPOConfig(), run_dir=tmp_path)
+    code, _, err = entitize("eval", tmp_path)
+    assert code == 2
+    assert "only runs of `entitize train` can be used here" in err
+
+
 # -- train ---------------------------------------------------------------------------------------------------
 
 

@@ -51,6 +51,14 @@ def test_levels_that_the_configuration_names_are_taken() -> None:
     assert judged.kwargs == {"start_level": 1000, "num_levels": 10}
 
 
+def test_the_configuration_may_say_how_many_levels_are_held_out() -> None:
+    judged, told = held_out(
+        EnvConfig("Procgen/bigfish", 4, {"num_levels": 50}), EvalConfig(kwargs={"num_levels": 10})
+    )
+    assert judged.kwargs == {"start_level": 50, "num_levels": 10}
+    assert told == "levels from 50 on, which training did not see"
+
+
 def test_other_environments_get_the_seed_and_no_more_lanes_than_episodes() -> None:
     judged, told = held_out(EnvConfig("MineSweeper", 32), EvalConfig(episodes=5, num_envs=64, seed=9))
     assert judged == EnvConfig("MineSweeper", 5)

@@ -76,6 +76,15 @@ def test_what_ffmpeg_cannot_write_is_told(tmp_path: Path, frames: list[np.ndarra
         video.write_video(tmp_path / "a.mp4", frames, fps=15)
 
 
+@pytest.mark.parametrize("name", ["a.gif", "a.mp4"])
+def test_a_place_where_nothing_can_be_written_is_told(
+    tmp_path: Path, frames: list[np.ndarray], name: str
+) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(UserError, match=f"could not write {tmp_path}/file/{name}: "):
+        video.write_video(tmp_path / "file" / name, frames, 10)
+
+
 def test_the_environment_variable_chooses_ffmpeg(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("IMAGEIO_FFMPEG_EXE", "my-ffmpeg")
     assert video.find_ffmpeg() == "my-ffmpeg"

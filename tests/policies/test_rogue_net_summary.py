@@ -26,6 +26,17 @@ def test_the_items_sum_to_the_number_of_parameters(make_space, make_net, options
     assert f"{summary.total:,}" in str(summary)
 
 
+def test_the_names_of_types_do_not_change_what_parameters_count_as():
+    actions = EntityActionSpace({"move": Categorical(3)})
+    named = [
+        RogueNet(EntitySpace({name: ["x", "y"], "Rock": []}, actions), actions).summary().parameters
+        for name in ("Player", "norm", "ln1", "relpos_encoding", "mlp", "vector", "value_head")
+    ]
+    assert named[0]["embedding weights"] == 2 * 16
+    assert named[0]["types without features"] == 16
+    assert all(parameters == named[0] for parameters in named)
+
+
 def test_formula_and_remainder_of_the_typical_procgen_network():
     """The blog: 5 types of 50 features, d_model 16, 2 layers, 10 entities; about 10 K parameters."""
     actions = EntityActionSpace({"move": Categorical(15)})

@@ -97,7 +97,7 @@ def test_a_corrupt_file_is_named_and_the_previous_good_checkpoint_offered(tmp_pa
     with pytest.raises(CheckpointError) as error:
         read_checkpoint(latest)
     assert str(latest / name) in str(error.value)
-    assert str(error.value).endswith(f"the previous good checkpoint is {good}")
+    assert f"the previous good checkpoint is {good} (delete the newer ones" in str(error.value)
 
 
 def test_a_missing_folder_and_a_folder_that_is_no_checkpoint_are_refused(tmp_path: Path) -> None:

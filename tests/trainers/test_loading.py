@@ -77,6 +77,15 @@ def test_what_holds_no_network_is_refused(run: tuple[Path, RogueNet], tmp_path: 
         load_policy(written(), d_model=32)
 
 
+def test_a_wrong_option_is_not_blamed_on_the_checkpoint(run: tuple[Path, RogueNet]) -> None:
+    with pytest.raises(
+        TypeError, match=r"^RogueNetConfig has no option 'atention'; did you mean 'attention'"
+    ):
+        load_policy(run[0], atention="numba")
+    with pytest.raises(ValueError, match=r"^attention is 'fast', expected one of"):
+        load_policy(run[0], attention="fast")
+
+
 def test_spaces_survive_as_json_and_their_differences_are_told(toy_venv: Any) -> None:
     space = toy_venv.single_observation_space
     schema = space_schema(space)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import FrozenInstanceError, asdict, fields
+from typing import Any
 
 import pytest
 from entitize.trainers import PPOConfig
@@ -39,7 +40,7 @@ def test_a_config_is_frozen_and_survives_a_dict() -> None:
     config = PPOConfig(learning_rate=0.5, target_kl=0.1)
     with pytest.raises(FrozenInstanceError):
         config.gamma = 0.5  # type: ignore[misc]
-    assert PPOConfig.from_dict(asdict(config)) == config
+    assert PPOConfig(**asdict(config)) == config
 
 
 @pytest.mark.parametrize(
@@ -50,13 +51,11 @@ def test_a_config_is_frozen_and_survives_a_dict() -> None:
         ({"target_kl": 0.0}, "target_kl must be positive, got 0.0"),
         ({"ent_coef": -0.1}, "ent_coef must not be negative, got -0.1"),
         ({"gamma": 1.5}, "gamma must lie between 0 and 1, got 1.5"),
-        ({"total_timestep": 5}, "PPOConfig has no field 'total_timestep'; did you mean 'total_timesteps'?"),
-        ({"zzz": 5}, "PPOConfig has no field 'zzz'$"),
     ],
 )
-def test_numbers_out_of_range_and_unknown_names_are_refused(options: dict[str, float], message: str) -> None:
-    with pytest.raises(ValueError, match=message.replace("?", r"\?")):
-        PPOConfig.from_dict(options)
+def test_numbers_out_of_range_are_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        PPOConfig(**options)
 
 
 @pytest.mark.parametrize(
@@ -71,13 +70,13 @@ def test_numbers_out_of_range_and_unknown_names_are_refused(options: dict[str, f
         ({"microbatch_size": "all"}, r"microbatch_size must be int \| None, got 'all'"),
     ],
 )
-def test_values_of_the_wrong_type_are_refused(options: dict[str, object], message: str) -> None:
+def test_values_of_the_wrong_type_are_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises(TypeError, match=message):
-        PPOConfig.from_dict(options)
+        PPOConfig(**options)
 
 
 def test_annealing_falls_linearly_and_stays_at_zero() -> None:
-    assert [annealed(2.0, step, 100) for step in (0, 25, 100, 150)] == [2.0, 1.5, 0.0, 0.0]
+    assert [annealed(2.0, done) for done in (0.0, 0.25, 1.0, 1.5)] == [2.0, 1.5, 0.0, 0.0]
 
 
 def test_something_is_due_whenever_a_multiple_was_passed() -> None:

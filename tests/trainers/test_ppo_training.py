@@ -111,6 +111,25 @@ def test_learning_rate_and_entropy_bonus_fall_with_the_steps_taken(toy_policy: A
     np.testing.assert_allclose(seen, expected)
 
 
+def test_a_time_limit_ends_training_and_what_is_annealed_with_it(toy_policy: Any, toy_venv: Any) -> None:
+    seen: list[float] = []
+
+    def record(trainer: PPO, metrics: dict[str, float]) -> None:
+        seen.append(metrics["charts/learning_rate"])
+        trainer.elapsed_seconds = 10.0 * trainer.updates
+
+    trainer = PPO(toy_policy(), toy_venv(4), CONFIG, callbacks=[record])
+    trainer.train(max_seconds=25.0)
+    assert trainer.updates == 3, "time is over after 30 seconds"
+    np.testing.assert_allclose(seen, [0.01, 0.006, 0.002], err_msg="time is further than steps")
+    assert trainer.train(max_seconds=25.0) == {}, "the seconds count on"
+    trainer.train(max_seconds=1000.0)
+    assert trainer.step == CONFIG.total_timesteps
+    assert seen[3] == pytest.approx(0.0025), "steps are further than time"
+    with pytest.raises(ValueError, match="max_seconds must be positive, got 0"):
+        trainer.train(max_seconds=0)
+
+
 def test_a_true_callback_stops_the_training(toy_policy: Any, toy_venv: Any) -> None:
     trainer = PPO(toy_policy(), toy_venv(4), CONFIG, callbacks=[lambda t, _: t.updates == 2])
     trainer.train()

@@ -140,6 +140,17 @@ def test_a_run_writes_its_configuration_metrics_and_tensorboard_events(
     assert [e.step for e in events.Scalars("losses/policy_loss")] == [24, 48, 72, 96, 120, 144]
 
 
+def test_training_on_in_the_same_process_keeps_what_tensorboard_shows(
+    toy_policy: Any, toy_venv: Any, tmp_path: Path
+) -> None:
+    trainer = PPO(toy_policy(), toy_venv(4), PPOConfig(**OPTIONS), tmp_path)
+    trainer.train(24)
+    trainer.train(48)
+    accumulators = importlib.import_module("tensorboard.backend.event_processing.event_accumulator")
+    events = accumulators.EventAccumulator(str(tmp_path)).Reload()
+    assert [e.step for e in events.Scalars("losses/policy_loss")] == [24, 48]
+
+
 def test_a_configuration_that_is_there_already_stays(toy_policy: Any, toy_venv: Any, tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text("fuller: true\n")
     PPO(toy_policy(), toy_venv(4), PPOConfig(**OPTIONS), tmp_path).train(24)
