@@ -1,37 +1,49 @@
-"""The Python code in README.md and docs/ runs.
+"""The Python code in README.md and docs/ runs, and prints what the page says it does.
 
 Every fenced block marked `python` is executed, those of one file in order and in one namespace; a fragment
-that can't stand alone is marked `python no-run`.
+that can't stand alone is marked `python no-run`. A block marked `text` right behind one is what it prints.
 """
 
 from __future__ import annotations
 
+import contextlib
+import io
 import re
 from pathlib import Path
 
+import gymnasium
 import pytest
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 PAGES = [CHECKOUT / "README.md", *sorted((CHECKOUT / "docs").rglob("*.md"))]
-FENCE = re.compile(r"^```python[ ]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
+FENCE = re.compile(r"^```python[ ]*\n(.*?)^```\n(?:```text\n(.*?)^```)?", re.MULTILINE | re.DOTALL)
 
 
-def blocks(page: Path) -> list[tuple[int, str]]:
-    """(number of lines above it, code) of each runnable block."""
+def blocks(page: Path) -> list[tuple[int, str, str | None]]:
+    """(number of lines above it, code, what it prints if the page says so) of each runnable block."""
     text = page.read_text()
-    return [(text[: match.start(1)].count("\n"), match[1]) for match in FENCE.finditer(text)]
+    return [(text[: match.start(1)].count("\n"), match[1], match[2]) for match in FENCE.finditer(text)]
 
 
-def test_the_readme_has_an_example() -> None:
+def test_there_are_examples_and_outputs() -> None:
     assert blocks(CHECKOUT / "README.md")
+    assert sum(printed is not None for _, _, printed in blocks(CHECKOUT / "docs" / "wrap.md")) > 12
 
 
 @pytest.mark.parametrize("page", [p for p in PAGES if blocks(p)], ids=lambda p: str(p.relative_to(CHECKOUT)))
 def test_examples_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    # A page registers what it needs, whatever other tests have registered.
+    foreign = [env_id for env_id in gymnasium.registry if env_id.startswith("MinAtar/")]
+    for env_id in foreign:
+        monkeypatch.delitem(gymnasium.registry, env_id)
     namespace: dict[str, object] = {"__name__": "__main__"}
-    for line, code in blocks(page):
-        exec(compile("\n" * line + code, str(page), "exec"), namespace)
+    for line, code, printed in blocks(page):
+        output = io.StringIO()
+        with contextlib.redirect_stdout(output):
+            exec(compile("\n" * line + code, str(page), "exec"), namespace)
+        if printed is not None:
+            assert output.getvalue() == printed, f"{page.name}, the block at line {line}"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(CHECKOUT)))
