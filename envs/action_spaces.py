@@ -5,6 +5,7 @@ Shape alphabet: A actors, E actees, C choices.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import ItemsView, Mapping, Sequence
 from enum import Enum, EnumType
@@ -101,7 +102,7 @@ def _flags_problem(value: Any, shape: tuple[int, ...], rows: tuple[int, int]) ->
     return f"allows nothing in row {nothing[0]}" if nothing.size else None
 
 
-class ActionSpace(spaces.Space[NDArray[Any]]):
+class ActionSpace(spaces.Space[NDArray[Any]], ABC):
     """One named action. Abstract: use `Categorical`, `SelectEntity`, `Continuous` or one of the global ones.
 
     `sample(mask=…)` takes this action's part of an observation (`obs["actions"][name]`) and draws only legal
@@ -113,25 +114,25 @@ class ActionSpace(spaces.Space[NDArray[Any]]):
     #: The shape of one actor's part of an action; its dtype is the space's `dtype`.
     item_shape: tuple[int, ...] = ()
 
+    @abstractmethod
     def mask_space(self) -> spaces.Dict:
         """The space of this action's part of an observation."""
-        raise NotImplementedError
 
+    @abstractmethod
     def mask_problem(self, part: Any, num_entities: int) -> str | None:
         """What is wrong with this action's part of an observation with `num_entities`, as half a sentence."""
-        raise NotImplementedError
 
+    @abstractmethod
     def sample_mask(self, num_entities: int, rng: np.random.Generator) -> dict[str, NDArray[Any]]:
         """A random legal part of an observation with `num_entities`."""
-        raise NotImplementedError
 
+    @abstractmethod
     def sample(self, mask: Any | None = None, probability: Any | None = None) -> NDArray[Any]:
         """Draw a legal action for `mask`, this action's part of an observation."""
-        raise NotImplementedError
 
+    @abstractmethod
     def contains_choices(self, choices: Any) -> bool:
         """Whether `choices` (n, …) are what this action could ever take, for any number of actors."""
-        raise NotImplementedError
 
     def contains(self, x: Any) -> bool:
         return self.contains_choices(x)
