@@ -38,6 +38,7 @@ _HOMES = {
     "GlobalContinuousAction": "envs",
     "GlobalContinuousMask": "envs",
     "ListVectorEnv": "envs",
+    "MultiAgentEnv": "envs",
     "Observation": "envs",
     "ObservationError": "envs",
     "PaddedLayout": "envs",

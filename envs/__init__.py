@@ -27,7 +27,9 @@ if TYPE_CHECKING:
     from .errors import ConformanceError as ConformanceError
     from .errors import ObservationError as ObservationError
     from .errors import WorkerError as WorkerError
+    from .infos import idle_lanes as idle_lanes
     from .list_vector import ListVectorEnv as ListVectorEnv
+    from .multi_agent import MultiAgentEnv as MultiAgentEnv
     from .observation import CategoricalAction as CategoricalAction
     from .observation import CategoricalMask as CategoricalMask
     from .observation import ContinuousAction as ContinuousAction
@@ -63,7 +65,9 @@ _CONTENTS = {
     "checker": "check_entity_env",
     "env": "EntityEnv",
     "errors": "ActionError ConformanceError ObservationError WorkerError",
+    "infos": "idle_lanes",
     "list_vector": "ListVectorEnv",
+    "multi_agent": "MultiAgentEnv",
     "observation": "CategoricalAction CategoricalMask ContinuousAction ContinuousMask GlobalCategoricalAction"
     " GlobalCategoricalMask GlobalContinuousAction GlobalContinuousMask Observation SelectEntityAction"
     " SelectEntityMask",

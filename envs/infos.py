@@ -34,6 +34,11 @@ def lane_mask(lanes: Mapping[int, Any], num_envs: int) -> NDArray[np.bool_]:
     return mask
 
 
+def idle_lanes(info: Mapping[str, Any], num_envs: int) -> NDArray[np.bool_]:
+    """The lanes (num_envs,) for which there is nothing to decide in the batch that came with `info`."""
+    return np.asarray(info["idle"], bool) if "idle" in info else np.zeros(num_envs, bool)
+
+
 def _column(values: Mapping[int, Any], num_envs: int) -> NDArray[Any]:
     """One key's values, zero (or None) in the lanes without it."""
     kinds = {type(value) for value in values.values()}

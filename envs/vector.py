@@ -34,6 +34,12 @@ class EntityVectorEnv(VectorEnv[EntityBatch, Actions, NDArray[Any]], ABC):
       `info["final_obs"]` is an `EntityBatch` of the ended lanes alone, in the order of the lanes in
       `info["_final_obs"]` (num_envs,) bool; `metadata["final_obs"]` says whether it can.
 
+    A lane can be *idle*: an agent that is dead while its game goes on, or that waits for the others' moves.
+    `info["idle"]` (num_envs,) bool, of `reset` and `step`, then says for which lanes of the returned batch
+    there is nothing to decide; without it all lanes are at work (see `idle_lanes`). An idle lane has no
+    actors. Its steps are no samples: a reward, termination or truncation that comes while a lane is idle
+    belongs to the last step at which it was not, and no `final_obs` is owed to a lane that terminated.
+
     Batches are fresh: they stay valid after the next step. A subclass sets `num_envs`,
     `single_observation_space` and `single_action_space`, and releases what it holds in `close_extras`, which
     `close` calls once.

@@ -1,0 +1,1 @@
+"""PettingZoo's multi-agent games as entity environments, and back."""
