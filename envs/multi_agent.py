@@ -61,6 +61,5 @@ class MultiAgentEnv(ABC):
         """A frame, in the mode of `render_mode`."""
         raise ValueError(f"{type(self).__name__} was made without a render_mode")
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027 - most games hold nothing
         """Release what the game holds; may be called twice."""
-        return None
