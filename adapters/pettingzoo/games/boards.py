@@ -42,9 +42,8 @@ class TicTacToeView(MarkView):
                 yield square // 3 - 1, 1 - square % 3, mark - 1
 
     def choices(self, agent: str) -> tuple[str, ...]:
-        return tuple(
-            f"{row} {column}" for column in ("left", "centre", "right") for row in ("top", "middle", "bottom")
-        )
+        rows, columns = ("top", "middle", "bottom"), ("left", "centre", "right")
+        return tuple(f"{row} {column}" for column in columns for row in rows)
 
 
 class ConnectFourView(MarkView):

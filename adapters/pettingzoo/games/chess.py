@@ -58,12 +58,8 @@ class ChessView(GameReader):
         passed = _double_stepper(board.ep_square)
         rows = []
         for square, piece in board.piece_map().items():
-            file, rank = square % 8, square // 8
-            row = [
-                file / 3.5 - 1,
-                (7 - rank if mirrored else rank) / 3.5 - 1,
-                float(_owner(piece) in players),
-            ]
+            file, rank = square % 8, 7 - square // 8 if mirrored else square // 8
+            row = [file / 3.5 - 1, rank / 3.5 - 1, float(_owner(piece) in players)]
             row += [float(kind == piece.piece_type) for kind in range(1, len(KINDS) + 1)]
             rows.append([*row, float(square == passed)])
         return Seen({"Piece": as_rows(rows, self.entities["Piece"])}, globals=self._globals(black))
@@ -73,13 +69,14 @@ class ChessView(GameReader):
         rights = [float(board.castling_rights >> square & 1) for square in ROOK_SQUARES]
         if black:
             rights = rights[2:] + rights[:2]
-        # As upstream shows them: the clock counts pairs of moves.
-        state = [float(black), board.halfmove_clock // 2 / 50, float(board.is_repetition(2))]
+        repeated = self.game.board_history[0, 0, len(KINDS) * 2]  # upstream has looked for it
+        state = [float(black), board.halfmove_clock // 2 / 50, float(repeated)]
         return np.array(rights + state, np.float32)
 
     def choices(self, agent: str) -> tuple[str, ...]:
-        """Moves in UCI notation from the mover's side: "e2e4" is Black's e7e5. A pawn that reaches the last
-        rank becomes a queen; "a7a8n" makes it a knight. Codes that lead off the board are called "none 72"."""
+        """Moves in UCI notation from the mover's side: Black's "e2e4" is its e7e5. A pawn that reaches the
+        last rank becomes a queen; "a7a8n" makes it a knight. Codes that lead off the board are called
+        "none 72"."""
         return move_names()
 
 

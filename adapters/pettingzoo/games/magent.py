@@ -76,9 +76,8 @@ class MagentView(GameReader):
         self._types = [*dict.fromkeys(group.type for group in self._groups), _WALL]
         features = ("x", "y", "hp", "ally", "own")
         self.entities = {name: features[:2] if name == _WALL else features for name in self._types}
-        self._type_of = np.array(
-            [*(self._types.index(group.type) for group in self._groups), len(self._types) - 1]
-        )  # of a group; walls
+        # By group; the last is for walls, where the group NOBODY leads to.
+        self._type_of = np.array([*map(self._types.index, [*(g.type for g in self._groups), _WALL])])
         self._side_of = np.array([*(group.side for group in self._groups), NOBODY])
         self._names = np.array(game.possible_agents, object)
         self._moment: tuple[Any, int] | None = None
@@ -138,12 +137,8 @@ class MagentView(GameReader):
         edges = present[:, None] * num_types + np.arange(num_types + 1)
         bounds = np.searchsorted(key[order], edges).tolist()
         names = self._names[self._field.number[things[order]]].tolist()
-        return _Sorted(
-            self.entities,
-            rows[order].astype(np.float32),
-            names,
-            dict(zip(present.tolist(), bounds, strict=True)),
-        )
+        where = dict(zip(present.tolist(), bounds, strict=True))
+        return _Sorted(self.entities, rows[order].astype(np.float32), names, where)
 
 
 @dataclass(frozen=True)

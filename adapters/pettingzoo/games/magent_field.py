@@ -88,12 +88,12 @@ class Field:
         corners = [engine.get_pos(group.handle) for group in groups] + [walls]
         counts = [len(corner) for corner in corners]
         number = np.concatenate(
-            [engine.get_agent_id(g.handle) for g in groups] + [np.full(len(walls), NOBODY)]
+            [*(engine.get_agent_id(g.handle) for g in groups), np.full(len(walls), NOBODY)]
         )
         number[number >= len(game.possible_agents)] = NOBODY
         corner = np.concatenate(corners).astype(np.int64)
         body = np.repeat([group.body for group in groups] + [1], counts)
-        hp = [_life(engine, group) if count else [] for group, count in zip(groups, counts, strict=False)]
+        hp = [_life(engine, group) for group, count in zip(groups, counts, strict=False) if count]
         margin = max(group.radius for group in groups)
         return cls(
             group=np.repeat([*range(len(groups)), NOBODY], counts),

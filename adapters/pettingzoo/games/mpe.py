@@ -129,7 +129,7 @@ class MpeView(GameReader):
         return (*place, *velocity, float(is_own))
 
     def choices(self, agent: str) -> tuple[str, ...] | None:
-        """Where to push, and what to say: "left", "say 2", "left, say 2"; None where actions are continuous."""
+        """Where to push and what to say: "left", "say 2", "left, say 2"; None for continuous actions."""
         if self.game.continuous_actions:
             return None
         body = self.world.agents[self._number[agent]]

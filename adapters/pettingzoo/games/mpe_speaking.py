@@ -77,9 +77,9 @@ class SimpleSpeakerListenerView(MpeView):
 class SimpleCryptoView(MpeView):
     """Alice tells Bob a word, encoded with a key that both know; Eve overhears it.
 
-    Nobody has a place. `Alice`: own; message_0 to message_3, which the others hear; goal_0 to goal_3, the word
-    to tell, which she knows; key_0 to key_3, which she knows. `Bob`: own, and the key, which he knows. `Eve`:
-    own. Only Alice is an entity to others.
+    Nobody has a place. `Alice`: own; message_0 to message_3, which the others hear; goal_0 to goal_3, the
+    word to tell, and key_0 to key_3, both of which she knows. `Bob`: own, and the key, which he knows.
+    `Eve`: own. Only Alice is an entity to others.
     """
 
     modules = ("mpe2.simple_crypto.simple_crypto",)
@@ -160,7 +160,7 @@ class SimpleWorldCommView(MpeView):
 
     def facts(self, observers: Sequence[Any]) -> Sequence[float]:
         leader = next(agent for agent in self.world.agents if agent.leader)
-        return known(leader.state.c, any(agent.adversary for agent in observers))
+        return known(leader.state.c, any(agent.adversary or agent.leader for agent in observers))
 
 
 def known(numbers: np.ndarray, is_known: bool) -> list[float]:
