@@ -86,7 +86,7 @@ def test_choices_of_connect_four_are_columns_from_the_left() -> None:
 
 
 def chess_planes(view: ChessView, agent: str) -> np.ndarray:
-    """The first 20 planes (8, 8, 20) of an observation that shows these pieces: row 0 is the furthest rank."""
+    """The first 20 planes (8, 8, 20) of an observation that shows these pieces; row 0 is the last rank."""
     seen = view.observe(agent)
     facts = dict(zip(view.global_features, seen.globals.tolist(), strict=True))
     planes = np.zeros((8, 8, 20), bool)
@@ -144,7 +144,7 @@ def test_castling_en_passant_and_repetition_are_seen() -> None:
         seen["passed"] += view.observe("player_1").entities["Piece"][:, -1].sum()
         seen["repeated"] += facts["repeated"]
     assert {(1, 1, 1, 1), (1, 1, 0, 0), (0, 0, 0, 0)} <= seen["rights"]
-    assert seen["passed"] == 2 and seen["repeated"] == 1
+    assert seen["passed"] == 2 and seen["repeated"] == 3
 
 
 def test_the_first_mover_sees_all_pieces_at_once() -> None:

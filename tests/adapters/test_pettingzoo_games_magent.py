@@ -241,7 +241,7 @@ def test_a_new_game_is_read_anew_even_if_no_step_lies_between() -> None:
 
 
 def test_what_is_handed_out_belongs_to_who_asked() -> None:
-    env, view = make("battle_v4")
+    _, view = make("battle_v4")
     first = view.observe("red_0")
     first.entities["Soldier"][:] = 9
     first.ids["Soldier"].clear()
@@ -276,5 +276,5 @@ def test_games_that_show_more_than_entities_are_refused(option: str) -> None:
 def test_an_agent_that_the_game_does_not_have_is_named() -> None:
     _, view = make("battle_v4")
     for ask in (view.observe, view.choices, lambda agent: view.observe_team((agent,))):
-        with pytest.raises(ValueError, match="no agent 'green_0'; it has 'red_0', .*, …"):
+        with pytest.raises(ValueError, match=r"no agent 'green_0'; it has 'red_0', .*, …"):
             ask("green_0")
