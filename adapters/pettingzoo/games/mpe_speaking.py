@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -142,7 +143,8 @@ class SimpleWorldCommView(MpeView):
         if me.leader:
             return others
         mine = self._forests_of(me)
-        return [one for one in others if (mine & self._forests_of(one) or not mine | self._forests_of(one))]
+        theirs = [(other, self._forests_of(other)) for other in others]
+        return [other for other, forests in theirs if mine & forests or not mine | forests]
 
     def _forests_of(self, agent: Any) -> set[int]:
         return {number for number, forest in enumerate(self.world.forests) if is_inside(agent, forest)}
@@ -165,7 +167,7 @@ class SimpleWorldCommView(MpeView):
 
 def known(numbers: np.ndarray, is_known: bool) -> list[float]:
     """`numbers`, or as many zeros."""
-    return [float(number) if is_known else 0.0 for number in numbers]
+    return numbers.tolist() if is_known else [0.0] * len(numbers)
 
 
 def is_heard(speaker: Any, observers: Sequence[Any]) -> bool:
@@ -175,5 +177,6 @@ def is_heard(speaker: Any, observers: Sequence[Any]) -> bool:
 
 def is_inside(agent: Any, forest: Any) -> bool:
     """Whether `agent` touches `forest`, upstream's measure."""
-    distance = np.sqrt(np.sum(np.square(agent.state.p_pos - forest.state.p_pos)))
+    (x, y), (forest_x, forest_y) = agent.state.p_pos.tolist(), forest.state.p_pos.tolist()
+    distance = math.sqrt((x - forest_x) ** 2 + (y - forest_y) ** 2)
     return bool(distance < agent.size + forest.size)

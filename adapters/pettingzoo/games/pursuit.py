@@ -85,7 +85,7 @@ class PursuitView(GameReader):
 
 def _positions(layer: Any) -> NDArray[np.int64]:
     """x, y (n, 2) of those of a layer."""
-    return np.array([one.current_position() for one in layer.allies], np.int64).reshape(-1, 2)
+    return np.array([one.current_position().tolist() for one in layer.allies], np.int64).reshape(-1, 2)
 
 
 def _cells(mask: NDArray[np.bool_]) -> NDArray[np.int64]:
