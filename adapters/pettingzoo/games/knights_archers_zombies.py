@@ -18,7 +18,7 @@ _HEADING = ("heading_x", "heading_y")
 
 
 class KnightsArchersZombiesView(GameReader):
-    """Everybody and every weapon on the screen; nothing is out of sight.
+    """Everybody and every weapon on the screen; nothing is out of sight, as in the game's vectors.
 
     x and y are in screens (1280 × 720 pixels; x to the right, y down), relative to the one who looks, or
     absolute for a team; they are those of the sprite's upper left corner, as in the game's own observation.
