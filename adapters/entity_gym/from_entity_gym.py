@@ -56,7 +56,7 @@ class EntityGymEnv(EntityEnv):
                 raise TypeError(f"expected an entity_gym Environment or a factory of one, got {self.env!r}")
             if hidden is None:
                 hidden = bool(self.env.reset().visible)
-            self._theirs = self.env.action_space()
+            self._theirs: dict[str, Any] = self.env.action_space()
             their_space = self.env.obs_space()
         self._name = type(self.env).__name__
         self.observation_space = entity_space(self._name, their_space, self._theirs, hidden)
@@ -80,9 +80,7 @@ class EntityGymEnv(EntityEnv):
         """Carry out `action`; what it leaves out is the first legal choice."""
         if self._resolved is not None and isinstance(action, Mapping):
             masks = self._resolved.actions
-            unsaid = [
-                name for name, mask in masks.items() if len(mask.mask) and _is_empty(action.get(name))
-            ]
+            unsaid = [name for name, mask in masks.items() if len(mask.mask) and _is_empty(action.get(name))]
             if unsaid:
                 action = {**action, **{name: self._first_legal(name, masks[name]) for name in unsaid}}
         return super().step(action)

@@ -1,4 +1,5 @@
-"""Random numbers of its own for code that draws from `random` and `np.random`, Python's and NumPy's global ones.
+# ruff: noqa: NPY002 - the legacy generator is what this is about
+"""Random numbers of its own for code that draws from `random` and `np.random`, the global generators.
 
 NumPy takes 50 to 70 microseconds to read or to write a generator's state, more than most small games take for
 a step. So generators are exchanged, not their states; what is kept outside of them, half of a pair of normal
@@ -32,9 +33,12 @@ class RandomStreams:
     def __init__(self, seed: int) -> None:
         self._python = random.Random(seed).getstate()
         self._numpy = np.random.MT19937()
-        self._numpy.state = np.random.RandomState(seed).get_state(legacy=False)
+        seeded: Any = np.random.RandomState(seed).get_state(legacy=False)
+        self._numpy.state = seeded
         self._half: dict[str, Any] | None = None  # NumPy's state with half a pair of normals, if there is one
-        self._others: tuple[Any, bytes] | None = None  # the generator that was found last, known to have no half
+        self._others: tuple[Any, bytes] | None = (
+            None  # the generator that was found last, known to have no half
+        )
 
     @contextmanager
     def drawn_from(self) -> Iterator[None]:
@@ -77,5 +81,5 @@ def _words(generator: Any) -> bytes:
 
 def _half() -> dict[str, Any] | None:
     """The global state, if it holds half a pair of normal numbers."""
-    state: dict[str, Any] = np.random.get_state(legacy=False)  # type: ignore[assignment]
+    state: dict[str, Any] = np.random.get_state(legacy=False)
     return state if state["has_gauss"] else None

@@ -34,7 +34,9 @@ class EntityGymEnvironment(entity_gym.Environment):  # type: ignore[misc, unused
     def __init__(self, env: gymnasium.Env[Any, Any], seed: int | None = None) -> None:
         self._name = env_name(env)
         if not isinstance(env.observation_space, EntitySpace):
-            raise TypeError(f"{self._name} is no entity environment; its observations are {env.observation_space}")
+            raise TypeError(
+                f"{self._name} is no entity environment; its observations are {env.observation_space}"
+            )
         self.env = env
         self._space: EntitySpace = env.observation_space
         self._action_spaces = action_spaces(self._name, self._space.actions)

@@ -107,7 +107,7 @@ def our_mask(given: Any, features: Mapping[str, Any]) -> Mask | None:
         return SelectEntityMask(
             given.actor_ids, given.actor_types, given.actee_ids, given.actee_types, given.mask
         )
-    return given  # type: ignore[no-any-return]
+    return given
 
 
 def allows_nothing(mask: Mask | None) -> bool:

@@ -1,12 +1,11 @@
+# ruff: noqa: NPY002 - Entity Gym draws from the legacy generator
 """`from_entity_gym`: every example of `entity_gym` against a plain loop over the original."""
 
 import random
 import subprocess
 import sys
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from types import SimpleNamespace
 from typing import Any
 
 import entitize as ez
@@ -60,7 +59,9 @@ class Reference:
                 name: np.array(seen.visible.get(name, [True] * len(rows)), np.int8)
                 for name, rows in expected["entities"].items()
             }
-        expected["actions"] = {name: self.mask(action, seen.actions[name]) for name, action in self.actions.items()}
+        expected["actions"] = {
+            name: self.mask(action, seen.actions[name]) for name, action in self.actions.items()
+        }
         return expected
 
     def mask(self, action: Any, mask: Any) -> dict[str, Any]:
@@ -136,18 +137,22 @@ def test_an_example_keeps_the_rules(name: str) -> None:
 
 
 def test_examples_in_a_vector_environment_keep_the_rules() -> None:
-    ez.check_entity_env(ez.ListVectorEnv([partial(ez.from_entity_gym, EXAMPLES["MineSweeper with a cannon"])] * 3), 40)
+    ez.check_entity_env(
+        ez.ListVectorEnv([partial(ez.from_entity_gym, EXAMPLES["MineSweeper with a cannon"])] * 3), 40
+    )
     with ez.ProcessVectorEnv([partial(ez.from_entity_gym, MultiSnake)] * 2, num_workers=1) as venv:
         ez.check_entity_env(venv, 20)
 
 
 def test_ppo_learns_a_bandit_of_entity_gym() -> None:
-    with ez.ListVectorEnv([partial(ez.from_entity_gym, ENV_REGISTRY["MultiArmedBandit"])] * 16) as venv:
-        policy = ez.RogueNet(venv.single_observation_space, venv.single_action_space, d_model=8, n_layer=0)
-        config = ez.PPOConfig(num_steps=16, learning_rate=0.02, seed=1)
+    with ez.ListVectorEnv([partial(ez.from_entity_gym, ENV_REGISTRY["MultiArmedBandit"])] * 32) as venv:
+        policy = ez.RogueNet(
+            venv.single_observation_space, venv.single_action_space, d_model=8, n_layer=0, n_head=1
+        )
+        config = ez.PPOConfig(num_steps=16, minibatch_size=256, learning_rate=0.02, seed=1)
         ez.PPO(policy, venv, config).train(8192)
-        played = ez.evaluate(policy, venv, 16, seed=2)
-    assert np.mean(played.returns) > 0.9  # the optimum is 1, chance 0.2
+        played = ez.evaluate(policy, venv, 32, seed=2, deterministic=True)
+    assert played.returns.mean() > 0.9  # the optimum is 1, chance 0.2
 
 
 # -- what an environment may do ------------------------------------------------------------------------------
@@ -156,7 +161,9 @@ def test_ppo_learns_a_bandit_of_entity_gym() -> None:
 class Told(eg.Environment):
     """Returns the observations it was made with, one after the other, and keeps what it is told."""
 
-    def __init__(self, *observations: Mapping[str, Any], entities: Any = None, actions: Any = None, globals: Any = ()) -> None:
+    def __init__(
+        self, *observations: Mapping[str, Any], entities: Any = None, actions: Any = None, globals: Any = ()
+    ) -> None:
         self.observations = observations
         self.entities = entities or {"Cat": ["x"], "Dog": ["x", "y"]}
         self.actions = actions or {}
@@ -165,7 +172,9 @@ class Told(eg.Environment):
         self.closed = 0
 
     def obs_space(self) -> Any:
-        return eg.ObsSpace(self.globals, {name: eg.Entity(list(features)) for name, features in self.entities.items()})
+        return eg.ObsSpace(
+            self.globals, {name: eg.Entity(list(features)) for name, features in self.entities.items()}
+        )
 
     def action_space(self) -> Any:
         return self.actions
@@ -201,12 +210,19 @@ MOVE = {"move": eg.CategoricalActionSpace(["a", "b"])}
 def test_entities_may_be_given_in_each_way_there_is(given: dict[str, Any]) -> None:
     env = ez.from_entity_gym(Told(given))
     seen, _ = env.reset()
-    assert {name: rows.tolist() for name, rows in seen["entities"].items()} == {"Cat": [[1], [2]], "Dog": [[3, 4]]}
+    assert {name: rows.tolist() for name, rows in seen["entities"].items()} == {
+        "Cat": [[1], [2]],
+        "Dog": [[3, 4]],
+    }
     assert all(rows.dtype == np.float32 for rows in seen["entities"].values())
 
 
 def test_missing_types_and_actions_are_absent() -> None:
-    actions = {**MOVE, "hit": eg.SelectEntityActionSpace(), "all": eg.GlobalCategoricalActionSpace(["x", "y"])}
+    actions = {
+        **MOVE,
+        "hit": eg.SelectEntityActionSpace(),
+        "all": eg.GlobalCategoricalActionSpace(["x", "y"]),
+    }
     env = ez.from_entity_gym(Told({"entities": {"Cat": None}}, actions=actions))
     seen, _ = env.reset()
     assert {name: rows.shape for name, rows in seen["entities"].items()} == {"Cat": (0, 1), "Dog": (0, 2)}
@@ -243,8 +259,14 @@ def test_masks_of_pairs_are_seen_and_kept() -> None:
     env = ez.from_entity_gym(Told(given, actions={"hit": eg.SelectEntityActionSpace()}))
     seen, _ = env.reset()
     part = seen["actions"]["hit"]
-    assert (part["actors"].tolist(), part["actees"].tolist(), part["mask"].tolist()) == ([1, 0], [2, 3], [1, 0, 0, 1])
-    with pytest.raises(ez.ActionError, match="Told: action 'hit': actor 'q': entity 3 is not allowed; allowed: 2"):
+    assert (part["actors"].tolist(), part["actees"].tolist(), part["mask"].tolist()) == (
+        [1, 0],
+        [2, 3],
+        [1, 0, 0, 1],
+    )
+    with pytest.raises(
+        ez.ActionError, match="Told: action 'hit': actor 'q': entity 3 is not allowed; allowed: 2"
+    ):
         env.step({"hit": [3, 3]})
     env.step({"hit": [2, 3]})
     assert (env.env.told[0]["hit"].actors, env.env.told[0]["hit"].actees) == (["q", "p"], ["r", "s"])
@@ -269,7 +291,11 @@ def test_what_is_not_said_is_the_first_legal_choice() -> None:
             "all": eg.GlobalCategoricalActionMask([False, True]),
         },
     }
-    actions = {**MOVE, "hit": eg.SelectEntityActionSpace(), "all": eg.GlobalCategoricalActionSpace(["x", "y"])}
+    actions = {
+        **MOVE,
+        "hit": eg.SelectEntityActionSpace(),
+        "all": eg.GlobalCategoricalActionSpace(["x", "y"]),
+    }
     env = ez.from_entity_gym(Told(given, actions=actions))
     env.reset()
     for silence in ({}, env.action_space.sample(), {"move": None, "hit": [], "all": ()}):
@@ -308,7 +334,9 @@ def test_hidden_entities_are_seen_for_what_they_are() -> None:
     late = ez.from_entity_gym(Told({}, {**hiding, "visible": {"Cat": [True, True]}}, hiding))
     late.reset()
     assert "visible" not in late.step({})[0]
-    with pytest.raises(ez.ObservationError, match=r"Told: this observation hides .* from_entity_gym\(…, hidden=True\)"):
+    with pytest.raises(
+        ez.ObservationError, match=r"Told: this observation hides .* from_entity_gym\(…, hidden=True\)"
+    ):
         late.step({})
     ready = ez.from_entity_gym(Told({}, hiding), hidden=True)
     ready.reset()
@@ -345,7 +373,9 @@ def test_what_breaks_the_rules_is_named(given: dict[str, Any], sentence: str) ->
 def test_only_environments_of_entity_gym_are_taken() -> None:
     with pytest.raises(TypeError, match="expected an entity_gym Environment or a factory of one, got 3"):
         ez.from_entity_gym(lambda: 3)  # type: ignore[arg-type,return-value]
-    with pytest.raises(TypeError, match="Told: action 'go' has the space 'left', which is none of entity_gym's"):
+    with pytest.raises(
+        TypeError, match="Told: action 'go' has the space 'left', which is none of entity_gym's"
+    ):
         ez.from_entity_gym(Told({}, actions={"go": "left"}))
     with pytest.raises(ValueError, match=r"Xor: render_mode must be None or one of \[\], got 'rgb_array'"):
         ez.from_entity_gym(Xor, render_mode="rgb_array")
@@ -387,7 +417,9 @@ def test_environments_do_not_disturb_each_other_nor_other_code() -> None:
             drawn += [random.random(), float(np.random.normal()), random.gauss(0, 1)]
         return drawn
 
-    assert draws() == draws(*(ez.from_entity_gym(example) for example in (CherryPick, Minefield, MineSweeper)))
+    assert draws() == draws(
+        *(ez.from_entity_gym(example) for example in (CherryPick, Minefield, MineSweeper))
+    )
 
 
 def test_a_seed_undoes_what_an_environment_carries_over() -> None:
