@@ -66,13 +66,13 @@ class ParallelFace(ParallelEnv[str, Any, Any]):
         seen, infos = self.game.reset(seed=seed, options=options)
         agents = self._living(self.possible_agents)
         self._check_keys(agents, (seen, infos), ("observation", "info"))
-        observations = {}
+        observations, shown_infos = {}, {}
         for agent in agents:
             with self._named(agent):
                 observations[agent], more = self._ports[agent].start(seen[agent], seed)
-            infos[agent] = {**infos[agent], **more}
+            shown_infos[agent] = {**infos[agent], **more}
         self.agents = agents
-        return observations, {agent: infos[agent] for agent in agents}
+        return observations, shown_infos
 
     def step(self, actions: Mapping[str, Any]) -> Step:
         """Let all agents act.
@@ -106,18 +106,18 @@ class ParallelFace(ParallelEnv[str, Any, Any]):
             if not math.isfinite(rewards[agent]):
                 self._break(f"agent {agent!r}: its reward is {rewards[agent]}")
         over = self.max_cycles is not None and self._cycle >= self.max_cycles
-        observations, final_infos = {}, {}
+        observations, shown_infos = {}, {}
         for agent in acted:
             with self._named(agent):
                 observations[agent], more = self._ports[agent].show(seen[agent])
-            final_infos[agent] = {**infos[agent], **more, **told.get(agent, {})}
+            shown_infos[agent] = {**infos[agent], **more, **told.get(agent, {})}
         self.agents = [] if over else living
         return (
             observations,
             {agent: float(rewards[agent]) for agent in acted},
             {agent: bool(terminations[agent]) for agent in acted},
             {agent: bool(truncations[agent]) or (over and agent in living) for agent in acted},
-            final_infos,
+            shown_infos,
         )
 
     def check(self, agent: str, action: Any) -> None:
