@@ -108,8 +108,10 @@ def _check(target: Target, chosen: CheckArguments) -> None:
     """
     env = target.make()
     if isinstance(env, MultiAgentEnv):
-        from ..adapters.pettingzoo.to_pettingzoo_check import check_multi_agent_env
-
+        try:
+            from ..adapters.pettingzoo.to_pettingzoo_check import check_multi_agent_env
+        except ImportError as error:
+            raise UserError(str(error)) from error
         _say(
             f"{target.name} makes {type(env).__name__}, a MultiAgentEnv of {len(env.possible_agents)} agents"
         )

@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 import io
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
 import gymnasium
 import numpy as np
 from gymnasium.utils.env_checker import data_equivalence
+from numpy.typing import NDArray
 
 from ...envs import (
     ActionError,
@@ -51,12 +52,25 @@ def check_multi_agent_env(
     subject.check_with_pettingzoo(num_steps, env)
 
 
+#: How many observations back a new one may not share its arrays with.
+_MEMORY = 3
+
+
+def _arrays(observation: Any) -> Iterator[NDArray[Any]]:
+    if isinstance(observation, dict):
+        for part in observation.values():
+            yield from _arrays(part)
+    else:
+        yield observation
+
+
 class _Game:
     """A game under examination."""
 
     def __init__(self, game: MultiAgentEnv) -> None:
         self.game = game
         self.name = type(game).__name__
+        self._kept: list[list[NDArray[Any]]] = []  # what was returned last
         try:
             face = to_pettingzoo(game)
         except ValueError as error:
@@ -167,6 +181,13 @@ class _Game:
             problem = self.game.observation_space(agent).problem(observation)
             if problem:
                 self.fail(f"{where}: agent {agent!r}: {problem}")
+        arrays = [array for observation in seen.values() for array in _arrays(observation) if array.size]
+        for earlier in self._kept:
+            if any(np.may_share_memory(old, new) for old in earlier for new in arrays):
+                self.fail(
+                    f"{where} returned arrays that it had returned before; they must be fresh every time"
+                )
+        self._kept = [*self._kept[-_MEMORY + 1 :], arrays]
 
     def _provoke(
         self, batches: dict[str, EntityBatch], orders: dict[str, Any], rng: np.random.Generator

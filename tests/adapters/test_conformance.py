@@ -214,6 +214,14 @@ def lazy(self: Any, agents: list[str]) -> dict[str, Any]:
     return {a: {**part, "entities": {"Player": self.players.astype(np.float64)}} for a, part in seen.items()}
 
 
+def stale(self: Any, agents: list[str]) -> dict[str, Any]:
+    seen = Tag.look(self, agents)
+    for part in seen.values():
+        part["entities"]["Player"] = self.seen_before
+        self.seen_before += 1
+    return seen
+
+
 def forgetful(self: Any, actions: Any) -> Any:
     parts = Tag.step(self, actions)
     parts[1].pop("runner_0", None)
@@ -232,6 +240,10 @@ def picky(self: Any, actions: Any) -> Any:
         (
             {"look": lazy},
             "Broken: reset: agent 'runner_0': entity type 'Player' .* must be an array of float32",
+        ),
+        (
+            {"look": stale, "seen_before": np.zeros((3, 2), np.float32)},
+            "Broken: step returned arrays that it had returned before",
         ),
         ({"step": forgetful}, "tag_v0: agent 'runner_0' got no reward"),
         (
