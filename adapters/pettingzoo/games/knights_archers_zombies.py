@@ -70,7 +70,7 @@ class KnightsArchersZombiesView(GameReader):
             rows[weapon] += [(*_place(one, origin), *one.direction) for one in player.weapons]
         rows["Zombie"] = [_place(zombie, origin) for zombie in game.zombie_list]
         entities = {name: as_rows(values, self.entities[name]) for name, values in rows.items()}
-        return Seen(entities, ids, np.array(place, np.float32))  # type: ignore[arg-type] # ids are strings
+        return Seen(entities, ids, np.array(place, np.float32))
 
     def choices(self, agent: str) -> tuple[str, ...]:
         return ("forward", "backward", "turn left", "turn right", "attack", "nothing")

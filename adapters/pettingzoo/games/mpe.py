@@ -70,7 +70,7 @@ class MpeView(GameReader):
 
     def landmarks(self) -> Sequence[Any]:
         """The landmarks that there are."""
-        return self.world.landmarks  # type: ignore[no-any-return]
+        return self.world.landmarks
 
     def landmarks_seen(self, me: Any) -> Sequence[Any]:
         """Those of them that `me` is told of."""

@@ -36,7 +36,7 @@ class SimpleReferenceView(MpeView):
         return [*known(agent.state.c, is_heard(agent, observers)), *goal]
 
     def landmark_facts(self, landmark: Any, observers: Sequence[Any]) -> Sequence[float]:
-        return landmark.color.tolist()  # type: ignore[no-any-return]
+        return landmark.color.tolist()
 
 
 class SimpleSpeakerListenerView(MpeView):
@@ -72,7 +72,7 @@ class SimpleSpeakerListenerView(MpeView):
         return [*known(agent.state.c, is_heard(agent, observers)), *goal]
 
     def landmark_facts(self, landmark: Any, observers: Sequence[Any]) -> Sequence[float]:
-        return landmark.color.tolist()  # type: ignore[no-any-return]
+        return landmark.color.tolist()
 
 
 class SimpleCryptoView(MpeView):
