@@ -153,7 +153,7 @@ def test_the_entropy_bonus_widens_and_its_absence_does_not() -> None:
             total_timesteps=1024, num_steps=8, minibatch_size=64, ent_coef=ent_coef, anneal_entropy=False,
         )).train()  # fmt: skip
         ends.append(float(net.action_heads["Steer"].log_std.detach().min()))
-    assert ends[1] > ends[0] + 0.05
+    assert ends[1] > ends[0] + 0.03
 
 
 @pytest.mark.parametrize("squash", [False, True])
