@@ -25,7 +25,12 @@ _ENTRY_POINTS: dict[str, str] = {}
 _NAMES: dict[str, tuple[str, ...]] = {}
 
 #: The games in `envs/games`: name -> module; the class has the game's name.
-_GAMES = {"MaskedBandit": "masked_bandit", "MineSweeper": "mine_sweeper", "Xor": "xor"}
+_GAMES = {
+    "MaskedBandit": "masked_bandit",
+    "MineSweeper": "mine_sweeper",
+    "MoveToOrigin": "move_to_origin",
+    "Xor": "xor",
+}
 
 
 def register_env(
