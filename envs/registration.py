@@ -28,7 +28,9 @@ _NAMES: dict[str, tuple[str, ...]] = {}
 _GAMES = {
     "MaskedBandit": "masked_bandit",
     "MineSweeper": "mine_sweeper",
+    "Minefield": "minefield",
     "MoveToOrigin": "move_to_origin",
+    "MultiSnake": "multi_snake",
     "Xor": "xor",
 }
 
