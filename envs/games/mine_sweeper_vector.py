@@ -119,9 +119,9 @@ class MineSweeperVectorEnv(NativeVectorEnv):
 
     def _look(self, lanes: NDArray[np.int64] | None) -> EntityBatch:
         lanes = self.all_lanes if lanes is None else lanes
-        offsets = np.empty((6, len(lanes) + 1), np.int64)
+        offsets = np.empty((5, len(lanes) + 1), np.int64)
         _count(lanes, self.mine_counts, self.robot_counts, self.has_cannon, self.cooldowns, offsets)
-        num_mines, num_robots, num_cannons, num_shots, num_actees, num_pairs = offsets[:, -1].tolist()
+        num_mines, num_robots, num_cannons, num_shots, num_actees = offsets[:, -1].tolist()
         mines, robots = np.empty((num_mines, 2), np.float32), np.empty((num_robots, 2), np.float32)
         cannons = np.empty((num_cannons, 1), np.float32)
         movers, move_mask = np.empty(num_robots, np.int64), np.empty((num_robots, _NUM_MOVES), bool)
@@ -154,7 +154,7 @@ class MineSweeperVectorEnv(NativeVectorEnv):
                 "Move": ActionMask(ragged(movers, offsets[1]), ragged(move_mask, offsets[1])),
                 "Fire Orbital Cannon": ActionMask(
                     ragged(shooters, offsets[3]),
-                    ragged(np.ones(num_pairs, bool), offsets[5]),
+                    ragged(np.ones(num_actees, bool), offsets[4]),
                     ragged(actees, offsets[4]),
                 ),
             },
@@ -280,7 +280,7 @@ def _count(
     cooldowns: NDArray[np.int64],
     offsets: NDArray[np.int64],
 ) -> None:
-    """Set the `offsets` (6, L + 1) of mines, robots, cannons, ready cannons, actees, and pairs of the two."""
+    """Set the `offsets` (5, L + 1) of mines, robots, cannons, ready cannons, and their actees."""
     offsets[:, 0] = 0
     for row, lane in enumerate(lanes):
         num_things = mine_counts[lane] + robot_counts[lane]
@@ -289,8 +289,7 @@ def _count(
         offsets[1, row + 1] = offsets[1, row] + robot_counts[lane]
         offsets[2, row + 1] = offsets[2, row] + has_cannon[lane]
         offsets[3, row + 1] = offsets[3, row] + is_ready
-        offsets[4, row + 1] = offsets[4, row] + num_things
-        offsets[5, row + 1] = offsets[5, row] + (num_things if is_ready else 0)
+        offsets[4, row + 1] = offsets[4, row] + (num_things if is_ready else 0)
 
 
 @_compiled
@@ -311,7 +310,7 @@ def _observe(
     actees: NDArray[np.int64],
 ) -> None:
     for row, lane in enumerate(lanes):
-        first_mine, first_robot, first_actee = offsets[0, row], offsets[1, row], offsets[4, row]
+        first_mine, first_robot = offsets[0, row], offsets[1, row]
         num_mines = offsets[0, row + 1] - first_mine
         num_robots = offsets[1, row + 1] - first_robot
         for i in range(num_mines):
@@ -331,5 +330,5 @@ def _observe(
             cannon_rows[i, 0] = cooldowns[lane]
         for i in range(offsets[3, row], offsets[3, row + 1]):
             shooters[i] = num_mines + num_robots
-        for i in range(num_mines + num_robots):
-            actees[first_actee + i] = i
+        for i in range(offsets[4, row + 1] - offsets[4, row]):
+            actees[offsets[4, row] + i] = i
