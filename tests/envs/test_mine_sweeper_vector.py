@@ -10,7 +10,7 @@ import pytest
 from entitize.envs import batch_observations, sample_actions
 from entitize.envs.games.mine_sweeper import MineSweeper
 from entitize.envs.games.mine_sweeper_vector import MineSweeperVectorEnv
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 
@@ -59,6 +59,7 @@ def assert_same_play(venv: MineSweeperVectorEnv, batch: ez.EntityBatch, game: An
             return
 
 
+@settings(max_examples=40)
 @given(set_up=set_ups(), seed=st.integers(0, 2**32))
 def test_a_written_out_state_is_played_alike(set_up: Any, seed: int) -> None:
     options, state = set_up
@@ -74,6 +75,7 @@ def test_a_written_out_state_is_played_alike(set_up: Any, seed: int) -> None:
         assert np.array_equal(getattr(venv, name)[ended], start[name][ended])
 
 
+@settings(max_examples=40)
 @given(set_up=set_ups(), seed=st.integers(0, 2**32))
 def test_a_state_for_one_episode_is_played_alike(set_up: Any, seed: int) -> None:
     options, state = set_up
@@ -86,6 +88,7 @@ def test_a_state_for_one_episode_is_played_alike(set_up: Any, seed: int) -> None
     assert venv.mine_counts[lane] == venv.robot_counts[lane] == 1  # the next one is a random one again
 
 
+@settings(max_examples=25)
 @given(seed=st.integers(0, 2**32), orbital_cannon=st.booleans())
 def test_a_random_start_is_played_alike(seed: int, orbital_cannon: bool) -> None:
     options: dict[str, Any] = {"width": 4, "height": 5, "nmines": 6, "nrobots": 3, "cooldown_period": 2}

@@ -12,6 +12,7 @@ import pytest
 from entitize.envs import NativeVectorEnv, sample_actions, unbatch_observation, validate_actions
 from entitize.envs.native_checks import checked_actions
 from entitize.ragged import RaggedArray
+from gymnasium.utils.env_checker import data_equivalence
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -92,14 +93,14 @@ def test_a_single_game_plays_the_episodes_of_the_first_lane(name: str, options: 
     observation, _ = env.reset(seed=5)
     rng = np.random.default_rng(2)
     for _ in range(40):
-        assert gymnasium.utils.env_checker.data_equivalence(observation, unbatch_observation(space, batch, 0))
+        assert data_equivalence(observation, unbatch_observation(space, batch, 0))
         actions = sample_actions(space.actions, batch, rng)
         batch, rewards, terminated, truncated, info = venv.step(actions)
         observation, *rest, _ = env.step({key: order[0] for key, order in actions.items()})
         assert rest == [rewards[0], terminated[0], truncated[0]]
         if "final_obs" in info:
             last = unbatch_observation(space, info["final_obs"], 0)
-            assert gymnasium.utils.env_checker.data_equivalence(observation, last)
+            assert data_equivalence(observation, last)
             with pytest.raises(gymnasium.error.ResetNeeded):
                 env.step({})
             observation, _ = env.reset()

@@ -16,7 +16,7 @@ from entitize.envs import sample_actions
 from entitize.envs.games.minefield import MinefieldVectorEnv
 from entitize.envs.games.move_to_origin import MoveToOriginVectorEnv
 from entitize.ragged import RaggedArray
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 THRUSTS = (10, 1, 0, -1, -10)  # thousandths
@@ -42,6 +42,7 @@ def expected_rows(observation: Any) -> dict[str, np.ndarray]:
     return {name: np.array(rows, np.float32) for name, rows in observation.features.items()}
 
 
+@settings(max_examples=40)
 @given(seed=st.integers(0, 2**32))
 def test_the_spaceship_flies_as_the_references_does(seed: int) -> None:
     venv = MoveToOriginVectorEnv(2)
@@ -86,6 +87,7 @@ def test_a_perfect_pilot_ends_within_half_a_thousandth_of_the_origin_along_each_
     assert returns.mean() == pytest.approx(1 - 0.00038, abs=5e-5)
 
 
+@settings(max_examples=40)
 @given(
     seed=st.integers(0, 2**32),
     translate=st.booleans(),
@@ -126,6 +128,7 @@ def test_the_vehicle_drives_as_the_references_does(
             return
 
 
+@settings(max_examples=40)
 @given(seed=st.integers(0, 2**32))
 def test_mines_keep_their_distance(seed: int) -> None:
     venv = MinefieldVectorEnv(4, width=120.0)
