@@ -1,4 +1,4 @@
-"""Composite orders: `MultiCategorical`, several choices per actor, of which the first says which others count.
+"""Composite orders: `MultiCategorical`, several choices per actor; the first says which others count.
 
 Shape alphabet: A actors, M components of an order, C choices of all components together, K kinds (the choices
 of the first component).
@@ -39,9 +39,9 @@ class MultiCategorical(ActionSpace):
     Action: int64 (A, M), one row per actor in the order of the observation's `actors`; (0, M) orders nothing.
     A component that the kind does not use may hold any of its choices; 0 is what sampling and policies write.
     Observation part: `actors` int64 (A,) entity indices, `mask` int8 (A, C), 1 = allowed: the components'
-    masks side by side, component m in the columns `offsets[m]` to `offsets[m + 1]`. Each actor must be allowed
-    a kind, and for each allowed kind something of every component that it uses; of a component that no allowed
-    kind uses nothing needs to be allowed.
+    masks side by side, component m in the columns `offsets[m]` to `offsets[m + 1]`. Each actor must be
+    allowed a kind, and for each allowed kind something of every component that it uses; of a component that
+    no allowed kind uses nothing needs to be allowed.
 
     Attributes:
         components: per component the names of its choices, in order; a number n stands for "0" to "n - 1".
@@ -184,7 +184,7 @@ class MultiCategorical(ActionSpace):
         return ", ".join(f"{choice} ({names[choice]!r})" for choice in allowed) or "nothing"
 
     def illegal_in_words(self, order: NDArray[np.int64], row: NDArray[np.bool_]) -> str:
-        """Why an order (M,) is not legal for a row (C,) of the mask, naming component, choice and the rest."""
+        """Why an order (M,) is not legal for a row (C,) of the mask, naming component and choice."""
         component = int(self.legal(order[None], row[None])[0].argmin())
         name, choice = self.names[component], int(order[component])
         names = self.components[name]
