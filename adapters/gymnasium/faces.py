@@ -226,7 +226,8 @@ class PaddedFace(GymnasiumFace):
 
     Actions: a Dict with MultiDiscrete (A,) for what each actor does, in the order of
     `"actions/<name>/actors"`; a select-entity action picks one of the padded actees. Discrete for global
-    actions, Box (A, K) or (K,) for continuous ones, MultiDiscrete (A, M) for composite ones. What stands where nobody acts is not looked at.
+    actions, MultiDiscrete (A, M) for composite orders, Box (A, K) or (K,) for continuous actions. What stands
+    where nobody acts is not looked at.
 
     Infos get `"dropped"`: how many entities of each type were left out of the observation.
     """
