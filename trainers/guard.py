@@ -62,19 +62,23 @@ def check_module(module: nn.Module) -> None:
         raise NonFiniteError(_listed(culprits))
 
 
-def check_batch(batch: EntityBatch, num_envs: int) -> None:
+def check_batch(batch: EntityBatch, num_envs: int, lanes: NDArray[np.int64] | None = None) -> None:
     """Raises NonFiniteError if a feature is not finite, naming environment, entity type and column.
 
-    Row b of `batch` is of environment b modulo `num_envs`.
+    Row b of `batch` is of environment `lanes[b]`, or where no lanes are given of b modulo `num_envs`.
     """
+
+    def lane_of(row: int) -> int:
+        return row % num_envs if lanes is None else int(lanes[row])
+
     for name, rows in batch.entities.items():
         for item, column in _not_finite(rows.values):
-            lane = (int(np.searchsorted(rows.offsets, item, side="right")) - 1) % num_envs
+            lane = lane_of(int(np.searchsorted(rows.offsets, item, side="right")) - 1)
             value = rows.values[item, column]
             raise NonFiniteError(f"environment {lane} shows a {name} whose feature {column} is {value}")
     for row, column in _not_finite(batch.globals):
         value = batch.globals[row, column]
-        raise NonFiniteError(f"environment {row % num_envs} shows global feature {column} as {value}")
+        raise NonFiniteError(f"environment {lane_of(row)} shows global feature {column} as {value}")
 
 
 def _not_finite(values: NDArray[np.floating]) -> NDArray[np.int64]:
@@ -85,11 +89,15 @@ def _not_finite(values: NDArray[np.floating]) -> NDArray[np.int64]:
     return np.argwhere(~np.isfinite(values))
 
 
-def check_lanes(what: str, numbers: NDArray[np.floating]) -> None:
-    """Raises NonFiniteError if one of the environments' `numbers` (E,) is not finite."""
+def check_lanes(what: str, numbers: NDArray[np.floating], active: NDArray[np.bool_] | None = None) -> None:
+    """Raises NonFiniteError if one of the environments' `numbers` is not finite.
+
+    `numbers` are of all environments (E,), or only of those that are `active` (E,).
+    """
     bad = np.flatnonzero(~np.isfinite(numbers))
     if len(bad):
-        raise NonFiniteError(f"the {what} of environment {bad[0]} is {numbers[bad[0]]}")
+        lane = bad[0] if active is None else np.flatnonzero(active)[bad[0]]
+        raise NonFiniteError(f"the {what} of environment {lane} is {numbers[bad[0]]}")
 
 
 def _listed(culprits: list[str]) -> str:
