@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from graphlib import CycleError, TopologicalSorter
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -41,7 +43,10 @@ class EntitySight(Sight):
             name: {key: np.zeros((0, *part.box.shape), part.box.dtype) for key, part in masks.items()}
             for name, masks in space["actions"].spaces.items()  # type: ignore[attr-defined]
         }
-        self._no_globals = np.zeros(len(space.global_features), np.float32)
+        self._global_columns = {
+            agent: [space.global_features.index(name) for name in its.global_features]
+            for agent, its in self._spaces.items()
+        }
 
     def look(self, match: Match, agent: str, moves: bool) -> Look:
         return Look(agent, place(match, agent), match.observation(agent), None, moves)
@@ -76,9 +81,12 @@ class EntitySight(Sight):
         seen: Mapping[str, Any] = {} if look is None else look.seen
         entities = {**self._nothing, **seen.get("entities", {})}
         moves = look is not None and look.moves
+        globals_ = np.zeros(len(self.observation_space.global_features), np.float32)
+        if look is not None and "globals" in seen:
+            globals_[self._global_columns[look.agent]] = seen["globals"]
         return {
             "entities": entities,
-            "globals": seen.get("globals", self._no_globals),
+            "globals": globals_,
             "visible": {n: np.ones(len(e), np.int8) for n, e in entities.items()} | seen.get("visible", {}),
             "actions": {**self._nobody, **(seen["actions"] if moves else {})},
         }
@@ -99,32 +107,30 @@ class EntitySight(Sight):
 
 
 def _union(env: str, agents: Mapping[str, EntitySpace]) -> EntitySpace:
-    """The types and actions of all agents."""
-    first = next(iter(agents.values()))
+    """The types, global features and actions of all agents; each agent's types keep their order."""
     entities: dict[str, tuple[str, ...]] = {}
     actions: dict[str, Any] = {}
+    order: TopologicalSorter[str] = TopologicalSorter()
     for agent, space in agents.items():
         for name, features in space.entities.items():
+            order.add(name)
             if entities.setdefault(name, features) != features:
                 raise ViewError(
                     f"{env}: agent {agent!r} sees entity type {name!r} with the features {list(features)},"
                     f" another agent with {list(entities[name])}"
                 )
+        for before, after in pairwise(space.entities):
+            order.add(after, before)
         for name, action in space.actions.items():
             if actions.setdefault(name, action) != action:
                 raise ViewError(
                     f"{env}: action {name!r} of agent {agent!r} is {action!r}, of another agent"
                     f" {actions[name]!r}"
                 )
-        if (space.global_features, space.hidden) != (first.global_features, first.hidden):
-            raise ViewError(
-                f"{env}: agent {agent!r} has the globals {list(space.global_features)} and"
-                f" hidden={space.hidden}, another agent {list(first.global_features)} and {first.hidden}"
-            )
-    for agent, space in agents.items():
-        if [name for name in entities if name in space.entities] != list(space.entities):
-            raise ViewError(
-                f"{env}: agent {agent!r} has its entity types in the order {list(space.entities)}, other"
-                f" agents in the order {list(entities)}"
-            )
-    return EntitySpace(entities, EntityActionSpace(actions), first.global_features, first.hidden)
+    try:
+        types = {name: entities[name] for name in order.static_order()}
+    except CycleError as error:
+        raise ViewError(f"{env}: agents have the entity types {error.args[1]} in different orders") from None
+    globals_ = dict.fromkeys(name for space in agents.values() for name in space.global_features)
+    hidden = any(space.hidden for space in agents.values())
+    return EntitySpace(types, EntityActionSpace(actions), list(globals_), hidden)

@@ -153,10 +153,11 @@ class GameLanes(EntityVectorEnv):
         """What all lanes see now; notes who moves next."""
         looks: list[Look | None] = []
         for match in self._table.matches:
+            living, movers = set(match.living), set(match.movers)
             with self._table.guard(match):
                 for agent in self._table.learners:
-                    alive = agent in match.living
-                    looks.append(self._sight.look(match, agent, agent in match.movers) if alive else None)
+                    seen = self._sight.look(match, agent, agent in movers) if agent in living else None
+                    looks.append(seen)
         self._movers = [look.agent if look is not None and look.moves else None for look in looks]
         return self._sight.batch(looks)
 
@@ -165,8 +166,9 @@ class GameLanes(EntityVectorEnv):
         infos = {}
         lane = 0
         for match in self._table.matches:
+            living = set(match.living)
             for agent in self._table.learners:
-                if agent in match.living and (info := match.info(agent)):
+                if agent in living and (info := match.info(agent)):
                     infos[lane] = info
                 lane += 1
         return infos

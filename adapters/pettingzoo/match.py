@@ -65,6 +65,7 @@ class Match(ABC):
         self.env = env
         self.index = index
         self.name = game_name(env)
+        self.place = f"game {index} ({self.name})"  # what error messages call it
         self.doing = "being made"
         self.possible_agents = self._possible_agents()
         self.observation_spaces: dict[str, spaces.Space[Any]] = {}
@@ -76,11 +77,6 @@ class Match(ABC):
         self.living: list[str] = []
         self.movers: tuple[str, ...] = ()
         self._ended: set[str] = set()
-
-    @property
-    def place(self) -> str:
-        """What error messages call the match."""
-        return f"game {self.index} ({self.name})"
 
     # -- play -----------------------------------------------------------------------------------------------
 
@@ -221,6 +217,10 @@ class TurnMatch(Match):
 
     _seen: dict[str, Any]  # what was observed since the last move
 
+    def __init__(self, env: Any, index: int = 0) -> None:
+        super().__init__(env, index)
+        self._state = _without_wrappers(env)
+
     def _begin(self, seed: int | None, options: dict[str, Any] | None) -> None:
         self._seen = {}
         self.env.reset(seed=seed, options=options)
@@ -231,7 +231,7 @@ class TurnMatch(Match):
         self.doing = f"step, at the move of {agent!r}"
         self._seen = {}
         self.env.step(actions[agent])
-        outcome, rewards = Outcome(), self.env.rewards
+        outcome, rewards = Outcome(), self._state.rewards
         for agent in self.living:
             outcome.pay(agent, self._reward(agent, rewards) if agent in rewards else 0.0)
         self._go_on(outcome, last_look)
@@ -240,24 +240,24 @@ class TurnMatch(Match):
     def _go_on(self, outcome: Outcome, last_look: LastLook) -> None:
         """Note who has come and who has ended, and take the ended ones off the table."""
         self._notice(outcome, last_look)
-        while self.env.agents and self.env.agent_selection in self._ended:
-            agent = self.env.agent_selection
+        while self._state.agents and self._state.agent_selection in self._ended:
+            agent = self._state.agent_selection
             self.doing = f"step(None), for {agent!r}, which has ended"
             self.env.step(None)
-            if agent in self.env.agents:
+            if agent in self._state.agents:
                 self.fail(f"agent {agent!r} ended and was stepped with None, but is still in agents")
             self._notice(outcome, last_look)
         self.movers = ()
         if self.living:
-            mover = self.env.agent_selection
+            mover = self._state.agent_selection
             if mover not in self.living:
                 self.fail(f"agent_selection is {mover!r}, which is not in play: {self.living}")
             self.movers = (mover,)
 
     def _notice(self, outcome: Outcome, last_look: LastLook) -> None:
-        present = list(self.env.agents)
+        present = list(self._state.agents)
         self._check_once(present, "agents")
-        terminations, truncations = self.env.terminations, self.env.truncations
+        terminations, truncations = self._state.terminations, self._state.truncations
         gone = [agent for agent in self.living if agent not in present]
         if gone:
             self.fail(f"agent {gone[0]!r} left without having been terminated or truncated")
@@ -278,7 +278,15 @@ class TurnMatch(Match):
         return self._seen[agent]
 
     def info(self, agent: str) -> dict[str, Any]:
-        return dict(self.env.infos.get(agent, ()))
+        return dict(self._state.infos.get(agent, ()))
+
+
+def _without_wrappers(env: Any) -> Any:
+    """The environment whose agents, rewards and flags PettingZoo's own wrappers pass on; reading them through
+    four wrappers would take longer than many games' moves."""
+    while type(env).__module__.startswith("pettingzoo.utils.wrappers."):
+        env = env.env
+    return env
 
 
 def game_name(env: Any) -> str:

@@ -128,12 +128,16 @@ class SpaceSight(Sight):
     def batch(self, looks: Sequence[Look | None]) -> EntityBatch:
         parts: dict[str, list[tuple[NDArray[np.int64], RaggedArray]]] = {}
         for kind in self._kinds:
-            lanes = [i for i, look in enumerate(looks) if look is not None and look.agent in kind.agents]
-            if lanes:
-                mine = [look for i in lanes if (look := looks[i]) is not None]
-                encoded = kind.encode([look.seen for look in mine], [look.place for look in mine])
+            mine = [
+                (lane, look)
+                for lane, look in enumerate(looks)
+                if look is not None and self._kind_of[look.agent] is kind
+            ]
+            if mine:
+                lanes = np.array([lane for lane, _ in mine], np.int64)
+                encoded = kind.encode([look.seen for _, look in mine], [look.place for _, look in mine])
                 for name, rows in encoded.items():
-                    parts.setdefault(name, []).append((np.array(lanes, np.int64), rows))
+                    parts.setdefault(name, []).append((lanes, rows))
         entities = {
             name: _spread(parts.get(name, []), len(looks), len(features))
             for name, features in self.observation_space.entities.items()

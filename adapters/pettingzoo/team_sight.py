@@ -68,7 +68,7 @@ class TeamSight(ABC):
         masks: dict[str, Mask] = {}
         moving: dict[MoveKind, tuple[list[str], Flags]] = {}
         for kind in self._moves.kinds:
-            movers = [agent for agent in match.movers if agent in kind.agents]
+            movers = [agent for agent in match.movers if self._moves.kind_of.get(agent) is kind]
             if movers:
                 flags = kind.flags([match.mask(a) for a in movers], [place(match, a) for a in movers])
                 moving[kind] = movers, flags
@@ -119,10 +119,11 @@ class TeamOfSpaces(TeamSight):
         return match.observation(agent) if still_shown(match, agent, terminated) else None
 
     def entities(self, match: Match, cut_off: Mapping[str, Any]) -> Observation:
+        left = {*match.living, *cut_off}
         rows: dict[str, NDArray[np.float32]] = {}
         ids: dict[str, list[str]] = {}
         for name, kind in self._kinds.items():
-            there = [agent for agent in kind.agents if agent in match.living or agent in cut_off]
+            there = [agent for agent in kind.agents if agent in left]
             if there:
                 places = [place(match, agent) for agent in there]
                 shown = [cut_off[a] if a in cut_off else match.observation(a) for a in there]
