@@ -212,7 +212,7 @@ class TurnMatch(Match):
     """A game of PettingZoo's `AECEnv`: one agent moves at a time, the others wait.
 
     Rewards are those of `env.rewards` after each move, which add up to what `env.last()` says at an agent's
-    next turn. Agents that have ended are stepped with None when the game selects them.
+    next turn. Agents that have ended get nothing more, and are stepped with None when the game selects them.
     """
 
     _seen: dict[str, Any]  # what was observed since the last move

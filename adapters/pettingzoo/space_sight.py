@@ -32,17 +32,15 @@ class EyeKind:
 
     Attributes:
         agents: their names.
-        entities: the types that they see, with their features.
+        entities: the types that they see, as the view calls them, with their features.
         single: each observation is exactly one entity.
     """
 
-    def __init__(
-        self, match: Match, agents: Sequence[str], view: View | None, path: tuple[str, ...] = ()
-    ) -> None:
+    def __init__(self, match: Match, agents: Sequence[str], view: View | None) -> None:
         self.agents = tuple(agents)
         self._raw_space = match.observation_spaces[agents[0]]
         self._space, self._key = visible_part(self._raw_space)
-        scope = Scope(match.name, auto).at(*path, *(() if self._key is None else (self._key,)))
+        scope = Scope(match.name, auto).at(*(() if self._key is None else (self._key,)))
         encoder = (view or auto(self._space)).bind(self._space, scope)
         self.entities, self.single, self._encode = encoder.entities, encoder.single, encoder.encode
 
@@ -88,8 +86,9 @@ class EyeKind:
 class SpaceSight(Sight):
     """Agents that see what their games show them, through Gymnasium's views.
 
-    Agents with the same observation space see the same types. Where spaces differ, types are named after the
-    kinds of agents, and an agent has no entities of the others' types.
+    Agents with the same observation space see the same types. Where spaces differ, the types of `auto` are
+    named after the kinds of agents, and so are declared ones of one name with different features. An agent
+    has no entities of the others' types.
 
     Args:
         match: a game with these agents.
@@ -97,7 +96,7 @@ class SpaceSight(Sight):
         views: how.
 
     Raises:
-        ViewError: a view that doesn't fit, or two of them with types of one name that differ.
+        ViewError: a view that doesn't fit.
     """
 
     def __init__(self, match: Match, agents: Sequence[str], views: Views = None) -> None:
@@ -109,13 +108,12 @@ class SpaceSight(Sight):
                 and same(chosen[one], chosen[other])
             ),
         )
-        self._kinds = [
-            EyeKind(match, members, chosen[members[0]], (name,) if len(groups) > 1 else ())
-            for name, members in groups.items()
-        ]
+        self._kinds = [EyeKind(match, members, chosen[members[0]]) for members in groups.values()]
+        declared = [chosen[members[0]] is not None for members in groups.values()]
+        self._names, types = type_names(list(groups), self._kinds, declared)
         self._kind_of = {agent: kind for kind in self._kinds for agent in kind.agents}
         self._moves = Moves(match, agents)
-        self.observation_space = EntitySpace(_types(match.name, self._kinds), self._moves.action_space)
+        self.observation_space = EntitySpace(types, self._moves.action_space)
 
     def look(self, match: Match, agent: str, moves: bool) -> Look:
         where = place(match, agent)
@@ -127,7 +125,7 @@ class SpaceSight(Sight):
 
     def batch(self, looks: Sequence[Look | None]) -> EntityBatch:
         parts: dict[str, list[tuple[NDArray[np.int64], RaggedArray]]] = {}
-        for kind in self._kinds:
+        for kind, names in zip(self._kinds, self._names, strict=True):
             mine = [
                 (lane, look)
                 for lane, look in enumerate(looks)
@@ -137,7 +135,7 @@ class SpaceSight(Sight):
                 lanes = np.array([lane for lane, _ in mine], np.int64)
                 encoded = kind.encode([look.seen for _, look in mine], [look.place for _, look in mine])
                 for name, rows in encoded.items():
-                    parts.setdefault(name, []).append((lanes, rows))
+                    parts.setdefault(names[name], []).append((lanes, rows))
         entities = {
             name: _spread(parts.get(name, []), len(looks), len(features))
             for name, features in self.observation_space.entities.items()
@@ -183,17 +181,31 @@ def views_by_agent(match: Match, agents: Sequence[str], views: Views) -> dict[st
     return chosen
 
 
-def _types(env: str, kinds: Sequence[EyeKind]) -> dict[str, tuple[str, ...]]:
-    """The types of all kinds of agents together."""
-    types: dict[str, tuple[str, ...]] = {}
+def type_names(
+    titles: Sequence[str], kinds: Sequence[EyeKind], declared: Sequence[bool]
+) -> tuple[list[dict[str, str]], dict[str, tuple[str, ...]]]:
+    """For each kind of agents what its types are called among those of all kinds, and all of these.
+
+    Args:
+        titles: the names of the kinds.
+        declared: whether somebody said what the kind's types are called.
+    """
+    features: dict[str, set[tuple[str, ...]]] = {}
     for kind in kinds:
-        for name, features in kind.entities.items():
-            if types.setdefault(name, features) != features:
-                raise ViewError(
-                    f"{env}: entity type {name!r} has the features {list(types[name])} for some agents and"
-                    f" {list(features)} for {', '.join(map(repr, kind.agents))}; name one of them otherwise"
-                )
-    return types
+        for name, its in kind.entities.items():
+            features.setdefault(name, set()).add(its)
+    names: list[dict[str, str]] = []
+    types: dict[str, tuple[str, ...]] = {}
+    for title, kind, has_names in zip(titles, kinds, declared, strict=True):
+        called = {}
+        for name, its in kind.entities.items():
+            if len(kinds) > 1 and (not has_names or len(features[name]) > 1):
+                called[name] = title if len(kind.entities) == 1 else f"{title}/{name}"
+            else:
+                called[name] = name
+            types[called[name]] = its
+        names.append(called)
+    return names, types
 
 
 def _spread(

@@ -32,7 +32,7 @@ from .match import Match, TurnMatch
 from .moves import MoveKind, Moves
 from .names import group, same
 from .sight import place, still_shown
-from .space_sight import EyeKind, Views, views_by_agent
+from .space_sight import EyeKind, Views, type_names, views_by_agent
 from .view_sight import GameViews, check_names
 
 Flags = dict[str, NDArray[np.bool_]]  # per categorical action (n, C)
@@ -98,20 +98,19 @@ class TeamOfSpaces(TeamSight):
                 and same(chosen[one], chosen[other])
             ),
         )
-        self._kinds: dict[str, EyeKind] = {}  # by type
-        features: dict[str, tuple[str, ...]] = {}
-        for name, members in groups.items():
-            view = chosen[members[0]] or Vector(name=name)
-            kind = EyeKind(match, members, view, (name,) if chosen[members[0]] and len(groups) > 1 else ())
+        self._kinds = [
+            EyeKind(match, members, chosen[members[0]] or Vector(name=name))
+            for name, members in groups.items()
+        ]
+        for kind in self._kinds:
             if not kind.single:
+                agent = kind.agents[0]
                 raise ViewError(
-                    f"{match.name}: in a team every agent is one entity, but {view!r} makes several of what"
-                    f" {members[0]!r} sees; a Vector makes one, and a GameView reads the game itself"
+                    f"{match.name}: in a team every agent is one entity; {chosen[agent]!r} makes several of"
+                    f" what {agent!r} sees; a Vector makes one, and a GameView reads the game itself"
                 )
-            ((entity_type, names),) = kind.entities.items()
-            if entity_type in features:
-                raise ViewError(f"{match.name}: two views have an entity type {entity_type!r}; rename one")
-            features[entity_type], self._kinds[entity_type] = names, kind
+        names, features = type_names(list(groups), self._kinds, [True] * len(groups))
+        self._types = [name for called in names for name in called.values()]  # of each kind its only one
         self._moves = Moves(match, team, own=team)
         self.observation_space = EntitySpace(features, self._moves.action_space)
 
@@ -122,13 +121,15 @@ class TeamOfSpaces(TeamSight):
         left = {*match.living, *cut_off}
         rows: dict[str, NDArray[np.float32]] = {}
         ids: dict[str, list[str]] = {}
-        for name, kind in self._kinds.items():
+        for name, kind in zip(self._types, self._kinds, strict=True):
             there = [agent for agent in kind.agents if agent in left]
             if there:
                 places = [place(match, agent) for agent in there]
                 shown = [cut_off[a] if a in cut_off else match.observation(a) for a in there]
                 seen = [kind.visible(one, where) for one, where in zip(shown, places, strict=True)]
-                rows[name], ids[name] = kind.encode(seen, places)[name].values, there
+                (encoded,) = kind.encode(seen, places).values()
+                rows[name] = np.concatenate([rows[name], encoded.values]) if name in rows else encoded.values
+                ids[name] = [*ids.get(name, ()), *there]
         return Observation(rows, ids=ids)
 
 
