@@ -151,13 +151,15 @@ def test_lanes_are_what_a_plain_loop_over_the_turns_sees(name: str) -> None:
         batch, rewards, terminated, truncated, info = venv.step(orders)
         turns += 1
         env.step(move)
-        dead, cut = dict(env.terminations), dict(env.truncations)
-        while env.agents and (env.terminations[env.agent_selection] or env.truncations[env.agent_selection]):
-            env.step(None)
         for agent, lane in lanes.items():
-            paid[agent] += float(rewards[lane])
-            assert not terminated[lane] or dead[agent]
-            assert not truncated[lane] or cut[agent]
+            assert terminated[lane] == (agent not in gone and env.terminations.get(agent, False))
+            assert truncated[lane] == (agent not in gone and env.truncations.get(agent, False))
+            if agent not in gone:
+                paid[agent] += float(rewards[lane])
+        gone |= {agent for agent, lane in lanes.items() if terminated[lane] or truncated[lane]}
+        while env.agents and env.agent_selection in gone:
+            assert env.last()[1] == pytest.approx(paid.pop(env.agent_selection), rel=1e-5, abs=1e-6)
+            env.step(None)
         if not env.agents:
             games += 1
             assert not paid
