@@ -37,7 +37,7 @@ class EyeKind:
     """
 
     def __init__(self, match: Match, agents: Sequence[str], view: View | None) -> None:
-        self.agents = tuple(agents)
+        self.agents, self._env = tuple(agents), match.name
         self._raw_space = match.observation_spaces[agents[0]]
         self._space, self._key = visible_part(self._raw_space)
         scope = Scope(match.name, auto).at(*(() if self._key is None else (self._key,)))
@@ -73,7 +73,7 @@ class EyeKind:
         try:
             self._encode(stack(self._space, [seen]), 1)
         except ObservationError as error:
-            raise ObservationError(f"{where}: {error}") from error
+            raise ObservationError(f"{where}: {str(error).removeprefix(f'{self._env}: ')}") from error
         except Exception as error:
             if not self._space.contains(seen):
                 raise self._misfit(seen, where, str(error)) from error
