@@ -38,8 +38,7 @@ class EyeKind:
 
     def __init__(self, match: Match, agents: Sequence[str], view: View | None) -> None:
         self.agents, self._env = tuple(agents), match.name
-        self._raw_space = match.observation_spaces[agents[0]]
-        self._space, self._key = visible_part(self._raw_space)
+        self._space, self._key = visible_part(match.observation_spaces[agents[0]])
         scope = Scope(match.name, auto).at(*(() if self._key is None else (self._key,)))
         encoder = (view or auto(self._space)).bind(self._space, scope)
         self.entities, self.single, self._encode = encoder.entities, encoder.single, encoder.encode

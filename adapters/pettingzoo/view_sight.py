@@ -93,7 +93,7 @@ class ViewSight(Sight):
         for look in looks:
             if look is not None:
                 check_names(look.seen, space, look.place)
-        entities = {name: _rows(name, len(features), looks) for name, features in space.entities.items()}
+        entities = {name: _rows(name, features, looks) for name, features in space.entities.items()}
         masks = masks_of(self._moves, looks, np.array([self._actor(look) for look in looks], np.int64))
         return EntityBatch(entities, _globals(len(space.global_features), looks), masks)
 
@@ -134,23 +134,23 @@ def check_names(seen: Seen, space: EntitySpace, where: str) -> None:
             raise ObservationError(f"{where}: entity type {name!r} has {len(ids)} ids for {count} entities")
 
 
-def _rows(name: str, width: int, looks: Sequence[Look | None]) -> RaggedArray:
+def _rows(name: str, features: Sequence[str], looks: Sequence[Look | None]) -> RaggedArray:
     """The entities of one type in all lanes."""
-    nothing = np.zeros((0, width), np.float32)
+    nothing = np.zeros((0, len(features)), np.float32)
     parts = [nothing if look is None else look.seen.entities.get(name, nothing) for look in looks]
     for look, part in zip(looks, parts, strict=True):
-        if look is not None and part.shape[1:] != (width,):
+        if look is not None and part.shape[1:] != (len(features),):
             raise ObservationError(
-                f"{look.place}: entity type {name!r} has shape {part.shape}, expected (n, {width})"
+                f"{look.place}: entity type {name!r} has shape {part.shape}, expected (n, {len(features)})"
             )
     values = np.concatenate(parts).astype(np.float32, copy=False)
     rows = RaggedArray.from_lengths(values, np.array([len(part) for part in parts], np.int64))
     if not np.isfinite(values).all():
-        row, feature = np.argwhere(~np.isfinite(values))[0]
+        row, column = np.argwhere(~np.isfinite(values))[0]
         look = looks[rows.sequence_indices()[row]]
         where = "" if look is None else look.place
         raise ObservationError(
-            f"{where}: feature {feature} of entity type {name!r} is {values[row, feature]}"
+            f"{where}: feature {features[column]!r} of entity type {name!r} is {values[row, column]}"
         )
     return rows
 
