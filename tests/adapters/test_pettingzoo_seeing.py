@@ -10,6 +10,7 @@ import numpy as np
 import pettingzoo
 import pytest
 from entitize.envs import sample_actions
+from entitize.envs.games.mine_sweeper import MineSweeper
 from gymnasium import spaces
 from mpe2 import simple_speaker_listener_v4, simple_tag_v3
 from pettingzoo import ParallelEnv
@@ -285,6 +286,31 @@ def test_agents_that_see_entities_are_lanes_of_all_their_types_and_actions() -> 
                 np.testing.assert_array_equal(value, orders[name][lane])
         assert bool(info["idle"][0]) >= (step % 4 == 3)
     ez.check_entity_env(venv, num_steps=12)
+
+
+@pytest.mark.parametrize("api", ["parallel", "aec"])
+def test_there_and_back_again_an_environment_is_what_it_was(api: Any) -> None:
+    """An entity environment as a PettingZoo game of one agent, as lanes: what a list of it is."""
+    venv = ez.from_pettingzoo(lambda: ez.to_pettingzoo(MineSweeper(max_steps=9), api), num_envs=3)
+    plain = ez.ListVectorEnv([partial(MineSweeper, max_steps=9)] * 3)
+    rng = np.random.default_rng(0)
+    (batch, _), (expected, _) = venv.reset(seed=2), plain.reset(seed=2)
+    ends = 0
+    for _ in range(40):
+        assert batch.equals(expected)
+        orders = sample_actions(venv.single_action_space, batch, rng)
+        batch, *results, info = venv.step(orders)
+        expected, *wanted, told = plain.step(orders)
+        for result, value in zip(results, wanted, strict=True):
+            np.testing.assert_array_equal(result, value)
+        if "final_obs" in told:
+            ends += 1
+            np.testing.assert_array_equal(info["_final_obs"], told["_final_obs"])
+            for name, rows in told["final_obs"].entities.items():
+                assert info["final_obs"].entities[name] == rows
+    assert ends > 3
+    venv.close()
+    plain.close()
 
 
 def test_games_that_show_entities_need_no_view_and_make_no_team() -> None:
