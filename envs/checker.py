@@ -258,9 +258,7 @@ class _Vector(_Subject):
         final = self._final(ended, owed, info) if gives else None
         return _Seen(batch, rewards.copy(), terminated.copy(), truncated.copy(), final)
 
-    def _final(
-        self, ended: NDArray[np.bool_], owed: NDArray[np.bool_], info: dict[str, Any]
-    ) -> EntityBatch:
+    def _final(self, ended: NDArray[np.bool_], owed: NDArray[np.bool_], info: dict[str, Any]) -> EntityBatch:
         """The last observations of ended lanes, all `owed` ones among them, checked."""
         if self.env.metadata["autoreset_mode"] is not AutoresetMode.SAME_STEP:
             self.fail("metadata['final_obs'] needs the autoreset mode SAME_STEP")

@@ -31,9 +31,11 @@ class GameLanes(EntityVectorEnv):
       observation in `final_obs` where the game gave one (always, where it was only truncated).
     - From then on the lane is *idle* (`info["idle"]`, see `EntityVectorEnv`), without entities and actors,
       until its game starts over: in the step in which the last of the game's lanes ends.
-    - An agent that waits for its turn is idle too: it sees what it can, and has no actors. What it is
-      rewarded with meanwhile comes in the step in which it happened. So is an agent to which the game leaves
-      no legal action, and one that has not joined the game yet.
+    - Idle, too, are an agent that waits for its turn, which sees what it can and gets its rewards in the
+      steps in which it earns them; one to which the game leaves no legal action; and one that has not joined
+      the game yet.
+    - A game that opponents end before any lane could move is told in the next step, at which its lanes are
+      idle.
     - Where nothing is ordered, the first legal choice is taken, and of real numbers the one nearest to 0.
 
     Infos are the agents', merged as in `ListVectorEnv`; those of ended agents are in `final_info`.

@@ -161,6 +161,7 @@ class TeamOfViews(TeamSight):
         return None
 
     def entities(self, match: Match, cut_off: Mapping[str, Any]) -> Observation:
+        match.doing = f"{self._views.kind.__name__}.observe_team({self.team})"
         seen = self._views.of(match).observe_team(self.team)
         check_names(seen, self.observation_space, match.place)
         return Observation(seen.entities, seen.globals, ids=seen.ids)

@@ -81,6 +81,7 @@ class ViewSight(Sight):
         self.observation_space = views.space(self._moves)
 
     def look(self, match: Match, agent: str, moves: bool) -> Look:
+        match.doing = f"{self._views.kind.__name__}.observe({agent!r})"
         seen = self._views.of(match).observe(agent)
         return Look(agent, place(match, agent), seen, match.mask(agent) if moves else None, moves)
 

@@ -434,3 +434,16 @@ def test_views_see_the_part_of_an_observation_that_is_no_mask() -> None:
     assert dict(venv.single_observation_space.entities) == {"Dog": ("left", "right")}
     speaker = ez.from_pettingzoo(simple_speaker_listener_v4.parallel_env(), view=ez.views.Vector(name="Bird"))
     assert list(speaker.single_observation_space.entities) == ["speaker", "listener"]
+
+
+@pytest.mark.parametrize("mode", ["lanes", "team"])
+def test_a_view_that_raises_is_named(mode: Any) -> None:
+    def fail(seen: ez.Seen) -> None:
+        raise LookupError("nobody is there")
+
+    view = type("Blinking", (StrangerView,), {"spoil": staticmethod(fail)})
+    env = ez.from_pettingzoo(TAG, mode, view)
+    env.reset(seed=1)
+    where = {"lanes": r"Blinking.observe\('adversary_0'\)", "team": r"Blinking.observe_team\(\('adv"}[mode]
+    with pytest.raises(ez.WorkerError, match=rf"game 0 \(simple_tag_v3\) raised LookupError in {where}"):
+        env.step({})
