@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from .observation import Observation as Observation
     from .observation import SelectEntityAction as SelectEntityAction
     from .observation import SelectEntityMask as SelectEntityMask
+    from .padded_space import PaddedSpace as PaddedSpace
     from .padding import PaddedLayout as PaddedLayout
     from .process_vector import ProcessVectorEnv as ProcessVectorEnv
     from .registration import make_vec as make_vec
@@ -71,6 +72,7 @@ _CONTENTS = {
     "observation": "CategoricalAction CategoricalMask ContinuousAction ContinuousMask GlobalCategoricalAction"
     " GlobalCategoricalMask GlobalContinuousAction GlobalContinuousMask Observation SelectEntityAction"
     " SelectEntityMask",
+    "padded_space": "PaddedSpace",
     "padding": "PaddedLayout",
     "process_vector": "ProcessVectorEnv",
     "registration": "make_vec register_env register_vec",
