@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,12 @@ class PaddedSpace(spaces.Dict):
     def __init__(self, layout: PaddedLayout, parts: Mapping[str, spaces.Space[Any]]) -> None:
         super().__init__(dict(parts))
         self.layout = layout
+
+    def without_empty_arrays(self) -> PaddedSpace:
+        """The space of the arrays that hold anything: some learners can't do with those of size zero."""
+        return PaddedSpace(
+            self.layout, {key: part for key, part in self.spaces.items() if math.prod(part.shape or ())}
+        )
 
     def __eq__(self, other: object) -> bool:
         if not super().__eq__(other):

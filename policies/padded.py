@@ -131,10 +131,13 @@ class PaddedRogueNet(nn.Module):
     def _batch(self, observations: Mapping[str, Tensor], flags: Flags) -> EntityBatch:
         """The entities that are there, without actions."""
         entities = {}
-        for name in self.layout.max_entities:
-            present, padded = flags[f"presence/{name}"], observations[f"entities/{name}"]
-            rows = padded[torch.from_numpy(present).to(padded.device)]
-            entities[name] = RaggedArray.from_lengths(rows.detach().float().cpu().numpy(), present.sum(1))
+        for name, features in self.layout.space.entities.items():
+            present = flags[f"presence/{name}"]
+            rows = np.zeros((int(present.sum()), len(features)), np.float32)
+            if rows.size:
+                padded = observations[f"entities/{name}"].detach()
+                rows = padded[torch.from_numpy(present).to(padded.device)].float().cpu().numpy()
+            entities[name] = RaggedArray.from_lengths(rows, present.sum(1))
         num_steps = self._slots.num_steps(observations)
         globals_ = np.zeros((num_steps, 0), np.float32)
         if self.layout.space.global_features:
@@ -173,7 +176,7 @@ def _checked_space(space: gymnasium.Space[Any]) -> PaddedSpace:
             f"RogueNet takes padding off the observations of {build}, got those of {type(space).__name__}"
             f" {_keys(space)}; {_ALONE}, which VecFrameStack does not"
         )
-    for key, part in space.layout.observation_space.spaces.items():
+    for key, part in space.layout.observation_space.without_empty_arrays().spaces.items():
         if key not in space.spaces:
             raise ValueError(f"{key!r} is missing in the space of {build}; {_ALONE}")
         if space.spaces[key] != part:

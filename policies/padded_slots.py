@@ -22,27 +22,20 @@ class Slots:
 
     def __init__(self, layout: PaddedLayout, wants_rows: bool) -> None:
         self.layout = layout
-        types = list(layout.max_entities)
+        self._spaces = layout.observation_space.without_empty_arrays().spaces
         #: (slots, who is there) of each list of actors or actees whose rows are wanted, and its length.
-        self.lists: dict[tuple[str, str], int] = {}
-        for name, action in layout.space.actions.items():
-            if not wants_rows or action.is_global or not layout.num_slots:
-                continue
-            prefix = f"actions/{name}"
-            self.lists[f"{prefix}/actors", f"{prefix}/presence"] = layout.max_actors[name]
-            if isinstance(action, SelectEntity):
-                self.lists[f"{prefix}/actees", f"{prefix}/actee_presence"] = layout.max_actees[name]
+        self.lists = {keys: count for keys, count in _lists(layout).items() if wants_rows and count}
         #: How many rows a step gives, A and E of all lists together.
         self.num_rows = sum(self.lists.values())
-        self._spaces = layout.observation_space.spaces
-        self._flags = [f"presence/{name}" for name in types]
-        self._flags += [f"visible/{name}" for name in types if layout.space.hidden]
-        self._flags += [flags for _, flags in self.lists]
-        slots = [slots for slots, _ in self.lists]
-        features = [f"entities/{name}" for name in types]
-        self._read = [*features, *self._flags, *slots, *(["globals"] if layout.space.global_features else [])]
+        types = list(layout.max_entities)
+        flags = [f"{what}/{name}" for what in ("presence", "visible") for name in types]
+        flags += [key for _, key in self.lists]
+        self._flags = [key for key in flags if key in self._spaces]
+        read = [f"entities/{name}" for name in types] + flags + [key for key, _ in self.lists] + ["globals"]
+        self._read = [key for key in read if key in self._spaces]
 
     def num_steps(self, observations: Mapping[str, Tensor]) -> int:
+        """B of observations."""
         return len(next(iter(observations.values())))
 
     def flags(self, observations: Mapping[str, Tensor]) -> Flags:
@@ -52,14 +45,14 @@ class Slots:
             ValueError: an array is missing, of the wrong shape, or is no flag.
         """
         self._check_shapes(observations)
+        maxima, num_steps = self.layout.max_entities, self.num_steps(observations)
+        flags = {f"presence/{name}": np.zeros((num_steps, most), bool) for name, most in maxima.items()}
         if not self._flags:
-            return {}
+            return flags
         # One array, so that an accelerator is waited for once.
         together = torch.cat([observations[key].float() for key in self._flags], 1).cpu().numpy()
         widths = [self._spaces[key].shape[0] for key in self._flags]  # type: ignore[index]
-        parts = np.split(together, np.cumsum(widths)[:-1], 1)
-        flags = {}
-        for key, values in zip(self._flags, parts, strict=True):
+        for key, values in zip(self._flags, np.split(together, np.cumsum(widths)[:-1], 1), strict=True):
             flags[key] = values != 0
             strange = values[flags[key] & (values != 1)]
             if strange.size:
@@ -68,8 +61,8 @@ class Slots:
                     " observations as they are: use VecNormalize(norm_obs=False), RogueNet normalises its"
                     " inputs itself"
                 )
-        if self.layout.space.hidden:
-            for name in self.layout.max_entities:
+        for name in maxima:
+            if f"visible/{name}" in flags:
                 flags[f"presence/{name}"] &= flags[f"visible/{name}"]
         return flags
 
@@ -118,3 +111,15 @@ class Slots:
                     f" {self.layout.max_entities}; for others build one of their space and load the weights,"
                     " which don't depend on maxima"
                 )
+
+
+def _lists(layout: PaddedLayout) -> dict[tuple[str, str], int]:
+    """The names of slots and of who is there, of all lists of actors and actees, and the lists' lengths."""
+    lists = {}
+    for name, action in layout.space.actions.items():
+        prefix = f"actions/{name}"
+        if not action.is_global:
+            lists[f"{prefix}/actors", f"{prefix}/presence"] = layout.max_actors[name]
+        if isinstance(action, SelectEntity):
+            lists[f"{prefix}/actees", f"{prefix}/actee_presence"] = layout.max_actees[name]
+    return lists

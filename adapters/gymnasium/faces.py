@@ -196,6 +196,7 @@ def _one_choice(action: ActionSpace, num_actees: int) -> spaces.Space[Any]:
 
 class PaddedFace(GymnasiumFace):
     """A flat Dict of fixed arrays, zero where there is nothing, and what is there: see `PaddedLayout`.
+    Arrays of size zero, those of a type without features say, are left out.
 
     Actions: a Dict with MultiDiscrete (A,) for what each actor does, in the order of
     `"actions/<name>/actors"`; a select-entity action picks one of the padded actees. Discrete for global
@@ -226,7 +227,7 @@ class PaddedFace(GymnasiumFace):
         self._rng = np.random.default_rng()
         self._limited: Limited | None = None
         self._masks: list[NDArray[np.bool_]] = []  # per action with choices (A, C), of the last observation
-        self.observation_space = self._layout.observation_space
+        self.observation_space = self._layout.observation_space.without_empty_arrays()
         parts = spaces.Dict({name: self._action_part(name) for name in self._space.actions})
         self._flat = FlatActions(self._name, parts.spaces) if flat_actions else None
         self._names = list(parts)
@@ -256,7 +257,8 @@ class PaddedFace(GymnasiumFace):
             raise ObservationError(f"{self._name}: {error}") from None
         keys = [f"actions/{name}/mask" for name in self._names]
         self._masks = [padded[key][0] for key in keys if key in padded]
-        return {name: array[0] for name, array in padded.items()}, {"dropped": self._limited.dropped}
+        shown = {name: array[0] for name, array in padded.items() if array.size}
+        return shown, {"dropped": self._limited.dropped}
 
     def action_masks(self) -> NDArray[np.bool_]:
         """The legal choices of the last observation, bool (sum of choices,), in the order of the actions.
@@ -306,8 +308,9 @@ class FlatFace(PaddedFace):
     ) -> None:
         RecordConstructorArgs.__init__(self, **_padded_options(maxima, beyond, max_actors, illegal))
         super().__init__(env, maxima, beyond, max_actors, illegal, flat_actions=True)
-        self._padded_space = self._layout.observation_space
-        boxes = [part for part in self._padded_space.spaces.values() if isinstance(part, spaces.Box)]
+        assert isinstance(self.observation_space, spaces.Dict)
+        self._keys = list(self.observation_space.spaces)
+        boxes = [part for part in self.observation_space.spaces.values() if isinstance(part, spaces.Box)]
         bounds = [
             np.concatenate([np.ravel(b).astype(np.float32) for b in side])
             for side in ([box.low for box in boxes], [box.high for box in boxes])
@@ -316,7 +319,7 @@ class FlatFace(PaddedFace):
 
     def _face(self, seen: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         padded, info = super()._face(seen)
-        together = [np.ravel(padded[name]).astype(np.float32) for name in self._padded_space]
+        together = [np.ravel(padded[name]).astype(np.float32) for name in self._keys]
         return np.concatenate(together), info
 
 

@@ -47,7 +47,7 @@ def _together(env_name: str, named: Mapping[str, spaces.Space[Any]]) -> spaces.S
     if any(isinstance(part, spaces.Box) for part in parts):
         raise ValueError(
             f"{env_name} has choices and real numbers among its actions {list(named)}, which no flat action"
-            " space holds together; layout='padded' without flat_actions keeps them apart"
+            " space holds together; use layout='padded' without flat_actions"
         )
     counts = [[part.n] if isinstance(part, spaces.Discrete) else part.nvec for part in parts]  # type: ignore[attr-defined]
     choices = np.concatenate(counts)
