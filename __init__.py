@@ -71,13 +71,19 @@ _HOMES = {
     "load_policy": "trainers",
 }
 
-__all__ = ["__version__", *_HOMES]
+#: Public name -> the module (relative to this package) that it is.
+_MODULES = {"sb3": "trainers.sb3"}
+
+__all__ = ["__version__", *_HOMES, *_MODULES]
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
+    if name in _MODULES:
+        value: Any = importlib.import_module(f".{_MODULES[name]}", __name__)
+    elif name in _HOMES:
+        value = getattr(importlib.import_module(f".{_HOMES[name]}", __name__), name)
+    else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module(f".{_HOMES[name]}", __name__), name)
     globals()[name] = value
     return value
 
