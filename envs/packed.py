@@ -32,6 +32,8 @@ class PackedLayout:
     Actions are one array (M,): action after action in the order of the space, in each all its actors, step
     after step, in each all numbers of the actor. It is int64, or float64 (which holds float32 and any index
     exactly) where an action is continuous. Whose numbers they are follows from the batch that they answer.
+    Behind them may stand, once more for all continuous actions, the numbers that a policy drew and made them
+    of by clipping or squashing (`ActResult.drawn`).
     """
 
     def __init__(self, space: EntitySpace) -> None:
@@ -46,8 +48,8 @@ class PackedLayout:
             _GLOBALS,
             *(f"{part}{name}" for name in self.formats for part in (_VALUES, _OFFSETS)),
         )
-        is_real = any(isinstance(action, Continuous) for _, action in space.actions.items())
-        self.action_dtype: np.dtype[Any] = np.dtype(np.float64 if is_real else np.int64)
+        self._real = tuple(n for n, action in space.actions.items() if isinstance(action, Continuous))
+        self.action_dtype: np.dtype[Any] = np.dtype(np.float64 if self._real else np.int64)
 
     # -- batches --------------------------------------------------------------------------------------------
 
@@ -122,13 +124,19 @@ class PackedLayout:
 
     # -- actions --------------------------------------------------------------------------------------------
 
-    def pack_actions(self, actions: Mapping[str, RaggedArray]) -> NDArray[Any]:
-        """One item for each actor of each action, as one array (M,)."""
+    def pack_actions(
+        self, actions: Mapping[str, RaggedArray], drawn: Mapping[str, RaggedArray] | None = None
+    ) -> NDArray[Any]:
+        """One item for each actor of each action, as one array (M,), and behind it what was drawn."""
         parts = [actions[name].values.reshape(-1) for name in self.space.actions]
+        if drawn is not None:
+            parts += [drawn[name].values.reshape(-1) for name in self._real]
         return np.concatenate([np.zeros(0, self.action_dtype), *parts]).astype(self.action_dtype, copy=False)
 
-    def unpack_actions(self, batch: EntityBatch, packed: NDArray[Any]) -> dict[str, RaggedArray]:
-        """The actions that answer `batch`; an empty array orders nothing.
+    def unpack_actions(
+        self, batch: EntityBatch, packed: NDArray[Any], as_drawn: bool = False
+    ) -> dict[str, RaggedArray]:
+        """The actions that answer `batch`, or what was drawn for them; an empty array orders nothing.
 
         Raises:
             ActionError: not as many numbers as the actors of `batch` take, or no numbers.
@@ -145,16 +153,25 @@ class PackedLayout:
             name: batch.actions[name].actors.num_items * int(np.prod(action.item_shape))
             for name, action in self.space.actions.items()
         }
-        if len(flat) != sum(sizes.values()):
+        total, num_drawn = sum(sizes.values()), sum(sizes[name] for name in self._real)
+        if len(flat) not in (total, total + num_drawn):
             wanted = ", ".join(f"{size} of {name!r}" for name, size in sizes.items())
-            raise ActionError(
-                f"{len(flat)} numbers came as actions, expected {sum(sizes.values())}: {wanted}"
-            )
+            raise ActionError(f"{len(flat)} numbers came as actions, expected {total}: {wanted}")
+        actions = self._cut(batch, flat, sizes, tuple(sizes))
+        if as_drawn and len(flat) > total:
+            actions.update(self._cut(batch, flat[total:], sizes, self._real))
+        return actions
+
+    def _cut(
+        self, batch: EntityBatch, flat: NDArray[Any], sizes: Mapping[str, int], names: tuple[str, ...]
+    ) -> dict[str, RaggedArray]:
+        """The actions `names`, which stand in `flat` one after the other."""
         actions, start = {}, 0
-        for name, action in self.space.actions.items():
+        for name in names:
+            action = self.space.actions[name]
             numbers = flat[start : start + sizes[name]]
             start += sizes[name]
-            if numbers.dtype.kind == "f" and action.dtype == np.int64 and (numbers % 1 != 0).any():
+            if numbers.dtype.kind == "f" and name not in self._real and (numbers % 1 != 0).any():
                 raise ActionError(f"action {name!r} takes integers, got {numbers[numbers % 1 != 0][0]}")
             items = numbers.astype(action.dtype).reshape(-1, *action.item_shape)
             actions[name] = batch.actions[name].actors.with_values(items)

@@ -18,13 +18,13 @@ from .errors import ObservationError
 from .packed import PackedLayout
 from .spaces import EntityActionSpace, EntitySpace
 
-#: Stable-Baselines3 puts the space that it can't use into its error messages; this is what to do instead.
+#: Stable-Baselines3 puts the space that it can't use into its error messages; this says what to do instead.
 _ADVICE = (
-    "ragged, so that it has no shape: use stable_baselines3.PPO or A2C with entitize.sb3.RogueNetPolicy and"
+    "use stable_baselines3.PPO or A2C with entitize.sb3.RogueNetPolicy and"
     " rollout_buffer_class=entitize.sb3.RaggedRolloutBuffer (entitize.sb3.PPO fills these in), without"
     " VecFrameStack, and VecNormalize only with norm_obs=False, since RogueNet normalises its inputs itself"
 )
-_ON_POLICY = "ragged: for stable_baselines3.PPO and A2C; others can train on padded observations"
+_ON_POLICY = "ragged, for stable_baselines3.PPO and A2C; others can train on padded observations"
 
 
 class RaggedPart(spaces.Space[NDArray[Any]]):
@@ -60,7 +60,7 @@ class RaggedPart(spaces.Space[NDArray[Any]]):
 
     def __repr__(self) -> str:
         shape = ", ".join(["n", *map(str, self.item_shape)])
-        return f"{self.name!r} {self.dtype} ({shape}), {_ADVICE}"
+        return f"<ragged array {self.name!r}, {self.dtype} ({shape}) for any n: {_ADVICE}>"
 
 
 class PackedBatchSpace(spaces.Dict):

@@ -60,13 +60,13 @@ class RogueNetPolicy(BasePolicy):
         observation_space, action_space: those of an `entitize.sb3.RaggedVecEnv`.
         lr_schedule: the learning rate by the part of training that remains; the optimizer starts with that of
             1.
-        use_sde: must be false; algorithms pass it.
+        use_sde: False, which the algorithms that fit pass on.
         optimizer_class, optimizer_kwargs: of the optimizer; ε of Adam is 1e-5 unless given.
         options: those of `RogueNet`, the fields of `RogueNetConfig`.
 
     Raises:
-        TypeError: other spaces, or an unknown option.
-        ValueError: an option that does not fit the spaces, or `use_sde`.
+        TypeError: other spaces, an unknown option, or no `use_sde`, as from an algorithm that does not fit.
+        ValueError: an option that does not fit the spaces.
     """
 
     observation_space: PackedBatchSpace
@@ -78,14 +78,19 @@ class RogueNetPolicy(BasePolicy):
         observation_space: spaces.Space[Any],
         action_space: spaces.Space[Any],
         lr_schedule: Schedule,
-        use_sde: bool = False,
+        use_sde: bool | None = None,
         optimizer_class: type[torch.optim.Optimizer] = torch.optim.Adam,
         optimizer_kwargs: dict[str, Any] | None = None,
         **options: Any,
     ) -> None:
         entity_space = _entity_space(observation_space, action_space)
+        if use_sde is None:
+            raise TypeError(
+                "this algorithm told its policy nothing of use_sde, as MaskablePPO does: masks are part of what"
+                " entity environments show, so use stable_baselines3.PPO (by hand, give use_sde=False)"
+            )
         if use_sde:
-            raise ValueError("use_sde is for Box actions; RogueNet's Gaussian heads have noise of their own")
+            raise ValueError("use_sde must be False: RogueNet draws real numbers with a noise of its own")
         super().__init__(
             observation_space,
             action_space,
@@ -107,7 +112,10 @@ class RogueNetPolicy(BasePolicy):
     def forward(
         self, obs: Mapping[str, Tensor], deterministic: bool = False
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Act in a rollout: actions (M,), values (B,) and log-probabilities (B,), without gradients."""
+        """Act in a rollout: actions (M,) with what was drawn, values (B,) and log-probabilities (B,).
+
+        Without gradients.
+        """
         batch = self._unpacked(obs)
         if not self._knows_statistics:
             if not self._has_statistics():
@@ -117,13 +125,16 @@ class RogueNetPolicy(BasePolicy):
         log_probs = np.zeros(len(batch), np.float32)
         for of_action in result.log_probs.values():
             log_probs += of_action.sum()
-        actions = self._layout.pack_actions(result.actions)
+        actions = self._layout.pack_actions(result.actions, result.drawn)
         return torch.from_numpy(actions), torch.from_numpy(result.values), torch.from_numpy(log_probs)
 
     def evaluate_actions(
         self, obs: RolloutSteps | Mapping[str, Tensor], actions: Mapping[str, RaggedArray] | Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Values, log-probabilities and entropies (B,) of `actions` taken at `obs`, with gradients."""
+        """Values, log-probabilities and entropies (B,) of `actions` taken at `obs`, with gradients.
+
+        `actions` are as in `ActResult.drawn`.
+        """
         if isinstance(obs, RolloutSteps):
             batch = obs.batch
             if self.training:
@@ -131,7 +142,7 @@ class RogueNetPolicy(BasePolicy):
         else:
             batch = self._unpacked(obs)
         if isinstance(actions, Tensor):
-            actions = self._layout.unpack_actions(batch, actions.cpu().numpy())
+            actions = self._layout.unpack_actions(batch, actions.cpu().numpy(), as_drawn=True)
         evaluation = self._network.evaluate(batch, actions)
         log_probs, entropies = (evaluation.values.new_zeros(len(batch)) for _ in range(2))
         for name, chosen in actions.items():
@@ -206,7 +217,7 @@ class RogueNetPolicy(BasePolicy):
             kwargs: of the constructor, such as `optimizer_class`.
         """
         packed = PackedBatchSpace(network.observation_space), PackedActionSpace(network.action_space)
-        policy = cls(*packed, cls._dummy_schedule, **{**network.config, **kwargs})
+        policy = cls(*packed, cls._dummy_schedule, use_sde=False, **network.config, **kwargs)
         policy.load_network(network)
         return policy
 
@@ -253,6 +264,7 @@ class RogueNetPolicy(BasePolicy):
             "observation_space": self.observation_space,
             "action_space": self.action_space,
             "lr_schedule": self._dummy_schedule,
+            "use_sde": False,
             "optimizer_class": self.optimizer_class,
             "optimizer_kwargs": self.optimizer_kwargs,
             **self._network.config,
