@@ -1,5 +1,6 @@
-"""RogueNet as policies and features extractors of Stable-Baselines3."""
+"""Networks as policies and features extractors of Stable-Baselines3."""
 
 from .extractor import RogueNetExtractor
+from .policy import RogueNetPolicy, RolloutSteps
 
-__all__ = ["RogueNetExtractor"]
+__all__ = ["RogueNetExtractor", "RogueNetPolicy", "RolloutSteps"]
