@@ -249,7 +249,9 @@ def test_wrong_actions_move_no_lane() -> None:
         venv.step(np.zeros(0))
     packed = venv.reset()
     flat, _ = acted(venv, packed, np.random.default_rng(0))
-    with pytest.raises(ez.ActionError, match="3 numbers came as actions, expected 4: 2 of 'Walk', 2 of 'Push'"):
+    with pytest.raises(
+        ez.ActionError, match="3 numbers came as actions, expected 4: 2 of 'Walk', 2 of 'Push'"
+    ):
         venv.step(flat[:3])
     with pytest.raises(ez.ActionError, match="env 1: action 'Walk': actor 0"):
         venv.step(np.where(np.arange(4) == 1, 9, flat))

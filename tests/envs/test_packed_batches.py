@@ -9,7 +9,13 @@ from typing import Any
 import entitize as ez
 import numpy as np
 import pytest
-from entitize.envs import PackedActionSpace, PackedBatchSpace, PackedLayout, batch_observations, sample_actions
+from entitize.envs import (
+    PackedActionSpace,
+    PackedBatchSpace,
+    PackedLayout,
+    batch_observations,
+    sample_actions,
+)
 from gymnasium import spaces
 from hypothesis import given
 from hypothesis import strategies as st
@@ -106,7 +112,10 @@ def test_an_empty_array_orders_nothing() -> None:
 @pytest.mark.parametrize(
     ("actions", "message"),
     [
-        (np.zeros(99, np.int64), r"99 numbers came as actions, expected 5: 3 of 'Walk', 0 of 'Aim', 2 of 'Ala"),
+        (
+            np.zeros(99, np.int64),
+            r"99 numbers came as actions, expected 5: 3 of 'Walk', 0 of 'Aim', 2 of 'Ala",
+        ),
         (np.zeros(5), r"one array \(M,\) of int64, got float64 \(5,\)"),
         (np.zeros((5, 1), np.int64), r"got int64 \(5, 1\)"),
         ([["walk"]], "got <U4"),
