@@ -86,8 +86,8 @@ class RogueNetPolicy(BasePolicy):
         entity_space = _entity_space(observation_space, action_space)
         if use_sde is None:
             raise TypeError(
-                "this algorithm told its policy nothing of use_sde, as MaskablePPO does: masks are part of what"
-                " entity environments show, so use stable_baselines3.PPO (by hand, give use_sde=False)"
+                "the algorithm tells its policy nothing of use_sde, as MaskablePPO does: masks are part of"
+                " what entity environments show, so use stable_baselines3.PPO (by hand, give use_sde=False)"
             )
         if use_sde:
             raise ValueError("use_sde must be False: RogueNet draws real numbers with a noise of its own")
