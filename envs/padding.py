@@ -120,10 +120,9 @@ class PaddedLayout:
             padded["globals"] = batch.globals.copy()
         for name, part in batch.actions.items():
             prefix, count = f"actions/{name}", self.max_actors[name]
-            slots = self._slots(batch, part.actors)
-            actors = _padded(slots, count, f"actors of action {name!r}")
             if not self.space.actions[name].is_global:
-                padded[f"{prefix}/actors"] = actors
+                slots = self._slots(batch, part.actors)
+                padded[f"{prefix}/actors"] = _padded(slots, count, f"actors of action {name!r}")
             padded[f"{prefix}/presence"] = _presence(part.actors, count)
             if isinstance(self.space.actions[name], Continuous):
                 continue

@@ -47,7 +47,7 @@ def padded_net(layout: ez.PaddedLayout, net: RogueNet, **options: Any) -> ez.Pad
 def places(layout: ez.PaddedLayout) -> dict[str, slice]:
     """Where the features of the step, of its global row, and of actors and actees begin and end."""
     space = layout.space
-    acts = any(isinstance(action, GlobalCategorical) for action in space.actions.spaces.values())
+    acts = any(action.is_global for _, action in space.actions.items())
     sizes = {"mean": 1, "global": int(acts or bool(space.global_features))}
     for name, action in space.actions.items():
         if not action.is_global:
@@ -59,6 +59,10 @@ def places(layout: ez.PaddedLayout) -> dict[str, slice]:
         name: slice(int(end) - size * D, int(end))
         for (name, size), end in zip(sizes.items(), ends, strict=True)
     }
+
+
+def slot_lists(padded: dict[str, np.ndarray]) -> list[str]:
+    return [name for name in padded if name.endswith(("/actors", "/actees"))]
 
 
 def masked(logits: Tensor, mask: ActionMask, step: int) -> Tensor:
@@ -90,15 +94,16 @@ def test_heads_on_the_features_are_the_ragged_networks(
     }
     for step in range(len(batch)):
         mine: dict[str, Tensor] = {}
-        for name in space.actions:
+        for name, action in space.actions.items():
             head: Any = net.action_heads[name]
             count = int(batch.actions[name].actors.lengths[step])
-            key = "global" if name == "mode" else f"{name} actors"
-            rows = features[step, where[key]].view(-1, D)
-            assert not rows[count:].any() or name == "mode"
+            rows = features[step, where["global" if action.is_global else f"{name} actors"]].view(-1, D)
+            assert not rows[count:].any() or action.is_global
             rows = rows[:count]
+            if isinstance(action, ez.Continuous):
+                continue
             chosen = torch.from_numpy(actions[name][step])
-            if name == "fire":
+            if isinstance(action, SelectEntity):
                 actees = batch.actions[name].actees
                 assert actees is not None
                 others = features[step, where["fire actees"]].view(-1, D)[: actees.lengths[step]]
@@ -156,13 +161,9 @@ def test_what_stands_in_the_padding_does_not_matter(
         garbage = rng.choice([np.nan, np.inf, -1e30, 7.0], absent.sum()).astype(np.float32)
         dirty[f"entities/{name}"][absent] = garbage[:, None]
         dirty[f"visible/{name}"][absent] = rng.random(absent.sum()) < 0.5
-    for slots, flags in [
-        ("move/actors", "move/presence"),
-        ("fire/actors", "fire/presence"),
-        ("fire/actees", "fire/actee_presence"),
-    ]:
-        absent = ~clean[f"actions/{flags}"]
-        dirty[f"actions/{slots}"][absent] = rng.integers(-5, 99, absent.sum())
+    for slots in slot_lists(clean):
+        absent = ~clean[slots.replace("actors", "presence").replace("actees", "actee_presence")]
+        dirty[slots][absent] = rng.integers(-5, 99, absent.sum())
     one, other = (net({name: torch.from_numpy(a) for name, a in padded.items()}) for padded in (clean, dirty))
     assert torch.equal(one, other)
 
@@ -182,9 +183,8 @@ def test_holes_between_entities_do_not_matter(
     for name, first in layout.first_slots.items():
         for part in (f"entities/{name}", f"presence/{name}"):
             moved[part] = np.roll(padded[part], 2, axis=1)  # slots 0 and 1 come from the empty end
-        for slots in ("move/actors", "fire/actors", "fire/actees"):
-            of_type = (padded[f"actions/{slots}"] >= first) & (padded[f"actions/{slots}"] < first + MOST + 2)
-            moved[f"actions/{slots}"] += 2 * of_type
+        for slots in slot_lists(padded):
+            moved[slots] += 2 * ((padded[slots] >= first) & (padded[slots] < first + MOST + 2))
     rolled = net({name: torch.from_numpy(array) for name, array in moved.items()})
     torch.testing.assert_close(rolled, expected)
 
@@ -209,6 +209,21 @@ def test_floats_and_other_maxima_give_the_same(
         if part.stop > part.start:
             wider = places(wide)[name]
             torch.testing.assert_close(features[:, wider][:, : part.stop - part.start], expected[:, part])
+
+
+def test_float64_without_kernels_gives_the_same(
+    make_space: Callable[..., EntitySpace],
+    random_batch: Callable[..., EntityBatch],
+    make_net: Callable[..., RogueNet],
+) -> None:
+    space = make_space()
+    batch = random_batch(space, most=MOST)
+    layout = layout_of(space)
+    net = padded_net(layout, make_net(space, batch, **SIZES))
+    expected = net(tensors(layout, batch))
+    features = copy.deepcopy(net).double()(tensors(layout, batch))
+    assert features.dtype == torch.float64
+    torch.testing.assert_close(features.float(), expected, atol=1e-5, rtol=1e-5)
 
 
 def test_steps_without_entities_have_features(make_space: Callable[..., EntitySpace]) -> None:
