@@ -63,6 +63,7 @@ _HOMES = {
     "declare": "adapters.entities",
     "entity": "adapters.entities",
     "orders": "adapters.entities",
+    "PaddedRogueNet": "policies.padded",
     "RogueNet": "policies.rogue_net",
     "PPO": "trainers",
     "PPOConfig": "trainers",

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from .packed import PackedLayout as PackedLayout
     from .packed_spaces import PackedActionSpace as PackedActionSpace
     from .packed_spaces import PackedBatchSpace as PackedBatchSpace
+    from .padded_space import PaddedSpace as PaddedSpace
     from .padding import PaddedLayout as PaddedLayout
     from .process_vector import ProcessVectorEnv as ProcessVectorEnv
     from .registration import make_vec as make_vec
@@ -77,6 +78,7 @@ _CONTENTS = {
     " SelectEntityMask",
     "packed": "PackedLayout",
     "packed_spaces": "PackedActionSpace PackedBatchSpace",
+    "padded_space": "PaddedSpace",
     "padding": "PaddedLayout",
     "process_vector": "ProcessVectorEnv",
     "registration": "make_vec register_env register_vec",

@@ -10,3 +10,6 @@ import entitize  # noqa: F401
 
 # Torch's threads spin while they wait: on a busy machine two are many times slower than one for small nets.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+# pytest imports the checkout's __init__.py too, under the folder's name. Whoever is first registers the games.
+import entitize  # noqa: E402, F401

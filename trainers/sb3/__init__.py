@@ -13,7 +13,7 @@ if importlib.util.find_spec("stable_baselines3") is None:
     raise ImportError("entitize.sb3 needs Stable-Baselines3: pip install 'entitize[sb3]'")
 
 from ...adapters.sb3 import RaggedVecEnv, make_vec, vec_env
-from ...policies.sb3 import RogueNetPolicy
+from ...policies.sb3 import RogueNetExtractor, RogueNetPolicy
 from .algorithms import PPO
 from .buffer import RaggedRolloutBuffer
 from .export import export_policy
@@ -22,6 +22,7 @@ __all__ = [
     "PPO",
     "RaggedRolloutBuffer",
     "RaggedVecEnv",
+    "RogueNetExtractor",
     "RogueNetPolicy",
     "export_policy",
     "make_vec",
