@@ -102,7 +102,7 @@ def as_samples(model: Any) -> Samples:
 @pytest.mark.parametrize("game", ["MineSweeper", "Procgen/bigfish"])
 @pytest.mark.parametrize("learned", [False, True])
 def test_one_update_of_both_has_the_same_loss_and_gradients(game: str, learned: bool) -> None:
-    """With plain gradient steps of size 1, whose difference is the gradient; `learned` moves the ratios off 1."""
+    """Plain gradient steps of size 1, whose difference is the gradient; `learned` moves the ratios off 1."""
     venv = ez.sb3.make_vec(game, num_envs=8)
     model, _ = collected(
         venv, n_steps=16, batch_size=128, n_epochs=1, ent_coef=0.02, vf_coef=0.4, max_grad_norm=0.5
