@@ -6,10 +6,13 @@ The names below load their modules on first use, so that `import entitize` stays
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .adapters.procgen.registration import register as register_procgen
 from .envs.registration import register_games
+
+if TYPE_CHECKING:
+    from .trainers import sb3 as sb3
 
 __version__ = "0.1.0"
 

@@ -216,8 +216,14 @@ class RogueNetPolicy(BasePolicy):
         Args:
             kwargs: of the constructor, such as `optimizer_class`.
         """
-        packed = PackedBatchSpace(network.observation_space), PackedActionSpace(network.action_space)
-        policy = cls(*packed, cls._dummy_schedule, use_sde=False, **network.config, **kwargs)
+        policy = cls(
+            PackedBatchSpace(network.observation_space),
+            PackedActionSpace(network.action_space),
+            cls._dummy_schedule,
+            use_sde=False,
+            **network.config,
+            **kwargs,
+        )
         policy.load_network(network)
         return policy
 

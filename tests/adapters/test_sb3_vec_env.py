@@ -264,7 +264,7 @@ def test_what_is_no_entity_vector_environment_is_refused() -> None:
     with pytest.raises(TypeError, match=r"got <.*Flock.*; make one with entitize.ListVectorEnv"):
         vec_env(Flock())  # type: ignore[arg-type]
     cart = SyncVectorEnv([partial(gymnasium.make, "CartPole-v1")])
-    with pytest.raises(TypeError, match="make one of it with entitize.wrap_vec"):
+    with pytest.raises(TypeError, match=r"make one of it with entitize\.wrap_vec"):
         vec_env(cart)  # type: ignore[arg-type]
     cart.close()
     with pytest.raises(TypeError, match="VecMonitor is a VecEnv already"):

@@ -132,7 +132,7 @@ def test_a_fraction_is_no_choice() -> None:
     batch = batch_with(REAL, Grip=1)
     packed = layout.pack_actions(sample_actions(REAL.actions, batch, np.random.default_rng(1)))
     packed[0] = 0.5
-    with pytest.raises(ez.ActionError, match="action 'Grip' takes integers, got 0.5"):
+    with pytest.raises(ez.ActionError, match=r"action 'Grip' takes integers, got 0\.5"):
         layout.unpack_actions(batch, packed)
 
 

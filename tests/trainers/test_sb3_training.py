@@ -63,15 +63,19 @@ class Watch(BaseCallback):
 
 # tqdm says that its bar with rich is experimental.
 @pytest.mark.filterwarnings("ignore:rich is experimental")
-def test_the_code_of_the_front_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_code_of_the_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first example, with numbers that are smaller."""
     monkeypatch.chdir(tmp_path)
-    venv = ez.sb3.make_vec("Procgen/bigfish", num_envs=4)
-    model = PPO(ez.sb3.RogueNetPolicy, venv, rollout_buffer_class=ez.sb3.RaggedRolloutBuffer, n_steps=16, batch_size=32,
-                policy_kwargs=dict(d_model=16, n_layer=2, n_head=2), tensorboard_log="runs", verbose=1)  # fmt: skip
-    model.learn(100, progress_bar=True)
-    assert model.num_timesteps == 128
+    page = (Path(__file__).parents[2] / "docs" / "sb3.md").read_text()
+    code = page.split("```python no-run\n")[1].split("```")[0]
+    for number, smaller in {"=64": "=4", "=256": "=16", "=2048": "=32", "1_000_000": "100"}.items():
+        assert number in code
+        code = code.replace(number, smaller)
+    namespace: dict[str, Any] = {}
+    exec(code, namespace)
+    assert namespace["model"].num_timesteps == 128
     assert list(tmp_path.glob("runs/PPO_1/events*"))
-    venv.close()
+    namespace["venv"].close()
 
 
 def environments() -> dict[str, Any]:
@@ -209,7 +213,7 @@ def test_a_check_for_nan_finds_one() -> None:
         return batch, *rest
 
     engine.step = broken  # type: ignore[method-assign]
-    with pytest.raises(ValueError, match="found nan in observations.values/entities/Mine"):
+    with pytest.raises(ValueError, match=r"found nan in observations\.values/entities/Mine"):
         make_model(venv).learn(16)
 
 

@@ -1,11 +1,4 @@
-"""RogueNet in Stable-Baselines3: what `entitize.sb3` is.
-
-import entitize as ez
-from stable_baselines3 import PPO
-
-venv = ez.sb3.make_vec("Procgen/bigfish", num_envs=64)
-model = PPO(ez.sb3.RogueNetPolicy, venv, rollout_buffer_class=ez.sb3.RaggedRolloutBuffer)
-"""
+"""RogueNet in Stable-Baselines3: what `entitize.sb3` is; see `docs/sb3.md` and `docs/sb3-padded.md`."""
 
 import importlib.util
 
