@@ -25,6 +25,9 @@ from .rogue_net.names import NamedModules
 from .rogue_net.network import Encoder
 from .rogue_net.normalization import InputNorm
 
+#: The options that two networks with the same weights have in common.
+_SHAPING = ("d_model", "n_layer", "n_head", "pooling", "relative_position", "translation", "global_features")
+
 
 class PaddedRogueNet(nn.Module):
     """RogueNet's embedding and blocks on the padded observations of `to_gymnasium(env, "padded", …)`.
@@ -39,7 +42,7 @@ class PaddedRogueNet(nn.Module):
     The features (B, features_dim) are in this order, each D wide:
 
     - the mean of the step's rows, zeros at a step without any;
-    - the row that global actions read, where the environment has global features or global actions;
+    - RogueNet's row for the step as a whole, which global actions read, where it has one (see `Inputs`);
     - with `slot_rows`, for each action that entities perform the rows of its A actors and, for a
       select-entity action, of its E actees, in the order of the observation's slots, zeros where nobody is.
 
@@ -114,8 +117,14 @@ class PaddedRogueNet(nn.Module):
         """Take over the embedding, blocks and statistics of `net`, one that `ez.PPO` has trained say.
 
         Raises:
-            RuntimeError: its entity types, features or sizes are others.
+            ValueError: its entity types, features or options are others; nothing was taken over.
         """
+        for name in _SHAPING:
+            theirs, ours = getattr(net.settings, name), getattr(self.settings, name)
+            if theirs != ours:
+                raise ValueError(f"the network has {name} {theirs}, expected {ours}")
+        if net.inputs.features != self.inputs.features:
+            raise ValueError(f"the network reads {net.inputs.features}, expected {self.inputs.features}")
         self.encoder.load_state_dict(net.policy_net.state_dict())
         self.running_normalization.load_state_dict(net.normalization.state_dict())
 

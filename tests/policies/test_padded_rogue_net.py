@@ -354,5 +354,14 @@ def test_observations_that_do_not_fit_are_named(
         with pytest.raises(ValueError, match=sentence):
             net(wrong)
         torch.testing.assert_close(net(good), expected)
-    with pytest.raises(RuntimeError, match="size mismatch"):
-        net.load_rogue_net(RogueNet(space, space.actions, d_model=4, n_layer=2, n_head=2))
+
+
+def test_networks_that_are_others_are_not_taken_over(make_space: Callable[..., EntitySpace]) -> None:
+    space, other = make_space(), make_space({"Player": ("y", "x")})
+    net = ez.PaddedRogueNet(layout_of(space).observation_space, **SIZES)
+    state = copy.deepcopy(net.state_dict())
+    with pytest.raises(ValueError, match="the network has n_head 4, expected 2"):
+        net.load_rogue_net(RogueNet(space, space.actions, **{**SIZES, "n_head": 4}))
+    with pytest.raises(ValueError, match=r"the network reads {'Player': \('y', 'x'\), .*expected {'Player'"):
+        net.load_rogue_net(RogueNet(other, other.actions, **SIZES))
+    assert all(torch.equal(array, state[name]) for name, array in net.state_dict().items())
