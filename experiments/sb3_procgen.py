@@ -26,6 +26,7 @@ def train(
     num_steps: int = 256,
     batch_size: int = 2048,
     num_levels: int = 200,
+    evaluations: int = 10,
     eval_episodes: int = 32,
     seed: int = 1,
     progress: bool = True,
@@ -40,6 +41,7 @@ def train(
         num_steps: steps of each environment per rollout.
         batch_size: environment steps per gradient step.
         num_levels: levels to train on; those behind them are for evaluation.
+        evaluations: how often to evaluate and to save while training.
         eval_episodes: episodes per evaluation.
         seed: of everything.
         progress: show a progress bar.
@@ -67,7 +69,7 @@ def train(
         seed=seed,
         device="cpu",
     )
-    interval = max(1, timesteps // num_envs // 10)  # in steps of each environment
+    interval = max(1, timesteps // num_envs // evaluations)  # in steps of each environment
     callbacks = [
         EvalCallback(
             unseen, n_eval_episodes=eval_episodes, eval_freq=interval, best_model_save_path=str(out)

@@ -203,13 +203,18 @@ class RaggedVecEnv(VecEnv):
         return getattr(self.vector_env, name)
 
 
-def vec_env(vector_env: EntityVectorEnv) -> RaggedVecEnv:
-    """`vector_env` as a `VecEnv`, for wrappers of Stable-Baselines3 to go around; see `RaggedVecEnv`."""
-    return RaggedVecEnv(vector_env)
+def vec_env(env: str | EntityVectorEnv, num_envs: int | None = None, **kwargs: Any) -> RaggedVecEnv:
+    """A `VecEnv` by name, or of an entity vector environment, for wrappers to go around; see `make_vec`."""
+    if isinstance(env, str):
+        return RaggedVecEnv(make_entity_vec(env, num_envs=1 if num_envs is None else num_envs, **kwargs))
+    if num_envs is not None or kwargs:
+        given = ", ".join([*(["num_envs"] if num_envs is not None else []), *kwargs])
+        raise TypeError(f"{given}: only for environments that are made by name, not for {env!r}")
+    return RaggedVecEnv(env)
 
 
 def make_vec(env: str | EntityVectorEnv, num_envs: int | None = None, **kwargs: Any) -> VecMonitor:
-    """A `VecEnv` by name, or of an entity vector environment, with a `VecMonitor` for episode statistics.
+    """`vec_env` with a `VecMonitor` around it, for episode statistics.
 
     As Stable-Baselines3's `make_vec_env` puts a `Monitor` around every environment.
 
@@ -223,13 +228,7 @@ def make_vec(env: str | EntityVectorEnv, num_envs: int | None = None, **kwargs: 
         TypeError: `num_envs` or `kwargs` for environments that are there already, or see `RaggedVecEnv`.
         ValueError, gymnasium.error.NameNotFound: see `entitize.make_vec` and `RaggedVecEnv`.
     """
-    if isinstance(env, str):
-        made = make_entity_vec(env, num_envs=1 if num_envs is None else num_envs, **kwargs)
-        return VecMonitor(RaggedVecEnv(made))
-    if num_envs is not None or kwargs:
-        given = ", ".join([*(["num_envs"] if num_envs is not None else []), *kwargs])
-        raise TypeError(f"{given}: only for environments that are made by name, not for {env!r}")
-    return VecMonitor(RaggedVecEnv(env))
+    return VecMonitor(vec_env(env, num_envs, **kwargs))
 
 
 def _check_vector_env(vector_env: Any) -> None:

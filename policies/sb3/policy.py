@@ -100,7 +100,7 @@ class RogueNetPolicy(BasePolicy):
         self._layout = self.observation_space.layout
         self._network = RogueNet(entity_space, entity_space.actions, **options)
         self._learned_from: EntityBatch | None = None  # the rollout of an update, until it moves statistics
-        self._knows_statistics = False  # whether it was looked for them; nothing to be sure of at first
+        self._has_begun = False  # whether there are statistics for sure; looked up before the first action
         self.optimizer = self.optimizer_class(
             self.parameters(),
             lr=lr_schedule(1),  # type: ignore[call-arg] # each class has its own
@@ -117,10 +117,10 @@ class RogueNetPolicy(BasePolicy):
         Without gradients.
         """
         batch = self._unpacked(obs)
-        if not self._knows_statistics:
+        if not self._has_begun:
             if not self._has_statistics():
                 self._network.update_normalization(batch)
-            self._knows_statistics = True
+            self._has_begun = True
         result = self._network.act(batch, _generator(), deterministic)
         log_probs = np.zeros(len(batch), np.float32)
         for of_action in result.log_probs.values():
@@ -324,7 +324,7 @@ class RogueNetPolicy(BasePolicy):
     def _forget_rollout(self) -> None:
         """Statistics came from elsewhere."""
         self._learned_from = None
-        self._knows_statistics = False
+        self._has_begun = False
 
 
 def _generator() -> np.random.Generator:

@@ -282,6 +282,8 @@ def test_environments_are_made_by_name_and_of_vector_environments() -> None:
     assert isinstance(by_name, VecMonitor) and isinstance(by_name.venv, RaggedVecEnv)
     assert by_name.num_envs == 3 and by_name.get_attr("nmines") == [2, 2, 2]
     assert make_vec("Xor").num_envs == 1
+    alone = vec_env("MineSweeper", 2, nmines=3)
+    assert type(alone) is RaggedVecEnv and alone.get_attr("nmines") == [3, 3]
     wrapped = make_vec(ez.wrap_vec(SyncVectorEnv([partial(gymnasium.make, "CartPole-v1")] * 2)))
     packed = wrapped.reset()
     assert packed["values/entities/Vector"].shape == (2, 4)  # type: ignore[call-overload]
