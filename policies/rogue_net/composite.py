@@ -40,6 +40,8 @@ class CompositeHead(nn.Module):
     """
 
     used: Tensor  # (K, M - 1) 0 or 1: which of the components after the kind each kind uses
+    component: Tensor  # (C,) int64: the component that each choice is of
+    members: Tensor  # (C, M) 0 or 1: the same
 
     def __init__(self, name: str, action: MultiCategorical, settings: RogueNetConfig) -> None:
         super().__init__()
@@ -49,8 +51,11 @@ class CompositeHead(nn.Module):
         self.proj = nn.Linear(settings.d_model, action.num_choices)
         nn.init.orthogonal_(self.proj.weight, 0.01)
         nn.init.zeros_(self.proj.bias)
+        component = torch.as_tensor(np.repeat(np.arange(len(action.sizes)), action.sizes))
         used = torch.as_tensor(action.used[:, 1:], dtype=self.proj.weight.dtype)
-        self.register_buffer("used", used, persistent=False)
+        members = nn.functional.one_hot(component, len(action.sizes)).to(used.dtype)
+        for name, buffer in (("used", used), ("component", component), ("members", members)):
+            self.register_buffer(name, buffer, persistent=False)
         self._sizes: list[int] = action.sizes.tolist()
 
     def _logits(self, x: Tensor, rows: Rows, mask: ActionMask) -> Tensor:
@@ -83,13 +88,18 @@ class CompositeHead(nn.Module):
         something = action.allows_something(allowed)
         if not allowed.all():
             logits = logits.masked_fill(as_tensor(~allowed, x), FORBIDDEN)
-        log_probs = [torch.log_softmax(part, 1) for part in logits.split(self._sizes, 1)]
-        entropies = torch.stack([-(part.exp() * part).sum(1) for part in log_probs], 1)  # (A, M)
-        picked = torch.cat(log_probs, 1).gather(1, as_tensor(chosen + action.offsets[:-1], x))
+        # A softmax per component, all of them at once.
+        with torch.no_grad():
+            top = torch.stack([part.amax(1) for part in logits.split(self._sizes, 1)], 1)  # (A, M)
+        shifted = logits - top.index_select(1, self.component)
+        powers = shifted.exp()  # (A, C)
+        totals = powers @ self.members  # (A, M), at least 1
+        picked = shifted.gather(1, as_tensor(chosen + action.offsets[:-1], x)) - totals.log()
+        entropies = totals.log() - (powers * shifted) @ self.members / totals  # (A, M)
         counts = something if self.counts_all else action.used[chosen[:, 0]]
         weights = as_tensor(something, x, x.dtype)[:, 1:]  # (A, M - 1): how much each component counts
         if not self.counts_all:
-            weights = weights * (log_probs[0].exp() @ self.used)
+            weights = weights * (powers[:, : self._sizes[0]] / totals[:, :1] @ self.used)
         entropy = entropies[:, 0] + (weights * entropies[:, 1:]).sum(1)
         return (picked * as_tensor(counts, x, x.dtype)).sum(1), entropy
 
