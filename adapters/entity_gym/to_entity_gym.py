@@ -174,6 +174,6 @@ def to_entity_gym(env: gymnasium.Env[Any, Any], *, seed: int | None = None) -> E
 
     Raises:
         ImportError: `entity_gym` is not installed; the message says how it is.
-        TypeError: `env` is no entity environment, or has continuous actions.
+        TypeError: `env` is no entity environment, or has continuous actions or composite orders.
     """
     return EntityGymEnvironment(env, seed)
