@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from .infos import lane_infos as lane_infos
     from .list_vector import ListVectorEnv as ListVectorEnv
     from .multi_agent import MultiAgentEnv as MultiAgentEnv
+    from .native import NativeVectorEnv as NativeVectorEnv
+    from .native_env import NativeEnv as NativeEnv
     from .observation import CategoricalAction as CategoricalAction
     from .observation import CategoricalMask as CategoricalMask
     from .observation import ContinuousAction as ContinuousAction
@@ -73,6 +75,8 @@ _CONTENTS = {
     "infos": "idle_lanes lane_infos",
     "list_vector": "ListVectorEnv",
     "multi_agent": "MultiAgentEnv",
+    "native": "NativeVectorEnv",
+    "native_env": "NativeEnv",
     "observation": "CategoricalAction CategoricalMask ContinuousAction ContinuousMask GlobalCategoricalAction"
     " GlobalCategoricalMask GlobalContinuousAction GlobalContinuousMask Observation SelectEntityAction"
     " SelectEntityMask",

@@ -25,7 +25,8 @@ CORE = {"numpy", "numba", "llvmlite"}
 ALLOWED = {
     "ragged": CORE,
     "envs": CORE | {"gymnasium", "cloudpickle"},
-    "adapters": CORE | {"gymnasium", "procgen", "gym3", "cffi", "stable_baselines3"},
+    "adapters": CORE
+    | {"gymnasium", "procgen", "gym3", "cffi", "pettingzoo", "entity_gym", "stable_baselines3"},
     "policies": CORE | {"gymnasium", "torch", "stable_baselines3"},
 }
 
