@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from .infos import idle_lanes as idle_lanes
     from .list_vector import ListVectorEnv as ListVectorEnv
     from .multi_agent import MultiAgentEnv as MultiAgentEnv
+    from .native import NativeVectorEnv as NativeVectorEnv
+    from .native_env import NativeEnv as NativeEnv
     from .observation import CategoricalAction as CategoricalAction
     from .observation import CategoricalMask as CategoricalMask
     from .observation import ContinuousAction as ContinuousAction
@@ -68,6 +70,8 @@ _CONTENTS = {
     "infos": "idle_lanes",
     "list_vector": "ListVectorEnv",
     "multi_agent": "MultiAgentEnv",
+    "native": "NativeVectorEnv",
+    "native_env": "NativeEnv",
     "observation": "CategoricalAction CategoricalMask ContinuousAction ContinuousMask GlobalCategoricalAction"
     " GlobalCategoricalMask GlobalContinuousAction GlobalContinuousMask Observation SelectEntityAction"
     " SelectEntityMask",
