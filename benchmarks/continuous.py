@@ -51,8 +51,8 @@ CASES = {
         "LunarLander-v3",
         32,
         ez.PPOConfig(
-            total_timesteps=700_000, num_steps=128, gamma=0.99, learning_rate=0.002, minibatch_size=512,
-            update_epochs=6, ent_coef=0.0, max_grad_norm=0.5,
+            total_timesteps=800_000, num_steps=128, gamma=0.999, gae_lambda=0.98, learning_rate=0.001,
+            minibatch_size=512, update_epochs=6, ent_coef=0.0, max_grad_norm=0.5, clip_vloss=False,
         ),
         {"continuous": True},
     ),

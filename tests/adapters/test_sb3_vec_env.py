@@ -280,10 +280,11 @@ def test_what_is_no_entity_vector_environment_is_refused() -> None:
 def test_environments_are_made_by_name_and_of_vector_environments() -> None:
     by_name = make_vec("MineSweeper", num_envs=3, nmines=2)
     assert isinstance(by_name, VecMonitor) and isinstance(by_name.venv, RaggedVecEnv)
-    assert by_name.num_envs == 3 and by_name.get_attr("nmines") == [2, 2, 2]
+    assert by_name.num_envs == 3 and by_name.get_attr("max_steps") == [100, 100, 100]
+    assert by_name.reset()["values/entities/Mine"].shape == (6, 2)  # type: ignore[call-overload]
     assert make_vec("Xor").num_envs == 1
-    alone = vec_env("MineSweeper", 2, nmines=3)
-    assert type(alone) is RaggedVecEnv and alone.get_attr("nmines") == [3, 3]
+    alone = vec_env("MineSweeper", 2)
+    assert type(alone) is RaggedVecEnv and alone.num_envs == 2
     wrapped = make_vec(ez.wrap_vec(SyncVectorEnv([partial(gymnasium.make, "CartPole-v1")] * 2)))
     packed = wrapped.reset()
     assert packed["values/entities/Vector"].shape == (2, 4)  # type: ignore[call-overload]
