@@ -164,8 +164,10 @@ class MultiCategorical(ActionSpace):
         np.cumsum(flags, out=before[1:])
         counts = before[starts + self.sizes] - before[starts]
         picks = before[starts] + (rng.random(counts.shape) * counts).astype(np.int64)
-        orders = allowed[np.minimum(picks, len(allowed) - 1)] - starts if len(allowed) else 0 * starts
-        return np.where(self.used[orders[:, 0]] & (counts > 0), orders, 0)
+        orders = np.zeros(counts.shape, np.int64)
+        some = counts > 0  # nothing may be allowed of what no kind uses
+        orders[some] = allowed[picks[some]] - starts[some]
+        return np.where(self.used[orders[:, 0]], orders, 0)
 
     def legal(self, orders: NDArray[np.int64], mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Which components of `orders` (A, M) `mask` (A, C) permits: (A, M).

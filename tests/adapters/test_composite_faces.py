@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any
 
 import entitize as ez
-import gymnasium
 import numpy as np
 import pytest
 from gymnasium import spaces
@@ -232,5 +231,5 @@ def test_stable_baselines_trains_on_ragged_orders() -> None:
     model.learn(48)
     after = model.policy.network.action_heads["order"].proj.weight.detach()
     assert bool(after.isfinite().all()) and not bool((before == after).all())
-    told = [order for env in venv.vector_env.envs for order in gymnasium.Env.unwrapped.fget(env).told]  # type: ignore[attr-defined]
+    told = [order for env in venv.vector_env.envs for order in env.unwrapped.told]
     assert sum(len(order.actors) for order in told) > 20
