@@ -1,4 +1,4 @@
-"""The published networks of μRTS, as policies on the same entity batches as RogueNet; see `docs/baselines.md`."""
+"""The published networks of μRTS, as policies on entity batches; see `docs/baselines.md`."""
 
 from .gridnet import GridNet, ImpalaGridNet
 from .impala import ConvSequence, ImpalaEncoder, ResidualBlock

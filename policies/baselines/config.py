@@ -39,7 +39,8 @@ class TransformerConfig(MapConfig):
     """Every option of a `TransformerNet`."""
 
     position: Literal["one_hot", "embedding"] | None = None
-    """How an entity's cell is told: one number per cell, or a learned vector. None: one_hot up to 64 cells."""
+    """How an entity's cell is told: one number per cell, or a learned vector. None: "one_hot" up to
+    64 cells."""
     position_width: int = 64
     """Width of the learned vector."""
     n_layer: int = 5

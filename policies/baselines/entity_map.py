@@ -59,8 +59,8 @@ class EntityMap:
         for name, features in space.entities.items():
             if features[:2] != POSITION or len(names) > 1 or not features[2:]:
                 raise ValueError(
-                    f"entity type {name!r} has the features {', '.join(features) or 'none'}; expected x, y and"
-                    " then planes, the same for every type"
+                    f"entity type {name!r} has the features {', '.join(features) or 'none'}; expected x, y"
+                    " and then planes, the same for every type"
                 )
         if not space.entities:
             raise ValueError("the space has no entity types")
@@ -115,8 +115,8 @@ class EntityMap:
             item = int(np.argmin(on_map.all(1)))
             x, y = position[item].tolist()
             raise ValueError(
-                f"entity type {name!r}: step {rows.sequence_indices()[item]}: x {x:g}, y {y:g} is no cell of a"
-                f" map of width {self.width} and height {self.height}"
+                f"entity type {name!r}: step {rows.sequence_indices()[item]}: x {x:g}, y {y:g} is no cell of"
+                f" a map of width {self.width} and height {self.height}"
             )
 
     def grid(self, seen: MapEntities, like: Tensor) -> Tensor:

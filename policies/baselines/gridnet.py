@@ -7,7 +7,7 @@ order, P planes, H and W height and width of the map.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,11 +27,14 @@ _CHANNELS = (32, 64, 128, 256)
 _SHRINKS = 2 ** len(_CHANNELS)
 
 
-def scaled(layer: nn.Module, gain: float) -> nn.Module:
-    """`layer` with orthogonal weights of this gain and no biases, as in CleanRL."""
-    assert isinstance(layer, (nn.Linear, nn.Conv2d, nn.ConvTranspose2d)) and layer.bias is not None
+_Layer = TypeVar("_Layer", nn.Linear, nn.Conv2d, nn.ConvTranspose2d)
+
+
+def scaled(layer: _Layer, gain: float) -> _Layer:
+    """`layer` with orthogonal weights of this gain and biases of 0, as in CleanRL."""
     nn.init.orthogonal_(layer.weight, gain)
-    nn.init.zeros_(layer.bias)
+    if layer.bias is not None:
+        nn.init.zeros_(layer.bias)
     return layer
 
 
@@ -59,8 +62,8 @@ class GridNet(PerUnitPolicy):
         net = GridNet(venv.single_observation_space, venv.single_action_space, height=16, width=16)
 
     The decoder gives every cell logits, of which those of the acting units' cells are read. On maps whose
-    sides are no multiples of 16 the image is continued by zeros, so that what the decoder gives is not smaller
-    than the map. Options are the fields of `GridConfig`.
+    sides are no multiples of 16 the image is continued by zeros, so that what the decoder gives covers the
+    map. Options are the fields of `GridConfig`.
     """
 
     settings: GridConfig

@@ -1,4 +1,4 @@
-"""IMPALA's residual network (Espeholt et al. 2018, arXiv:1802.01561, figure 3 right), as the blocks of any image.
+"""IMPALA's residual network (Espeholt et al. 2018, arXiv:1802.01561, figure 3, right) for images of any size.
 
 Shape alphabet: B images, C channels, H and W height and width.
 """

@@ -47,8 +47,8 @@ class MapPolicy(nn.Module, ABC):
         kind = type(self).__name__
         if not isinstance(observation_space, EntitySpace) or not isinstance(action_space, EntityActionSpace):
             raise TypeError(
-                f"{kind} takes an EntitySpace and an EntityActionSpace, got {type(observation_space).__name__}"
-                f" and {type(action_space).__name__}"
+                f"{kind} takes an EntitySpace and an EntityActionSpace, got"
+                f" {type(observation_space).__name__} and {type(action_space).__name__}"
             )
         actions = list(action_space.items())
         if len(actions) != 1 or not isinstance(actions[0][1], MultiCategorical):
@@ -108,6 +108,19 @@ class MapPolicy(nn.Module, ABC):
 
     def update_normalization(self, batch: EntityBatch) -> None:
         """Nothing: these networks read planes of 0 and 1 as they are."""
+
+    def adapt_to(self, space: EntitySpace) -> None:
+        """Check that batches of `space` can be read; global features don't matter.
+
+        Raises:
+            ValueError: its entity types or features are others, or the actions differ.
+        """
+        if space.actions != self.action_space:
+            raise ValueError(f"the actions are {space.actions!r}, expected {self.action_space!r}")
+        if list(space.entities.items()) != list(self.observation_space.entities.items()):
+            raise ValueError(
+                f"the entity types are {space.entities}, expected {self.observation_space.entities}"
+            )
 
     def summary(
         self, entity_counts: Mapping[str, float] | None = None, actors: Mapping[str, float] | None = None
@@ -191,4 +204,4 @@ class PerUnitPolicy(MapPolicy):
     def _logits_values(
         self, seen: MapEntities, actors: NDArray[np.int64], rng: np.random.Generator | None
     ) -> tuple[Tensor, Tensor]:
-        """Logits of each actor (A, C) and values (B,); `rng` is what acting may use, None where it may not."""
+        """Logits of each actor (A, C) and values (B,); `rng`: what acting may use, if anything."""

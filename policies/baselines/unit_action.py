@@ -109,17 +109,15 @@ class UnitActionNet(MapPolicy):
         grid = self._grid(seen)
         encoded = self._encode(grid)
         values = self.critic(encoded).squeeze(1)
-        cells, steps = seen.cells[actors], seen.steps[actors]
         actor_at = np.full((len(seen.rows), self.map.num_cells), -1, np.int64)
-        actor_at[steps, cells] = np.arange(len(actors))
+        actor_at[seen.steps[actors], seen.cells[actors]] = np.arange(len(actors))
         drawn = np.empty((len(actors), len(self.action.sizes) + 1), np.int64)
         log_probs = np.empty(len(actors), np.float32)
         acting = np.flatnonzero(mask.actors.lengths)
         turn = 0
         while len(acting):
-            encoded = (
-                self._encode(grid[as_tensor(acting, grid)]) if turn else encoded[as_tensor(acting, grid)]
-            )
+            steps = as_tensor(acting, grid)
+            encoded = self._encode(grid[steps]) if turn else encoded[steps]
             of_cell, of_order = self._split(self.actor(encoded))
             chosen, log_prob = _pick(of_cell, actor_at[acting] >= 0, rng)
             actor = actor_at[acting, chosen]
@@ -127,9 +125,7 @@ class UnitActionNet(MapPolicy):
             orders, more = self.orders.draw(of_order, allowed, rng)
             drawn[actor, :-1], drawn[actor, -1] = orders, turn
             log_probs[actor] = log_prob + more
-            grid[as_tensor(acting, grid), as_tensor(chosen, grid)] = self._ordered(
-                seen, actors[actor], orders
-            )
+            grid[steps, as_tensor(chosen, grid)] = self._ordered(seen, actors[actor], orders)
             actor_at[acting, chosen] = -1
             turn += 1
             acting = acting[mask.actors.lengths[acting] > turn]
@@ -183,7 +179,7 @@ class UnitActionNet(MapPolicy):
         Raises:
             ValueError: the turns of a step are not 0, 1, 2 and so on, each once.
         """
-        inside = np.arange(chosen.num_items) - chosen.broadcast(chosen.offsets[:-1])
+        inside = chosen.item_indices()
         width = len(self.action.sizes)
         if chosen.inner_shape != (width + 1,):
             return chosen, inside
@@ -194,8 +190,8 @@ class UnitActionNet(MapPolicy):
             step = int(chosen.sequence_indices()[order][wrong.argmax()])
             turns = sorted(chosen[step][:, width].tolist())
             raise ValueError(
-                f"action {self.name!r}: step {step}: the units' turns are {turns}, expected each number from 0"
-                f" to {len(turns) - 1} once"
+                f"action {self.name!r}: step {step}: the units' turns are {turns}, expected each number from"
+                f" 0 to {len(turns) - 1} once"
             )
         return chosen.with_values(chosen.values[:, :width].copy()), ranks
 

@@ -16,7 +16,7 @@ _kernel: Any = numba.njit(cache=True, error_model="numpy")
 
 
 @_kernel
-def draw_one(scores: Any, allowed: Any, draw: float, greedy: bool) -> tuple[int, float]:
+def _draw(scores: Any, allowed: Any, draw: float, greedy: bool) -> tuple[int, float]:
     """The chosen position and its log-probability; position -1 where nothing is allowed."""
     top, best = -np.inf, -1
     for c in range(len(scores)):
@@ -48,7 +48,7 @@ def draw_categorical(logits: Any, mask: Any, draws: Any, choices: Any, log_probs
     """
     greedy = len(draws) == 0
     for a in range(len(choices)):
-        choice, log_prob = draw_one(logits[a], mask[a], 0.0 if greedy else draws[a], greedy)
+        choice, log_prob = _draw(logits[a], mask[a], 0.0 if greedy else draws[a], greedy)
         if choice < 0:
             return a
         choices[a], log_probs[a] = choice, log_prob
@@ -81,9 +81,7 @@ def draw_entity(
                 for k in range(queries.shape[1]):
                     s += queries[a, k] * keys[first + e, k]
                 scores[e] = s * scale
-            choice, log_prob = draw_one(
-                scores[:n], mask[place : place + n], 0.0 if greedy else draws[a], greedy
-            )
+            choice, log_prob = _draw(scores[:n], mask[place : place + n], 0.0 if greedy else draws[a], greedy)
             if choice < 0:
                 return a
             choices[a], log_probs[a] = actees[first + choice], log_prob
