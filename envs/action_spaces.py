@@ -109,8 +109,8 @@ def _flags_problem(value: Any, shape: tuple[int, ...], rows: tuple[int, int]) ->
 
 
 class ActionSpace(spaces.Space[NDArray[Any]], ABC):
-    """One named action. Abstract: use `Categorical`, `SelectEntity`, `Continuous`, `MultiCategorical`, or one of
-    the global ones.
+    """One named action. Abstract: use `Categorical`, `MultiCategorical`, `SelectEntity` or `Continuous`, or
+    one of the global ones.
 
     `sample(mask=…)` takes this action's part of an observation (`obs["actions"][name]`) and draws only legal
     choices; without a mask it orders nothing, because only an observation says who may act.

@@ -14,13 +14,23 @@ from numpy.typing import NDArray
 from ..ragged import RaggedArray
 from .batch import ActionMask, EntityBatch
 from .errors import ActionError, ObservationError
-from .spaces import ActionSpace, Categorical, Continuous, EntityActionSpace, EntitySpace
+from .spaces import (
+    ActionSpace,
+    Categorical,
+    Continuous,
+    EntityActionSpace,
+    EntitySpace,
+    MultiCategorical,
+)
 
 
 def sample_actions(
     space: EntityActionSpace, batch: EntityBatch, rng: np.random.Generator
 ) -> dict[str, RaggedArray]:
-    """Legal actions for every step of `batch`, uniform over what the masks allow."""
+    """Legal actions for every step of `batch`, uniform over what the masks allow.
+
+    Of a composite order the kind is uniform, and then each component that it uses.
+    """
     return {name: _sample(name, action, batch.actions[name], rng) for name, action in space.items()}
 
 
@@ -44,6 +54,13 @@ def _rows(action: ActionSpace, part: ActionMask) -> tuple[NDArray[np.int64], NDA
 def _sample(name: str, action: ActionSpace, part: ActionMask, rng: np.random.Generator) -> RaggedArray:
     if isinstance(action, Continuous):
         return part.actors.with_values(action.draw(part.actors.num_items, rng))
+    if isinstance(action, MultiCategorical):
+        stuck = action.stuck_actor(part.mask.values)
+        if stuck:
+            row, problem = stuck
+            step = part.actors.sequence_indices()[row]
+            raise ObservationError(f"env {step}: action {name!r}: the mask of an actor {problem}")
+        return part.actors.with_values(action.draw(part.mask.values, rng))
     flags = part.mask.values.reshape(-1)
     starts, lengths = _rows(action, part)
     allowed = np.flatnonzero(flags)
@@ -113,12 +130,13 @@ class _Check:
             raise ActionError(f"action {self.name!r} must be a RaggedArray, got {type(order).__name__}")
         if isinstance(self.action, Continuous):
             return self._validated_numbers(order, self.action)
+        if isinstance(self.action, MultiCategorical):
+            return self._validated_orders(order, self.action)
         if order.inner_shape or order.dtype.kind != "i":
             raise ActionError(
                 f"action {self.name!r}: items must be single integers, got {order.dtype} {order.inner_shape}"
             )
-        if len(order) != len(self.batch):
-            raise ActionError(f"action {self.name!r} has {len(order)} steps, expected {len(self.batch)}")
+        self._check_steps(order)
         if order.dtype != np.int64:
             order = order.with_values(order.values.astype(np.int64))
         if self._is_plainly_legal(order):
@@ -149,8 +167,7 @@ class _Check:
                 f"action {self.name!r}: items must be {action.size} real numbers, got {order.dtype} of shape"
                 f" {order.inner_shape}"
             )
-        if len(order) != len(self.batch):
-            raise ActionError(f"action {self.name!r} has {len(order)} steps, expected {len(self.batch)}")
+        self._check_steps(order)
         order = order.with_values(order.values.astype(np.float32, copy=False))
         rows = self._actors_of(order)
         inside = (order.values >= action.low) & (order.values <= action.high)
@@ -160,6 +177,28 @@ class _Check:
             bounds = f"{action.low[k]} to {action.high[k]}"
             self._fail(step, f"{actor}: number {k} is {order.values[item, k]}, expected {bounds}")
         return order
+
+    def _validated_orders(self, order: RaggedArray, action: MultiCategorical) -> RaggedArray:
+        if order.inner_shape != action.item_shape or order.dtype.kind != "i":
+            raise ActionError(
+                f"action {self.name!r}: items must be {len(action.names)} integers"
+                f" ({', '.join(action.names)}), got {order.dtype} of shape {order.inner_shape}"
+            )
+        self._check_steps(order)
+        order = order.with_values(order.values.astype(np.int64, copy=False))
+        rows = self._actors_of(order)
+        mask = self.part.mask.values
+        mask = mask if len(rows) == len(mask) else mask[rows]
+        legal = action.legal(order.values, mask).all(1)
+        if not legal.all():
+            item = int(legal.argmin())
+            step, actor = self._actor(int(rows[item]))
+            self._fail(step, f"{actor}: {action.illegal_in_words(order.values[item], mask[item])}")
+        return order
+
+    def _check_steps(self, order: RaggedArray) -> None:
+        if len(order) != len(self.batch):
+            raise ActionError(f"action {self.name!r} has {len(order)} steps, expected {len(self.batch)}")
 
     def _actors_of(self, order: RaggedArray) -> NDArray[np.int64]:
         """For each item of `order` the row of its actor among all actors of the batch."""

@@ -41,7 +41,8 @@ def check_entity_env(
     - an illegal action raises `ActionError` and moves nothing; the sample without a mask is accepted;
     - a single environment, unwrapped, raises `gymnasium.error.ResetNeeded` at a step after the end, and
       passes Gymnasium's own `check_env` without a warning;
-    - a vector environment declares its autoreset mode, and gives `final_obs` where it says so.
+    - a vector environment declares its autoreset mode, and gives `final_obs` where it says so; its idle
+      lanes have no actors.
 
     The environment is left open, in need of a reset.
 
@@ -224,14 +225,16 @@ class _Vector(_Subject):
             self.fail(f"metadata['autoreset_mode'] must be an AutoresetMode, got {mode!r}")
 
     def reset(self, seed: int | None) -> _Seen:
-        batch, _ = self.env.reset(seed=seed)
+        batch, info = self.env.reset(seed=seed)
         self._check_batch("reset", batch)
+        self._check_idle("reset", batch, info)
         count = self.env.num_envs
         return _Seen(batch, np.zeros(count, np.float32), np.zeros(count, bool), np.zeros(count, bool))
 
     def step(self, actions: dict[str, RaggedArray]) -> _Seen:
         batch, rewards, terminated, truncated, info = self.env.step(actions)
         self._check_batch("step", batch)
+        self._check_idle("step", batch, info)
         columns = (
             ("rewards", rewards, np.float32),
             ("terminated", terminated, bool),
@@ -249,21 +252,25 @@ class _Vector(_Subject):
         if not np.isfinite(rewards).all():
             self.fail(f"env {np.isfinite(rewards).argmin()}: its reward is not finite")
         ended = terminated | truncated
-        final = self._final(ended, info) if self.env.metadata.get("final_obs") and ended.any() else None
+        # Where lanes can be idle, those that terminated are owed nothing.
+        owed = truncated & ~terminated if "idle" in info else ended
+        gives = self.env.metadata.get("final_obs") and (owed.any() or "final_obs" in info)
+        final = self._final(ended, owed, info) if gives else None
         return _Seen(batch, rewards.copy(), terminated.copy(), truncated.copy(), final)
 
-    def _final(self, ended: NDArray[np.bool_], info: dict[str, Any]) -> EntityBatch:
-        """The last observations of the ended lanes, checked."""
+    def _final(self, ended: NDArray[np.bool_], owed: NDArray[np.bool_], info: dict[str, Any]) -> EntityBatch:
+        """The last observations of ended lanes, all `owed` ones among them, checked."""
         if self.env.metadata["autoreset_mode"] is not AutoresetMode.SAME_STEP:
             self.fail("metadata['final_obs'] needs the autoreset mode SAME_STEP")
-        if not np.array_equal(info.get("_final_obs", ()), ended):
+        given = np.asarray(info.get("_final_obs", ()), bool)
+        if given.shape != ended.shape or (owed & ~given | given & ~ended).any():
             self.fail(
                 f"episodes ended in envs {np.flatnonzero(ended)}, but info['_final_obs'] does not say so"
             )
         final = info.get("final_obs")
-        if not isinstance(final, EntityBatch) or len(final) != ended.sum():
+        if not isinstance(final, EntityBatch) or len(final) != given.sum():
             self.fail(
-                f"info['final_obs'] must be an EntityBatch of the {ended.sum()} ended envs, got {final!r}"
+                f"info['final_obs'] must be an EntityBatch of the {given.sum()} ended envs, got {final!r}"
             )
         problem = type(self.env.observation_space)(self.space, len(final)).problem(final)
         if problem:
@@ -276,6 +283,17 @@ class _Vector(_Subject):
             self.fail(f"{where}: {problem}")
         arrays = [a.values if isinstance(a, RaggedArray) else a for a in batch.arrays().values()]
         self.check_fresh([a for a in arrays if a.size], where)
+
+    def _check_idle(self, where: str, batch: EntityBatch, info: dict[str, Any]) -> None:
+        if "idle" not in info:
+            return
+        idle = info["idle"]
+        if not isinstance(idle, np.ndarray) or idle.dtype != bool or idle.shape != (self.env.num_envs,):
+            self.fail(f"{where}: info['idle'] must be bool ({self.env.num_envs},), got {idle!r}")
+        for name, part in batch.actions.items():
+            acting = np.flatnonzero(idle & (part.actors.lengths > 0))
+            if acting.size:
+                self.fail(f"{where}: env {acting[0]} is idle, but has actors of action {name!r}")
 
     def check_sample_without_mask(self, seed: int) -> None:
         self.reset(seed)

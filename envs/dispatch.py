@@ -19,10 +19,18 @@ from .observation import (
     ContinuousAction,
     GlobalCategoricalAction,
     GlobalContinuousAction,
+    MultiCategoricalAction,
     SelectEntityAction,
 )
 from .resolve import ResolvedMask, ResolvedObservation
-from .spaces import ActionSpace, Categorical, Continuous, EntityActionSpace, GlobalCategorical
+from .spaces import (
+    ActionSpace,
+    Categorical,
+    Continuous,
+    EntityActionSpace,
+    GlobalCategorical,
+    MultiCategorical,
+)
 
 
 def plain_order(action: ActionSpace, given: Any) -> NDArray[Any]:
@@ -48,9 +56,10 @@ def plain_order(action: ActionSpace, given: Any) -> NDArray[Any]:
     except ValueError as error:
         raise ValueError(f"not an array of integers: {error}") from None
     if order.size == 0:
-        return np.zeros(0, np.int64)
-    if order.dtype.kind not in "iu" or order.ndim != 1:
-        raise ValueError(f"must be integers of shape (n,), got {order.dtype} {np.shape(given)}")
+        return np.zeros((0, *action.item_shape), np.int64)
+    if order.dtype.kind not in "iu" or order.shape[1:] != action.item_shape:
+        shape = ", ".join(["n", *map(str, action.item_shape)]) + ("" if action.item_shape else ",")
+        raise ValueError(f"must be integers of shape ({shape}), got {order.dtype} {np.shape(given)}")
     return order.astype(np.int64, copy=False)
 
 
@@ -124,6 +133,8 @@ class Dispatcher:
             self._check_length(name, order, mask, resolved)
             if isinstance(action, Categorical):
                 orders[name] = self._categorical(name, action, order, mask, resolved)
+            elif isinstance(action, MultiCategorical):
+                orders[name] = self._multi_categorical(name, action, order, mask, resolved)
             else:
                 orders[name] = self._select_entity(name, order, mask, resolved)
         return orders
@@ -201,6 +212,21 @@ class Dispatcher:
             actors.append(actor)
             labels.append(action.choices[choice])
         return CategoricalAction(actors, order, labels)
+
+    def _multi_categorical(
+        self,
+        name: str,
+        action: MultiCategorical,
+        order: NDArray[np.int64],
+        mask: ResolvedMask,
+        resolved: ResolvedObservation,
+    ) -> MultiCategoricalAction:
+        actors = [resolved.names[i] for i in mask.actors] if len(order) else []
+        legal = action.legal(order, mask.mask[: len(order)]).all(1)
+        if not legal.all():
+            row = int(legal.argmin())
+            self._fail(name, f"actor {actors[row]!r}: {action.illegal_in_words(order[row], mask.mask[row])}")
+        return MultiCategoricalAction(actors, order, [action.labels(row) for row in order])
 
     def _select_entity(
         self, name: str, order: NDArray[np.int64], mask: ResolvedMask, resolved: ResolvedObservation

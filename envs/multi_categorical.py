@@ -177,6 +177,14 @@ class MultiCategorical(ActionSpace):
         unused = ~self.used[np.where(inside[:, 0], orders[:, 0], 0)]
         return inside & (unused | np.take_along_axis(mask, columns, 1))
 
+    def mended(self, orders: NDArray[np.int64], mask: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """`orders` (A, M) with the first choice that `mask` (A, C) allows wherever one is not legal."""
+        bounds = zip(self.offsets[:-1], self.offsets[1:], strict=True)
+        first = np.stack([mask[:, start:stop].argmax(1) for start, stop in bounds], 1)
+        mended = orders.copy()
+        mended[:, 0] = np.where(self.legal(orders, mask)[:, 0], orders[:, 0], first[:, 0])
+        return np.where(self.legal(mended, mask), mended, first)
+
     def allowed_in_words(self, row: NDArray[np.bool_], component: int) -> str:
         """What a row (C,) of the mask allows of a component: "0 ('north'), 2 ('south')"."""
         names = self.components[self.names[component]]

@@ -39,6 +39,7 @@ class EntityVectorEnv(VectorEnv[EntityBatch, Actions, NDArray[Any]], ABC):
     there is nothing to decide; without it all lanes are at work (see `idle_lanes`). An idle lane has no
     actors. Its steps are no samples: a reward, termination or truncation that comes while a lane is idle
     belongs to the last step at which it was not, and no `final_obs` is owed to a lane that terminated.
+    Behind that end, until the lane is at work again, rewards belong to no step.
 
     Batches are fresh: they stay valid after the next step. A subclass sets `num_envs`,
     `single_observation_space` and `single_action_space`, and releases what it holds in `close_extras`, which

@@ -34,8 +34,9 @@ def generalized_advantages(
 
     Steps at which an environment is idle (see `EntityVectorEnv`) are left out: t counts its active steps
     alone, and so does the discounting. To the last active step before them belong their rewards, which are
-    added to its own, and the first end that comes at it or after it. What comes before the first active step
-    of a rollout belongs to an earlier one and is not seen here.
+    added to its own, and the first end that comes at it or after it. What comes after that end and before the
+    next active step belongs to none, and what comes before the first active step of a rollout belongs to an
+    earlier one and is not seen here.
 
     Args:
         rewards, values, final_values: float (T, E); `final_values` is read only at truncations.
@@ -79,12 +80,10 @@ def _scan(  # type: ignore[no-untyped-def]
     late = np.zeros(num_envs)  # rewards of idle steps that an earlier active one will get
     for t in range(num_steps - 1, -1, -1):
         for env in range(num_envs):
-            if terminated[t, env]:
-                following[env] = 0.0
+            if terminated[t, env] or truncated[t, env]:
+                following[env] = 0.0 if terminated[t, env] else final_values[t, env]
                 advantage[env] = 0.0
-            elif truncated[t, env]:
-                following[env] = final_values[t, env]
-                advantage[env] = 0.0
+                late[env] = 0.0  # of the next episode, before its first active step
             if active is not None and not active[t, env]:
                 late[env] += rewards[t, env]
                 continue

@@ -55,7 +55,7 @@ def evaluate(
 
     Args:
         policy: acts; put into evaluation mode meanwhile if it is a module.
-        venv: is reset with `seed`; its episodes must end by themselves.
+        venv: is reset with `seed`; the episodes of each environment must end by themselves.
         deterministic: take the most probable actions instead of sampling.
         seed: of the environments and of the sampling.
 

@@ -89,11 +89,15 @@ def _not_finite(values: NDArray[np.floating]) -> NDArray[np.int64]:
     return np.argwhere(~np.isfinite(values))
 
 
-def check_lanes(what: str, numbers: NDArray[np.floating]) -> None:
-    """Raises NonFiniteError if one of the environments' `numbers` (E,) is not finite."""
+def check_lanes(what: str, numbers: NDArray[np.floating], active: NDArray[np.bool_] | None = None) -> None:
+    """Raises NonFiniteError if one of the environments' `numbers` is not finite.
+
+    `numbers` are of all environments (E,), or only of those that are `active` (E,).
+    """
     bad = np.flatnonzero(~np.isfinite(numbers))
     if len(bad):
-        raise NonFiniteError(f"the {what} of environment {bad[0]} is {numbers[bad[0]]}")
+        lane = bad[0] if active is None else np.flatnonzero(active)[bad[0]]
+        raise NonFiniteError(f"the {what} of environment {lane} is {numbers[bad[0]]}")
 
 
 def _listed(culprits: list[str]) -> str:

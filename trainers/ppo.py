@@ -192,7 +192,7 @@ class PPO:
             shown = Shown.of(after, info)
         self.shown = shown
         bootstraps = next_values(self.policy, buffer.last_values, shown)
-        self._check_values(shown, bootstraps)
+        self._check_values(shown.batch, bootstraps)
         clock.lap("inference")
         self._samples = buffer.samples(bootstraps, self.config.gamma, self.config.gae_lambda)
         clock.lap("storage")
@@ -305,15 +305,17 @@ class PPO:
             check_batch(shown.batch, self.venv.num_envs)
             check_module(self.module)
             raise
-        self._check_values(shown, acted.values)
+        self._check_values(shown.batch, acted.values, shown.active)
         return acted
 
-    def _check_values(self, shown: Shown, values: NDArray[np.float32]) -> None:
+    def _check_values(
+        self, batch: EntityBatch, values: NDArray[np.float32], active: NDArray[np.bool_] | None = None
+    ) -> None:
         """A value that is not finite comes from the observation or from the policy: say from which."""
         if not np.isfinite(values).all():
-            check_batch(shown.batch, self.venv.num_envs)
+            check_batch(batch, self.venv.num_envs)
             check_module(self.module)
-            check_lanes("value estimate", values)
+            check_lanes("value estimate", values, active)
 
     # -- runs and checkpoints -------------------------------------------------------------------------------
 

@@ -3,7 +3,7 @@
 Steps lie time-major: step t of environment e is row t · num_envs + e. Steps at which an environment was idle
 (see `EntityVectorEnv`) have no row; those behind them move up.
 Shape alphabet: T steps, E environments, B rows (T · E if nobody was idle), A actors of one action at all
-rows, K numbers of a continuous action.
+rows, K numbers of a continuous action, M components of a composite order.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Samples:
     """What an update learns from: B steps in any order."""
 
     observations: EntityBatch
-    actions: dict[str, RaggedArray]  # per action (A,) or (A, K), as in `ActResult.drawn`
+    actions: dict[str, RaggedArray]  # per action (A,), (A, M) or (A, K), as in `ActResult.drawn`
     log_probs: dict[str, RaggedArray]  # per action (A,) float32, when the action was taken
     values: NDArray[np.float32]  # (B,), when the action was taken
     advantages: NDArray[np.float32]  # (B,)

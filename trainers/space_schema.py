@@ -16,12 +16,20 @@ from ..envs import (
     EntitySpace,
     GlobalCategorical,
     GlobalContinuous,
+    MultiCategorical,
     SelectEntity,
 )
 
 _KINDS: dict[str, type[ActionSpace]] = {
     kind.__name__: kind
-    for kind in (Categorical, GlobalCategorical, SelectEntity, Continuous, GlobalContinuous)
+    for kind in (
+        Categorical,
+        GlobalCategorical,
+        SelectEntity,
+        Continuous,
+        GlobalContinuous,
+        MultiCategorical,
+    )
 }
 
 
@@ -41,6 +49,10 @@ def _action_schema(action: ActionSpace) -> dict[str, Any]:
         raise ValueError(f"action spaces of kind {kind} can't be stored; known are {', '.join(_KINDS)}")
     if isinstance(action, Categorical):
         return {"kind": kind, "choices": list(action.choices)}
+    if isinstance(action, MultiCategorical):
+        components = [[name, list(choices)] for name, choices in action.components.items()]
+        uses = {kind: list(names) for kind, names in action.uses.items()}
+        return {"kind": kind, "components": components, "uses": uses}
     if isinstance(action, Continuous):
         return {"kind": kind, "low": _numbers(action.low), "high": _numbers(action.high)}
     return {"kind": kind}
@@ -65,6 +77,8 @@ def space_from_schema(schema: dict[str, Any]) -> EntitySpace:
         options = {part: value for part, value in action.items() if part != "kind"}
         for bound in options.keys() & {"low", "high"}:
             options[bound] = [float(number) for number in options[bound]]
+        if "components" in options:
+            options["components"] = dict(options["components"])
         actions[name] = _KINDS[action["kind"]](**options)
     return EntitySpace(
         schema["entities"], EntityActionSpace(actions), schema["global_features"], schema["hidden"]

@@ -76,10 +76,8 @@ class Translation:
         scope = Scope(env_name, auto, feature_names=facts.feature_names)
         if self.mask_in_observation:
             assert isinstance(observation_space, spaces.Dict)
-            rest = {key: part for key, part in observation_space.spaces.items() if key != MASK}
-            observation_space = spaces.Dict(rest)
-            if len(rest) == 1:  # PettingZoo's form: {"observation": …, "action_mask": …}
-                ((self._visible_key, observation_space),) = rest.items()
+            observation_space, self._visible_key = without_mask(observation_space)
+            if self._visible_key is not None:
                 scope = scope.at(self._visible_key)
         self.view = view or facts.view or auto(observation_space)
         self._encoder = self.view.bind(observation_space, scope)
@@ -145,6 +143,16 @@ class Translation:
     def decode_one(self, orders: Mapping[str, RaggedArray], last: EntityBatch) -> Any:
         """The Gymnasium action for a batch of one."""
         return pick(self._raw_action_space, self.decode(orders, last), 0)
+
+
+def without_mask(space: spaces.Dict) -> tuple[spaces.Space[Any], str | None]:
+    """The rest of an observation that has a mask, and its key where it is a single part, as in PettingZoo's
+    form {"observation": …, "action_mask": …}."""
+    rest = {key: part for key, part in space.spaces.items() if key != MASK}
+    if len(rest) == 1:
+        ((key, part),) = rest.items()
+        return part, key
+    return spaces.Dict(rest), None
 
 
 def _action_mask(action: spaces.Space[Any], flags: NDArray[np.bool_] | None, batch_size: int) -> ActionMask:

@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeVar
 AttentionPath = Literal["auto", "fused", "numba", "sorted", "padded"]
 Pooling = Literal["mean", "max", "meanmax"]
 GlobalFeatures = Literal["entity", "concat"]
+Composite = Literal["used", "all"]
 ValueGate = Literal["linear", "relu", "gelu", "sigmoid"]
 
 _T = TypeVar("_T")
@@ -163,6 +164,9 @@ class RogueNetConfig:
     """Continuous actions: squash normal numbers between the bounds by tanh instead of clipping them."""
     log_std_init: float = 0.0
     """Continuous actions: log of the first standard deviation, in units of half the range of the bounds."""
+    composite: Composite = "used"
+    """Composite orders: which components count in log-probabilities and entropies, those that the kind uses
+    or, as in Gym-μRTS, all."""
     separate_value_net: bool = False
     """Embedding and blocks of its own for the value function."""
     value_d_model: int | None = None
@@ -177,6 +181,7 @@ class RogueNetConfig:
                 object.__setattr__(self, name, from_options(kind, value))
         _one_of("attention", self.attention, ("auto", "fused", "numba", "sorted", "padded"))
         _one_of("pooling", self.pooling, (None, "mean", "max", "meanmax"))
+        _one_of("composite", self.composite, ("used", "all"))
         _one_of("global_features", self.global_features, ("entity", "concat"))
         self._check_sizes()
         if not math.isfinite(self.log_std_init):

@@ -25,7 +25,7 @@ FORBIDDEN = -1e9
 class Drawn(NamedTuple):
     """What a head chose, by actor."""
 
-    actions: NDArray[Any]  # (A,) int64, or (A, K) float32
+    actions: NDArray[Any]  # (A,) int64, composite (A, M) int64, or continuous (A, K) float32
     log_probs: NDArray[np.float32]  # (A,)
     #: What log_probs are of and `evaluate` takes, where that is not the action itself.
     drawn: NDArray[Any] | None = None

@@ -10,11 +10,20 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from ...envs import Categorical, Continuous, EntityActionSpace, EntityBatch, EntitySpace, SelectEntity
+from ...envs import (
+    Categorical,
+    Continuous,
+    EntityActionSpace,
+    EntityBatch,
+    EntitySpace,
+    MultiCategorical,
+    SelectEntity,
+)
 from ...ragged import RaggedArray
 from ..policy import ActResult, Evaluation
 from .attention.groups import length_groups
 from .blocks import Backbone
+from .composite import CompositeHead
 from .config import RogueNetConfig, from_options
 from .embedding import Embedding
 from .gaussian import GaussianHead
@@ -56,7 +65,8 @@ class RogueNet(nn.Module):
     for the actions and once over all rows for the values. A hidden entity can be neither actor nor actee, not
     even an actee that the mask forbids.
 
-    Continuous actions are drawn from normal distributions; see `GaussianHead`.
+    Continuous actions are drawn from normal distributions, see `GaussianHead`; composite orders component by
+    component, see `CompositeHead`.
 
     Dropout acts in `evaluate` in training mode, where gradients are computed; never in `act` and `value`.
     """
@@ -100,6 +110,8 @@ class RogueNet(nn.Module):
                 return CategoricalHead(name, action.num_choices, self.settings.d_model, action.is_global)
             case Continuous():
                 return GaussianHead(name, action, self.settings)
+            case MultiCategorical():
+                return CompositeHead(name, action, self.settings)
             case SelectEntity():
                 return SelectEntityHead(name, self.settings.d_model, self.settings.d_qk)
         raise TypeError(f"action {name!r}: RogueNet has no head for {action!r}")

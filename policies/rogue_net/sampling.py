@@ -56,6 +56,39 @@ def draw_categorical(logits: Any, mask: Any, draws: Any, choices: Any, log_probs
 
 
 @_kernel
+def draw_orders(
+    logits: Any, mask: Any, draws: Any, components: Any, used: Any, all_count: bool, orders: Any,
+    log_probs: Any,
+) -> int:  # fmt: skip
+    """One composite order for each actor: a choice of each component, the first of which is the kind.
+
+    logits, mask (A, C); draws (A, M) or (0, M); components (M + 1,): where each starts among the C; used
+    (K, M): which ones a kind uses. Written: orders (A, M), which is 0 before, and log_probs (A,). Components
+    that the kind does not use stay 0 and don't count; with `all_count` they are drawn and count, unless they
+    allow nothing.
+
+    Returns the first actor without a choice that it needs, or -1.
+    """
+    greedy = len(draws) == 0
+    for a in range(len(orders)):
+        total = 0.0
+        for m in range(orders.shape[1]):
+            needed = m == 0 or used[orders[a, 0], m]
+            if not needed and not all_count:
+                continue
+            start, stop = components[m], components[m + 1]
+            draw = 0.0 if greedy else draws[a, m]
+            choice, log_prob = _draw(logits[a, start:stop], mask[a, start:stop], draw, greedy)
+            if choice >= 0:
+                orders[a, m] = choice
+                total += log_prob
+            elif needed:
+                return a
+        log_probs[a] = total
+    return -1
+
+
+@_kernel
 def draw_entity(
     queries: Any, keys: Any, actor_offsets: Any, actee_offsets: Any, actees: Any, mask: Any, draws: Any,
     choices: Any, log_probs: Any,

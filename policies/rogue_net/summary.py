@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ...envs import ActionSpace, Categorical, Continuous, SelectEntity
+from ...envs import ActionSpace, Categorical, Continuous, MultiCategorical, SelectEntity
 from .config import RogueNetConfig
 from .inputs import GLOBAL
 
@@ -195,7 +195,7 @@ def _head_cost(net: RogueNet, action: ActionSpace, actors: float, entities: floa
     if action.is_global:
         actors = 1.0
     match action:
-        case Categorical():
+        case Categorical() | MultiCategorical():
             return net.settings.d_model * action.num_choices * actors
         case Continuous():
             return net.settings.d_model * action.size * actors

@@ -338,6 +338,10 @@ def without(key: str) -> Callable[[Result], Result]:
     return lambda result: (*result[:4], {name: part for name, part in result[4].items() if name != key})
 
 
+def idle(lanes: Any) -> Callable[[Result], Result]:
+    return lambda result: (*result[:4], {**result[4], "idle": lanes})
+
+
 def poisoned(batch: ez.EntityBatch) -> ez.EntityBatch:
     batch.entities["Robot"].values[-1, 0] = np.nan
     return batch
@@ -357,6 +361,8 @@ BROKEN_VECTORS: list[tuple[Callable[[Result], Any], str]] = [
     (lambda r: (*r[:2], list(r[2]), *r[3:]), "step returned terminated .* bool"),
     (without("_final_obs"), "info.'_final_obs'. does not say so"),
     (without("final_obs"), "must be an EntityBatch of the 3 ended"),
+    (idle(np.ones(3, bool)), "step: env 0 is idle, but has actors of action 'Move'"),
+    (idle([False] * 3), r"step: info.'idle'. must be bool \(3,\)"),
 ]
 
 

@@ -70,10 +70,10 @@ def compressed_advantages(
         for t in range(len(rewards)):
             if active[t, env]:
                 steps.append({"t": t, "reward": 0.0, "value": values[t, env], "end": None, "final": 0.0})
-            if not steps:
-                continue
+            if not steps or steps[-1]["end"] is not None:
+                continue  # nobody's, or the next episode's
             steps[-1]["reward"] += rewards[t, env]
-            if steps[-1]["end"] is None and (terminated[t, env] or truncated[t, env]):
+            if terminated[t, env] or truncated[t, env]:
                 steps[-1]["end"] = "terminated" if terminated[t, env] else "truncated"
                 steps[-1]["final"] = final_values[t, env]
         column = slow_advantages(
@@ -123,7 +123,7 @@ def test_a_loss_that_comes_while_an_agent_waits_is_its_last_move_s() -> None:
         one_env(0, 0, 0, 0, 7, 0), flags(0, 0, 0, 1, 0, 0), flags(0, 0, 0, 0, 1, 0), 0.5, 1.0,
         flags(1, 0, 1, 0, 0, 1),
     )  # fmt: skip
-    last = 3 - 0.25  # both rewards that came behind it; it ended by termination
+    last = -1 - 0.25  # it ended by termination, and what the other game paid is not its doing
     assert advantages[:, 0].tolist() == [2 + 0.5 * 0.25 - 0.5 + 0.5 * last, 0, last, 0, 0, 0.5 * 3 - 1]
     assert returns[[1, 3, 4], 0].tolist() == [0, 0, 0]
 

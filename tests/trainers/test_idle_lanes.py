@@ -187,6 +187,19 @@ def test_what_is_not_finite_is_blamed_on_the_right_lane(toy_policy: Any, waiting
     assert f"environment {venv.spoiled} shows" in str(error.value)
 
 
+def test_a_value_that_is_not_finite_is_of_the_right_lane(toy_policy: Any, waiting_venv: Any) -> None:
+    class Doubting(toy_policy):  # type: ignore[misc]
+        def act(self, batch: Any, rng: Any, deterministic: bool = False) -> ActResult:
+            acted = super().act(batch, rng, deterministic)
+            acted.values[-1] = np.nan
+            return acted
+
+    venv = waiting_venv(6, share=0.6)
+    last = int(np.flatnonzero(~venv.reset(seed=CONFIG.seed)[1]["idle"])[-1])
+    with pytest.raises(NonFiniteError, match=f"the value estimate of environment {last} is nan"):
+        PPO(Doubting(), venv, CONFIG).collect()
+
+
 def test_actions_of_active_lanes_are_spread_over_all() -> None:
     chosen = RaggedArray.from_arrays([[[1.0]], [[2.0], [3.0]]], dtype=np.float32)
     shown = Shown(None, np.array([False, True, False, False, True]))  # type: ignore[arg-type]

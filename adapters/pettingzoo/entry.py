@@ -1,0 +1,267 @@
+"""`from_pettingzoo`: PettingZoo games as entity environments."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, Literal, overload
+
+from ...envs import EntitySpace, ListVectorEnv
+from ..gymnasium.auto import auto
+from ..gymnasium.scope import ViewError
+from .entity_sight import EntitySight
+from .game_view import GameView
+from .games import find_view
+from .lanes import GameLanes
+from .match import Match, ParallelMatch, TurnMatch
+from .names import near, resolve, same
+from .opponents import Given, seat_opponents
+from .sight import Sight
+from .space_sight import SpaceSight, Views
+from .team import POOLINGS, Pooling, TeamEnv
+from .team_sight import TeamOfSpaces, TeamOfViews, TeamSight
+from .view_sight import GameViews, ViewSight
+
+MakeGame = Callable[[], Any]
+MODES = ("lanes", "team")
+
+
+@overload
+def from_pettingzoo(
+    env: Any | MakeGame | Sequence[MakeGame],
+    mode: Literal["lanes"] = "lanes",
+    view: Views | type[GameView] = None,
+    *,
+    opponents: Mapping[str, Given] | None = None,
+    num_envs: int | None = None,
+) -> GameLanes: ...
+@overload
+def from_pettingzoo(
+    env: Any | MakeGame | Sequence[MakeGame],
+    mode: Literal["team"],
+    view: Views | type[GameView] = None,
+    *,
+    team: str | Sequence[str] | None = None,
+    opponents: Given | Mapping[str, Given] | None = None,
+    reward: Pooling = "sum",
+    num_envs: int | None = None,
+) -> TeamEnv | ListVectorEnv: ...
+def from_pettingzoo(
+    env: Any | MakeGame | Sequence[MakeGame],
+    mode: Literal["lanes", "team"] = "lanes",
+    view: Views | type[GameView] = None,
+    *,
+    team: str | Sequence[str] | None = None,
+    opponents: Given | Mapping[str, Given] | None = None,
+    reward: Pooling = "sum",
+    num_envs: int | None = None,
+) -> GameLanes | TeamEnv | ListVectorEnv:
+    """Make an entity environment of a PettingZoo game, parallel or played in turns.
+
+        make = functools.partial(pettingzoo.make, "aec", "classic/connect_four-v3")
+        venv = ez.from_pettingzoo(make, num_envs=32)
+        venv = ez.from_pettingzoo(make, num_envs=32, opponents={"player_1": "random"})
+        env = ez.from_pettingzoo(simple_tag_v3.parallel_env(), "team", team="adversary", opponents="random")
+
+    Args:
+        env: a `ParallelEnv` or an `AECEnv`, a function that makes one, or a list of such functions.
+        mode: "lanes" makes every agent a lane of a vector environment, with one policy for all; "team" makes
+            the agents of a team the actors of one observation.
+        view: how the game becomes entities. None: as the game's own `GameView` sees it, where there is one,
+            otherwise its observations as `ez.views.auto` sees them (in a team, all that an agent sees are the
+            features of its entity). Otherwise one of `ez.views`, a dict of them by agent or kind of agent, a
+            function from agent to view, or a `GameView` class; `ez.views.auto` itself passes the game's own
+            `GameView` over. Games that show entities already (of `ez.to_pettingzoo`) have no view.
+        team: who is in the team: names, or kinds such as "adversary" for "adversary_0"; None: all agents
+            without opponents.
+        opponents: who plays for other agents, by name or kind (a name counts for more): "random", a function
+            (observation, action_mask, agent) -> action of what the game itself shows, its mask or None, and
+            the agent's name, or a policy with `act(batch, rng)`, such as of `ez.load_policy`, which sees what
+            a lane sees. For a team it may be a single one, who plays for all others.
+        reward: of a team: the "sum" of its agents' rewards, or their "mean".
+        num_envs: how many games a single function is to make.
+
+    Returns:
+        for "lanes" an `EntityVectorEnv`, of games × agents lanes (see `GameLanes`); for "team" a
+        `gymnasium.Env` (see `TeamEnv`), or with a list or `num_envs` a `ListVectorEnv` of them.
+
+    Raises:
+        ImportError: PettingZoo is not installed.
+        TypeError: no PettingZoo game, or something that can't play.
+        ValueError: an unknown mode, agent or kind, nobody to play, or games that differ.
+        ViewError: a view that doesn't fit.
+    """
+    if mode not in MODES:
+        raise ValueError(f"there is no mode {mode!r}{near(mode, MODES)}")
+    if reward not in POOLINGS:
+        raise ValueError(f"a team's reward can't be pooled by {reward!r}{near(reward, POOLINGS)}")
+    if mode == "lanes" and team is not None:
+        raise ValueError("a team is for mode='team'; in lanes, agents that have opponents have no lane")
+    matches = _matches(env, num_envs)
+    try:
+        if mode == "lanes":
+            return _lanes(matches, view, opponents)
+        envs = [_team(match, view, team, opponents, reward) for match in matches]
+        several = num_envs is not None or isinstance(env, Sequence)
+        return ListVectorEnv([partial(_itself, one) for one in envs]) if several else envs[0]
+    except Exception:
+        _close(matches, env)
+        raise
+
+
+def _itself(env: TeamEnv) -> TeamEnv:
+    return env
+
+
+def _lanes(matches: list[Match], view: Any, opponents: Any) -> GameLanes:
+    first = matches[0]
+    if opponents is not None and not isinstance(opponents, Mapping):
+        raise ValueError(
+            f"{first.name}: opponents is {opponents!r}; in lanes, say for whom: a dict by agent or kind, of"
+            f" {list(first.possible_agents)}"
+        )
+    sight_of = _sights(first, view)
+    seats = seat_opponents(first, opponents or {}, sight_of)
+    learners = [agent for agent in first.possible_agents if agent not in seats]
+    if not learners:
+        raise ValueError(f"{first.name}: all agents have opponents; nobody is left to play")
+    return GameLanes(matches, learners, seats, sight_of(learners))
+
+
+def _team(match: Match, view: Any, team: Any, opponents: Any, reward: Pooling) -> TeamEnv:
+    everyone = match.possible_agents
+    by_name = {} if opponents is None else opponents if isinstance(opponents, Mapping) else None
+    if team is not None:
+        members = resolve([team] if isinstance(team, str) else list(team), everyone, f"{match.name}: team")
+    elif by_name is not None:
+        absent = resolve(list(by_name), everyone, f"{match.name}: opponents")
+        members = [agent for agent in everyone if agent not in absent]
+    else:
+        raise ValueError(f"{match.name}: who is in the team? Say so with team=, of {list(everyone)}")
+    if not members:
+        raise ValueError(f"{match.name}: nobody is in the team")
+    others = [agent for agent in everyone if agent not in members]
+    seats = seat_opponents(
+        match, dict.fromkeys(others, opponents) if by_name is None else by_name, _sights(match, view)
+    )
+    for agent in others:
+        if agent not in seats:
+            raise ValueError(f"{match.name}: who plays {agent!r}, which is not in the team? See opponents=")
+    for agent in members:
+        if agent in seats:
+            raise ValueError(f"{match.name}: {agent!r} is in the team, and an opponent plays for it")
+    return TeamEnv(match, seats, _team_sight(match, members, view), reward)
+
+
+# -- views ---------------------------------------------------------------------------------------------------
+
+
+def _view_class(match: Match, view: Any) -> type[GameView] | None:
+    """The `GameView` to use; None for views of what the game shows."""
+    if isinstance(view, type) and issubclass(view, GameView):
+        return view
+    return find_view(match.env.unwrapped) if view is None else None
+
+
+def _shows_entities(match: Match, agents: Sequence[str]) -> bool:
+    return all(isinstance(match.observation_spaces[agent], EntitySpace) for agent in agents)
+
+
+def _sights(first: Match, view: Any) -> Callable[[Sequence[str]], Sight]:
+    """How agents see, for lanes and for policies that play as opponents."""
+    if _shows_entities(first, first.possible_agents):
+        if view is not None:
+            raise ViewError(f"{first.name} shows entities already; leave the view out")
+        return partial(EntitySight, first)
+    kind = _view_class(first, view)
+    if kind is not None:
+        views = GameViews(kind, first)
+        return lambda agents: ViewSight(first, agents, views)
+    return lambda agents: SpaceSight(first, agents, None if view is auto else view)
+
+
+def _team_sight(match: Match, team: Sequence[str], view: Any) -> TeamSight:
+    kind = _view_class(match, view)
+    if kind is not None:
+        return TeamOfViews(match, team, GameViews(kind, match))
+    if any(isinstance(match.observation_spaces[agent], EntitySpace) for agent in team):
+        raise ViewError(
+            f"{match.name}: every agent sees entities of its own, which make no common picture for a team;"
+            " use mode='lanes', or a GameView that has one"
+        )
+    return TeamOfSpaces(match, team, None if view is auto else view)
+
+
+# -- games ---------------------------------------------------------------------------------------------------
+
+
+def _matches(env: Any, num_envs: int | None) -> list[Match]:
+    """The games, made where they have to be; those already made are closed where one can't be."""
+    aec, parallel = _classes()
+    if num_envs is not None and num_envs < 1:
+        raise ValueError(f"num_envs must be positive, got {num_envs}")
+    if isinstance(env, (aec, parallel)):
+        if num_envs not in (None, 1):
+            raise ValueError(f"one game can't be {num_envs}; give a function that makes them")
+        makers: list[MakeGame] = [lambda: env]
+    elif isinstance(env, Sequence):
+        if num_envs not in (None, len(env)):
+            raise ValueError(f"num_envs is {num_envs}, but there are {len(env)} functions")
+        makers = list(env)
+    else:
+        makers = [env] * (num_envs or 1)
+    if not makers:
+        raise ValueError("there is no game: the list of functions is empty")
+    matches: list[Match] = []
+    try:
+        for index, make in enumerate(makers):
+            game = make() if callable(make) and not isinstance(make, (aec, parallel)) else make
+            if not isinstance(game, (aec, parallel)):
+                raise TypeError(
+                    f"game {index} is {game!r}, expected a PettingZoo ParallelEnv or AECEnv, or a function"
+                    " that makes one"
+                )
+            if any(match.env is game for match in matches):
+                raise ValueError(
+                    f"game {index} is the same object as an earlier one; make a game of its own for each"
+                )
+            matches.append((ParallelMatch if isinstance(game, parallel) else TurnMatch)(game, index))
+            _check_same(matches[0], matches[-1])
+    except Exception:
+        _close(matches, env)
+        raise
+    return matches
+
+
+def _close(matches: list[Match], given: Any) -> None:
+    """Close the games that were made here, not one that was `given` and may be tried again."""
+    for match in matches:
+        if match.env is not given:
+            match.env.close()
+
+
+def _check_same(first: Match, other: Match) -> None:
+    if type(other) is not type(first) or other.possible_agents != first.possible_agents:
+        raise ValueError(
+            f"{other.place} has the agents {list(other.possible_agents)}, {first.place}"
+            f" {list(first.possible_agents)}; all games must be of one kind"
+        )
+    compared: set[tuple[int, int]] = set()  # agents mostly share their spaces, and equality takes long
+    for agent in first.possible_agents:
+        for what in ("observation", "action"):
+            mine, firsts = (getattr(match, f"{what}_spaces")[agent] for match in (other, first))
+            if (id(mine), id(firsts)) not in compared and not same(mine, firsts):
+                raise ValueError(
+                    f"{other.place}: the {what} space of {agent!r} is {mine}, in game 0 {firsts}"
+                )
+            compared.add((id(mine), id(firsts)))
+
+
+def _classes() -> tuple[type, type]:
+    """PettingZoo's `AECEnv` and `ParallelEnv`."""
+    try:
+        pettingzoo = importlib.import_module("pettingzoo")
+    except ModuleNotFoundError as error:
+        raise ImportError("PettingZoo is not installed: pip install 'entitize[pettingzoo]'") from error
+    return pettingzoo.AECEnv, pettingzoo.ParallelEnv

@@ -1,0 +1,216 @@
+"""`GameLanes`: every agent of one or several PettingZoo games as a lane of a vector environment."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium.vector import AutoresetMode
+from numpy.typing import NDArray
+
+from ...envs import ActionError, EntityBatch, EntityVectorEnv, WorkerError, validate_actions
+from ...envs.infos import lane_mask, merge_infos
+from ...envs.vector import Actions, StepResult
+from .match import Match, Outcome
+from .opponents import Opponent
+from .sight import Look, Sight
+from .table import Table
+
+
+class GameLanes(EntityVectorEnv):
+    """Agents of PettingZoo games as lanes; made by `from_pettingzoo`.
+
+    Lane by lane the agents of the first game, then those of the second, and so on (see `agents`). One step is
+    one step of each parallel game, and one move in each game that is played in turns.
+
+    - An agent that ends is a lane that ends: `terminated` or `truncated` at that step, with its last
+      observation in `final_obs` where the game gave one (always, where it was only truncated).
+    - From then on the lane is *idle* (`info["idle"]`, see `EntityVectorEnv`), without entities and actors,
+      until its game starts over: in the step in which the last of the game's lanes ends.
+    - Idle, too, are an agent that waits for its turn, which sees what it can and gets its rewards in the
+      steps in which it earns them; one to which the game leaves no legal action; and one that has not joined
+      the game yet.
+    - A game that opponents end before any lane could move is told in the next step, at which its lanes are
+      idle.
+    - Where nothing is ordered, the first legal choice is taken, and of real numbers the one nearest to 0.
+
+    Infos are the agents', merged as in `ListVectorEnv`; those of ended agents are in `final_info`.
+
+    Attributes:
+        agents: for each lane the index of its game and the name of its agent.
+
+    Raises:
+        ActionError: an action is unknown, of the wrong length or not allowed; no game has moved.
+        ObservationError: a game broke PettingZoo's rules, or showed what its spaces don't allow; reset it.
+        WorkerError: a game or an opponent raised; game and move are named, and all games have been closed.
+        gymnasium.error.ResetNeeded: `step` before the first `reset`, or after an `ObservationError`.
+        gymnasium.error.ClosedEnvironmentError: a call after `close`.
+    """
+
+    def __init__(
+        self,
+        matches: Sequence[Match],
+        learners: Sequence[str],
+        opponents: Mapping[str, Opponent],
+        sight: Sight,
+    ) -> None:
+        first = matches[0]
+        self._sight = sight
+        self._table = Table(matches, learners, opponents, sight.last_look, len(learners))
+        self.num_envs = len(matches) * len(learners)
+        self.agents: list[tuple[int, str]] = [(m.index, agent) for m in matches for agent in learners]
+        self.single_observation_space = sight.observation_space
+        self.single_action_space = sight.observation_space.actions
+        self.render_mode = getattr(first.env, "render_mode", None)
+        self.metadata = {
+            **first.env.metadata,
+            "autoreset_mode": AutoresetMode.SAME_STEP,
+            "final_obs": True,
+        }
+        self._name = first.name
+        self._last: EntityBatch | None = None
+        self._movers: list[str | None] = []
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[EntityBatch, dict[str, Any]]:
+        """Start all games; game i gets `seed` + i, and every game the `options`."""
+        self._check_open()
+        self._last = None
+        with self._noting_closure():
+            self._table.reset(seed, options)
+            batch = self._observe()
+        self._last = batch
+        return batch, {**merge_infos(self._infos(), self.num_envs), "idle": _idle(batch)}
+
+    def step(self, actions: Actions) -> StepResult:
+        """One step of each game; see the class."""
+        self._check_open()
+        if self._last is None:
+            raise gymnasium.error.ResetNeeded(f"{self._name}: call reset() before step()")
+        try:
+            orders = validate_actions(self.single_observation_space, self._last, actions)
+        except ActionError as error:
+            raise ActionError(self._with_names(str(error))) from None
+        raw = self._sight.raw(orders, self._last, self._movers)
+        self._last = None  # a game that raises or misbehaves needs a reset
+        with self._noting_closure():
+            outcomes = self._table.play(self._by_match(raw))
+            rewards, terminated, truncated, finals, final_infos = self._account(outcomes)
+            final = self._sight.batch(list(finals.values())) if finals else None
+            self._table.restart()
+            batch = self._observe()
+        self._last = batch
+        info = merge_infos(self._infos(), self.num_envs)
+        if final_infos:
+            info["final_info"] = merge_infos(final_infos, self.num_envs)
+            info["_final_info"] = lane_mask(final_infos, self.num_envs)
+        if final is not None:
+            info["final_obs"] = final
+            info["_final_obs"] = lane_mask(finals, self.num_envs)
+        info["idle"] = _idle(batch)
+        return batch, rewards, terminated, truncated, info
+
+    def _by_match(self, raw: Sequence[Any]) -> dict[int, dict[str, Any]]:
+        """The lanes' PettingZoo actions, for the matches that they are in."""
+        width = len(self._table.learners)
+        actions: dict[int, dict[str, Any]] = {}
+        for lane, agent in enumerate(self._movers):
+            if agent is not None:
+                actions.setdefault(lane // width, {})[agent] = raw[lane]
+        return actions
+
+    def _account(
+        self, outcomes: Sequence[Outcome]
+    ) -> tuple[
+        NDArray[np.float32],
+        NDArray[np.bool_],
+        NDArray[np.bool_],
+        dict[int, Look],
+        dict[int, dict[str, Any]],
+    ]:
+        """Rewards and flags of all lanes, and by lane the last looks and infos of those that ended."""
+        rewards = np.zeros(self.num_envs, np.float32)
+        terminated, truncated = np.zeros(self.num_envs, bool), np.zeros(self.num_envs, bool)
+        finals: dict[int, Look] = {}
+        infos: dict[int, dict[str, Any]] = {}
+        lane = 0
+        for outcome in outcomes:
+            for agent in self._table.learners:
+                rewards[lane] = outcome.rewards.get(agent, 0.0)
+                ending = outcome.ended.get(agent)
+                if ending is not None:
+                    terminated[lane], truncated[lane] = ending.terminated, ending.truncated
+                    infos[lane] = ending.info
+                    if ending.last is not None:
+                        finals[lane] = ending.last
+                lane += 1
+        return rewards, terminated, truncated, finals, infos
+
+    def _observe(self) -> EntityBatch:
+        """What all lanes see now; notes who moves next."""
+        looks: list[Look | None] = []
+        for match in self._table.matches:
+            living, movers = set(match.living), set(match.movers)
+            with self._table.guard(match):
+                for agent in self._table.learners:
+                    seen = self._sight.look(match, agent, agent in movers) if agent in living else None
+                    looks.append(seen)
+        self._movers = [look.agent if look is not None and look.moves else None for look in looks]
+        return self._sight.batch(looks)
+
+    def _infos(self) -> dict[int, dict[str, Any]]:
+        """The infos of living agents, by lane; lanes without one are left out."""
+        infos = {}
+        lane = 0
+        for match in self._table.matches:
+            living = set(match.living)
+            for agent in self._table.learners:
+                if agent in living and (info := match.info(agent)):
+                    infos[lane] = info
+                lane += 1
+        return infos
+
+    def _with_names(self, message: str) -> str:
+        """An error message about a lane, with the agent that is in it."""
+        lane = re.match(r"env (\d+): ", message)
+        if lane is None:
+            return f"{self._name}: {message}"
+        game, agent = self.agents[int(lane[1])]
+        return f"{self._name}: lane {lane[1]} ({agent!r} of game {game}): {message[lane.end() :]}"
+
+    def render(self) -> tuple[Any, ...] | None:
+        """A frame per lane: that of its game."""
+        self._check_open()
+        if self.render_mode is None:
+            return super().render()
+        frames = self._table.render()
+        return tuple(frame for frame in frames for _ in self._table.learners)
+
+    def close_extras(self, **kwargs: Any) -> None:
+        self._table.close()
+
+    def _check_open(self) -> None:
+        if self.closed:
+            raise gymnasium.error.ClosedEnvironmentError(f"{self._name} has been closed")
+
+    @contextmanager
+    def _noting_closure(self) -> Iterator[None]:
+        """A table that a game brought down has closed all games."""
+        try:
+            yield
+        except WorkerError:
+            self.closed = self._table.closed
+            raise
+
+
+def _idle(batch: EntityBatch) -> NDArray[np.bool_]:
+    """The lanes in which there is nothing to decide (B,)."""
+    working = np.zeros(len(batch), bool)
+    for part in batch.actions.values():
+        working |= part.actors.lengths > 0
+    return ~working

@@ -1,0 +1,300 @@
+"""`Match`: one running PettingZoo game, parallel or in turns, behind one interface that checks the rules."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+
+from gymnasium import spaces
+
+from ...envs import EntitySpace, ObservationError
+from ..gymnasium.translation import MASK
+from .names import near
+
+#: From a match and one of its agents to what the agent sees last, or None where it sees nothing any more.
+LastLook = Callable[["Match", str, bool], Any]
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How it ended for one agent."""
+
+    terminated: bool
+    truncated: bool
+    last: Any  # what it saw last, as the `LastLook` said
+    info: dict[str, Any]
+
+
+@dataclass
+class Outcome:
+    """What one or several moves brought, by agent."""
+
+    rewards: dict[str, float] = field(default_factory=dict)
+    ended: dict[str, Ending] = field(default_factory=dict)
+
+    def pay(self, agent: str, reward: float) -> None:
+        self.rewards[agent] = self.rewards.get(agent, 0.0) + reward
+
+    def add(self, later: Outcome) -> None:
+        """What came after."""
+        for agent, reward in later.rewards.items():
+            self.pay(agent, reward)
+        self.ended.update(later.ended)
+
+
+class Match(ABC):
+    """A game in play. Abstract: `ParallelMatch` and `TurnMatch`.
+
+    Attributes:
+        env: the PettingZoo environment, wrapped or not.
+        index: which of several games it is.
+        possible_agents: all names that there can be.
+        observation_spaces, action_spaces: by agent.
+        living: the agents in play, in the game's order.
+        movers: those of them that must move next.
+        doing: what the game was last asked to do, for error messages.
+
+    Raises:
+        ObservationError: the game breaks PettingZoo's rules; the message names game and agent.
+    """
+
+    def __init__(self, env: Any, index: int = 0) -> None:
+        self.env = env
+        self.index = index
+        self.name = game_name(env)
+        self.place = f"game {index} ({self.name})"  # what error messages call it
+        self.doing = "being made"
+        self.possible_agents = self._possible_agents()
+        self.observation_spaces: dict[str, spaces.Space[Any]] = {}
+        self.action_spaces: dict[str, spaces.Space[Any]] = {}
+        for agent in self.possible_agents:
+            self.observation_spaces[agent] = env.observation_space(agent)
+            self.action_spaces[agent] = env.action_space(agent)
+        self._masked = {agent for agent, space in self.observation_spaces.items() if has_mask(space)}
+        self.living: list[str] = []
+        self.movers: tuple[str, ...] = ()
+        self._ended: set[str] = set()
+
+    # -- play -----------------------------------------------------------------------------------------------
+
+    def reset(self, seed: int | None, options: dict[str, Any] | None) -> None:
+        """Start over. Without a seed the game's random numbers go on."""
+        self.doing = "reset"
+        self.living, self.movers, self._ended = [], (), set()
+        self._begin(seed, options)
+
+    @abstractmethod
+    def _begin(self, seed: int | None, options: dict[str, Any] | None) -> None: ...
+
+    @abstractmethod
+    def step(self, actions: Mapping[str, Any], last_look: LastLook) -> Outcome:
+        """Let the `movers` act; `last_look` is called for each agent that ends, before anybody else moves."""
+
+    @abstractmethod
+    def observation(self, agent: str) -> Any:
+        """What the game shows a living agent, or one that has just ended; None where it shows nothing."""
+
+    @abstractmethod
+    def info(self, agent: str) -> dict[str, Any]:
+        """A copy of what the game says about a living agent, or one that has just ended."""
+
+    def mask(self, agent: str) -> Any:
+        """Which actions the game allows a living agent; None where it doesn't say."""
+        return self.observation(agent)[MASK] if agent in self._masked else self.info(agent).get(MASK)
+
+    def has_ended(self, agents: Collection[str]) -> bool:
+        """Whether all `agents` have ended."""
+        return self._ended.issuperset(agents)
+
+    # -- the rules ------------------------------------------------------------------------------------------
+
+    def fail(self, sentence: str) -> NoReturn:
+        raise ObservationError(f"{self.place}: {sentence}")
+
+    def _possible_agents(self) -> tuple[str, ...]:
+        try:
+            agents = tuple(self.env.possible_agents)
+        except AttributeError:
+            self.fail(
+                "it has no possible_agents; agents that come and go are fine, but all names that there can be"
+                " must be known beforehand"
+            )
+        if not agents:
+            self.fail("possible_agents is empty")
+        self._check_once(agents, "possible_agents")
+        return agents
+
+    def _check_once(self, agents: Sequence[str], where: str) -> None:
+        twice = [agent for i, agent in enumerate(agents) if agent in agents[:i]]
+        if twice:
+            self.fail(f"agent {twice[0]!r} appears twice in {where}: {list(agents)}")
+
+    def _check_agents(self, agents: Sequence[str]) -> None:
+        """The names in play: each once, known, and none that has ended before."""
+        if len(set(agents)) < len(agents):
+            self._check_once(agents, "agents")
+        for agent in agents:
+            if agent not in self.observation_spaces:
+                self.fail(f"unknown agent {agent!r} in agents{near(agent, self.possible_agents)}")
+            if agent in self._ended:
+                self.fail(f"agent {agent!r} ended and is back in agents; only a reset brings it back")
+
+    def _reward(self, agent: str, rewards: Mapping[str, Any]) -> float:
+        if agent not in rewards:
+            self.fail(f"there is no reward for agent {agent!r}")
+        try:
+            reward = float(rewards[agent])
+        except (TypeError, ValueError):
+            self.fail(f"the reward of agent {agent!r} is {rewards[agent]!r}, expected a number")
+        if not math.isfinite(reward):
+            self.fail(f"the reward of agent {agent!r} is {reward}")
+        return reward
+
+    def _end(
+        self, agent: str, terminated: bool, truncated: bool, outcome: Outcome, last_look: LastLook
+    ) -> None:
+        last = last_look(self, agent, terminated)
+        outcome.ended[agent] = Ending(terminated, truncated, last, self.info(agent))
+        self._ended.add(agent)
+
+
+class ParallelMatch(Match):
+    """A game of PettingZoo's `ParallelEnv`: all living agents move at once."""
+
+    _observations: Mapping[str, Any]
+    _infos: Mapping[str, Any]
+
+    def _begin(self, seed: int | None, options: dict[str, Any] | None) -> None:
+        result = self.env.reset(seed=seed, options=options)
+        if not isinstance(result, tuple) or len(result) != 2:
+            self.fail(f"reset must return observations and infos by agent, got {type(result).__name__}")
+        self._observations, self._infos = result
+        self._go_on([])
+
+    def step(self, actions: Mapping[str, Any], last_look: LastLook) -> Outcome:
+        self.doing = "step"
+        result = self.env.step(dict(actions))
+        if not isinstance(result, tuple) or len(result) != 5:
+            self.fail(f"step must return five dicts by agent, got {type(result).__name__}")
+        self._observations, rewards, terminations, truncations, self._infos = result
+        outcome, staying, before = Outcome(), set(self.env.agents), self.living
+        for agent in before:
+            outcome.pay(agent, self._reward(agent, rewards))
+            terminated, truncated = bool(terminations.get(agent)), bool(truncations.get(agent))
+            if terminated or truncated:
+                self._end(agent, terminated, truncated, outcome, last_look)
+            elif agent not in staying:
+                self.fail(f"agent {agent!r} left without having been terminated or truncated")
+        self._go_on(before)
+        return outcome
+
+    def _go_on(self, before: Iterable[str]) -> None:
+        self.living = list(self.env.agents)
+        self._check_agents(self.living)
+        self.movers = tuple(self.living)
+        for agent in self.living:
+            if agent not in self._observations:
+                self.fail(f"there is no observation of agent {agent!r}")
+        for agent in self._observations.keys() - set(self.living) - set(before):
+            self.fail(f"there is an observation of agent {agent!r}, which is not in play")
+
+    def observation(self, agent: str) -> Any:
+        return self._observations.get(agent)
+
+    def info(self, agent: str) -> dict[str, Any]:
+        return dict(self._infos.get(agent, ()))
+
+
+class TurnMatch(Match):
+    """A game of PettingZoo's `AECEnv`: one agent moves at a time, the others wait.
+
+    Rewards are those of `env.rewards` after each move, which add up to what `env.last()` says at an agent's
+    next turn. Agents that have ended get nothing more, and are stepped with None when the game selects them.
+    """
+
+    _seen: dict[str, Any]  # what was observed since the last move
+
+    def __init__(self, env: Any, index: int = 0) -> None:
+        super().__init__(env, index)
+        self._state = _without_wrappers(env)
+
+    def _begin(self, seed: int | None, options: dict[str, Any] | None) -> None:
+        self._seen = {}
+        self.env.reset(seed=seed, options=options)
+        self._go_on(Outcome(), lambda match, agent, terminated: None)
+
+    def step(self, actions: Mapping[str, Any], last_look: LastLook) -> Outcome:
+        (agent,) = self.movers
+        self.doing = f"step, at the move of {agent!r}"
+        self._seen = {}
+        self.env.step(actions[agent])
+        outcome, rewards = Outcome(), self._state.rewards
+        for agent in self.living:
+            outcome.pay(agent, self._reward(agent, rewards) if agent in rewards else 0.0)
+        self._go_on(outcome, last_look)
+        return outcome
+
+    def _go_on(self, outcome: Outcome, last_look: LastLook) -> None:
+        """Note who has come and who has ended, and take the ended ones off the table."""
+        self._notice(outcome, last_look)
+        while self._state.agents and self._state.agent_selection in self._ended:
+            agent = self._state.agent_selection
+            self.doing = f"step(None), for {agent!r}, which has ended"
+            self.env.step(None)
+            if agent in self._state.agents:
+                self.fail(f"agent {agent!r} ended and was stepped with None, but is still in agents")
+            self._notice(outcome, last_look)
+        self.movers = ()
+        if self.living:
+            mover = self._state.agent_selection
+            if mover not in self.living:
+                self.fail(f"agent_selection is {mover!r}, which is not in play: {self.living}")
+            self.movers = (mover,)
+
+    def _notice(self, outcome: Outcome, last_look: LastLook) -> None:
+        present = list(self._state.agents)
+        self._check_once(present, "agents")
+        terminations, truncations = self._state.terminations, self._state.truncations
+        gone = [agent for agent in self.living if agent not in present]
+        if gone:
+            self.fail(f"agent {gone[0]!r} left without having been terminated or truncated")
+        living = []
+        for agent in present:
+            terminated, truncated = bool(terminations.get(agent)), bool(truncations.get(agent))
+            if not (terminated or truncated):
+                living.append(agent)
+            elif agent not in self._ended:
+                self._end(agent, terminated, truncated, outcome, last_look)
+        self._check_agents(living)
+        self.living = living
+
+    def observation(self, agent: str) -> Any:
+        if agent not in self._seen:
+            self.doing = f"observe({agent!r})"
+            self._seen[agent] = self.env.observe(agent)
+        return self._seen[agent]
+
+    def info(self, agent: str) -> dict[str, Any]:
+        return dict(self._state.infos.get(agent, ()))
+
+
+def _without_wrappers(env: Any) -> Any:
+    """The environment whose agents, rewards and flags PettingZoo's own wrappers pass on; reading them through
+    four wrappers would take longer than many games' moves."""
+    while type(env).__module__.startswith("pettingzoo.utils.wrappers."):
+        env = env.env
+    return env
+
+
+def game_name(env: Any) -> str:
+    """What error messages call a PettingZoo environment."""
+    name = getattr(env, "metadata", {}).get("name")
+    return name if isinstance(name, str) else type(env.unwrapped).__name__
+
+
+def has_mask(space: spaces.Space[Any]) -> bool:
+    """Whether observations of `space` say which actions are legal, in PettingZoo's form."""
+    return isinstance(space, spaces.Dict) and not isinstance(space, EntitySpace) and MASK in space.spaces

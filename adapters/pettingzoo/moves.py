@@ -1,0 +1,222 @@
+"""`Moves`: what agents can do, as named entity actions, and orders as PettingZoo actions.
+
+Shape alphabet: B lanes, n agents of one kind, C choices, K real numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+
+from ...envs import ActionMask, ActionSpace, Categorical, Continuous, EntityActionSpace, ObservationError
+from ...ragged import RaggedArray
+from ..gymnasium.actions import take_apart
+from ..gymnasium.batches import pick
+from .match import Match
+from .names import group, same
+
+Orders = Mapping[str, RaggedArray]
+
+
+class MoveKind:
+    """The agents that share an action space.
+
+    Attributes:
+        agents: their names.
+        actions: named actions, performed by the agents' own entities or by no entity in particular.
+    """
+
+    def __init__(
+        self,
+        env: str,
+        agents: Sequence[str],
+        space: spaces.Space[Any],
+        choices: tuple[str, ...] | None,
+        path: tuple[str, ...],
+        own: bool,
+    ) -> None:
+        self.env, self.agents, self.own = env, tuple(agents), own
+        self._space = space
+        self._part = take_apart(space, env, choices, path)
+        self.actions: dict[str, ActionSpace] = {
+            name: _per_actor(action) if own else action for name, action in self._part.names.items()
+        }
+
+    def flags(self, masks: Sequence[Any], places: Sequence[str]) -> dict[str, NDArray[np.bool_]]:
+        """For each categorical action what is legal (n, C), all where there is no mask.
+
+        Args:
+            masks: the game's own, one for each of n agents; None where there is none.
+            places: what error messages call the n agents.
+
+        Raises:
+            ObservationError: a mask that doesn't fit the action space.
+        """
+        flags = {
+            name: np.ones((len(masks), action.num_choices), bool)
+            for name, action in self.actions.items()
+            if isinstance(action, Categorical)
+        }
+        given = [i for i, mask in enumerate(masks) if mask is not None]
+        if not given:
+            return flags
+        some = [masks[i] for i in given]
+        plain = all(isinstance(mask, np.ndarray) for mask in some)
+        try:
+            read = self._part.masks(np.stack(some) if plain else some, len(given), self.env)
+        except (ObservationError, ValueError, TypeError):
+            for i in given:
+                self._check_mask(masks[i], places[i])
+            raise
+        for name, rows in read.items():
+            flags[name][given] = rows
+        return flags
+
+    def _check_mask(self, mask: Any, place: str) -> None:
+        try:
+            self._part.masks(mask[None] if isinstance(mask, np.ndarray) else [mask], 1, place)
+        except (ObservationError, ValueError, TypeError) as error:
+            raise ObservationError(
+                f"{place}: the action_mask {mask!r} does not fit {self._space}: {error}"
+            ) from error
+
+    def first(self, flags: Mapping[str, NDArray[np.bool_]], count: int) -> dict[str, NDArray[Any]]:
+        """What `count` agents do that are told nothing: the first legal choice, the number nearest to 0."""
+        chosen: dict[str, NDArray[Any]] = {}
+        for name, action in self.actions.items():
+            if isinstance(action, Continuous):
+                chosen[name] = np.tile(np.clip(np.float32(0), action.low, action.high), (count, 1))
+            else:
+                chosen[name] = flags[name].argmax(1)
+        return chosen
+
+    def raw(self, chosen: Mapping[str, NDArray[Any]], count: int) -> list[Any]:
+        """Choices (n,), and numbers (n, K), by action as n PettingZoo actions."""
+        decoded = self._part.decode(chosen)
+        return [pick(self._space, decoded, i) for i in range(count)]
+
+
+class Moves:
+    """The actions of several agents together.
+
+    Agents with equal action spaces (and names of choices) have the same actions: "action" where all agents
+    have, otherwise one named after each kind of agent.
+
+    Args:
+        match: a game with these agents.
+        agents: whose actions.
+        choices: names of agents' discrete choices, where they have names.
+        own: the agents whose actions are performed by entities of their own.
+
+    Raises:
+        ViewError: an action space without a fixed set of choices.
+    """
+
+    def __init__(
+        self,
+        match: Match,
+        agents: Sequence[str],
+        choices: Mapping[str, tuple[str, ...] | None] | None = None,
+        own: Collection[str] = (),
+    ) -> None:
+        named = choices or {}
+
+        def alike(one: str, other: str) -> bool:
+            return (
+                same(match.action_spaces[one], match.action_spaces[other])
+                and named.get(one) == named.get(other)
+                and (one in own) == (other in own)
+            )
+
+        groups = group(agents, alike)
+        self.kinds = [
+            MoveKind(
+                match.name,
+                members,
+                match.action_spaces[members[0]],
+                named.get(members[0]),
+                (name,) if len(groups) > 1 else (),
+                members[0] in own,
+            )
+            for name, members in groups.items()
+        ]
+        self.kind_of = {agent: kind for kind in self.kinds for agent in kind.agents}
+        self.action_space = EntityActionSpace({n: a for kind in self.kinds for n, a in kind.actions.items()})
+
+    def masks(
+        self,
+        movers: Sequence[str | None],
+        masks: Sequence[Any],
+        places: Sequence[str],
+        actors: NDArray[np.int64],
+    ) -> dict[str, ActionMask]:
+        """Who may do what in each of B lanes with at most one agent to move.
+
+        Args:
+            movers: the agent that moves in each lane; None where nobody does.
+            masks: the game's own mask for each lane; None where there is none.
+            places: what error messages call the lanes' agents.
+            actors: the index of the agent's own entity in each lane (B,), -1 for those without.
+        """
+        parts: dict[str, ActionMask] = {}
+        for kind in self.kinds:
+            lanes = [i for i, agent in enumerate(movers) if agent is not None and self.kind_of[agent] is kind]
+            flags = kind.flags([masks[i] for i in lanes], [places[i] for i in lanes])
+            rows = np.array(lanes, np.int64)
+            for name, action in kind.actions.items():
+                allowed = flags.get(name, np.zeros((len(lanes), 0), bool))
+                if isinstance(action, Categorical) and not allowed.any(1).all():
+                    possible = allowed.any(1)
+                    parts[name] = _part(rows[possible], allowed[possible], actors)
+                else:
+                    parts[name] = _part(rows, allowed, actors)
+        return parts
+
+    def raw(self, orders: Orders, masks: Mapping[str, ActionMask], movers: Sequence[str | None]) -> list[Any]:
+        """The PettingZoo action of each of B lanes, None where nobody moves. Where nothing is ordered, the
+        first legal choice; of real numbers the one nearest to 0."""
+        actions: list[Any] = [None] * len(movers)
+        for kind in self.kinds:
+            lanes = [i for i, agent in enumerate(movers) if agent is not None and self.kind_of[agent] is kind]
+            if not lanes:
+                continue
+            chosen = {
+                name: _choices(action, orders[name], masks[name])[lanes]
+                for name, action in kind.actions.items()
+            }
+            for lane, action in zip(lanes, kind.raw(chosen, len(lanes)), strict=True):
+                actions[lane] = action
+        return actions
+
+
+def _per_actor(action: ActionSpace) -> ActionSpace:
+    """A global action as one that entities perform."""
+    if isinstance(action, Continuous):
+        return Continuous(action.low, action.high)
+    assert isinstance(action, Categorical)
+    return Categorical(action.choices)
+
+
+def _part(lanes: NDArray[np.int64], flags: NDArray[np.bool_], actors: NDArray[np.int64]) -> ActionMask:
+    """One actor in each of `lanes`, with its row of `flags`, and nobody in the others."""
+    lengths = np.zeros(len(actors), np.int64)
+    lengths[lanes] = 1
+    acting = RaggedArray.from_lengths(actors[lanes], lengths)
+    return ActionMask(acting, acting.with_values(flags))
+
+
+def _choices(action: ActionSpace, order: RaggedArray, part: ActionMask) -> NDArray[Any]:
+    """What is chosen in each of B lanes with at most one actor: (B,), or (B, K)."""
+    if order.num_items == len(order):
+        return order.values
+    if isinstance(action, Continuous):
+        chosen: NDArray[Any] = np.tile(np.clip(np.float32(0), action.low, action.high), (len(order), 1))
+    else:
+        chosen = np.zeros(len(order), np.int64)
+        chosen[part.actors.lengths > 0] = part.mask.values.argmax(1)
+    chosen[order.lengths > 0] = order.values
+    return chosen

@@ -1,0 +1,227 @@
+"""`SpaceSight`: what agents see through views of their games' own observations.
+
+Shape alphabet: B lanes, n agents that see alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+
+from ...envs import EntityBatch, EntitySpace, ObservationError
+from ...ragged import RaggedArray, concatenate
+from ..gymnasium.auto import auto
+from ..gymnasium.batches import stack
+from ..gymnasium.scope import Scope, View, ViewError
+from ..gymnasium.translation import without_mask
+from .match import Match, has_mask
+from .moves import Moves, Orders
+from .names import group, kind_of, same
+from .sight import Look, Sight, masks_of, place, still_shown
+
+#: The same view for all agents, one by agent or kind, or a function of the agent; None for `auto`.
+Views = View | Mapping[str, View] | Callable[[str], View] | None
+
+
+class EyeKind:
+    """The agents that share an observation space and a view of it.
+
+    Attributes:
+        agents: their names.
+        entities: the types that they see, as the view calls them, with their features.
+        single: each observation is exactly one entity.
+    """
+
+    def __init__(self, match: Match, agents: Sequence[str], view: View | None) -> None:
+        self.agents, self._env = tuple(agents), match.name
+        self._space, self._key = visible_part(match.observation_spaces[agents[0]])
+        scope = Scope(match.name, auto).at(*(() if self._key is None else (self._key,)))
+        encoder = (view or auto(self._space)).bind(self._space, scope)
+        self.entities, self.single, self._encode = encoder.entities, encoder.single, encoder.encode
+
+    def visible(self, observation: Any, where: str) -> Any:
+        """A game's observation without its mask."""
+        if self._key is None:
+            return observation
+        try:
+            return observation[self._key]
+        except (KeyError, TypeError, IndexError):
+            raise self._misfit(observation, where, f"it has no {self._key!r}") from None
+
+    def encode(self, seen: Sequence[Any], places: Sequence[str]) -> dict[str, RaggedArray]:
+        """The entities of n agents, by type.
+
+        Raises:
+            ObservationError: an observation that is not of the space.
+        """
+        try:
+            return self._encode(stack(self._space, seen), len(seen))
+        except Exception as error:
+            for one, where in zip(seen, places, strict=True):
+                self._check(one, where)
+            if not isinstance(error, ObservationError):
+                error.add_note(f"raised by a view of {self._space}, at {', '.join(places)}")
+            raise
+
+    def _check(self, seen: Any, where: str) -> None:
+        """Find out whether it is this one that can't be encoded."""
+        try:
+            self._encode(stack(self._space, [seen]), 1)
+        except ObservationError as error:
+            raise ObservationError(f"{where}: {str(error).removeprefix(f'{self._env}: ')}") from error
+        except Exception as error:
+            if not self._space.contains(seen):
+                raise self._misfit(seen, where, str(error)) from error
+
+    def _misfit(self, seen: Any, where: str, why: str) -> ObservationError:
+        shape = f"an array of {seen.dtype} {seen.shape}" if isinstance(seen, np.ndarray) else repr(seen)
+        return ObservationError(f"{where}: its observation, {shape}, is not in {self._space}: {why}")
+
+
+class SpaceSight(Sight):
+    """Agents that see what their games show them, through Gymnasium's views.
+
+    Agents with the same observation space see the same types. Where spaces differ, the types of `auto` are
+    named after the kinds of agents, and so are declared ones of one name with different features. An agent
+    has no entities of the others' types.
+
+    Args:
+        match: a game with these agents.
+        agents: who sees.
+        views: how.
+
+    Raises:
+        ViewError: a view that doesn't fit.
+    """
+
+    def __init__(self, match: Match, agents: Sequence[str], views: Views = None) -> None:
+        chosen = views_by_agent(match, agents, views)
+        groups = group(
+            agents,
+            lambda one, other: (
+                same(match.observation_spaces[one], match.observation_spaces[other])
+                and same(chosen[one], chosen[other])
+            ),
+        )
+        self._kinds = [EyeKind(match, members, chosen[members[0]]) for members in groups.values()]
+        declared = [chosen[members[0]] is not None for members in groups.values()]
+        self._names, types = type_names(list(groups), self._kinds, declared)
+        self._kind_of = {agent: kind for kind in self._kinds for agent in kind.agents}
+        self._moves = Moves(match, agents)
+        self.observation_space = EntitySpace(types, self._moves.action_space)
+
+    def look(self, match: Match, agent: str, moves: bool) -> Look:
+        where = place(match, agent)
+        seen = self._kind_of[agent].visible(match.observation(agent), where)
+        return Look(agent, where, seen, match.mask(agent) if moves else None, moves)
+
+    def last_look(self, match: Match, agent: str, terminated: bool) -> Look | None:
+        return self.look(match, agent, False) if still_shown(match, agent, terminated) else None
+
+    def batch(self, looks: Sequence[Look | None]) -> EntityBatch:
+        parts: dict[str, list[tuple[NDArray[np.int64], RaggedArray]]] = {}
+        for kind, names in zip(self._kinds, self._names, strict=True):
+            mine = [
+                (lane, look)
+                for lane, look in enumerate(looks)
+                if look is not None and self._kind_of[look.agent] is kind
+            ]
+            if mine:
+                lanes = np.array([lane for lane, _ in mine], np.int64)
+                encoded = kind.encode([look.seen for _, look in mine], [look.place for _, look in mine])
+                for name, rows in encoded.items():
+                    parts.setdefault(names[name], []).append((lanes, rows))
+        entities = {
+            name: _spread(parts.get(name, []), len(looks), len(features))
+            for name, features in self.observation_space.entities.items()
+        }
+        masks = masks_of(self._moves, looks, np.full(len(looks), -1))
+        return EntityBatch(entities, np.zeros((len(looks), 0), np.float32), masks)
+
+    def raw(self, orders: Orders, batch: EntityBatch, movers: Sequence[str | None]) -> list[Any]:
+        return self._moves.raw(orders, batch.actions, movers)
+
+
+def visible_part(space: spaces.Space[Any]) -> tuple[spaces.Space[Any], str | None]:
+    """An observation space without its mask, and the key of what is left where that is a single part."""
+    if has_mask(space):
+        assert isinstance(space, spaces.Dict)
+        return without_mask(space)
+    return space, None
+
+
+def views_by_agent(match: Match, agents: Sequence[str], views: Views) -> dict[str, View | None]:
+    """The view of each agent; None for `auto`.
+
+    Raises:
+        ViewError: an agent without a view, or something that is none.
+    """
+    chosen: dict[str, View | None] = {}
+    for agent in agents:
+        view: Any = views
+        if isinstance(views, Mapping):
+            view = views.get(agent, views.get(kind_of(agent)))
+            if view is None:
+                raise ViewError(
+                    f"{match.name}: there is no view for {agent!r}, only for {', '.join(map(repr, views))}"
+                )
+        elif views is not None and not isinstance(views, View):
+            view = views(agent) if callable(views) else views
+        if not isinstance(view, View | None):
+            raise ViewError(
+                f"{match.name}: the view of {agent!r} is {view!r}; expected one of ez.views, a GameView"
+                " class, a dict of views by agent or kind, or a function from agent to view"
+            )
+        chosen[agent] = view
+    return chosen
+
+
+def type_names(
+    titles: Sequence[str], kinds: Sequence[EyeKind], declared: Sequence[bool]
+) -> tuple[list[dict[str, str]], dict[str, tuple[str, ...]]]:
+    """For each kind of agents what its types are called among those of all kinds, and all of these.
+
+    Args:
+        titles: the names of the kinds.
+        declared: whether somebody said what the kind's types are called.
+    """
+    features: dict[str, set[tuple[str, ...]]] = {}
+    for kind in kinds:
+        for name, its in kind.entities.items():
+            features.setdefault(name, set()).add(its)
+    names: list[dict[str, str]] = []
+    types: dict[str, tuple[str, ...]] = {}
+    for title, kind, has_names in zip(titles, kinds, declared, strict=True):
+        called = {}
+        for name, its in kind.entities.items():
+            if len(kinds) > 1 and (not has_names or len(features[name]) > 1):
+                called[name] = title if len(kind.entities) == 1 else f"{title}/{name}"
+            else:
+                called[name] = name
+            types[called[name]] = its
+        names.append(called)
+    return names, types
+
+
+def _spread(
+    parts: Sequence[tuple[NDArray[np.int64], RaggedArray]], num_lanes: int, width: int
+) -> RaggedArray:
+    """Rows of some lanes each (in rising order), as one array of all lanes; the others have none."""
+    if len(parts) == 1:
+        lanes, rows = parts[0]
+        if len(lanes) == num_lanes:
+            return rows
+        lengths = np.zeros(num_lanes, np.int64)
+        lengths[lanes] = rows.lengths
+        return RaggedArray.from_lengths(rows.values, lengths)
+    index = np.full(num_lanes, sum(len(rows) for _, rows in parts))
+    start = 0
+    for lanes, _ in parts:
+        index[lanes] = start + np.arange(len(lanes))
+        start += len(lanes)
+    nothing = RaggedArray.empty(1, (width,))
+    return concatenate([*(rows for _, rows in parts), nothing]).gather(index)

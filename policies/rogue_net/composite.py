@@ -1,0 +1,118 @@
+"""The head of composite orders: a categorical distribution for the kind, and one for each further component.
+
+Shape alphabet: A actors of one action at all steps, M components, C choices of all of them, K kinds, D width.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from ...envs import ActionMask, MultiCategorical
+from ...ragged import RaggedArray
+from .config import RogueNetConfig
+from .heads import FORBIDDEN, Drawn, actor_rows, step_of
+from .rows import Rows, as_tensor, plain
+from .sampling import draw_orders
+
+
+class CompositeHead(nn.Module):
+    """Logits of all C choices from the actor's row; the components are independent given the kind.
+
+    An order's log-probability and the entropy of the distribution count what the kinds use
+    (`composite="used"`), k being the kind and mₖ the components that it uses:
+
+        log π = log p(k) + Σ over m in mₖ of log p(choice of m)
+        H = H(kind) + Σ over k of p(k) Σ over m in mₖ of H(m)
+
+    which are those of the orders as they are carried out, components without use being none. Or
+    (`composite="all"`) every component counts always,
+
+        log π = Σ over m of log p(choice of m),    H = Σ over m of H(m),
+
+    as in Gym-μRTS (Huang et al. 2021, arXiv:2105.13807) and what followed it: noise in the gradient from
+    choices that nothing comes of. Components of which the mask allows nothing contribute nothing.
+
+    With "used" an unused component is 0 in the orders drawn; with "all" it is an allowed choice, if there is
+    one, because its probability counts.
+    """
+
+    used: Tensor  # (K, M - 1) 0 or 1: which of the components after the kind each kind uses
+
+    def __init__(self, name: str, action: MultiCategorical, settings: RogueNetConfig) -> None:
+        super().__init__()
+        self.name = name
+        self.action = action
+        self.counts_all = settings.composite == "all"
+        self.proj = nn.Linear(settings.d_model, action.num_choices)
+        nn.init.orthogonal_(self.proj.weight, 0.01)
+        nn.init.zeros_(self.proj.bias)
+        used = torch.as_tensor(action.used[:, 1:], dtype=self.proj.weight.dtype)
+        self.register_buffer("used", used, persistent=False)
+        self._sizes: list[int] = action.sizes.tolist()
+
+    def _logits(self, x: Tensor, rows: Rows, mask: ActionMask) -> Tensor:
+        index = actor_rows(self.name, False, rows, mask, self.action.num_choices)
+        return self.proj(x.index_select(0, as_tensor(index, x)))
+
+    def draw(self, x: Tensor, rows: Rows, mask: ActionMask, rng: np.random.Generator | None) -> Drawn:
+        """An order for each actor, from `rng` or (None) the most probable kind and what is best with it."""
+        logits = self._logits(x, rows, mask).cpu().numpy()
+        orders = np.zeros((len(logits), len(self._sizes)), np.int64)
+        draws = np.zeros((0, len(self._sizes))) if rng is None else rng.random(orders.shape)
+        log_probs = np.empty(len(logits), np.float32)
+        stuck = draw_orders(
+            logits, plain(mask.mask.values), draws, self.action.offsets, self.action.used, self.counts_all,
+            orders, log_probs,
+        )  # fmt: skip
+        if stuck >= 0:
+            step = step_of(mask.actors.offsets, stuck)
+            row = mask.mask.values[stuck : stuck + 1]
+            problem = self.action.stuck_actor(row)
+            assert problem is not None
+            raise ValueError(f"action {self.name!r}: step {step}: the mask of an actor {problem[1]}")
+        return Drawn(orders, log_probs)
+
+    def evaluate(self, x: Tensor, rows: Rows, mask: ActionMask, orders: RaggedArray) -> tuple[Tensor, Tensor]:
+        """Log-probability of each actor's order and entropy of its distribution, each (A,)."""
+        action, allowed, chosen = self.action, mask.mask.values, orders.values
+        logits = self._logits(x, rows, mask)
+        self._check(orders, allowed)
+        something = action.allows_something(allowed)
+        if not allowed.all():
+            logits = logits.masked_fill(as_tensor(~allowed, x), FORBIDDEN)
+        log_probs = [torch.log_softmax(part, 1) for part in logits.split(self._sizes, 1)]
+        entropies = torch.stack([-(part.exp() * part).sum(1) for part in log_probs], 1)  # (A, M)
+        picked = torch.cat(log_probs, 1).gather(1, as_tensor(chosen + action.offsets[:-1], x))
+        counts = something if self.counts_all else action.used[chosen[:, 0]]
+        weights = as_tensor(something, x, x.dtype)[:, 1:]  # (A, M - 1): how much each component counts
+        if not self.counts_all:
+            weights = weights * (log_probs[0].exp() @ self.used)
+        entropy = entropies[:, 0] + (weights * entropies[:, 1:]).sum(1)
+        return (picked * as_tensor(counts, x, x.dtype)).sum(1), entropy
+
+    def _check(self, orders: RaggedArray, allowed: NDArray[np.bool_]) -> None:
+        """Each of `orders` (A, M) must be one that could have been drawn where `allowed` (A, C) says so."""
+        action = self.action
+        if orders.inner_shape != action.item_shape or orders.dtype.kind != "i":
+            raise ValueError(
+                f"action {self.name!r}: items must be {len(self._sizes)} integers"
+                f" ({', '.join(action.names)}), got {orders.dtype} of shape {orders.inner_shape}"
+            )
+        legal = action.legal(orders.values, allowed)
+        if not legal.all():
+            actor = int(legal.all(1).argmin())
+            problem = action.illegal_in_words(orders.values[actor], allowed[actor])
+            raise ValueError(f"action {self.name!r}: step {step_of(orders.offsets, actor)}: {problem}")
+        if self.counts_all:
+            flags = np.take_along_axis(allowed, orders.values + action.offsets[:-1], 1)
+            barred = np.argwhere(~flags & action.allows_something(allowed))
+            if len(barred):
+                actor, m = (int(place) for place in barred[0])
+                raise ValueError(
+                    f"action {self.name!r}: step {step_of(orders.offsets, actor)}: component"
+                    f" {action.names[m]!r}: {orders.values[actor, m]} is not allowed; with composite='all' it"
+                    " counts whatever the kind"
+                )

@@ -1,0 +1,373 @@
+"""Games that break PettingZoo's rules, games that raise, and agents that come later."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import warnings
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import entitize as ez
+import gymnasium
+import numpy as np
+import pettingzoo
+import pytest
+from entitize.envs import sample_actions
+from gymnasium import spaces
+from mpe2 import simple_tag_v3
+from pettingzoo import ParallelEnv
+from pettingzoo.utils import parallel_to_aec
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", DeprecationWarning)  # PettingZoo's tests import a game in the old way
+    from pettingzoo.test.example_envs import generated_agents_env_v0, generated_agents_parallel_v0
+
+AUTO = ez.views.auto
+
+
+class Colony(ParallelEnv[str, Any, Any]):
+    """Ants that are told how long they live: ant i joins at step `born[i]` and ends after step `dies[i]`.
+
+    A negative step of death means that it is truncated then. `damage` may change what a step returns, or
+    raise.
+    """
+
+    metadata = {"name": "colony_v0", "render_modes": []}  # noqa: RUF012 - PettingZoo's form
+    render_mode = None
+
+    def __init__(
+        self,
+        born: tuple[int, ...] = (0, 0, 2),
+        dies: tuple[int, ...] = (1, -4, 3),
+        damage: Callable[[Colony, list[Any]], None] = lambda colony, result: None,
+        places: int = 2,
+    ) -> None:
+        self.possible_agents = [f"ant_{i}" for i in range(len(born))]
+        self.born, self.dies, self.damage, self.places = born, dies, damage, places
+        self.agents: list[str] = []
+        self.closed = 0
+
+    def observation_space(self, agent: str) -> spaces.Space[Any]:
+        return spaces.Box(-9, 9, (self.places,), np.float32)
+
+    def action_space(self, agent: str) -> spaces.Space[Any]:
+        return spaces.Discrete(2)
+
+    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
+        self.time = 0
+        self.agents = [ant for ant, born in zip(self.possible_agents, self.born, strict=True) if born == 0]
+        return self._seen(self.agents), {ant: {"age": 0} for ant in self.agents}
+
+    def _seen(self, ants: list[str]) -> dict[str, Any]:
+        return {ant: np.array([self.time, int(ant[-1])], np.float32) for ant in ants}
+
+    def step(self, actions: dict[str, Any]) -> Any:
+        assert set(actions) == set(self.agents)
+        before = self.agents
+        self.time += 1
+        ends = {ant: self.dies[int(ant[-1])] for ant in before}
+        born = [a for a, time in zip(self.possible_agents, self.born, strict=True) if time == self.time]
+        self.agents = [ant for ant in before if abs(ends[ant]) != self.time] + born
+        result = [
+            self._seen([*before, *born]),
+            {ant: float(actions[ant]) for ant in before},
+            {ant: ends[ant] == self.time for ant in before},
+            {ant: -ends[ant] == self.time for ant in before},
+            {ant: {"age": self.time} for ant in before},
+        ]
+        self.damage(self, result)
+        return tuple(result)
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+def stepped(env: Any, steps: int = 3) -> Any:
+    """The last of some random steps."""
+    result = batch, _ = env.reset(seed=1)
+    for _ in range(steps):
+        result = env.step(sample_actions(env.single_action_space, batch, np.random.default_rng(0)))
+        batch = result[0]
+    return result
+
+
+def test_agents_that_join_later_are_idle_until_then() -> None:
+    venv = ez.from_pettingzoo(Colony())
+    rng = np.random.default_rng(0)
+    batch, info = venv.reset()
+    told = [(info["idle"].tolist(), [], [])]
+    for _ in range(5):
+        batch, _, terminated, truncated, info = venv.step(
+            sample_actions(venv.single_action_space, batch, rng)
+        )
+        told.append((info["idle"].tolist(), *(np.flatnonzero(f).tolist() for f in (terminated, truncated))))
+    assert told == [
+        ([False, False, True], [], []),
+        ([True, False, True], [0], []),
+        ([True, False, False], [], []),
+        ([True, False, True], [2], []),
+        ([False, False, True], [], [1]),  # the last of them: the game has started over
+        ([True, False, True], [0], []),
+    ]
+    assert info["age"].tolist() == [0, 1, 0] and info["_age"].tolist() == [False, True, False]
+    assert info["final_info"]["age"][0] == 1
+    ez.check_entity_env(venv, num_steps=20)
+
+
+def test_agents_that_join_later_join_the_team() -> None:
+    env = ez.from_pettingzoo(Colony(), "team")
+    seen, _ = env.reset(seed=1)
+    counts = [len(seen["entities"]["ant"])]
+    for _ in range(4):
+        seen, _, terminated, truncated, _ = env.step({})
+        counts.append(len(seen["entities"]["ant"]))
+    assert counts == [2, 1, 2, 1, 1] and truncated and not terminated
+    ez.check_entity_env(env, num_steps=20)
+
+
+def test_agents_without_a_fixed_list_of_names_are_refused_in_a_sentence() -> None:
+    for game in (generated_agents_parallel_v0.parallel_env(), generated_agents_env_v0.env()):
+        for mode in ("lanes", "team"):
+            with pytest.raises(
+                ez.ObservationError, match=r"^game 0 \(generated_agents_\w+\): it has no poss"
+            ):
+                ez.from_pettingzoo(game, mode)  # type: ignore[call-overload]
+
+
+# -- broken rules -------------------------------------------------------------------------------------------
+
+
+def at(time: int, change: Callable[[Colony, list[Any]], Any]) -> Callable[[Colony, list[Any]], None]:
+    def damage(colony: Colony, result: list[Any]) -> None:
+        if colony.time == time:
+            change(colony, result)
+
+    return damage
+
+
+def renamed(colony: Colony, result: list[Any]) -> None:
+    colony.agents = ["ant_1", "ant_11"]
+
+
+BROKEN: list[tuple[Callable[[Colony, list[Any]], None], str]] = [
+    (at(2, lambda c, r: c.agents.append("ant_0")), "agent 'ant_0' ended and is back in agents; only a reset"),
+    (at(2, lambda c, r: c.agents.append("ant_1")), "agent 'ant_1' appears twice in agents"),
+    (at(2, renamed), "unknown agent 'ant_11' in agents; perhaps you mean 'ant_1'"),
+    (
+        at(2, lambda c, r: r[0].update(ant_0=np.zeros(2))),
+        "there is an observation of agent 'ant_0', which is",
+    ),
+    (at(2, lambda c, r: r[0].pop("ant_1")), "there is no observation of agent 'ant_1'"),
+    (at(2, lambda c, r: r[1].pop("ant_1")), "there is no reward for agent 'ant_1'"),
+    (at(2, lambda c, r: r[1].update(ant_1=np.nan)), "the reward of agent 'ant_1' is nan"),
+    (
+        at(2, lambda c, r: r[1].update(ant_1="much")),
+        "the reward of agent 'ant_1' is 'much', expected",
+    ),
+    (
+        at(2, lambda c, r: c.agents.remove("ant_1")),
+        "agent 'ant_1' left without having been",
+    ),
+    (at(2, lambda c, r: r[2].update(ant_1=True)), "agent 'ant_1' ended and is back in agents"),
+    (
+        at(4, lambda c, r: r[0].pop("ant_1")),
+        "agent 'ant_1' was truncated, but there is no last",
+    ),
+    (at(2, lambda c, r: r.pop()), "step must return five dicts by agent, got tuple"),
+    (
+        at(2, lambda c, r: r[0].update(ant_1=np.zeros(3, np.float32))),
+        r"'ant_1': observation_space: expected an array of shape \(2,\), got \(3,\)",
+    ),
+    (at(2, lambda c, r: r[0].update(ant_1=np.float32([0, np.nan]))), r"'ant_1': .*nan at \[1\]"),
+    (
+        at(2, lambda c, r: r[0].update(ant_1="a text")),
+        r"'ant_1': observation_space: expected an array of shape \(2,\), got \(\)",
+    ),
+    (
+        at(2, lambda c, r: r[4]["ant_1"].update(action_mask=[1, 1, 1])),
+        "'ant_1': the action_mask .* does not fit",
+    ),
+]
+
+
+@pytest.mark.parametrize(("damage", "sentence"), BROKEN)
+@pytest.mark.parametrize("mode", ["lanes", "team"])
+def test_a_game_that_breaks_the_rules_is_told_and_can_be_reset(mode: Any, damage: Any, sentence: str) -> None:
+    games = [Colony(), Colony(damage=damage)]
+    env = ez.from_pettingzoo([lambda: games[0], lambda: games[1]], mode)
+    errors = (ez.ObservationError, ez.WorkerError)  # a team is an environment of its own in a ListVectorEnv
+    with pytest.raises(errors, match=rf"game 1 \(colony_v0\): {sentence}"):
+        stepped(env, 5)
+    if mode == "lanes":
+        with pytest.raises(gymnasium.error.ResetNeeded, match=r"colony_v0: call reset\(\) before step"):
+            env.step({})
+        games[1].damage = lambda colony, result: None
+        stepped(env, 5)
+    env.close()
+    assert [game.closed for game in games] == [1, 1]
+
+
+def test_a_game_in_turns_that_selects_an_unknown_agent_or_keeps_a_dead_one_is_told() -> None:
+    class Broken(type(pettingzoo.make("aec", "classic/tictactoe-v3").unwrapped)):  # type: ignore[misc]
+        fault = ""
+
+        def step(self, action: Any) -> None:
+            if action is None and self.fault == "stays":
+                return
+            super().step(action)
+            if self.fault == "stranger":
+                self.agent_selection = "player_9"
+            if self.fault == "vanishes":
+                self.agents = ["player_1"]
+
+    for fault, sentence in (
+        ("stays", "agent 'player_[12]' ended and was stepped with None, but is still in agents"),
+        ("stranger", r"agent_selection is 'player_9', which is not in play: \['player_1', 'player_2'\]"),
+        ("vanishes", "agent 'player_2' left without having been terminated or truncated"),
+    ):
+        game = Broken()
+        game.fault = fault
+        venv = ez.from_pettingzoo(game, view=AUTO)
+        with pytest.raises(ez.ObservationError, match=rf"^game 0 \(tictactoe_v3\): {sentence}"):
+            stepped(venv, 12)
+
+
+# -- games that raise ---------------------------------------------------------------------------------------
+
+
+def explode(colony: Colony, result: list[Any]) -> None:
+    raise ZeroDivisionError("no ants left to divide by")
+
+
+@pytest.mark.parametrize(
+    "make", [Colony, lambda **o: parallel_to_aec(Colony(**o))], ids=["parallel", "turns"]
+)
+def test_a_game_that_raises_is_named_and_all_games_are_closed(make: Any) -> None:
+    games = [make(), make(damage=at(1, explode)), make()]
+    venv = ez.from_pettingzoo([partial(lambda game: game, game) for game in games])
+    batch, _ = venv.reset(seed=1)
+    where = "step" if make is Colony else "step, at the move of 'ant_1'"
+    sentence = rf"^game 1 \(colony_v0\) raised ZeroDivisionError in {where}: no ants left to divide by$"
+    with pytest.raises(ez.WorkerError, match=sentence) as caught:
+        for _ in range(2):
+            batch, *_ = venv.step(venv.action_space.sample(mask=batch))
+    assert caught.value.env_indices == (3, 4, 5)
+    assert isinstance(caught.value.__cause__, ZeroDivisionError)
+    assert [game.unwrapped.closed for game in games] == [1, 1, 1]
+    with pytest.raises(gymnasium.error.ClosedEnvironmentError):
+        venv.reset()
+    venv.close()
+
+
+def test_a_team_whose_game_raises_is_closed() -> None:
+    game = Colony(damage=at(1, explode))
+    env = ez.from_pettingzoo(game, "team")
+    env.reset(seed=1)
+    with pytest.raises(ez.WorkerError, match=r"game 0 \(colony_v0\) raised ZeroDivisionError in step"):
+        env.step({})
+    assert game.closed == 1
+    with pytest.raises(gymnasium.error.ClosedEnvironmentError):
+        env.reset()
+
+
+# -- what is asked for --------------------------------------------------------------------------------------
+
+
+def test_wrong_orders_name_the_lane_and_its_agent_and_nothing_moves() -> None:
+    venv = ez.from_pettingzoo(Colony, num_envs=2)
+    batch, _ = venv.reset(seed=1)
+    orders = venv.action_space.sample(mask=batch)
+    orders["action"] = orders["action"].with_values(np.array([0, 1, 0, 7]))
+    with pytest.raises(ez.ActionError, match=r"^colony_v0: lane 4 \('ant_1' of game 1\): .* 7 is"):
+        venv.step(orders)
+    with pytest.raises(ez.ActionError, match=r"^colony_v0: unknown action 'jump'; known: 'action'"):
+        venv.step({"jump": orders["action"]})
+    assert venv.step({})[0].entities["Vector"].values[:, 0].tolist() == [1, 1]
+
+
+def fewer_places(count: int) -> Any:
+    return partial(Colony, places=count)
+
+
+@pytest.mark.parametrize(
+    ("env", "options", "error", "sentence"),
+    [
+        (Colony, {"mode": "lane"}, ValueError, "there is no mode 'lane'; perhaps you mean 'lanes'"),
+        (Colony, {"team": "ant"}, ValueError, "a team is for mode='team'"),
+        (Colony, {"num_envs": 0}, ValueError, "num_envs must be positive, got 0"),
+        (Colony(), {"num_envs": 2}, ValueError, "one game can't be 2; give a function that makes them"),
+        ([], {}, ValueError, "there is no game"),
+        ([Colony, Colony], {"num_envs": 3}, ValueError, "num_envs is 3, but there are 2 functions"),
+        ("chess", {}, TypeError, "game 0 is 'c', expected a PettingZoo ParallelEnv or AECEnv"),
+        (gymnasium.Env, {}, TypeError, "game 0 is .*Env.*, expected a PettingZoo ParallelEnv or AECEnv"),
+        ([lambda: SHARED] * 2, {}, ValueError, "game 1 is the same object as an earlier one"),
+        (
+            [Colony, partial(Colony, (0,), (9,))],
+            {},
+            ValueError,
+            r"game 1 .* has the agents \['ant_0'\], ga",
+        ),
+        (
+            [Colony, fewer_places(3)],
+            {},
+            ValueError,
+            "the observation space of 'ant_0' is .*3.*, in game 0",
+        ),
+        ([Colony, partial(simple_tag_v3.parallel_env)], {}, ValueError, "has the agents .*'adversary_0'"),
+        (Colony, {"view": "auto"}, ez.ViewError, "the view of 'ant_0' is 'auto'; expected one of ez.views"),
+        (Colony, {"view": {"bee": AUTO}}, ez.ViewError, "there is no view for 'ant_0', only for 'bee'"),
+        (
+            Colony,
+            {"view": ez.views.Channels()},
+            ez.ViewError,
+            "colony_v0: .*Channels needs a grid of two",
+        ),
+    ],
+)
+def test_what_cannot_be_made_is_told_at_once(
+    env: Any, options: dict[str, Any], error: type[Exception], sentence: str
+) -> None:
+    with pytest.raises(error, match=sentence):
+        ez.from_pettingzoo(env, **options)
+
+
+SHARED = Colony()
+
+
+def test_agents_that_share_a_name_are_refused() -> None:
+    game = Colony()
+    game.possible_agents = ["ant_0", "ant_1", "ant_0"]
+    with pytest.raises(ez.ObservationError, match="agent 'ant_0' appears twice in possible_agents"):
+        ez.from_pettingzoo(game)
+
+
+def test_games_that_were_made_are_closed_where_making_fails_and_given_ones_are_not() -> None:
+    made: list[Colony] = []
+
+    def make() -> Colony:
+        made.append(Colony(places=len(made) + 1))
+        return made[-1]
+
+    with pytest.raises(ValueError, match="game 1"):
+        ez.from_pettingzoo(make, num_envs=2)
+    with pytest.raises(ez.ViewError):
+        ez.from_pettingzoo(make, view=ez.views.Channels())
+    assert [game.closed for game in made] == [1, 1, 1]
+    given = Colony()
+    with pytest.raises(ez.ViewError):
+        ez.from_pettingzoo(given, view=ez.views.Channels())
+    assert given.closed == 0
+
+
+def test_the_name_is_there_without_pettingzoo_and_says_what_to_install() -> None:
+    program = (
+        "import sys; sys.modules['pettingzoo'] = None\n"
+        "import entitize as ez\n"
+        "try:\n    ez.from_pettingzoo(print)\n"
+        "except ImportError as error:\n    print(error)\n"
+        "assert 'torch' not in sys.modules"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "PettingZoo is not installed: pip install 'entitize[pettingzoo]'\n"
