@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from ..envs import EntityActionSpace, EntityBatch, EntitySpace, sample_actions
-from ..policies.policy import ActResult
 from ..policies.baselines.map_policy import MapPolicy
+from ..policies.policy import ActResult
 from ..policies.rogue_net import RogueNet
 from ..trainers import CheckpointError, load_policy
 from .errors import UserError

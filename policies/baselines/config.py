@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from ..rogue_net.config import AttentionPath
-from ..rogue_net.orders import Composite
+from ..rogue_net.config import AttentionPath, Composite
 
 #: The planes that are 1 in an empty cell of μRTS: no hit points, no resources, no owner, no type, no action.
 EMPTY_PLANES = (0, 5, 10, 13, 21)

@@ -17,9 +17,9 @@ from torch import Tensor, nn
 from ...envs import ActionMask, EntityActionSpace, EntityBatch, EntitySpace, MultiCategorical
 from ...ragged import RaggedArray
 from ..policy import ActResult, Evaluation
+from ..rogue_net.composite import CompositeOrders
 from ..rogue_net.config import from_options
 from ..rogue_net.heads import Drawn, actor_rows
-from ..rogue_net.orders import Orders
 from ..rogue_net.summary import Cost, Summary, impala_cost
 from .config import GridConfig, MapConfig
 from .entity_map import EntityMap, MapEntities
@@ -59,7 +59,7 @@ class MapPolicy(nn.Module, ABC):
         #: The options as plain JSON-able values: the same class with `**config` builds the same network.
         self.config: dict[str, Any] = self.settings.to_dict()
         self.name, self.action = actions[0][0], actions[0][1]
-        self.orders = Orders(self.name, self.action, self.settings.composite)
+        self.orders = CompositeOrders(self.name, self.action, self.settings.composite)
         empty = self.settings.empty_planes if isinstance(self.settings, GridConfig) else ()
         self.map = EntityMap(observation_space, self.settings.height, self.settings.width, empty)
 
@@ -192,7 +192,7 @@ class PerUnitPolicy(MapPolicy):
         rng: np.random.Generator | None,
     ) -> tuple[Drawn, Tensor]:
         logits, values = self._logits_values(seen, actors, rng)
-        return Drawn(*self.orders.draw(logits, mask.mask, rng)), values
+        return self.orders.draw(logits, mask.mask, rng), values
 
     def _evaluate(
         self, seen: MapEntities, mask: ActionMask, actors: NDArray[np.int64], chosen: RaggedArray

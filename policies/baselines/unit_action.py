@@ -122,7 +122,7 @@ class UnitActionNet(MapPolicy):
             chosen, log_prob = _pick(of_cell, actor_at[acting] >= 0, rng)
             actor = actor_at[acting, chosen]
             allowed = RaggedArray.unchecked(mask.mask.values[actor], np.arange(len(actor) + 1))
-            orders, more = self.orders.draw(of_order, allowed, rng)
+            orders, more, _ = self.orders.draw(of_order, allowed, rng)
             drawn[actor, :-1], drawn[actor, -1] = orders, turn
             log_probs[actor] = log_prob + more
             grid[steps, as_tensor(chosen, grid)] = self._ordered(seen, actors[actor], orders)
@@ -164,8 +164,9 @@ class UnitActionNet(MapPolicy):
         return self.encoder(self.map.images(grid))
 
     def _split(self, logits: Tensor) -> tuple[Tensor, Tensor]:
-        """Logits of the cells (…, H · W) and of the order (…, C)."""
-        return logits[:, : self.map.num_cells], logits[:, self.map.num_cells :]
+        """Logits of the cells (n, H · W) and of the order (n, C), each an array of its own, as kernels take it."""
+        of_cell, of_order = logits.split([self.map.num_cells, self.action.num_choices], 1)
+        return of_cell.contiguous(), of_order.contiguous()
 
     def _ordered(self, seen: MapEntities, rows: NDArray[np.int64], orders: NDArray[np.int64]) -> Tensor:
         """The planes (n, P) of entities once they have been given `orders` (n, M)."""
@@ -211,5 +212,5 @@ def _pick(
     """An allowed column (n,) of each row of logits and its log-probability (n,); each row allows one."""
     choices, log_probs = np.empty(len(allowed), np.int64), np.empty(len(allowed), np.float32)
     draws = np.zeros(0) if rng is None else rng.random(len(allowed))
-    draw_categorical(logits.cpu().numpy().copy(), allowed, draws, choices, log_probs)
+    draw_categorical(logits.cpu().numpy(), allowed, draws, choices, log_probs)
     return choices, log_probs

@@ -12,14 +12,14 @@ from torch import Tensor, nn
 
 from ...envs import ActionMask, MultiCategorical
 from ...ragged import RaggedArray
-from .config import RogueNetConfig
+from .config import Composite, RogueNetConfig
 from .heads import FORBIDDEN, Drawn, actor_rows, step_of
 from .rows import Rows, as_tensor, plain
 from .sampling import draw_orders
 
 
-class CompositeHead(nn.Module):
-    """Logits of all C choices from the actor's row; the components are independent given the kind.
+class CompositeOrders:
+    """The distribution of orders that logits (A, C) stand for; components are independent given the kind.
 
     An order's log-probability and the entropy of the distribution count what the kinds use
     (`composite="used"`), k being the kind and mₖ the components that it uses:
@@ -39,59 +39,56 @@ class CompositeHead(nn.Module):
     one, because its probability counts.
     """
 
-    used: Tensor  # (K, M - 1) 0 or 1: which of the components after the kind each kind uses
-
-    def __init__(self, name: str, action: MultiCategorical, settings: RogueNetConfig) -> None:
-        super().__init__()
+    def __init__(self, name: str, action: MultiCategorical, composite: Composite) -> None:
         self.name = name
         self.action = action
-        self.counts_all = settings.composite == "all"
-        self.proj = nn.Linear(settings.d_model, action.num_choices)
-        nn.init.orthogonal_(self.proj.weight, 0.01)
-        nn.init.zeros_(self.proj.bias)
-        used = torch.as_tensor(action.used[:, 1:], dtype=self.proj.weight.dtype)
-        self.register_buffer("used", used, persistent=False)
+        self.counts_all = composite == "all"
         self._sizes: list[int] = action.sizes.tolist()
 
-    def _logits(self, x: Tensor, rows: Rows, mask: ActionMask) -> Tensor:
-        index = actor_rows(self.name, False, rows, mask, self.action.num_choices)
-        return self.proj(x.index_select(0, as_tensor(index, x)))
+    def draw(self, logits: Tensor, mask: RaggedArray, rng: np.random.Generator | None) -> Drawn:
+        """An order for each actor, from `rng` or (None) the most probable kind and what is best with it.
 
-    def draw(self, x: Tensor, rows: Rows, mask: ActionMask, rng: np.random.Generator | None) -> Drawn:
-        """An order for each actor, from `rng` or (None) the most probable kind and what is best with it."""
-        logits = self._logits(x, rows, mask).cpu().numpy()
+        `logits` (A, C); `mask` (A, C), as in `ActionMask`.
+
+        Raises:
+            ValueError: the mask leaves an actor nothing of a component that it needs.
+        """
         orders = np.zeros((len(logits), len(self._sizes)), np.int64)
         draws = np.zeros((0, len(self._sizes))) if rng is None else rng.random(orders.shape)
         log_probs = np.empty(len(logits), np.float32)
         stuck = draw_orders(
-            logits, plain(mask.mask.values), draws, self.action.offsets, self.action.used, self.counts_all,
-            orders, log_probs,
+            logits.cpu().numpy(), plain(mask.values), draws, self.action.offsets, self.action.used,
+            self.counts_all, orders, log_probs,
         )  # fmt: skip
         if stuck >= 0:
-            step = step_of(mask.actors.offsets, stuck)
-            row = mask.mask.values[stuck : stuck + 1]
+            step = step_of(mask.offsets, stuck)
+            row = mask.values[stuck : stuck + 1]
             problem = self.action.stuck_actor(row)
             assert problem is not None
             raise ValueError(f"action {self.name!r}: step {step}: the mask of an actor {problem[1]}")
         return Drawn(orders, log_probs)
 
-    def evaluate(self, x: Tensor, rows: Rows, mask: ActionMask, orders: RaggedArray) -> tuple[Tensor, Tensor]:
-        """Log-probability of each actor's order and entropy of its distribution, each (A,)."""
-        action, allowed, chosen = self.action, mask.mask.values, orders.values
-        logits = self._logits(x, rows, mask)
+    def evaluate(self, logits: Tensor, mask: RaggedArray, orders: RaggedArray) -> tuple[Tensor, Tensor]:
+        """Log-probability of each actor's order and entropy of its distribution, each (A,).
+
+        Raises:
+            ValueError: an order could not have been drawn.
+        """
+        action, allowed, chosen = self.action, mask.values, orders.values
         self._check(orders, allowed)
         something = action.allows_something(allowed)
         if not allowed.all():
-            logits = logits.masked_fill(as_tensor(~allowed, x), FORBIDDEN)
+            logits = logits.masked_fill(as_tensor(~allowed, logits), FORBIDDEN)
         log_probs = [torch.log_softmax(part, 1) for part in logits.split(self._sizes, 1)]
         entropies = torch.stack([-(part.exp() * part).sum(1) for part in log_probs], 1)  # (A, M)
-        picked = torch.cat(log_probs, 1).gather(1, as_tensor(chosen + action.offsets[:-1], x))
+        picked = torch.cat(log_probs, 1).gather(1, as_tensor(chosen + action.offsets[:-1], logits))
         counts = something if self.counts_all else action.used[chosen[:, 0]]
-        weights = as_tensor(something, x, x.dtype)[:, 1:]  # (A, M - 1): how much each component counts
+        # How much each of the further components counts: (A, M - 1).
+        weights = as_tensor(something[:, 1:], logits, logits.dtype)
         if not self.counts_all:
-            weights = weights * (log_probs[0].exp() @ self.used)
+            weights = weights * (log_probs[0].exp() @ as_tensor(action.used[:, 1:], logits, logits.dtype))
         entropy = entropies[:, 0] + (weights * entropies[:, 1:]).sum(1)
-        return (picked * as_tensor(counts, x, x.dtype)).sum(1), entropy
+        return (picked * as_tensor(counts, logits, logits.dtype)).sum(1), entropy
 
     def _check(self, orders: RaggedArray, allowed: NDArray[np.bool_]) -> None:
         """Each of `orders` (A, M) must be one that could have been drawn where `allowed` (A, C) says so."""
@@ -116,3 +113,26 @@ class CompositeHead(nn.Module):
                     f" {action.names[m]!r}: {orders.values[actor, m]} is not allowed; with composite='all' it"
                     " counts whatever the kind"
                 )
+
+
+class CompositeHead(nn.Module):
+    """Logits of all C choices from the actor's row; see `CompositeOrders`."""
+
+    def __init__(self, name: str, action: MultiCategorical, settings: RogueNetConfig) -> None:
+        super().__init__()
+        self.orders = CompositeOrders(name, action, settings.composite)
+        self.proj = nn.Linear(settings.d_model, action.num_choices)
+        nn.init.orthogonal_(self.proj.weight, 0.01)
+        nn.init.zeros_(self.proj.bias)
+
+    def draw(self, x: Tensor, rows: Rows, mask: ActionMask, rng: np.random.Generator | None) -> Drawn:
+        """An order for each actor, from `rng` or (None) the most probable."""
+        return self.orders.draw(self._logits(x, rows, mask), mask.mask, rng)
+
+    def evaluate(self, x: Tensor, rows: Rows, mask: ActionMask, orders: RaggedArray) -> tuple[Tensor, Tensor]:
+        """Log-probability of each actor's order and entropy of its distribution, each (A,)."""
+        return self.orders.evaluate(self._logits(x, rows, mask), mask.mask, orders)
+
+    def _logits(self, x: Tensor, rows: Rows, mask: ActionMask) -> Tensor:
+        index = actor_rows(self.orders.name, False, rows, mask, self.orders.action.num_choices)
+        return self.proj(x.index_select(0, as_tensor(index, x)))
