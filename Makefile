@@ -39,7 +39,7 @@ clean:
 $(READY): pyproject.toml constraints.txt
 	$(if $(PYTHON),,$(error Entitize needs Python 3.11 or newer; none was found, name one with make PYTHON=...))
 	test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
-	$(VENV)/bin/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e ".[procgen,train,dev]"
+	$(VENV)/bin/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e ".[procgen,train,sb3,dev]"
 	$(ENTITY_GYM)
 	mkdir -p $(VENV)/src
 	ln -sfn ../.. $(VENV)/src/entitize

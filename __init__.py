@@ -6,10 +6,13 @@ The names below load their modules on first use, so that `import entitize` stays
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .adapters.procgen.registration import register as register_procgen
 from .envs.registration import register_games
+
+if TYPE_CHECKING:
+    from .trainers import sb3 as sb3
 
 __version__ = "0.1.0"
 
@@ -74,6 +77,7 @@ _HOMES = {
     "GameView": "adapters.pettingzoo",
     "Seen": "adapters.pettingzoo",
     "from_pettingzoo": "adapters.pettingzoo",
+    "PaddedRogueNet": "policies.padded",
     "RogueNet": "policies.rogue_net",
     "GridNet": "policies.baselines",
     "ImpalaGridNet": "policies.baselines",
@@ -86,13 +90,19 @@ _HOMES = {
     "load_policy": "trainers",
 }
 
-__all__ = ["__version__", *_HOMES]
+#: Public name -> the module (relative to this package) that it is.
+_MODULES = {"sb3": "trainers.sb3"}
+
+__all__ = ["__version__", *_HOMES, *_MODULES]
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
+    if name in _MODULES:
+        value: Any = importlib.import_module(f".{_MODULES[name]}", __name__)
+    elif name in _HOMES:
+        value = getattr(importlib.import_module(f".{_HOMES[name]}", __name__), name)
+    else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module(f".{_HOMES[name]}", __name__), name)
     globals()[name] = value
     return value
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from .errors import ObservationError as ObservationError
     from .errors import WorkerError as WorkerError
     from .infos import idle_lanes as idle_lanes
+    from .infos import lane_infos as lane_infos
     from .list_vector import ListVectorEnv as ListVectorEnv
     from .multi_agent import MultiAgentEnv as MultiAgentEnv
     from .native import NativeVectorEnv as NativeVectorEnv
@@ -45,6 +46,10 @@ if TYPE_CHECKING:
     from .observation import Observation as Observation
     from .observation import SelectEntityAction as SelectEntityAction
     from .observation import SelectEntityMask as SelectEntityMask
+    from .packed import PackedLayout as PackedLayout
+    from .packed_spaces import PackedActionSpace as PackedActionSpace
+    from .packed_spaces import PackedBatchSpace as PackedBatchSpace
+    from .padded_space import PaddedSpace as PaddedSpace
     from .padding import PaddedLayout as PaddedLayout
     from .process_vector import ProcessVectorEnv as ProcessVectorEnv
     from .registration import make_vec as make_vec
@@ -70,7 +75,7 @@ _CONTENTS = {
     "checker": "check_entity_env",
     "env": "EntityEnv",
     "errors": "ActionError ConformanceError ObservationError WorkerError",
-    "infos": "idle_lanes",
+    "infos": "idle_lanes lane_infos",
     "list_vector": "ListVectorEnv",
     "multi_agent": "MultiAgentEnv",
     "native": "NativeVectorEnv",
@@ -78,6 +83,9 @@ _CONTENTS = {
     "observation": "CategoricalAction CategoricalMask ContinuousAction ContinuousMask GlobalCategoricalAction"
     " GlobalCategoricalMask GlobalContinuousAction GlobalContinuousMask MultiCategoricalAction"
     " MultiCategoricalMask Observation SelectEntityAction SelectEntityMask",
+    "packed": "PackedLayout",
+    "packed_spaces": "PackedActionSpace PackedBatchSpace",
+    "padded_space": "PaddedSpace",
     "padding": "PaddedLayout",
     "process_vector": "ProcessVectorEnv",
     "registration": "make_vec register_env register_vec",

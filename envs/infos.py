@@ -34,6 +34,29 @@ def lane_mask(lanes: Mapping[int, Any], num_envs: int) -> NDArray[np.bool_]:
     return mask
 
 
+def lane_infos(info: Mapping[str, Any], num_envs: int) -> list[dict[str, Any]]:
+    """`info`, in Gymnasium's vector layout, as one dict for each lane: what `merge_infos` merged.
+
+    Numbers are Python's. What has no entry for each lane is said of all of them.
+    """
+    infos: list[dict[str, Any]] = [{} for _ in range(num_envs)]
+    for key, value in info.items():
+        if key.startswith("_") and key[1:] in info:
+            continue
+        if isinstance(value, Mapping):
+            values: Any = lane_infos(value, num_envs)
+        elif isinstance(value, np.ndarray) and value.shape[:1] == (num_envs,):
+            values = value.tolist() if value.ndim == 1 else value
+        elif isinstance(value, (list, tuple)) and len(value) == num_envs:
+            values = value
+        else:
+            values = [value] * num_envs
+        mask = info.get(f"_{key}")
+        for lane in range(num_envs) if mask is None else np.flatnonzero(mask).tolist():
+            infos[lane][key] = values[lane]
+    return infos
+
+
 def idle_lanes(info: Mapping[str, Any], num_envs: int) -> NDArray[np.bool_]:
     """The lanes (num_envs,) for which there is nothing to decide in the batch that came with `info`."""
     return np.asarray(info["idle"], bool) if "idle" in info else np.zeros(num_envs, bool)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import gymnasium
+
 from ..ragged import RaggedArray
 from .errors import WorkerError
 from .lanes import EnvFn, LaneReset, Lanes, LaneStep, LaneVectorEnv
@@ -28,6 +30,11 @@ class ListVectorEnv(LaneVectorEnv):
         self._lanes = Lanes(env_fns)
         first = self._lanes.envs[0]
         self._describe(len(env_fns), self._lanes.observation_space, first.metadata, first.render_mode)
+
+    @property
+    def envs(self) -> list[gymnasium.Env[Any, Any]]:
+        """The environment of each lane; none after `close`."""
+        return self._lanes.envs
 
     def _reset_lanes(self, seeds: list[int | None], options: dict[str, Any] | None) -> LaneReset:
         try:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from ..ragged import RaggedArray
 from .batch import ActionMask, EntityBatch
 from .errors import ObservationError
+from .padded_space import PaddedSpace
 from .spaces import Categorical, Continuous, EntitySpace, MultiCategorical, SelectEntity
 
 Padded = dict[str, NDArray[Any]]
@@ -69,7 +70,7 @@ class PaddedLayout:
         )  # per type, its first slot
 
     @property
-    def observation_space(self) -> spaces.Dict:
+    def observation_space(self) -> PaddedSpace:
         """The space of one step's padded arrays, without the leading B."""
         parts: dict[str, spaces.Space[Any]] = {}
         for name, features in self.space.entities.items():
@@ -90,7 +91,7 @@ class PaddedLayout:
             if name in self.max_actees:
                 parts[f"{prefix}/actees"] = self._slot_space(self.max_actees[name])
                 parts[f"{prefix}/actee_presence"] = _flags(self.max_actees[name])
-        return spaces.Dict(parts)
+        return PaddedSpace(self, parts)
 
     def _slot_space(self, count: int) -> spaces.Box:
         return spaces.Box(0, max(self.num_slots - 1, 0), (count,), np.int64)
@@ -121,10 +122,9 @@ class PaddedLayout:
             padded["globals"] = batch.globals.copy()
         for name, part in batch.actions.items():
             prefix, count = f"actions/{name}", self.max_actors[name]
-            slots = self._slots(batch, part.actors)
-            actors = _padded(slots, count, f"actors of action {name!r}")
             if not self.space.actions[name].is_global:
-                padded[f"{prefix}/actors"] = actors
+                slots = self._slots(batch, part.actors)
+                padded[f"{prefix}/actors"] = _padded(slots, count, f"actors of action {name!r}")
             padded[f"{prefix}/presence"] = _presence(part.actors, count)
             if isinstance(self.space.actions[name], Continuous):
                 continue

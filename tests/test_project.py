@@ -25,8 +25,9 @@ CORE = {"numpy", "numba", "llvmlite"}
 ALLOWED = {
     "ragged": CORE,
     "envs": CORE | {"gymnasium", "cloudpickle"},
-    "adapters": CORE | {"gymnasium", "procgen", "gym3", "cffi", "pettingzoo", "entity_gym"},
-    "policies": CORE | {"gymnasium", "torch"},
+    "adapters": CORE
+    | {"gymnasium", "procgen", "gym3", "cffi", "pettingzoo", "entity_gym", "stable_baselines3"},
+    "policies": CORE | {"gymnasium", "torch", "stable_baselines3"},
 }
 
 
@@ -114,6 +115,7 @@ def test_importing_entitize_loads_nothing_heavy() -> None:
         "rich",
         "imageio",
         "tensorboard",
+        "stable_baselines3",
     )
     program = f"import sys, entitize; print([name for name in {heavy!r} if name in sys.modules])"
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

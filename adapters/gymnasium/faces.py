@@ -28,6 +28,7 @@ from ...envs import (
     SelectEntity,
     batch_observations,
 )
+from .flat_actions import FlatActions, flat_masks
 from .limits import Beyond, Limit, Limited, Nearest
 from .wrap import env_name
 
@@ -221,13 +222,24 @@ def _one_choice(action: ActionSpace, num_actees: int) -> spaces.Space[Any]:
     return spaces.Discrete(action.num_choices if isinstance(action, Categorical) else num_actees)
 
 
+def _first_columns(action: ActionSpace) -> NDArray[np.int64]:
+    """The column of a mask where each of an actor's choices begins."""
+    return action.offsets[:-1] if isinstance(action, MultiCategorical) else np.zeros(1, np.int64)
+
+
 class PaddedFace(GymnasiumFace):
     """A flat Dict of fixed arrays, zero where there is nothing, and what is there: see `PaddedLayout`.
+    Arrays of size zero, those of a type without features say, are left out.
 
     Actions: a Dict with MultiDiscrete (A,) for what each actor does, in the order of
     `"actions/<name>/actors"`; a select-entity action picks one of the padded actees. Discrete for global
     actions, MultiDiscrete (A, M) for composite orders, Box (A, K) or (K,) for continuous actions. What stands
-    where nobody acts is not looked at.
+    where nobody acts is not looked at. With `flat_actions` one Discrete, MultiDiscrete or Box holds them all,
+    in the order of the Dict.
+
+    `action_masks()` gives the legal choices as one bool vector, as `sb3_contrib.MaskablePPO` asks for; a
+    number that nobody is behind is allowed its 0 alone, and so is a component of an order of which the mask
+    allows nothing.
 
     Infos get `"dropped"`: how many entities of each type were left out of the observation.
     """
@@ -239,16 +251,23 @@ class PaddedFace(GymnasiumFace):
         beyond: Beyond | Mapping[str, Any] = "error",
         max_actors: Mapping[str, int] | None = None,
         illegal: Illegal = "replace",
+        flat_actions: bool = False,
     ) -> None:
-        RecordConstructorArgs.__init__(self, **_padded_options(maxima, beyond, max_actors, illegal))
+        options = _padded_options(maxima, beyond, max_actors, illegal)
+        RecordConstructorArgs.__init__(self, **options, flat_actions=flat_actions)
         super().__init__(env, illegal)
         declared = Nearest(**beyond) if isinstance(beyond, Mapping) else beyond
         self._limit = Limit(self._name, self._space, maxima, declared)
         self._layout = PaddedLayout(self._space, self._limit.maxima, max_actors)
         self._rng = np.random.default_rng()
         self._limited: Limited | None = None
-        self.observation_space = self._layout.observation_space
-        self.action_space = spaces.Dict({name: self._action_part(name) for name in self._space.actions})
+        #: Per action with choices its mask (A, C) in the last observation, and where choices begin in a row.
+        self._masks: list[tuple[NDArray[np.bool_], NDArray[np.int64]]] = []
+        self.observation_space = self._layout.observation_space.without_empty_arrays()
+        parts = spaces.Dict({name: self._action_part(name) for name in self._space.actions})
+        self._flat = FlatActions(self._name, parts.spaces) if flat_actions else None
+        self._names = list(parts)
+        self.action_space = parts if self._flat is None else self._flat.space
 
     def _action_part(self, name: str) -> spaces.Space[Any]:
         action, actors = self._space.actions[name], self._layout.max_actors[name]
@@ -274,13 +293,31 @@ class PaddedFace(GymnasiumFace):
             padded = self._layout.pad(batch)
         except ObservationError as error:
             raise ObservationError(f"{self._name}: {error}") from None
-        return {name: array[0] for name, array in padded.items()}, {"dropped": self._limited.dropped}
+        masks = {name: padded.get(f"actions/{name}/mask") for name in self._names}
+        self._masks = [
+            (m[0], _first_columns(self._space.actions[n])) for n, m in masks.items() if m is not None
+        ]
+        shown = {name: array[0] for name, array in padded.items() if array.size}
+        return shown, {"dropped": self._limited.dropped}
+
+    def action_masks(self) -> NDArray[np.bool_]:
+        """The legal choices of the last observation, bool (sum of choices,), in the order of the actions.
+
+        Raises:
+            TypeError: an action takes real numbers, of which none is forbidden.
+            gymnasium.error.ResetNeeded: before the first reset.
+        """
+        real = [name for name in self._names if isinstance(self._space.actions[name], Continuous)]
+        if real:
+            raise TypeError(f"{self._name}: continuous actions have no masks, and {real[0]!r} is one")
+        if self._limited is None:
+            raise gymnasium.error.ResetNeeded(f"{self._name}: call reset() before action_masks()")
+        return flat_masks(self._masks)
 
     def _given(self, action: Any) -> dict[str, tuple[NDArray[np.int64], NDArray[Any]]]:
         self._check_form(action)
-        return self._given_parts(action)
-
-    def _given_parts(self, action: Mapping[str, Any]) -> dict[str, tuple[NDArray[np.int64], NDArray[Any]]]:
+        if self._flat is not None:
+            action = self._flat.split(action)
         assert self._limited is not None
         given = {}
         for name, space in self._space.actions.items():
@@ -299,11 +336,7 @@ class PaddedFace(GymnasiumFace):
 
 
 class FlatFace(PaddedFace):
-    """One Box, the padded arrays one after the other as float32, and one Discrete, MultiDiscrete or Box.
-
-    `action_masks()` gives the legal choices as one bool vector, as `sb3_contrib.MaskablePPO` asks for; a
-    number that nobody is behind is allowed its 0 alone.
-    """
+    """One Box, the padded arrays one after the other as float32, and one Discrete, MultiDiscrete or Box."""
 
     def __init__(
         self,
@@ -313,67 +346,21 @@ class FlatFace(PaddedFace):
         max_actors: Mapping[str, int] | None = None,
         illegal: Illegal = "replace",
     ) -> None:
-        super().__init__(env, maxima, beyond, max_actors, illegal)
-        assert isinstance(self.action_space, spaces.Dict)
-        self._parts: dict[str, spaces.Space[Any]] = dict(self.action_space.spaces)
-        self._padded_space = self._layout.observation_space
-        self._padded: dict[str, NDArray[Any]] = {}
-        boxes = [part for part in self._padded_space.spaces.values() if isinstance(part, spaces.Box)]
+        RecordConstructorArgs.__init__(self, **_padded_options(maxima, beyond, max_actors, illegal))
+        super().__init__(env, maxima, beyond, max_actors, illegal, flat_actions=True)
+        assert isinstance(self.observation_space, spaces.Dict)
+        self._keys = list(self.observation_space.spaces)
+        boxes = [part for part in self.observation_space.spaces.values() if isinstance(part, spaces.Box)]
         bounds = [
             np.concatenate([np.ravel(b).astype(np.float32) for b in side])
             for side in ([box.low for box in boxes], [box.high for box in boxes])
         ]
         self.observation_space = spaces.Box(bounds[0], bounds[1], dtype=np.float32)
-        self.action_space = self._together()
-
-    def _together(self) -> spaces.Space[Any]:
-        parts = list(self._parts.values())
-        if len(parts) == 1 and isinstance(parts[0], spaces.Discrete):
-            return parts[0]
-        if all(isinstance(part, spaces.Box) for part in parts):
-            low, high = (
-                np.concatenate([np.ravel(getattr(p, side)) for p in parts]) for side in ("low", "high")
-            )
-            return spaces.Box(low, high, dtype=np.float32)
-        if any(isinstance(part, spaces.Box) for part in parts):
-            raise ValueError(
-                f"{self._name} has choices and real numbers among its actions {list(self._parts)},"
-                " which no flat action space holds together; use layout='padded'"
-            )
-        counts = [np.ravel(part.n if isinstance(part, spaces.Discrete) else part.nvec) for part in parts]  # type: ignore[attr-defined]
-        return spaces.MultiDiscrete(np.concatenate(counts))
 
     def _face(self, seen: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-        self._padded, info = super()._face(seen)
-        names = self._padded_space.spaces
-        return np.concatenate([np.ravel(self._padded[name]).astype(np.float32) for name in names]), info
-
-    def _given(self, action: Any) -> dict[str, tuple[NDArray[np.int64], NDArray[Any]]]:
-        self._check_form(action)
-        flat, position, parts = np.ravel(action), 0, {}
-        for name, part in self._parts.items():
-            size = int(np.prod(part.shape))  # type: ignore[arg-type]
-            piece = flat[position : position + size].reshape(part.shape)  # type: ignore[arg-type]
-            parts[name] = np.int64(piece) if isinstance(part, spaces.Discrete) else piece
-            position += size
-        return self._given_parts(parts)
-
-    def action_masks(self) -> NDArray[np.bool_]:
-        """The legal choices of the last observation, bool (sum of choices,).
-
-        Raises:
-            TypeError: the actions are real numbers, of which none is forbidden.
-        """
-        if isinstance(self.action_space, spaces.Box):
-            raise TypeError(f"{self._name}: continuous actions have no masks")
-        flags = []
-        for name in self._parts:
-            mask = self._padded[f"actions/{name}/mask"].astype(bool)
-            action = self._space.actions[name]
-            starts = action.offsets[:-1] if isinstance(action, MultiCategorical) else np.zeros(1, np.int64)
-            mask[:, starts] |= ~np.logical_or.reduceat(mask, starts, axis=1)
-            flags.append(mask.reshape(-1))
-        return np.concatenate(flags)
+        padded, info = super()._face(seen)
+        together = [np.ravel(padded[name]).astype(np.float32) for name in self._keys]
+        return np.concatenate(together), info
 
 
 def _padded_options(maxima: Any, beyond: Any, max_actors: Any, illegal: Any) -> dict[str, Any]:
@@ -396,6 +383,7 @@ def to_gymnasium(
     beyond: Beyond = "error",
     max_actors: Mapping[str, int] | None = None,
     illegal: Illegal = "replace",
+    flat_actions: bool = False,
 ) -> GymnasiumFace:
     """Show an entity environment with Gymnasium's own spaces.
 
@@ -408,20 +396,24 @@ def to_gymnasium(
         beyond: what to do with more: "error", "drop" some at random, or keep those that are `Nearest`.
         max_actors: the most actors of an action; by default as many as there may be entities.
         illegal: forbidden choices are replaced by the first legal one and counted in the info, or raise.
+        flat_actions: with padded observations too, one Discrete, MultiDiscrete or Box instead of a Dict of
+            actions, as Stable-Baselines3 and most other learners need. The flat layout always has one.
 
     Raises:
         TypeError: `env` is no entity environment.
         ValueError: an option that doesn't fit the layout or the environment.
     """
     if layout == "ragged":
-        if maxima is not None or max_actors is not None or beyond != "error":
+        if maxima is not None or max_actors is not None or beyond != "error" or flat_actions:
             raise ValueError(
-                "the ragged layout has no maxima: maxima, max_actors and beyond are for the others"
+                "the ragged layout has no maxima: maxima, max_actors, beyond and flat_actions are for the"
+                " others"
             )
         return RaggedFace(env, illegal)
     if layout not in ("padded", "flat"):
         raise ValueError(f"layout must be 'ragged', 'padded' or 'flat', got {layout!r}")
     if maxima is None:
         raise ValueError(f"the {layout} layout needs maxima=, the most entities of each type")
-    face = PaddedFace if layout == "padded" else FlatFace
-    return face(env, maxima, beyond, max_actors, illegal)
+    if layout == "padded":
+        return PaddedFace(env, maxima, beyond, max_actors, illegal, flat_actions)
+    return FlatFace(env, maxima, beyond, max_actors, illegal)

@@ -111,6 +111,17 @@ class Inputs:
         features = {name: rows.values for name, rows in present.items()}
         return Prepared(features, destination, rows, _visible(batch, by_type, rows.num_rows))
 
+    def check_finite(self, prepared: Prepared) -> None:
+        """
+        Raises:
+            ValueError: a feature is NaN or infinite.
+        """
+        for name, values in prepared.features.items():
+            finite = np.isfinite(values).all(0)
+            if not finite.all():
+                feature = self.features[name][int(np.argmin(finite))]
+                raise ValueError(f"{name}: feature {feature!r} is NaN or infinite in the batch")
+
     def _select(self, batch: EntityBatch) -> dict[str, RaggedArray]:
         """The entity types and features that the network knows."""
         if batch.globals.shape[1] != self._num_globals or batch.globals.dtype != np.float32:

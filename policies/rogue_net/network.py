@@ -191,11 +191,7 @@ class RogueNet(nn.Module):
             ValueError: a feature is NaN or infinite; no statistic has moved.
         """
         prepared = self.inputs.prepare(batch)
-        for name, values in prepared.features.items():
-            finite = np.isfinite(values).all(0)
-            if not finite.all():
-                feature = self.inputs.features[name][int(np.argmin(finite))]
-                raise ValueError(f"{name}: feature {feature!r} is NaN or infinite in the batch")
+        self.inputs.check_finite(prepared)
         for name, values in prepared.features.items():
             if self.inputs.features[name]:
                 self.normalization[name].update(values)  # type: ignore[operator]

@@ -64,6 +64,11 @@ class InputNorm(nn.Module):
 
     def update(self, values: NDArray[np.floating[Any]]) -> None:
         """Take in the rows of `values` (N, F), which must be finite."""
+        self.accumulate(values)
+        self.refresh()
+
+    def accumulate(self, values: NDArray[np.floating[Any]]) -> None:
+        """As `update`, but what `forward` does stays the same until `refresh`."""
         if not len(values):
             return
         count, mean = float(self.count), self.mean.double().cpu().numpy()
@@ -81,9 +86,8 @@ class InputNorm(nn.Module):
         self.count.fill_(count)
         self.mean.copy_(torch.from_numpy(mean))
         self.squares_sum.copy_(torch.from_numpy(squares))
-        self._refresh()
 
-    def _refresh(self) -> None:
+    def refresh(self) -> None:
         """Derive what `forward` uses from the statistics."""
         if self.count <= 1:
             self.shift.zero_()
@@ -96,4 +100,4 @@ class InputNorm(nn.Module):
 
     def _load_from_state_dict(self, *args: Any, **kwargs: Any) -> None:
         super()._load_from_state_dict(*args, **kwargs)
-        self._refresh()
+        self.refresh()

@@ -231,7 +231,12 @@ def test_errors_of_a_single_game_name_it() -> None:
 SPACE = ez.EntitySpace(
     {"Unit": ["x"], "Rock": []},
     ez.EntityActionSpace(
-        {"Walk": ez.Categorical(3), "Aim": ez.SelectEntity(), "Alarm": ez.GlobalCategorical(2)}
+        {
+            "Walk": ez.Categorical(3),
+            "Aim": ez.SelectEntity(),
+            "Alarm": ez.GlobalCategorical(2),
+            "Order": ez.MultiCategorical({"kind": ["wait", "move"], "where": 3}, {"move": ["where"]}),
+        }
     ),
 )
 
@@ -253,15 +258,19 @@ def spoiled(draw: st.DrawFn, legal: RaggedArray) -> RaggedArray:
     how = draw(st.sampled_from(["legal", "other choice", "partial", "longer", "shorter", "dtype"]))
     step = draw(st.integers(0, len(lists) - 1))
     if how == "other choice" and lists[step]:
-        lists[step][draw(st.integers(0, len(lists[step]) - 1))] = draw(st.integers(-2, 12))
+        actor, choice = draw(st.integers(0, len(lists[step]) - 1)), draw(st.integers(-2, 12))
+        if legal.inner_shape:
+            lists[step][actor][draw(st.integers(0, 1))] = choice
+        else:
+            lists[step][actor] = choice
     elif how == "partial":
         lists[step] = []
     elif how == "longer":
-        lists[step].append(0)
+        lists[step].append(np.zeros(legal.inner_shape, int).tolist())
     elif how == "shorter":
         lists.pop()
     dtype = np.int32 if how == "dtype" else np.int64
-    return RaggedArray.from_arrays(lists, dtype=dtype, inner_shape=())
+    return RaggedArray.from_arrays(lists, dtype=dtype, inner_shape=legal.inner_shape)
 
 
 @given(seed=st.integers(0, 2**32 - 1), data=st.data())

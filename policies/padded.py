@@ -1,0 +1,213 @@
+"""`PaddedRogueNet`: RogueNet's rows of padded observations, for learners that want fixed arrays.
+
+Shape alphabet: B steps, M_t slots of entity type t, M of all types, N entities that are there, F features,
+A slots of an action's actors, E of its actees, D width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import gymnasium
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from ..envs import EntityBatch, PaddedSpace
+from ..ragged import RaggedArray
+from .padded_slots import Flags, Slots
+from .rogue_net import RogueNet, RogueNetConfig
+from .rogue_net.blocks import mean_of_steps
+from .rogue_net.config import from_options
+from .rogue_net.inputs import Inputs, Prepared
+from .rogue_net.names import NamedModules
+from .rogue_net.network import Encoder
+from .rogue_net.normalization import InputNorm
+
+#: The options that two networks with the same weights have in common.
+_SHAPING = ("d_model", "n_layer", "n_head", "pooling", "relative_position", "translation", "global_features")
+
+
+class PaddedRogueNet(nn.Module):
+    """RogueNet's embedding and blocks on the padded observations of `to_gymnasium(env, "padded", …)`.
+
+        env = ez.to_gymnasium(MyEnv(), "padded", maxima=8, flat_actions=True)
+        net = ez.PaddedRogueNet(env.observation_space, d_model=16, n_layer=2, n_head=2)
+        features = net({name: torch.as_tensor(array) for name, array in observations.items()})
+
+    It takes the padding off before anything else, so that attention costs what the entities cost that are
+    there. What stands in padded places does not matter, and the parameters don't depend on the maxima.
+
+    The features (B, features_dim) are in this order, each D wide:
+
+    - the mean of the step's rows, zeros at a step without any;
+    - RogueNet's row for the step as a whole, which global actions read, where it has one (see `Inputs`);
+    - with `slot_rows`, for each action that entities perform the rows of its A actors and, for a
+      select-entity action, of its E actees, in the order of the observation's slots, zeros where nobody is.
+
+    So linear maps of the features can be what RogueNet's own heads for categorical actions and its value are.
+    Entities that are hidden (`EntitySpace(hidden=True)`) are left out, for values too: one module has to
+    serve both.
+
+    Inputs are normalised by running statistics. A fresh network takes the first from the first observations;
+    then they take in what is seen in training mode with gradients, and come into force when the module goes
+    to evaluation mode. So nothing shifts between the epochs of an update. SB3 and Tianshou switch modes
+    themselves; in a loop of your own call `train()` before an update and `eval()` before acting.
+
+    Args:
+        observation_space: the environment's (of a vector environment its `single_observation_space`).
+        slot_rows: whether the features hold rows of actors and actees; without actions that entities perform
+            there are none.
+        options: those of `RogueNetConfig`.
+
+    Raises:
+        TypeError: the space is not that of padded observations, or an option is unknown.
+        ValueError: an array of the space is not as it was padded, or an option doesn't fit.
+    """
+
+    def __init__(
+        self, observation_space: gymnasium.Space[Any], slot_rows: bool = True, **options: Any
+    ) -> None:
+        super().__init__()
+        space = _checked_space(observation_space)
+        self.layout = space.layout
+        self.settings = from_options(RogueNetConfig, options)
+        _check_settings(self.settings)
+        self.inputs = Inputs(self.layout.space, self.settings)
+        features = self.inputs.features
+        # SB3's DQN copies to its target network, besides parameters, only what has "running_" in its name.
+        self.running_normalization = NamedModules(
+            {name: InputNorm(len(names)) for name, names in features.items() if names}
+        )
+        self.encoder = Encoder(self.settings, features)
+        self._slots = Slots(self.layout, slot_rows)
+        self._counts = dict.fromkeys(self.running_normalization.names, 0.0)  # when last refreshed
+        #: Width of the output.
+        self.features_dim = self.settings.d_model * (1 + self.inputs.has_global_row + self._slots.num_rows)
+
+    def forward(self, observations: Mapping[str, Tensor]) -> Tensor:
+        """Padded observations (B, …) to features (B, features_dim), with gradients for the parameters.
+
+        Args:
+            observations: tensors by the names of the space, of any dtype, on the module's device.
+
+        Raises:
+            ValueError: an array is missing, of another shape, or says something other than 0 or 1 of who is
+                there (`VecNormalize(norm_obs=True)` does that); or a feature is NaN or infinite in training.
+        """
+        flags = self._slots.flags(observations)
+        batch = self._batch(observations, flags)
+        prepared = self.inputs.prepare(batch)
+        self._move_statistics(prepared)
+        like = next(self.encoder.parameters())
+        x = self.encoder.embedding(prepared, self.running_normalization, like)
+        x = self.encoder.encode(x, prepared, None, prepared.rows)
+        parts = [mean_of_steps(x, prepared.rows)]
+        if self.inputs.has_global_row:  # a step's last
+            parts.append(x.index_select(0, torch.from_numpy(prepared.rows.offsets[1:] - 1).to(x.device)))
+        index = self._slots.row_indices(observations, flags, prepared.rows.offsets)
+        if index.size:
+            x = torch.cat([x, x.new_zeros(1, x.shape[1])])  # the last row is nobody's
+            rows = x.index_select(0, torch.from_numpy(index.reshape(-1)).to(x.device))
+            parts.append(rows.view(len(index), -1))
+        return torch.cat(parts, 1)
+
+    def load_rogue_net(self, net: RogueNet) -> None:
+        """Take over the embedding, blocks and statistics of `net`, one that `ez.PPO` has trained say.
+
+        Raises:
+            ValueError: its entity types, features or options are others; nothing was taken over.
+        """
+        for name in _SHAPING:
+            theirs, ours = getattr(net.settings, name), getattr(self.settings, name)
+            if theirs != ours:
+                raise ValueError(f"the network has {name} {theirs}, expected {ours}")
+        if net.inputs.features != self.inputs.features:
+            raise ValueError(f"the network reads {net.inputs.features}, expected {self.inputs.features}")
+        self.encoder.load_state_dict(net.policy_net.state_dict())
+        self.running_normalization.load_state_dict(net.normalization.state_dict())
+
+    def train(self, mode: bool = True) -> PaddedRogueNet:
+        """Go to training or evaluation mode; on the way to the latter the statistics come into force."""
+        super().train(mode)
+        if not mode:
+            self._refresh()
+        return self
+
+    # -- inside ---------------------------------------------------------------------------------------------
+
+    def _batch(self, observations: Mapping[str, Tensor], flags: Flags) -> EntityBatch:
+        """The entities that are there, without actions."""
+        entities = {}
+        for name, features in self.layout.space.entities.items():
+            present = flags[f"presence/{name}"]
+            rows = np.zeros((int(present.sum()), len(features)), np.float32)
+            if rows.size:
+                padded = observations[f"entities/{name}"].detach()
+                rows = padded[torch.from_numpy(present).to(padded.device)].float().cpu().numpy()
+            entities[name] = RaggedArray.from_lengths(rows, present.sum(1))
+        num_steps = self._slots.num_steps(observations)
+        globals_ = np.zeros((num_steps, 0), np.float32)
+        if self.layout.space.global_features:
+            globals_ = observations["globals"].detach().float().cpu().numpy()
+        return EntityBatch(entities, globals_, {})
+
+    def _move_statistics(self, prepared: Prepared) -> None:
+        norms = {name: self.running_normalization[name] for name in self.running_normalization.names}
+        learns = self.training and torch.is_grad_enabled()
+        fresh = not any(float(norm.count) for norm in norms.values())  # type: ignore[arg-type]
+        if learns or fresh:
+            self.inputs.check_finite(prepared)
+            for name, values in prepared.features.items():
+                if name in norms:
+                    norms[name].accumulate(values)  # type: ignore[operator]
+        if fresh or not self.training:
+            self._refresh()
+
+    def _refresh(self) -> None:
+        """Normalise by what the statistics are now; others may have written to them."""
+        for name in self.running_normalization.names:
+            norm: Any = self.running_normalization[name]
+            count = float(norm.count)
+            if count != self._counts[name]:
+                norm.refresh()
+                self._counts[name] = count
+
+
+_ALONE = "wrappers have to leave observations as they are"
+
+
+def _checked_space(space: gymnasium.Space[Any]) -> PaddedSpace:
+    build = "ez.to_gymnasium(env, 'padded', maxima=…, flat_actions=True)"
+    if not isinstance(space, PaddedSpace):
+        raise TypeError(
+            f"RogueNet takes padding off the observations of {build}, got those of {type(space).__name__}"
+            f" {_keys(space)}; {_ALONE}, which VecFrameStack does not"
+        )
+    for key, part in space.layout.observation_space.without_empty_arrays().spaces.items():
+        if key not in space.spaces:
+            raise ValueError(f"{key!r} is missing in the space of {build}; {_ALONE}")
+        if space.spaces[key] != part:
+            raise ValueError(
+                f"{key!r} of the space of {build} was {part} and is {space.spaces[key]} now; {_ALONE}"
+            )
+    return space
+
+
+def _keys(space: gymnasium.Space[Any]) -> str:
+    names = list(space.spaces) if isinstance(space, gymnasium.spaces.Dict) else []
+    return f"of {', '.join(names)}" if names else f"of shape {space.shape}"
+
+
+def _check_settings(settings: RogueNetConfig) -> None:
+    if settings.separate_value_net:
+        raise ValueError(
+            "separate_value_net: features are those of one network; make two of them"
+            " (SB3: policy_kwargs=dict(share_features_extractor=False))"
+        )
+    relative = settings.relative_position
+    if relative is not None and (relative.key_projection or relative.value_projection):
+        raise ValueError(
+            "relative_position: key_projection and value_projection need statistics that only ez.PPO gathers"
+        )

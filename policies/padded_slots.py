@@ -1,0 +1,125 @@
+"""Who is where in padded observations: flags, and the rows of actors and actees.
+
+Shape alphabet as in `padded`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from ..envs import PaddedLayout, SelectEntity
+
+Flags = dict[str, NDArray[np.bool_]]
+
+
+class Slots:
+    """Reads the flags and slots of a layout out of padded observations."""
+
+    def __init__(self, layout: PaddedLayout, wants_rows: bool) -> None:
+        self.layout = layout
+        self._spaces = layout.observation_space.without_empty_arrays().spaces
+        #: (slots, who is there) of each list of actors or actees whose rows are wanted, and its length.
+        self.lists = {keys: count for keys, count in _lists(layout).items() if wants_rows and count}
+        #: How many rows a step gives, A and E of all lists together.
+        self.num_rows = sum(self.lists.values())
+        types = list(layout.max_entities)
+        flags = [f"{what}/{name}" for what in ("presence", "visible") for name in types]
+        flags += [key for _, key in self.lists]
+        self._flags = [key for key in flags if key in self._spaces]
+        read = [f"entities/{name}" for name in types] + flags + [key for key, _ in self.lists] + ["globals"]
+        self._read = [key for key in read if key in self._spaces]
+
+    def num_steps(self, observations: Mapping[str, Tensor]) -> int:
+        """B of observations."""
+        return len(next(iter(observations.values())))
+
+    def flags(self, observations: Mapping[str, Tensor]) -> Flags:
+        """Who is there, by name of the array. Entities that are hidden are not.
+
+        Raises:
+            ValueError: an array is missing, of the wrong shape, or is no flag.
+        """
+        self._check_shapes(observations)
+        maxima, num_steps = self.layout.max_entities, self.num_steps(observations)
+        flags = {f"presence/{name}": np.zeros((num_steps, most), bool) for name, most in maxima.items()}
+        if not self._flags:
+            return flags
+        # One array, so that an accelerator is waited for once.
+        together = torch.cat([observations[key].float() for key in self._flags], 1).cpu().numpy()
+        widths = [self._spaces[key].shape[0] for key in self._flags]  # type: ignore[index]
+        for key, values in zip(self._flags, np.split(together, np.cumsum(widths)[:-1], 1), strict=True):
+            flags[key] = values != 0
+            strange = values[flags[key] & (values != 1)]
+            if strange.size:
+                raise ValueError(
+                    f"{key!r} holds {strange[0]:g} where 0 and 1 say who is there; wrappers have to leave"
+                    " observations as they are: use VecNormalize(norm_obs=False), RogueNet normalises its"
+                    " inputs itself"
+                )
+        for name in maxima:
+            if f"visible/{name}" in flags:
+                flags[f"presence/{name}"] &= flags[f"visible/{name}"]
+        return flags
+
+    def row_indices(
+        self, observations: Mapping[str, Tensor], flags: Flags, offsets: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """The row (B, num_rows) of everybody in the lists, when the rows of step b start at `offsets[b]` and
+        are in the order of the slots; where nobody is, the number of rows.
+
+        Raises:
+            ValueError: an actor or actee is in a slot where no entity is, or none that may be seen.
+        """
+        nobody = int(offsets[-1])
+        if not self.num_rows:
+            return np.zeros((len(offsets) - 1, 0), np.int64)
+        present = np.concatenate([flags[f"presence/{n}"] for n in self.layout.max_entities], 1)  # (B, M)
+        row_of_slot = np.where(present, np.cumsum(present, 1) - 1 + offsets[:-1, None], nobody)
+        row_of_slot = np.pad(row_of_slot, ((0, 0), (0, 1)), constant_values=nobody)  # what slot -1 is
+        together = torch.cat([observations[key] for key, _ in self.lists], 1).long().cpu().numpy()
+        there = np.concatenate([flags[key] for _, key in self.lists], 1)
+        slots = np.where(there, together, -1)
+        if slots.size and (slots.max() >= self.layout.num_slots or (there & (slots < 0)).any()):
+            raise ValueError(f"actors and actees name slots beyond the {self.layout.num_slots} there are")
+        rows = np.take_along_axis(row_of_slot, slots, 1)
+        lost = there & (rows == nobody)
+        if lost.any():
+            step, place = np.argwhere(lost)[0]
+            slot = slots[step, place]
+            raise ValueError(f"{self._list_of(place)!r}: there is no entity in slot {slot} at step {step}")
+        return rows
+
+    def _list_of(self, place: int) -> str:
+        """The name of the list that position `place` of all lists together belongs to."""
+        ends = np.cumsum(list(self.lists.values()))
+        return list(self.lists)[int(np.searchsorted(ends, place, "right"))][0]
+
+    def _check_shapes(self, observations: Mapping[str, Tensor]) -> None:
+        num_steps = self.num_steps(observations) if observations else 0
+        for key in self._read:
+            if key not in observations:
+                raise ValueError(f"the observations have no {key!r}; there are {', '.join(observations)}")
+            shape, wanted = tuple(observations[key].shape), (num_steps, *(self._spaces[key].shape or ()))
+            if shape != wanted:
+                raise ValueError(
+                    f"{key!r} has shape {shape}, expected {wanted}: the network was built for the maxima"
+                    f" {self.layout.max_entities}; for others build one of their space and load the weights,"
+                    " which don't depend on maxima"
+                )
+
+
+def _lists(layout: PaddedLayout) -> dict[tuple[str, str], int]:
+    """The names of slots and of who is there, of all lists of actors and actees, and the lists' lengths."""
+    lists = {}
+    for name, action in layout.space.actions.items():
+        prefix = f"actions/{name}"
+        if not action.is_global:
+            lists[f"{prefix}/actors", f"{prefix}/presence"] = layout.max_actors[name]
+        if isinstance(action, SelectEntity):
+            lists[f"{prefix}/actees", f"{prefix}/actee_presence"] = layout.max_actees[name]
+    return lists

@@ -1,0 +1,327 @@
+"""Entity vector environments as `VecEnv`s of Stable-Baselines3."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import entitize as ez
+import gymnasium
+import numpy as np
+import pytest
+from entitize.adapters.sb3 import RaggedVecEnv, make_vec, vec_env
+from entitize.envs import PackedLayout, batch_observations, sample_actions
+from entitize.envs.vector import Actions, StepResult
+from entitize.ragged import RaggedArray
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
+from stable_baselines3.common.monitor import Monitor
+from stable_baselines3.common.vec_env import VecMonitor
+
+ACTIONS = ez.EntityActionSpace({"Walk": ez.Categorical(3), "Push": ez.Continuous(-1.0, 1.0)})
+SPACE = ez.EntitySpace({"Sheep": ["x"]}, ACTIONS, ["time"])
+
+
+class Flock(ez.EntityEnv):
+    """As many sheep as have joined; ends at `length`, by termination or truncation."""
+
+    metadata = {"render_modes": ["rgb_array"], "render_fps": 7}  # noqa: RUF012 - Gymnasium declares no ClassVar
+
+    def __init__(self, length: int = 3, cut_off: bool = False) -> None:
+        self.action_space, self.observation_space = ACTIONS, SPACE
+        self.length, self.cut_off = length, cut_off
+        self.render_mode = "rgb_array"
+        self.difficulty = 1
+        self.received: list[dict[str, Any]] = []
+
+    def render(self) -> Any:
+        return np.full((2, 2, 3), self.time, np.uint8)
+
+    def harder(self, by: int) -> int:
+        self.difficulty += by
+        return self.difficulty
+
+    def _reset(self, options: dict[str, Any]) -> Any:
+        self.time, self.options = 0, options
+        self.offset = float(self.np_random.integers(100))
+        return self._look()
+
+    def _step(self, actions: dict[str, Any]) -> Any:
+        self.received.append(actions)
+        self.time += 1
+        ended = self.time == self.length
+        info = {"time": self.time, "is_success": True} if ended else {"time": self.time}
+        return self._look(), float(self.time), ended and not self.cut_off, ended and self.cut_off, info
+
+    def _look(self) -> Any:
+        sheep = [[self.offset + i] for i in range(self.time + 1)]
+        return ez.Observation(
+            entities={"Sheep": sheep},
+            globals=[self.time],
+            actions={"Walk": ez.CategoricalMask(), "Push": ez.ContinuousMask()},
+        )
+
+
+class Puppet(ez.EntityVectorEnv):
+    """Two lanes of which a test says everything; without final observations."""
+
+    single_observation_space, single_action_space = SPACE, ACTIONS
+
+    def __init__(self, **metadata: Any) -> None:
+        self.num_envs = 2
+        self.metadata = {**ez.EntityVectorEnv.metadata, "final_obs": False, **metadata}
+        self.results: list[tuple[Any, ...]] = []
+        self.reset_info: dict[str, Any] = {}
+        self.stepped: list[Actions] = []
+        SPACE.seed(1)
+
+    def look(self) -> ez.EntityBatch:
+        return batch_observations(SPACE, [SPACE.sample() for _ in range(2)])
+
+    def reset(self, *, seed: Any = None, options: Any = None) -> tuple[ez.EntityBatch, dict[str, Any]]:
+        self.last = self.look()
+        return self.last, self.reset_info
+
+    def step(self, actions: Actions) -> StepResult:
+        self.stepped.append(actions)
+        self.last = self.look()
+        terminated, truncated, info = self.results.pop(0)
+        return self.last, np.ones(2, np.float32), np.array(terminated), np.array(truncated), info
+
+
+def flocks(*lanes: Flock) -> ez.ListVectorEnv:
+    return ez.ListVectorEnv([partial(lambda lane: lane, lane) for lane in lanes])
+
+
+def acted(venv: RaggedVecEnv, packed: dict[str, Any], rng: np.random.Generator) -> tuple[Any, Actions]:
+    """Random legal actions for what the environments show, packed and not."""
+    layout = PackedLayout(venv.entity_space)
+    actions = sample_actions(venv.entity_space.actions, layout.unpack(packed), rng)
+    return layout.pack_actions(actions), actions
+
+
+def test_steps_are_those_of_the_vector_environment() -> None:
+    """Lane by lane against two environments that are stepped by hand."""
+    lanes = [Flock(3), Flock(4, cut_off=True)]
+    venv = vec_env(flocks(*lanes))
+    twins = [Flock(3), Flock(4, cut_off=True)]
+    layout, rng = PackedLayout(SPACE), np.random.default_rng(0)
+    venv.seed(5)
+    packed = venv.reset()
+    expected = [twin.reset(seed=5 + lane)[0] for lane, twin in enumerate(twins)]
+    for _ in range(13):
+        assert layout.unpack(packed).equals(batch_observations(SPACE, expected))
+        flat, actions = acted(venv, packed, rng)
+        packed, rewards, dones, infos = venv.step(flat)
+        assert rewards.dtype == np.float32 and dones.dtype == bool
+        for lane, twin in enumerate(twins):
+            action = {name: order[lane] for name, order in actions.items()}
+            observation, reward, terminated, truncated, info = twin.step(action)
+            assert (rewards[lane], dones[lane]) == (reward, terminated or truncated)
+            if dones[lane]:
+                terminal = infos[lane].pop("terminal_observation")
+                assert SPACE.problem(terminal) is None
+                assert layout.pack(batch_observations(SPACE, [terminal])).keys() == packed.keys()
+                np.testing.assert_array_equal(terminal["entities"]["Sheep"], observation["entities"]["Sheep"])
+                assert infos[lane].pop("TimeLimit.truncated") == truncated == (lane == 1)
+                observation, _ = twin.reset()
+            assert infos[lane] == info
+            expected[lane] = observation
+    for lane, twin in zip(lanes, twins, strict=True):
+        for got, wanted in zip(lane.received, twin.received, strict=True):
+            np.testing.assert_array_equal(got["Walk"].choices, wanted["Walk"].choices)
+            np.testing.assert_array_equal(got["Push"].values, wanted["Push"].values)
+
+
+def test_seeds_and_options_are_used_once() -> None:
+    venv = vec_env(flocks(Flock(), Flock()))
+    venv.seed(9)
+    venv.set_options({"level": 2})
+    first = venv.reset()
+    assert venv.get_attr("options") == [{"level": 2}] * 2
+    other = venv.reset()
+    assert venv.get_attr("options") == [{}, {}]
+    assert not np.array_equal(first["values/entities/Sheep"], other["values/entities/Sheep"])
+    venv.seed(9)
+    np.testing.assert_array_equal(venv.reset()["values/entities/Sheep"], first["values/entities/Sheep"])
+    venv.set_options([{"level": 1}, {"level": 2}])
+    with pytest.raises(ValueError, match="options must be the same for all environments"):
+        venv.reset()
+
+
+def test_attributes_and_methods_are_those_of_the_lanes() -> None:
+    venv = make_vec(flocks(Flock(3), Flock(4)))
+    assert venv.get_attr("length") == [3, 4] and venv.get_attr("length", 1) == [4]
+    venv.set_attr("difficulty", 5, indices=[1])
+    assert venv.env_method("harder", 2) == [3, 7]
+    assert venv.env_method("harder", by=1, indices=[0]) == [4]
+    assert venv.get_attr("num_envs") == [2, 2]  # of the vector environment
+    assert venv.has_attr("length") and not venv.has_attr("height")
+    assert venv.env_is_wrapped(Monitor) == [False, False]
+    watched = vec_env(ez.ListVectorEnv([lambda: Monitor(Flock()), Flock]))
+    assert watched.env_is_wrapped(Monitor) == [True, False]
+
+
+def test_attributes_of_an_engine_speak_for_all_lanes() -> None:
+    puppet = Puppet()
+    venv = vec_env(puppet)
+    puppet.speed = 3  # type: ignore[attr-defined]
+    assert venv.get_attr("speed") == [3, 3] and venv.env_is_wrapped(Monitor) == [False, False]
+    venv.set_attr("speed", 4)
+    assert venv.get_attr("speed", 0) == [4]
+    assert venv.env_method("look", indices=[0])[0].entities.keys() == {"Sheep"}
+    with pytest.raises(ValueError, match="'speed' can't be set for single lanes: Puppet runs all of them"):
+        venv.set_attr("speed", 5, indices=0)
+
+
+def test_frames_come_from_the_lanes() -> None:
+    venv = vec_env(flocks(Flock(), Flock()))
+    venv.reset()
+    assert venv.render_mode == "rgb_array" and venv.metadata["render_fps"] == 7
+    picture = venv.render()
+    assert picture is not None and picture.shape == (4, 2, 3)
+    assert list(vec_env(Puppet()).metadata["render_modes"]) == []
+
+
+def test_procgen_bootstraps_from_the_observation_before_the_end() -> None:
+    puppet = Puppet()
+    puppet.results = [([True, False], [False, True], {}), ([True, False], [True, False], {})]
+    venv = vec_env(puppet)
+    packed = venv.reset()
+    before = PackedLayout(SPACE).unpack(packed)
+    _, _, dones, infos = venv.step(np.zeros(0))
+    assert dones.tolist() == [True, True]
+    assert infos[0] == {"TimeLimit.truncated": False}
+    assert infos[1].pop("TimeLimit.truncated")
+    terminal = batch_observations(SPACE, [infos[1]["terminal_observation"]])
+    assert terminal.equals(before.gather([1]))
+    _, _, dones, infos = venv.step(np.zeros(0))
+    assert infos == [{"TimeLimit.truncated": False}, {}]  # terminated and cut off is terminated
+
+
+def test_rewards_may_be_changed_in_place() -> None:
+    """Stable-Baselines3 adds the value of a last state to them."""
+    puppet = Puppet()
+    kept = np.ones(2, np.float32)
+    puppet.step = lambda actions: (puppet.look(), kept, ~kept.astype(bool), ~kept.astype(bool), {})  # type: ignore
+    venv = vec_env(puppet)
+    venv.reset()
+    _, rewards, _, _ = venv.step(np.zeros(0))
+    rewards += 1
+    assert kept.tolist() == [1, 1]
+
+
+def test_infos_of_the_last_step_and_of_the_reset_are_kept_apart() -> None:
+    merged = {
+        "level": np.array([7, 8]),
+        "final_info": {"won": np.array([True, False]), "_won": np.array([True, False])},
+        "_final_info": np.array([True, False]),
+    }
+    puppet = Puppet()
+    puppet.reset_info = {"level": np.array([1, 2])}
+    puppet.results = [([True, False], [False, False], merged)]
+    venv = vec_env(puppet)
+    venv.reset()
+    assert venv.reset_infos == [{"level": 1}, {"level": 2}]
+    _, _, _, infos = venv.step(np.zeros(0))
+    assert infos == [{"won": True, "TimeLimit.truncated": False}, {"level": 8}]
+    assert venv.reset_infos[0] == {"level": 7}
+
+
+def test_idle_lanes_are_refused() -> None:
+    puppet = Puppet()
+    puppet.reset_info = {"idle": np.array([False, False])}
+    nobody = np.zeros(2, bool)
+    puppet.results = [(nobody, nobody, {"idle": np.array([False, True])})]
+    venv = vec_env(puppet)
+    venv.reset()
+    with pytest.raises(TypeError, match=r"lane 1 of Puppet is idle: .* train with entitize.PPO"):
+        venv.step(np.zeros(0))
+    with pytest.raises(gymnasium.error.ResetNeeded, match="call reset"):
+        venv.step(np.zeros(0))
+    puppet.reset_info = {"idle": np.array([True, False])}
+    with pytest.raises(TypeError, match="lane 0 of Puppet is idle"):
+        venv.reset()
+
+
+def test_wrong_actions_move_no_lane() -> None:
+    venv = vec_env(flocks(Flock(), Flock()))
+    with pytest.raises(gymnasium.error.ResetNeeded):
+        venv.step(np.zeros(0))
+    packed = venv.reset()
+    flat, _ = acted(venv, packed, np.random.default_rng(0))
+    with pytest.raises(
+        ez.ActionError, match="3 numbers came as actions, expected 4: 2 of 'Walk', 2 of 'Push'"
+    ):
+        venv.step(flat[:3])
+    with pytest.raises(ez.ActionError, match="env 1: action 'Walk': actor 0"):
+        venv.step(np.where(np.arange(4) == 1, 9, flat))
+    with pytest.raises(ez.ActionError, match="without step_async"):
+        venv.step_wait()
+    assert venv.step(flat)[1].tolist() == [1, 1]
+
+
+def test_what_is_no_entity_vector_environment_is_refused() -> None:
+    with pytest.raises(TypeError, match=r"got <.*Flock.*; make one with entitize.ListVectorEnv"):
+        vec_env(Flock())  # type: ignore[arg-type]
+    cart = SyncVectorEnv([partial(gymnasium.make, "CartPole-v1")])
+    with pytest.raises(TypeError, match=r"make one of it with entitize\.wrap_vec"):
+        vec_env(cart)  # type: ignore[arg-type]
+    cart.close()
+    with pytest.raises(TypeError, match="VecMonitor is a VecEnv already"):
+        make_vec(make_vec("Xor"))  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"needs autoreset mode SAME_STEP, Puppet has .*NEXT_STEP"):
+        vec_env(Puppet(autoreset_mode=AutoresetMode.NEXT_STEP))
+    with pytest.raises(TypeError, match="num_envs, size: only for environments that are made by name"):
+        make_vec(flocks(Flock()), num_envs=3, size=2)
+    with pytest.raises(gymnasium.error.NameNotFound, match="Did you mean"):
+        make_vec("MineSweper")
+
+
+def test_environments_are_made_by_name_and_of_vector_environments() -> None:
+    by_name = make_vec("MineSweeper", num_envs=3, nmines=2)
+    assert isinstance(by_name, VecMonitor) and isinstance(by_name.venv, RaggedVecEnv)
+    assert by_name.num_envs == 3 and by_name.get_attr("nmines") == [2, 2, 2]
+    assert make_vec("Xor").num_envs == 1
+    alone = vec_env("MineSweeper", 2, nmines=3)
+    assert type(alone) is RaggedVecEnv and alone.get_attr("nmines") == [3, 3]
+    wrapped = make_vec(ez.wrap_vec(SyncVectorEnv([partial(gymnasium.make, "CartPole-v1")] * 2)))
+    packed = wrapped.reset()
+    assert packed["values/entities/Vector"].shape == (2, 4)  # type: ignore[call-overload]
+    for venv in (by_name, wrapped):
+        venv.close()
+        venv.close()
+
+
+def test_a_monitor_tells_returns_and_lengths() -> None:
+    venv = make_vec(flocks(Flock(3), Flock(2)))
+    venv.reset()
+    episodes = []
+    for _ in range(6):
+        _, _, _, infos = venv.step(np.zeros(0))
+        episodes += [(info["episode"]["r"], info["episode"]["l"]) for info in infos if "episode" in info]
+    assert sorted(episodes) == [(3, 2)] * 3 + [(6, 3)] * 2
+
+
+def test_packed_observations_stay_valid() -> None:
+    venv = vec_env(flocks(Flock(), Flock()))
+    first = venv.reset()
+    kept = {name: array.copy() for name, array in first.items()}
+    for _ in range(4):
+        venv.step(np.zeros(0))
+    assert all(np.array_equal(array, first[name]) for name, array in kept.items())
+
+
+def test_procgen_goes_through() -> None:
+    venv = make_vec("Procgen/bigfish", num_envs=3, distribution_mode="easy", num_levels=3, start_level=1)
+    venv.seed(2)
+    packed = venv.reset()
+    inner: RaggedVecEnv = venv.unwrapped  # type: ignore[assignment]
+    layout = PackedLayout(inner.entity_space)
+    for _ in range(5):
+        batch = layout.unpack_checked(packed)  # type: ignore[arg-type]
+        assert len(batch) == 3 and batch.num_entities >= 3
+        packed, _, _, infos = venv.step(np.array([1, 4, 7]))
+        assert all(1 <= info["level_seed"] <= 3 for info in infos)
+    actions = inner._layout.unpack_actions(batch, np.array([1, 4, 7]))
+    assert actions["act"] == RaggedArray(np.array([1, 4, 7]), np.arange(4))
+    venv.close()

@@ -1,0 +1,142 @@
+"""What can't work is refused when it is put together, with what to use instead."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import entitize as ez
+import pytest
+from stable_baselines3 import DDPG, DQN, PPO, SAC, TD3
+from stable_baselines3.common.env_util import make_vec_env
+from stable_baselines3.common.monitor import Monitor
+from stable_baselines3.common.vec_env import (
+    DummyVecEnv,
+    VecEnv,
+    VecExtractDictObs,
+    VecFrameStack,
+    VecNormalize,
+    VecTransposeImage,
+)
+
+BUFFER: dict[str, Any] = {"rollout_buffer_class": ez.sb3.RaggedRolloutBuffer}
+
+
+@pytest.fixture
+def venv() -> VecEnv:
+    return ez.sb3.make_vec("Xor", num_envs=2)
+
+
+def contrib(name: str) -> Any:
+    return getattr(pytest.importorskip("sb3_contrib"), name)
+
+
+@pytest.mark.parametrize("algorithm", [DQN, SAC, TD3, DDPG])
+def test_off_policy_algorithms_are_refused(algorithm: Any, venv: VecEnv) -> None:
+    with pytest.raises(AssertionError, match=r"ragged, for stable_baselines3.PPO and A2C; .* padded obs"):
+        algorithm(ez.sb3.RogueNetPolicy, venv)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "message"),
+    [
+        ("RecurrentPPO", r"RogueNetPolicy, which has no memory; use stable_baselines3\.PPO"),
+        ("MaskablePPO", r"masks are part of what entity environments show, so use stable_baselines3\.PPO"),
+        ("TRPO", r"no distribution of Stable-Baselines3, which TRPO asks for; use stable_baselines3\.PPO"),
+    ],
+)
+def test_algorithms_of_contrib_are_refused(algorithm: str, message: str, venv: VecEnv) -> None:
+    kwargs = {} if algorithm == "RecurrentPPO" else BUFFER
+    with pytest.raises(TypeError, match=message):
+        contrib(algorithm)(ez.sb3.RogueNetPolicy, venv, n_steps=8, batch_size=8, **kwargs).learn(16)
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda venv: PPO(ez.sb3.RogueNetPolicy, venv),  # with Stable-Baselines3's own buffer
+        lambda venv: PPO("MultiInputPolicy", venv, **BUFFER),
+        lambda venv: VecFrameStack(venv, 2),
+        VecNormalize,
+    ],
+)
+def test_what_needs_shapes_is_told_what_to_use(build: Callable[[VecEnv], Any], venv: VecEnv) -> None:
+    advice = r"ragged array 'globals'.*RaggedRolloutBuffer.*without VecFrameStack.*norm_obs=False"
+    with pytest.raises((NotImplementedError, TypeError, ValueError), match=advice):
+        build(venv)
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda venv: Monitor(venv), "Expected env to be a `gymnasium.Env`"),
+        (lambda venv: DummyVecEnv([lambda: venv]), "not a Gymnasium environment"),
+        (lambda venv: make_vec_env(lambda: venv), "not a Gymnasium environment"),
+        (lambda venv: PPO(ez.sb3.RogueNetPolicy, ez.make_vec("Xor"), **BUFFER), "not a Gymnasium environ"),
+        (lambda venv: make_vec_env("entitize/MineSweeper-v0"), "Nested observation spaces are not supported"),
+        (lambda venv: PPO(ez.sb3.RogueNetPolicy, "CartPole-v1", **BUFFER), "needs an environment of entit"),
+        (
+            lambda venv: PPO(ez.sb3.RogueNetPolicy, VecExtractDictObs(venv, "globals"), **BUFFER),
+            "in no wrapper",
+        ),
+    ],
+)
+def test_other_environments_are_refused(build: Callable[[VecEnv], Any], message: str, venv: VecEnv) -> None:
+    with pytest.raises((TypeError, ValueError, NotImplementedError), match=message):
+        build(venv)
+
+
+@pytest.mark.parametrize(
+    ("env", "message"),
+    [
+        (lambda venv: "Xor", r"got 'Xor'; use entitize\.sb3\.make_vec\('Xor', num_envs\)"),
+        (lambda venv: ez.envs.make_vec, "needs an environment of entitize"),
+        (lambda venv: make_vec_env("CartPole-v1"), "not DummyVecEnv or make_vec_env"),
+        (
+            lambda venv: ez.wrap(__import__("gymnasium").make("CartPole-v1")),
+            r"ListVectorEnv\(\[make_env\] \* num",
+        ),
+        (VecTransposeImage, "is for images, of which entity environments show none"),
+    ],
+)
+def test_ppo_says_which_environment_it_wants(
+    env: Callable[[VecEnv], Any], message: str, venv: VecEnv
+) -> None:
+    with pytest.raises(TypeError, match=message):
+        ez.sb3.PPO(env(venv))
+
+
+def test_a_wrapper_that_only_looks_like_one_of_ours_is_refused(venv: VecEnv) -> None:
+    """Wrappers whose constructors were content, but that change what is shown."""
+    normalized = VecNormalize(venv, norm_obs=False)
+    normalized.norm_obs = True
+    with pytest.raises(TypeError, match=r"use VecNormalize\(venv, norm_obs=False\)"):
+        ez.sb3.PPO(normalized)
+    stacked = object.__new__(VecFrameStack)
+    stacked.venv = venv
+    with pytest.raises(TypeError, match="give entities features that tell of the past instead"):
+        ez.sb3.PPO(stacked)
+
+
+def test_options_are_not_given_twice(venv: VecEnv) -> None:
+    space = ez.make_vec("Xor").single_observation_space
+    network = ez.RogueNet(space, space.actions)
+    with pytest.raises(ValueError, match="has its options already: leave d_model out of policy_kwargs"):
+        ez.sb3.PPO(venv, network=network, policy_kwargs={"d_model": 8})
+    other = ez.make_vec("MineSweeper").single_observation_space
+    with pytest.raises(ValueError, match="the network is for EntitySpace"):
+        ez.sb3.PPO(venv, network=ez.RogueNet(other, other.actions))
+
+
+def test_without_stable_baselines_the_extra_is_named() -> None:
+    program = (
+        "import importlib.util as u; find = u.find_spec\n"
+        "u.find_spec = lambda name, *a: None if name == 'stable_baselines3' else find(name, *a)\n"
+        "import entitize\n"
+        "try: entitize.sb3\n"
+        "except ImportError as error: print(error)"
+    )
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == "entitize.sb3 needs Stable-Baselines3: pip install 'entitize[sb3]'"

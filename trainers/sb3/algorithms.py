@@ -1,0 +1,111 @@
+"""`PPO`: Stable-Baselines3's PPO, with the arguments that ragged observations need filled in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium
+import stable_baselines3
+from stable_baselines3.common.vec_env import (
+    VecEnv,
+    VecEnvWrapper,
+    VecFrameStack,
+    VecNormalize,
+    VecTransposeImage,
+)
+
+from ...adapters.sb3 import RaggedVecEnv, make_vec
+from ...envs import EntityVectorEnv
+from ...policies.rogue_net import RogueNet
+from ...policies.sb3 import RogueNetPolicy
+from .buffer import RaggedRolloutBuffer
+
+#: The largest minibatch that `PPO` chooses by itself.
+_BATCH_SIZE = 2048
+
+
+def PPO(
+    env: VecEnv | EntityVectorEnv,
+    *,
+    network: RogueNet | None = None,
+    n_steps: int = 256,
+    batch_size: int | None = None,
+    policy_kwargs: dict[str, Any] | None = None,
+    device: str = "cpu",
+    **options: Any,
+) -> stable_baselines3.PPO:
+    """`stable_baselines3.PPO` with a `RogueNetPolicy` and a `RaggedRolloutBuffer`.
+
+        model = ez.sb3.PPO(ez.sb3.make_vec("Procgen/bigfish", num_envs=64), policy_kwargs=dict(d_model=32))
+        model.learn(1_000_000)
+
+    What comes back is the class of Stable-Baselines3 itself, whose `load` reads what it saves.
+
+    Args:
+        env: of `make_vec` or `vec_env`, in wrappers or not; an entity vector environment is put into
+            `make_vec`.
+        network: the weights and options to start from, copied; of `entitize.PPO`, say.
+        n_steps: steps of each environment per rollout.
+        batch_size: environment steps per minibatch; None: the most, up to 2,048, that divide a rollout.
+        policy_kwargs: options of `RogueNet`, and `optimizer_class` and `optimizer_kwargs`.
+        device: of the network. Observations and actions are arrays on the CPU, to which a network of usual
+            size is best kept near.
+        options: the other arguments of `stable_baselines3.PPO`.
+
+    Raises:
+        TypeError: no environment of `make_vec` or `vec_env`, or a wrapper that changes its observations; or
+            an unknown option of the network.
+        ValueError: options of the network besides `network`, or see `stable_baselines3.PPO`.
+    """
+    venv = make_vec(env) if isinstance(env, EntityVectorEnv) else _checked_env(env)
+    if network is not None:
+        given = {name: value for name, value in (policy_kwargs or {}).items() if name in network.config}
+        if given:
+            raise ValueError(
+                f"the network has its options already: leave {', '.join(given)} out of policy_kwargs"
+            )
+        policy_kwargs = {**(policy_kwargs or {}), **network.config}
+    model = stable_baselines3.PPO(
+        RogueNetPolicy,  # type: ignore[arg-type] # an actor-critic policy in all but its class
+        venv,
+        n_steps=n_steps,
+        batch_size=_largest_divisor(n_steps * venv.num_envs) if batch_size is None else batch_size,
+        policy_kwargs=policy_kwargs,
+        device=device,
+        **{"rollout_buffer_class": RaggedRolloutBuffer, **options},
+    )
+    if network is not None:
+        assert isinstance(model.policy, RogueNetPolicy)
+        model.policy.load_network(network)
+    return model
+
+
+def _largest_divisor(rows: int) -> int:
+    """The largest size of equal minibatches up to `_BATCH_SIZE`."""
+    return next(size for size in range(min(rows, _BATCH_SIZE), 0, -1) if rows % size == 0)
+
+
+def _checked_env(env: Any) -> VecEnv:
+    """`env`, once it is sure that a `RogueNetPolicy` can read what it shows."""
+    inner = env
+    while isinstance(inner, VecEnvWrapper):
+        name = type(inner).__name__
+        if isinstance(inner, VecNormalize) and inner.norm_obs:
+            raise TypeError("RogueNet normalises its inputs itself: use VecNormalize(venv, norm_obs=False)")
+        if isinstance(inner, VecTransposeImage):
+            raise TypeError(f"{name} is for images, of which entity environments show none: leave it away")
+        if isinstance(inner, VecFrameStack):
+            raise TypeError(
+                f"{name} needs fixed shapes: give entities features that tell of the past instead"
+            )
+        inner = inner.venv
+    if isinstance(inner, RaggedVecEnv):
+        return env
+    hint = ""
+    if isinstance(inner, VecEnv):
+        hint = "; around entity environments goes entitize.sb3.make_vec, not DummyVecEnv or make_vec_env"
+    elif isinstance(inner, gymnasium.Env):
+        hint = "; use entitize.sb3.make_vec(entitize.ListVectorEnv([make_env] * num_envs)), without a Monitor"
+    elif isinstance(inner, str):
+        hint = f"; use entitize.sb3.make_vec({inner!r}, num_envs)"
+    raise TypeError(f"PPO needs an environment of entitize.sb3.make_vec or vec_env, got {inner!r}{hint}")
