@@ -55,18 +55,18 @@ class EntityMap:
     ) -> None:
         if space.hidden:
             raise ValueError("these networks can't hide entities from the policy; the space says hidden=True")
-        names = {features[2:] for features in space.entities.values()}
+        if not space.entities:
+            raise ValueError("the space has no entity types")
+        planes = next(iter(space.entities.values()))[2:]
         for name, features in space.entities.items():
-            if features[:2] != POSITION or len(names) > 1 or not features[2:]:
+            if not planes or features != (*POSITION, *planes):
                 raise ValueError(
                     f"entity type {name!r} has the features {', '.join(features) or 'none'}; expected x, y"
                     " and then planes, the same for every type"
                 )
-        if not space.entities:
-            raise ValueError("the space has no entity types")
         self.space = space
         self.height, self.width = height, width
-        self.plane_names: tuple[str, ...] = names.pop()
+        self.plane_names = planes
         for plane in empty_planes:
             if not 0 <= plane < self.num_planes:
                 raise ValueError(f"empty_planes names plane {plane}; there are {self.num_planes}")

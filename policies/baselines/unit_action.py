@@ -164,7 +164,7 @@ class UnitActionNet(MapPolicy):
         return self.encoder(self.map.images(grid))
 
     def _split(self, logits: Tensor) -> tuple[Tensor, Tensor]:
-        """Logits of the cells (n, H · W) and of the order (n, C), each an array of its own, as kernels take it."""
+        """Logits of the cells (n, H · W) and of the order (n, C), contiguous, as kernels take them."""
         of_cell, of_order = logits.split([self.map.num_cells, self.action.num_choices], 1)
         return of_cell.contiguous(), of_order.contiguous()
 
