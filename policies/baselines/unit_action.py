@@ -178,12 +178,17 @@ class UnitActionNet(MapPolicy):
         """The orders (A, M) and the turns (A,) of `chosen`.
 
         Raises:
-            ValueError: the turns of a step are not 0, 1, 2 and so on, each once.
+            ValueError: they are neither, or the turns of a step are not 0, 1, 2 and so on, each once.
         """
         inside = chosen.item_indices()
         width = len(self.action.sizes)
-        if chosen.inner_shape != (width + 1,):
+        if chosen.inner_shape == (width,):
             return chosen, inside
+        if chosen.inner_shape != (width + 1,):
+            raise ValueError(
+                f"action {self.name!r}: items must be {width} integers, or {width + 1} with the unit's turn,"
+                f" got shape {chosen.inner_shape}"
+            )
         ranks = chosen.values[:, width]
         order = np.lexsort((ranks, chosen.sequence_indices()))
         wrong = ranks[order] != inside
