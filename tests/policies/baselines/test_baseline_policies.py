@@ -287,12 +287,17 @@ def test_orders_that_do_not_fit_the_batch_are_refused(kind: Any, rts_space: Any,
         net.act(batch, np.random.default_rng(0))
 
 
-def test_turns_that_repeat_are_refused(rts_space: Any, map_batch: Any) -> None:
+def test_turns_that_repeat_or_columns_that_mean_nothing_are_refused(rts_space: Any, map_batch: Any) -> None:
     space = rts_space()
     batch, net = map_batch(space, 4, 4), small(UnitActionNet, space)
     drawn = net.act(batch, np.random.default_rng(0)).drawn["order"]
     values = drawn.values.copy()
     values[0, 7] = values[1, 7] = 2
+    for items in (drawn.values[:, :3].copy(), drawn.values[:, 0].copy()):
+        with pytest.raises(
+            ValueError, match="items must be 7 integers, or 8 with the unit's turn, got shape"
+        ):
+            net.evaluate(batch, {"order": drawn.with_values(items)})
     turned = {"order": RaggedArray(values, drawn.offsets)}
     with pytest.raises(ValueError, match=r"step 0: the units' turns are \[.*2, 2.*\], expected each number"):
         net.evaluate(batch, turned)
