@@ -75,12 +75,10 @@ def ragged_orders(action: Any, space: EntityActionSpace) -> Any:
         return action
     orders = {}
     for name, given in action.items():
-        item_shape, dtype = (), np.dtype(np.int64)
-        if name in space.spaces:
-            item_shape, dtype = space[name].item_shape, space[name].dtype
+        item_shape: tuple[int, ...] = space[name].item_shape if name in space.spaces else ()
         order = np.array(given, ndmin=1 + len(item_shape))
         if not order.size:
-            order = np.zeros((0, *item_shape), dtype)
+            order = np.zeros((0, *item_shape), space[name].dtype if name in space.spaces else np.int64)
         elif order.dtype.kind in "iu":
             order = order.astype(np.int64)
         elif order.dtype.kind == "f":

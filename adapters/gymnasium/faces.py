@@ -293,10 +293,8 @@ class PaddedFace(GymnasiumFace):
             padded = self._layout.pad(batch)
         except ObservationError as error:
             raise ObservationError(f"{self._name}: {error}") from None
-        masks = {name: padded.get(f"actions/{name}/mask") for name in self._names}
-        self._masks = [
-            (m[0], _first_columns(self._space.actions[n])) for n, m in masks.items() if m is not None
-        ]
+        actions = [(f"actions/{name}/mask", self._space.actions[name]) for name in self._names]
+        self._masks = [(padded[key][0], _first_columns(a)) for key, a in actions if key in padded]
         shown = {name: array[0] for name, array in padded.items() if array.size}
         return shown, {"dropped": self._limited.dropped}
 

@@ -1,5 +1,6 @@
 """`to_entity_gym`: ours in Entity Gym, its own checks, and the way there and back."""
 
+import re
 from functools import partial
 from typing import Any
 
@@ -314,14 +315,14 @@ def test_an_actor_that_is_left_out_is_named() -> None:
 
 def test_what_entity_gym_does_not_know_is_refused_by_name() -> None:
     class Steered(Yard):
-        def __init__(self) -> None:
-            self.action_space = ez.EntityActionSpace({"steer": ez.Continuous(-1, 1)})
+        def __init__(self, action: ez.envs.ActionSpace) -> None:
+            self.action_space = ez.EntityActionSpace({"steer": action})
             self.observation_space = ez.EntitySpace({"Cat": ["x"]}, self.action_space)
 
-    with pytest.raises(
-        TypeError, match=r"Steered: action 'steer' is Continuous\(.*; entity_gym has single choices only"
-    ):
-        ez.to_entity_gym(Steered())
+    for action in (ez.Continuous(-1, 1), ez.MultiCategorical({"kind": 2, "where": 3})):
+        sentence = f"Steered: action 'steer' is {action!r}; entity_gym has single choices only"
+        with pytest.raises(TypeError, match=re.escape(sentence)):
+            ez.to_entity_gym(Steered(action))
     with pytest.raises(TypeError, match="CartPole-v1 is no entity environment"):
         ez.to_entity_gym(gymnasium.make("CartPole-v1"))
 

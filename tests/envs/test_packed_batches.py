@@ -34,8 +34,17 @@ REAL = ez.EntitySpace(
         {"Grip": ez.Categorical(2), "Bend": ez.Continuous([-1.0, 0.0], [1.0, 9.0]), "Aim": ez.SelectEntity()}
     ),
 )
+COMPOSITE = ez.EntitySpace(
+    {"Unit": ["x"]},
+    ez.EntityActionSpace(
+        {
+            "Order": ez.MultiCategorical({"kind": ["wait", "move"], "where": 3}, {"move": ["where"]}),
+            "Bend": ez.Continuous([-1.0, 0.0], [1.0, 9.0]),
+        }
+    ),
+)
 BARE = ez.EntitySpace({}, ez.EntityActionSpace({"Push": ez.GlobalContinuous(-1.0, 1.0)}), ["x"])
-SPACES = st.sampled_from([DISCRETE, REAL, BARE])
+SPACES = st.sampled_from([DISCRETE, REAL, COMPOSITE, BARE])
 
 
 def batch_of(space: ez.EntitySpace, seed: int, steps: int) -> ez.EntityBatch:

@@ -24,6 +24,7 @@ SPACE = ez.EntitySpace(
             "Alarm": ez.GlobalCategorical(2),
             "Turn": ez.Continuous([-1.0, 0.0], [1.0, 5.0]),
             "Wind": ez.GlobalContinuous(-2.0, 2.0),
+            "Order": ez.MultiCategorical({"kind": ["wait", "move"], "where": 3}, {"move": ["where"]}),
         }
     ),
     global_features=["time"],
