@@ -14,8 +14,7 @@ from .trainer_state import check_weights
 
 #: What checkpoints can hold, by the name that they give.
 _NETWORKS: dict[str, type[RogueNet] | type[MapPolicy]] = {
-    network.__name__: network
-    for network in (RogueNet, TransformerNet, GridNet, ImpalaGridNet, UnitActionNet)
+    network.__name__: network for network in (RogueNet, TransformerNet, GridNet, ImpalaGridNet, UnitActionNet)
 }
 
 
