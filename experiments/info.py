@@ -14,6 +14,7 @@ from rich.console import Console
 
 from .. import __version__
 from ..envs import EntitySpace, EntityVectorEnv, sample_actions
+from ..policies.baselines.map_policy import MapPolicy
 from ..policies.rogue_net import RogueNet, RogueNetConfig
 from .agents import load_agent
 from .arguments import parse
@@ -55,7 +56,7 @@ def main(arguments: Sequence[str]) -> None:
         console.print(versions(), markup=False)
 
 
-def _describe(console: Console, policy: RogueNet, venv: EntityVectorEnv) -> None:
+def _describe(console: Console, policy: RogueNet | MapPolicy, venv: EntityVectorEnv) -> None:
     summary = str(policy.summary(mean_entities(venv)))
     console.print(describe_space(policy.observation_space), summary, sep="\n\n", markup=False)
 

@@ -38,7 +38,8 @@ class ActResult:
     #: the density, in the units of the action, before clipping.
     log_probs: dict[str, RaggedArray]
     values: NDArray[np.float32]  # (B,)
-    drawn: dict[str, RaggedArray] = field(default_factory=dict)  # per action, of its shape and dtype
+    #: Per action, of its dtype; of its shape, but that a policy may add columns.
+    drawn: dict[str, RaggedArray] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "drawn", {**self.actions, **self.drawn})

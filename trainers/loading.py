@@ -5,13 +5,20 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from ..policies.baselines import GridNet, ImpalaGridNet, TransformerNet, UnitActionNet
+from ..policies.baselines.map_policy import MapPolicy
 from ..policies.rogue_net import RogueNet
 from .checkpoint import CheckpointError, checkpoint_paths, read_checkpoint
 from .space_schema import space_from_schema
 from .trainer_state import check_weights
 
+#: What checkpoints can hold, by the name that they give.
+_NETWORKS: dict[str, type[RogueNet] | type[MapPolicy]] = {
+    network.__name__: network for network in (RogueNet, TransformerNet, GridNet, ImpalaGridNet, UnitActionNet)
+}
 
-def load_policy(path: str | Path, **options: Any) -> RogueNet:
+
+def load_policy(path: str | Path, **options: Any) -> RogueNet | MapPolicy:
     """The network of a checkpoint, or of the newest checkpoint of a run folder, ready to act.
 
         policy = load_policy("runs/first")
@@ -33,17 +40,19 @@ def load_policy(path: str | Path, **options: Any) -> RogueNet:
     checkpoint = read_checkpoint(path)
     try:
         saved = checkpoint.metadata["policy"]
-        if saved["class"] != RogueNet.__name__:
-            raise CheckpointError(f"checkpoint {path} holds a {saved['class']}, not a {RogueNet.__name__}")
+        network: Any = _NETWORKS.get(saved["class"])
+        if network is None:
+            known = ", ".join(_NETWORKS)
+            raise CheckpointError(f"checkpoint {path} holds a {saved['class']}, none of {known}")
         space = space_from_schema(checkpoint.metadata["spaces"])
-        policy = RogueNet(space, space.actions, **saved["config"])
+        policy = network(space, space.actions, **saved["config"])
         check_weights(policy.state_dict(), checkpoint)
     except CheckpointError:
         raise
     except (KeyError, TypeError, ValueError) as error:
         raise CheckpointError(f"checkpoint {path} does not describe a network: {error!r}") from error
     if options:
-        policy = RogueNet(space, space.actions, **{**saved["config"], **options})
+        policy = network(space, space.actions, **{**saved["config"], **options})
         check_weights(policy.state_dict(), checkpoint)
     policy.load_state_dict(checkpoint.tensors["policy"])
     return policy.eval()

@@ -12,14 +12,14 @@ from torch import Tensor, nn
 
 from ...envs import ActionMask, MultiCategorical
 from ...ragged import RaggedArray
-from .config import RogueNetConfig
+from .config import Composite, RogueNetConfig
 from .heads import FORBIDDEN, Drawn, actor_rows, step_of
 from .rows import Rows, as_tensor, plain
 from .sampling import draw_orders
 
 
-class CompositeHead(nn.Module):
-    """Logits of all C choices from the actor's row; the components are independent given the kind.
+class CompositeOrders(nn.Module):
+    """The distribution of orders that logits (A, C) stand for; components are independent given the kind.
 
     An order's log-probability and the entropy of the distribution count what the kinds use
     (`composite="used"`), k being the kind and mₖ the components that it uses:
@@ -43,65 +43,67 @@ class CompositeHead(nn.Module):
     component: Tensor  # (C,) int64: the component that each choice is of
     members: Tensor  # (C, M) 0 or 1: the same
 
-    def __init__(self, name: str, action: MultiCategorical, settings: RogueNetConfig) -> None:
+    def __init__(self, name: str, action: MultiCategorical, composite: Composite) -> None:
         super().__init__()
         self.name = name
         self.action = action
-        self.counts_all = settings.composite == "all"
-        self.proj = nn.Linear(settings.d_model, action.num_choices)
-        nn.init.orthogonal_(self.proj.weight, 0.01)
-        nn.init.zeros_(self.proj.bias)
+        self.counts_all = composite == "all"
         component = torch.as_tensor(np.repeat(np.arange(len(action.sizes)), action.sizes))
-        used = torch.as_tensor(action.used[:, 1:], dtype=self.proj.weight.dtype)
+        used = torch.as_tensor(action.used[:, 1:], dtype=torch.get_default_dtype())
         members = nn.functional.one_hot(component, len(action.sizes)).to(used.dtype)
-        for name, buffer in (("used", used), ("component", component), ("members", members)):
-            self.register_buffer(name, buffer, persistent=False)
+        for buffer_name, buffer in (("used", used), ("component", component), ("members", members)):
+            self.register_buffer(buffer_name, buffer, persistent=False)
         self._sizes: list[int] = action.sizes.tolist()
 
-    def _logits(self, x: Tensor, rows: Rows, mask: ActionMask) -> Tensor:
-        index = actor_rows(self.name, False, rows, mask, self.action.num_choices)
-        return self.proj(x.index_select(0, as_tensor(index, x)))
+    def draw(self, logits: Tensor, mask: RaggedArray, rng: np.random.Generator | None) -> Drawn:
+        """An order for each actor, from `rng` or (None) the most probable kind and what is best with it.
 
-    def draw(self, x: Tensor, rows: Rows, mask: ActionMask, rng: np.random.Generator | None) -> Drawn:
-        """An order for each actor, from `rng` or (None) the most probable kind and what is best with it."""
-        logits = self._logits(x, rows, mask).cpu().numpy()
+        `logits` (A, C); `mask` (A, C), as in `ActionMask`.
+
+        Raises:
+            ValueError: the mask leaves an actor nothing of a component that it needs.
+        """
         orders = np.zeros((len(logits), len(self._sizes)), np.int64)
         draws = np.zeros((0, len(self._sizes))) if rng is None else rng.random(orders.shape)
         log_probs = np.empty(len(logits), np.float32)
         stuck = draw_orders(
-            logits, plain(mask.mask.values), draws, self.action.offsets, self.action.used, self.counts_all,
-            orders, log_probs,
+            logits.cpu().numpy(), plain(mask.values), draws, self.action.offsets, self.action.used,
+            self.counts_all, orders, log_probs,
         )  # fmt: skip
         if stuck >= 0:
-            step = step_of(mask.actors.offsets, stuck)
-            row = mask.mask.values[stuck : stuck + 1]
+            step = step_of(mask.offsets, stuck)
+            row = mask.values[stuck : stuck + 1]
             problem = self.action.stuck_actor(row)
             assert problem is not None
             raise ValueError(f"action {self.name!r}: step {step}: the mask of an actor {problem[1]}")
         return Drawn(orders, log_probs)
 
-    def evaluate(self, x: Tensor, rows: Rows, mask: ActionMask, orders: RaggedArray) -> tuple[Tensor, Tensor]:
-        """Log-probability of each actor's order and entropy of its distribution, each (A,)."""
-        action, allowed, chosen = self.action, mask.mask.values, orders.values
-        logits = self._logits(x, rows, mask)
+    def evaluate(self, logits: Tensor, mask: RaggedArray, orders: RaggedArray) -> tuple[Tensor, Tensor]:
+        """Log-probability of each actor's order and entropy of its distribution, each (A,).
+
+        Raises:
+            ValueError: an order could not have been drawn.
+        """
+        action, allowed, chosen = self.action, mask.values, orders.values
         self._check(orders, allowed)
         something = action.allows_something(allowed)
         if not allowed.all():
-            logits = logits.masked_fill(as_tensor(~allowed, x), FORBIDDEN)
+            logits = logits.masked_fill(as_tensor(~allowed, logits), FORBIDDEN)
         # A softmax per component, all of them at once.
         with torch.no_grad():
             top = torch.stack([part.amax(1) for part in logits.split(self._sizes, 1)], 1)  # (A, M)
         shifted = logits - top.index_select(1, self.component)
         powers = shifted.exp()  # (A, C)
         totals = powers @ self.members  # (A, M), at least 1
-        picked = shifted.gather(1, as_tensor(chosen + action.offsets[:-1], x)) - totals.log()
+        picked = shifted.gather(1, as_tensor(chosen + action.offsets[:-1], logits)) - totals.log()
         entropies = totals.log() - (powers * shifted) @ self.members / totals  # (A, M)
         counts = something if self.counts_all else action.used[chosen[:, 0]]
-        weights = as_tensor(something, x, x.dtype)[:, 1:]  # (A, M - 1): how much each component counts
+        # How much each of the further components counts: (A, M - 1).
+        weights = as_tensor(something, logits, logits.dtype)[:, 1:]
         if not self.counts_all:
             weights = weights * (powers[:, : self._sizes[0]] / totals[:, :1] @ self.used)
         entropy = entropies[:, 0] + (weights * entropies[:, 1:]).sum(1)
-        return (picked * as_tensor(counts, x, x.dtype)).sum(1), entropy
+        return (picked * as_tensor(counts, logits, logits.dtype)).sum(1), entropy
 
     def _check(self, orders: RaggedArray, allowed: NDArray[np.bool_]) -> None:
         """Each of `orders` (A, M) must be one that could have been drawn where `allowed` (A, C) says so."""
@@ -126,3 +128,26 @@ class CompositeHead(nn.Module):
                     f" {action.names[m]!r}: {orders.values[actor, m]} is not allowed; with composite='all' it"
                     " counts whatever the kind"
                 )
+
+
+class CompositeHead(nn.Module):
+    """Logits of all C choices from the actor's row; see `CompositeOrders`."""
+
+    def __init__(self, name: str, action: MultiCategorical, settings: RogueNetConfig) -> None:
+        super().__init__()
+        self.orders = CompositeOrders(name, action, settings.composite)
+        self.proj = nn.Linear(settings.d_model, action.num_choices)
+        nn.init.orthogonal_(self.proj.weight, 0.01)
+        nn.init.zeros_(self.proj.bias)
+
+    def draw(self, x: Tensor, rows: Rows, mask: ActionMask, rng: np.random.Generator | None) -> Drawn:
+        """An order for each actor, from `rng` or (None) the most probable."""
+        return self.orders.draw(self._logits(x, rows, mask), mask.mask, rng)
+
+    def evaluate(self, x: Tensor, rows: Rows, mask: ActionMask, orders: RaggedArray) -> tuple[Tensor, Tensor]:
+        """Log-probability of each actor's order and entropy of its distribution, each (A,)."""
+        return self.orders.evaluate(self._logits(x, rows, mask), mask.mask, orders)
+
+    def _logits(self, x: Tensor, rows: Rows, mask: ActionMask) -> Tensor:
+        index = actor_rows(self.orders.name, False, rows, mask, self.orders.action.num_choices)
+        return self.proj(x.index_select(0, as_tensor(index, x)))

@@ -27,8 +27,8 @@ class Drawn(NamedTuple):
 
     actions: NDArray[Any]  # (A,) int64, composite (A, M) int64, or continuous (A, K) float32
     log_probs: NDArray[np.float32]  # (A,)
-    #: What log_probs are of and `evaluate` takes, where that is not the action itself: (A, K) float32.
-    drawn: NDArray[np.float32] | None = None
+    #: What log_probs are of and `evaluate` takes, where that is not the action itself.
+    drawn: NDArray[Any] | None = None
 
 
 def step_of(offsets: NDArray[np.int64], item: int) -> int:

@@ -52,7 +52,7 @@ class Cost:
 
     entity_counts: dict[str, float]
     items: dict[str, float]  # exact, part by part
-    blog: float  # by the blog's formula
+    blog: float | None  # by the blog's formula, of networks that it is about
 
     @property
     def total(self) -> float:
@@ -61,10 +61,10 @@ class Cost:
 
 @dataclass(frozen=True)
 class Summary:
-    """What `RogueNet.summary` returns; printing it gives a table."""
+    """What the `summary` of a network returns; printing it gives a table."""
 
     parameters: dict[str, int]  # part by part; they sum to the number of trainable parameters
-    blog_parameters: int  # by the blog's formula, of all encoders
+    blog_parameters: int | None  # by the blog's formula, of all encoders; None: it is not about them
     statistics: int  # numbers that are saved with the network and not trained: input statistics
     cost: Cost | None
     impala: tuple[int, int]  # parameters and multiply-adds per frame
@@ -76,8 +76,9 @@ class Summary:
     def __str__(self) -> str:
         lines = ["parameters", *(_line(name, count) for name, count in self.parameters.items())]
         lines.append(_line("total", self.total))
-        lines.append(_line("by the formula 12 L D² + D Σ Fᵢ", self.blog_parameters))
-        lines.append(_line("what the formula leaves out", self.total - self.blog_parameters))
+        if self.blog_parameters is not None:
+            lines.append(_line("by the formula 12 L D² + D Σ Fᵢ", self.blog_parameters))
+            lines.append(_line("what the formula leaves out", self.total - self.blog_parameters))
         lines.append(_line("IMPALA, without biases", self.impala[0], self.impala[0] / self.total))
         lines.append(_line("input statistics, not trained", self.statistics))
         if self.cost is not None:
@@ -85,7 +86,8 @@ class Summary:
             lines += ["", f"multiply-adds per step with {counts or 'no entities'}"]
             lines += [_line(name, count) for name, count in self.cost.items.items()]
             lines.append(_line("total", self.cost.total))
-            lines.append(_line("by the formula 12 L D² S + L D S² + D Σ Fᵢ Sᵢ", self.cost.blog))
+            if self.cost.blog is not None:
+                lines.append(_line("by the formula 12 L D² S + L D S² + D Σ Fᵢ Sᵢ", self.cost.blog))
             lines.append(
                 _line("IMPALA, 64 × 64 pixels", self.impala[1], self.impala[1] / max(self.cost.total, 1))
             )

@@ -68,7 +68,7 @@ def test_what_holds_no_network_is_refused(run: tuple[Path, RogueNet], tmp_path: 
         load_policy(tmp_path / "empty")
     with pytest.raises(CheckpointError, match="there is no checkpoint folder"):
         load_policy(tmp_path / "nothing")
-    with pytest.raises(CheckpointError, match="holds a ToyPolicy, not a RogueNet"):
+    with pytest.raises(CheckpointError, match="holds a ToyPolicy, none of RogueNet, TransformerNet, GridNet"):
         load_policy(written(policy={"class": "ToyPolicy", "config": {}}))
     with pytest.raises(CheckpointError, match="does not describe a network: TypeError"):
         load_policy(written(policy={"class": "RogueNet", "config": {"d_modl": 3}}))

@@ -1,0 +1,101 @@
+"""The options of the published networks."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from ..rogue_net.config import AttentionPath, Composite
+
+#: The planes that are 1 in an empty cell of μRTS: no hit points, no resources, no owner, no type, no action.
+EMPTY_PLANES = (0, 5, 10, 13, 21)
+
+
+@dataclass(frozen=True)
+class MapConfig:
+    """What all of them know."""
+
+    height: int
+    """Cells of the map from top to bottom."""
+    width: int
+    """Cells of the map from left to right."""
+    composite: Composite = "used"
+    """Which components of an order count: those that its kind uses, or "all", as in the papers."""
+
+    def __post_init__(self) -> None:
+        if self.height < 1 or self.width < 1:
+            raise ValueError(f"the map has height {self.height} and width {self.width}, expected at least 1")
+        if self.composite not in ("used", "all"):
+            raise ValueError(f"composite is {self.composite!r}, expected 'used' or 'all'")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain lists, numbers and strings: the same class with `**config.to_dict()` gives an equal one."""
+        return {name: list(v) if isinstance(v, tuple) else v for name, v in asdict(self).items()}
+
+
+@dataclass(frozen=True)
+class TransformerConfig(MapConfig):
+    """Every option of a `TransformerNet`."""
+
+    position: Literal["one_hot", "embedding"] | None = None
+    """How an entity's cell is told: one number per cell, or a learned vector. None: "one_hot" up to
+    64 cells."""
+    position_width: int = 64
+    """Width of the learned vector."""
+    n_layer: int = 5
+    """Number of layers."""
+    n_head: int = 7
+    """Attention heads; divides the width, which is that of the position and the planes together."""
+    d_hidden: int = 512
+    """Width of the layers' feed-forward networks."""
+    dropout: float = 0.1
+    """Probability of dropping a number, where gradients are computed in training mode."""
+    dropout_while_acting: bool = False
+    """Drop in `act` and `value` as well, in any mode, unless the most probable actions are asked for."""
+    mean_over_padding: bool = False
+    """Let the critic's means divide by the most entities of any step of the batch, not by their number."""
+    attention: AttentionPath = "auto"
+    """How attention is computed; see `policies.rogue_net.attention`."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.position is None:
+            position = "one_hot" if self.height * self.width <= 64 else "embedding"
+            object.__setattr__(self, "position", position)
+        if self.position not in ("one_hot", "embedding"):
+            raise ValueError(f"position is {self.position!r}, expected 'one_hot' or 'embedding'")
+        for name in ("position_width", "n_layer", "n_head", "d_hidden"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} is {getattr(self, name)}, expected at least 1")
+        if not 0 <= self.dropout < 1:
+            raise ValueError(f"dropout is {self.dropout}, expected a probability below 1")
+        if self.attention not in ("auto", "numba", "sorted", "padded"):
+            raise ValueError(
+                f"attention is {self.attention!r}, expected one of 'auto', 'numba', 'sorted', 'padded'"
+            )
+
+
+@dataclass(frozen=True)
+class GridConfig(MapConfig):
+    """Every option of a `GridNet`."""
+
+    empty_planes: tuple[int, ...] = EMPTY_PLANES
+    """The planes that are 1 in a cell without entity."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "empty_planes", tuple(self.empty_planes))  # JSON has lists
+
+
+@dataclass(frozen=True)
+class ImpalaConfig(GridConfig):
+    """Every option of an `ImpalaGridNet` and of a `UnitActionNet`."""
+
+    channels: tuple[int, ...] = (16, 32, 32)
+    """Channels of the convolution sequences."""
+    hidden: int = 256
+    """Width of the linear layer behind them."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "channels", tuple(self.channels))
