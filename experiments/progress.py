@@ -83,11 +83,12 @@ class TrainingProgress:
     def describe(self, step: int, metrics: Mapping[str, float], seconds: float) -> str:
         """One line: where training is after `seconds`."""
         episodic_return = metrics.get("charts/episodic_return")
+        entropy = metrics.get("losses/entropy")  # none where all environments were idle
         parts = [
             f"{step:,}/{self._total:,} steps",
             f"{metrics['charts/SPS']:,.0f} samples/s",
             "return -" if episodic_return is None else f"return {episodic_return:.2f}",
-            f"entropy {metrics['losses/entropy']:.3f}",
+            "entropy -" if entropy is None else f"entropy {entropy:.3f}",
             f"ETA {clock_time(self._remaining(step, seconds))}",
         ]
         return "  ".join(parts)

@@ -1,12 +1,12 @@
 """`Policy`: what a trainer asks of a network.
 
-Shape alphabet: B steps, A actors of one action at all steps.
+Shape alphabet: B steps, A actors of one action at all steps, K numbers of a continuous action.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -23,11 +23,24 @@ class ActResult:
 
     Sequence b of every ragged array belongs to step b and has one item per actor, in the order of
     `batch.actions[name].actors`.
+
+    `actions` are always legal: they go to the environment as they are. A continuous policy may have drawn
+    something else that they were made of, a normal number that was then clipped to the bounds or squashed
+    between them. Many such numbers become the same action, so log-probabilities refer to what was drawn:
+    `drawn` is what to keep for learning and to give to `evaluate`. A policy leaves out of it every action
+    that is what was drawn; here it has them all.
     """
 
-    actions: dict[str, RaggedArray]  # per action (A,) int64: the choice, or the chosen actee's index
-    log_probs: dict[str, RaggedArray]  # per action (A,) float32: log-probability of each actor's choice
+    #: Per action (A,) int64, the choice or the chosen actee's index; of a continuous action (A, K) float32.
+    actions: dict[str, RaggedArray]
+    #: Per action (A,) float32, the log-probability of each actor's choice; of real numbers the logarithm of
+    #: the density, in the units of the action, before clipping.
+    log_probs: dict[str, RaggedArray]
     values: NDArray[np.float32]  # (B,)
+    drawn: dict[str, RaggedArray] = field(default_factory=dict)  # per action, of its shape and dtype
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "drawn", {**self.actions, **self.drawn})
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +48,7 @@ class Evaluation:
     """Given actions under the current parameters, with gradients."""
 
     log_probs: dict[str, Tensor]  # per action (A,), flat in the order of the actors
-    entropies: dict[str, Tensor]  # per action (A,), in nats, over the allowed choices
+    entropies: dict[str, Tensor]  # per action (A,), in nats, over the allowed choices; or differential
     values: Tensor  # (B,)
 
 
@@ -51,7 +64,7 @@ class Policy(Protocol):
         """Choose an action for every actor, without gradients.
 
         All randomness comes from `rng`, so equal generators give equal actions; `deterministic` takes the
-        most probable choice (the first of equals) and draws nothing.
+        most probable choice (the first of equals; of real numbers the mean) and draws nothing.
         """
         ...
 
@@ -60,7 +73,10 @@ class Policy(Protocol):
         ...
 
     def evaluate(self, batch: EntityBatch, actions: Mapping[str, RaggedArray]) -> Evaluation:
-        """Log-probabilities, entropies and values of `actions` taken at `batch`, with gradients."""
+        """Log-probabilities, entropies and values of `actions` taken at `batch`, with gradients.
+
+        `actions` are as in `ActResult.drawn`.
+        """
         ...
 
     def update_normalization(self, batch: EntityBatch) -> None:

@@ -11,6 +11,7 @@ from torch import nn
 
 from ..envs import EntityBatch, EntityVectorEnv
 from ..policies.policy import ActResult
+from .idle import active_lanes
 from .statistics import EpisodeStatistics
 
 
@@ -27,7 +28,7 @@ class EpisodeResults:
     """n finished episodes, ordered by environment and then by time."""
 
     returns: NDArray[np.float64]  # (n,)
-    lengths: NDArray[np.int64]  # (n,), in steps
+    lengths: NDArray[np.int64]  # (n,), in steps at which the environment was not idle
     lanes: NDArray[np.int64]  # (n,), the environment that each was played in
 
 
@@ -50,6 +51,7 @@ def evaluate(
 
     How many episodes each environment plays is fixed beforehand (as evenly as `episodes` allows), and all are
     played to their end. Taking the first `episodes` that happen to finish would favour short ones.
+    Where environments are idle for a while, episodes are told apart as `EpisodeStatistics` does it.
 
     Args:
         policy: acts; put into evaluation mode meanwhile if it is a module.
@@ -85,11 +87,12 @@ def _play(
     statistics = EpisodeStatistics(venv.num_envs)
     played: list[list[tuple[float, int]]] = [[] for _ in quota]
     missing = int(quota.sum())
-    batch, _ = venv.reset(seed=seed)
+    batch, info = venv.reset(seed=seed)
     while missing:
         acted = policy.act(batch, rng, deterministic)
-        batch, rewards, terminated, truncated, _ = venv.step(acted.actions)
-        for lane, episode_return, length in statistics.record(rewards, terminated | truncated):
+        active = active_lanes(info)
+        batch, rewards, terminated, truncated, info = venv.step(acted.actions)
+        for lane, episode_return, length in statistics.record(rewards, terminated | truncated, active):
             if len(played[lane]) < quota[lane]:
                 played[lane].append((episode_return, length))
                 missing -= 1

@@ -62,19 +62,23 @@ def check_module(module: nn.Module) -> None:
         raise NonFiniteError(_listed(culprits))
 
 
-def check_batch(batch: EntityBatch, num_envs: int) -> None:
+def check_batch(batch: EntityBatch, num_envs: int, lanes: NDArray[np.int64] | None = None) -> None:
     """Raises NonFiniteError if a feature is not finite, naming environment, entity type and column.
 
-    Row b of `batch` is of environment b modulo `num_envs`.
+    Row b of `batch` is of environment `lanes[b]`, or where no lanes are given of b modulo `num_envs`.
     """
+
+    def lane_of(row: int) -> int:
+        return row % num_envs if lanes is None else int(lanes[row])
+
     for name, rows in batch.entities.items():
         for item, column in _not_finite(rows.values):
-            lane = (int(np.searchsorted(rows.offsets, item, side="right")) - 1) % num_envs
+            lane = lane_of(int(np.searchsorted(rows.offsets, item, side="right")) - 1)
             value = rows.values[item, column]
             raise NonFiniteError(f"environment {lane} shows a {name} whose feature {column} is {value}")
     for row, column in _not_finite(batch.globals):
         value = batch.globals[row, column]
-        raise NonFiniteError(f"environment {row % num_envs} shows global feature {column} as {value}")
+        raise NonFiniteError(f"environment {lane_of(row)} shows global feature {column} as {value}")
 
 
 def _not_finite(values: NDArray[np.floating]) -> NDArray[np.int64]:

@@ -12,21 +12,22 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
-from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 from torch import nn
 
-from ..envs import EntityBatch, EntityVectorEnv
+from ..envs import EntityBatch, EntityVectorEnv, no_actions
 from ..policies.policy import ActResult, Policy
 from ..ragged import keep_freed_memory
+from .bootstraps import final_values, next_values
 from .checkpoint import Checkpoint, checkpoint_paths, clear_leftovers, read_checkpoint, write_checkpoint
 from .clock import Clock
+from .compatibility import checked_module
 from .config import PPOConfig
 from .guard import NonFiniteError, Snapshot, check_batch, check_lanes, check_losses, check_module
+from .idle import Shown
 from .losses import Losses, count, normalize_advantages, ppo_losses
 from .rollout import RolloutBuffer, Samples
 from .run_folder import RunFolder
@@ -76,7 +77,7 @@ class PPO:
         callbacks: Sequence[Callback] = (),
     ) -> None:
         self.policy = policy
-        self.module = _checked_module(policy, venv)
+        self.module = checked_module(policy, venv)
         keep_freed_memory()
         self.venv = venv
         self.config = config
@@ -90,7 +91,7 @@ class PPO:
             fused=True,
         )
         self.rng = np.random.default_rng(config.seed)
-        self.step = 0  # environment steps taken, over all environments
+        self.step = 0  # environment steps, over all environments; those at which they were idle don't count
         self.updates = 0
         self.elapsed_seconds = 0.0  # in rollouts and updates, of earlier parts of a resumed run as well
         self.episodes = EpisodeStatistics(venv.num_envs)
@@ -98,7 +99,7 @@ class PPO:
         self._total = config.total_timesteps
         self._max_seconds: float | None = None
         self._buffer = RolloutBuffer(venv.single_observation_space, config.num_steps, venv.num_envs)
-        self._batch: EntityBatch | None = None  # what the environments show now
+        self.shown: Shown | None = None  # what the environments show now; None: new episodes come next
         self._samples: Samples | None = None  # the rollout that waits for its update
         self._run = None if run_dir is None else RunFolder(run_dir)
         self._saved_step: int | None = None
@@ -127,7 +128,7 @@ class PPO:
             while self._fraction_done(self.step) < 1:
                 metrics = self._iterate()
                 stops = [callback(self, metrics) for callback in self.callbacks]
-                step_before = self.step - self._buffer.num_rows
+                step_before = self.step - self._buffer.num_rows  # of the rollout that was just learned from
                 if self._run and is_due(step_before, self.step, self.config.checkpoint_interval):
                     self.save_checkpoint()
                 if any(stops):
@@ -164,37 +165,44 @@ class PPO:
         return metrics
 
     def collect(self) -> Samples:
-        """Take `num_steps` steps in every environment; returns the rollout, valid until the next call."""
-        batch = self._start() if self._batch is None else self._batch
+        """Take `num_steps` steps in every environment; returns the rollout, valid until the next call.
+
+        Steps at which an environment is idle are taken and are not in the rollout.
+        """
+        shown = self._start() if self.shown is None else self.shown
         buffer, clock = self._buffer, self.clock
-        self._batch = self._samples = None  # whoever goes on after an error starts new episodes
+        self.shown = self._samples = None  # whoever goes on after an error starts new episodes
         buffer.clear()
         self.module.eval()
         clock.start()
         for _ in range(self.config.num_steps):
-            acted = self._act(batch)
+            batch = shown.at_work()
+            acted = self._act(shown, batch)
             clock.lap("inference")
-            buffer.append(batch, acted)
+            buffer.append(batch, acted, shown.active)
             clock.lap("storage")
-            batch, rewards, terminated, truncated, info = self.venv.step(acted.actions)
+            after, rewards, terminated, truncated, info = self.venv.step(shown.for_all(acted.actions))
             clock.lap("env")
             check_lanes("reward", rewards)
-            final_values = self._final_values(acted.values, terminated, truncated, info)
+            bootstraps = final_values(self.policy, buffer.last_values, terminated, truncated, info)
             clock.lap("inference")
-            buffer.record(rewards, terminated, truncated, final_values)
-            self.episodes.record(rewards, terminated | truncated)
+            buffer.record(rewards, terminated, truncated, bootstraps)
+            self.episodes.record(rewards, terminated | truncated, shown.active)
             clock.lap("storage")
-        self._batch = batch
-        next_values = self.policy.value(batch)
-        self._check_values(batch, next_values)
+            shown = Shown.of(after, info)
+        self.shown = shown
+        bootstraps = next_values(self.policy, buffer.last_values, shown)
+        self._check_values(shown, bootstraps)
         clock.lap("inference")
-        self._samples = buffer.samples(next_values, self.config.gamma, self.config.gae_lambda)
+        self._samples = buffer.samples(bootstraps, self.config.gamma, self.config.gae_lambda)
         clock.lap("storage")
-        self.step += buffer.num_rows
+        self.step += len(self._samples)
         return self._samples
 
     def update(self) -> dict[str, float]:
         """Learn from the last rollout, then move the normalisation statistics by it; returns the metrics.
+
+        From a rollout in which all environments were idle throughout there is nothing to learn.
 
         Raises:
             RuntimeError: there is no rollout that was not learned from.
@@ -203,8 +211,11 @@ class PPO:
         if self._samples is None:
             raise RuntimeError("collect a rollout before the update")
         samples, self._samples = self._samples, None
+        if not len(samples):
+            self.updates += 1
+            return self.episodes.summary()
         self.clock.start()
-        check_batch(samples.observations, self.venv.num_envs)
+        check_batch(samples.observations, self.venv.num_envs, self._buffer.lanes)
         before = Snapshot(self.module, self.optimizer)
         try:
             self.module.train()
@@ -270,53 +281,37 @@ class PPO:
 
     # -- the environments -----------------------------------------------------------------------------------
 
-    def _start(self) -> EntityBatch:
+    def _start(self) -> Shown:
         """The first episodes; a fresh policy takes its first normalisation statistics from them."""
         self.episodes.forget_running()
         seed = derived_seed(self.config.seed, self.step) if self.step else self.config.seed
-        batch, _ = self.venv.reset(seed=seed)
-        if self.step == 0:
-            check_batch(batch, self.venv.num_envs)
+        shown = Shown.of(*self.venv.reset(seed=seed))
+        batch = shown.at_work()
+        if self.step == 0 and len(batch):
+            check_batch(shown.batch, self.venv.num_envs)
             self.policy.update_normalization(batch)
-        return batch
+        return shown
 
-    def _final_values(
-        self,
-        values: NDArray[np.float32],
-        terminated: NDArray[np.bool_],
-        truncated: NDArray[np.bool_],
-        info: dict[str, Any],
-    ) -> NDArray[np.float32]:
-        """What to bootstrap from where an episode was cut off (E,).
+    def _act(self, shown: Shown, batch: EntityBatch) -> ActResult:
+        """The policy's actions at `batch`, the steps of `shown` that are not idle.
 
-        That is the value of the last observation where the environments give it (`info["final_obs"]`), and
-        otherwise of the one before it, which is in `values` (E,) already.
+        Blames what is not finite, whether the policy stumbles over it or not.
         """
-        cut_off = truncated & ~terminated
-        if not cut_off.any() or "final_obs" not in info:
-            return values
-        lanes = np.flatnonzero(info["_final_obs"])  # final_obs holds these, in this order
-        wanted = cut_off[lanes]
-        final_values = values.copy()
-        final_values[lanes[wanted]] = self.policy.value(info["final_obs"].gather(np.flatnonzero(wanted)))
-        check_lanes("value of the final observation", final_values)
-        return final_values
-
-    def _act(self, batch: EntityBatch) -> ActResult:
-        """The policy's actions; blames what is not finite, whether the policy stumbles over it or not."""
+        if not len(batch):
+            return ActResult(no_actions(self.venv.single_action_space, 0), {}, np.zeros(0, np.float32))
         try:
             acted = self.policy.act(batch, self.rng)
         except Exception:
-            check_batch(batch, self.venv.num_envs)
+            check_batch(shown.batch, self.venv.num_envs)
             check_module(self.module)
             raise
-        self._check_values(batch, acted.values)
+        self._check_values(shown, acted.values)
         return acted
 
-    def _check_values(self, batch: EntityBatch, values: NDArray[np.float32]) -> None:
+    def _check_values(self, shown: Shown, values: NDArray[np.float32]) -> None:
         """A value that is not finite comes from the observation or from the policy: say from which."""
         if not np.isfinite(values).all():
-            check_batch(batch, self.venv.num_envs)
+            check_batch(shown.batch, self.venv.num_envs)
             check_module(self.module)
             check_lanes("value estimate", values)
 
@@ -337,7 +332,7 @@ class PPO:
         )
         self._saved_step = self.step
         if self.config.reset_at_checkpoint:
-            self._batch = None
+            self.shown = None
         return path
 
     def restore(self, checkpoint: str | Path | Checkpoint) -> None:
@@ -351,7 +346,7 @@ class PPO:
         """
         if not isinstance(checkpoint, Checkpoint):
             checkpoint = read_checkpoint(checkpoint)
-        self._batch = restore(self, checkpoint)
+        self.shown = restore(self, checkpoint)
         self._samples = None
         self._saved_step = self.step
 
@@ -382,23 +377,3 @@ class PPO:
             if self._run is not None and (paths := checkpoint_paths(self._run.checkpoints)):
                 saved = f"the last good checkpoint is {paths[-1]}"
             raise NonFiniteError(f"update {self.updates + 1} (step {self.step}): {error}; {saved}") from error
-
-
-def _checked_module(policy: Policy, venv: EntityVectorEnv) -> nn.Module:
-    """`policy` as a module, once it is sure that it fits `venv`."""
-    if not isinstance(policy, nn.Module):
-        raise TypeError(f"policy must be an nn.Module, got {type(policy).__name__}")
-    if not isinstance(policy, Policy):
-        raise TypeError(f"{type(policy).__name__} lacks methods or attributes of Policy")
-    if policy.action_space != venv.single_action_space:
-        raise ValueError(
-            f"the policy's actions are {policy.action_space}, the environments' {venv.single_action_space}"
-        )
-    mode = venv.metadata.get("autoreset_mode")
-    if mode != AutoresetMode.SAME_STEP:
-        raise ValueError(
-            f"PPO needs autoreset mode SAME_STEP, {type(venv).__name__} has {mode};"
-            " where gymnasium.make_vec took an engine that can do no other, as it does by default where there"
-            " is one, make single environments with gymnasium.make_vec(…, vectorization_mode='sync')"
-        )
-    return policy

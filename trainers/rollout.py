@@ -1,7 +1,9 @@
 """Rollout storage: what was seen, done and estimated at each step, without padding.
 
-Steps lie time-major: step t of environment e is row t · num_envs + e.
-Shape alphabet: T steps, E environments, B = T · E rows, A actors of one action at all rows.
+Steps lie time-major: step t of environment e is row t · num_envs + e. Steps at which an environment was idle
+(see `EntityVectorEnv`) have no row; those behind them move up.
+Shape alphabet: T steps, E environments, B rows (T · E if nobody was idle), A actors of one action at all
+rows, K numbers of a continuous action.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ class Samples:
     """What an update learns from: B steps in any order."""
 
     observations: EntityBatch
-    actions: dict[str, RaggedArray]  # per action (A,)
+    actions: dict[str, RaggedArray]  # per action (A,) or (A, K), as in `ActResult.drawn`
     log_probs: dict[str, RaggedArray]  # per action (A,) float32, when the action was taken
     values: NDArray[np.float32]  # (B,), when the action was taken
     advantages: NDArray[np.float32]  # (B,)
@@ -86,12 +88,20 @@ class RolloutBuffer:
         self.final_values = np.zeros(shape, np.float32)
         self.terminated = np.zeros(shape, bool)
         self.truncated = np.zeros(shape, bool)
+        self.active = np.ones(shape, bool)  # false where an environment was idle
+        self.last_values = np.zeros(num_envs, np.float32)  # (E,), each at its last active step; 0 before one
         self._acted = self._ended = 0
+        self._any_idle = False
 
     @property
     def num_rows(self) -> int:
-        """Environment steps of a whole rollout."""
-        return self.shape[0] * self.shape[1]
+        """B of the last rollout: the steps at which environments were not idle."""
+        return int(self.active.sum()) if self._any_idle else self.active.size
+
+    @property
+    def lanes(self) -> NDArray[np.int64] | None:
+        """The environment of each row (B,); None: of row b it is b modulo E."""
+        return np.nonzero(self.active)[1] if self._any_idle else None
 
     def clear(self) -> None:
         """Forget the content and keep the memory."""
@@ -99,17 +109,32 @@ class RolloutBuffer:
         for buffer in (*self._actions.values(), *self._log_probs.values()):
             buffer.clear()
         self._acted = self._ended = 0
+        self._any_idle = False
+        self.active[:] = True
+        self.last_values = np.zeros_like(self.last_values)
 
-    def append(self, batch: EntityBatch, acted: ActResult) -> None:
-        """Store what E environments showed and what the policy did."""
+    def append(self, batch: EntityBatch, acted: ActResult, active: NDArray[np.bool_] | None = None) -> None:
+        """Store what the environments showed and what the policy did.
+
+        `batch` and `acted` are of the environments that are `active` (E,), alone; None: of all.
+        """
+        t = self._acted
+        self._acted += 1
+        if active is None:
+            self.values[t] = self.last_values = acted.values
+        else:
+            self._any_idle = True
+            self.active[t] = active
+            self.values[t, active] = acted.values
+            self.last_values = np.where(active, self.values[t], self.last_values)
+        if not len(batch):
+            return
         self._observations.append(batch)
-        for buffers, arrays in ((self._actions, acted.actions), (self._log_probs, acted.log_probs)):
+        for buffers, arrays in ((self._actions, acted.drawn), (self._log_probs, acted.log_probs)):
             for name, array in arrays.items():
                 if name not in buffers:  # the first step says what one actor's choice looks like
                     buffers[name] = RaggedBuffer(array.inner_shape, array.dtype)
                 buffers[name].append(array)
-        self.values[self._acted] = acted.values
-        self._acted += 1
 
     def record(
         self,
@@ -129,15 +154,20 @@ class RolloutBuffer:
 
         `next_values` (E,) are the values of the observations after the last step.
         """
+        active = self.active if self._any_idle else None
         advantages, returns = generalized_advantages(
             *(self.rewards, self.values, next_values, self.final_values, self.terminated, self.truncated),
-            *(gamma, gae_lambda),
+            *(gamma, gae_lambda, active),
         )
+
+        def by_row(numbers: NDArray[np.float32]) -> NDArray[np.float32]:
+            return numbers.ravel() if active is None else numbers[active]
+
         return Samples(
             self._observations.batch(),
             {name: buffer.array() for name, buffer in self._actions.items()},
             {name: buffer.array() for name, buffer in self._log_probs.items()},
-            self.values.ravel(),
-            advantages.ravel(),
-            returns.ravel(),
+            by_row(self.values),
+            by_row(advantages),
+            by_row(returns),
         )

@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
-from ..envs import Categorical, EntityActionSpace, EntitySpace, GlobalCategorical, SelectEntity
-from ..envs.spaces import ActionSpace
+import numpy as np
+from numpy.typing import NDArray
+
+from ..envs import (
+    ActionSpace,
+    Categorical,
+    Continuous,
+    EntityActionSpace,
+    EntitySpace,
+    GlobalCategorical,
+    GlobalContinuous,
+    SelectEntity,
+)
 
 _KINDS: dict[str, type[ActionSpace]] = {
-    kind.__name__: kind for kind in (Categorical, GlobalCategorical, SelectEntity)
+    kind.__name__: kind
+    for kind in (Categorical, GlobalCategorical, SelectEntity, Continuous, GlobalContinuous)
 }
 
 
@@ -18,17 +31,24 @@ def space_schema(space: EntitySpace) -> dict[str, Any]:
         "entities": {name: list(features) for name, features in space.entities.items()},
         "global_features": list(space.global_features),
         "hidden": space.hidden,
-        "actions": {name: _action_schema(action) for name, action in space.actions.spaces.items()},
+        "actions": {name: _action_schema(action) for name, action in space.actions.items()},
     }
 
 
-def _action_schema(action: Any) -> dict[str, Any]:
+def _action_schema(action: ActionSpace) -> dict[str, Any]:
     kind = type(action).__name__
     if kind not in _KINDS:
         raise ValueError(f"action spaces of kind {kind} can't be stored; known are {', '.join(_KINDS)}")
-    return (
-        {"kind": kind, "choices": list(action.choices)} if isinstance(action, Categorical) else {"kind": kind}
-    )
+    if isinstance(action, Categorical):
+        return {"kind": kind, "choices": list(action.choices)}
+    if isinstance(action, Continuous):
+        return {"kind": kind, "low": _numbers(action.low), "high": _numbers(action.high)}
+    return {"kind": kind}
+
+
+def _numbers(bounds: NDArray[np.float32]) -> list[float | str]:
+    """Every float32 is a float to the bit; infinity, which JSON doesn't know, becomes "inf" or "-inf"."""
+    return [bound if math.isfinite(bound) else str(bound) for bound in bounds.tolist()]
 
 
 def space_from_schema(schema: dict[str, Any]) -> EntitySpace:
@@ -42,7 +62,9 @@ def space_from_schema(schema: dict[str, Any]) -> EntitySpace:
     for name, action in schema["actions"].items():
         if action["kind"] not in _KINDS:
             raise ValueError(f"action {name!r} is of the unknown kind {action['kind']!r}")
-        options = {"choices": action["choices"]} if "choices" in action else {}
+        options = {part: value for part, value in action.items() if part != "kind"}
+        for bound in options.keys() & {"low", "high"}:
+            options[bound] = [float(number) for number in options[bound]]
         actions[name] = _KINDS[action["kind"]](**options)
     return EntitySpace(
         schema["entities"], EntityActionSpace(actions), schema["global_features"], schema["hidden"]

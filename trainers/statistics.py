@@ -10,7 +10,12 @@ from numpy.typing import NDArray
 
 
 class EpisodeStatistics:
-    """Follows the episodes of `num_envs` environments; what is unfinished is remembered, not counted."""
+    """Follows the episodes of `num_envs` environments; what is unfinished is remembered, not counted.
+
+    The length of an episode is the number of its steps at which the environment was not idle (see
+    `EntityVectorEnv`). Rewards count when they come, idle or not. An end that comes when there was no such
+    step since the last one, as where a game is over whose dead agents' episodes had ended, ends no episode.
+    """
 
     #: Episodes that the means are taken over, as in CleanRL and Stable-Baselines3.
     WINDOW = 100
@@ -21,17 +26,19 @@ class EpisodeStatistics:
         self.finished = 0
         self._recent: deque[tuple[float, int]] = deque(maxlen=self.WINDOW)
 
-    def record(self, rewards: NDArray[Any], ended: NDArray[np.bool_]) -> list[tuple[int, float, int]]:
-        """Take in a step's rewards (E,) and ends (E,).
+    def record(
+        self, rewards: NDArray[Any], ended: NDArray[np.bool_], active: NDArray[np.bool_] | None = None
+    ) -> list[tuple[int, float, int]]:
+        """Take in a step's rewards (E,) and ends (E,), and which environments were not idle (None: all).
 
         Returns:
             (environment, return, length) of each episode that ended.
         """
         self.running_returns += rewards
-        self.running_lengths += 1
+        self.running_lengths += 1 if active is None else active
         done = [
             (int(env), float(self.running_returns[env]), int(self.running_lengths[env]))
-            for env in np.flatnonzero(ended)
+            for env in np.flatnonzero(ended & (self.running_lengths > 0))
         ]
         self.running_returns[ended] = 0
         self.running_lengths[ended] = 0

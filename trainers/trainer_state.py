@@ -14,6 +14,7 @@ from torch import Tensor
 
 from ..envs import EntityBatch
 from .checkpoint import Checkpoint, CheckpointError
+from .idle import Shown
 from .space_schema import schema_difference, space_schema
 
 if TYPE_CHECKING:
@@ -48,6 +49,8 @@ def capture(trainer: PPO) -> tuple[dict[str, dict[str, Tensor]], dict[str, Any]]
     }
     if isinstance(trainer.venv, StatefulVectorEnv) and not trainer.config.reset_at_checkpoint:
         tensors["environments"] = _as_tensors(trainer.venv.get_state())
+        if trainer.shown is not None and trainer.shown.active is not None:
+            tensors["trainer"]["active"] = torch.from_numpy(trainer.shown.active)
     metadata = {
         "updates": trainer.updates,
         "elapsed_seconds": trainer.elapsed_seconds,
@@ -60,7 +63,7 @@ def capture(trainer: PPO) -> tuple[dict[str, dict[str, Tensor]], dict[str, Any]]
     return tensors, metadata
 
 
-def restore(trainer: PPO, checkpoint: Checkpoint) -> EntityBatch | None:
+def restore(trainer: PPO, checkpoint: Checkpoint) -> Shown | None:
     """Put `trainer` where it was; nothing has changed if this raises.
 
     Returns:
@@ -82,16 +85,17 @@ def restore(trainer: PPO, checkpoint: Checkpoint) -> EntityBatch | None:
         raise
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise CheckpointError(f"checkpoint {checkpoint.path} is not of this trainer: {error!r}") from error
-    batch = None
+    shown = None
     if "environments" in checkpoint.tensors and same_lanes and isinstance(trainer.venv, StatefulVectorEnv):
         batch = trainer.venv.set_state(_as_arrays(checkpoint.tensors["environments"]))
+        shown = Shown(batch, extra.get("active"))
     trainer.module.load_state_dict(checkpoint.tensors["policy"])
     trainer.optimizer.load_state_dict(optimizer_state)
     trainer.rng = rng
     torch.set_rng_state(checkpoint.tensors["trainer"]["torch_rng"])
     trainer.step, trainer.updates, trainer.elapsed_seconds = step, updates, elapsed
     trainer.episodes.restore(extra)
-    return batch
+    return shown
 
 
 def _check_policy(trainer: PPO, checkpoint: Checkpoint) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
@@ -158,6 +159,10 @@ class RogueNetConfig:
     """"entity": one more row per step holds them; "concat": appended to every entity, as in the reference."""
     attention: AttentionPath = "auto"
     """How attention is computed; see `policies.rogue_net.attention`."""
+    squash: bool = False
+    """Continuous actions: squash normal numbers between the bounds by tanh instead of clipping them."""
+    log_std_init: float = 0.0
+    """Continuous actions: log of the first standard deviation, in units of half the range of the bounds."""
     separate_value_net: bool = False
     """Embedding and blocks of its own for the value function."""
     value_d_model: int | None = None
@@ -174,6 +179,8 @@ class RogueNetConfig:
         _one_of("pooling", self.pooling, (None, "mean", "max", "meanmax"))
         _one_of("global_features", self.global_features, ("entity", "concat"))
         self._check_sizes()
+        if not math.isfinite(self.log_std_init):
+            raise ValueError(f"log_std_init is {self.log_std_init}, expected a finite number")
         if self.pooling and self.relative_position:
             raise ValueError("relative_position is part of attention, which pooling replaces")
 

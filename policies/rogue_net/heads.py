@@ -6,6 +6,7 @@ Shape alphabet: A actors and E actees of one action at all steps, C choices, D w
 from __future__ import annotations
 
 import math
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -20,12 +21,37 @@ from .sampling import allowed_pairs, draw_categorical, draw_entity
 #: The logit of a forbidden choice: its probability is exactly 0 and everything stays finite.
 FORBIDDEN = -1e9
 
-#: Chosen items, their log-probabilities: both by actor (A,).
-Drawn = tuple[NDArray[np.int64], NDArray[np.float32]]
+
+class Drawn(NamedTuple):
+    """What a head chose, by actor."""
+
+    actions: NDArray[Any]  # (A,) int64, or (A, K) float32
+    log_probs: NDArray[np.float32]  # (A,)
+    #: What log_probs are of and `evaluate` takes, where that is not the action itself: (A, K) float32.
+    drawn: NDArray[np.float32] | None = None
 
 
-def _step_of(offsets: NDArray[np.int64], item: int) -> int:
+def step_of(offsets: NDArray[np.int64], item: int) -> int:
+    """The step that an item belongs to."""
     return int(np.searchsorted(offsets, item, "right")) - 1
+
+
+def actor_rows(name: str, of_step: bool, rows: Rows, mask: ActionMask, columns: int) -> NDArray[np.int64]:
+    """The row that each actor of an action is read from (A,), its own or (global) its step's last."""
+    if of_step:
+        index = np.repeat(rows.offsets[1:] - 1, mask.actors.lengths)
+    else:
+        index = rows.of_entities(mask.actors, f"actors of {name!r}")
+    if mask.mask.values.shape != (len(index), columns):
+        raise ValueError(
+            f"action {name!r}: mask of shape {mask.mask.values.shape}, expected ({len(index)}, {columns})"
+        )
+    return index
+
+
+def uniform(mask: ActionMask, rng: np.random.Generator | None) -> NDArray[np.float64]:
+    """A number in [0, 1) for each actor (A,); none, (0,), to take the most probable choices."""
+    return np.zeros(0) if rng is None else rng.random(mask.actors.num_items)
 
 
 class CategoricalHead(nn.Module):
@@ -41,26 +67,19 @@ class CategoricalHead(nn.Module):
         nn.init.zeros_(self.proj.bias)
 
     def _logits(self, x: Tensor, rows: Rows, mask: ActionMask) -> Tensor:
-        if self.of_step:  # the global row is a step's last
-            index = np.repeat(rows.offsets[1:] - 1, mask.actors.lengths)
-        else:
-            index = rows.of_entities(mask.actors, f"actors of {self.name!r}")
-        if mask.mask.values.shape != (len(index), self.num_choices):
-            raise ValueError(
-                f"action {self.name!r}: mask of shape {mask.mask.values.shape}, "
-                f"expected ({len(index)}, {self.num_choices})"
-            )
+        index = actor_rows(self.name, self.of_step, rows, mask, self.num_choices)
         return self.proj(x.index_select(0, as_tensor(index, x)))
 
-    def draw(self, x: Tensor, rows: Rows, mask: ActionMask, draws: NDArray[np.float64]) -> Drawn:
-        """Choose for each actor; `draws` (A,) uniform in [0, 1), or (0,) to take the most probable."""
+    def draw(self, x: Tensor, rows: Rows, mask: ActionMask, rng: np.random.Generator | None) -> Drawn:
+        """Choose for each actor, from `rng` or (None) the most probable."""
+        draws = uniform(mask, rng)
         logits = self._logits(x, rows, mask).cpu().numpy()
         choices = np.empty(len(logits), np.int64)
         log_probs = np.empty(len(logits), np.float32)
         stuck = draw_categorical(logits, plain(mask.mask.values), draws, choices, log_probs)
         if stuck >= 0:
             raise self._nothing_allowed(mask, stuck)
-        return choices, log_probs
+        return Drawn(choices, log_probs)
 
     def evaluate(
         self, x: Tensor, rows: Rows, mask: ActionMask, choices: RaggedArray
@@ -74,7 +93,7 @@ class CategoricalHead(nn.Module):
             ok = (chosen >= 0) & (chosen < self.num_choices)
             ok &= allowed[np.arange(len(chosen)), np.where(ok, chosen, 0)]
             actor = int(np.argmin(ok))
-            step = _step_of(choices.offsets, actor)
+            step = step_of(choices.offsets, actor)
             raise ValueError(f"action {self.name!r}: step {step}: choice {chosen[actor]} is not allowed")
         if not allowed.all():
             logits = logits.masked_fill(as_tensor(~allowed, x), FORBIDDEN)
@@ -83,7 +102,7 @@ class CategoricalHead(nn.Module):
         return log_probs.gather(1, as_tensor(chosen, x)[:, None]).squeeze(1), entropies
 
     def _nothing_allowed(self, mask: ActionMask, actor: int) -> ValueError:
-        step = _step_of(mask.actors.offsets, actor)
+        step = step_of(mask.actors.offsets, actor)
         return ValueError(f"action {self.name!r}: step {step}: the mask allows an actor no choice")
 
 
@@ -110,8 +129,9 @@ class SelectEntityHead(nn.Module):
         queries = self.query_proj(x.index_select(0, as_tensor(actors, x)))
         return queries, self.key_proj(x.index_select(0, as_tensor(actees, x))), mask.actees
 
-    def draw(self, x: Tensor, rows: Rows, mask: ActionMask, draws: NDArray[np.float64]) -> Drawn:
-        """Choose an entity index for each actor; `draws` as in `CategoricalHead.draw`."""
+    def draw(self, x: Tensor, rows: Rows, mask: ActionMask, rng: np.random.Generator | None) -> Drawn:
+        """Choose an entity index for each actor, from `rng` or (None) the most probable."""
+        draws = uniform(mask, rng)
         queries, keys, actees = self._queries_keys(x, rows, mask)
         choices = np.empty(len(queries), np.int64)
         log_probs = np.empty(len(queries), np.float32)
@@ -120,9 +140,9 @@ class SelectEntityHead(nn.Module):
             plain(actees.values), plain(mask.mask.values), draws, choices, log_probs,
         )  # fmt: skip
         if stuck >= 0:
-            step = _step_of(mask.actors.offsets, stuck)
+            step = step_of(mask.actors.offsets, stuck)
             raise ValueError(f"action {self.name!r}: step {step}: the mask allows an actor no entity")
-        return choices, log_probs
+        return Drawn(choices, log_probs)
 
     def evaluate(
         self, x: Tensor, rows: Rows, mask: ActionMask, choices: RaggedArray
@@ -137,7 +157,7 @@ class SelectEntityHead(nn.Module):
             plain(choices.values), actor, actee, chosen,
         )  # fmt: skip
         if wrong >= 0:
-            step = _step_of(choices.offsets, wrong)
+            step = step_of(choices.offsets, wrong)
             raise ValueError(
                 f"action {self.name!r}: step {step}: entity {choices.values[wrong]} may not be selected"
             )

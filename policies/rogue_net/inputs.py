@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ...envs import EntityBatch, EntitySpace, GlobalCategorical
+from ...envs import EntityBatch, EntitySpace
 from ...ragged import RaggedArray, join_rows
 from .config import RogueNetConfig
 from .rows import Rows
@@ -43,8 +43,8 @@ class Inputs:
     each step has one more row for them, after its entities, that everything can attend to: they are embedded
     once, and a step without entities still has a value and global actions that depend on them.
 
-    Global actions read that row. So the row is there when the action space has a `GlobalCategorical` (then
-    also with "concat", as in the reference), or when there are global features to hold; else it would be the
+    Global actions read that row. So the row is there when the action space has a global action (then also
+    with "concat", as in the reference), or when there are global features to hold; else it would be the
     same in every step and is left out, and a step without entities, about which nothing is known, gets the
     value head's bias.
     """
@@ -54,7 +54,7 @@ class Inputs:
             raise ValueError(f"the entity type name {GLOBAL!r} is taken by the network's own row")
         self.space = space
         self.concatenates = config.global_features == "concat" and bool(space.global_features)
-        acts = any(isinstance(a, GlobalCategorical) for a in space.actions.spaces.values())
+        acts = any(action.is_global for _, action in space.actions.items())
         self.has_global_row = acts or (bool(space.global_features) and not self.concatenates)
         self._translator = Translator(config.translation, space.entities) if config.translation else None
         entities = self._translator.entities if self._translator else dict(space.entities)

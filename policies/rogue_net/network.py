@@ -10,14 +10,15 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from ...envs import Categorical, EntityActionSpace, EntityBatch, EntitySpace, GlobalCategorical, SelectEntity
+from ...envs import Categorical, Continuous, EntityActionSpace, EntityBatch, EntitySpace, SelectEntity
 from ...ragged import RaggedArray
 from ..policy import ActResult, Evaluation
 from .attention.groups import length_groups
 from .blocks import Backbone
 from .config import RogueNetConfig, from_options
 from .embedding import Embedding
-from .heads import CategoricalHead, SelectEntityHead, ValueHead
+from .gaussian import GaussianHead
+from .heads import CategoricalHead, Drawn, SelectEntityHead, ValueHead
 from .inputs import Inputs, Prepared
 from .names import NamedModules
 from .normalization import InputNorm
@@ -54,6 +55,8 @@ class RogueNet(nn.Module):
     the value function and not by the policy: when a batch has any, the blocks run once over the visible rows
     for the actions and once over all rows for the values. A hidden entity can be neither actor nor actee, not
     even an actee that the mask forbids.
+
+    Continuous actions are drawn from normal distributions; see `GaussianHead`.
 
     Dropout acts in `evaluate` in training mode, where gradients are computed; never in `act` and `value`.
     """
@@ -94,8 +97,9 @@ class RogueNet(nn.Module):
     def _head(self, name: str, action: Any) -> nn.Module:
         match action:
             case Categorical():
-                of_step = isinstance(action, GlobalCategorical)
-                return CategoricalHead(name, action.num_choices, self.settings.d_model, of_step)
+                return CategoricalHead(name, action.num_choices, self.settings.d_model, action.is_global)
+            case Continuous():
+                return GaussianHead(name, action, self.settings)
             case SelectEntity():
                 return SelectEntityHead(name, self.settings.d_model, self.settings.d_qk)
         raise TypeError(f"action {name!r}: RogueNet has no head for {action!r}")
@@ -110,14 +114,17 @@ class RogueNet(nn.Module):
         """
         with torch.inference_mode():
             x, rows, values = self._encode(batch)
-            actions, log_probs = {}, {}
+            actions, log_probs, drawn = {}, {}, {}
             for name in self.action_heads.names:
                 mask = batch.actions[name]
-                draws = np.zeros(0) if deterministic else rng.random(mask.actors.num_items)
-                chosen, log_prob = self.action_heads[name].draw(x, rows, mask, draws)  # type: ignore[operator]
-                actions[name] = mask.actors.with_values(chosen)
-                log_probs[name] = mask.actors.with_values(log_prob)
-            return ActResult(actions, log_probs, values.float().cpu().numpy())
+                chosen: Drawn = self.action_heads[name].draw(  # type: ignore[operator]
+                    x, rows, mask, None if deterministic else rng
+                )
+                actions[name] = mask.actors.with_values(chosen.actions)
+                log_probs[name] = mask.actors.with_values(chosen.log_probs)
+                if chosen.drawn is not None:
+                    drawn[name] = mask.actors.with_values(chosen.drawn)
+            return ActResult(actions, log_probs, values.float().cpu().numpy(), drawn)
 
     def value(self, batch: EntityBatch) -> NDArray[np.float32]:
         """Predicted return of each step (B,), without gradients."""
@@ -127,6 +134,8 @@ class RogueNet(nn.Module):
 
     def evaluate(self, batch: EntityBatch, actions: Mapping[str, RaggedArray]) -> Evaluation:
         """Log-probabilities, entropies and values of `actions` taken at `batch`, with gradients.
+
+        `actions` are as in `ActResult.drawn`; `as_drawn` makes them of others.
 
         Raises:
             ValueError: an action is missing, has the wrong number of items, or was not allowed.
@@ -143,6 +152,21 @@ class RogueNet(nn.Module):
                 x, rows, mask, actions[name]
             )
         return Evaluation(log_probs, entropies, values)
+
+    def as_drawn(self, actions: Mapping[str, RaggedArray]) -> dict[str, RaggedArray]:
+        """Actions of any origin (demonstrations, say) in the form that `evaluate` takes.
+
+        Only continuous ones change, to the numbers from which the network would have made them.
+
+        Raises:
+            ValueError: a continuous action of another shape or dtype, or one that is not finite.
+        """
+        return {
+            name: head.as_drawn(chosen)
+            if isinstance(head := self.action_heads[name], GaussianHead)
+            else chosen
+            for name, chosen in actions.items()
+        }
 
     def forward(self, batch: EntityBatch, actions: Mapping[str, RaggedArray]) -> Evaluation:
         """As `evaluate`."""

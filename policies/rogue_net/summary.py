@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ...envs import Categorical, GlobalCategorical, SelectEntity
+from ...envs import ActionSpace, Categorical, Continuous, SelectEntity
 from .config import RogueNetConfig
 from .inputs import GLOBAL
 
@@ -145,6 +145,8 @@ def _part(name: str) -> str:
     if place == "value_head":
         return f"value head {kind}"
     if place == "action_heads":
+        if name.endswith(".log_std"):
+            return "action heads standard deviations"
         return f"action heads {kind}"
     net = "" if place == "policy_net" else "value network: "
     if rest.startswith("backbone.relpos_encoding."):
@@ -181,18 +183,20 @@ def _cost(net: RogueNet, counts: dict[str, float], actors: dict[str, float]) -> 
         blog += 12 * layers * d * d * total + layers * d * total**2 + d * embedded
     items["action heads"] = sum(
         _head_cost(net, action, actors.get(name, 1.0), sum(counts.values()))
-        for name, action in net.action_space.spaces.items()
+        for name, action in net.action_space.items()
     )
     items["value head"] = net.settings.for_value().d_model * total
     return Cost(counts, items, blog)
 
 
-def _head_cost(net: RogueNet, action: object, actors: float, entities: float) -> float:
+def _head_cost(net: RogueNet, action: ActionSpace, actors: float, entities: float) -> float:
+    if action.is_global:
+        actors = 1.0
     match action:
-        case GlobalCategorical():
-            return net.settings.d_model * action.num_choices
         case Categorical():
             return net.settings.d_model * action.num_choices * actors
+        case Continuous():
+            return net.settings.d_model * action.size * actors
         case SelectEntity():
             return (net.settings.d_model * (actors + entities) + actors * entities) * net.settings.d_qk
     return 0.0

@@ -12,15 +12,18 @@ import torch
 from entitize.envs import (
     ActionMask,
     Categorical,
+    Continuous,
     EntityActionSpace,
     EntityBatch,
     EntitySpace,
     GlobalCategorical,
+    GlobalContinuous,
     SelectEntity,
     sample_actions,
 )
 from entitize.policies.rogue_net import RogueNet
 from entitize.ragged import RaggedArray
+from torch import distributions
 from torch.nn import functional
 
 FEATURES = {
@@ -44,6 +47,7 @@ def make_space() -> Callable[..., EntitySpace]:
         global_features: tuple[str, ...] = ("time", "score"),
         hidden: bool = False,
         global_action: bool = True,
+        continuous: bool = True,
     ) -> EntitySpace:
         actions: dict[str, Any] = {
             "move": Categorical(["up", "down", "left", "right"]),
@@ -51,6 +55,10 @@ def make_space() -> Callable[..., EntitySpace]:
         }
         if global_action:
             actions["mode"] = GlobalCategorical(3)
+        if continuous:
+            actions["steer"] = Continuous([-1.0, 2.0], [1.0, 7.0])
+        if continuous and global_action:
+            actions["speed"] = GlobalContinuous(-3.0, 0.5)
         return EntitySpace(entities, EntityActionSpace(actions), global_features, hidden)
 
     return make
@@ -76,14 +84,18 @@ def random_actions(
                 actees.append(targets)
                 masks.append(mask.reshape(-1))
             else:
-                if isinstance(action, GlobalCategorical):
+                if action.is_global:
                     acting = np.full(rng.integers(0, 2), -1)
+                if isinstance(action, Continuous):
+                    actors.append(acting)
+                    masks.append(np.zeros((len(acting), 0), bool))
+                    continue
                 mask = rng.random((len(acting), action.num_choices)) < 0.6
                 mask[np.arange(len(acting)), rng.integers(0, action.num_choices, len(acting))] = True
                 masks.append(mask)
             actors.append(acting)
             assert count >= len(candidates)
-        inner = () if isinstance(action, SelectEntity) else (action.num_choices,)
+        inner = () if isinstance(action, SelectEntity) else (getattr(action, "num_choices", 0),)
         result[name] = ActionMask(
             RaggedArray.from_arrays(actors, dtype=np.int64, inner_shape=()),
             RaggedArray.from_arrays(masks, dtype=bool, inner_shape=inner),
@@ -185,7 +197,7 @@ class SlowNet:
         if self.settings.global_features == "concat":
             for _, features, _ in found:
                 features.update(extra)
-        acts = any(isinstance(a, GlobalCategorical) for a in space.actions.spaces.values())
+        acts = any(action.is_global for action in space.actions.spaces.values())
         if acts or (extra and self.settings.global_features == "entity"):
             found.append(("__global__", extra, True))
         return found
@@ -347,7 +359,16 @@ class SlowNet:
             values.append(self.linear(mean, "value_head.proj")[0])
             shown = [i for i, (_, _, flag) in enumerate(found) if flag]
             x = self.encode("policy_net", self.settings, [found[i] for i in shown])
-            for name in self.net.action_space:
+            for name, action in self.net.action_space.items():
+                if isinstance(action, Continuous):
+                    found_rows = [
+                        x[-1] if a == -1 else x[shown.index(a)] for a in batch.actions[name].actors[step]
+                    ]
+                    for row, u in zip(found_rows, actions[name][step], strict=True):
+                        log_prob, entropy = self.numbers(name, row, torch.from_numpy(u).double())
+                        log_probs[name].append(log_prob)
+                        entropies[name].append(entropy)
+                    continue
                 logits, taken = self.logits(name, batch.actions[name], step, x, shown, actions[name][step])
                 for row, chosen in zip(logits, taken, strict=True):
                     p = torch.log_softmax(row, 0)
@@ -359,6 +380,26 @@ class SlowNet:
             {n: torch.stack(e) if e else empty for n, e in entropies.items()},
             torch.stack(values) if values else empty,
         )
+
+    def numbers(self, name: str, row: Any, u: Any) -> tuple[torch.Tensor, torch.Tensor]:
+        """Log-probability of the action that was made of `u` (K,), and entropy, by torch.distributions."""
+        head, action = f"action_heads.{name}", self.net.action_space[name]
+        low, high = (torch.from_numpy(bound).double() for bound in (action.low, action.high))
+        mean, log_std = self.linear(row, f"{head}.proj"), self.parameters[f"{head}.log_std"]
+        scaled = distributions.AffineTransform((low + high) / 2, (high - low) / 2, cache_size=1)
+        tanh = [distributions.TanhTransform(cache_size=1)] if self.settings.squash else []
+        normal = distributions.Normal(mean, log_std.exp())
+        made = distributions.TransformedDistribution(normal, [*tanh, scaled])
+        taken = u
+        for transform in made.transforms:
+            taken = transform(taken)
+        entropy = normal.entropy().sum() + scaled.scale.log().sum()
+        if self.settings.squash:
+            noise = torch.linspace(-9, 9, 2001, dtype=torch.float64)
+            places = mean[:, None] + log_std.exp()[:, None] * noise
+            slopes = tanh[0].log_abs_det_jacobian(places, torch.tanh(places))
+            entropy = entropy + (slopes * torch.softmax(-0.5 * noise**2, 0)).sum()
+        return made.log_prob(taken).sum(), entropy
 
     def logits(self, name: str, mask: Any, step: int, x: Any, shown: list[int], taken: Any) -> Any:
         """For each actor the logits of what is allowed, and where its choice is among them."""

@@ -13,7 +13,6 @@ from entitize.envs import (
     EntityActionSpace,
     EntityBatch,
     EntitySpace,
-    GlobalCategorical,
     SelectEntity,
 )
 from entitize.policies.policy import Policy
@@ -34,15 +33,20 @@ def test_it_is_a_policy(setting):
     assert isinstance(setting[2], Policy)
 
 
+@pytest.mark.parametrize("squash", [False, True])
 @pytest.mark.parametrize("path", PATHS)
-def test_act_and_evaluate_agree_on_log_probabilities_and_values(make_space, random_batch, make_net, path):
+def test_act_and_evaluate_agree_on_log_probabilities_and_values(
+    make_space, random_batch, make_net, path, squash
+):
     space = make_space(hidden=True)
     batch = random_batch(space, steps=30)
-    net = make_net(space, batch, attention=path)
+    net = make_net(space, batch, attention=path, squash=squash)
     result = net.act(batch, np.random.default_rng(0))
-    evaluation = net.evaluate(batch, result.actions)
+    evaluation = net.evaluate(batch, result.drawn)
     for name in space.actions:
-        assert result.actions[name].dtype == np.int64 and result.log_probs[name].dtype == np.float32
+        action = space.actions[name]
+        assert result.actions[name].dtype == action.dtype and result.log_probs[name].dtype == np.float32
+        assert result.actions[name].inner_shape == result.drawn[name].inner_shape == action.item_shape
         np.testing.assert_array_equal(result.actions[name].offsets, batch.actions[name].actors.offsets)
         np.testing.assert_allclose(
             result.log_probs[name].values, evaluation.log_probs[name].detach(), rtol=1e-5, atol=1e-6
@@ -83,8 +87,11 @@ def test_deterministic_takes_the_most_probable_choice_and_draws_nothing(setting)
     for seed in range(30):
         drawn = net.act(batch, np.random.default_rng(seed))
         for name in space.actions:
+            if name in ("steer", "speed"):
+                assert (drawn.actions[name].values != best.actions[name].values).any()
+                continue
             assert (drawn.log_probs[name].values <= best.log_probs[name].values + 1e-6).all()
-    for name in space.actions:
+    for name in ("move", "fire", "mode"):
         chosen = drawn.actions[name].values == best.actions[name].values
         assert chosen.any() and not chosen.all()
 
@@ -97,8 +104,8 @@ def test_sampling_frequencies_match_the_probabilities(make_space, random_batch, 
     repeats = 20_000
     for step in range(len(batch)):
         many = batch.gather(np.full(repeats, step))
-        actions = net.act(many, np.random.default_rng(step)).actions
-        for name in space.actions:
+        actions = net.act(many, np.random.default_rng(step)).drawn
+        for name in ("move", "fire", "mode"):
             chosen = actions[name].values.reshape(repeats, -1)
             for actor in range(chosen.shape[1]):
                 choices, counts = np.unique(chosen[:, actor], return_counts=True)
@@ -146,14 +153,15 @@ def empty_batch(space: EntitySpace, steps: int) -> EntityBatch:
         none = RaggedArray.empty(steps, (), np.int64)
         if isinstance(action, SelectEntity):
             actions[name] = ActionMask(none, RaggedArray.empty(steps, (), bool), none)
-        elif isinstance(action, GlobalCategorical):
+        elif action.is_global:
             ones = np.ones(steps, np.int64)
-            mask = np.ones((steps, action.num_choices), bool)
+            mask = np.ones((steps, getattr(action, "num_choices", 0)), bool)
             actions[name] = ActionMask(
                 RaggedArray.from_lengths(-ones, ones), RaggedArray.from_lengths(mask, ones)
             )
         else:
-            actions[name] = ActionMask(none, RaggedArray.empty(steps, (action.num_choices,), bool))
+            columns = getattr(action, "num_choices", 0)
+            actions[name] = ActionMask(none, RaggedArray.empty(steps, (columns,), bool))
     entities = {n: RaggedArray.empty(steps, (len(f),)) for n, f in space.entities.items()}
     width = len(space.global_features)
     globals_ = np.arange(steps * width, dtype=np.float32).reshape(steps, width) / 4
@@ -167,7 +175,8 @@ def test_a_batch_without_entities_has_values_and_global_actions(make_space, make
     net = make_net(space, attention=path, **options)
     batch = empty_batch(space, 5)
     result = net.act(batch, np.random.default_rng(0))
-    assert result.actions["mode"].num_items == 5 and result.actions["move"].num_items == 0
+    assert result.actions["mode"].num_items == result.actions["speed"].num_items == 5
+    assert result.actions["move"].num_items == result.actions["steer"].num_items == 0
     evaluation = net.evaluate(batch, result.actions)
     (evaluation.values.sum() + evaluation.log_probs["mode"].sum()).backward()
     assert len(set(result.values.tolist())) == 5  # the globals differ from step to step, and so do the values

@@ -62,6 +62,7 @@ def test_options_may_be_dataclasses_as_well_as_dicts(make_space):
         ({"n_layer": -1}, ValueError, "n_layer is -1"),
         ({"d_qk": 0}, ValueError, "d_qk is 0"),
         ({"dropout": 1.0}, ValueError, "dropout is 1.0"),
+        ({"log_std_init": float("inf")}, ValueError, "log_std_init is inf"),
         ({"pooling": "sum"}, ValueError, "pooling is 'sum'"),
         ({"attention": "flash"}, ValueError, "attention is 'flash'"),
         ({"value_d_model": 8}, ValueError, "need separate_value_net=True"),
@@ -154,7 +155,7 @@ def widened(batch: EntityBatch, rng: np.random.Generator) -> tuple[dict[str, tup
     entities = {"Ghost": extra, **batch.entities, "Food": food.with_values(swapped.astype(np.float32))}
     moved = {
         name: type(mask)(
-            mask.actors if name == "mode" else mask.actors.with_values(mask.actors.values + 2),
+            mask.actors if name in ("mode", "speed") else mask.actors.with_values(mask.actors.values + 2),
             mask.mask,
             None if mask.actees is None else mask.actees.with_values(mask.actees.values + 2),
         )
@@ -284,7 +285,7 @@ def original_names(net: RogueNet) -> dict[str, torch.Tensor]:
 
 
 def test_weights_of_the_original_find_their_place(make_space, random_batch, make_net):
-    space = make_space()
+    space = make_space(continuous=False)
     batch = random_batch(space)
     relative = {
         "extent": [2, 2],

@@ -30,6 +30,7 @@ OPTIONS = {
         "translation": {"reference": "Player", "position": ["x", "y"], "rotation_angle": "angle"},
         "global_features": "concat",
     },
+    "squashed": {"squash": True, "log_std_init": -0.5},
     "value network": {"separate_value_net": True, "value_d_model": 24, "value_n_layer": 1, "value_n_head": 3},
 }
 SLOW_OPTIONS = {
@@ -223,7 +224,7 @@ def test_float64_networks_act_and_evaluate_alike(make_space, random_batch, make_
     batch = random_batch(space)
     net = make_net(space, batch, attention="fused").double()
     result = net.act(batch, np.random.default_rng(0))
-    evaluation = net.evaluate(batch, result.actions)
+    evaluation = net.evaluate(batch, result.drawn)
     for name in space.actions:
         np.testing.assert_allclose(
             result.log_probs[name].values, evaluation.log_probs[name].detach().numpy(), rtol=1e-5, atol=1e-6

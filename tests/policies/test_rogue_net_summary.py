@@ -24,6 +24,7 @@ def test_the_items_sum_to_the_number_of_parameters(make_space, make_net, options
     assert summary.total == sum(parameter.numel() for parameter in net.parameters())
     assert sum(summary.parameters.values()) == summary.total
     assert f"{summary.total:,}" in str(summary)
+    assert summary.parameters["action heads standard deviations"] == 3
 
 
 def test_the_names_of_types_do_not_change_what_parameters_count_as():
@@ -69,13 +70,13 @@ def test_impala_is_computed_as_in_the_blog():
 
 def test_cost_of_selecting_entities_and_of_a_global_row(make_space, make_net):
     net = make_net(make_space(global_features=("time",), global_action=True), d_model=8, n_layer=1, d_qk=4)
-    cost = net.summary({"Food": 3}, actors={"fire": 2, "move": 2}).cost
+    cost = net.summary({"Food": 3}, actors={"fire": 2, "move": 2, "steer": 5, "speed": 9}).cost
     rows = 4  # three Food and the global row
     assert cost.items["embedding"] == 8 * (3 * 2 + 1)
     assert cost.items["attention projections"] == 4 * 64 * rows
     assert cost.items["attention scores and values"] == 2 * 8 * rows**2
     assert cost.items["MLP"] == 8 * 64 * rows
-    assert cost.items["action heads"] == 8 * 4 * 2 + (8 * (2 + 3) + 2 * 3) * 4 + 8 * 3
+    assert cost.items["action heads"] == 8 * 4 * 2 + (8 * (2 + 3) + 2 * 3) * 4 + 8 * 3 + 8 * 2 * 5 + 8
     assert cost.items["value head"] == 8 * rows
 
 

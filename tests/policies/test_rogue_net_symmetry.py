@@ -85,7 +85,7 @@ def shuffled(batch: EntityBatch, rng: np.random.Generator) -> tuple[EntityBatch,
 
     actions = {}
     for name, mask in batch.actions.items():
-        if name == "mode":
+        if name in ("mode", "speed"):
             actions[name] = mask
         else:
             actees = None if mask.actees is None else rename(mask.actees)

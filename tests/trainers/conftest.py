@@ -214,6 +214,58 @@ class StatefulToyVectorEnv(ToyVectorEnv):
         return self._show()
 
 
+class WaitingVectorEnv(StatefulToyVectorEnv):
+    """The same robots; each lane is idle at 4 of 10 steps, at random, or as often as `share` says.
+
+    Rewards and ends come while lanes are idle as well. Lanes that terminate then give no final observation.
+    """
+
+    def __init__(self, num_envs: int = 4, share: float = 0.4) -> None:
+        super().__init__(num_envs)
+        self.share = share
+
+    def _show(self) -> EntityBatch:
+        batch = super()._show()
+        self.idle = np.random.default_rng([self._seed, self._clock, 2]).random(self.num_envs) < self.share
+
+        def emptied(array: RaggedArray) -> RaggedArray:
+            return RaggedArray.from_lengths(
+                array.values[~array.broadcast(self.idle)], np.where(self.idle, 0, array.lengths)
+            )
+
+        actions = {
+            name: ActionMask(
+                emptied(m.actors), emptied(m.mask), None if m.actees is None else emptied(m.actees)
+            )
+            for name, m in batch.actions.items()
+        }
+        return EntityBatch(batch.entities, batch.globals, actions)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[EntityBatch, dict[str, Any]]:
+        return super().reset(seed=seed)[0], {"idle": self.idle}
+
+    def step(self, actions: Any) -> Any:
+        idle = self.idle
+        assert not any(order.lengths[idle].any() for order in actions.values())
+        self._clock += 1
+        self._elapsed += 1
+        ended = self._elapsed >= np.arange(self.num_envs) + 2
+        odd = np.arange(self.num_envs) % 2 == 1
+        self._elapsed[ended] = 0
+        painted = np.array([float(paint.sum()) for paint in actions["Paint"]])
+        rewards = np.random.default_rng([self._seed, self._clock, 3]).normal(painted, 1).astype(np.float32)
+        final = toy_batch(np.random.default_rng([self._seed, self._clock, 1]), self.num_envs)
+        given = ended & (odd | ~idle)
+        batch = self._show()
+        info = {"idle": self.idle, "final_obs": final.gather(np.flatnonzero(given)), "_final_obs": given}
+        return batch, rewards, ended & ~odd, ended & odd, info
+
+
+@pytest.fixture
+def waiting_venv() -> type[WaitingVectorEnv]:
+    return WaitingVectorEnv
+
+
 @pytest.fixture
 def toy_policy() -> type[ToyPolicy]:
     return ToyPolicy

@@ -59,6 +59,75 @@ def test_advantages_equal_the_sum_of_discounted_errors_at_every_kind_of_end(roll
     np.testing.assert_allclose(returns, expected + rollout[1], rtol=1e-9, atol=1e-9)
 
 
+def compressed_advantages(
+    rewards: Any, values: Any, next_values: Any, final_values: Any, terminated: Any, truncated: Any,
+    gamma: float, lam: float, active: Any,
+) -> np.ndarray:  # fmt: skip
+    """Of each environment's active steps alone, to which what happened meanwhile was written beforehand."""
+    result = np.zeros(rewards.shape)
+    for env in range(rewards.shape[1]):
+        steps: list[dict[str, Any]] = []
+        for t in range(len(rewards)):
+            if active[t, env]:
+                steps.append({"t": t, "reward": 0.0, "value": values[t, env], "end": None, "final": 0.0})
+            if not steps:
+                continue
+            steps[-1]["reward"] += rewards[t, env]
+            if steps[-1]["end"] is None and (terminated[t, env] or truncated[t, env]):
+                steps[-1]["end"] = "terminated" if terminated[t, env] else "truncated"
+                steps[-1]["final"] = final_values[t, env]
+        column = slow_advantages(
+            *(np.array([[step[name]] for step in steps]).reshape(-1, 1) for name in ("reward", "value")),
+            next_values[env : env + 1],
+            np.array([[step["final"]] for step in steps]).reshape(-1, 1),
+            *(
+                np.array([[step["end"] == end] for step in steps]).reshape(-1, 1)
+                for end in ("terminated", "truncated")
+            ),
+            gamma,
+            lam,
+        )
+        for step, advantage in zip(steps, column[:, 0], strict=True):
+            result[step["t"], env] = advantage
+    return result
+
+
+@settings(max_examples=150, deadline=None)
+@given(rollouts(), st.randoms(use_true_random=False))
+def test_idle_steps_are_left_out_and_what_came_with_them_belongs_to_the_last_active_one(
+    rollout: tuple[Any, ...], random: Any
+) -> None:
+    share = random.random()
+    active = np.array([[random.random() < share for _ in row] for row in rollout[0]], bool)
+    active = active.reshape(rollout[0].shape)
+    advantages, returns = generalized_advantages(*rollout, active)
+    expected = compressed_advantages(*rollout, active)
+    np.testing.assert_allclose(advantages, expected, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(returns, np.where(active, expected + rollout[1], 0), rtol=1e-9, atol=1e-9)
+
+
+@settings(max_examples=30, deadline=None)
+@given(rollouts())
+def test_where_nobody_is_idle_nothing_changes_to_the_bit(rollout: tuple[Any, ...]) -> None:
+    plain = generalized_advantages(*rollout)
+    for one, other in zip(
+        plain, generalized_advantages(*rollout, np.ones(rollout[0].shape, bool)), strict=True
+    ):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_a_loss_that_comes_while_an_agent_waits_is_its_last_move_s() -> None:
+    """Active at 0 and 2; the game is lost at 3, and another one, won by termination, passes by before 5."""
+    advantages, returns = generalized_advantages(
+        one_env(0, 2, 0, -1, 4, 0), one_env(0.5, 9, 0.25, 9, 9, 1), np.array([3], np.float32),
+        one_env(0, 0, 0, 0, 7, 0), flags(0, 0, 0, 1, 0, 0), flags(0, 0, 0, 0, 1, 0), 0.5, 1.0,
+        flags(1, 0, 1, 0, 0, 1),
+    )  # fmt: skip
+    last = 3 - 0.25  # both rewards that came behind it; it ended by termination
+    assert advantages[:, 0].tolist() == [2 + 0.5 * 0.25 - 0.5 + 0.5 * last, 0, last, 0, 0, 0.5 * 3 - 1]
+    assert returns[[1, 3, 4], 0].tolist() == [0, 0, 0]
+
+
 def one_env(*numbers: float) -> np.ndarray:
     return np.array(numbers, np.float32)[:, None]
 
@@ -113,3 +182,7 @@ def test_shapes_that_disagree_are_named() -> None:
         generalized_advantages(ok[0], one_env(1, 2, 3), np.zeros(1), ok[0], ok[1], ok[1], 0.9, 0.9)
     with pytest.raises(ValueError, match=r"next_values has shape \(2,\), expected \(1,\)"):
         generalized_advantages(ok[0], ok[0], np.zeros(2), ok[0], ok[1], ok[1], 0.9, 0.9)
+    with pytest.raises(
+        ValueError, match=r"active has shape \(3, 1\), expected that of the rewards, \(2, 1\)"
+    ):
+        generalized_advantages(ok[0], ok[0], np.zeros(1), ok[0], ok[1], ok[1], 0.9, 0.9, flags(1, 1, 1))

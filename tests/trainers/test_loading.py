@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from entitize.envs import EntityActionSpace, EntitySpace, make_vec
+from entitize.envs import Continuous, EntityActionSpace, EntitySpace, GlobalContinuous, make_vec
 from entitize.policies.rogue_net import RogueNet
 from entitize.trainers import PPO, CheckpointError, PPOConfig, checkpoint_paths, load_policy, read_checkpoint
 from entitize.trainers.checkpoint import write_checkpoint
@@ -84,6 +85,29 @@ def test_a_wrong_option_is_not_blamed_on_the_checkpoint(run: tuple[Path, RogueNe
         load_policy(run[0], atention="numba")
     with pytest.raises(ValueError, match=r"^attention is 'fast', expected one of"):
         load_policy(run[0], attention="fast")
+
+
+def test_continuous_actions_survive_as_json_to_the_bit() -> None:
+    low, high = np.float32([0.1, -np.inf, 1e-42, -3]), np.float32([0.3, 7, np.inf, -2.9999998])
+    actions = EntityActionSpace({"Steer": Continuous(low, high), "Throttle": GlobalContinuous(-0.7, np.pi)})
+    space = EntitySpace({"Car": ["x"]}, actions)
+    schema = space_schema(space)
+    stored = json.loads(json.dumps(schema, allow_nan=False))
+    assert stored == schema
+    loaded = space_from_schema(stored)
+    assert loaded == space
+    assert [type(action) for _, action in loaded.actions.items()] == [Continuous, GlobalContinuous]
+    steer = loaded.actions["Steer"]
+    assert isinstance(steer, Continuous) and steer.low.dtype == np.float32
+    assert steer.low.tobytes() == low.tobytes() and steer.high.tobytes() == high.tobytes()
+    wider = EntityActionSpace({**actions.spaces, "Throttle": GlobalContinuous(-0.7, 4)})
+    difference = schema_difference(schema, space_schema(EntitySpace({"Car": ["x"]}, wider)))
+    assert str(difference).startswith("action 'Throttle': {'kind': 'GlobalContinuous', 'low': [-0.69999")
+    per_actor = EntityActionSpace({**actions.spaces, "Throttle": Continuous(-0.7, np.pi)})
+    assert schema_difference(schema, space_schema(EntitySpace({"Car": ["x"]}, per_actor))) is not None
+    spoiled = {**schema, "actions": {"Steer": {"kind": "Continuous", "low": [1.0], "high": [0.0]}}}
+    with pytest.raises(ValueError, match="low must be below high"):
+        space_from_schema(spoiled)
 
 
 def test_spaces_survive_as_json_and_their_differences_are_told(toy_venv: Any) -> None:

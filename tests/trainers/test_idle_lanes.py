@@ -1,0 +1,248 @@
+"""Environments that are idle for a while: what is learned from, what is counted, and what comes meanwhile."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from entitize.envs import EntityVectorEnv
+from entitize.policies.policy import ActResult
+from entitize.ragged import RaggedArray
+from entitize.trainers import PPO, NonFiniteError, PPOConfig, evaluate, generalized_advantages
+from entitize.trainers.idle import Shown, active_lanes
+from entitize.trainers.statistics import EpisodeStatistics
+
+CONFIG = PPOConfig(num_steps=9, minibatch_size=8, update_epochs=2, learning_rate=0.01, checkpoint_interval=50)
+
+
+def stop_at(update: int) -> Any:
+    return lambda trainer, _: trainer.updates == update
+
+
+class Replay:
+    """What two rollouts should hold, by stepping the same environments with the same policy by hand."""
+
+    def __init__(self, policy: Any, venv: Any, num_steps: int) -> None:
+        rng = np.random.default_rng(CONFIG.seed)
+        batch, info = venv.reset(seed=CONFIG.seed)
+        policy.update_normalization(batch.gather(np.flatnonzero(~info["idle"])))
+        shape = (num_steps, venv.num_envs)
+        self.batches, self.acted = [], []
+        self.active, self.terminated, self.truncated = (np.zeros(shape, bool) for _ in range(3))
+        self.rewards, self.values, self.finals = (np.zeros(shape, np.float32) for _ in range(3))
+        for t in range(num_steps):
+            acted = policy.act(batch, rng)  # of idle lanes as well, which have no actors
+            self.batches.append(batch)
+            self.acted.append(acted)
+            self.values[t], self.active[t] = acted.values, ~info["idle"]
+            batch, self.rewards[t], self.terminated[t], self.truncated[t], info = venv.step(acted.actions)
+            lanes = np.flatnonzero(info["_final_obs"])
+            self.finals[t, lanes] = policy.value(info["final_obs"]) if len(lanes) else []
+        last = [self.values[self.active[:, lane], lane][-1] for lane in range(venv.num_envs)]
+        next_values = np.where(info["idle"], last, policy.value(batch)).astype(np.float32)
+        self.advantages, self.returns = generalized_advantages(
+            *(self.rewards, self.values, next_values, self.finals, self.terminated, self.truncated),
+            *(CONFIG.gamma, CONFIG.gae_lambda, self.active),
+        )
+
+
+def test_a_rollout_holds_the_steps_at_which_lanes_were_active(toy_policy: Any, waiting_venv: Any) -> None:
+    trainer = PPO(toy_policy(scale=1.0), waiting_venv(4), CONFIG)
+    samples = trainer.collect()
+    replay = Replay(toy_policy(scale=1.0), waiting_venv(4), CONFIG.num_steps)
+    active = replay.active
+    assert 0 < active.sum() < active.size and not active[-1].all(), "some are idle, also at the end"
+    idle_cut = replay.truncated & ~active
+    assert idle_cut.any() and (replay.terminated & ~active).any(), "both ends must come while idle"
+    assert len(samples) == active.sum()
+    np.testing.assert_allclose(samples.values, replay.values[active], rtol=1e-6)
+    np.testing.assert_allclose(samples.advantages, replay.advantages[active], rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(samples.returns, replay.returns[active], rtol=1e-5, atol=1e-5)
+    first = 0
+    for t, (batch, acted) in enumerate(zip(replay.batches, replay.acted, strict=True)):
+        lanes = np.flatnonzero(active[t])
+        rows = slice(first, first + len(lanes))
+        assert samples.observations[rows].equals(batch.gather(lanes))
+        for name in acted.actions:
+            assert samples.actions[name][rows] == acted.actions[name].gather(lanes)
+            assert samples.log_probs[name][rows] == acted.log_probs[name].gather(lanes)
+        first = rows.stop
+
+
+def test_idle_steps_count_nowhere(toy_policy: Any, waiting_venv: Any) -> None:
+    class Counting(toy_policy):  # type: ignore[misc]
+        def evaluate(self, batch: Any, actions: Any) -> Any:
+            sizes.append(len(batch))
+            return super().evaluate(batch, actions)
+
+        def update_normalization(self, batch: Any) -> None:
+            normalised.append(len(batch))
+            super().update_normalization(batch)
+
+    sizes: list[int] = []
+    normalised: list[int] = []
+    trainer = PPO(Counting(), waiting_venv(4), CONFIG)
+    samples = trainer.collect()
+    metrics = trainer.update()
+    active = len(samples)
+    assert trainer.step == active < 36
+    assert sum(sizes) == CONFIG.update_epochs * active
+    assert max(sizes) - min(sizes) <= 1 and max(sizes) <= CONFIG.minibatch_size
+    assert normalised == [int((~waiting_idle(waiting_venv)).sum()), active]
+    assert metrics["losses/approx_kl"] < 0.1
+    whole = trainer.train(100)
+    assert trainer.step >= 100 and whole["charts/SPS"] > 0
+
+
+def waiting_idle(waiting_venv: Any) -> np.ndarray:
+    return waiting_venv(4).reset(seed=CONFIG.seed)[1]["idle"]
+
+
+def test_ratios_start_at_one_although_lanes_are_idle(toy_policy: Any, waiting_venv: Any) -> None:
+    config = PPOConfig(num_steps=9, update_epochs=1, minibatch_size=1000)
+    trainer = PPO(toy_policy(), waiting_venv(4), config)
+    for _ in range(3):
+        trainer.collect()
+        assert trainer.update()["losses/approx_kl"] == pytest.approx(0, abs=1e-6)
+
+
+def test_saying_that_nobody_is_idle_changes_nothing(toy_policy: Any, toy_venv: Any) -> None:
+    class Telling(toy_venv):  # type: ignore[misc]
+        def reset(self, **kwargs: Any) -> Any:
+            return super().reset(**kwargs)[0], {"idle": np.zeros(self.num_envs, bool)}
+
+        def step(self, actions: Any) -> Any:
+            *rest, info = super().step(actions)
+            return *rest, {**info, "idle": np.zeros(self.num_envs, bool)}
+
+    weights = []
+    for venv in (toy_venv(4), Telling(4)):
+        policy = toy_policy()
+        PPO(policy, venv, CONFIG).train(108)
+        weights.append(torch.cat([p.detach().flatten() for p in policy.parameters()]))
+    assert torch.equal(weights[0], weights[1])
+
+
+def test_where_everybody_is_idle_there_is_nothing_to_learn_and_nothing_breaks(
+    toy_policy: Any, waiting_venv: Any, tmp_path: Path
+) -> None:
+    class Asleep(waiting_venv):  # type: ignore[misc]
+        def _show(self) -> Any:
+            self.share = 1.0 if self._clock < 23 else 0.4
+            return super()._show()
+
+    policy = toy_policy()
+    before = {name: tensor.clone() for name, tensor in policy.state_dict().items()}
+    steps: list[tuple[int, bool]] = []
+    trainer = PPO(
+        policy,
+        Asleep(4),
+        CONFIG,
+        tmp_path,
+        callbacks=[lambda t, m: steps.append((t.step, "losses/loss" in m))],
+    )
+    assert len(trainer.collect()) == 0
+    assert trainer.update() == {}
+    assert all(torch.equal(tensor, before[name]) for name, tensor in policy.state_dict().items())
+    trainer.train(60)
+    assert steps[0] == (0, False), "idle steps are no steps"
+    assert trainer.step >= 60 and steps[-1][1]
+
+
+def test_a_resumed_run_knows_who_was_idle(toy_policy: Any, waiting_venv: Any, tmp_path: Path) -> None:
+    whole = PPO(toy_policy(), waiting_venv(4, share=0.6), CONFIG, callbacks=[stop_at(6)])
+    whole.train()
+    stopped = PPO(toy_policy(), waiting_venv(4, share=0.6), CONFIG, tmp_path, callbacks=[stop_at(3)])
+    stopped.train()
+    assert stopped.shown is not None and stopped.shown.active is not None, "some must be idle just then"
+    resumed = PPO(
+        toy_policy(), waiting_venv(4, share=0.6), CONFIG, tmp_path, resume=True, callbacks=[stop_at(6)]
+    )
+    resumed.train()
+    assert (resumed.step, resumed.updates) == (whole.step, whole.updates)
+    for one, other in zip(whole.module.parameters(), resumed.module.parameters(), strict=True):
+        assert torch.equal(one, other)
+    assert resumed.episodes.summary() == whole.episodes.summary()
+
+
+def test_what_is_not_finite_is_blamed_on_the_right_lane(toy_policy: Any, waiting_venv: Any) -> None:
+    class Spoiling(waiting_venv):  # type: ignore[misc]
+        def _show(self) -> Any:
+            batch = super()._show()
+            robots = batch.entities["Robot"]
+            if self._clock == 5:
+                self.spoiled = int(np.flatnonzero(~self.idle)[-1])
+                robots.values[robots.offsets[self.spoiled], 1] = np.inf
+            return batch
+
+    venv = Spoiling(6)
+    trainer = PPO(toy_policy(), venv, CONFIG)
+    with pytest.raises(
+        NonFiniteError, match=r"environment \d+ shows a Robot whose feature 1 is inf"
+    ) as error:
+        trainer.train()
+    assert f"environment {venv.spoiled} shows" in str(error.value)
+
+
+def test_actions_of_active_lanes_are_spread_over_all() -> None:
+    chosen = RaggedArray.from_arrays([[[1.0]], [[2.0], [3.0]]], dtype=np.float32)
+    shown = Shown(None, np.array([False, True, False, False, True]))  # type: ignore[arg-type]
+    spread = shown.for_all({"Steer": chosen})["Steer"]
+    assert [part.tolist() for part in spread] == [[], [[1.0]], [], [], [[2.0], [3.0]]]
+    assert active_lanes({}) is None and active_lanes({"idle": np.zeros(3, bool)}) is None
+
+
+# -- episodes ----------------------------------------------------------------------------------------------
+
+
+def test_lengths_count_active_steps_and_ends_without_any_end_no_episode() -> None:
+    statistics = EpisodeStatistics(2)
+    here, gone = np.array([True, True]), np.array([True, False])
+    nobody, second, both = np.array([False, False]), np.array([False, True]), np.array([True, True])
+    assert statistics.record(np.array([1.0, 1.0]), nobody, here) == []
+    assert statistics.record(np.array([1.0, 5.0]), second, gone) == [(1, 6.0, 1)], "it ends while it is idle"
+    assert statistics.record(np.array([1.0, 0.0]), both, gone) == [(0, 3.0, 3)], (
+        "its game is over: no episode"
+    )
+    assert statistics.record(np.array([0.0, -1.0]), nobody, gone) == []
+    assert statistics.record(np.array([2.0, 1.0]), both) == [(0, 2.0, 2), (1, 0.0, 1)]
+    assert statistics.summary() == {"charts/episodic_return": 2.75, "charts/episodic_length": 1.75}
+
+
+class Arena(EntityVectorEnv):
+    """Games of three agents, one per lane: 0 plays to the end at 6, 1 dies at 2, 2 may not move before 4.
+
+    The dead agent waits, and its lane's end comes a second time when the game is over.
+    """
+
+    num_envs = 3
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        self._time = 0
+        return "batch", self._info()
+
+    def _info(self) -> dict[str, Any]:
+        return {"idle": np.array([False, self._time >= 2, self._time < 4])}
+
+    def step(self, actions: Any) -> Any:
+        self._time += 1
+        over = self._time == 6
+        ended = np.array([over, over or self._time == 2, over])
+        rewards = np.array([1.0, 10.0 if self._time == 2 else 0.0, 100.0 if self._time in (1, 5) else 0.0])
+        self._time %= 6
+        return "batch", rewards.astype(np.float32), ended, np.zeros(3, bool), self._info()
+
+
+class Nobody:
+    def act(self, batch: Any, rng: np.random.Generator, deterministic: bool = False) -> ActResult:
+        return ActResult({}, {}, np.zeros(0, np.float32))
+
+
+def test_evaluation_plays_the_episodes_of_agents_that_die_and_of_those_that_wait() -> None:
+    results = evaluate(Nobody(), Arena(), episodes=8)
+    assert results.lanes.tolist() == [0, 0, 0, 1, 1, 1, 2, 2]
+    assert results.returns.tolist() == [6, 6, 6, 10, 10, 10, 200, 200]
+    assert results.lengths.tolist() == [6, 6, 6, 2, 2, 2, 2, 2]
