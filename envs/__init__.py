@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from .infos import idle_lanes as idle_lanes
     from .list_vector import ListVectorEnv as ListVectorEnv
     from .multi_agent import MultiAgentEnv as MultiAgentEnv
+    from .native import NativeVectorEnv as NativeVectorEnv
+    from .native_env import NativeEnv as NativeEnv
     from .observation import CategoricalAction as CategoricalAction
     from .observation import CategoricalMask as CategoricalMask
     from .observation import ContinuousAction as ContinuousAction
@@ -38,6 +40,8 @@ if TYPE_CHECKING:
     from .observation import GlobalCategoricalMask as GlobalCategoricalMask
     from .observation import GlobalContinuousAction as GlobalContinuousAction
     from .observation import GlobalContinuousMask as GlobalContinuousMask
+    from .observation import MultiCategoricalAction as MultiCategoricalAction
+    from .observation import MultiCategoricalMask as MultiCategoricalMask
     from .observation import Observation as Observation
     from .observation import SelectEntityAction as SelectEntityAction
     from .observation import SelectEntityMask as SelectEntityMask
@@ -53,6 +57,7 @@ if TYPE_CHECKING:
     from .spaces import EntitySpace as EntitySpace
     from .spaces import GlobalCategorical as GlobalCategorical
     from .spaces import GlobalContinuous as GlobalContinuous
+    from .spaces import MultiCategorical as MultiCategorical
     from .spaces import SelectEntity as SelectEntity
     from .vector import EntityVectorEnv as EntityVectorEnv
 
@@ -68,14 +73,16 @@ _CONTENTS = {
     "infos": "idle_lanes",
     "list_vector": "ListVectorEnv",
     "multi_agent": "MultiAgentEnv",
+    "native": "NativeVectorEnv",
+    "native_env": "NativeEnv",
     "observation": "CategoricalAction CategoricalMask ContinuousAction ContinuousMask GlobalCategoricalAction"
-    " GlobalCategoricalMask GlobalContinuousAction GlobalContinuousMask Observation SelectEntityAction"
-    " SelectEntityMask",
+    " GlobalCategoricalMask GlobalContinuousAction GlobalContinuousMask MultiCategoricalAction"
+    " MultiCategoricalMask Observation SelectEntityAction SelectEntityMask",
     "padding": "PaddedLayout",
     "process_vector": "ProcessVectorEnv",
     "registration": "make_vec register_env register_vec",
     "spaces": "ActionSpace Categorical Continuous EntityActionSpace EntitySpace GlobalCategorical"
-    " GlobalContinuous SelectEntity",
+    " GlobalContinuous MultiCategorical SelectEntity",
     "vector": "EntityVectorEnv",
 }
 _HOMES = {name: module for module, names in _CONTENTS.items() for name in names.split()}

@@ -92,18 +92,25 @@ def indices_problem(value: Any, num_entities: int) -> str | None:
     return None
 
 
-def _flags_problem(value: Any, shape: tuple[int, ...], rows: tuple[int, int]) -> str | None:
+def binary_problem(value: Any, shape: tuple[int, ...]) -> str | None:
+    """What is wrong with `value` as flags: int8 of this shape, 0 or 1."""
     problem = array_problem(value, np.int8, shape)
     if problem:
         return problem
-    if not np.isin(value, (0, 1)).all():
-        return "must hold only 0 and 1"
+    return None if np.isin(value, (0, 1)).all() else "must hold only 0 and 1"
+
+
+def _flags_problem(value: Any, shape: tuple[int, ...], rows: tuple[int, int]) -> str | None:
+    problem = binary_problem(value, shape)
+    if problem:
+        return problem
     nothing = np.flatnonzero(~value.astype(bool).reshape(rows).any(1))
     return f"allows nothing in row {nothing[0]}" if nothing.size else None
 
 
 class ActionSpace(spaces.Space[NDArray[Any]], ABC):
-    """One named action. Abstract: use `Categorical`, `SelectEntity`, `Continuous` or one of the global ones.
+    """One named action. Abstract: use `Categorical`, `MultiCategorical`, `SelectEntity` or `Continuous`, or
+    one of the global ones.
 
     `sample(mask=…)` takes this action's part of an observation (`obs["actions"][name]`) and draws only legal
     choices; without a mask it orders nothing, because only an observation says who may act.

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..ragged import RaggedArray, concatenate, join_rows
-from .spaces import ActionSpace, Categorical, EntitySpace, SelectEntity
+from .spaces import ActionSpace, Categorical, EntitySpace, MultiCategorical, SelectEntity
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,7 +25,8 @@ class ActionMask:
     """
 
     actors: RaggedArray  # (A,) int64: entity indices within the step
-    #: bool, true = allowed; categorical (A, C), continuous (A, 0), select-entity (sum A_b * E_b,) by actor
+    #: bool, true = allowed; (multi-)categorical (A, C), continuous (A, 0), select-entity (sum A_b * E_b,) by
+    #: actor
     mask: RaggedArray
     actees: RaggedArray | None = None  # (E,) int64: entity indices within the step; select-entity only
 
@@ -183,7 +184,7 @@ def _batch_action(action: ActionSpace, parts: Sequence[Mapping[str, NDArray[Any]
             _ragged([p["mask"] for p in parts], bool),
             _ragged([p["actees"] for p in parts], np.int64),
         )
-    columns = action.num_choices if isinstance(action, Categorical) else 0
+    columns = action.num_choices if isinstance(action, Categorical | MultiCategorical) else 0
     mask = _ragged([p["mask"] for p in parts], bool, (columns,))
     if action.is_global:
         return ActionMask(mask.with_values(np.full(mask.num_items, -1, np.int64)), mask)

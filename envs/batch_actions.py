@@ -5,7 +5,7 @@ All of it is vectorised over the batch. Shape alphabet: B steps, A actors, E act
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -14,13 +14,23 @@ from numpy.typing import NDArray
 from ..ragged import RaggedArray
 from .batch import ActionMask, EntityBatch
 from .errors import ActionError, ObservationError
-from .spaces import ActionSpace, Categorical, Continuous, EntityActionSpace, EntitySpace
+from .spaces import (
+    ActionSpace,
+    Categorical,
+    Continuous,
+    EntityActionSpace,
+    EntitySpace,
+    MultiCategorical,
+)
 
 
 def sample_actions(
     space: EntityActionSpace, batch: EntityBatch, rng: np.random.Generator
 ) -> dict[str, RaggedArray]:
-    """Legal actions for every step of `batch`, uniform over what the masks allow."""
+    """Legal actions for every step of `batch`, uniform over what the masks allow.
+
+    Of a composite order the kind is uniform, and then each component that it uses.
+    """
     return {name: _sample(name, action, batch.actions[name], rng) for name, action in space.items()}
 
 
@@ -44,6 +54,13 @@ def _rows(action: ActionSpace, part: ActionMask) -> tuple[NDArray[np.int64], NDA
 def _sample(name: str, action: ActionSpace, part: ActionMask, rng: np.random.Generator) -> RaggedArray:
     if isinstance(action, Continuous):
         return part.actors.with_values(action.draw(part.actors.num_items, rng))
+    if isinstance(action, MultiCategorical):
+        stuck = action.stuck_actor(part.mask.values)
+        if stuck:
+            row, problem = stuck
+            step = part.actors.sequence_indices()[row]
+            raise ObservationError(f"env {step}: action {name!r}: the mask of an actor {problem}")
+        return part.actors.with_values(action.draw(part.mask.values, rng))
     flags = part.mask.values.reshape(-1)
     starts, lengths = _rows(action, part)
     allowed = np.flatnonzero(flags)
@@ -61,9 +78,15 @@ def _sample(name: str, action: ActionSpace, part: ActionMask, rng: np.random.Gen
 
 
 def validate_actions(
-    space: EntitySpace, batch: EntityBatch, actions: Mapping[str, RaggedArray]
+    space: EntitySpace,
+    batch: EntityBatch,
+    actions: Mapping[str, RaggedArray],
+    names: Sequence[str] | None = None,
 ) -> dict[str, RaggedArray]:
     """Check `actions` against the last observations `batch` (B steps), before any environment moves.
+
+    Args:
+        names: what errors call the steps (B,); None: "env 0" and so on.
 
     Returns:
         every action of the space, in its order, as int64 (float32 where continuous). At each step a
@@ -71,7 +94,7 @@ def validate_actions(
         out orders nothing anywhere.
 
     Raises:
-        ActionError: naming the env's index, the action, the actor and what was allowed.
+        ActionError: naming the env, the action, the actor and what was allowed.
     """
     if not isinstance(actions, Mapping):
         raise ActionError(f"actions are a dict from action name to RaggedArray, got {type(actions).__name__}")
@@ -80,31 +103,40 @@ def validate_actions(
             raise ActionError(f"unknown action {name!r}; known: {', '.join(map(repr, space.actions))}")
     checked = no_actions(space.actions, len(batch))
     for name, order in actions.items():
-        checked[name] = _Check(space, name, space.actions[name], batch).validated(order)
+        checked[name] = _Check(space, name, space.actions[name], batch, names).validated(order)
     return checked
 
 
 class _Check:
     """One action of one batch under examination."""
 
-    def __init__(self, space: EntitySpace, name: str, action: ActionSpace, batch: EntityBatch) -> None:
+    def __init__(
+        self,
+        space: EntitySpace,
+        name: str,
+        action: ActionSpace,
+        batch: EntityBatch,
+        names: Sequence[str] | None,
+    ) -> None:
         self.space = space
         self.name = name
         self.action = action
         self.batch = batch
         self.part = batch.actions[name]
+        self.names = names
 
     def validated(self, order: Any) -> RaggedArray:
         if not isinstance(order, RaggedArray):
             raise ActionError(f"action {self.name!r} must be a RaggedArray, got {type(order).__name__}")
         if isinstance(self.action, Continuous):
             return self._validated_numbers(order, self.action)
+        if isinstance(self.action, MultiCategorical):
+            return self._validated_orders(order, self.action)
         if order.inner_shape or order.dtype.kind != "i":
             raise ActionError(
                 f"action {self.name!r}: items must be single integers, got {order.dtype} {order.inner_shape}"
             )
-        if len(order) != len(self.batch):
-            raise ActionError(f"action {self.name!r} has {len(order)} steps, expected {len(self.batch)}")
+        self._check_steps(order)
         if order.dtype != np.int64:
             order = order.with_values(order.values.astype(np.int64))
         if self._is_plainly_legal(order):
@@ -135,8 +167,7 @@ class _Check:
                 f"action {self.name!r}: items must be {action.size} real numbers, got {order.dtype} of shape"
                 f" {order.inner_shape}"
             )
-        if len(order) != len(self.batch):
-            raise ActionError(f"action {self.name!r} has {len(order)} steps, expected {len(self.batch)}")
+        self._check_steps(order)
         order = order.with_values(order.values.astype(np.float32, copy=False))
         rows = self._actors_of(order)
         inside = (order.values >= action.low) & (order.values <= action.high)
@@ -146,6 +177,28 @@ class _Check:
             bounds = f"{action.low[k]} to {action.high[k]}"
             self._fail(step, f"{actor}: number {k} is {order.values[item, k]}, expected {bounds}")
         return order
+
+    def _validated_orders(self, order: RaggedArray, action: MultiCategorical) -> RaggedArray:
+        if order.inner_shape != action.item_shape or order.dtype.kind != "i":
+            raise ActionError(
+                f"action {self.name!r}: items must be {len(action.names)} integers"
+                f" ({', '.join(action.names)}), got {order.dtype} of shape {order.inner_shape}"
+            )
+        self._check_steps(order)
+        order = order.with_values(order.values.astype(np.int64, copy=False))
+        rows = self._actors_of(order)
+        mask = self.part.mask.values
+        mask = mask if len(rows) == len(mask) else mask[rows]
+        legal = action.legal(order.values, mask).all(1)
+        if not legal.all():
+            item = int(legal.argmin())
+            step, actor = self._actor(int(rows[item]))
+            self._fail(step, f"{actor}: {action.illegal_in_words(order.values[item], mask[item])}")
+        return order
+
+    def _check_steps(self, order: RaggedArray) -> None:
+        if len(order) != len(self.batch):
+            raise ActionError(f"action {self.name!r} has {len(order)} steps, expected {len(self.batch)}")
 
     def _actors_of(self, order: RaggedArray) -> NDArray[np.int64]:
         """For each item of `order` the row of its actor among all actors of the batch."""
@@ -183,7 +236,8 @@ class _Check:
         return self.space.entity_name(self.batch.entity_counts(step), index)
 
     def _fail(self, step: int, sentence: str) -> NoReturn:
-        raise ActionError(f"env {step}: action {self.name!r}: {sentence}")
+        env = f"env {step}" if self.names is None else self.names[step]
+        raise ActionError(f"{env}: action {self.name!r}: {sentence}")
 
     def _actor(self, row: int) -> tuple[int, str]:
         """The step of an actor's row, and what to call the actor."""

@@ -5,12 +5,13 @@ Shape alphabet: A actors, E actees, C choices.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..ragged import RaggedArray
 from .errors import ActionError
 from .observation import (
     Action,
@@ -18,10 +19,79 @@ from .observation import (
     ContinuousAction,
     GlobalCategoricalAction,
     GlobalContinuousAction,
+    MultiCategoricalAction,
     SelectEntityAction,
 )
 from .resolve import ResolvedMask, ResolvedObservation
-from .spaces import Categorical, Continuous, EntityActionSpace, GlobalCategorical
+from .spaces import (
+    ActionSpace,
+    Categorical,
+    Continuous,
+    EntityActionSpace,
+    GlobalCategorical,
+    MultiCategorical,
+)
+
+
+def plain_order(action: ActionSpace, given: Any) -> NDArray[Any]:
+    """A plain order as a fresh array (A, *item_shape) of the action's dtype, empty if it orders nothing.
+
+    Raises:
+        ValueError: it has another shape, or no numbers of that kind, said as half a sentence.
+    """
+    if isinstance(action, Continuous):
+        try:
+            values = np.array([] if given is None else given, np.float32)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"not an array of numbers: {error}") from None
+        if values.size == 0:
+            return np.zeros((0, action.size), np.float32)
+        if action.is_global and values.ndim == 1:
+            values = values[None]
+        if values.ndim != 2 or values.shape[1] != action.size:
+            raise ValueError(f"must be numbers of shape (n, {action.size}), got {np.shape(given)}")
+        return values
+    try:
+        order = np.array([] if given is None else given, ndmin=1)
+    except ValueError as error:
+        raise ValueError(f"not an array of integers: {error}") from None
+    if order.size == 0:
+        return np.zeros((0, *action.item_shape), np.int64)
+    if order.dtype.kind not in "iu" or order.shape[1:] != action.item_shape:
+        shape = ", ".join(["n", *map(str, action.item_shape)]) + ("" if action.item_shape else ",")
+        raise ValueError(f"must be integers of shape ({shape}), got {order.dtype} {np.shape(given)}")
+    return order.astype(np.int64, copy=False)
+
+
+def ragged_orders(
+    space: EntityActionSpace, names: Sequence[str], lanes: Sequence[Mapping[str, Any]]
+) -> dict[str, RaggedArray]:
+    """Plain actions, one dict per lane, as the actions of a vector environment.
+
+    Args:
+        names: what errors call the lanes.
+
+    Raises:
+        ActionError: one is no dict, names an unknown action or holds what is no array of its numbers. Whether
+            the observation allows it is for the vector environment to say.
+    """
+    parts: dict[str, list[NDArray[Any]]] = {name: [] for name in space}
+    for lane, actions in zip(names, lanes, strict=True):
+        if not isinstance(actions, Mapping):
+            raise ActionError(f"{lane}: an action is a dict from name to array, got {type(actions).__name__}")
+        for name in actions:
+            if name not in space.spaces:
+                known = ", ".join(map(repr, space.spaces))
+                raise ActionError(f"{lane}: action {name!r}: unknown action; known: {known}")
+        for name, action in space.items():
+            try:
+                parts[name].append(plain_order(action, actions.get(name)))
+            except ValueError as error:
+                raise ActionError(f"{lane}: action {name!r}: {error}") from None
+    return {
+        name: RaggedArray.from_arrays(parts[name], dtype=action.dtype, inner_shape=action.item_shape)
+        for name, action in space.items()
+    }
 
 
 class Dispatcher:
@@ -55,7 +125,7 @@ class Dispatcher:
             if isinstance(action, Continuous):
                 self._continuous(name, action, actions.get(name), resolved, orders)
                 continue
-            order = self._integers(name, actions.get(name))
+            order = self._order(name, action, actions.get(name))
             if isinstance(action, GlobalCategorical):
                 if len(order):
                     orders[name] = self._global_categorical(name, action, order, mask)
@@ -63,6 +133,8 @@ class Dispatcher:
             self._check_length(name, order, mask, resolved)
             if isinstance(action, Categorical):
                 orders[name] = self._categorical(name, action, order, mask, resolved)
+            elif isinstance(action, MultiCategorical):
+                orders[name] = self._multi_categorical(name, action, order, mask, resolved)
             else:
                 orders[name] = self._select_entity(name, order, mask, resolved)
         return orders
@@ -70,19 +142,11 @@ class Dispatcher:
     def _fail(self, name: str, sentence: str) -> NoReturn:
         raise ActionError(f"{self.env_name}: action {name!r}: {sentence}") from None
 
-    def _integers(self, name: str, given: Any) -> NDArray[np.int64]:
-        """The order as a fresh int64 array (n,), empty where nothing is ordered."""
-        if given is None:
-            return np.zeros(0, np.int64)
+    def _order(self, name: str, action: ActionSpace, given: Any) -> NDArray[Any]:
         try:
-            order = np.array(given, ndmin=1)
+            return plain_order(action, given)
         except ValueError as error:
-            self._fail(name, f"not an array of integers: {error}")
-        if order.size == 0:
-            return np.zeros(0, np.int64)
-        if order.dtype.kind not in "iu" or order.ndim != 1:
-            self._fail(name, f"must be integers of shape (n,), got {order.dtype} {np.shape(given)}")
-        return order.astype(np.int64, copy=False)
+            self._fail(name, str(error))
 
     def _continuous(
         self,
@@ -92,7 +156,7 @@ class Dispatcher:
         resolved: ResolvedObservation,
         orders: dict[str, Action],
     ) -> None:
-        values, mask = self._numbers(name, action, given), resolved.actions[name]
+        values, mask = self._order(name, action, given), resolved.actions[name]
         if action.is_global:
             if len(values) > len(mask.mask):
                 self._fail(name, f"{len(values)} rows of numbers came, expected at most {len(mask.mask)}")
@@ -109,20 +173,6 @@ class Dispatcher:
             orders[name] = ContinuousAction(names, values)
         elif len(values):
             orders[name] = GlobalContinuousAction(values[0])
-
-    def _numbers(self, name: str, action: Continuous, given: Any) -> NDArray[np.float32]:
-        """The order as a fresh float32 array (n, K), without rows where nothing is ordered."""
-        try:
-            values = np.array([] if given is None else given, np.float32)
-        except (TypeError, ValueError) as error:
-            self._fail(name, f"not an array of numbers: {error}")
-        if values.size == 0:
-            return np.zeros((0, action.size), np.float32)
-        if action.is_global and values.ndim == 1:
-            values = values[None]
-        if values.ndim != 2 or values.shape[1] != action.size:
-            self._fail(name, f"must be numbers of shape (n, {action.size}), got {np.shape(given)}")
-        return values
 
     def _check_length(
         self, name: str, order: NDArray[Any], mask: ResolvedMask, resolved: ResolvedObservation
@@ -162,6 +212,21 @@ class Dispatcher:
             actors.append(actor)
             labels.append(action.choices[choice])
         return CategoricalAction(actors, order, labels)
+
+    def _multi_categorical(
+        self,
+        name: str,
+        action: MultiCategorical,
+        order: NDArray[np.int64],
+        mask: ResolvedMask,
+        resolved: ResolvedObservation,
+    ) -> MultiCategoricalAction:
+        actors = [resolved.names[i] for i in mask.actors] if len(order) else []
+        legal = action.legal(order, mask.mask[: len(order)]).all(1)
+        if not legal.all():
+            row = int(legal.argmin())
+            self._fail(name, f"actor {actors[row]!r}: {action.illegal_in_words(order[row], mask.mask[row])}")
+        return MultiCategoricalAction(actors, order, [action.labels(row) for row in order])
 
     def _select_entity(
         self, name: str, order: NDArray[np.int64], mask: ResolvedMask, resolved: ResolvedObservation

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..ragged import RaggedArray
 from .batch import ActionMask, EntityBatch
-from .spaces import ActionSpace, Categorical, Continuous, EntitySpace
+from .spaces import ActionSpace, Categorical, Continuous, EntitySpace, MultiCategorical
 
 
 def illegal_actions(
@@ -32,30 +33,49 @@ def illegal_actions(
         beyond = order.values.copy()
         beyond[0] = _beyond(action, batch)
         yield f"action {name!r} with a choice that does not exist", {**legal, name: order.with_values(beyond)}
-        barred = _barred_choice(action, part)
-        if barred is not None:
+        for what, row, choice in _barred_choices(action, part):
             values = order.values.copy()
-            values[barred[0]] = barred[1]
-            yield f"action {name!r} with a masked choice", {**legal, name: order.with_values(values)}
+            values[row] = choice
+            yield f"action {name!r} with a masked {what}", {**legal, name: order.with_values(values)}
 
 
 def _beyond(action: ActionSpace, batch: EntityBatch) -> Any:
     """A choice that is never there."""
     if isinstance(action, Categorical):
         return action.num_choices
+    if isinstance(action, MultiCategorical):
+        return action.sizes
     return action.high + 1 if isinstance(action, Continuous) else batch.num_entities
 
 
-def _barred_choice(action: ActionSpace, part: ActionMask) -> tuple[int, int] | None:
-    """An actor (by its place in the flat list) and a choice that its mask bars."""
-    if isinstance(action, Categorical):
+def _barred_choices(action: ActionSpace, part: ActionMask) -> Iterator[tuple[str, int, Any]]:
+    """What is barred, an actor (by its place in the flat list) and a choice or order that its mask bars."""
+    if isinstance(action, MultiCategorical):
+        yield from _barred_orders(action, part.mask.values)
+    elif isinstance(action, Categorical):
         barred = np.argwhere(~part.mask.values)
-        return None if not len(barred) else (int(barred[0][0]), int(barred[0][1]))
-    if part.actees is None:
-        return None
-    for step, mask in enumerate(part.mask):
-        actees = part.actees[step]
-        if not mask.all():
-            row, column = divmod(int(mask.argmin()), len(actees))
-            return int(part.actors.offsets[step]) + row, int(actees[column])
-    return None
+        if len(barred):
+            yield "choice", int(barred[0][0]), int(barred[0][1])
+    elif part.actees is not None:
+        for step, mask in enumerate(part.mask):
+            actees = part.actees[step]
+            if not mask.all():
+                row, column = divmod(int(mask.argmin()), len(actees))
+                yield "choice", int(part.actors.offsets[step]) + row, int(actees[column])
+                return
+
+
+def _barred_orders(action: MultiCategorical, mask: NDArray[np.bool_]) -> Iterator[tuple[str, int, Any]]:
+    """For each component an order (M,) of which the mask (A, C) bars that choice and no other."""
+    kinds = mask[:, : action.sizes[0]]
+    for component, name in enumerate(action.names):
+        columns = slice(action.offsets[component], action.offsets[component + 1])
+        used = kinds & action.used[:, component]  # (A, K): the allowed kinds that use it
+        barred = np.argwhere(~mask[:, columns] & used.any(1)[:, None])
+        if len(barred):
+            row, choice = (int(place) for place in barred[0])
+            order = np.zeros(len(action.names), np.int64)
+            order[0] = used[row].argmax()
+            order = action.mended(order[None], mask[row : row + 1])[0]
+            order[component] = choice
+            yield f"choice of component {name!r}", row, order

@@ -56,7 +56,23 @@ class GlobalContinuousMask:
     """That a `GlobalContinuous` action is taken at this step; leave it out of `actions` where it isn't."""
 
 
-Mask = CategoricalMask | GlobalCategoricalMask | SelectEntityMask | ContinuousMask | GlobalContinuousMask
+@dataclass
+class MultiCategoricalMask:
+    """Who gives a `MultiCategorical` order: actors by id, by type, or (with neither) every entity."""
+
+    actor_ids: Sequence[Hashable] | None = None
+    actor_types: Sequence[str] | None = None
+    mask: ArrayLike | None = None  # (A, C), the components' masks side by side; None: everything is allowed
+
+
+Mask = (
+    CategoricalMask
+    | GlobalCategoricalMask
+    | SelectEntityMask
+    | ContinuousMask
+    | GlobalContinuousMask
+    | MultiCategoricalMask
+)
 
 
 @dataclass
@@ -113,10 +129,20 @@ class GlobalContinuousAction:
     values: np.ndarray  # (K,) float32
 
 
+@dataclass(frozen=True)
+class MultiCategoricalAction:
+    """The composite orders that the actors of a `MultiCategorical` action were given, in `actors`' order."""
+
+    actors: list[Any]  # entity ids; entity indices where an entity has no id
+    choices: np.ndarray  # (A, M) int64
+    labels: list[dict[str, str]]  # per actor the choice of each component that its kind uses, by name
+
+
 Action = (
     CategoricalAction
     | GlobalCategoricalAction
     | SelectEntityAction
     | ContinuousAction
     | GlobalContinuousAction
+    | MultiCategoricalAction
 )

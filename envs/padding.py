@@ -1,7 +1,7 @@
 """Padding layouts: ragged batches as fixed arrays, for learners and networks that need those, and back.
 
 Shape alphabet: B steps, M_t the most entities of type t, M all of them together, A the most actors and E the
-most actees of an action, C choices, F features, G global features.
+most actees of an action, C choices, M (of an action) components of an order, F features, G global features.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ..ragged import RaggedArray
 from .batch import ActionMask, EntityBatch
 from .errors import ObservationError
-from .spaces import Categorical, Continuous, EntitySpace, SelectEntity
+from .spaces import Categorical, Continuous, EntitySpace, MultiCategorical, SelectEntity
 
 Padded = dict[str, NDArray[Any]]
 
@@ -98,7 +98,9 @@ class PaddedLayout:
     def _width(self, action: str) -> int:
         """Columns of an action's mask: C or E."""
         space = self.space.actions[action]
-        return space.num_choices if isinstance(space, Categorical) else self.max_actees[action]
+        if isinstance(space, Categorical | MultiCategorical):
+            return space.num_choices
+        return self.max_actees[action]
 
     # -- observations ---------------------------------------------------------------------------------------
 
@@ -179,8 +181,8 @@ class PaddedLayout:
     # -- actions --------------------------------------------------------------------------------------------
 
     def pad_actions(self, batch: EntityBatch, actions: Mapping[str, RaggedArray]) -> Padded:
-        """Ragged actions for `batch` as int64 (B, A) per action, zero where nobody acts; continuous ones as
-        float32 (B, A, K).
+        """Ragged actions for `batch` as int64 (B, A) per action, zero where nobody acts; composite orders
+        as int64 (B, A, M), continuous ones as float32 (B, A, K).
 
         A select-entity action says which of the padded actees is selected, 0 to E - 1.
         """
@@ -193,7 +195,7 @@ class PaddedLayout:
         return padded
 
     def unpad_actions(self, batch: EntityBatch, padded: Mapping[str, NDArray[Any]]) -> dict[str, RaggedArray]:
-        """Padded actions (B, A) or (B, A, K) as the ragged ones that a vector environment takes for `batch`.
+        """Padded actions, as from `pad_actions`, as the ragged ones that a vector environment takes.
 
         What stands where nobody acts is not looked at.
 
@@ -204,12 +206,10 @@ class PaddedLayout:
         for name, choices in padded.items():
             part, count = batch.actions[name], self.max_actors[name]
             action = self.space.actions[name]
-            continuous = isinstance(action, Continuous)
-            shape = (len(batch), count, action.size) if continuous else (len(batch), count)  # type: ignore[attr-defined]
+            shape = (len(batch), count, *action.item_shape)
             if np.shape(choices) != shape:
                 raise ValueError(f"action {name!r} has shape {np.shape(choices)}, expected {shape}")
-            dtype = np.float32 if continuous else np.int64
-            order = RaggedArray.from_padded(np.asarray(choices, dtype), _presence(part.actors, count))
+            order = RaggedArray.from_padded(np.asarray(choices, action.dtype), _presence(part.actors, count))
             if part.actees is not None:
                 outside = (order.values < 0) | (order.values >= order.broadcast(part.actees.lengths))
                 if outside.any():

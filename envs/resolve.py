@@ -21,10 +21,19 @@ from .observation import (
     GlobalCategoricalMask,
     GlobalContinuousMask,
     Mask,
+    MultiCategoricalMask,
     Observation,
     SelectEntityMask,
 )
-from .spaces import ActionSpace, Categorical, Continuous, EntitySpace, GlobalCategorical, SelectEntity
+from .spaces import (
+    ActionSpace,
+    Categorical,
+    Continuous,
+    EntitySpace,
+    GlobalCategorical,
+    MultiCategorical,
+    SelectEntity,
+)
 
 
 @dataclass(slots=True)
@@ -32,7 +41,8 @@ class ResolvedMask:
     """Who may do what at this step, by entity index."""
 
     actors: NDArray[np.int64]  # (A,); empty for a global action
-    #: Categorical (A, C); global (1, C), or (0, C) where absent; continuous (…, 0); select-entity (A, E).
+    #: (Multi-)categorical (A, C); global (1, C), or (0, C) where absent; continuous (…, 0); select-entity
+    #: (A, E).
     mask: NDArray[np.bool_]
     actees: NDArray[np.int64] | None = None  # (E,), select-entity only
 
@@ -218,6 +228,8 @@ class Resolver:
             return self._categorical(name, action, given, resolved)
         if isinstance(action, Continuous):
             return self._continuous(name, action, given, resolved)
+        if isinstance(action, MultiCategorical):
+            return self._multi_categorical(name, action, given, resolved)
         assert isinstance(action, SelectEntity)
         return self._select_entity(name, given, resolved)
 
@@ -249,6 +261,25 @@ class Resolver:
             return ResolvedMask(actors, np.ones(shape, bool))
         mask = self._flags(name, given.mask, shape)
         self._check_rows(name, mask, actors, resolved)
+        return ResolvedMask(actors, mask)
+
+    def _multi_categorical(
+        self, name: str, action: MultiCategorical, given: Mask | None, resolved: ResolvedObservation
+    ) -> ResolvedMask:
+        if given is None:
+            return ResolvedMask(np.zeros(0, np.int64), np.zeros((0, action.num_choices), bool))
+        self._check_kind(name, given, MultiCategoricalMask)
+        assert isinstance(given, MultiCategoricalMask)
+        actors = self._indices(name, "actor", given.actor_ids, given.actor_types, resolved)
+        shape = (len(actors), action.num_choices)
+        if given.mask is None:
+            return ResolvedMask(actors, np.ones(shape, bool))
+        mask = self._flags(name, given.mask, shape)
+        stuck = action.stuck_actor(mask)
+        if stuck:
+            row, problem = stuck
+            actor = resolved.names[actors[row]]
+            self._fail(f"action {name!r}: the mask of actor {actor!r} {problem}")
         return ResolvedMask(actors, mask)
 
     def _continuous(

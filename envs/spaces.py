@@ -30,6 +30,7 @@ from .action_spaces import (
     unique_names,
 )
 from .continuous import Continuous, GlobalContinuous
+from .multi_categorical import MultiCategorical
 
 __all__ = [
     "ActionSpace",
@@ -39,6 +40,7 @@ __all__ = [
     "EntitySpace",
     "GlobalCategorical",
     "GlobalContinuous",
+    "MultiCategorical",
     "SelectEntity",
 ]
 

@@ -79,7 +79,7 @@ def _their_action(env_name: str, name: str, action: spaces.Space[Any]) -> Any:
         return entity_gym.GlobalCategoricalActionSpace(list(action.choices))
     if isinstance(action, Categorical):
         return entity_gym.CategoricalActionSpace(list(action.choices))
-    raise TypeError(f"{env_name}: action {name!r} is {action!r}; entity_gym has choices only")
+    raise TypeError(f"{env_name}: action {name!r} is {action!r}; entity_gym has single choices only")
 
 
 def our_mask(given: Any, features: Mapping[str, Any]) -> Mask | None:

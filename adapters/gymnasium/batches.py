@@ -75,11 +75,15 @@ def ragged_orders(action: Any, space: EntityActionSpace) -> Any:
         return action
     orders = {}
     for name, given in action.items():
-        depth = 1 if name not in space.spaces or space[name].dtype == np.int64 else 2
-        order = np.array(given, ndmin=depth)
-        if order.dtype.kind in "iu":
+        item_shape, dtype = (), np.dtype(np.int64)
+        if name in space.spaces:
+            item_shape, dtype = space[name].item_shape, space[name].dtype
+        order = np.array(given, ndmin=1 + len(item_shape))
+        if not order.size:
+            order = np.zeros((0, *item_shape), dtype)
+        elif order.dtype.kind in "iu":
             order = order.astype(np.int64)
         elif order.dtype.kind == "f":
-            order = order.astype(np.float32) if order.size or depth == 2 else np.zeros(0, np.int64)
+            order = order.astype(np.float32)
         orders[name] = RaggedArray(order, [0, len(order)])
     return orders

@@ -1,6 +1,7 @@
 """`to_gymnasium`: entity environments with Gymnasium's own spaces, for learners that know no entities.
 
-Shape alphabet: A actors (padded: the most there may be), C choices, E actees, K real numbers.
+Shape alphabet: A actors (padded: the most there may be), C choices, E actees, K real numbers, M components of
+a composite order.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from ...envs import (
     Categorical,
     Continuous,
     EntitySpace,
+    MultiCategorical,
     ObservationError,
     PaddedLayout,
     SelectEntity,
@@ -100,7 +102,7 @@ class GymnasiumFace(gymnasium.Wrapper[Any, Any, dict[str, Any], Mapping[str, Any
     @abstractmethod
     def _given(self, action: Any) -> dict[str, tuple[NDArray[np.int64], NDArray[Any]]]:
         """Per entity action the places of the actors (a,) that `action` speaks of, and what it says: choices
-        (a,), for select-entity actions entity indices, or numbers (a, K)."""
+        (a,), for select-entity actions entity indices, composite orders (a, M), or numbers (a, K)."""
 
     def _legal(self, name: str, rows: NDArray[np.int64], given: NDArray[Any]) -> tuple[NDArray[Any], int]:
         """An order for all actors of an action, and how many of the given choices were forbidden."""
@@ -112,6 +114,8 @@ class GymnasiumFace(gymnasium.Wrapper[Any, Any, dict[str, Any], Mapping[str, Any
             numbers[rows] = inside
             wrong = (inside != given).any(1)
             return numbers, self._count(name, wrong, given)
+        if isinstance(action, MultiCategorical):
+            return self._legal_orders(name, action, rows, given)
         if isinstance(action, SelectEntity):
             actees = part["actees"]
             mask = part["mask"].reshape(len(part["actors"]), len(actees)).astype(bool)
@@ -125,6 +129,21 @@ class GymnasiumFace(gymnasium.Wrapper[Any, Any, dict[str, Any], Mapping[str, Any
             fine = mask[rows, given]
         order[rows[fine]] = given[fine]
         return order, self._count(name, ~fine, given)
+
+    def _legal_orders(
+        self, name: str, action: MultiCategorical, rows: NDArray[np.int64], given: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], int]:
+        """As `_legal` for composite orders; each component of an order counts as one choice."""
+        assert self._seen is not None
+        mask = self._seen["actions"][name]["mask"].astype(bool)
+        legal = action.legal(given, mask[rows])
+        if self._illegal == "error" and not legal.all():
+            row = int(legal.all(1).argmin())
+            problem = action.illegal_in_words(given[row], mask[rows[row]])
+            raise ActionError(f"{self._name}: action {name!r}: {problem}")
+        orders = np.zeros((len(mask), *action.item_shape), np.int64)
+        orders[rows] = given
+        return action.mended(orders, mask), int(np.count_nonzero(~legal))
 
     def _count(self, name: str, wrong: NDArray[np.bool_], given: NDArray[Any]) -> int:
         if self._illegal == "error" and wrong.any():
@@ -165,11 +184,7 @@ class RaggedFace(GymnasiumFace):
         self._check_form(action)
         given = {}
         for name, space in self._space.actions.items():
-            rows = (
-                np.atleast_1d(action[name])
-                if not isinstance(space, Continuous)
-                else np.atleast_2d(action[name])
-            )
+            rows = np.reshape(action[name], (-1, *space.item_shape))
             count = min(len(rows), len(self._seen["actions"][name]["mask" if space.is_global else "actors"]))
             given[name] = (np.arange(count), rows[:count])
         return given
@@ -201,6 +216,8 @@ def _one_choice(action: ActionSpace, num_actees: int) -> spaces.Space[Any]:
     """The space of what one actor says."""
     if isinstance(action, Continuous):
         return spaces.Box(action.low, action.high, dtype=np.float32)
+    if isinstance(action, MultiCategorical):
+        return spaces.MultiDiscrete(action.sizes)
     return spaces.Discrete(action.num_choices if isinstance(action, Categorical) else num_actees)
 
 
@@ -209,7 +226,7 @@ class PaddedFace(GymnasiumFace):
 
     Actions: a Dict with MultiDiscrete (A,) for what each actor does, in the order of
     `"actions/<name>/actors"`; a select-entity action picks one of the padded actees. Discrete for global
-    actions, Box (A, K) or (K,) for continuous ones. What stands where nobody acts is not looked at.
+    actions, Box (A, K) or (K,) for continuous ones, MultiDiscrete (A, M) for composite ones. What stands where nobody acts is not looked at.
 
     Infos get `"dropped"`: how many entities of each type were left out of the observation.
     """
@@ -239,6 +256,8 @@ class PaddedFace(GymnasiumFace):
             return one
         if isinstance(one, spaces.Box):
             return spaces.Box(np.tile(one.low, (actors, 1)), np.tile(one.high, (actors, 1)), dtype=np.float32)
+        if isinstance(one, spaces.MultiDiscrete):
+            return spaces.MultiDiscrete(np.tile(one.nvec, (actors, 1)))
         assert isinstance(one, spaces.Discrete)
         return spaces.MultiDiscrete(np.full(actors, one.n))
 
@@ -320,7 +339,7 @@ class FlatFace(PaddedFace):
                 f"{self._name} has choices and real numbers among its actions {list(self._parts)},"
                 " which no flat action space holds together; use layout='padded'"
             )
-        counts = [[part.n] if isinstance(part, spaces.Discrete) else part.nvec for part in parts]  # type: ignore[attr-defined]
+        counts = [np.ravel(part.n if isinstance(part, spaces.Discrete) else part.nvec) for part in parts]  # type: ignore[attr-defined]
         return spaces.MultiDiscrete(np.concatenate(counts))
 
     def _face(self, seen: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
@@ -349,7 +368,9 @@ class FlatFace(PaddedFace):
         flags = []
         for name in self._parts:
             mask = self._padded[f"actions/{name}/mask"].astype(bool)
-            mask[~mask.any(1), 0] = True
+            action = self._space.actions[name]
+            starts = action.offsets[:-1] if isinstance(action, MultiCategorical) else np.zeros(1, np.int64)
+            mask[:, starts] |= ~np.logical_or.reduceat(mask, starts, axis=1)
             flags.append(mask.reshape(-1))
         return np.concatenate(flags)
 

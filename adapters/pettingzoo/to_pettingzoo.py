@@ -77,8 +77,8 @@ def to_pettingzoo(
 ) -> ParallelFace | AECFace:
     """A game of entities as a PettingZoo environment.
 
-        env = ez.to_pettingzoo(MultiSnake(num_snakes=4))
-        env = ez.to_pettingzoo(MultiSnake(num_snakes=4), "aec", "flat", maxima=32, beyond="drop")
+        env = ez.to_pettingzoo(MultiSnakeAgents(num_snakes=4))
+        env = ez.to_pettingzoo(MultiSnakeAgents(num_snakes=4), "aec", "flat", maxima=32, beyond="drop")
 
     In the ragged layout `observation_space(agent)` is the agent's `EntitySpace` and `action_space(agent)` its
     `EntityActionSpace`: `action_space(agent).sample(mask=observation)` draws a legal action, and one that the

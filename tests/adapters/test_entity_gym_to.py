@@ -319,7 +319,7 @@ def test_what_entity_gym_does_not_know_is_refused_by_name() -> None:
             self.observation_space = ez.EntitySpace({"Cat": ["x"]}, self.action_space)
 
     with pytest.raises(
-        TypeError, match=r"Steered: action 'steer' is Continuous\(.*; entity_gym has choices only"
+        TypeError, match=r"Steered: action 'steer' is Continuous\(.*; entity_gym has single choices only"
     ):
         ez.to_entity_gym(Steered())
     with pytest.raises(TypeError, match="CartPole-v1 is no entity environment"):
