@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from .adapters.microrts.registration import register as register_microrts
 from .adapters.procgen.registration import register as register_procgen
 from .envs.registration import register_games
 
@@ -96,3 +97,4 @@ def __dir__() -> list[str]:
 
 register_games()
 register_procgen()
+register_microrts()

@@ -97,7 +97,7 @@ class Engine:
             self._next_ids.array[game] = self._first_ids[self.games[game].map.name]
             name = self.games[game].bot
             if name is not None:
-                bot = bots[game].clone()
+                bot = self._prototypes[game].clone()
                 bot.reset()
                 seed_bot(self._jpype, bot, seed)
                 bots[game] = bot
@@ -183,8 +183,8 @@ class Engine:
         self._states = Column(handles, _STATE, nothing)
         self._views = Column(handles, _STATE, nothing)  # what the lane's player may see
         self._other_views = Column(handles, _STATE, nothing)  # what the other player may see
-        bots = [game.bot and make_bot(self._jpype, game.bot, self.unit_types) for game in games]
-        self._bots = Column(handles, "ai.core.AI", bots)
+        self._prototypes = [game.bot and make_bot(self._jpype, game.bot, self.unit_types) for game in games]
+        self._bots = Column(handles, "ai.core.AI", nothing)
         self._orders_a = Column(handles, _ACTION, nothing)
         self._orders_b = Column(handles, _ACTION, nothing)
         self._traces = Column(handles, "rts.TraceEntry", nothing)
