@@ -62,8 +62,8 @@ class Engine:
 
     Attributes:
         records: int32, what `read` has read of all games, see `records`.
-        masks: int32 (games, height, width, MASK_SIZE): the masks of the units that may act; the reader clears
-            the rows that it has taken.
+        masks: int32 (games, height, width, MASK_SIZE): what `read_masks` has read of the units that may be
+            given orders; only ones are written, so the reader clears the rows that it has taken.
         orders: int32 (lanes, height * width, ORDER_SIZE): the orders, at the units' cells, zero elsewhere; the
             one who writes clears them after the step.
         rewards: float64 (lanes, 6), the raw rewards of the last step.
@@ -84,19 +84,20 @@ class Engine:
         self._make_columns()
         self._partial = partial_observability
         self._step_loops = self._make_step_loops()
-        self._read_loop = self._make_read_loop()
+        self._read_loop, self._mask_loop = self._make_read_loops()
 
     # -- what is called at each step ------------------------------------------------------------------------
 
     def reset(self, games: Sequence[int], seeds: Sequence[int]) -> None:
         """Start the `games` anew, each with its seed."""
-        state, bots = self._jpype.JClass(_STATE), self._bots.array
+        state, random = self._jpype.JClass(_STATE), self._jpype.JClass("java.util.Random")
+        bots = self._bots.array
         for game, seed in zip(games, seeds, strict=True):
             self._states.array[game] = state(self._start_of(self.games[game].map).clone(), self.unit_types)
             self._views.array[game] = self._other_views.array[game] = self._states.array[game]
             self._next_ids.array[game] = self._first_ids[self.games[game].map.name]
-            name = self.games[game].bot
-            if name is not None:
+            self._generators.array[game] = random(seed)
+            if self.games[game].bot is not None:
                 bot = self._prototypes[game].clone()
                 bot.reset()
                 seed_bot(self._jpype, bot, seed)
@@ -137,9 +138,13 @@ class Engine:
                 first = game + 1
 
     def read(self) -> None:
-        """Read all games into `records`, and the masks of the units that may act into `masks`."""
+        """Read all games into `records`."""
         self._record_buffer.clear()
         self._read_loop.run(0, len(self.games))
+
+    def read_masks(self) -> None:
+        """Ask for the masks of the lanes' units that may be given an order, into `masks`."""
+        self._mask_loop.run(0, len(self.games))
 
     def tell_bot(self, game: int, winner: int) -> None:
         """Tell the game's bot that it is over."""
@@ -148,7 +153,14 @@ class Engine:
 
     def close(self) -> None:
         """Forget the games, so that Java can free them."""
-        for column in (self._states, self._views, self._other_views, self._bots, self._orders_a, self._orders_b):
+        for column in (
+            self._states,
+            self._views,
+            self._other_views,
+            self._bots,
+            self._orders_a,
+            self._orders_b,
+        ):
             for game in range(len(self.games)):
                 column.array[game] = None
 
@@ -183,7 +195,9 @@ class Engine:
         self._states = Column(handles, _STATE, nothing)
         self._views = Column(handles, _STATE, nothing)  # what the lane's player may see
         self._other_views = Column(handles, _STATE, nothing)  # what the other player may see
-        self._prototypes = [game.bot and make_bot(self._jpype, game.bot, self.unit_types) for game in games]
+        self._prototypes: list[Any] = [
+            game.bot and make_bot(self._jpype, game.bot, self.unit_types) for game in games
+        ]
         self._bots = Column(handles, "ai.core.AI", nothing)
         self._orders_a = Column(handles, _ACTION, nothing)
         self._orders_b = Column(handles, _ACTION, nothing)
@@ -196,6 +210,7 @@ class Engine:
         self._lanes = Column(handles, "int", self._first_lane)
         self._second_lanes = Column(handles, "int", [lane + 1 for lane in self._first_lane])
         self._next_ids = Column(handles, "long", [0] * len(games))
+        self._generators = Column(handles, "java.util.Random", nothing)
         self._progress = Column(handles, "int", [0])
         self._starts: dict[str, Any] = {}
         self._first_ids: dict[str, int] = {}
@@ -210,14 +225,16 @@ class Engine:
             unit.next_ID = max(int(unit.next_ID), self._first_ids[board.name])
         return self._starts[board.name]
 
-    def _make_read_loop(self) -> GameLoop:
+    def _make_read_loops(self) -> tuple[GameLoop, GameLoop]:
+        """The reading of the games, and of the masks."""
         handles = self._handles
-        loop = GameLoop(handles)
-        loop.call(handles.bind(game_writer(handles), 0, self._record_buffer), self._states)
+        reading, masking = GameLoop(handles), GameLoop(handles)
+        reading.call(handles.bind(game_writer(handles), 0, self._record_buffer), self._states)
         masks = mask_writer(handles, self.unit_types, self._mask_buffer, _ATTACK_WIDTH)
-        loop.call(masks, self._states, None, self._skipped)
-        loop.finish()
-        return loop
+        masking.call(masks, self._states, None, self._skipped)
+        reading.finish()
+        masking.finish()
+        return reading, masking
 
     def _make_step_loops(self) -> tuple[GameLoop, GameLoop]:
         """The ticks of games between two lanes, and of games against bots."""
@@ -231,9 +248,11 @@ class Engine:
         handles = self._handles
         loop.call(handles.bind(self._progress.set, 0, 0), None)
         # Ids are counted for the whole process, and the order in which orders are carried out depends on
-        # them: with a count of its own, a game goes the same way whatever else is played beside it.
+        # them: with a count of its own, a game goes the same way whatever else is played beside it. So it
+        # does with a generator of its own in the place of the one that random bots share.
         get_id, set_id = handles.static_field("rts.units.Unit", "next_ID", "long")
         loop.call(set_id, self._next_ids)
+        loop.call(handles.hidden_static_setter("util.Sampler", "generator"), self._generators)
         if self._partial:
             seen = handles.constructor("rts.PartiallyObservableGameState", _STATE, "int")
             loop.call(seen, self._states, self._sides, out=self._views)
@@ -293,8 +312,6 @@ class Engine:
         compute = handles.method(kind, "computeReward", "void", "int", "int", "rts.TraceEntry", _STATE)
         loop.call(handles.bind(compute, 0, judge), *side, self._traces, self._states)
         reward = handles.bind(handles.method(kind, "getReward", "double"), 0, judge)
-        place = Column(
-            handles, "int", [(lane + index) * len(REWARDS) + k for lane in self._first_lane]
-        )
+        place = Column(handles, "int", [(lane + index) * len(REWARDS) + k for lane in self._first_lane])
         store = handles.collected(handles.bind(put, 0, self._reward_buffer), 1, reward)  # (int)
         loop.call(store, place)

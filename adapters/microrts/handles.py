@@ -79,6 +79,12 @@ class Handles:
         where = self.java_class(owner), name, self.java_class(kind)
         return self._lookup.findStaticGetter(*where), self._lookup.findStaticSetter(*where)
 
+    def hidden_static_setter(self, owner: str, name: str) -> Any:
+        """(kind) -> void, for a static field that is not public."""
+        field = self.java_class(owner).getDeclaredField(name)
+        field.setAccessible(True)
+        return self._lookup.unreflectSetter(field)
+
     def constant(self, value: int, *ignored: str) -> Any:
         """(*ignored) -> int"""
         handle = self.methods.constant(self.java_class("int"), self.jpype.JInt(value))
@@ -164,7 +170,9 @@ class Column:
         jpype = handles.jpype
         primitives = {"int": jpype.JInt, "long": jpype.JLong}
         self.kind = kind
-        self.array = jpype.JArray(primitives[kind] if kind in primitives else jpype.JClass(kind))(list(values))
+        self.array = jpype.JArray(primitives[kind] if kind in primitives else jpype.JClass(kind))(
+            list(values)
+        )
         array_class = handles.java_class(f"{kind}[]")
         #: (int) -> kind
         self.get = handles.methods.arrayElementGetter(array_class).bindTo(self.array)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import importlib
 import importlib.util
 import os
@@ -107,13 +108,20 @@ def start_engine() -> Any:
 def _start(jpype: Any, folder: Path) -> None:
     library = find_java()
     version = _java_version(library.parents[2])
-    options = [f"-Xmx{os.environ.get(MEMORY_VARIABLE, MEMORY)}", "-XX:+UseSerialGC", "-Djava.awt.headless=true"]
+    options = [
+        f"-Xmx{os.environ.get(MEMORY_VARIABLE, MEMORY)}",
+        "-XX:+UseSerialGC",
+        "-Djava.awt.headless=true",
+    ]
     if version is not None and version >= 24:  # it would warn of what JPype does
         options.append("--enable-native-access=ALL-UNNAMED")
-    # Destroying the JVM waits for every thread that a bot has started.
-    importlib.import_module("jpype.config").destroy_jvm = False
     jars = [str(jar) for jar in _jars(folder)]
     jpype.startJVM(str(library), *options, classpath=jars, convertStrings=False, interrupt=False)
+    # Destroying the JVM would wait for every thread that a bot has started. Left to itself, though, JPype's
+    # own thread would give Java's objects back to an interpreter that is gone, which aborts the process.
+    config: Any = importlib.import_module("jpype.config")
+    config.destroy_jvm = False
+    atexit.register(jpype.JClass("org.jpype.ref.JPypeReferenceQueue").getInstance().stop)
 
 
 def _jars(folder: Path) -> list[Path]:

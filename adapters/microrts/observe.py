@@ -94,7 +94,7 @@ class Observer:
         return RaggedArray.from_lengths(np.concatenate(walls), np.array([len(part) for part in walls]))
 
     def glance(self) -> None:
-        """Read the games' headers alone."""
+        """Read the games, and their headers into the attributes."""
         self._engine.read()
         records, starts = self._engine.records, self._starts
         find_games(records, starts)
@@ -145,6 +145,7 @@ class Observer:
         count = offsets[-1]
         actors, self.cells = np.empty(count, np.int64), np.empty(count, np.int64)
         masks = np.empty((count, MASK_SIZE), bool)
+        engine.read_masks()
         fill_masks(
             engine.records,
             self._starts,
@@ -159,7 +160,9 @@ class Observer:
             self.cells,
             masks,
         )
-        return ActionMask(RaggedArray.unchecked(actors, offsets), RaggedArray.unchecked(masks, offsets.copy()))
+        return ActionMask(
+            RaggedArray.unchecked(actors, offsets), RaggedArray.unchecked(masks, offsets.copy())
+        )
 
 
 def _offsets(lengths: NDArray[np.int64]) -> NDArray[Any]:

@@ -33,7 +33,9 @@ class Options:
 
     def __post_init__(self) -> None:
         if self.features not in FEATURES:
-            raise ValueError(f"features must be one of {', '.join(map(repr, FEATURES))}, not {self.features!r}")
+            raise ValueError(
+                f"features must be one of {', '.join(map(repr, FEATURES))}, not {self.features!r}"
+            )
         for name in ("max_steps", "frame_skip"):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:

@@ -144,7 +144,10 @@ def mask_writer(handles: Handles, unit_types: Any, masks: Any, attack_width: int
     write = handles.when(handles.reordered(idle, [1, 0], *types), write)
     player = handles.method(_UNIT, "getPlayer", "int")
     differs = handles.filtered(handles.differ(), 0, player)  # (Unit, int) -> boolean
-    for other in (handles.reordered(differs, [0, 3], *types), handles.ignoring(handles.bind(differs, 1, -1), 1, *types[1:])):
+    for other in (
+        handles.reordered(differs, [0, 3], *types),
+        handles.ignoring(handles.bind(differs, 1, -1), 1, *types[1:]),
+    ):
         write = handles.when(other, write)
     units = handles.ignoring(handles.method(_STATE, "getUnits", "java.util.List"), 1, "int", "int")
     return handles.for_each(units, _UNIT, write)

@@ -89,7 +89,7 @@ class MicroRTSVectorEnv(EntityVectorEnv):
             raise ValueError(f"render_mode must be None or 'rgb_array', not {render_mode!r}")
         self.options = check_options(options)
         self._weights = weights_array(reward_weights)
-        self.games = plan_games(maps or [map], num_envs, selfplay, opponents, side)
+        self.games = plan_games([map] if maps is None else maps, num_envs, selfplay, opponents, side)
         keep_freed_memory()
         self.num_envs = num_envs
         self.render_mode = render_mode
@@ -141,9 +141,7 @@ class MicroRTSVectorEnv(EntityVectorEnv):
         weighted = (rewards @ self._weights).astype(np.float32)
         return batch, weighted, over[lanes], (ended & ~over)[lanes], info
 
-    def _play(
-        self, before: EntityBatch, orders: RaggedArray
-    ) -> tuple[NDArray[np.float64], list[BotFailure]]:
+    def _play(self, before: EntityBatch, orders: RaggedArray) -> tuple[NDArray[np.float64], list[BotFailure]]:
         """The ticks of one step: the raw rewards (num_envs, 6), and the bots that raised."""
         engine, observer = self._engine, self._observer
         actor_offsets, cells = before.actions["order"].actors.offsets, observer.cells
