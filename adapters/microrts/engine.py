@@ -58,14 +58,14 @@ class BotFailure:
 
 
 class Engine:
-    """Plays `games`: those between two lanes first, then those against bots. Lanes are numbered in that order.
+    """Plays `games`: those between two lanes first, then those against bots. So are the lanes numbered.
 
     Attributes:
         records: int32, what `read` has read of all games, see `records`.
         masks: int32 (games, height, width, MASK_SIZE): what `read_masks` has read of the units that may be
             given orders; only ones are written, so the reader clears the rows that it has taken.
-        orders: int32 (lanes, height * width, ORDER_SIZE): the orders, at the units' cells, zero elsewhere; the
-            one who writes clears them after the step.
+        orders: int32 (lanes, height * width, ORDER_SIZE): the orders, at the units' cells, zero elsewhere;
+            who writes them clears them after the step.
         rewards: float64 (lanes, 6), the raw rewards of the last step.
     """
 

@@ -156,7 +156,7 @@ class Handles:
         return self.cast(compare, "boolean", "int", "int")  # the lowest bit of -1, 0 or 1
 
     def for_each(self, items: Any, item: str, body: Any) -> Any:
-        """(*context) -> void: `body` (item, *context) on every item of the list that `items` (*context) gives."""
+        """(*context) -> void: `body` (item, *context) on each item of the list `items` (*context)."""
         iterator = self.chain(items, self.method("java.util.List", "iterator", "java.util.Iterator"))
         plain = body.asType(body.type().changeParameterType(0, self.java_class("java.lang.Object")))
         assert str(body.type().parameterType(0).getName()) == item

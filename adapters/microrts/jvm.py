@@ -100,7 +100,8 @@ def start_engine() -> Any:
             jpype.addClassPath(str(jar))
         if not _knows_engine(jpype):
             raise RuntimeError(
-                "another package has started the JVM without MicroRTS's jars; make the MicroRTS environment first"
+                "another package has started the JVM without MicroRTS's jars; make the MicroRTS environment"
+                " before it does"
             )
     return jpype
 

@@ -81,7 +81,7 @@ def test_a_java_that_is_too_old_is_one_sentence(tmp_path: Path, monkeypatch: pyt
 def test_without_the_engine_make_vec_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     hide(monkeypatch, "gym_microrts")
     with pytest.raises(
-        ImportError, match="pip install --no-deps --ignore-requires-python gym-microrts==0.6.0"
+        ImportError, match=r"pip install --no-deps --ignore-requires-python gym-microrts==0\.6\.0"
     ):
         ez.make_vec("MicroRTS/basesWorkers16x16B")
 
