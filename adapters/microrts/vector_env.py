@@ -37,7 +37,8 @@ class MicroRTSVectorEnv(EntityVectorEnv):
 
     `info` holds for every lane `raw_rewards` float64 (num_envs, 6), see `rewards.REWARDS`. Where a game
     ended, `info["outcome"]` (num_envs,) object is "win", "draw" or "loss" (else None), with `_outcome`
-    (num_envs,) bool; and `final_obs` holds the true last observations. Games that the time limit ended are truncated.
+    (num_envs,) bool; and `final_obs` holds the true last observations. Games that the time limit ended are
+    truncated.
 
     A bot that raises an exception ends its game as a draw that is truncated: `info["bot_error"]` (num_envs,)
     object then says which bot and what, and a warning does so too.
