@@ -7,9 +7,10 @@ VENV := .venv
 PYTHON ?= $(shell for python in python3.11 python3.12 python3; do \
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
 READY := $(VENV)/.ready
-# The reference's environments, which the tests run: declared for Python 3.10 at most, and for an older cloudpickle.
-ENTITY_GYM := $(VENV)/bin/python -m pip install -qq --disable-pip-version-check -c constraints.txt \
-	--no-deps --ignore-requires-python entity-gym
+# The reference's environments and the engine of μRTS, which the tests run. Both are declared for Python 3.10 at most,
+# and for older versions of packages that they don't need, or that do in newer ones.
+BY_THEMSELVES := $(VENV)/bin/python -m pip install -qq --disable-pip-version-check -c constraints.txt \
+	--no-deps --ignore-requires-python entity-gym gym-microrts
 
 help:
 	@echo "make demo   train RogueNet on a Procgen game, about five minutes; results in runs/demo/"
@@ -39,8 +40,8 @@ clean:
 $(READY): pyproject.toml constraints.txt
 	$(if $(PYTHON),,$(error Entitize needs Python 3.11 or newer; none was found, name one with make PYTHON=...))
 	test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
-	$(VENV)/bin/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e ".[procgen,train,sb3,dev]"
-	$(ENTITY_GYM)
+	$(VENV)/bin/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e ".[procgen,train,sb3,microrts,dev]"
+	$(BY_THEMSELVES)
 	mkdir -p $(VENV)/src
 	ln -sfn ../.. $(VENV)/src/entitize
 	touch $@

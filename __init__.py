@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from .adapters.microrts.registration import register as register_microrts
 from .adapters.procgen.registration import register as register_procgen
 from .envs.registration import register_games
 
@@ -113,3 +114,4 @@ def __dir__() -> list[str]:
 
 register_games()
 register_procgen()
+register_microrts()

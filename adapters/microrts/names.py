@@ -1,0 +1,15 @@
+"""Telling a wrong name."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+def unknown(what: str, name: object, known: Iterable[str]) -> str:
+    """A sentence: there is no `what` called `name`, but the nearest is …"""
+    known = list(known)
+    lowered = {candidate.lower(): candidate for candidate in known}
+    near = difflib.get_close_matches(str(name).lower(), list(lowered), 1, 0.4)
+    hint = f"did you mean {lowered[near[0]]!r}?" if near else f"known: {', '.join(known)}"
+    return f"MicroRTS has no {what} {name!r}; {hint}"

@@ -1,0 +1,118 @@
+"""How to play and what to show, checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+from .bots import check_bot
+from .engine import Game
+from .maps import Map, find_map
+from .names import unknown
+
+FEATURES = ("units", "planes")
+SIDES = (0, 1, "both")
+
+Opponents = Mapping[str, int] | Sequence[str] | str
+
+
+@dataclass(frozen=True)
+class Options:
+    """What to show of the games, and for how long to play.
+
+    Raises:
+        ValueError: an option that is out of its range, by name.
+    """
+
+    features: str = "units"  # or "planes": the cell and the engine's 27 planes
+    max_steps: int = 2000  # ticks after which a game is a draw
+    frame_skip: int = 1  # ticks per step; orders are given at the first of them
+    partial_observability: bool = False  # each player sees what its units see
+    mask_reserved: bool = True  # forbid cells and money that are spoken for
+
+    def __post_init__(self) -> None:
+        if self.features not in FEATURES:
+            raise ValueError(
+                f"features must be one of {', '.join(map(repr, FEATURES))}, not {self.features!r}"
+            )
+        for name in ("max_steps", "frame_skip"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise ValueError(f"{name} must be a whole number of at least 1, not {value!r}")
+        for name in ("partial_observability", "mask_reserved"):
+            if not isinstance(getattr(self, name), bool):
+                raise ValueError(f"{name} must be True or False, not {getattr(self, name)!r}")
+
+
+def check_options(options: Mapping[str, Any]) -> Options:
+    """`Options(**options)`.
+
+    Raises:
+        TypeError: an unknown option; the message says which one is nearest.
+        ValueError: an option that is out of its range, by name.
+    """
+    known = [field.name for field in fields(Options)]
+    for name in options:
+        if name not in known:
+            raise TypeError(unknown("option", name, known))
+    return Options(**options)
+
+
+def plan_games(
+    maps: Sequence[str], num_envs: int, selfplay: int, opponents: Opponents | None, side: Any
+) -> list[Game]:
+    """The games of `num_envs` lanes: those between two lanes first.
+
+    Args:
+        maps: taken in turns by the games; all of one size.
+        selfplay: how many lanes play each other, two by two.
+        opponents: the bots of the other lanes: one name, one per lane, or how many lanes play each.
+        side: which player the lanes against bots are: 0, 1, or "both" in turns.
+
+    Raises:
+        ValueError: an unknown name, numbers that don't fit, or maps of different sizes.
+    """
+    if num_envs < 1:
+        raise ValueError(f"num_envs must be at least 1, not {num_envs}")
+    if isinstance(selfplay, bool) or selfplay % 2 or not 0 <= selfplay <= num_envs:
+        raise ValueError(f"selfplay must be an even number of lanes from 0 to {num_envs}, not {selfplay!r}")
+    if side not in SIDES or isinstance(side, bool):
+        raise ValueError(f"side must be 0, 1 or 'both', not {side!r}")
+    boards = _boards(maps)
+    bots: list[str | None] = [None] * (selfplay // 2)
+    bots += _bots(num_envs - selfplay, opponents)
+    return [
+        Game(boards[game % len(boards)], bot, (game % 2 if side == "both" else side) if bot else 0)
+        for game, bot in enumerate(bots)
+    ]
+
+
+def _boards(maps: Sequence[str]) -> list[Map]:
+    if not maps:
+        raise ValueError("maps must name at least one map")
+    boards = [find_map(name) for name in maps]
+    for board in boards[1:]:
+        if board.size != boards[0].size:
+            raise ValueError(
+                f"the maps of one vector environment must be of one size, but {boards[0].name} is"
+                f" {boards[0].size} and {board.name} is {board.size}"
+            )
+    return boards
+
+
+def _bots(count: int, opponents: Opponents | None) -> list[str]:
+    """The bot of each of `count` lanes."""
+    if opponents is None:
+        opponents = "coacAI" if count else []
+    if isinstance(opponents, str):
+        return [check_bot(opponents)] * count
+    if isinstance(opponents, Mapping):
+        for name, number in opponents.items():
+            if isinstance(number, bool) or not isinstance(number, int) or number < 0:
+                raise ValueError(f"opponents: {name!r} must play a whole number of lanes, not {number!r}")
+        opponents = [name for name, number in opponents.items() for _ in range(number)]
+    names = [check_bot(name) for name in opponents]
+    if len(names) != count:
+        raise ValueError(f"opponents are given for {len(names)} lanes, but {count} lanes play against bots")
+    return names

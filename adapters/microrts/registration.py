@@ -1,0 +1,14 @@
+"""Making the maps known by name. Imported by `import entitize`, so it imports nothing heavy."""
+
+from __future__ import annotations
+
+from ...envs.registration import register_vec
+
+
+def register() -> None:
+    """Make "MicroRTS/<map>" known to `entitize.make_vec`.
+
+    The names of the maps are in the engine's package, which need not be installed; `maps.find_map` tells a
+    wrong one.
+    """
+    register_vec("MicroRTS", f"{__package__}:make_vec")

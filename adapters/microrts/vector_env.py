@@ -1,0 +1,235 @@
+"""`MicroRTSVectorEnv`: many games of μRTS, as entities."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium.vector import AutoresetMode
+from numpy.typing import NDArray
+
+from ...envs import EntityBatch, EntityVectorEnv, validate_actions
+from ...envs.vector import Actions, StepResult
+from ...ragged import RaggedArray, keep_freed_memory
+from .engine import BotFailure, Engine
+from .kernels import clear_orders, place_orders
+from .observe import Observer
+from .options import Opponents, check_options, plan_games
+from .rewards import REWARDS, weights_array
+
+OUTCOMES = ("loss", "draw", "win")
+
+
+class MicroRTSVectorEnv(EntityVectorEnv):
+    """`num_envs` lanes of μRTS, in one JVM.
+
+        venv = MicroRTSVectorEnv("basesWorkers8x8", 4, opponents={"coacAI": 2, "workerRushAI": 2})
+        batch, info = venv.reset(seed=1)
+        batch, rewards, terminated, truncated, info = venv.step(venv.action_space.sample(mask=batch))
+
+    A lane is a player. Its entities are `Own` units, the `Enemy`'s, and `Resource` fields, each in the order
+    of their cells (and `Wall`s, with `features="units"`). Each own unit that may be given an order is an
+    actor of the action `order`, a `MultiCategorical` with the engine's masks. A unit that is given no order
+    waits for a tick.
+
+    `info` holds for every lane `raw_rewards` float64 (num_envs, 6), see `rewards.REWARDS`. Where a game
+    ended, `info["outcome"]` (num_envs,) object is "win", "draw" or "loss" (else None), with `_outcome`
+    (num_envs,) bool; and `final_obs` holds the true last observations. Games that the time limit ended are
+    truncated.
+
+    A bot that raises an exception ends its game as a draw that is truncated: `info["bot_error"]` (num_envs,)
+    object then says which bot and what, and a warning does so too.
+
+    The same seed gives the same games against bots that use neither the clock nor threads; the generators of
+    the random bots are seeded.
+
+    Args:
+        map: the map's name ("basesWorkers16x16").
+        num_envs: how many lanes.
+        opponents: the bots: one name, one per lane, or a dict of how many lanes play each; None: coacAI.
+        selfplay: how many lanes play each other: 0 and 1, 2 and 3, …; the lanes against bots come after them.
+        side: which player the lanes against bots are: 0 (upper left), 1, or "both" in turns.
+        maps: several maps of one size, which the games take in turns, instead of `map`.
+        reward_weights: by name or six numbers; None: those of the papers.
+        seed: seeds the first `reset` that gives none; None: from the operating system.
+        render_mode: None, or "rgb_array".
+        options: those of `Options`.
+
+    Raises:
+        ValueError: an unknown map or bot (the nearest name is given), maps of different sizes, or an option
+            out of its range.
+        TypeError: an unknown option.
+        EngineMissingError: gym-microrts, JPype or Java is not there.
+    """
+
+    metadata: dict[str, Any] = {  # noqa: RUF012 - Gymnasium declares no ClassVar
+        "autoreset_mode": AutoresetMode.SAME_STEP,
+        "final_obs": True,
+        "render_modes": ["rgb_array"],
+        "render_fps": 15,
+    }
+
+    def __init__(
+        self,
+        map: str = "basesWorkers8x8",
+        num_envs: int = 1,
+        *,
+        opponents: Opponents | None = None,
+        selfplay: int = 0,
+        side: int | str = 0,
+        maps: Sequence[str] | None = None,
+        reward_weights: Mapping[str, float] | Sequence[float] | None = None,
+        seed: int | None = None,
+        render_mode: str | None = None,
+        **options: Any,
+    ) -> None:
+        if render_mode not in (None, "rgb_array"):
+            raise ValueError(f"render_mode must be None or 'rgb_array', not {render_mode!r}")
+        self.options = check_options(options)
+        self._weights = weights_array(reward_weights)
+        self.games = plan_games([map] if maps is None else maps, num_envs, selfplay, opponents, side)
+        keep_freed_memory()
+        self.num_envs = num_envs
+        self.render_mode = render_mode
+        self._engine = Engine(self.games, self.options.partial_observability)
+        self._observer = Observer(self._engine, self.options)
+        self.single_observation_space = self._observer.space
+        self.single_action_space = self._observer.space.actions
+        self._generator = np.random.default_rng(seed)
+        self._batch: EntityBatch | None = None
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[EntityBatch, dict[str, Any]]:
+        """Start a game in every lane. A seed makes all that follows the same for the same seed."""
+        self._check_open()
+        self._batch = None
+        if seed is not None:
+            self._generator = np.random.default_rng(seed)
+        self._restart(np.arange(len(self.games)))
+        self._batch = self._observer.observe()
+        return self._batch, {"raw_rewards": np.zeros((self.num_envs, len(REWARDS)))}
+
+    def step(self, actions: Actions) -> StepResult:
+        """Give orders, and let the games go on by `frame_skip` ticks.
+
+        Raises:
+            ActionError: an order for a unit that may not be given one, or one that the masks forbid; no game
+                has moved.
+            gymnasium.error.ResetNeeded: before the first reset, or after a step that raised.
+        """
+        self._check_open()
+        before = self._batch
+        if before is None:
+            raise gymnasium.error.ResetNeeded("MicroRTSVectorEnv: step before reset")
+        orders = validate_actions(self.single_observation_space, before, actions)["order"]
+        self._batch = None  # where what follows fails, the games have moved unseen and need a reset
+        rewards, failures = self._play(before, orders)
+        batch = self._observer.observe()
+        failed = np.zeros(len(self.games), bool)
+        failed[[failure.game for failure in failures]] = True
+        is_late = self._observer.time >= self.options.max_steps
+        over = self._observer.is_over & ~failed
+        ended = over | is_late | failed
+        info: dict[str, Any] = {"raw_rewards": rewards}
+        if ended.any():
+            batch = self._end(ended, batch, failures, info)
+        self._batch = batch
+        lanes = self._engine.lane_game
+        weighted = (rewards @ self._weights).astype(np.float32)
+        return batch, weighted, over[lanes], (ended & ~over)[lanes], info
+
+    def _play(self, before: EntityBatch, orders: RaggedArray) -> tuple[NDArray[np.float64], list[BotFailure]]:
+        """The ticks of one step: the raw rewards (num_envs, 6), and the bots that raised."""
+        engine, observer = self._engine, self._observer
+        actor_offsets, cells = before.actions["order"].actors.offsets, observer.cells
+        place_orders(orders.values, orders.offsets, actor_offsets, cells, engine.orders)
+        try:
+            failures = engine.step()
+        finally:
+            clear_orders(actor_offsets, cells, engine.orders)
+        rewards = engine.rewards.copy()
+        for _ in range(self.options.frame_skip - 1):
+            observer.glance()
+            playing = ~observer.is_over & (observer.time < self.options.max_steps)
+            playing[[failure.game for failure in failures]] = False
+            if not playing.any():
+                break
+            failures += engine.step(playing)
+            rewards += engine.rewards
+        return rewards, failures
+
+    def _end(
+        self,
+        ended: NDArray[np.bool_],
+        batch: EntityBatch,
+        failures: Sequence[BotFailure],
+        info: dict[str, Any],
+    ) -> EntityBatch:
+        """Say in `info` how the `ended` games ended, start the next ones, and return what is seen then."""
+        engine, observer = self._engine, self._observer
+        lanes = ended[engine.lane_game]
+        info["final_obs"], info["_final_obs"] = batch.gather(np.flatnonzero(lanes)), lanes
+        winner = np.where(observer.is_over, observer.winner, -1)
+        winner[[failure.game for failure in failures]] = -1
+        winner = winner[engine.lane_game]
+        result = np.where(winner < 0, 0, np.where(winner == engine.lane_player, 1, -1))
+        info["outcome"], info["_outcome"] = np.full(self.num_envs, None, object), lanes.copy()
+        info["outcome"][lanes] = np.array(OUTCOMES, object)[result[lanes] + 1]
+        if failures:
+            self._report(failures, info)
+        failed = {failure.game for failure in failures}
+        for game in np.flatnonzero(ended & observer.is_over):
+            if game not in failed:
+                engine.tell_bot(int(game), int(observer.winner[game]))
+        self._restart(np.flatnonzero(ended))
+        return observer.observe()
+
+    def _report(self, failures: Sequence[BotFailure], info: dict[str, Any]) -> None:
+        errors = np.full(self.num_envs, None, object)
+        for failure in failures:
+            sentence = f"the bot {failure.bot} raised {failure.message}"
+            lanes = np.flatnonzero(self._engine.lane_game == failure.game)
+            errors[lanes] = sentence
+            warnings.warn(f"MicroRTS env {lanes[0]}: {sentence}; its game ends as a draw", stacklevel=4)
+        info["bot_error"] = errors
+        info["_bot_error"] = errors != None  # noqa: E711 - element by element
+
+    def _restart(self, games: NDArray[np.int64]) -> None:
+        seeds = self._generator.integers(1 << 62, size=len(games))
+        self._engine.reset(games.tolist(), seeds.tolist())
+
+    def render(self) -> tuple[NDArray[np.uint8], ...]:
+        """A picture (height * 24, width * 24, 3) of each lane's game, drawn from its units.
+
+        Raises:
+            ValueError: the environment was made without a render_mode.
+            gymnasium.error.ResetNeeded: before the first reset.
+        """
+        self._check_open()
+        if self.render_mode is None:
+            raise ValueError("MicroRTSVectorEnv was made without a render_mode")
+        if self._batch is None:
+            raise gymnasium.error.ResetNeeded("MicroRTSVectorEnv: render before reset")
+        from .painter import paint
+
+        games = self._engine.games
+        frames = [paint(games[g].map, self._observer.units_of(g)) for g in range(len(games))]
+        return tuple(frames[game].copy() for game in self._engine.lane_game)
+
+    def close_extras(self, **kwargs: Any) -> None:
+        """Forget the games; the JVM stays, for the process's other environments."""
+        self._batch = None
+        self._engine.close()
+
+    def _check_open(self) -> None:
+        if self.closed:
+            raise gymnasium.error.ClosedEnvironmentError("MicroRTSVectorEnv has been closed")
+
+
+def make_vec(map: str, num_envs: int = 1, **options: Any) -> MicroRTSVectorEnv:
+    """`MicroRTSVectorEnv(map, num_envs, **options)`; what `entitize.make_vec("MicroRTS/<map>")` calls."""
+    return MicroRTSVectorEnv(map, num_envs, **options)

@@ -1,0 +1,204 @@
+"""What a step of μRTS costs: ours, the package's two environments, and its JVM alone.
+
+    python benchmarks/microrts.py [--quick] [--json PATH]
+
+Microseconds of processor time (all threads of the process: Java's compiler and collector count) per frame,
+medians over rounds in which everyone takes their turn, in random legal play against the papers' mix of bots
+(18 coacAI and 2 each of randomBiasedAI, lightRushAI and workerRushAI, or as many eighths of that) and in
+self-play. Drawing the actions is not counted. What counts for each:
+
+- ours: `MicroRTSVectorEnv.step`, actions checked, entities, masks and rewards made;
+- grid: the package's grid environment (masks, step with its conversion of actions);
+- shared: its shared-memory environment (masks, orders written, step), which makes no entities;
+- JVM alone: of the latter, the two calls into Java. The target is ours <= JVM alone / 0.9.
+
+The columns after that say where our time goes: the ticks (with passive bots in brackets), reading the games,
+reading the masks, and the rest, which is NumPy's, Numba's and Python's.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import platform
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import gymnasium
+import numpy as np
+from entitize.adapters.microrts import MicroRTSVectorEnv
+from entitize.adapters.microrts.jvm import start_engine
+from entitize.adapters.microrts.maps import find_map
+
+# This file's folder is on the path, where other packages' names could be looked for first.
+sys.path = [folder for folder in sys.path if Path(folder).resolve() != Path(__file__).resolve().parent]
+
+MIX = {"coacAI": 18, "randomBiasedAI": 2, "lightRushAI": 2, "workerRushAI": 2}
+TARGET = 0.9
+CUTS = np.cumsum([6, 4, 4, 4, 4, 7])
+
+Times = dict[str, list[float]]
+
+
+def paper_mix(num_envs: int) -> list[str]:
+    """The bots of `num_envs` lanes, in the papers' proportions."""
+    names = [name for name, count in MIX.items() for _ in range(count)]
+    return [names[round(k * (len(names) - 1) / max(1, num_envs - 1))] for k in range(num_envs)]
+
+
+def package_environments() -> Any:
+    """The module of the package's environments, which asks for gym and Pillow without need."""
+    start_engine()
+    imports = importlib.import_module("jpype.imports")
+    imports.registerDomain("ts", alias="tests")
+    imports.registerDomain("ai")
+    pillow = ModuleType("PIL")
+    pillow.Image = None  # type: ignore[attr-defined]
+    sys.modules.setdefault("gym", gymnasium)
+    sys.modules.setdefault("PIL", pillow)
+    from gym_microrts.envs import vec_env
+
+    return vec_env
+
+
+def draw(masks: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Legal orders (n, 7) under masks (n, 78)."""
+    draws = rng.random(masks.shape, np.float32) * (masks > 0)
+    return np.stack([part.argmax(1) for part in np.split(draws, CUTS, 1)], 1)
+
+
+class Ours:
+    """Our environment, timed as a whole and by its calls into Java."""
+
+    def __init__(self, board: str, num_envs: int, selfplay: bool, bots: list[str] | None = None) -> None:
+        opponents: Any = [] if selfplay else bots or paper_mix(num_envs)
+        self.env = MicroRTSVectorEnv(board, num_envs, opponents=opponents, selfplay=num_envs * selfplay)
+        self.batch, _ = self.env.reset(seed=0)
+        self.env.action_space.seed(0)
+        self.spent = {"tick": 0.0, "read": 0.0, "mask": 0.0}
+        engine = self.env._engine
+        for name, call in (("tick", "step"), ("read", "read"), ("mask", "read_masks")):
+            setattr(engine, call, self._timed(name, getattr(engine, call)))
+
+    def _timed(self, name: str, call: Callable[..., Any]) -> Callable[..., Any]:
+        def timed(*arguments: Any) -> Any:
+            start = time.process_time()
+            result = call(*arguments)
+            self.spent[name] += time.process_time() - start
+            return result
+
+        return timed
+
+    def round(self, steps: int) -> dict[str, float]:
+        self.spent = dict.fromkeys(self.spent, 0.0)
+        total = 0.0
+        for _ in range(steps):
+            actions = self.env.action_space.sample(mask=self.batch)
+            start = time.process_time()
+            self.batch = self.env.step(actions)[0]
+            total += time.process_time() - start
+        return {"ours": total, **self.spent, "rest": total - sum(self.spent.values())}
+
+
+class Package:
+    """One of the package's environments."""
+
+    def __init__(self, name: str, board: str, num_envs: int, selfplay: bool) -> None:
+        module = package_environments()
+        from gym_microrts import microrts_ai
+
+        self.shared = name == "shared"
+        kind = module.MicroRTSGridModeSharedMemVecEnv if self.shared else module.MicroRTSGridModeVecEnv
+        folder = Path(module.gym_microrts.__path__[0]) / "microrts"
+        bots = [] if selfplay else [getattr(microrts_ai, bot) for bot in paper_mix(num_envs)]
+        path = str(find_map(board).path.relative_to(folder))
+        self.env = kind(num_envs - len(bots), len(bots), ai2s=bots, map_paths=[path])
+        self.env.reset()
+        self.rng = np.random.default_rng(0)
+
+    def round(self, steps: int) -> dict[str, float]:
+        total = java = 0.0
+        for _ in range(steps):
+            start = time.process_time()
+            masks = self.env.get_action_mask()
+            middle = time.process_time()
+            total += middle - start
+            java += middle - start
+            lanes, cells = np.nonzero(masks[:, :, 0])
+            orders = draw(masks[lanes, cells], self.rng)
+            start = time.process_time()
+            if self.shared:
+                self.env.actions[lanes, cells] = orders
+                middle = time.process_time()
+                answer = self.env.vec_client.gameStep([0] * self.env.num_envs)
+                java += time.process_time() - middle
+                np.array(answer.reward) @ self.env.reward_weight, np.array(answer.done)[:, 0]
+            else:
+                board = np.zeros((*masks.shape[:2], 7), np.int32)
+                board[lanes, cells] = orders
+                self.env.step(board)
+            total += time.process_time() - start
+        return {"shared": total, "JVM alone": java} if self.shared else {"grid": total}
+
+
+def time_setting(board: str, num_envs: int, selfplay: bool, rounds: int, warm_up: float) -> dict[str, float]:
+    """Medians in microseconds per frame, by column."""
+    players: list[tuple[Any, dict[str, str]]] = [(Ours(board, num_envs, selfplay), {})]
+    if not selfplay:
+        players.append((Ours(board, num_envs, False, ["passiveAI"] * num_envs), {"tick": "passive"}))
+    players += [(Package(name, board, num_envs, selfplay), {}) for name in ("shared", "grid")]
+    steps = max(1, 600 // num_envs)
+    for player, _ in players:
+        end = time.process_time() + warm_up
+        while time.process_time() < end:
+            player.round(steps)
+    times: Times = {}
+    for _ in range(rounds):
+        for player, names in players:
+            for name, seconds in player.round(steps).items():
+                if not names or name in names:
+                    times.setdefault(names.get(name, name), []).append(1e6 * seconds / steps / num_envs)
+    result = {name: statistics.median(values) for name, values in times.items()}
+    result["ratio"] = result["JVM alone"] / result["ours"]
+    for player, _ in players:  # the package's own close would end the JVM
+        if isinstance(player, Ours):
+            player.env.close()
+        else:
+            player.env.vec_client.close()
+    return result
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--quick", action="store_true", help="one setting, short")
+    parser.add_argument("--json", type=Path, help="write the numbers there")
+    options = parser.parse_args()
+    settings = [("basesWorkers8x8", n, selfplay) for n in (8, 24) for selfplay in (False, True)]
+    settings += [("basesWorkers16x16", n, selfplay) for _, n, selfplay in settings]
+    if options.quick:
+        settings = [("basesWorkers16x16", 24, False)]
+    rounds, warm_up = (5, 5.0) if options.quick else (15, 10.0)
+    columns = ("ours", "JVM alone", "shared", "grid", "tick", "passive", "read", "mask", "rest", "ratio")
+    print(f"{platform.processor() or platform.machine()}, Python {platform.python_version()}")
+    print("map                envs          " + "".join(f"{name:>10}" for name in columns))
+    results = {}
+    for board, num_envs, selfplay in settings:
+        result = time_setting(board, num_envs, selfplay, rounds, warm_up)
+        what = "self-play" if selfplay else "bots"
+        results[f"{board} {num_envs} {what}"] = result
+        cells = "".join(f"{result[name]:10.2f}" if name in result else " " * 10 for name in columns)
+        print(f"{board:18} {num_envs:3} {what:10}{cells}", flush=True)
+    missed = [name for name, result in results.items() if result["ratio"] < TARGET]
+    print(f"at least {TARGET} of the JVM alone: {'yes' if not missed else 'no: ' + ', '.join(missed)}")
+    if options.json:
+        options.json.write_text(json.dumps(results, indent=1))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,175 @@
+"""The engine as we drive it, side by side with its own shared-memory client."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from entitize.adapters.microrts.engine import MASK_SIZE, ORDER_SIZE, Engine, Game
+from entitize.adapters.microrts.jvm import engine_folder, start_engine
+from entitize.adapters.microrts.maps import find_map
+from entitize.adapters.microrts.observe import Observer
+from entitize.adapters.microrts.options import Options
+from entitize.adapters.microrts.records import HEADER, UNIT
+from entitize.adapters.microrts.rewards import REWARDS
+
+BOARD = "basesWorkers8x8"
+#: The first id that the engine gives to a new unit on that map.
+FIRST_NEW_ID = 10
+NUM_STEPS = 400
+
+
+def random_orders(masks: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Legal orders (n, 7) under masks (n, 78), each component at random among what it allows."""
+    draws = rng.random(masks.shape) * (masks > 0)
+    ends = np.cumsum([6, 4, 4, 4, 4, 7, 49])
+    return np.stack([part.argmax(1) for part in np.split(draws, ends[:-1], 1)], 1)
+
+
+class Reference:
+    """The engine's own client for one game: one against `bot`, or (with none) between two lanes."""
+
+    def __init__(self, bot: str | None, players: tuple[int, ...]) -> None:
+        jpype: Any = start_engine()
+        self.players, self.jpype = players, jpype
+        lanes, board = len(players), find_map(BOARD)
+        arrays = []
+        for shape in (
+            (lanes, board.height, board.width, 27),
+            (lanes, board.height, board.width, MASK_SIZE),
+            (lanes, board.height * board.width, ORDER_SIZE),
+        ):
+            memory = bytearray(4 * int(np.prod(shape)))
+            buffer = jpype.nio.convertToDirectBuffer(memory)
+            order = jpype.JClass("java.nio.ByteOrder").nativeOrder()
+            arrays.append((buffer.order(order).asIntBuffer(), np.frombuffer(memory, np.int32).reshape(shape)))
+        (planes, self.planes), (masks, self.masks), (orders, self.orders) = arrays
+        judge = jpype.JClass("ai.rewardfunction.RewardFunctionInterface")
+        judges = [jpype.JClass(f"ai.rewardfunction.{name}RewardFunction")() for name in REWARDS.values()]
+        kinds = jpype.JClass("rts.units.UnitTypeTable")()
+        bots = [] if bot is None else [jpype.JClass(bot)(kinds)]
+        self.client = jpype.JClass("tests.JNIGridnetSharedMemVecClient")(
+            lanes - len(bots),
+            len(bots),
+            10_000,
+            jpype.JArray(judge)(judges),
+            str(engine_folder()),
+            str(board.path.relative_to(engine_folder())),
+            jpype.JArray(jpype.JClass("ai.core.AI"))(bots),
+            kinds,
+            False,
+            planes,
+            masks,
+            orders,
+            0,
+        )
+        self.sides = jpype.JArray(jpype.JInt)(list(players))
+
+    def reset(self) -> None:
+        self.client.reset(self.sides)
+        self.jpype.JClass("rts.units.Unit").next_ID = FIRST_NEW_ID
+
+    def read_masks(self) -> np.ndarray:
+        self.client.getMasks(self.players[0])
+        return self.masks.copy()
+
+    def step(self, orders: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        self.orders[:] = orders
+        answer = self.client.gameStep(self.sides)
+        return np.array(answer.reward), np.array(answer.done)[:, 0]
+
+
+def play_reference(bot: str | None, players: tuple[int, ...]) -> list[tuple[np.ndarray, ...]]:
+    """What the reference gave at each step of one game of random orders: masks, orders, planes, rewards."""
+    reference, rng = Reference(bot, players), np.random.default_rng(5)
+    reference.reset()
+    played = []
+    for _ in range(NUM_STEPS):
+        masks = reference.read_masks()
+        orders = np.zeros_like(reference.orders)
+        flat = masks.reshape(len(players), -1, MASK_SIZE)
+        ready = flat[:, :, 0] > 0
+        orders[ready] = random_orders(flat[ready], rng)
+        rewards, done = reference.step(orders)
+        played.append((masks, orders, reference.planes.copy(), rewards))
+        if done.any():
+            break
+    return played
+
+
+def planes_of(observer: Observer, width: int, height: int) -> np.ndarray:
+    """The entities' planes, put on the boards of all lanes."""
+    batch = observer.observe()
+    boards = np.zeros((len(batch), height, width, 27))
+    boards[..., [0, 5, 10, 13, 21]] = 1  # what the planes say of an empty cell
+    for rows in batch.entities.values():
+        x, y = rows.values[:, 0].astype(int), rows.values[:, 1].astype(int)
+        boards[rows.sequence_indices(), y, x] = rows.values[:, 2:]
+    return boards
+
+
+@pytest.mark.parametrize(
+    ("bot", "name", "players"),
+    [
+        ("ai.abstraction.LightRush", "lightRushAI", (0,)),
+        ("ai.abstraction.WorkerRush", "workerRushAI", (1,)),
+        (None, None, (0, 1)),
+    ],
+)
+def test_a_game_goes_as_with_the_engines_own_client(
+    bot: str | None, name: str | None, players: tuple[int, ...]
+) -> None:
+    played = play_reference(bot, players)
+    assert len(played) > 60
+    board = find_map(BOARD)
+    engine = Engine([Game(board, name, players[0])])
+    observer = Observer(engine, Options("planes", mask_reserved=False))
+    engine.reset([0], [0])
+    for step, (masks, orders, planes, rewards) in enumerate(played):
+        engine.read_masks()
+        # Both players' units are on one board here, on one board each there.
+        assert np.array_equal(engine.masks[0], masks.max(0)), step
+        engine.masks[:] = 0
+        engine.orders[:] = orders
+        assert engine.step() == []
+        assert np.array_equal(engine.rewards, rewards), step
+        if step < len(played) - 1:  # the client's last board is the next game's
+            assert np.array_equal(planes_of(observer, board.width, board.height), planes), step
+
+
+def test_games_are_the_same_whatever_is_played_beside_them() -> None:
+    board = find_map(BOARD)
+
+    def records(games: list[Game]) -> list[np.ndarray]:
+        engine = Engine(games)
+        engine.reset(range(len(games)), [7] * len(games))
+        seen = []
+        for _ in range(300):
+            engine.step()
+            engine.read()
+            count = engine.records[HEADER.index("count")]
+            seen.append(engine.records[: len(HEADER) + count * len(UNIT)].copy())
+        return seen
+
+    alone = records([Game(board, "randomBiasedAI")])
+    beside = records([Game(board, "randomBiasedAI"), Game(board, "randomAI"), Game(board, "lightRushAI")])
+    assert all(np.array_equal(one, other) for one, other in zip(alone, beside, strict=True))
+
+
+def test_only_the_games_that_are_playing_move() -> None:
+    board = find_map(BOARD)
+    games = [Game(board, None), *(Game(board, "passiveAI") for _ in range(4))]
+    engine = Engine(games)
+    observer = Observer(engine, Options())
+    engine.reset(range(5), range(5))
+    for playing in ([True] * 5, [False, True, True, False, True], [True, False, False, False, False]):
+        engine.step(np.array(playing))
+    observer.observe()
+    assert observer.time.tolist() == [2, 2, 2, 1, 2]
+
+
+def test_games_between_lanes_must_come_first() -> None:
+    board = find_map(BOARD)
+    with pytest.raises(ValueError, match="must come first"):
+        Engine([Game(board, "passiveAI"), Game(board, None)])

