@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, final
+from typing import Any, ClassVar, NamedTuple, final
 
 import gymnasium
 import numpy as np
@@ -19,8 +19,15 @@ from .spaces import EntitySpace
 from .vector import Actions, EntityVectorEnv, StepResult
 
 Seeds = int | Sequence[int | None] | None
-#: (batch, rewards float32 (num_envs,), terminated bool, truncated bool)
-Played = tuple[EntityBatch, NDArray[np.float32], NDArray[np.bool_], NDArray[np.bool_]]
+
+
+class Played(NamedTuple):
+    """What one step did, before any episode starts over."""
+
+    rewards: NDArray[np.float32]  # (num_envs,)
+    terminated: NDArray[np.bool_]  # (num_envs,)
+    truncated: NDArray[np.bool_]  # (num_envs,)
+    final: EntityBatch | None  # the last observations of the lanes that ended, if any did
 
 
 class NativeVectorEnv(EntityVectorEnv):
@@ -31,7 +38,8 @@ class NativeVectorEnv(EntityVectorEnv):
 
     - `_start(lanes)`: set up an episode in these lanes, drawing from `self.random_state[lane]`;
     - `_advance(actions)`: move every lane by one step; rewards and whether each lane terminated;
-    - `_look(lanes)`: the observations of these lanes, or with None of all.
+    - `_look(lanes)`: the last observations of these lanes, whose episodes have just ended; with None what all
+      lanes show now.
 
     The base seeds the lanes, checks the actions, counts the steps, truncates at `max_steps`, keeps the last
     observations of ended episodes, starts the next ones and saves and restores the state.
@@ -109,7 +117,9 @@ class NativeVectorEnv(EntityVectorEnv):
 
     @abstractmethod
     def _look(self, lanes: NDArray[np.int64] | None) -> EntityBatch:
-        """What `lanes` (L,) show, or with None all lanes, in fresh arrays (`offsets` may be shared)."""
+        """What `lanes` (L,) show, which have just ended; with None all lanes. `offsets` may be shared between
+        batches, all other arrays are fresh.
+        """
 
     def _take_options(self, options: dict[str, Any]) -> None:
         """Read the options of a `reset` (an empty dict where it was given none), before its `_start`."""
@@ -152,11 +162,11 @@ class NativeVectorEnv(EntityVectorEnv):
 
     @final
     def step(self, actions: Actions) -> StepResult:
-        rewards, terminated, truncated = self._move(actions)
-        ended = terminated | truncated
+        rewards, terminated, truncated, final = self._move(actions)
         info: dict[str, Any] = {}
-        if ended.any():
-            info["final_obs"] = self._look(np.flatnonzero(ended))
+        if final is not None:
+            ended = terminated | truncated
+            info["final_obs"] = final
             info["_final_obs"] = ended
             self._restart(self._to_restart(ended))
         self._last = self._look(None)
@@ -164,13 +174,13 @@ class NativeVectorEnv(EntityVectorEnv):
         return self._last, rewards, terminated, truncated, info
 
     @final
-    def play(self, actions: Actions) -> Played:
-        """As `step`, but lanes that end stay at their last observation: they need a `reset`."""
-        rewards, terminated, truncated = self._move(actions)
+    def play(self, actions: Actions) -> tuple[EntityBatch, Played]:
+        """As `step`, but no episode starts over: where `step` would have started one, a `reset` is needed."""
+        played = self._move(actions)
         batch = self._look(None)
-        if not (terminated | truncated).any():
+        if played.final is None or not len(self._to_restart(played.terminated | played.truncated)):
             self._last = batch
-        return batch, rewards, terminated, truncated
+        return batch, played
 
     def render(self) -> tuple[Any, ...] | None:
         """A picture (height, width, 3) uint8 of each lane.
@@ -222,14 +232,17 @@ class NativeVectorEnv(EntityVectorEnv):
 
     # -- inside ---------------------------------------------------------------------------------------------
 
-    def _move(self, actions: Actions) -> tuple[NDArray[np.float32], NDArray[np.bool_], NDArray[np.bool_]]:
-        """Check the actions and carry them out: (rewards, terminated, truncated)."""
+    def _move(self, actions: Actions) -> Played:
+        """Check the actions and carry them out."""
         last = self._check_playing()
         checked = checked_actions(self.single_observation_space, last, actions)
         self._last = None  # a step that is interrupted leaves lanes that need a reset
         rewards, terminated = self._advance(checked)
         self.steps += 1
-        return rewards, terminated, self._truncations(terminated)
+        truncated = self._truncations(terminated)
+        ended = terminated | truncated
+        final = self._look(np.flatnonzero(ended)) if ended.any() else None
+        return Played(rewards, terminated, truncated, final)
 
     def _restart(self, lanes: NDArray[np.int64]) -> None:
         self.steps[lanes] = 0

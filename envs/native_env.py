@@ -49,8 +49,8 @@ class NativeEnv(gymnasium.Env[dict[str, Any], Mapping[str, Any]]):
     def step(self, action: Mapping[str, Any]) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
         """Carry out `action`; an empty array, or a name that is left out, orders nothing."""
         actions = ragged_orders(self.action_space, type(self).__name__, [action])
-        batch, rewards, terminated, truncated = self._venv.play(actions)
-        observation = unbatch_observation(self.observation_space, batch, 0)
+        batch, (rewards, terminated, truncated, final) = self._venv.play(actions)
+        observation = unbatch_observation(self.observation_space, batch if final is None else final, 0)
         return observation, float(rewards[0]), bool(terminated[0]), bool(truncated[0]), {}
 
     def render(self) -> NDArray[np.uint8] | None:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...envs import unbatch_observation
-from ...ragged import RaggedArray
+from ...envs.dispatch import ragged_orders
 from .vector_env import ProcgenVectorEnv
 from .window import Window
 
@@ -80,11 +80,8 @@ class ProcgenEnv(gymnasium.Env[Observation, Mapping[str, Any]]):
             raise gymnasium.error.ResetNeeded(
                 "call reset() before the first step and after the end of an episode"
             )
-        sequences = {
-            name: RaggedArray.from_arrays([np.atleast_1d(act)], dtype=np.int64)
-            for name, act in action.items()
-        }
-        batch, rewards, terminated, truncated, infos = self._venv.step(sequences)
+        orders = ragged_orders(self._venv.single_action_space, type(self).__name__, [action])
+        batch, rewards, terminated, truncated, infos = self._venv.step(orders)
         observation, level_seed = self._unbatch(batch), int(infos["level_seed"][0])
         info = self._info(bool(infos["level_complete"][0]))
         self._is_playing = not (terminated[0] or truncated[0])

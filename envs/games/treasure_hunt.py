@@ -37,10 +37,10 @@ class TreasureHuntVectorEnv(NativeVectorEnv):
     nothing. A treasure that the player steps on is gone and pays 1. The episode ends in a trap or with the
     last treasure, and after `max_steps` steps it is truncated. (The reference has no such limit.)
 
-    Optimum: 5 per episode. Walking to the nearest treasure on a shortest path around the traps takes 25 moves
-    on average, and never more than 42 in 3,000 games. Something is out of reach only where four traps surround
-    a treasure or the origin, because five can't fence in two cells: one game in 380,000, which lowers the
-    mean optimum by 5e-6.
+    Optimum: 5 per episode. Walking to the nearest treasure, on a shortest path around the traps, takes 25
+    moves on average, and took at most 42 in 3,000 games. Something is out of reach only where four traps
+    surround a treasure or the origin, because five can't fence in two cells: in one game of 380,000, which
+    lowers the mean of the optimum by 5e-6.
 
     Args:
         num_envs: how many games.

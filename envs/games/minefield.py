@@ -1,0 +1,275 @@
+"""Minefield: drive a vehicle to a target, past mines. A test of geometry."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from ...ragged import RaggedArray
+from ..batch import EntityBatch
+from ..native import NativeVectorEnv, even_offsets, free_choice
+from ..native_env import NativeEnv
+from ..randomness import uniform
+from ..spaces import Categorical, EntityActionSpace, EntitySpace
+
+_compiled: Any = numba.njit(cache=True, error_model="numpy")
+
+_LEFT, _FORWARD, _RIGHT = range(3)
+_TURN = math.pi / 8
+_STRIDE = 3.0
+#: Closer than this to the target the vehicle has arrived, closer to a mine it is lost.
+_REACH = 5.0
+#: No mine lies closer than this to another, to the vehicle's start or to the target.
+_SPACING = 15.0
+_PICTURES = {"render_modes": ["rgb_array"], "render_fps": 15}
+_PICTURE = 256  # pixels
+_GROUND, _MINE, _VEHICLE, _TARGET = (222, 216, 200), (40, 40, 40), (40, 90, 200), (40, 160, 70)
+
+
+class MinefieldVectorEnv(NativeVectorEnv):
+    """A vehicle has to reach a target, which pays 1; a mine on the way ends the episode and pays nothing.
+
+    Entities: Vehicle (x_pos, y_pos, direction, step), Mine (x_pos, y_pos), Target (x_pos, y_pos), all on a
+    square of `width` units around the origin; the vehicle may leave it. Action: the vehicle's `move`: turn
+    left or right by π/8, or move forward by 3 units. The episode terminates when the vehicle is within 5
+    units of the target, or else of a mine, and is truncated after `max_steps` steps.
+
+    The optimum is 1 wherever there is a way: mines are at least 15 units apart, so it takes a closed ring of
+    them to bar it, and enough steps, width / 2 of them at most for the longest way and a few for turns. With
+    the default options it is 1 in practice.
+
+    The rules are those of entity_gym's Minefield, but for its first observation, which shows the last step of
+    the episode before, and for the time limit, which counts as truncation here.
+
+    Args:
+        num_envs: how many lanes.
+        max_mines: how many mines are tried to be put down; those too close to something are left out.
+        max_steps: steps until truncation.
+        translate: mines and target are seen from the vehicle (but not rotated) instead of from the origin.
+        width: the size of the field in units.
+        render_mode: "rgb_array" for pictures.
+
+    Raises:
+        ValueError: a negative number of mines, or a width that is not positive.
+    """
+
+    metadata = {**NativeVectorEnv.metadata, **_PICTURES}  # noqa: RUF012 - Gymnasium declares no ClassVar
+    state_names = ("vehicles", "targets", "mines", "mine_counts")
+
+    def __init__(
+        self,
+        num_envs: int = 1,
+        *,
+        max_mines: int = 10,
+        max_steps: int = 200,
+        translate: bool = False,
+        width: float = 200.0,
+        render_mode: str | None = None,
+    ) -> None:
+        if max_mines < 0:
+            raise ValueError(f"max_mines must not be negative, got {max_mines}")
+        if not 0 < width < math.inf:
+            raise ValueError(f"width must be positive, got {width}")
+        actions = EntityActionSpace({"move": Categorical(["turn left", "move forward", "turn right"])})
+        entities = {
+            "Vehicle": ["x_pos", "y_pos", "direction", "step"],
+            "Mine": ["x_pos", "y_pos"],
+            "Target": ["x_pos", "y_pos"],
+        }
+        space = EntitySpace(entities, actions)
+        super().__init__(space, num_envs, max_steps=max_steps, render_mode=render_mode)
+        self.width = float(width)
+        self.translate = bool(translate)
+        self.vehicles = np.zeros((num_envs, 3))  # position, direction
+        self.targets = np.zeros((num_envs, 2))
+        self.mines = np.zeros((num_envs, max_mines, 2))
+        self.mine_counts = np.zeros(num_envs, np.int64)
+        self._offsets = even_offsets(num_envs, 1)
+
+    def _start(self, lanes: NDArray[np.int64]) -> None:
+        _lay_out(
+            lanes, self.random_state, self.width, self.vehicles, self.targets, self.mines, self.mine_counts
+        )
+
+    def _advance(self, actions: dict[str, RaggedArray]) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+        rewards = np.empty(self.num_envs, np.float32)
+        terminated = np.empty(self.num_envs, bool)
+        move = actions["move"]
+        _drive(
+            move.values,
+            move.offsets,
+            self.vehicles,
+            self.targets,
+            self.mines,
+            self.mine_counts,
+            rewards,
+            terminated,
+        )
+        return rewards, terminated
+
+    def _look(self, lanes: NDArray[np.int64] | None) -> EntityBatch:
+        lanes = self.all_lanes if lanes is None else lanes
+        count = len(lanes)
+        ones = self._offsets[: count + 1]
+        vehicle_rows, target_rows = np.empty((count, 4), np.float32), np.empty((count, 2), np.float32)
+        mine_offsets = np.empty(count + 1, np.int64)
+        _add_up(lanes, self.mine_counts, mine_offsets)
+        mine_rows = np.empty((mine_offsets[-1], 2), np.float32)
+        _observe(
+            lanes,
+            self.steps,
+            self.vehicles,
+            self.targets,
+            self.mines,
+            self.translate,
+            mine_offsets,
+            vehicle_rows,
+            mine_rows,
+            target_rows,
+        )
+        return EntityBatch(
+            {
+                "Vehicle": RaggedArray.unchecked(vehicle_rows, ones),
+                "Mine": RaggedArray.unchecked(mine_rows, mine_offsets),
+                "Target": RaggedArray.unchecked(target_rows, ones),
+            },
+            np.empty((count, 0), np.float32),
+            {"move": free_choice(RaggedArray.unchecked(np.zeros(count, np.int64), ones), 3)},
+        )
+
+    def _draw(self, lane: int) -> NDArray[np.uint8]:
+        """The field (256, 256, 3), y upwards; the vehicle's nose says where it heads."""
+        picture = np.full((_PICTURE, _PICTURE, 3), _GROUND, np.uint8)
+        x, y, direction = self.vehicles[lane]
+        nose = (x + _REACH * math.cos(direction), y + _REACH * math.sin(direction))
+        for mine in self.mines[lane, : self.mine_counts[lane]]:
+            self._dot(picture, mine, _REACH, _MINE)
+        self._dot(picture, self.targets[lane], _REACH, _TARGET)
+        self._dot(picture, (x, y), _REACH / 2, _VEHICLE)
+        self._dot(picture, nose, _REACH / 4, _VEHICLE)
+        return picture
+
+    def _dot(self, picture: NDArray[np.uint8], place: Any, radius: float, colour: Any) -> None:
+        scale = _PICTURE / self.width
+        rows, columns = np.ogrid[:_PICTURE, :_PICTURE]
+        column, row = (place[0] + self.width / 2) * scale, (self.width / 2 - place[1]) * scale
+        distance = (rows + 0.5 - row) ** 2 + (columns + 0.5 - column) ** 2
+        picture[distance <= max(radius * scale, 1.0) ** 2] = colour
+
+
+class Minefield(NativeEnv):
+    """One game of `MinefieldVectorEnv`, which says the rules and the options."""
+
+    metadata = _PICTURES
+    vector_class = MinefieldVectorEnv
+
+
+def make_vec(num_envs: int = 1, **options: Any) -> MinefieldVectorEnv:
+    """`num_envs` games; options as for `MinefieldVectorEnv`."""
+    return MinefieldVectorEnv(num_envs, **options)
+
+
+@_compiled
+def _squared_distance(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
+    return float((a[0] - b[0]) ** 2 + (a[1] - b[1]) ** 2)
+
+
+@_compiled
+def _put(place: NDArray[np.float64], width: float, random_state: NDArray[np.uint64]) -> None:
+    """Put something on a random place of the field."""
+    place[0] = (uniform(random_state) - 0.5) * width
+    place[1] = (uniform(random_state) - 0.5) * width
+
+
+@_compiled
+def _lay_out(
+    lanes: NDArray[np.int64],
+    random_state: NDArray[np.uint64],
+    width: float,
+    vehicles: NDArray[np.float64],
+    targets: NDArray[np.float64],
+    mines: NDArray[np.float64],
+    mine_counts: NDArray[np.int64],
+) -> None:
+    for lane in lanes:
+        state, vehicle, target = random_state[lane], vehicles[lane], targets[lane]
+        _put(vehicle, width, state)
+        _put(target, width, state)
+        count = 0
+        for _ in range(mines.shape[1]):
+            mine = mines[lane, count]
+            _put(mine, width, state)
+            is_free = _squared_distance(mine, vehicle) >= _SPACING**2
+            is_free &= _squared_distance(mine, target) >= _SPACING**2
+            for other in range(count):
+                is_free &= _squared_distance(mine, mines[lane, other]) >= _SPACING**2
+            count += is_free
+        mines[lane, count:] = 0.0
+        mine_counts[lane] = count
+        vehicle[2] = 2.0 * math.pi * uniform(state)
+
+
+@_compiled
+def _drive(
+    moves: NDArray[np.int64],
+    move_offsets: NDArray[np.int64],
+    vehicles: NDArray[np.float64],
+    targets: NDArray[np.float64],
+    mines: NDArray[np.float64],
+    mine_counts: NDArray[np.int64],
+    rewards: NDArray[np.float32],
+    terminated: NDArray[np.bool_],
+) -> None:
+    for lane in range(len(vehicles)):
+        vehicle = vehicles[lane]
+        if move_offsets[lane + 1] > move_offsets[lane]:
+            move = moves[move_offsets[lane]]
+            if move == _FORWARD:
+                vehicle[0] += _STRIDE * math.cos(vehicle[2])
+                vehicle[1] += _STRIDE * math.sin(vehicle[2])
+            else:
+                vehicle[2] = (vehicle[2] + (_TURN if move == _RIGHT else -_TURN)) % (2.0 * math.pi)
+        has_arrived = _squared_distance(vehicle, targets[lane]) < _REACH**2
+        is_lost = False
+        for mine in range(mine_counts[lane]):
+            is_lost |= _squared_distance(vehicle, mines[lane, mine]) < _REACH**2
+        rewards[lane] = has_arrived
+        terminated[lane] = has_arrived or is_lost
+
+
+@_compiled
+def _add_up(lanes: NDArray[np.int64], counts: NDArray[np.int64], offsets: NDArray[np.int64]) -> None:
+    """Set the offsets (L + 1,) of sequences with `counts[lane]` items for each of `lanes` (L,)."""
+    offsets[0] = 0
+    for row, lane in enumerate(lanes):
+        offsets[row + 1] = offsets[row] + counts[lane]
+
+
+@_compiled
+def _observe(
+    lanes: NDArray[np.int64],
+    steps: NDArray[np.int64],
+    vehicles: NDArray[np.float64],
+    targets: NDArray[np.float64],
+    mines: NDArray[np.float64],
+    translate: bool,
+    mine_offsets: NDArray[np.int64],
+    vehicle_rows: NDArray[np.float32],
+    mine_rows: NDArray[np.float32],
+    target_rows: NDArray[np.float32],
+) -> None:
+    for row, lane in enumerate(lanes):
+        x = vehicles[lane, 0] if translate else 0.0
+        y = vehicles[lane, 1] if translate else 0.0
+        vehicle_rows[row, :3] = vehicles[lane]
+        vehicle_rows[row, 3] = steps[lane]
+        target_rows[row, 0] = targets[lane, 0] - x
+        target_rows[row, 1] = targets[lane, 1] - y
+        first = mine_offsets[row]
+        for mine in range(mine_offsets[row + 1] - first):
+            mine_rows[first + mine, 0] = mines[lane, mine, 0] - x
+            mine_rows[first + mine, 1] = mines[lane, mine, 1] - y

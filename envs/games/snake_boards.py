@@ -1,0 +1,188 @@
+"""Boards with snakes on them: the state and the parts that both kinds of MultiSnake share.
+
+A board of N x N cells is kept with a wall around it: cell (x, y) is number (y + 1) * (N + 2) + x + 1, and a
+snake that leaves the board has its head in the wall. A snake's segments lie in a ring of cells, tail first.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from ..native import NativeVectorEnv
+from ..randomness import below
+from ..spaces import EntitySpace
+
+_compiled: Any = numba.njit(cache=True, error_model="numpy")
+
+MOVES = ["up", "down", "left", "right"]
+PICTURES = {"render_modes": ["rgb_array"], "render_fps": 8}
+MOST_SNAKES = 8
+
+#: What a snake is: off the board, on it, or on it for the last time because its episode ended.
+GONE, ALIVE, ENDED = range(3)
+
+_CELL = 16  # pixels
+_GROUND, _WALL = (238, 236, 228), (90, 90, 90)
+_COLOURS = np.array(
+    [
+        (40, 90, 200), (220, 60, 40), (40, 160, 70), (230, 160, 30),
+        (140, 70, 180), (40, 170, 180), (220, 100, 160), (130, 90, 50),
+    ],
+    np.uint8,
+)  # fmt: skip
+
+
+class SnakeBoards(NativeVectorEnv):
+    """The boards of `num_games` games of snakes. Abstract: a lane may be a game, or a snake.
+
+    Raises:
+        ValueError: an option out of its range, or a board too small for all snakes and their food.
+    """
+
+    metadata = {**NativeVectorEnv.metadata, **PICTURES}  # noqa: RUF012 - Gymnasium declares no ClassVar
+    state_names = ("segments", "tails", "lengths", "status", "taken", "food")
+
+    def __init__(
+        self,
+        space: EntitySpace,
+        num_envs: int,
+        num_games: int,
+        *,
+        num_snakes: int,
+        board_size: int,
+        max_snake_length: int,
+        max_steps: int,
+        render_mode: str | None,
+    ) -> None:
+        super().__init__(space, num_envs, max_steps=max_steps, render_mode=render_mode)
+        if not 1 <= num_snakes <= MOST_SNAKES:
+            raise ValueError(f"num_snakes must be 1 to {MOST_SNAKES}, got {num_snakes}")
+        if max_snake_length < 2:
+            raise ValueError(f"max_snake_length must be at least 2, got {max_snake_length}")
+        if not 1 <= board_size <= 100:
+            raise ValueError(f"board_size must be 1 to 100, got {board_size}")
+        if num_snakes * (max_snake_length + 1) > board_size**2:
+            raise ValueError(
+                f"{num_snakes} snakes of length {max_snake_length} and their food do not fit on a board of"
+                f" {board_size} x {board_size} cells"
+            )
+        self.num_games = num_games
+        self.num_snakes = num_snakes
+        self.board_size = board_size
+        self.max_snake_length = max_snake_length
+        games_and_snakes = (num_games, num_snakes)
+        self.segments = np.zeros((*games_and_snakes, max_snake_length), np.int64)  # cells, a ring per snake
+        self.tails = np.zeros(games_and_snakes, np.int64)  # where in the ring
+        self.lengths = np.zeros(games_and_snakes, np.int64)
+        self.status = np.zeros(games_and_snakes, np.int64)
+        self.taken = np.zeros((num_games, (board_size + 2) ** 2), np.int64)  # segments, or wall, in each cell
+        self.food = np.zeros((*games_and_snakes, 2), np.int64)  # cell (-1: none), colour
+
+    def _draw_game(self, game: int) -> NDArray[np.uint8]:
+        """The board with its wall, y upwards: (16 * board_size + 32, same, 3)."""
+        across = self.board_size + 2
+        cells = np.full((across**2, 3), _WALL, np.uint8)
+        cells.reshape(across, across, 3)[1:-1, 1:-1] = _GROUND
+        picture = cells.reshape(across, across, 3).repeat(_CELL, 0).repeat(_CELL, 1)
+        for cell, colour in self.food[game]:
+            if cell >= 0:
+                _square(picture, divmod(int(cell), across), 5, _COLOURS[colour])
+        for snake in np.flatnonzero(self.status[game] != GONE):
+            for place in range(self.lengths[game, snake]):
+                cell = self.segments[game, snake, (self.tails[game, snake] + place) % self.max_snake_length]
+                _square(picture, divmod(int(cell), across), 2, _COLOURS[snake])
+            _square(picture, divmod(int(cell), across), 6, _GROUND)  # the last one is the head
+        return picture[::-1].copy()
+
+
+def _square(picture: NDArray[np.uint8], place: tuple[int, int], margin: int, colour: Any) -> None:
+    top, left = place[0] * _CELL, place[1] * _CELL
+    picture[top + margin : top + _CELL - margin, left + margin : left + _CELL - margin] = colour
+
+
+@_compiled
+def neighbour(cell: int, move: int, across: int) -> int:
+    """The cell next to `cell`, on boards that are `across` cells wide with their walls."""
+    if move == 0:
+        return cell + across
+    if move == 1:
+        return cell - across
+    return cell - 1 if move == 2 else cell + 1
+
+
+@_compiled
+def head_cell(segments: NDArray[np.int64], tail: int, length: int) -> np.int64:
+    """The head of a snake with the ring `segments` (L,)."""
+    return segments[(tail + length - 1) % len(segments)]
+
+
+@_compiled
+def free_cell(
+    random_state: NDArray[np.uint64], taken: NDArray[np.int64], food: NDArray[np.int64], board_size: int
+) -> int:
+    """A random cell without segment and food; there must be one."""
+    while True:
+        x = below(random_state, board_size)
+        y = below(random_state, board_size)
+        cell = (y + 1) * (board_size + 2) + x + 1
+        is_free = taken[cell] == 0
+        for i in range(len(food)):
+            is_free &= food[i, 0] != cell
+        if is_free:
+            return cell
+
+
+@_compiled
+def set_up(
+    game: int,
+    random_state: NDArray[np.uint64],
+    board_size: int,
+    segments: NDArray[np.int64],
+    tails: NDArray[np.int64],
+    lengths: NDArray[np.int64],
+    status: NDArray[np.int64],
+    taken: NDArray[np.int64],
+    food: NDArray[np.int64],
+) -> None:
+    """Start `game`: all snakes of length 1 at random places, then a piece of food of each colour."""
+    across = board_size + 2
+    taken[game] = 1
+    for first in range(across + 1, across * (across - 1), across):
+        taken[game, first : first + board_size] = 0
+    food[game] = -1
+    segments[game] = 0
+    for snake in range(segments.shape[1]):
+        cell = free_cell(random_state, taken[game], food[game], board_size)
+        segments[game, snake, 0] = cell
+        tails[game, snake] = 0
+        lengths[game, snake] = 1
+        status[game, snake] = ALIVE
+        taken[game, cell] += 1
+    for snake in range(segments.shape[1]):
+        food[game, snake, 0] = free_cell(random_state, taken[game], food[game], board_size)
+        food[game, snake, 1] = snake
+
+
+@_compiled
+def creep(
+    cell: int,
+    grows: bool,
+    snake: int,
+    segments: NDArray[np.int64],
+    tails: NDArray[np.int64],
+    lengths: NDArray[np.int64],
+    taken: NDArray[np.int64],
+) -> None:
+    """Put the head of a game's `snake` onto `cell`; its tail follows unless it `grows`."""
+    ring = segments.shape[1]
+    if not grows:
+        taken[segments[snake, tails[snake]]] -= 1
+        tails[snake] = (tails[snake] + 1) % ring
+        lengths[snake] -= 1
+    segments[snake, (tails[snake] + lengths[snake]) % ring] = cell
+    lengths[snake] += 1
+    taken[cell] += 1
