@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from typing import Any
 
-import entitize as ez
 import numpy as np
 import pytest
 from entitize.envs.games.mine_sweeper import MineSweeper

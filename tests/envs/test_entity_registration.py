@@ -18,7 +18,7 @@ from entitize.envs import registration
 from entitize.envs.games.mine_sweeper import MineSweeper
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 
-GAMES = ["entitize/MaskedBandit-v0", "entitize/MineSweeper-v0", "entitize/Xor-v0"]
+GAMES = [f"entitize/{name}-v0" for name in registration._GAMES]
 
 
 def test_importing_the_package_registers_the_games_and_stays_light() -> None:
@@ -71,7 +71,7 @@ def test_gymnasium_makes_a_working_environment(env_id: str) -> None:
 @pytest.mark.parametrize("env_id", GAMES)
 def test_gymnasium_makes_a_vector_environment_of_ours(env_id: str) -> None:
     envs = gymnasium.make_vec(env_id, num_envs=3)
-    assert isinstance(envs, ez.ListVectorEnv)
+    assert isinstance(envs, ez.EntityVectorEnv)
     assert envs.num_envs == 3
     assert envs.metadata["autoreset_mode"] is AutoresetMode.SAME_STEP
     assert envs.spec is not None
