@@ -5,7 +5,7 @@ All of it is vectorised over the batch. Shape alphabet: B steps, A actors, E act
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -61,9 +61,15 @@ def _sample(name: str, action: ActionSpace, part: ActionMask, rng: np.random.Gen
 
 
 def validate_actions(
-    space: EntitySpace, batch: EntityBatch, actions: Mapping[str, RaggedArray]
+    space: EntitySpace,
+    batch: EntityBatch,
+    actions: Mapping[str, RaggedArray],
+    names: Sequence[str] | None = None,
 ) -> dict[str, RaggedArray]:
     """Check `actions` against the last observations `batch` (B steps), before any environment moves.
+
+    Args:
+        names: what errors call the steps (B,); None: "env 0" and so on.
 
     Returns:
         every action of the space, in its order, as int64 (float32 where continuous). At each step a
@@ -71,7 +77,7 @@ def validate_actions(
         out orders nothing anywhere.
 
     Raises:
-        ActionError: naming the env's index, the action, the actor and what was allowed.
+        ActionError: naming the env, the action, the actor and what was allowed.
     """
     if not isinstance(actions, Mapping):
         raise ActionError(f"actions are a dict from action name to RaggedArray, got {type(actions).__name__}")
@@ -80,19 +86,27 @@ def validate_actions(
             raise ActionError(f"unknown action {name!r}; known: {', '.join(map(repr, space.actions))}")
     checked = no_actions(space.actions, len(batch))
     for name, order in actions.items():
-        checked[name] = _Check(space, name, space.actions[name], batch).validated(order)
+        checked[name] = _Check(space, name, space.actions[name], batch, names).validated(order)
     return checked
 
 
 class _Check:
     """One action of one batch under examination."""
 
-    def __init__(self, space: EntitySpace, name: str, action: ActionSpace, batch: EntityBatch) -> None:
+    def __init__(
+        self,
+        space: EntitySpace,
+        name: str,
+        action: ActionSpace,
+        batch: EntityBatch,
+        names: Sequence[str] | None,
+    ) -> None:
         self.space = space
         self.name = name
         self.action = action
         self.batch = batch
         self.part = batch.actions[name]
+        self.names = names
 
     def validated(self, order: Any) -> RaggedArray:
         if not isinstance(order, RaggedArray):
@@ -183,7 +197,8 @@ class _Check:
         return self.space.entity_name(self.batch.entity_counts(step), index)
 
     def _fail(self, step: int, sentence: str) -> NoReturn:
-        raise ActionError(f"env {step}: action {self.name!r}: {sentence}")
+        env = f"env {step}" if self.names is None else self.names[step]
+        raise ActionError(f"{env}: action {self.name!r}: {sentence}")
 
     def _actor(self, row: int) -> tuple[int, str]:
         """The step of an actor's row, and what to call the actor."""

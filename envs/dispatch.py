@@ -55,31 +55,34 @@ def plain_order(action: ActionSpace, given: Any) -> NDArray[Any]:
 
 
 def ragged_orders(
-    space: EntityActionSpace, env_name: str, lanes: Sequence[Mapping[str, Any]]
+    space: EntityActionSpace, names: Sequence[str], lanes: Sequence[Mapping[str, Any]]
 ) -> dict[str, RaggedArray]:
     """Plain actions, one dict per lane, as the actions of a vector environment.
+
+    Args:
+        names: what errors call the lanes.
 
     Raises:
         ActionError: one is no dict, names an unknown action or holds what is no array of its numbers. Whether
             the observation allows it is for the vector environment to say.
     """
-    for actions in lanes:
+    parts: dict[str, list[NDArray[Any]]] = {name: [] for name in space}
+    for lane, actions in zip(names, lanes, strict=True):
         if not isinstance(actions, Mapping):
-            raise ActionError(
-                f"{env_name}: an action is a dict from name to array, got {type(actions).__name__}"
-            )
+            raise ActionError(f"{lane}: an action is a dict from name to array, got {type(actions).__name__}")
         for name in actions:
             if name not in space.spaces:
                 known = ", ".join(map(repr, space.spaces))
-                raise ActionError(f"{env_name}: action {name!r}: unknown action; known: {known}")
-    orders = {}
-    for name, action in space.items():
-        try:
-            parts = [plain_order(action, actions.get(name)) for actions in lanes]
-        except ValueError as error:
-            raise ActionError(f"{env_name}: action {name!r}: {error}") from None
-        orders[name] = RaggedArray.from_arrays(parts, dtype=action.dtype, inner_shape=action.item_shape)
-    return orders
+                raise ActionError(f"{lane}: action {name!r}: unknown action; known: {known}")
+        for name, action in space.items():
+            try:
+                parts[name].append(plain_order(action, actions.get(name)))
+            except ValueError as error:
+                raise ActionError(f"{lane}: action {name!r}: {error}") from None
+    return {
+        name: RaggedArray.from_arrays(parts[name], dtype=action.dtype, inner_shape=action.item_shape)
+        for name, action in space.items()
+    }
 
 
 class Dispatcher:

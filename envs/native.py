@@ -57,6 +57,7 @@ class NativeVectorEnv(EntityVectorEnv):
         random_state: uint64 (num_envs, 4), see `randomness`.
         steps: int64 (num_envs,), how many steps each lane's episode has had. `_advance` sees it before the
             step is counted, `_look` after.
+        lane_names: what errors call the lanes; None: "env 0" and so on.
         all_lanes: int64 (num_envs,), 0 to num_envs - 1, for `_look(None)`.
 
     Raises:
@@ -72,6 +73,8 @@ class NativeVectorEnv(EntityVectorEnv):
     }
     #: The attributes, all arrays, on which a game's future depends beside `random_state` and `steps`.
     state_names: ClassVar[tuple[str, ...]] = ()
+
+    lane_names: Sequence[str] | None = None
 
     _last: EntityBatch | None = None  # what actions are checked against; None: a reset is needed
 
@@ -235,7 +238,7 @@ class NativeVectorEnv(EntityVectorEnv):
     def _move(self, actions: Actions) -> Played:
         """Check the actions and carry them out."""
         last = self._check_playing()
-        checked = checked_actions(self.single_observation_space, last, actions)
+        checked = checked_actions(self.single_observation_space, last, actions, self.lane_names)
         self._last = None  # a step that is interrupted leaves lanes that need a reset
         rewards, terminated = self._advance(checked)
         self.steps += 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numba
@@ -18,9 +18,12 @@ _compiled: Any = numba.njit(cache=True, error_model="numpy")
 
 
 def checked_actions(
-    space: EntitySpace, batch: EntityBatch, actions: Mapping[str, RaggedArray]
+    space: EntitySpace,
+    batch: EntityBatch,
+    actions: Mapping[str, RaggedArray],
+    names: Sequence[str] | None = None,
 ) -> dict[str, RaggedArray]:
-    """The result, and the errors, of `validate_actions(space, batch, actions)`.
+    """The result, and the errors, of `validate_actions` with the same arguments.
 
     Complete and legal choices in int64, the usual case, are seen as such by one compiled pass; all else goes
     to `validate_actions`.
@@ -31,7 +34,7 @@ def checked_actions(
                 break
         else:
             return {name: actions[name] for name in space.actions.spaces}
-    return validate_actions(space, batch, actions)
+    return validate_actions(space, batch, actions, names)
 
 
 def _is_plainly_legal(is_categorical: bool, part: ActionMask, order: Any) -> bool:

@@ -31,6 +31,7 @@ class NativeEnv(gymnasium.Env[dict[str, Any], Mapping[str, Any]]):
 
     def __init__(self, render_mode: str | None = None, **options: Any) -> None:
         self._venv = self.vector_class(1, render_mode=render_mode, **options)
+        self._venv.lane_names = [type(self).__name__]
         self.render_mode = render_mode
         self.observation_space = self._venv.single_observation_space
         self.action_space = self._venv.single_action_space
@@ -48,7 +49,7 @@ class NativeEnv(gymnasium.Env[dict[str, Any], Mapping[str, Any]]):
 
     def step(self, action: Mapping[str, Any]) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
         """Carry out `action`; an empty array, or a name that is left out, orders nothing."""
-        actions = ragged_orders(self.action_space, type(self).__name__, [action])
+        actions = ragged_orders(self.action_space, self._venv.lane_names, [action])
         batch, (rewards, terminated, truncated, final) = self._venv.play(actions)
         observation = unbatch_observation(self.observation_space, batch if final is None else final, 0)
         return observation, float(rewards[0]), bool(terminated[0]), bool(truncated[0]), {}

@@ -78,10 +78,14 @@ def register_vec(namespace_or_id: str, entry_point: str, names: Iterable[str] = 
 
 
 def register_games() -> None:
-    """Register the built-in games with Gymnasium, as "entitize/<Name>-v0"."""
+    """Register the built-in games with Gymnasium, as "entitize/<Name>-v0".
+
+    "MultiSnake/lanes", every lane of which is a snake, is for `make_vec` only.
+    """
     package = f"{__package__}.games"
     for name, module in _GAMES.items():
         register_env(f"{_NAMESPACE}/{name}-v0", f"{package}.{module}:{name}", f"{package}.{module}:make_vec")
+    register_vec("MultiSnake/lanes", f"{package}.snake_lanes:make_vec")
 
 
 def make_vec(env_id: str, num_envs: int = 1, **kwargs: Any) -> EntityVectorEnv:

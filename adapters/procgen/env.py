@@ -80,7 +80,7 @@ class ProcgenEnv(gymnasium.Env[Observation, Mapping[str, Any]]):
             raise gymnasium.error.ResetNeeded(
                 "call reset() before the first step and after the end of an episode"
             )
-        orders = ragged_orders(self._venv.single_action_space, type(self).__name__, [action])
+        orders = ragged_orders(self._venv.single_action_space, [type(self).__name__], [action])
         batch, rewards, terminated, truncated, infos = self._venv.step(orders)
         observation, level_seed = self._unbatch(batch), int(infos["level_seed"][0])
         info = self._info(bool(infos["level_complete"][0]))

@@ -6,7 +6,7 @@ reproduce array by array.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -39,6 +39,8 @@ _ROBOT, _READY, _COOLING = (40, 90, 200), (40, 160, 70), (200, 60, 40)
 class MineSweeper(EntityEnv):
     """Robots clear a minefield together.
 
+    This is the readable version, and the one behind `gymnasium.make`; `make_vec` makes the native one.
+
     Entities: Mine (x, y), Robot (x, y), Orbital Cannon (cooldown), where the game has a cannon. x counts
     upwards from 0 to width - 1 and y to the left from 0 to height - 1. Ids are (type, position in its list).
 
@@ -48,7 +50,8 @@ class MineSweeper(EntityEnv):
     cooldown back to its period.
 
     The episode ends when no mine is left, which pays 1, or else when no robot is left; all other rewards are
-    0. After `max_steps` steps it is truncated.
+    0. After `max_steps` steps it is truncated. The optimum is 1: a robot that defuses before it walks on
+    gets everywhere unharmed.
 
     Args:
         width, height: size of the map in cells.
@@ -92,7 +95,7 @@ class MineSweeper(EntityEnv):
         self.orbital_cannon = orbital_cannon
         self.cooldown_period = cooldown_period
         self.max_steps = max_steps
-        self.state = None if state is None else self._checked(state)
+        self.state = None if state is None else self.checked_state(state)
         self.render_mode = render_mode
         self.action_space = EntityActionSpace(
             {"Move": Categorical([*_MOVES, "Defuse Mines"]), "Fire Orbital Cannon": SelectEntity()}
@@ -102,7 +105,7 @@ class MineSweeper(EntityEnv):
         )
 
     def _reset(self, options: dict[str, Any]) -> Observation:
-        state = self._checked(options["state"]) if "state" in options else self.state
+        state = self.checked_state(options["state"]) if "state" in options else self.state
         if state is None:
             count = self.nmines + self.nrobots
             drawn = self.np_random.permutation(self.width * self.height)[:count].tolist()
@@ -115,7 +118,8 @@ class MineSweeper(EntityEnv):
         self._steps = 0
         return self._look()
 
-    def _checked(self, state: Mapping[str, Any]) -> dict[str, Any]:
+    def checked_state(self, state: Mapping[str, Any]) -> dict[str, Any]:
+        """A written-out state with its cells as tuples of int; a ValueError if there can be no such state."""
         known = {"mines", "robots", "orbital_cannon", "orbital_cannon_cooldown"}
         if not {"mines", "robots"} <= state.keys() <= known:
             raise ValueError(
@@ -190,24 +194,36 @@ class MineSweeper(EntityEnv):
         """The map (width * 16, height * 16 + 16, 3): x upwards, y to the left, the cannon's lamp beside."""
         if self.render_mode is None:
             return None
+        cooldown = self._cooldown if self._has_cannon else None
+        return self.draw(self._mines, self._robots, cooldown)
+
+    def draw(self, mines: Sequence[Cell], robots: Sequence[Cell], cooldown: int | None) -> NDArray[np.uint8]:
+        """A picture of any state of a game of this size; `cooldown` is None where there is no cannon."""
         picture = np.full((self.width * _CELL, (self.height + 1) * _CELL, 3), _GROUND, np.uint8)
         picture[::_CELL, : self.height * _CELL] = _GRID
         picture[:, : self.height * _CELL : _CELL] = _GRID
-        for cells, margin, colour in ((self._mines, 4, _MINE), (self._robots, 2, _ROBOT)):
+        for cells, margin, colour in ((mines, 4, _MINE), (robots, 2, _ROBOT)):
             for x, y in cells:
                 top, left = (self.width - 1 - x) * _CELL, (self.height - 1 - y) * _CELL
                 picture[
                     top + margin : top + _CELL - margin + 1, left + margin : left + _CELL - margin + 1
                 ] = colour
-        if self._has_cannon:
-            filled = 1.0 - self._cooldown / max(self.cooldown_period, self._cooldown, 1)
+        if cooldown is not None:
+            filled = 1.0 - cooldown / max(self.cooldown_period, cooldown, 1)
             lamp = picture[:, self.height * _CELL + 4 : -4]
             lamp[round((1.0 - filled) * len(lamp)) :] = _COOLING
-            if self._cooldown == 0:
+            if cooldown == 0:
                 lamp[:] = _READY
         return picture
 
 
-def make_vec(num_envs: int = 1, **options: Any) -> EntityVectorEnv:
-    """`num_envs` games; options as for `MineSweeper`, and `num_workers`."""
-    return vectorize(MineSweeper, num_envs, **options)
+def make_vec(num_envs: int = 1, num_workers: int = 0, **options: Any) -> EntityVectorEnv:
+    """`num_envs` games, native; with `num_workers`, `MineSweeper`s in so many processes. The same rules.
+
+    The options are those of `MineSweeper`.
+    """
+    if num_workers:
+        return vectorize(MineSweeper, num_envs, num_workers, **options)
+    from .mine_sweeper_vector import MineSweeperVectorEnv
+
+    return MineSweeperVectorEnv(num_envs, **options)

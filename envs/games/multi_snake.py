@@ -23,7 +23,7 @@ class MultiSnakeVectorEnv(SnakeBoards):
 
     Entities: SnakeHead (x, y, color), one per snake in the order of the colours; SnakeBody (x, y, color), the
     other segments, snake by snake from the tail on; Food (x, y, color), new pieces last. Global feature:
-    step. Action: each head's `move`: up (y + 1), down, left (x - 1) or right. Ordered nothing, no snake moves.
+    step. Action: each head's `move`: up (y + 1), down, left (x - 1) or right; without it no snake moves.
 
     The snakes move one after the other. One that eats food of its colour grows by a segment, up to
     `max_snake_length`; new food appears once all have moved. The episode terminates when a snake runs into
@@ -142,7 +142,7 @@ class MultiSnakeVectorEnv(SnakeBoards):
 class MultiSnake(NativeEnv):
     """One game of `MultiSnakeVectorEnv`, which says the rules and the options."""
 
-    metadata = PICTURES
+    metadata = {**PICTURES}  # noqa: RUF012 - Gymnasium declares no ClassVar
     vector_class = MultiSnakeVectorEnv
 
 

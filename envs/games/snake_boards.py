@@ -58,7 +58,6 @@ class SnakeBoards(NativeVectorEnv):
         max_steps: int,
         render_mode: str | None,
     ) -> None:
-        super().__init__(space, num_envs, max_steps=max_steps, render_mode=render_mode)
         if not 1 <= num_snakes <= MOST_SNAKES:
             raise ValueError(f"num_snakes must be 1 to {MOST_SNAKES}, got {num_snakes}")
         if max_snake_length < 2:
@@ -70,6 +69,7 @@ class SnakeBoards(NativeVectorEnv):
                 f"{num_snakes} snakes of length {max_snake_length} and their food do not fit on a board of"
                 f" {board_size} x {board_size} cells"
             )
+        super().__init__(space, num_envs, max_steps=max_steps, render_mode=render_mode)
         self.num_games = num_games
         self.num_snakes = num_snakes
         self.board_size = board_size

@@ -114,7 +114,7 @@ def test_gymnasiums_own_vector_environments_take_our_environments() -> None:
     there = play(SyncVectorEnv(env_fns))
     # Shared memory has a fixed size, so Gymnasium's workers must pickle what is ragged.
     assert play(AsyncVectorEnv(env_fns, shared_memory=False, context="spawn")) == there
-    batch, _ = ez.make_vec("MineSweeper", 2).reset(seed=2)
+    batch, _ = ez.ListVectorEnv([MineSweeper] * 2).reset(seed=2)
     assert [rows.tolist() for rows in batch.entities["Robot"]] == there[0]
 
 

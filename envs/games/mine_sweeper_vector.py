@@ -1,0 +1,334 @@
+"""`MineSweeperVectorEnv`: many games of `MineSweeper` in compiled code."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from ...ragged import RaggedArray
+from ..batch import ActionMask, EntityBatch
+from ..native import NativeVectorEnv
+from ..randomness import draw_first
+from .mine_sweeper import MineSweeper
+
+_compiled: Any = numba.njit(cache=True, error_model="numpy")
+
+#: The moves of `MineSweeper`: how they change (x, y); the one after them defuses.
+_STEPS = np.array([(1, 0), (-1, 0), (0, 1), (0, -1)])
+_DEFUSE = len(_STEPS)
+_NUM_MOVES = _DEFUSE + 1
+
+
+class MineSweeperVectorEnv(NativeVectorEnv):
+    """Many games of `MineSweeper`, which says the rules: everything is the same but the random numbers.
+
+    Args:
+        num_envs: how many lanes.
+        max_steps: steps until truncation.
+        render_mode: "rgb_array" for pictures.
+        options: the other options of `MineSweeper`. A `state` holds for all lanes, and
+            `reset(options={"state": …})` for their next episode.
+
+    Raises:
+        ValueError: a size that makes no game, or a state that is not one of this map.
+    """
+
+    metadata = {**NativeVectorEnv.metadata, **MineSweeper.metadata}  # noqa: RUF012 - as Gymnasium's
+    state_names = (
+        "mines",
+        "mine_counts",
+        "robots",
+        "robot_counts",
+        "has_cannon",
+        "cooldowns",
+    )
+
+    def __init__(
+        self, num_envs: int = 1, *, max_steps: int = 100, render_mode: str | None = None, **options: Any
+    ) -> None:
+        self.game = MineSweeper(max_steps=max_steps, render_mode=render_mode, **options)  # never played
+        super().__init__(self.game.observation_space, num_envs, max_steps=max_steps, render_mode=render_mode)
+        self.mines = np.zeros((num_envs, self.game.nmines, 2), np.int64)
+        self.mine_counts = np.zeros(num_envs, np.int64)
+        self.robots = np.zeros((num_envs, self.game.nrobots, 2), np.int64)
+        self.robot_counts = np.zeros(num_envs, np.int64)
+        self.has_cannon = np.zeros(num_envs, bool)
+        self.cooldowns = np.zeros(num_envs, np.int64)
+        self._next_state = self.game.state
+        self._make_room()
+
+    def _take_options(self, options: dict[str, Any]) -> None:
+        self._next_state = (
+            self.game.checked_state(options["state"]) if "state" in options else self.game.state
+        )
+        self._make_room()
+
+    def _make_room(self) -> None:
+        """Make the lists long enough for the state that comes next."""
+        if self._next_state is not None:
+            for name in ("mines", "robots"):
+                cells = getattr(self, name)
+                missing = max(0, len(self._next_state[name]) - cells.shape[1])
+                setattr(self, name, np.pad(cells, ((0, 0), (0, missing), (0, 0))))
+
+    def _start(self, lanes: NDArray[np.int64]) -> None:
+        game = self.game
+        state, self._next_state = self._next_state, game.state
+        if state is None:
+            self.mine_counts[lanes], self.robot_counts[lanes] = game.nmines, game.nrobots
+            _place(
+                lanes,
+                self.random_state,
+                game.width,
+                game.height,
+                game.nmines,
+                game.nrobots,
+                self.mines,
+                self.robots,
+            )
+            self.has_cannon[lanes] = game.orbital_cannon
+            self.cooldowns[lanes] = game.cooldown_period
+            return
+        for name, counts in (("mines", self.mine_counts), ("robots", self.robot_counts)):
+            counts[lanes] = len(state[name])
+            getattr(self, name)[lanes, : len(state[name])] = state[name]
+        self.has_cannon[lanes] = bool(state.get("orbital_cannon", game.orbital_cannon))
+        self.cooldowns[lanes] = int(state.get("orbital_cannon_cooldown", game.cooldown_period))
+
+    def _advance(self, actions: dict[str, RaggedArray]) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+        rewards, terminated = np.empty(self.num_envs, np.float32), np.empty(self.num_envs, bool)
+        moves, shots = actions["Move"], actions["Fire Orbital Cannon"]
+        _sweep(
+            moves.values,
+            moves.offsets,
+            shots.values,
+            shots.offsets,
+            self.game.cooldown_period,
+            self.mines,
+            self.mine_counts,
+            self.robots,
+            self.robot_counts,
+            self.cooldowns,
+            rewards,
+            terminated,
+        )
+        return rewards, terminated
+
+    def _look(self, lanes: NDArray[np.int64] | None) -> EntityBatch:
+        lanes = self.all_lanes if lanes is None else lanes
+        offsets = np.empty((5, len(lanes) + 1), np.int64)
+        _count(lanes, self.mine_counts, self.robot_counts, self.has_cannon, self.cooldowns, offsets)
+        num_mines, num_robots, num_cannons, num_shots, num_actees = offsets[:, -1].tolist()
+        mines, robots = np.empty((num_mines, 2), np.float32), np.empty((num_robots, 2), np.float32)
+        cannons = np.empty((num_cannons, 1), np.float32)
+        movers, move_mask = np.empty(num_robots, np.int64), np.empty((num_robots, _NUM_MOVES), bool)
+        shooters, actees = np.empty(num_shots, np.int64), np.empty(num_actees, np.int64)
+        _observe(
+            lanes,
+            self.game.width,
+            self.game.height,
+            self.mines,
+            self.robots,
+            self.cooldowns,
+            offsets,
+            mines,
+            robots,
+            cannons,
+            movers,
+            move_mask,
+            shooters,
+            actees,
+        )
+        ragged = RaggedArray.unchecked
+        return EntityBatch(
+            {
+                "Mine": ragged(mines, offsets[0]),
+                "Robot": ragged(robots, offsets[1]),
+                "Orbital Cannon": ragged(cannons, offsets[2]),
+            },
+            np.empty((len(lanes), 0), np.float32),
+            {
+                "Move": ActionMask(ragged(movers, offsets[1]), ragged(move_mask, offsets[1])),
+                "Fire Orbital Cannon": ActionMask(
+                    ragged(shooters, offsets[3]),
+                    ragged(np.ones(num_actees, bool), offsets[4]),
+                    ragged(actees, offsets[4]),
+                ),
+            },
+        )
+
+    def _draw(self, lane: int) -> NDArray[np.uint8]:
+        """As `MineSweeper.render`."""
+        mines = self.mines[lane, : self.mine_counts[lane]].tolist()
+        robots = self.robots[lane, : self.robot_counts[lane]].tolist()
+        return self.game.draw(mines, robots, int(self.cooldowns[lane]) if self.has_cannon[lane] else None)
+
+
+@_compiled
+def _place(
+    lanes: NDArray[np.int64],
+    random_state: NDArray[np.uint64],
+    width: int,
+    height: int,
+    num_mines: int,
+    num_robots: int,
+    mines: NDArray[np.int64],
+    robots: NDArray[np.int64],
+) -> None:
+    """Put mines and robots on random cells of their own."""
+    for lane in lanes:
+        cells = np.arange(width * height)
+        draw_first(random_state[lane], cells, num_mines + num_robots)
+        for i in range(num_mines + num_robots):
+            thing = mines[lane, i] if i < num_mines else robots[lane, i - num_mines]
+            thing[0] = cells[i] % width
+            thing[1] = cells[i] // width
+
+
+@_compiled
+def _sweep(
+    moves: NDArray[np.int64],
+    move_offsets: NDArray[np.int64],
+    shots: NDArray[np.int64],
+    shot_offsets: NDArray[np.int64],
+    cooldown_period: int,
+    mines: NDArray[np.int64],
+    mine_counts: NDArray[np.int64],
+    robots: NDArray[np.int64],
+    robot_counts: NDArray[np.int64],
+    cooldowns: NDArray[np.int64],
+    rewards: NDArray[np.float32],
+    terminated: NDArray[np.bool_],
+) -> None:
+    is_live = np.empty(mines.shape[1], np.bool_)  # a mine
+    is_left = np.empty(robots.shape[1], np.bool_)  # a robot
+    for lane in range(len(mines)):
+        num_mines, num_robots = mine_counts[lane], robot_counts[lane]
+        is_live[:num_mines] = True
+        is_left[:num_robots] = True
+        has_fired = shot_offsets[lane + 1] > shot_offsets[lane]
+        if has_fired:
+            target = shots[shot_offsets[lane]]
+            if target < num_mines:
+                is_live[target] = False
+            else:
+                is_left[target - num_mines] = False
+        if move_offsets[lane + 1] > move_offsets[lane]:
+            for i in range(num_robots):
+                if is_left[i]:
+                    _carry_out(
+                        moves[move_offsets[lane] + i], robots[lane, i], mines[lane, :num_mines], is_live
+                    )
+        _blow_up(mines[lane, :num_mines], robots[lane, :num_robots], is_live, is_left)
+        mine_counts[lane] = _keep(mines[lane, :num_mines], is_live)
+        robot_counts[lane] = _keep(robots[lane, :num_robots], is_left)
+        cooldowns[lane] = cooldown_period if has_fired else max(0, cooldowns[lane] - 1)
+        rewards[lane] = mine_counts[lane] == 0
+        terminated[lane] = mine_counts[lane] == 0 or robot_counts[lane] == 0
+
+
+@_compiled
+def _carry_out(
+    move: int, robot: NDArray[np.int64], mines: NDArray[np.int64], is_live: NDArray[np.bool_]
+) -> None:
+    """Move a robot (2,), or let it defuse the `mines` (M, 2) next to it."""
+    if move < _DEFUSE:
+        robot += _STEPS[move]
+        return
+    for i in range(len(mines)):
+        if abs(mines[i, 0] - robot[0]) + abs(mines[i, 1] - robot[1]) == 1:
+            is_live[i] = False
+
+
+@_compiled
+def _blow_up(
+    mines: NDArray[np.int64],
+    robots: NDArray[np.int64],
+    is_live: NDArray[np.bool_],
+    is_left: NDArray[np.bool_],
+) -> None:
+    """Take the robots that stand on live mines away, and these mines with them."""
+    for i in range(len(mines)):
+        if not is_live[i]:
+            continue
+        for j in range(len(robots)):
+            if is_left[j] and robots[j, 0] == mines[i, 0] and robots[j, 1] == mines[i, 1]:
+                is_left[j] = False
+                is_live[i] = False
+
+
+@_compiled
+def _keep(cells: NDArray[np.int64], stays: NDArray[np.bool_]) -> int:
+    """Move the `cells` (n, 2) that stay to the front, in order; returns how many these are."""
+    count = 0
+    for i in range(len(cells)):
+        if stays[i]:
+            cells[count] = cells[i]
+            count += 1
+    return count
+
+
+@_compiled
+def _count(
+    lanes: NDArray[np.int64],
+    mine_counts: NDArray[np.int64],
+    robot_counts: NDArray[np.int64],
+    has_cannon: NDArray[np.bool_],
+    cooldowns: NDArray[np.int64],
+    offsets: NDArray[np.int64],
+) -> None:
+    """Set the `offsets` (5, L + 1) of mines, robots, cannons, ready cannons, and their actees."""
+    offsets[:, 0] = 0
+    for row, lane in enumerate(lanes):
+        num_things = mine_counts[lane] + robot_counts[lane]
+        is_ready = has_cannon[lane] and cooldowns[lane] == 0 and num_things > 0
+        offsets[0, row + 1] = offsets[0, row] + mine_counts[lane]
+        offsets[1, row + 1] = offsets[1, row] + robot_counts[lane]
+        offsets[2, row + 1] = offsets[2, row] + has_cannon[lane]
+        offsets[3, row + 1] = offsets[3, row] + is_ready
+        offsets[4, row + 1] = offsets[4, row] + (num_things if is_ready else 0)
+
+
+@_compiled
+def _observe(
+    lanes: NDArray[np.int64],
+    width: int,
+    height: int,
+    mines: NDArray[np.int64],
+    robots: NDArray[np.int64],
+    cooldowns: NDArray[np.int64],
+    offsets: NDArray[np.int64],
+    mine_rows: NDArray[np.float32],
+    robot_rows: NDArray[np.float32],
+    cannon_rows: NDArray[np.float32],
+    movers: NDArray[np.int64],
+    move_mask: NDArray[np.bool_],
+    shooters: NDArray[np.int64],
+    actees: NDArray[np.int64],
+) -> None:
+    for row, lane in enumerate(lanes):
+        first_mine, first_robot = offsets[0, row], offsets[1, row]
+        num_mines = offsets[0, row + 1] - first_mine
+        num_robots = offsets[1, row + 1] - first_robot
+        for i in range(num_mines):
+            mine_rows[first_mine + i] = mines[lane, i]
+        for i in range(num_robots):
+            x, y = robots[lane, i]
+            robot = first_robot + i
+            robot_rows[robot, 0] = x
+            robot_rows[robot, 1] = y
+            movers[robot] = num_mines + i
+            move_mask[robot, 0] = x < width - 1
+            move_mask[robot, 1] = x > 0
+            move_mask[robot, 2] = y < height - 1
+            move_mask[robot, 3] = y > 0
+            move_mask[robot, _DEFUSE] = True
+        for i in range(offsets[2, row], offsets[2, row + 1]):
+            cannon_rows[i, 0] = cooldowns[lane]
+        for i in range(offsets[3, row], offsets[3, row + 1]):
+            shooters[i] = num_mines + num_robots
+        for i in range(offsets[4, row + 1] - offsets[4, row]):
+            actees[offsets[4, row] + i] = i

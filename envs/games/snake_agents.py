@@ -1,0 +1,104 @@
+"""`MultiSnakeAgents`: MultiSnake as a game of several agents."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import gymnasium
+import numpy as np
+from numpy.typing import NDArray
+
+from ..batch import unbatch_observation
+from ..dispatch import ragged_orders
+from ..errors import ActionError
+from ..multi_agent import MultiAgentEnv, MultiAgentStep
+from ..spaces import EntityActionSpace, EntitySpace
+from .snake_boards import PICTURES
+from .snake_lanes import SnakeLanesVectorEnv
+
+
+class MultiSnakeAgents(MultiAgentEnv):
+    """One game of `SnakeLanesVectorEnv`, which says the rules and the options: an agent per snake.
+
+    The agents are "snake_0" to "snake_7" at most. One that dies or wins is gone for the rest of the game; at
+    `max_steps` all that are left are truncated.
+
+    Args:
+        num_snakes: 1 to 8.
+        options: the other ones of `SnakeLanesVectorEnv`.
+    """
+
+    metadata = {"name": "multi_snake_v0", **PICTURES}  # noqa: RUF012 - as Gymnasium's
+
+    def __init__(self, num_snakes: int = 2, *, render_mode: str | None = None, **options: Any) -> None:
+        self._venv = SnakeLanesVectorEnv(
+            num_snakes, num_snakes=num_snakes, render_mode=render_mode, **options
+        )
+        self.possible_agents = [f"snake_{i}" for i in range(num_snakes)]
+        self.agents: list[str] = []
+        self.render_mode = render_mode
+        self._venv.lane_names = [f"{type(self).__name__}: agent {name!r}" for name in self.possible_agents]
+
+    def observation_space(self, agent: str) -> EntitySpace:
+        return self._venv.single_observation_space
+
+    def action_space(self, agent: str) -> EntityActionSpace:
+        return self._venv.single_action_space
+
+    def reset(
+        self, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[dict[str, dict[str, Any]], dict[str, dict[str, Any]]]:
+        batch, _ = self._venv.reset(seed=seed, options=options)
+        self.agents = list(self.possible_agents)
+        space = self._venv.single_observation_space
+        observations = {
+            agent: unbatch_observation(space, batch, lane) for lane, agent in enumerate(self.agents)
+        }
+        return observations, {agent: {} for agent in self.agents}
+
+    def step(self, actions: Mapping[str, Mapping[str, Any]]) -> MultiAgentStep:
+        if not self.agents:
+            raise gymnasium.error.ResetNeeded(f"{type(self).__name__}: no agent is left; call reset() first")
+        for agent in actions:
+            if agent not in self.agents:
+                raise ActionError(
+                    f"{type(self).__name__}: an action came for agent {agent!r}, which does not live;"
+                    f" living: {', '.join(self.agents)}"
+                )
+        assert self._venv.lane_names is not None
+        orders = ragged_orders(
+            self._venv.single_action_space,
+            self._venv.lane_names,
+            [actions.get(agent, {}) for agent in self.possible_agents],
+        )
+        batch, played = self._venv.play(orders)
+        ended = played.terminated | played.truncated
+        final_row = np.cumsum(ended) - 1  # of an ended lane in the batch of last observations
+        space = self._venv.single_observation_space
+        lanes = {agent: self.possible_agents.index(agent) for agent in self.agents}
+        observations = {}
+        for agent, lane in lanes.items():
+            if ended[lane]:
+                assert played.final is not None
+                observations[agent] = unbatch_observation(space, played.final, int(final_row[lane]))
+            else:
+                observations[agent] = unbatch_observation(space, batch, lane)
+        self.agents = [agent for agent, lane in lanes.items() if not ended[lane]]
+        return (
+            observations,
+            {agent: float(played.rewards[lane]) for agent, lane in lanes.items()},
+            {agent: bool(played.terminated[lane]) for agent, lane in lanes.items()},
+            {agent: bool(played.truncated[lane]) for agent, lane in lanes.items()},
+            {agent: {} for agent in lanes},
+        )
+
+    def render(self) -> NDArray[Any] | None:
+        """The board (16 * board_size + 32, same, 3), in which those that just died or won are shown too."""
+        frames = self._venv.render()
+        assert frames is not None
+        picture: NDArray[Any] = frames[0]
+        return picture
+
+    def close(self) -> None:
+        self._venv.close()
