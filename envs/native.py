@@ -243,8 +243,8 @@ class NativeVectorEnv(EntityVectorEnv):
         rewards, terminated = self._advance(checked)
         self.steps += 1
         truncated = self._truncations(terminated)
-        ended = terminated | truncated
-        final = self._look(np.flatnonzero(ended)) if ended.any() else None
+        ended = np.flatnonzero(terminated | truncated)
+        final = self._look(ended) if len(ended) else None
         return Played(rewards, terminated, truncated, final)
 
     def _restart(self, lanes: NDArray[np.int64]) -> None:

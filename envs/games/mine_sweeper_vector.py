@@ -207,8 +207,10 @@ def _sweep(
     is_left = np.empty(robots.shape[1], np.bool_)  # a robot
     for lane in range(len(mines)):
         num_mines, num_robots = mine_counts[lane], robot_counts[lane]
-        is_live[:num_mines] = True
-        is_left[:num_robots] = True
+        for i in range(num_mines):
+            is_live[i] = True
+        for i in range(num_robots):
+            is_left[i] = True
         has_fired = shot_offsets[lane + 1] > shot_offsets[lane]
         if has_fired:
             target = shots[shot_offsets[lane]]
@@ -219,56 +221,70 @@ def _sweep(
         if move_offsets[lane + 1] > move_offsets[lane]:
             for i in range(num_robots):
                 if is_left[i]:
-                    _carry_out(
-                        moves[move_offsets[lane] + i], robots[lane, i], mines[lane, :num_mines], is_live
-                    )
-        _blow_up(mines[lane, :num_mines], robots[lane, :num_robots], is_live, is_left)
-        mine_counts[lane] = _keep(mines[lane, :num_mines], is_live)
-        robot_counts[lane] = _keep(robots[lane, :num_robots], is_left)
+                    _carry_out(moves[move_offsets[lane] + i], lane, i, robots, mines, num_mines, is_live)
+        _blow_up(lane, mines, num_mines, robots, num_robots, is_live, is_left)
+        mine_counts[lane] = _keep(lane, mines, num_mines, is_live)
+        robot_counts[lane] = _keep(lane, robots, num_robots, is_left)
         cooldowns[lane] = cooldown_period if has_fired else max(0, cooldowns[lane] - 1)
         rewards[lane] = mine_counts[lane] == 0
         terminated[lane] = mine_counts[lane] == 0 or robot_counts[lane] == 0
 
 
+# The parts of a step take whole arrays and an index: making views of a lane would cost more than the work.
+
+
 @_compiled
 def _carry_out(
-    move: int, robot: NDArray[np.int64], mines: NDArray[np.int64], is_live: NDArray[np.bool_]
+    move: int,
+    lane: int,
+    robot: int,
+    robots: NDArray[np.int64],
+    mines: NDArray[np.int64],
+    num_mines: int,
+    is_live: NDArray[np.bool_],
 ) -> None:
-    """Move a robot (2,), or let it defuse the `mines` (M, 2) next to it."""
+    """Move a robot, or let it defuse the mines next to it."""
     if move < _DEFUSE:
-        robot += _STEPS[move]
+        robots[lane, robot, 0] += _STEPS[move, 0]
+        robots[lane, robot, 1] += _STEPS[move, 1]
         return
-    for i in range(len(mines)):
-        if abs(mines[i, 0] - robot[0]) + abs(mines[i, 1] - robot[1]) == 1:
+    for i in range(num_mines):
+        across = abs(mines[lane, i, 0] - robots[lane, robot, 0])
+        if across + abs(mines[lane, i, 1] - robots[lane, robot, 1]) == 1:
             is_live[i] = False
 
 
 @_compiled
 def _blow_up(
+    lane: int,
     mines: NDArray[np.int64],
+    num_mines: int,
     robots: NDArray[np.int64],
+    num_robots: int,
     is_live: NDArray[np.bool_],
     is_left: NDArray[np.bool_],
 ) -> None:
     """Take the robots that stand on live mines away, and these mines with them."""
-    for i in range(len(mines)):
+    for i in range(num_mines):
         if not is_live[i]:
             continue
-        for j in range(len(robots)):
-            if is_left[j] and robots[j, 0] == mines[i, 0] and robots[j, 1] == mines[i, 1]:
+        x, y = mines[lane, i, 0], mines[lane, i, 1]
+        for j in range(num_robots):
+            if is_left[j] and robots[lane, j, 0] == x and robots[lane, j, 1] == y:
                 is_left[j] = False
                 is_live[i] = False
 
 
 @_compiled
-def _keep(cells: NDArray[np.int64], stays: NDArray[np.bool_]) -> int:
-    """Move the `cells` (n, 2) that stay to the front, in order; returns how many these are."""
-    count = 0
-    for i in range(len(cells)):
+def _keep(lane: int, cells: NDArray[np.int64], count: int, stays: NDArray[np.bool_]) -> int:
+    """Move those of the first `count` cells that stay to the front, in order; returns how many these are."""
+    kept = 0
+    for i in range(count):
         if stays[i]:
-            cells[count] = cells[i]
-            count += 1
-    return count
+            cells[lane, kept, 0] = cells[lane, i, 0]
+            cells[lane, kept, 1] = cells[lane, i, 1]
+            kept += 1
+    return kept
 
 
 @_compiled
@@ -314,9 +330,10 @@ def _observe(
         num_mines = offsets[0, row + 1] - first_mine
         num_robots = offsets[1, row + 1] - first_robot
         for i in range(num_mines):
-            mine_rows[first_mine + i] = mines[lane, i]
+            mine_rows[first_mine + i, 0] = mines[lane, i, 0]
+            mine_rows[first_mine + i, 1] = mines[lane, i, 1]
         for i in range(num_robots):
-            x, y = robots[lane, i]
+            x, y = robots[lane, i, 0], robots[lane, i, 1]
             robot = first_robot + i
             robot_rows[robot, 0] = x
             robot_rows[robot, 1] = y

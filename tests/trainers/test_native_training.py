@@ -1,0 +1,63 @@
+"""Training on native games: a run that stops goes on to the bit, and PPO learns one to its optimum."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from entitize.envs import make_vec
+from entitize.policies.rogue_net import RogueNet, Translation
+from entitize.trainers import PPO, PPOConfig, evaluate
+
+
+def network(venv: Any, seed: int) -> RogueNet:
+    torch.manual_seed(seed)
+    return RogueNet(venv.single_observation_space, venv.single_action_space, d_model=8, n_layer=1)
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("MineSweeper", {"max_steps": 7, "cooldown_period": 1}),
+        ("MultiSnake", {"board_size": 4, "max_snake_length": 3}),
+        ("MoveToOrigin", {"max_steps": 5}),
+    ],
+)
+def test_a_resumed_run_on_a_native_game_is_bit_equal(name: str, options: Any, tmp_path: Path) -> None:
+    config = PPOConfig(total_timesteps=96, num_steps=6, minibatch_size=12, checkpoint_interval=48)
+    whole = PPO(network(make_vec(name, 4, **options), 1), make_vec(name, 4, **options), config)
+    whole.train()
+    venv = make_vec(name, 4, **options)
+    PPO(network(venv, 1), venv, config, tmp_path, callbacks=[lambda trainer, _: trainer.step >= 48]).train()
+    resumed = PPO(network(whole.venv, 2), make_vec(name, 4, **options), config, tmp_path, resume=True)
+    assert resumed.step == 48
+    resumed.train()
+    weights = zip(whole.module.state_dict().items(), resumed.module.state_dict().values(), strict=True)
+    for (key, left), right in weights:
+        assert torch.equal(left, right), key
+    states: list[Any] = [trainer.venv.get_state() for trainer in (whole, resumed)]  # type: ignore[attr-defined]
+    assert all((array == states[1][key]).all() for key, array in states[0].items())
+
+
+def test_ppo_learns_to_feed_a_snake() -> None:
+    torch.manual_seed(2)
+    config = PPOConfig(
+        total_timesteps=65_536, num_steps=16, minibatch_size=512, learning_rate=0.01, ent_coef=0.02,
+        gamma=0.95, seed=2,
+    )  # fmt: skip
+    with make_vec("MultiSnake", 64, num_snakes=1, board_size=4, max_snake_length=3) as venv:
+        policy = RogueNet(
+            venv.single_observation_space,
+            venv.single_action_space,
+            n_layer=1,
+            translation=Translation("SnakeHead", ("x", "y")),
+        )
+        random = evaluate(policy, venv, 256, seed=1).returns.mean()
+        PPO(
+            policy, venv, config, callbacks=[lambda _, metrics: metrics["charts/episodic_return"] >= 0.995]
+        ).train()
+        trained = evaluate(policy, venv, 256, deterministic=True, seed=2).returns.mean()
+    assert random < 0.2, "there must be something to learn"
+    assert trained >= 0.97, "1.0 is the optimum"
