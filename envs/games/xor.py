@@ -41,7 +41,7 @@ class XorVectorEnv(NativeVectorEnv):
         ValueError: another `answer`.
     """
 
-    state_names: ClassVar[tuple[str, ...]] = ("_bits",)
+    state_names: ClassVar[tuple[str, ...]] = ("_bits", "_negated", "_right")
 
     def __init__(
         self,
@@ -59,26 +59,27 @@ class XorVectorEnv(NativeVectorEnv):
         actions = EntityActionSpace({"Answer": kind(_CHOICES)})
         space = EntitySpace({"Bit": ["value"]}, actions, ["negate"] if negate else [])
         super().__init__(space, num_envs, render_mode=render_mode)
-        self._bits = np.zeros((num_envs, 3), np.int64)  # the entities', and whether the answer is turned
+        self._bits = np.zeros((num_envs, 2), np.float32)
+        self._negated = np.zeros((num_envs, int(self.negate)), np.float32)
+        self._right = np.zeros(num_envs, np.int64)  # answers
 
     def _start(self, lanes: NDArray[np.int64]) -> None:
-        _draw_bits(lanes, self.random_state, 3 if self.negate else 2, self._bits)
+        _draw_bits(lanes, self.random_state, self._bits, self._negated, self._right)
 
     def _advance(self, actions: dict[str, RaggedArray]) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
-        right = self._bits[:, 0] ^ self._bits[:, 1] ^ self._bits[:, 2]
-        rewards = sole_choices(actions["Answer"]) == right
-        return rewards.astype(np.float32), np.ones(self.num_envs, bool)
+        rewards = (sole_choices(actions["Answer"]) == self._right).astype(np.float32)
+        return rewards, np.ones(self.num_envs, bool)
 
     def _look(self, lanes: NDArray[np.int64] | None) -> EntityBatch:
-        bits = self._bits if lanes is None else self._bits[lanes]
+        bits = self._bits.copy() if lanes is None else self._bits[lanes]
         count = len(bits)
         if self.answer == "global":
             mask = global_choice(np.ones((count, 2), bool))
         else:
             mask = free_choice(even(np.zeros(count, np.int64)), 2)
         return EntityBatch(
-            {"Bit": even(bits[:, :2].astype(np.float32).reshape(-1, 1), 2)},
-            bits[:, 2 : 2 + self.negate].astype(np.float32),
+            {"Bit": even(bits.reshape(-1, 1), 2)},
+            self._negated.copy() if lanes is None else self._negated[lanes],
             {"Answer": mask},
         )
 
@@ -96,10 +97,18 @@ def make_vec(num_envs: int = 1, **options: Any) -> XorVectorEnv:
 
 @_compiled
 def _draw_bits(
-    lanes: NDArray[np.int64], random_state: NDArray[np.uint64], count: int, bits: NDArray[np.int64]
+    lanes: NDArray[np.int64],
+    random_state: NDArray[np.uint64],
+    bits: NDArray[np.float32],
+    negated: NDArray[np.float32],
+    right: NDArray[np.int64],
 ) -> None:
-    """The first `count` bits of each of `lanes`; those behind stay 0."""
+    """The bits of each of `lanes`, the one that turns the answer around if there is one, and the answer."""
     for lane in lanes:
-        drawn = below(random_state[lane], 1 << count)
-        for i in range(count):
-            bits[lane, i] = (drawn >> i) & 1
+        drawn = below(random_state[lane], 8)
+        first, second, turned = drawn & 1, (drawn >> 1) & 1, drawn >> 2
+        bits[lane, 0], bits[lane, 1] = first, second
+        right[lane] = first ^ second
+        if negated.shape[1]:
+            negated[lane, 0] = turned
+            right[lane] ^= turned
