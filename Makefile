@@ -7,6 +7,9 @@ VENV := .venv
 PYTHON ?= $(shell for python in python3.11 python3.12 python3; do \
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
 READY := $(VENV)/.ready
+# The reference's environments, which the tests run: declared for Python 3.10 at most, and for an older cloudpickle.
+ENTITY_GYM := $(VENV)/bin/python -m pip install -qq --disable-pip-version-check -c constraints.txt \
+	--no-deps --ignore-requires-python entity-gym
 
 help:
 	@echo "make demo   train RogueNet on a Procgen game, about five minutes; results in runs/demo/"
@@ -37,6 +40,7 @@ $(READY): pyproject.toml constraints.txt
 	$(if $(PYTHON),,$(error Entitize needs Python 3.11 or newer; none was found, name one with make PYTHON=...))
 	test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
 	$(VENV)/bin/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e ".[procgen,train,dev]"
+	$(ENTITY_GYM)
 	mkdir -p $(VENV)/src
 	ln -sfn ../.. $(VENV)/src/entitize
 	touch $@

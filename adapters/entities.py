@@ -238,31 +238,38 @@ def _mask(name: str, acting: Acting) -> Mask | None:
     if isinstance(acting, Mask):
         return acting
     if isinstance(acting, type) and issubclass(acting, Enum):
-        return GlobalCategoricalMask()
+        return GlobalCategoricalMask(choices=_names(acting))
     if isinstance(acting, Mapping):
         if not acting:
             return None
-        return CategoricalMask(
-            actor_ids=list(acting), mask=[_allowed(name, choices) for choices in acting.values()]
-        )
+        choices = [list(members) for members in acting.values()]
+        kind = _enum_of(name, choices)
+        mask = [[member in members for member in kind] for members in choices]
+        return CategoricalMask(actor_ids=list(acting), mask=mask, choices=_names(kind))
     members = list(acting)
     if not members:
         return None
     if isinstance(members[0], Enum):
-        return GlobalCategoricalMask(mask=_allowed(name, members))
+        kind = _enum_of(name, [members])
+        mask_row = [member in members for member in kind]
+        return GlobalCategoricalMask(mask=mask_row, choices=_names(kind))
     return CategoricalMask(actor_ids=members)
 
 
-def _allowed(name: str, choices: Iterable[Enum]) -> list[bool]:
-    """A row of a mask: true for the members of their Enum that are in `choices`."""
-    members = list(choices)
-    kinds = {type(member) for member in members}
-    if len(kinds) != 1 or not isinstance(members[0], Enum):
+def _enum_of(name: str, choices: list[list[Any]]) -> type[Enum]:
+    """The one Enum whose members every actor chooses from."""
+    kinds = {type(member) for members in choices for member in members}
+    kind = kinds.pop() if len(kinds) == 1 else None
+    if kind is None or not issubclass(kind, Enum) or not all(choices):
         raise ObservationError(
-            f"action {name!r}: the choices of an actor are members of one Enum, got {members!r};"
+            f"action {name!r}: the choices of an actor are members of one Enum, got {choices!r};"
             " leave out actors that can't act"
         )
-    return [member in members for member in kinds.pop()]
+    return kind
+
+
+def _names(kind: type[Enum]) -> list[str]:
+    return [member.name for member in kind]
 
 
 def orders(action: CategoricalAction | None, choices: type[_Choice]) -> list[tuple[Any, _Choice]]:

@@ -49,6 +49,13 @@ def minigrid() -> gymnasium.Env:
     return gymnasium.make("MiniGrid-DoorKey-8x8-v0")
 
 
+def highway() -> gymnasium.Env:
+    import highway_env
+
+    gymnasium.register_envs(highway_env)
+    return gymnasium.make("highway-fast-v0")
+
+
 ENVS: dict[str, Callable[[], gymnasium.Env]] = {
     "CartPole": lambda: gymnasium.make("CartPole-v1"),
     "FrozenLake": lambda: gymnasium.make("FrozenLake-v1"),
@@ -61,6 +68,7 @@ ENVS: dict[str, Callable[[], gymnasium.Env]] = {
     "Acrobot": lambda: gymnasium.make("Acrobot-v1"),
     "MiniGrid-DoorKey": minigrid,
     "Atari-RAM": atari_ram,
+    "highway": highway,
 }
 
 

@@ -156,7 +156,7 @@ class Categorical(ActionSpace):
         if isinstance(choices, int):
             names: Sequence[str] = [str(i) for i in range(choices)]
         else:
-            names = list(choices.__members__) if isinstance(choices, EnumType) else choices
+            names = [member.name for member in choices] if isinstance(choices, EnumType) else choices
         self.choices: tuple[str, ...] = unique_names(names, "choices")
         if not self.choices:
             raise ValueError("an action needs at least one choice")

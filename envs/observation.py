@@ -21,6 +21,7 @@ class CategoricalMask:
     actor_ids: Sequence[Hashable] | None = None
     actor_types: Sequence[str] | None = None
     mask: ArrayLike | None = None  # (A, C), true = allowed; None: everything is
+    choices: Sequence[str] | None = None  # what the mask's columns mean, where that should be checked
 
 
 @dataclass
@@ -28,6 +29,7 @@ class GlobalCategoricalMask:
     """That a `GlobalCategorical` action can be taken; leave it out of `actions` at a step where it can't."""
 
     mask: ArrayLike | None = None  # (C,), true = allowed; None: everything is
+    choices: Sequence[str] | None = None  # what the mask's columns mean, where that should be checked
 
 
 @dataclass

@@ -227,6 +227,7 @@ class Resolver:
             return ResolvedMask(nobody, np.zeros((0, action.num_choices), bool))
         self._check_kind(name, given, GlobalCategoricalMask)
         assert isinstance(given, GlobalCategoricalMask)
+        self._check_choices(name, action, given.choices)
         if given.mask is None:
             return ResolvedMask(nobody, np.ones((1, action.num_choices), bool))
         mask = self._flags(name, given.mask, (action.num_choices,))
@@ -241,6 +242,7 @@ class Resolver:
             return ResolvedMask(np.zeros(0, np.int64), np.zeros((0, action.num_choices), bool))
         self._check_kind(name, given, CategoricalMask)
         assert isinstance(given, CategoricalMask)
+        self._check_choices(name, action, given.choices)
         actors = self._indices(name, "actor", given.actor_ids, given.actor_types, resolved)
         shape = (len(actors), action.num_choices)
         if given.mask is None:
@@ -278,6 +280,13 @@ class Resolver:
     def _check_kind(self, name: str, given: Mask, kind: type) -> None:
         if type(given) is not kind:
             self._fail(f"action {name!r} needs a {kind.__name__}, got {type(given).__name__}")
+
+    def _check_choices(self, name: str, action: Categorical, given: Sequence[str] | None) -> None:
+        if given is not None and tuple(given) != action.choices:
+            self._fail(
+                f"action {name!r}: the mask is for the choices {', '.join(given)};"
+                f" there are {', '.join(action.choices)}"
+            )
 
     def _indices(
         self,

@@ -1,4 +1,4 @@
-"""The command line: `entitize train|eval|play|bench|info`.
+"""The command line: `entitize train|eval|play|check|bench|info`.
 
 Each command is a module with `main(arguments)`, loaded when it is called, so that `--help` is quick.
 """
@@ -19,13 +19,15 @@ COMMANDS = {
     "train": ("train", "train RogueNet with PPO"),
     "eval": ("evaluate", "play whole episodes on held-out levels; returns with confidence intervals"),
     "play": ("play", "write a video of the agent with the entities drawn over the frame"),
+    "check": ("check", "check that an environment keeps the rules"),
     "bench": ("bench", "run the benchmarks (from a checkout)"),
     "info": ("info", "versions; an environment's spaces; a network's size and cost"),
 }
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; returns the exit code: 0, or 2 where the user asked for what can't be done."""
+    """Run a command; returns the exit code: 0, 1 where a check found a fault, or 2 where the user
+    asked for what can't be done."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:
         return _run(words)
@@ -58,8 +60,7 @@ def _run(words: list[str]) -> int:
         if (error.name or "").startswith("entitize"):
             raise
         raise UserError(f"{command} needs the package {error.name}: pip install 'entitize[train]'") from error
-    module.main(rest)
-    return 0
+    return module.main(rest) or 0
 
 
 def _help() -> str:

@@ -12,7 +12,7 @@ import torch
 import tyro
 from rich.console import Console
 
-from ..envs import EntityVectorEnv
+from ..envs import EntityVectorEnv, WorkerError
 from ..policies.rogue_net import RogueNet
 from ..trainers import PPO, CheckpointError, NonFiniteError
 from ..trainers.files import replace_file
@@ -99,6 +99,10 @@ def train(config: TrainConfig, run: Path, *, resume: bool = False, console: Cons
                 trainer.train(max_seconds=max_seconds)
             except (NonFiniteError, CheckpointError) as error:
                 raise UserError(str(error)) from error
+            except WorkerError as error:
+                raise UserError(
+                    f"{error}\n`entitize train --resume {run}` goes on from the last checkpoint"
+                ) from error
             except KeyboardInterrupt:
                 console.print(
                     f"`entitize train --resume {run}` goes on from the last checkpoint", soft_wrap=True

@@ -25,7 +25,7 @@ CORE = {"numpy", "numba", "llvmlite"}
 ALLOWED = {
     "ragged": CORE,
     "envs": CORE | {"gymnasium", "cloudpickle"},
-    "adapters": CORE | {"gymnasium", "procgen", "gym3", "cffi"},
+    "adapters": CORE | {"gymnasium", "procgen", "gym3", "cffi", "pettingzoo", "entity_gym"},
     "policies": CORE | {"gymnasium", "torch"},
 }
 

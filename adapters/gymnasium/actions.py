@@ -82,6 +82,8 @@ def _flags(mask: Any, shape: tuple[int, int], name: str, place: str) -> NDArray[
         raise ObservationError(
             f"{place}: the mask of action {name!r} has length {array.shape[1:]}, expected {shape[1:]}"
         )
+    if array.dtype.kind not in "biuf" or not np.isfinite(array).all():
+        raise ObservationError(f"{place}: the mask of action {name!r} must be of 0 and 1, got {array[0]}")
     return array.astype(bool)
 
 

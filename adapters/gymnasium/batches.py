@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
+from ...envs import EntityActionSpace
+from ...ragged import RaggedArray
 from .scope import ARRAY_SPACES
 
 
@@ -65,3 +67,19 @@ def size(space: spaces.Space[Any], batch: Any) -> int:
     if isinstance(space, spaces.Tuple):
         return size(space.spaces[0], batch[0])
     return len(batch)
+
+
+def ragged_orders(action: Any, space: EntityActionSpace) -> Any:
+    """One step's action as what `validate_actions` takes for a batch of one; no mapping stays what it is."""
+    if not isinstance(action, Mapping):
+        return action
+    orders = {}
+    for name, given in action.items():
+        depth = 1 if name not in space.spaces or space[name].dtype == np.int64 else 2
+        order = np.array(given, ndmin=depth)
+        if order.dtype.kind in "iu":
+            order = order.astype(np.int64)
+        elif order.dtype.kind == "f":
+            order = order.astype(np.float32) if order.size or depth == 2 else np.zeros(0, np.int64)
+        orders[name] = RaggedArray(order, [0, len(order)])
+    return orders

@@ -58,8 +58,8 @@ class GymnasiumFace(gymnasium.Wrapper[Any, Any, dict[str, Any], Mapping[str, Any
     ) -> tuple[Any, dict[str, Any]]:
         """Start an episode."""
         self._seed(seed)
-        self._seen, info = self.env.reset(seed=seed, options=options)
-        observation, more = self._face(self._seen)
+        seen, info = self.env.reset(seed=seed, options=options)
+        observation, more = self.show(seen)
         return observation, {**info, **more}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
@@ -69,15 +69,26 @@ class GymnasiumFace(gymnasium.Wrapper[Any, Any, dict[str, Any], Mapping[str, Any
             ActionError: an action that is not of the action space, or forbidden and `illegal` is "error".
             gymnasium.error.ResetNeeded: before the first reset.
         """
+        orders, illegal = self.orders(action)
+        seen, reward, terminated, truncated, info = self.env.step(orders)
+        observation, more = self.show(seen)
+        return observation, float(reward), terminated, truncated, {**info, **more, "illegal_choices": illegal}
+
+    def show(self, seen: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+        """What is shown for the observation `seen` of the `EntitySpace`, and infos about that."""
+        self._seen = seen
+        return self._face(seen)
+
+    def orders(self, action: Any) -> tuple[dict[str, NDArray[Any]], int]:
+        """What `action` says to the last observation shown, as the entity environment takes it, and how many
+        of its choices were forbidden. Raises as `step` does."""
         if self._seen is None:
             raise gymnasium.error.ResetNeeded(f"{self._name}: call reset() before step()")
         orders, illegal = {}, 0
         for name, given in self._given(action).items():
             orders[name], count = self._legal(name, *given)
             illegal += count
-        self._seen, reward, terminated, truncated, info = self.env.step(orders)
-        observation, more = self._face(self._seen)
-        return observation, float(reward), terminated, truncated, {**info, **more, "illegal_choices": illegal}
+        return orders, illegal
 
     def _seed(self, seed: int | None) -> None:
         """A new episode starts; an override may seed what it draws."""

@@ -220,19 +220,19 @@ def _objects_by_id(
     ids: dict[str, int], kept: list[str], scope: Scope
 ) -> Callable[[NDArray[Any]], NDArray[np.int64]]:
     """From ids (N, 1) to the place of each object in `kept` (N,); -1 where it is ignored."""
-    lowest = min(ids.values())
-    table = np.full(max(ids.values()) - lowest + 1, -2, np.int64)
-    for name, number in ids.items():
-        table[number - lowest] = kept.index(name) if name in kept else -1
+    known = np.array(sorted(ids.values()), np.int64)
+    name_of = {number: name for name, number in ids.items()}
+    slot_of = np.array([kept.index(n) if (n := name_of[int(i)]) in kept else -1 for i in known], np.int64)
+    dense = known[-1] - known[0] == len(known) - 1  # then a subtraction finds the place
 
     def locate(cells: NDArray[Any]) -> NDArray[np.int64]:
-        shifted = cells[:, 0].astype(np.int64) - lowest
-        outside = (shifted < 0) | (shifted >= len(table)) | (shifted + lowest != cells[:, 0])
-        slots = table[np.where(outside, 0, shifted)]
-        unknown = outside | (slots == -2)
+        numbers = cells[:, 0]
+        places = numbers.astype(np.int64) - known[0] if dense else np.searchsorted(known, numbers)
+        places = places.clip(0, len(known) - 1)
+        unknown = known[places] != numbers
         if unknown.any():
-            raise ObservationError(f"{scope.place}: object id {cells[unknown][0, 0]}; known: {ids}")
-        return slots
+            raise ObservationError(f"{scope.place}: object id {numbers[unknown][0]}; known: {ids}")
+        return slot_of[places]
 
     return locate
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import gymnasium
 from gymnasium import spaces
+from gymnasium.envs.registration import EnvSpec
 
 from .grids import Cells
 from .items import Items
@@ -55,10 +56,10 @@ class Known:
     choices: tuple[str, ...] | None = None
 
 
-def known(env: gymnasium.Env[Any, Any] | None) -> Known:
-    """What is known of `env`, wrapped or not; nothing where there is none to look at."""
+def known(env: gymnasium.Env[Any, Any] | None, spec: EnvSpec | None = None) -> Known:
+    """What is known of `env`, wrapped or not; without one, what Gymnasium's own are known for, by `spec`."""
     if env is None:
-        return Known()
+        return Known() if spec is None else _by_name(spec)
     base = env.unwrapped
     package = type(base).__module__.partition(".")[0]
     describe = {
@@ -72,10 +73,17 @@ def known(env: gymnasium.Env[Any, Any] | None) -> Known:
 
 
 def _gymnasium(env: gymnasium.Env[Any, Any], base: Any) -> Known:
-    name = "" if base.spec is None else base.spec.name
-    features: dict[tuple[str, ...], tuple[str, ...]] = {(): _FEATURES[name]} if name in _FEATURES else {}
-    discrete = isinstance(env.action_space, spaces.Discrete)
-    return Known(feature_names=features, choices=_CHOICES.get(name) if discrete else None)
+    return (
+        Known() if base.spec is None else _by_name(base.spec, isinstance(env.action_space, spaces.Discrete))
+    )
+
+
+def _by_name(spec: EnvSpec, discrete: bool = True) -> Known:
+    """Names are used only where their number is right, so that a namesake of another package does no harm."""
+    features: dict[tuple[str, ...], tuple[str, ...]] = {}
+    if spec.name in _FEATURES:
+        features[()] = _FEATURES[spec.name]
+    return Known(feature_names=features, choices=_CHOICES.get(spec.name) if discrete else None)
 
 
 def _minigrid(env: gymnasium.Env[Any, Any], base: Any) -> Known:

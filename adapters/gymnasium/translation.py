@@ -11,6 +11,7 @@ from typing import Any, Literal
 import gymnasium
 import numpy as np
 from gymnasium import spaces
+from gymnasium.envs.registration import EnvSpec
 from numpy.typing import NDArray
 
 from ...envs import (
@@ -43,6 +44,7 @@ class Translation:
         env: the environment, or one like it, to ask for names; None where there is none.
         view: how observations become entities; None for what suits the environment.
         mask_source: where legal actions are found; "auto" takes what is there, the method first.
+        spec: what to go by where there is no `env`.
 
     Raises:
         ViewError: the view doesn't fit, or an action space has no fixed set of choices.
@@ -56,12 +58,13 @@ class Translation:
         env: gymnasium.Env[Any, Any] | None,
         view: View | None,
         mask_source: MaskSource,
+        spec: EnvSpec | None = None,
     ) -> None:
         if isinstance(observation_space, EntitySpace):
             raise TypeError(f"{env_name} is an entity environment already; it needs no wrapping")
         if mask_source not in MASK_SOURCES:
             raise ValueError(f"{MASK} is {mask_source!r}, expected one of {', '.join(MASK_SOURCES)}")
-        facts = known(env)
+        facts = known(env, spec)
         self.env_name = env_name
         has_mask = isinstance(observation_space, spaces.Dict) and MASK in observation_space.spaces
         if mask_source == "observation" and not has_mask:

@@ -6,19 +6,16 @@ from collections.abc import Mapping
 from typing import Any
 
 import gymnasium
-import numpy as np
 from gymnasium.utils import RecordConstructorArgs
 
 from ...envs import (
     ActionError,
-    EntityActionSpace,
     EntityBatch,
     ObservationError,
     unbatch_observation,
     validate_actions,
 )
-from ...ragged import RaggedArray
-from .batches import stack
+from .batches import ragged_orders, stack
 from .config import from_config, to_config
 from .scope import View
 from .translation import MASK, MaskSource, Translation, lift
@@ -86,7 +83,7 @@ class EntityWrapper(gymnasium.Wrapper[dict[str, Any], Mapping[str, Any], Any, An
         if self._last is None:
             raise gymnasium.error.ResetNeeded(f"{name}: call reset() before step()")
         try:
-            orders = validate_actions(self._space, self._last, _ragged(action, self._space.actions))
+            orders = validate_actions(self._space, self._last, ragged_orders(action, self._space.actions))
         except ActionError as error:
             raise ActionError(f"{name}: {str(error).removeprefix('env 0: ')}") from None
         raw = self._translation.decode_one(orders, self._last)
@@ -149,19 +146,3 @@ def env_name(env: Any) -> str:
     """What error messages call an environment: its id, else its class."""
     spec = getattr(env, "spec", None)
     return spec.id if spec is not None else type(env.unwrapped).__name__
-
-
-def _ragged(action: Any, space: EntityActionSpace) -> Any:
-    """One step's orders as a batch of one."""
-    if not isinstance(action, Mapping):
-        return action
-    orders = {}
-    for name, given in action.items():
-        depth = 1 if name not in space.spaces or space[name].dtype == np.int64 else 2
-        order = np.array(given, ndmin=depth)
-        if order.dtype.kind in "iu":
-            order = order.astype(np.int64)
-        elif order.dtype.kind == "f":
-            order = order.astype(np.float32) if order.size or depth == 2 else np.zeros(0, np.int64)
-        orders[name] = RaggedArray(order, [0, len(order)])
-    return orders

@@ -72,6 +72,7 @@ class WrappedVectorEnv(EntityVectorEnv):
                 example,
                 view,
                 action_mask,
+                venv.spec,
             )
             has_method = example is not None and example.has_wrapper_attr("action_masks")
         finally:

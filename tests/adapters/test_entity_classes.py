@@ -335,6 +335,52 @@ def test_objects_come_back_with_the_orders():
         env.step({"move": np.array([2, 0, 0])})
 
 
+MOVES = ["STAY", "LEFT", "RIGHT"]
+
+
+class Gear(Enum):
+    """As many members as Move."""
+
+    FIRST = 0
+    SECOND = 1
+    THIRD = 2
+
+
+@pytest.mark.parametrize("name", ["move", "alarm"])
+def test_members_of_another_enum_are_refused(name):
+    class Wrong(EntityEnv):
+        observation_space, action_space = declare(
+            entities=[Drone], actions={"move": Move, "alarm": GlobalCategorical(Move)}
+        )
+
+        def _reset(self, options):
+            drone = Drone(0, "scout")
+            return Obs(drone, actions={name: {drone: [Gear.FIRST]} if name == "move" else Gear})
+
+        def _step(self, actions):
+            raise AssertionError
+
+    with pytest.raises(
+        ObservationError,
+        match=f"Wrong: action {name!r}: the mask is for the choices FIRST, SECOND, THIRD;"
+        " there are STAY, LEFT, RIGHT",
+    ):
+        Wrong().reset()
+
+
+def test_an_alias_in_an_enum_is_no_choice_of_its_own():
+    class Turn(Enum):
+        LEFT = 0
+        RIGHT = 1
+        PORT = 0  # noqa: PIE796 - an alias is meant
+
+    _, actions = declare(entities=[Drone], actions={"turn": Turn})
+    assert actions["turn"].choices == ("LEFT", "RIGHT")
+    drone = Drone(0, "scout")
+    mask = Obs(drone, actions={"turn": {drone: [Turn.PORT]}}).actions["turn"]
+    assert mask.mask == [[True, False]] and mask.choices == ["LEFT", "RIGHT"]
+
+
 def test_who_may_act_is_said_briefly():
     drones = [Drone(0, "scout"), Drone(1, "miner")]
     mask = CategoricalMask(actor_ids=drones[:1])
@@ -352,10 +398,10 @@ def test_who_may_act_is_said_briefly():
     )
     assert seen.actions["all"] == CategoricalMask(actor_ids=drones)
     assert seen.actions["some"] == CategoricalMask(
-        actor_ids=drones, mask=[[False, True, True], [True, True, True]]
+        actor_ids=drones, mask=[[False, True, True], [True, True, True]], choices=MOVES
     )
-    assert seen.actions["global"] == GlobalCategoricalMask()
-    assert seen.actions["limited"] == GlobalCategoricalMask(mask=[True, False, False])
+    assert seen.actions["global"] == GlobalCategoricalMask(choices=MOVES)
+    assert seen.actions["limited"] == GlobalCategoricalMask(mask=[True, False, False], choices=MOVES)
     assert seen.actions["mask"] is mask and set(seen.actions) == {"all", "some", "global", "limited", "mask"}
     assert orders(None, Move) == []
 

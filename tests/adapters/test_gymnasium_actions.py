@@ -246,6 +246,12 @@ def test_a_lane_without_a_mask_may_do_everything_and_one_without_a_choice_nothin
     assert raw.given == [1, 0]
 
 
+def test_masks_of_something_else_than_flags_are_named():
+    for mask in (np.array([1.0, np.nan, 0.0]), np.array(["a", "b", "c"])):
+        with pytest.raises(ObservationError, match=r"Echo: .*the mask of action 'action' must be of 0 and 1"):
+            wrap(Echo(Discrete(3), mask)).reset()
+
+
 def test_masks_of_the_wrong_length_are_named():
     with pytest.raises(
         ObservationError,

@@ -197,6 +197,11 @@ def test_ids_that_no_object_has_are_named():
             ObservationError, match=rf"Test-v0.*object id {wrong}; known: {{'ant': 4, 'bee': 6}}"
         ):
             encode(view, box((1, 1), 0, 9, np.int64), [np.array([[wrong]])])
+    far = views.Cells({"bee": 2**40, "ant": -7, "wall": 0}, ignore=["wall"])
+    grid = np.array([[-7, 0, 2**40]])
+    assert encode(far, box((1, 3), -10, 2**41, np.int64), [grid]) == {"bee": [[[2, 0]]], "ant": [[[0, 0]]]}
+    with pytest.raises(ObservationError, match="object id 1; known"):
+        encode(far, box((1, 3), -10, 2**41, np.int64), [grid + (grid == 0)])
     with pytest.raises(ObservationError, match="color is 2, expected an id in"):
         view = views.Cells(["a"], properties={"color": 2}, layout="hwc")
         encode(view, box((1, 1, 2), 0, 9, np.int64), [np.array([[[0, 2]]])])

@@ -190,6 +190,8 @@ def test_known_environments_have_names_for_what_they_show():
         "angle",
         "angular_velocity",
     )
+    native = wrap_vec(gymnasium.make_vec("CartPole-v1", 2, vectorization_mode="vector_entry_point"))
+    assert native.single_observation_space == wrap(make("CartPole-v1")).observation_space
     lander = wrap(make("LunarLander-v3")).action_space["action"]
     assert lander.choices == ("nothing", "left_engine", "main_engine", "right_engine")
     breakout = wrap(make("MinAtar/Breakout-v1"))

@@ -7,8 +7,10 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import entitize as ez
+import gymnasium
 import pytest
 from entitize.experiments.cli import COMMANDS
 from entitize.experiments.config import CONFIGS, TrainConfig, read_run_config
@@ -108,6 +110,37 @@ def test_progress_is_told_in_plain_lines(entitize: Run, small: tuple[str, ...], 
     assert (code, err) == (0, "")
     assert "48/48 steps" in out and "samples/s" in out and "entropy" in out and "ETA 0:00" in out
     assert "\x1b" not in out
+
+
+class Burning(ez.EntityEnv):
+    """Fails in its third step."""
+
+    def __init__(self) -> None:
+        self.action_space = ez.EntityActionSpace({"Go": ez.GlobalCategorical(2)})
+        self.observation_space = ez.EntitySpace({}, self.action_space, ["time"])
+
+    def _reset(self, options: dict[str, Any]) -> ez.Observation:
+        self.time = 0
+        return ez.Observation(globals=[0], actions={"Go": ez.GlobalCategoricalMask()})
+
+    def _step(self, actions: dict[str, Any]) -> tuple[ez.Observation, float, bool, bool, dict[str, Any]]:
+        self.time += 1
+        if self.time == 3:
+            raise RuntimeError("the board is on fire")
+        return ez.Observation(globals=[0], actions={"Go": ez.GlobalCategoricalMask()}), 0.0, False, False, {}
+
+
+def test_an_environment_that_fails_ends_training_with_a_sentence(
+    entitize: Run, small: tuple[str, ...], tmp_path: Path
+) -> None:
+    gymnasium.register("Burning-v0", Burning)
+    try:
+        code, _, error = entitize("train", *small, "--env.id", "Burning-v0", "--run", tmp_path / "run")
+    finally:
+        del gymnasium.registry["Burning-v0"]
+    assert code == 2
+    assert "env 0 (Burning) raised RuntimeError in step: the board is on fire" in error
+    assert f"`entitize train --resume {tmp_path / 'run'}` goes on" in error
 
 
 def test_a_time_limit_stops_training(entitize: Run, small: tuple[str, ...], tmp_path: Path) -> None:

@@ -1,0 +1,184 @@
+"""`from_entity_gym`: an environment of the `entity_gym` package as an entity environment."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from ...envs import (
+    CategoricalAction,
+    EntityEnv,
+    GlobalCategoricalAction,
+    Observation,
+    ObservationError,
+    SelectEntityAction,
+)
+from ...envs.env import Transition
+from ...envs.observation import Action
+from ...envs.resolve import ResolvedMask
+from .package import entity_gym
+from .random_streams import RandomStreams
+from .translation import allows_nothing, entity_space, our_mask
+
+
+class EntityGymEnv(EntityEnv):
+    """An `entity_gym` environment behind our interface; made by `from_entity_gym`.
+
+    - Entity Gym has one flag for an episode's end, `done`; it becomes `terminated`, nothing is truncated.
+    - An observation's `metrics` are the step's info.
+    - Entity Gym has no way to order nothing: for an action that is left out or empty each actor takes its
+      first legal choice.
+    - It has no seeds either: its environments draw from `random` and `np.random`. They get streams of their
+      own, which go on from call to call: `reset(seed=s)` starts them as `random.seed(s); np.random.seed(s)`
+      would, and other code finds both as if the environment had not drawn. A seeded reset makes the
+      environment anew if it was given as a class or function, because some carry things over from episode to
+      episode. Generators that an environment makes for itself are not seeded.
+    - An actor with nobody to select, and whoever is allowed nothing in an episode's last observation, is
+      left out. Otherwise a mask that allows nothing is an `ObservationError`.
+
+    Attributes:
+        env: the `entity_gym` environment.
+    """
+
+    def __init__(
+        self,
+        env: entity_gym.Environment | Callable[[], entity_gym.Environment],
+        hidden: bool | None = None,
+        render_mode: str | None = None,
+    ) -> None:
+        self._make = None if isinstance(env, entity_gym.Environment) else env
+        self._streams = RandomStreams(int(np.random.default_rng().integers(2**32)))
+        with self._streams.drawn_from():
+            self.env = env if isinstance(env, entity_gym.Environment) else env()
+            if not isinstance(self.env, entity_gym.Environment):
+                raise TypeError(f"expected an entity_gym Environment or a factory of one, got {self.env!r}")
+            if hidden is None:
+                hidden = bool(self.env.reset().visible)
+            self._theirs: dict[str, Any] = self.env.action_space()
+            their_space = self.env.obs_space()
+        self._name = type(self.env).__name__
+        self.observation_space = entity_space(self._name, their_space, self._theirs, hidden)
+        self.action_space = self.observation_space.actions
+        renders = type(self.env).render is not entity_gym.Environment.render
+        modes = ["rgb_array"] if renders else []
+        if render_mode not in (None, *modes):
+            raise ValueError(f"{self._name}: render_mode must be None or one of {modes}, got {render_mode!r}")
+        self.metadata = {"render_modes": modes}
+        self.render_mode = render_mode
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Start an episode; a seed restarts the environment's random numbers."""
+        if seed is not None:
+            self._seed_streams(seed)
+        return super().reset(seed=seed, options=options)
+
+    def step(self, action: Mapping[str, Any]) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
+        """Carry out `action`; what it leaves out is the first legal choice."""
+        if self._resolved is not None and isinstance(action, Mapping):
+            masks = self._resolved.actions
+            unsaid = [name for name, mask in masks.items() if len(mask.mask) and _is_empty(action.get(name))]
+            if unsaid:
+                action = {**action, **{name: self._first_legal(name, masks[name]) for name in unsaid}}
+        return super().step(action)
+
+    def render(self) -> Any:
+        """A frame, uint8 (H, W, 3); None without a render mode."""
+        return None if self.render_mode is None else self.env.render(mode="rgb_array")
+
+    def close(self) -> None:
+        """Close the environment."""
+        self.env.close()
+
+    def _reset(self, options: dict[str, Any]) -> Observation:
+        with self._streams.drawn_from():
+            observation = self.env.reset()
+        return self._ours(observation)
+
+    def _step(self, actions: dict[str, Action]) -> Transition:
+        theirs = {name: self._their_action(name, action) for name, action in actions.items()}
+        with self._streams.drawn_from():
+            observation = self.env.act(theirs)
+        ours = self._ours(observation)
+        return ours, float(observation.reward), bool(observation.done), False, dict(observation.metrics)
+
+    def _seed_streams(self, seed: int) -> None:
+        if self._make is not None:
+            self.env.close()
+            with RandomStreams(seed % 2**32).drawn_from():
+                self.env = self._make()
+        self._streams = RandomStreams(seed % 2**32)
+
+    def _prepare(self) -> None:
+        super()._prepare()
+        assert self._resolver is not None
+        self._resolver.env_name = self._dispatcher.env_name = self._name
+
+    def _first_legal(self, name: str, mask: ResolvedMask) -> Any:
+        first = mask.mask.argmax(1)
+        return first if mask.actees is None else mask.actees[first]
+
+    def _ours(self, given: Any) -> Observation:
+        if not isinstance(given, entity_gym.Observation):
+            raise ObservationError(f"{self._name}: must return an Observation, got {type(given).__name__}")
+        visible = given.visible
+        if visible and not self.observation_space.hidden:
+            if not all(np.all(flags) for flags in visible.values()):
+                raise ObservationError(
+                    f"{self._name}: this observation hides entities, but the first one did not: make it with"
+                    " from_entity_gym(…, hidden=True)"
+                )
+            visible = {}
+        actions = {name: our_mask(mask, given.features) for name, mask in given.actions.items()}
+        return Observation(
+            entities={name: rows for name, rows in given.features.items() if rows is not None},
+            globals=given.global_features,
+            actions={
+                name: mask
+                for name, mask in actions.items()
+                if mask is not None and not (given.done and allows_nothing(mask))
+            },
+            ids=given.ids,
+            visible=visible,
+        )
+
+    def _their_action(self, name: str, action: Action) -> Any:
+        space = self._theirs[name]
+        if isinstance(action, CategoricalAction):
+            return entity_gym.CategoricalAction(action.actors, action.choices, space.index_to_label)
+        if isinstance(action, GlobalCategoricalAction):
+            return entity_gym.GlobalCategoricalAction(action.choice, space.index_to_label[action.choice])
+        assert isinstance(action, SelectEntityAction)
+        return entity_gym.SelectEntityAction(action.actors, action.actees)
+
+
+def _is_empty(order: Any) -> bool:
+    return order is None or (isinstance(order, (list, tuple, np.ndarray)) and np.shape(order)[:1] == (0,))
+
+
+def from_entity_gym(
+    env: entity_gym.Environment | Callable[[], entity_gym.Environment],
+    *,
+    hidden: bool | None = None,
+    render_mode: str | None = None,
+) -> EntityGymEnv:
+    """An `entity_gym` environment as an entity environment.
+
+        env = ez.from_entity_gym(entity_gym.examples.MineSweeper)
+        venv = ez.ListVectorEnv([partial(ez.from_entity_gym, MineSweeper)] * 64)
+
+    Args:
+        env: an `entity_gym.env.Environment`, or a class or function that makes one.
+        hidden: whether observations may hide entities from the policy (`visible`); left out, the environment
+            is reset once to see whether they do.
+        render_mode: "rgb_array", for an environment that renders.
+
+    Raises:
+        ImportError: `entity_gym` is not installed; the message says how it is.
+        TypeError: `env` is, or makes, no `entity_gym` environment.
+        ValueError: the environment does not render so.
+    """
+    return EntityGymEnv(env, hidden, render_mode)

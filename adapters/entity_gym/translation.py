@@ -1,0 +1,133 @@
+"""Spaces and masks of `entity_gym` as ours, and ours as its."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+
+from ...envs import (
+    ActionSpace,
+    Categorical,
+    CategoricalMask,
+    EntityActionSpace,
+    EntitySpace,
+    GlobalCategorical,
+    GlobalCategoricalMask,
+    SelectEntity,
+    SelectEntityMask,
+)
+from ...envs.observation import Mask
+from .package import entity_gym
+
+
+def entity_space(
+    env_name: str, obs_space: entity_gym.ObsSpace, action_space: Mapping[str, Any], hidden: bool
+) -> EntitySpace:
+    """Our space for theirs.
+
+    Raises:
+        TypeError: an action space of a kind that `entity_gym` does not have.
+    """
+    actions = EntityActionSpace(
+        {name: _our_action(env_name, name, action) for name, action in action_space.items()}
+    )
+    entities = {name: list(entity.features) for name, entity in obs_space.entities.items()}
+    return EntitySpace(entities, actions, list(obs_space.global_features), hidden)
+
+
+def _our_action(env_name: str, name: str, action: Any) -> ActionSpace:
+    if isinstance(action, entity_gym.SelectEntityActionSpace):
+        return SelectEntity()
+    if isinstance(action, entity_gym.GlobalCategoricalActionSpace):
+        return GlobalCategorical(_different(action.index_to_label))
+    if isinstance(action, entity_gym.CategoricalActionSpace):
+        return Categorical(_different(action.index_to_label))
+    raise TypeError(f"{env_name}: action {name!r} has the space {action!r}, which is none of entity_gym's")
+
+
+def _different(labels: Sequence[Any]) -> list[str]:
+    """Labels as strings; one that comes again gets its number."""
+    texts = [str(label) for label in labels]
+    return [text if text not in texts[:i] else f"{text} ({i})" for i, text in enumerate(texts)]
+
+
+def obs_space(space: EntitySpace) -> entity_gym.ObsSpace:
+    """Their observation space for ours."""
+    return entity_gym.ObsSpace(
+        global_features=list(space.global_features),
+        entities={name: entity_gym.Entity(list(features)) for name, features in space.entities.items()},
+    )
+
+
+def action_spaces(env_name: str, space: EntityActionSpace) -> dict[str, Any]:
+    """Their action spaces for ours.
+
+    Raises:
+        TypeError: an action that `entity_gym` has no space for, by name.
+    """
+    return {name: _their_action(env_name, name, action) for name, action in space.items()}
+
+
+def _their_action(env_name: str, name: str, action: spaces.Space[Any]) -> Any:
+    if isinstance(action, SelectEntity):
+        return entity_gym.SelectEntityActionSpace()
+    if isinstance(action, GlobalCategorical):
+        return entity_gym.GlobalCategoricalActionSpace(list(action.choices))
+    if isinstance(action, Categorical):
+        return entity_gym.CategoricalActionSpace(list(action.choices))
+    raise TypeError(f"{env_name}: action {name!r} is {action!r}; entity_gym has choices only")
+
+
+def our_mask(given: Any, features: Mapping[str, Any]) -> Mask | None:
+    """Our mask for theirs; what is no mask of theirs is handed on, to be refused by name.
+
+    None where there is nobody to select: nobody can take the action then. `features` are the observation's
+    entities by type.
+    """
+    if isinstance(given, entity_gym.GlobalCategoricalActionMask):
+        mask = given.mask
+        if mask is not None:
+            mask = np.asarray(mask)
+            mask = mask[0] if mask.ndim == 2 and len(mask) == 1 else mask  # their networks take (1, C)
+        return GlobalCategoricalMask(mask)
+    if isinstance(given, entity_gym.CategoricalActionMask):
+        return CategoricalMask(given.actor_ids, given.actor_types, given.mask)
+    if isinstance(given, entity_gym.SelectEntityActionMask):
+        if given.actee_ids is not None:
+            num_actees = len(given.actee_ids)
+        else:
+            types = features if given.actee_types is None else given.actee_types
+            num_actees = sum(len(features.get(name, ())) for name in types)
+        if num_actees == 0:
+            return None
+        return SelectEntityMask(
+            given.actor_ids, given.actor_types, given.actee_ids, given.actee_types, given.mask
+        )
+    return given
+
+
+def allows_nothing(mask: Mask | None) -> bool:
+    """Whether a mask has a row that allows nothing."""
+    if mask is None or getattr(mask, "mask", None) is None:
+        return False
+    flags = np.asarray(mask.mask)  # type: ignore[union-attr]
+    return flags.size > 0 and not flags.reshape(-1, flags.shape[-1]).any(1).all()
+
+
+def their_mask(action: ActionSpace, part: Mapping[str, NDArray[Any]]) -> Any:
+    """Their mask for an action's part of our observation, entities by index; None where there is none."""
+    flags = part["mask"].astype(np.bool_)
+    if isinstance(action, GlobalCategorical):
+        if not len(flags):
+            return None
+        return entity_gym.GlobalCategoricalActionMask(None if flags.all() else flags)
+    actors = part["actors"].tolist()
+    if isinstance(action, SelectEntity):
+        actees = part["actees"].tolist()
+        pairs = None if flags.all() else flags.reshape(len(actors), len(actees))
+        return entity_gym.SelectEntityActionMask(actor_ids=actors, actee_ids=actees, mask=pairs)
+    return entity_gym.CategoricalActionMask(actor_ids=actors, mask=flags)

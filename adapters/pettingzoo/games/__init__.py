@@ -1,0 +1,76 @@
+"""Views of well-known games, which read their typed state. None of the games is imported here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..game_view import GameView
+from .boards import ConnectFourView, TicTacToeView
+from .chess import ChessView
+from .knights_archers_zombies import KnightsArchersZombiesView
+from .magent import MagentView
+from .mpe_moving import (
+    CollectTreasureView,
+    SimpleAdversaryView,
+    SimpleFormationView,
+    SimplePushView,
+    SimpleSpreadView,
+    SimpleTagView,
+    SimpleView,
+)
+from .mpe_speaking import (
+    SimpleCryptoView,
+    SimpleReferenceView,
+    SimpleSpeakerListenerView,
+    SimpleWorldCommView,
+)
+from .pursuit import PursuitView
+from .reading import GameReader
+
+__all__ = [
+    "ChessView",
+    "CollectTreasureView",
+    "ConnectFourView",
+    "KnightsArchersZombiesView",
+    "MagentView",
+    "PursuitView",
+    "SimpleAdversaryView",
+    "SimpleCryptoView",
+    "SimpleFormationView",
+    "SimplePushView",
+    "SimpleReferenceView",
+    "SimpleSpeakerListenerView",
+    "SimpleSpreadView",
+    "SimpleTagView",
+    "SimpleView",
+    "SimpleWorldCommView",
+    "TicTacToeView",
+    "find_view",
+]
+
+_VIEWS: tuple[type[GameReader], ...] = (
+    ChessView,
+    CollectTreasureView,
+    ConnectFourView,
+    KnightsArchersZombiesView,
+    MagentView,
+    PursuitView,
+    SimpleAdversaryView,
+    SimpleCryptoView,
+    SimpleFormationView,
+    SimplePushView,
+    SimpleReferenceView,
+    SimpleSpeakerListenerView,
+    SimpleSpreadView,
+    SimpleTagView,
+    SimpleView,
+    SimpleWorldCommView,
+    TicTacToeView,
+)
+_BY_MODULE = {module: view for view in _VIEWS for module in view.modules}
+
+
+def find_view(game: Any) -> type[GameView] | None:
+    """The view of an unwrapped game (`env.unwrapped`), which is known by the module of its class; None where
+    there is none."""
+    return _BY_MODULE.get(type(game).__module__)

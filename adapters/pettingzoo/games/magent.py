@@ -1,0 +1,166 @@
+"""MAgent2: armies, hunters and gatherers on a grid, each of whom sees a circle of cells."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...gymnasium.scope import ViewError
+from ..game_view import Seen
+from .magent_field import NOBODY, Field, Group, Integers
+from .reading import GameReader
+
+_FOOD, _WALL = "Food", "Wall"
+_ARMIES = (("red", "Soldier", 0), ("blue", "Soldier", 1))
+#: Game -> of each group, in the order of the engine's handles: what its agents are called, type and side.
+GROUPS = {
+    "magent2.environments.battle.battle": _ARMIES,
+    "magent2.environments.battlefield.battlefield": _ARMIES,
+    "magent2.environments.combined_arms.combined_arms": (
+        ("redmelee", "Melee", 0),
+        ("redranged", "Ranged", 0),
+        ("bluemelee", "Melee", 1),
+        ("blueranged", "Ranged", 1),
+    ),
+    "magent2.environments.adversarial_pursuit.adversarial_pursuit": (
+        ("predator", "Predator", 0),
+        ("prey", "Prey", 1),
+    ),
+    "magent2.environments.tiger_deer.tiger_deer": (("deer", "Deer", 0), ("tiger", "Tiger", 1)),
+    "magent2.environments.gather.gather": (("food", _FOOD, 1), ("omnivore", "Omnivore", 0)),
+}
+
+
+class MagentView(GameReader):
+    """Battle, battlefield, combined arms, adversarial pursuit, tiger-deer and gather.
+
+    An agent sees what is in the circle of cells around it. x (to the right) and y (down) are those of a
+    body's middle, in sights: from the middle of the one who looks, 1 is the edge of its circle. A team sees
+    the whole map, from 0 to 1.
+
+    - Agents, by role (`Soldier`; `Melee`, `Ranged`; `Predator`, `Prey`; `Deer`, `Tiger`; `Omnivore`) and
+      `Food`: x, y; hp, the share left of what the role has; ally: 1 on the side of the one who looks, or of
+      somebody in the team; own: 1 for the one who looks, or members of the team. Ids are the agents' names;
+      food has none.
+    - `Wall` (x, y): a cell of wall. What is beyond the map's border, which is a wall, is nothing.
+
+    A predator's body is 2 × 2 cells; it is seen whole as soon as one of them is in sight. Dead agents are
+    no entities, and see nothing.
+
+    Raises:
+        ViewError: not one of these games, or made with minimap_mode or extra_features: their observations
+            tell more than this view does.
+    """
+
+    modules = tuple(GROUPS)
+
+    def __init__(self, game: Any) -> None:
+        super().__init__(game)
+        for option, is_on in (("minimap_mode", game.minimap_mode), ("extra_features", game.extra_features)):
+            if is_on:
+                raise ViewError(
+                    f"{type(self).__name__} doesn't show what {option}=True adds to the observations of"
+                    f" {type(game).__module__}; make it with {option}=False"
+                )
+        groups = GROUPS[type(game).__module__]
+        self._groups = [
+            Group.of(game.env, handle, entity_type, side)
+            for handle, (_, entity_type, side) in zip(game.env.get_handles(), groups, strict=True)
+        ]
+        self._group_of = {prefix: group for (prefix, *_), group in zip(groups, self._groups, strict=True)}
+        self._choices = {prefix: group.moves(game.env) for prefix, group in self._group_of.items()}
+        self._types = [*dict.fromkeys(group.type for group in self._groups), _WALL]
+        features = ("x", "y", "hp", "ally", "own")
+        self.entities = {name: features[:2] if name == _WALL else features for name in self._types}
+        # By group; the last is for walls, where the group NOBODY leads to.
+        self._type_of = np.array([*map(self._types.index, [*(g.type for g in self._groups), _WALL])])
+        self._side_of = np.array([*(group.side for group in self._groups), NOBODY])
+        self._names = np.array(game.possible_agents, object)
+        self._moment: tuple[Any, int] | None = None
+        self._field: Field
+        self._sorted: _Sorted
+
+    def observe(self, agent: str) -> Seen:
+        number = self._number[agent]
+        self._look()
+        return self._sorted.seen(number) if number in self._sorted.bounds else Seen()
+
+    def observe_team(self, agents: tuple[str, ...]) -> Seen:
+        team = [self._number[agent] for agent in agents]
+        sides = [self._group_of[agent.rpartition("_")[0]].side for agent in agents]
+        self._look()
+        field = self._field
+        own, ally = np.isin(field.number, team), np.isin(self._side_of[field.group], sides)
+        place = field.middle / (self.game.map_size - 1)
+        rows = np.column_stack([place, field.hp, ally, own])
+        everything = np.arange(len(rows))
+        return self._sort(rows, everything, np.zeros_like(everything)).seen(0)
+
+    def choices(self, agent: str) -> tuple[str, ...]:
+        """Cells to go to or to hit, to the right and down: "move +1 -2", "stay", "attack -1 +0"."""
+        self._number[agent]
+        return self._choices[agent.rpartition("_")[0]]
+
+    def _look(self) -> None:
+        """Read the field, once for all agents at each moment.
+
+        The game makes a new list of its living agents at every reset and step; the one that was read is
+        kept, so that no other can have its identity.
+        """
+        game = self.game
+        if self._moment is not None and self._moment[0] is game.agents and self._moment[1] == game.frames:
+            return
+        field = self._field = Field.read(game, self._groups)
+        self._moment = game.agents, game.frames
+        sights = [self._rows_of(index) for index, group in enumerate(self._groups) if group.type != _FOOD]
+        rows, things, observers = map(np.concatenate, zip(*sights, strict=True))
+        self._sorted = self._sort(rows, things, field.number[observers])
+
+    def _rows_of(self, index: int) -> tuple[np.ndarray, Integers, Integers]:
+        """What the members of a group see: rows (P, 5), the things in them and the observers."""
+        field, group = self._field, self._groups[index]
+        observer, thing = field.sight(index, group.circle)
+        place = (field.middle[thing] - field.middle[observer]) / group.radius
+        ally = self._side_of[field.group[thing]] == group.side
+        return np.column_stack([place, field.hp[thing], ally, thing == observer]), thing, observer
+
+    def _sort(self, rows: np.ndarray, things: Integers, observers: Integers) -> _Sorted:
+        """Rows (P, 5) of things (P,) by their observers' numbers (P,) and by type."""
+        group, num_types = self._field.group[things], len(self._types)
+        key = observers * num_types + self._type_of[group]
+        order = np.argsort(key, kind="stable")
+        present = np.unique(observers)
+        edges = present[:, None] * num_types + np.arange(num_types + 1)
+        bounds = np.searchsorted(key[order], edges).tolist()
+        names = self._names[self._field.number[things[order]]].tolist()
+        where = dict(zip(present.tolist(), bounds, strict=True))
+        return _Sorted(self.entities, rows[order].astype(np.float32), names, where)
+
+
+@dataclass(frozen=True)
+class _Sorted:
+    """What everybody sees, by observer and type.
+
+    Attributes:
+        rows: (P, 5), features of all types.
+        names: of the P agents; anything where there is none.
+        bounds: for each observer's number where its rows of each type begin, and where the last ends.
+    """
+
+    entities: Mapping[str, tuple[str, ...]]
+    rows: NDArray[np.float32]
+    names: list[Any]
+    bounds: dict[int, list[int]]
+
+    def seen(self, number: int) -> Seen:
+        """Fresh arrays and lists of what one observer sees."""
+        seen, bounds = Seen(), self.bounds[number]
+        for (name, features), start, end in zip(self.entities.items(), bounds, bounds[1:], strict=False):
+            seen.entities[name] = self.rows[start:end, : len(features)].copy()
+            if name not in (_FOOD, _WALL):
+                seen.ids[name] = self.names[start:end]
+        return seen

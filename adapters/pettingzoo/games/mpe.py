@@ -1,0 +1,153 @@
+"""MPE (mpe2): agents and landmarks on a plane; what the views of its scenarios have in common.
+
+Upstream's scenarios differ in what an agent's observation tells it, not in what there is; so a view says what
+is told, and the base class reads it off the world.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..game_view import Seen
+from .reading import GameReader, as_rows
+
+PLACE = ("x", "y")
+MOTION = ("x", "y", "vx", "vy", "own")
+OWN_PLACE = ("own_x", "own_y")
+
+
+class MpeView(GameReader):
+    """Positions and velocities are in the world's units, as in the game's own observations: agents start in
+    the square from -1 to 1 and may leave it; a step lasts 0.1.
+
+    - Agents (x, y, vx, vy, own, and what a scenario adds): own is 1 for the one who looks, or for its team.
+      Ids are the agents' names. What an agent is not told of another is 0.
+    - Landmarks (x, y, and what a scenario adds). Ids are their names in the world.
+    - Globals own_x, own_y, in scenarios that tell an agent where it is; 0 for a team.
+
+    A team sees all of the world, in absolute positions, and of what is private or said what any of its
+    members knows or hears.
+
+    Attributes:
+        agent_types: entity type of agents -> all its features.
+        landmark_types: entity type of landmarks -> all its features.
+        knows_place, knows_velocity: whether it is told where it is, and how fast it is.
+        fact_names: global features beside own_x and own_y.
+    """
+
+    agent_types: Mapping[str, tuple[str, ...]] = {"Agent": MOTION}
+    landmark_types: Mapping[str, tuple[str, ...]] = {"Landmark": PLACE}
+    knows_place = False
+    knows_velocity = True
+    fact_names: tuple[str, ...] = ()
+
+    def __init__(self, game: Any) -> None:
+        super().__init__(game)
+        self.world = game.world
+        self.entities = {**self.agent_types, **self.landmark_types}
+        self.global_features = (*(OWN_PLACE if self.knows_place else ()), *self.fact_names)
+
+    def agent_type(self, agent: Any) -> str:
+        return next(iter(self.agent_types))
+
+    def landmark_type(self, landmark: Any) -> str:
+        return next(iter(self.landmark_types))
+
+    def others_seen(self, me: Any) -> Sequence[Any]:
+        """The other agents that `me` is told of."""
+        return [other for other in self.world.agents if other is not me]
+
+    def shows_velocity(self, agent: Any) -> bool:
+        """Whether others are told how fast `agent` is."""
+        return False
+
+    def shows_place(self, agent: Any) -> bool:
+        """Whether others who see `agent` are told where it is."""
+        return True
+
+    def landmarks(self) -> Sequence[Any]:
+        """The landmarks that there are."""
+        return self.world.landmarks
+
+    def landmarks_seen(self, me: Any) -> Sequence[Any]:
+        """Those of them that `me` is told of."""
+        return self.landmarks()
+
+    def agent_facts(self, agent: Any, observers: Sequence[Any]) -> Sequence[float]:
+        """What `observers`, one or a team, are told of `agent` beside its motion."""
+        return ()
+
+    def landmark_facts(self, landmark: Any, observers: Sequence[Any]) -> Sequence[float]:
+        return ()
+
+    def facts(self, observers: Sequence[Any]) -> Sequence[float]:
+        """The values of `fact_names`."""
+        return ()
+
+    def observe(self, agent: str) -> Seen:
+        me = self.world.agents[self._number[agent]]
+        return self._seen([me], [me, *self.others_seen(me)], self.landmarks_seen(me), me)
+
+    def observe_team(self, agents: tuple[str, ...]) -> Seen:
+        team = [self.world.agents[self._number[agent]] for agent in agents]
+        return self._seen(team, self.world.agents, self.landmarks(), None)
+
+    def _seen(
+        self, observers: Sequence[Any], agents: Iterable[Any], landmarks: Iterable[Any], me: Any | None
+    ) -> Seen:
+        """What `observers` see, from where `me` is, or absolute and whole without one."""
+        rows: dict[str, list[Sequence[float]]] = {name: [] for name in self.entities}
+        ids: dict[str, list[Any]] = {name: [] for name in self.entities}
+        place = (0.0, 0.0) if me is None else me.state.p_pos.tolist()
+        for agent in agents:
+            name = self.agent_type(agent)
+            ids[name].append(agent.name)
+            rows[name].append((*self.motion(agent, observers, me), *self.agent_facts(agent, observers)))
+        for landmark in landmarks:
+            name = self.landmark_type(landmark)
+            ids[name].append(landmark.name)
+            rows[name].append((*_offset(landmark, place), *self.landmark_facts(landmark, observers)))
+        told = [*place] if self.knows_place else []
+        return Seen(
+            {name: as_rows(values, self.entities[name]) for name, values in rows.items()},
+            ids,
+            np.array([*told, *self.facts(observers)], np.float32),
+        )
+
+    def motion(self, agent: Any, observers: Sequence[Any], me: Any | None) -> Sequence[float]:
+        """The features of `MOTION`, from where `me` is, or absolute without one."""
+        is_own = agent in observers
+        told = me is None or (self.knows_velocity if is_own else self.shows_velocity(agent))
+        velocity = agent.state.p_vel.tolist() if told else (0.0, 0.0)
+        if me is None:
+            place = agent.state.p_pos.tolist()
+        else:
+            place = _offset(agent, me.state.p_pos.tolist()) if self.shows_place(agent) else (0.0, 0.0)
+        return (*place, *velocity, float(is_own))
+
+    def choices(self, agent: str) -> tuple[str, ...] | None:
+        """Where to push and what to say: "left", "say 2", "left, say 2"; None for continuous actions."""
+        if self.game.continuous_actions:
+            return None
+        body = self.world.agents[self._number[agent]]
+        moves = ("stay", "left", "right", "down", "up") if body.movable else ()
+        words = () if body.silent else tuple(f"say {word}" for word in range(self.world.dim_c))
+        if moves and words:
+            return tuple(f"{move}, {word}" for word in words for move in moves)
+        return moves or words or ("nothing",)
+
+
+def nearest(me: Any, others: Sequence[Any], limit: int | None) -> Sequence[Any]:
+    """The `limit` nearest of `others`, or all."""
+    if limit is None or limit >= len(others):
+        return others
+    place = me.state.p_pos
+    return sorted(others, key=lambda other: float(np.linalg.norm(other.state.p_pos - place)))[:limit]
+
+
+def _offset(entity: Any, origin: Sequence[float]) -> tuple[float, float]:
+    x, y = entity.state.p_pos.tolist()
+    return x - origin[0], y - origin[1]

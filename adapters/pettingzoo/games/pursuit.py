@@ -1,0 +1,93 @@
+"""Pursuit (SISL): pursuers, evaders and obstacles on a grid."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..game_view import Seen
+from .reading import GameReader
+
+
+class PursuitView(GameReader):
+    """What is in the square of `obs_range` cells around a pursuer.
+
+    - `Pursuer` (x, y, own): own is 1 for the one who looks (or its team); ids are the agents' names.
+    - `Evader` (x, y).
+    - `Obstacle` (x, y): a cell of the building, or beyond the border of the map.
+
+    A pursuer sees x and y in sights: 1 is the edge of what it sees. A team sees the whole map, from 0 to 1.
+    """
+
+    modules = ("pettingzoo.sisl.pursuit.pursuit",)
+    entities = {  # noqa: RUF012 - never changed
+        "Pursuer": ("x", "y", "own"),
+        "Evader": ("x", "y"),
+        "Obstacle": ("x", "y"),
+    }
+
+    def __init__(self, game: Any) -> None:
+        super().__init__(game)
+        sight = game.env.obs_offset
+        self._around = _cells(np.ones((2 * sight + 1, 2 * sight + 1), bool)) - sight
+
+    def observe(self, agent: str) -> Seen:
+        number = self._number[agent]
+        pursuit = self.game.env
+        pursuers = _positions(pursuit.pursuer_layer)
+        centre, sight = pursuers[number], pursuit.obs_offset
+        own = np.arange(len(pursuers)) == number
+        near = np.abs(pursuers - centre).max(1) <= sight
+        evaders = _positions(pursuit.evader_layer) - centre
+        around = self._around + centre
+        size = np.array([pursuit.x_size, pursuit.y_size])
+        inside = ((around >= 0) & (around < size)).all(1)
+        inner = np.where(inside[:, None], around, 0)
+        blocked = ~inside | (pursuit.map_matrix[inner[:, 0], inner[:, 1]] == -1)
+        scale = 1 / max(sight, 1)
+        return self._seen(
+            np.column_stack([(pursuers - centre) * scale, own])[near],
+            evaders[np.abs(evaders).max(1) <= sight] * scale,
+            self._around[blocked] * scale,
+            np.flatnonzero(near),
+        )
+
+    def observe_team(self, agents: tuple[str, ...]) -> Seen:
+        team = [self._number[agent] for agent in agents]
+        pursuit = self.game.env
+        pursuers = _positions(pursuit.pursuer_layer)
+        own = np.isin(np.arange(len(pursuers)), team)
+        scale = 1 / np.maximum([pursuit.x_size - 1, pursuit.y_size - 1], 1)
+        return self._seen(
+            np.column_stack([pursuers * scale, own]),
+            _positions(pursuit.evader_layer) * scale,
+            _cells(pursuit.map_matrix == -1) * scale,
+            np.arange(len(pursuers)),
+        )
+
+    def _seen(
+        self,
+        pursuers: NDArray[Any],
+        evaders: NDArray[Any],
+        obstacles: NDArray[Any],
+        numbers: NDArray[np.int64],
+    ) -> Seen:
+        rows = {"Pursuer": pursuers, "Evader": evaders, "Obstacle": obstacles}
+        names = [self.game.possible_agents[number] for number in numbers]
+        return Seen({name: values.astype(np.float32) for name, values in rows.items()}, {"Pursuer": names})
+
+    def choices(self, agent: str) -> tuple[str, ...]:
+        """Upstream's names; "up" makes y larger."""
+        return ("left", "right", "up", "down", "stay")
+
+
+def _positions(layer: Any) -> NDArray[np.int64]:
+    """x, y (n, 2) of those of a layer."""
+    return np.array([one.current_position().tolist() for one in layer.allies], np.int64).reshape(-1, 2)
+
+
+def _cells(mask: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """x, y (n, 2) of what is set in a grid (width, height)."""
+    return np.argwhere(mask)

@@ -1,0 +1,117 @@
+"""What the views of PettingZoo's games cost: processor time per agent and step.
+
+Each game is played at random. After each step every living agent is asked what it sees, through the view and
+through the game's own `observe`, where there is one (MAgent2 observes within its step). Reported are medians
+over the steps.
+
+    python benchmarks/pettingzoo_views.py
+    python benchmarks/pettingzoo_views.py --quick --only battle chess
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import statistics
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from entitize.adapters.pettingzoo.games import find_view
+
+
+def registered(api: str, name: str, **options: Any) -> Callable[[], Any]:
+    def make() -> Any:
+        import pettingzoo
+
+        return pettingzoo.make(api, name, **options)
+
+    return make
+
+
+def module(name: str) -> Callable[[], Any]:
+    return lambda: importlib.import_module(name).parallel_env()
+
+
+GAMES: dict[str, Callable[[], Any]] = {
+    "kaz": registered("parallel", "butterfly/knights_archers_zombies-v11", obs_method="vector-sequence"),
+    "simple_spread": module("mpe2.simple_spread_v3"),
+    "simple_tag": module("mpe2.simple_tag_v3"),
+    "simple_world_comm": module("mpe2.simple_world_comm_v3"),
+    "battle": module("magent2.environments.battle_v4"),
+    "adversarial_pursuit": module("magent2.environments.adversarial_pursuit_v4"),
+    "gather": module("magent2.environments.gather_v5"),
+    "pursuit": registered("parallel", "sisl/pursuit-v5"),
+    "tictactoe": registered("aec", "classic/tictactoe-v3"),
+    "connect_four": registered("aec", "classic/connect_four-v3"),
+    "chess": registered("aec", "classic/chess-v6"),
+}
+
+
+def measure(make: Callable[[], Any], num_steps: int) -> tuple[float, float | None, float, float]:
+    """Medians: agents, and microseconds per agent and step of the game's `observe`, its `step`, the view's
+    `observe`."""
+    env = make()
+    env.reset(seed=1)
+    game, rng = env.unwrapped, np.random.default_rng(1)
+    kind = find_view(game)
+    assert kind is not None
+    view = kind(game)
+    agents, observing, stepping, viewing = [], [], [], []
+    for _ in range(num_steps):
+        start = time.process_time()
+        step(env, rng)
+        stepped = time.process_time()
+        living = list(env.agents)
+        for agent in living:
+            view.observe(agent)
+        viewed = time.process_time()
+        if observes := hasattr(game, "observe"):
+            for agent in living:
+                game.observe(agent)
+        observed = time.process_time()
+        if living:
+            agents.append(len(living))
+            for times, seconds in (
+                (stepping, stepped - start),
+                (viewing, viewed - stepped),
+                (observing, observed - viewed),
+            ):
+                times.append(1e6 * seconds / len(living))
+        if not living or any(getattr(env, "terminations", {}).values()):
+            env.reset(seed=int(rng.integers(1000)))
+    own = statistics.median(observing) if observes else None
+    return statistics.median(agents), own, statistics.median(stepping), statistics.median(viewing)
+
+
+def step(env: Any, rng: np.random.Generator) -> None:
+    """One legal step at random."""
+    if hasattr(env, "agent_selection"):
+        mask = env.observe(env.agent_selection)["action_mask"]
+        env.step(int(rng.choice(mask.nonzero()[0])))
+    else:
+        env.step({agent: int(rng.integers(env.action_space(agent).n)) for agent in env.agents})
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--quick", action="store_true", help="a tenth of the steps")
+    parser.add_argument("--steps", type=int, default=300)
+    parser.add_argument("--only", nargs="*", choices=list(GAMES), default=list(GAMES))
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    num_steps = options.steps // 10 if options.quick else options.steps
+    print("us per agent and step")
+    print(f"{'game':20} {'agents':>6} {'own observe':>12} {'own step':>9} {'view':>7}")
+    for name in options.only:
+        agents, own, stepping, viewing = measure(GAMES[name], num_steps)
+        shown = "" if own is None else f"{own:.1f}"
+        print(f"{name:20} {agents:6g} {shown:>12} {stepping:9.1f} {viewing:7.1f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

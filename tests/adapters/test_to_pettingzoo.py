@@ -1,0 +1,472 @@
+"""`to_pettingzoo`: games of entities behind PettingZoo's two interfaces."""
+
+import pickle
+import subprocess
+import sys
+import warnings
+from functools import partial
+from types import SimpleNamespace
+from typing import Any
+
+import entitize as ez
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import data_equivalence
+from pettingzoo import AECEnv, ParallelEnv
+from pettingzoo.utils import parallel_to_aec
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", DeprecationWarning)  # PettingZoo's tests import a game in the old way
+    from pettingzoo.test import (
+        api_test,
+        max_cycles_test,
+        parallel_api_test,
+        parallel_seed_test,
+        render_test,
+        seed_test,
+    )
+
+ROBOT = ez.EntityActionSpace({"move": ez.Categorical(["stay", "left", "right"]), "aim": ez.SelectEntity()})
+SCOUT = ez.EntityActionSpace(
+    {"thrust": ez.Continuous([-1, 0], [1, 2]), "horn": ez.GlobalCategorical(["off", "on"])}
+)
+SPACES = {
+    "robot": ez.EntitySpace({"Robot": ["x", "me"], "Scout": ["x", "y"]}, ROBOT, ["time"]),
+    "scout": ez.EntitySpace({"Scout": ["x", "y"]}, SCOUT, hidden=True),
+}
+
+
+class Arena(ez.MultiAgentEnv):
+    """Two kinds of agents who see different things and do different things, and die at random.
+
+    A robot sees itself, some other robots and the scouts; who is alone aims at nobody. After `length` steps
+    those who are left are truncated. It remembers what it was told.
+    """
+
+    metadata = {"name": "arena_v0", "render_modes": ["rgb_array", "ansi", "human"], "render_fps": 5}  # noqa: RUF012
+
+    def __init__(
+        self, kinds: str = "rrss", length: int = 12, danger: float = 0.15, render_mode: str | None = None
+    ) -> None:
+        names = {"r": "robot", "s": "scout"}
+        self.possible_agents = [f"{names[kind]}_{i}" for i, kind in enumerate(kinds)]
+        self.agents: list[str] = []
+        self.render_mode = render_mode
+        self.length, self.danger = length, danger
+        self.rng = np.random.default_rng()
+        self.told: list[Any] = []
+
+    def observation_space(self, agent: str) -> ez.EntitySpace:
+        return SPACES[agent.split("_")[0]]
+
+    def action_space(self, agent: str) -> ez.EntityActionSpace:
+        return self.observation_space(agent).actions
+
+    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
+        if seed is not None:
+            self.rng = np.random.default_rng(seed)
+        self.agents, self.time = list(self.possible_agents), 0
+        return {a: self._look(a) for a in self.agents}, {a: {"time": 0} for a in self.agents}
+
+    def step(self, actions: Any) -> Any:
+        if not self.agents:
+            raise gymnasium.error.ResetNeeded("Arena: call reset()")
+        self.told.append(actions)
+        self.time += 1
+        acted = self.agents
+        dead = {a: bool(self.rng.random() < self.danger) for a in acted}
+        over = {a: self.time >= self.length and not dead[a] for a in acted}
+        seen = {a: self._look(a) for a in acted}
+        rewards = {a: float(sum(np.sum(order) for order in actions.get(a, {}).values())) for a in acted}
+        self.agents = [a for a in acted if not dead[a] and not over[a]]
+        return seen, rewards, dead, over, {a: {"time": self.time} for a in acted}
+
+    def render(self) -> Any:
+        return {"rgb_array": np.zeros((4, 5, 3), np.uint8), "ansi": str(self.agents)}.get(self.render_mode)  # type: ignore[arg-type]
+
+    def _look(self, agent: str) -> dict[str, Any]:
+        rng = self.rng
+        scouts = rng.random((rng.integers(1, 5), 2), np.float32)
+        if agent.startswith("scout"):
+            actors = np.arange(len(scouts))[:1]
+            shown = (rng.random(len(scouts)) < 0.5).astype(np.int8)
+            shown[0] = 1
+            horn = np.array([[1, self.time % 2]], np.int8)[: int(rng.integers(2))]
+            masks = {"thrust": {"actors": actors, "mask": np.zeros((1, 0), np.int8)}, "horn": {"mask": horn}}
+            return {"entities": {"Scout": scouts}, "visible": {"Scout": shown}, "actions": masks}
+        robots = rng.random((rng.integers(1, 4), 2), np.float32)
+        barred = np.ones((1, 3), np.int8)
+        barred[0, rng.integers(3)] = 0
+        actees = len(robots) + np.arange(len(scouts))
+        pairs = np.ones(len(scouts), np.int8)
+        pairs[0] = len(scouts) == 1
+        return {
+            "entities": {"Robot": robots, "Scout": scouts},
+            "globals": np.array([self.time], np.float32),
+            "actions": {
+                "move": {"actors": np.zeros(1, np.int64), "mask": barred},
+                "aim": {"actors": np.zeros(1, np.int64), "actees": actees, "mask": pairs},
+            },
+        }
+
+
+#: Layout -> its options, and the kinds of agents it can be asked for.
+LAYOUTS: dict[str, dict[str, Any]] = {
+    "ragged": {},
+    "padded": {"maxima": {"Robot": 2, "Scout": 3}, "beyond": "drop", "max_actors": {"move": 1, "aim": 2}},
+    "flat": {"maxima": 4},
+}
+
+
+def made(api: str, layout: str = "ragged", kinds: str = "rrss", **options: Any) -> Any:
+    if layout == "flat":
+        kinds = kinds.replace("s", "r")  # a scout's actions are choices and numbers, which flat can't hold
+    game = {name: options.pop(name) for name in ("length", "danger", "render_mode") if name in options}
+    return ez.to_pettingzoo(Arena(kinds, **game), api, layout, **{**LAYOUTS[layout], **options})  # type: ignore[call-overload]
+
+
+@pytest.fixture(autouse=True)
+def _advice() -> Any:
+    """PettingZoo's tests advise by warnings: that observations are no arrays, that agents differ, …"""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", module=r"pettingzoo\.test")
+        yield
+
+
+each_layout = pytest.mark.parametrize("layout", LAYOUTS)
+
+
+@each_layout
+def test_pettingzoos_own_tests_pass(layout: str) -> None:
+    parallel_api_test(made("parallel", layout), num_cycles=60)
+    api_test(made("aec", layout), num_cycles=60)
+    parallel_seed_test(partial(made, "parallel", layout), num_cycles=20)
+    seed_test(partial(made, "aec", layout), num_cycles=20)
+
+
+@each_layout
+def test_max_cycles_and_rendering_are_pettingzoos(layout: str) -> None:
+    build = partial(made, layout=layout, danger=0.0, length=100)
+    max_cycles_test(SimpleNamespace(parallel_env=partial(build, "parallel"), env=partial(build, "aec")))
+    render_test(partial(made, "aec", layout))
+
+
+@each_layout
+def test_spaces_are_the_same_objects_and_hold_what_is_seen(layout: str) -> None:
+    env = made("parallel", layout)
+    assert isinstance(env, ParallelEnv)
+    for agent in env.possible_agents:
+        assert env.observation_space(agent) is env.observation_space(agent)
+        assert env.action_space(agent) is env.action_space(agent)
+        env.action_space(agent).seed(3)
+    for episode in range(4):
+        seen, _ = env.reset(seed=episode)
+        while env.agents:
+            acted = env.agents
+            seen, rewards, dead, over, infos = env.step({a: env.action_space(a).sample() for a in acted})
+            assert all(env.observation_space(a).contains(seen[a]) for a in acted)
+            assert all(list(part) == acted for part in (seen, rewards, dead, over, infos))
+            assert env.agents == [a for a in acted if not dead[a] and not over[a]]
+
+
+def test_the_ragged_face_shows_the_game_as_it_is() -> None:
+    env, game = made("parallel"), Arena()
+    assert env.observation_space("robot_0") is SPACES["robot"]
+    assert env.action_space("scout_3") is SCOUT
+    assert data_equivalence(env.reset(seed=5), game.reset(seed=5))
+    while game.agents:
+        seen = {a: game._look(a) for a in game.agents}  # draws, so the other game draws too
+        assert data_equivalence(seen, {a: env.game._look(a) for a in env.agents})
+        assert data_equivalence(env.step({}), game.step({}))
+    assert env.agents == []
+
+
+@each_layout
+def test_taking_turns_gives_the_same_game_as_acting_at_once(layout: str) -> None:
+    """PettingZoo's own conversion is the reference."""
+    env, reference = made("aec", layout), parallel_to_aec(made("parallel", layout))
+    assert isinstance(env, AECEnv)
+    ends = 0
+    for episode in range(6):
+        for each in (env, reference):
+            each.reset(seed=episode)
+        for agent in env.possible_agents:
+            env.action_space(agent).seed(episode)
+        while reference.agents:
+            assert set(env.agents) == set(reference.agents)
+            agent = env.agent_selection
+            assert agent == reference.agent_selection
+            (seen, reward, *rest), (expected, *others) = env.last(), reference.last()
+            assert data_equivalence((seen, *rest), (expected, *others[1:]))
+            assert reward == others[0]
+            assert env.rewards == reference.rewards
+            done = env.terminations[agent] or env.truncations[agent]
+            ends += done
+            action = None if done else env.action_space(agent).sample()
+            env.step(action)
+            reference.step(action)
+        assert env.agents == []
+    assert ends >= 6 * 4
+    with pytest.raises(gymnasium.error.ResetNeeded, match="arena_v0: no agent lives"):
+        env.step(None)
+
+
+def test_legal_samples_reach_the_game_and_missing_agents_order_nothing() -> None:
+    env = made("parallel")
+    seen, _ = env.reset(seed=1)
+    actions = {a: env.action_space(a).sample(mask=seen[a]) for a in env.agents[1:]}
+    env.step(actions)
+    assert data_equivalence(env.game.told[-1], actions)
+    env.reset(seed=1)
+    env.step({"robot_0": None})
+    assert env.game.told[-1] == {}
+
+
+def test_padded_choices_become_orders_and_forbidden_ones_are_counted() -> None:
+    env = made("parallel", "padded", kinds="rr")
+    seen, _ = env.reset(seed=2)
+    barred = seen["robot_0"]["actions/move/mask"][0].argmin()
+    action = {"move": np.array([barred]), "aim": np.array([0, 0])}
+    *_, infos = env.step({"robot_0": action})
+    assert infos["robot_0"]["illegal_choices"] >= 1
+    assert "illegal_choices" not in infos["robot_1"]  # it said nothing
+    assert set(infos["robot_1"]["dropped"]) == {"Robot", "Scout"}
+    told = env.game.told[-1]["robot_0"]
+    assert told["move"].tolist() == [0 if barred else 1]
+    strict = made("parallel", "padded", kinds="rr", illegal="error")
+    strict.reset(seed=2)
+    with pytest.raises(ez.ActionError, match=r"arena_v0: agent 'robot_0': action 'move': \d is not allowed"):
+        strict.step({"robot_0": action})
+    strict.step({})  # it goes on
+
+
+def test_flat_masks_are_where_pettingzoo_looks_for_them() -> None:
+    env = made("parallel", "flat", kinds="rr")
+    _, infos = env.reset(seed=4)
+    for _ in range(30):
+        if not env.agents:
+            _, infos = env.reset()
+        actions = {a: env.action_space(a).sample(infos[a]["action_mask"]) for a in env.agents}
+        *_, infos = env.step(actions)
+        assert all(info["illegal_choices"] == 0 for info in infos.values())
+
+    class Choosers(Arena):
+        def observation_space(self, agent: str) -> ez.EntitySpace:
+            return ez.EntitySpace({"Robot": ["x"]}, ez.EntityActionSpace({"go": ez.GlobalCategorical(3)}))
+
+        def _look(self, agent: str) -> dict[str, Any]:
+            robots = self.rng.random((2, 1), np.float32)
+            return {
+                "entities": {"Robot": robots},
+                "actions": {"go": {"mask": np.array([[0, 1, 0]], np.int8)}},
+            }
+
+    one = ez.to_pettingzoo(Choosers("r"), layout="flat", maxima=2)
+    _, infos = one.reset(seed=1)
+    assert one.action_space("robot_0") == gymnasium.spaces.Discrete(3)
+    assert infos["robot_0"]["action_mask"].tolist() == [0, 1, 0]
+
+
+def test_an_entity_environment_is_a_game_of_one() -> None:
+    env, alone = (
+        ez.to_pettingzoo(gymnasium.make("entitize/MineSweeper-v0")),
+        gymnasium.make("entitize/MineSweeper-v0"),
+    )
+    assert env.possible_agents == ["agent_0"]
+    seen, _ = env.reset(seed=3)
+    expected, _ = alone.reset(seed=3)
+    for _ in range(30):
+        assert data_equivalence(seen["agent_0"], expected)
+        if not env.agents:
+            (seen, _), (expected, _) = env.reset(), alone.reset()
+        action = alone.action_space.sample(mask=expected)
+        seen, rewards, dead, over, _ = env.step({"agent_0": action})
+        expected, *rest, _ = alone.step(action)
+        assert [rewards["agent_0"], dead["agent_0"], over["agent_0"]] == rest
+    parallel_api_test(env, 30)
+    api_test(ez.to_pettingzoo(gymnasium.make("entitize/Xor-v0"), "aec"), 30)
+
+
+@each_layout
+def test_faces_can_be_pickled_and_named(layout: str) -> None:
+    env = made("aec", layout)
+    env.reset(seed=1)
+    other = pickle.loads(pickle.dumps(env))
+    assert str(env) == str(other) == env.metadata["name"] == "arena_v0"
+    assert env.metadata["is_parallelizable"]
+    for _ in range(3):
+        assert data_equivalence(env.last()[0], other.last()[0])
+        env.step(None)
+        other.step(None)
+
+
+# -- what goes wrong -----------------------------------------------------------------------------------------
+
+
+def test_acting_after_death_or_under_a_wrong_name_is_refused_and_the_game_goes_on() -> None:
+    env = made("parallel")
+    env.reset(seed=0)
+    while len(env.agents) == 4:
+        env.step({})
+    dead = next(a for a in env.possible_agents if a not in env.agents)
+    with pytest.raises(
+        ez.ActionError, match=f"arena_v0: agent '{dead}' has ended and can't act; still there: "
+    ):
+        env.step({dead: {}})
+    with pytest.raises(
+        ez.ActionError, match="arena_v0: there is no agent 'robot_9'; there are robot_0, robot_1, scout_2"
+    ):
+        env.step({"robot_9": {}})
+    with pytest.raises(
+        ez.ActionError,
+        match=f"arena_v0: agent '{env.agents[0]}': an action is a dict from name to array, got int",
+    ):
+        env.step({env.agents[0]: 3})
+    with pytest.raises(ez.ActionError, match="actions are a dict by agent, got list"):
+        env.step([])
+    with pytest.raises(ez.ActionError, match="there is no agent 'x'"):
+        env.observation_space("x")
+    steps = len(env.game.told)
+    env.step({})
+    assert len(env.game.told) == steps + 1
+
+
+@pytest.mark.parametrize(
+    ("layout", "action", "sentence"),
+    [
+        ("ragged", {"move": [7]}, r"action 'move'.*7"),
+        ("ragged", {"move": [0, 0]}, "action 'move': 2 choices came, expected one"),
+        ("ragged", {"fly": [0]}, "unknown action 'fly'"),
+        ("padded", {"move": [0]}, "is not in Dict"),
+    ],
+)
+def test_in_turns_an_illegal_action_is_told_to_who_made_it(layout: str, action: Any, sentence: str) -> None:
+    env = made("aec", layout, kinds="rr")
+    env.reset(seed=0)
+    with pytest.raises(ez.ActionError, match=f"arena_v0: agent 'robot_0': .*{sentence}"):
+        env.step(action)
+    assert env.agent_selection == "robot_0"
+    env.step(env.action_space("robot_0").sample())
+    assert env.agent_selection == "robot_1"
+    with pytest.raises(ez.ActionError, match="agent 'nobody' does not play"):
+        env.observe("nobody")
+
+
+def test_in_turns_a_dead_agent_is_stepped_with_none_only() -> None:
+    env = made("aec")
+    env.reset(seed=0)
+    for agent in env.agent_iter():
+        if env.terminations[agent]:
+            with pytest.raises(
+                ez.ActionError, match=f"arena_v0: agent '{agent}' has ended; its action must be None"
+            ):
+                env.step({})
+            break
+        env.step(None)
+    env.step(None)
+    assert agent not in env.agents
+
+
+def test_steps_need_a_reset() -> None:
+    for api in ("parallel", "aec"):
+        env = made(api)
+        with pytest.raises(gymnasium.error.ResetNeeded, match=r"arena_v0: .*call reset\(\)"):
+            env.step({})
+
+
+BROKEN: dict[str, tuple[Any, str]] = {
+    "twice": (lambda g, p: setattr(g, "agents", ["robot_0", "robot_0"]), "agent 'robot_0' appears twice"),
+    "revived": (
+        lambda g, p: setattr(g, "agents", ["robot_7"]),
+        "agent 'robot_7' appears, which could not come",
+    ),
+    "missing": (lambda g, p: p[1].pop("robot_1"), "agent 'robot_1' got no reward"),
+    "extra": (lambda g, p: p[0].update(ghost_0={}), "agent 'ghost_0' got observation, but does not play"),
+    "endless": (lambda g, p: p[2].update(robot_0=True), "agent 'robot_0' lives on after its end"),
+    "vanished": (lambda g, p: g.agents.remove("robot_0"), "agent 'robot_0' is gone without an end"),
+    "nan": (lambda g, p: p[1].update(robot_0=np.nan), "agent 'robot_0': its reward is nan"),
+}
+
+
+@pytest.mark.parametrize("how", BROKEN)
+def test_a_game_that_breaks_the_rules_is_told_so(how: str) -> None:
+    breakage, sentence = BROKEN[how]
+
+    class Broken(Arena):
+        def step(self, actions: Any) -> Any:
+            parts = super().step(actions)
+            breakage(self, parts)
+            return parts
+
+    env = ez.to_pettingzoo(Broken("rr", danger=0.0))
+    env.reset(seed=0)
+    with pytest.raises(ez.ObservationError, match=f"arena_v0: {sentence}"):
+        env.step({})
+    with pytest.raises(gymnasium.error.ResetNeeded):
+        env.step({})
+    env.reset(seed=0)
+    assert env.agents == ["robot_0", "robot_1"]
+
+
+def test_an_exception_of_the_game_says_where_it_came_from() -> None:
+    class Crash(Arena):
+        def step(self, actions: Any) -> Any:
+            raise ZeroDivisionError("out of ammunition")
+
+    env = ez.to_pettingzoo(Crash())
+    env.reset(seed=0)
+    with pytest.raises(ZeroDivisionError) as caught:
+        env.step({})
+    assert caught.value.__notes__ == ["raised by arena_v0 in step, behind to_pettingzoo"]
+    assert env.agents == []
+
+
+def test_too_many_entities_name_the_agent() -> None:
+    env = ez.to_pettingzoo(Arena("rr"), layout="padded", maxima=1)
+    with pytest.raises(
+        ez.ObservationError, match=r"arena_v0: agent 'robot_[01]': \d entities of type '(Robot|Scout)', but"
+    ):
+        for seed in range(20):
+            env.reset(seed=seed)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "sentence"),
+    [
+        ({"api": "serial"}, ValueError, "api must be 'parallel' or 'aec', got 'serial'"),
+        ({"layout": "round"}, ValueError, "layout must be 'ragged', 'padded' or 'flat', got 'round'"),
+        ({"maxima": 3}, ValueError, "maxima is for the padded and the flat layout"),
+        ({"illegal": "replace"}, ValueError, "illegal is for the padded and the flat layout"),
+        ({"max_cycles": 0}, ValueError, "max_cycles must be at least 1, got 0"),
+        ({"layout": "padded"}, ValueError, "Arena: agent 'robot_0': the padded layout needs maxima="),
+        ({"layout": "padded", "maxima": {"Robot": 1, "Cat": 2}}, ValueError, "maxima: no agent has 'Cat'"),
+        (
+            {"layout": "padded", "maxima": {"Robot": 1}},
+            ValueError,
+            "agent 'robot_0': maxima must have a number",
+        ),
+        ({"layout": "flat", "maxima": 4}, ValueError, "Arena: agent 'scout_2': has choices and real numbers"),
+    ],
+)
+def test_options_that_do_not_fit_are_told(options: dict[str, Any], error: type, sentence: str) -> None:
+    with pytest.raises(error, match=sentence):
+        ez.to_pettingzoo(Arena(), **options)
+
+
+def test_only_games_of_entities_are_taken() -> None:
+    with pytest.raises(TypeError, match=r"expected a MultiAgentEnv or an entity environment, got .*CartPole"):
+        ez.to_pettingzoo(gymnasium.make("CartPole-v1"))
+    twins = Arena("rr")
+    twins.possible_agents = ["robot_0", "robot_0"]
+    with pytest.raises(ValueError, match="Arena: agent 'robot_0' appears twice in possible_agents"):
+        ez.to_pettingzoo(twins)
+    twins.possible_agents = []
+    with pytest.raises(ValueError, match="Arena: possible_agents is empty"):
+        ez.to_pettingzoo(twins)
+
+
+def test_without_pettingzoo_the_extra_is_named() -> None:
+    program = "import sys; sys.modules['pettingzoo'] = None; import entitize; entitize.to_pettingzoo"
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert "ImportError: to_pettingzoo needs PettingZoo: pip install 'entitize[pettingzoo]'" in result.stderr
