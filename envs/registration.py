@@ -26,11 +26,19 @@ _NAMES: dict[str, tuple[str, ...]] = {}
 
 #: The games in `envs/games`: name -> module; the class has the game's name.
 _GAMES = {
+    "CherryPick": "cherry_pick",
+    "Count": "count",
+    "FloorIsLava": "floor_is_lava",
     "MaskedBandit": "masked_bandit",
     "MineSweeper": "mine_sweeper",
     "Minefield": "minefield",
     "MoveToOrigin": "move_to_origin",
+    "MultiArmedBandit": "multi_armed_bandit",
     "MultiSnake": "multi_snake",
+    "NotHotdog": "not_hotdog",
+    "PickMatchingBalls": "pick_matching_balls",
+    "RockPaperScissors": "rock_paper_scissors",
+    "TreasureHunt": "treasure_hunt",
     "Xor": "xor",
 }
 

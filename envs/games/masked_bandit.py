@@ -2,55 +2,89 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
-from ..env import EntityEnv, Transition
-from ..observation import Action, GlobalCategoricalAction, GlobalCategoricalMask, Observation
-from ..registration import vectorize
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from ...ragged import RaggedArray
+from ..batch import EntityBatch
+from ..native import NativeVectorEnv, global_choice
+from ..native_env import NativeEnv
+from ..randomness import below
 from ..spaces import EntityActionSpace, EntitySpace, GlobalCategorical
-from ..vector import EntityVectorEnv
+from .parts import sole_choices
+
+_compiled: Any = numba.njit(cache=True, error_model="numpy")
 
 
-class MaskedBandit(EntityEnv):
+class MaskedBanditVectorEnv(NativeVectorEnv):
     """Pull one of the open arms; of those, the one with the highest number pays 1, the others nothing.
 
-    There are no entities, and the mask is not observed other than as a mask: a policy that merely prefers
-    higher arms gets 1.0 per episode, the optimum, and one that ignores the mask can't act at all. An episode
-    is one pull. Pulling no arm pays nothing.
+    There are no entities. The global feature `open arms` says how many are open, and only the mask says
+    which; any set of arms but the empty one is equally likely.
+
+    Actions: `Pull`, one of the open arms. An episode is one pull. Pulling no arm pays nothing.
+
+    Optimum: 1 per episode, by always preferring higher arms. A policy that can't mask its choices can't act
+    at all.
 
     Args:
+        num_envs: how many games.
         num_arms: how many arms there are, 2 to 30.
+
+    Raises:
+        ValueError: another number of arms.
     """
 
-    metadata = {"render_modes": []}  # noqa: RUF012 - Gymnasium declares no ClassVar
+    state_names: ClassVar[tuple[str, ...]] = ("_open", "_best")
 
-    def __init__(self, num_arms: int = 4, render_mode: str | None = None) -> None:
+    def __init__(self, num_envs: int = 1, *, num_arms: int = 4, render_mode: str | None = None) -> None:
         if not 2 <= num_arms <= 30:
             raise ValueError(f"num_arms must be between 2 and 30, got {num_arms}")
         self.num_arms = num_arms
-        self.render_mode = render_mode
-        self.action_space = EntityActionSpace(
-            {"Pull": GlobalCategorical([f"arm {i}" for i in range(num_arms)])}
-        )
-        self.observation_space = EntitySpace({}, self.action_space, global_features=["open arms"])
+        actions = EntityActionSpace({"Pull": GlobalCategorical([f"arm {i}" for i in range(num_arms)])})
+        super().__init__(EntitySpace({}, actions, ["open arms"]), num_envs, render_mode=render_mode)
+        self._open = np.zeros((num_envs, num_arms), bool)
+        self._best = np.zeros(num_envs, np.int64)
 
-    def _reset(self, options: dict[str, Any]) -> Observation:
-        drawn = int(self.np_random.integers(1, 2**self.num_arms))  # a bit per arm, at least one of them open
-        self._open = [bool(drawn >> arm & 1) for arm in range(self.num_arms)]
-        self._best = drawn.bit_length() - 1
-        return self._look()
+    def _start(self, lanes: NDArray[np.int64]) -> None:
+        _draw_arms(lanes, self.random_state, self._open, self._best)
 
-    def _step(self, actions: dict[str, Action]) -> Transition:
-        pull = actions.get("Pull")
-        paid = isinstance(pull, GlobalCategoricalAction) and pull.choice == self._best
-        return self._look(), float(paid), True, False, {}
+    def _advance(self, actions: dict[str, RaggedArray]) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+        rewards = (sole_choices(actions["Pull"]) == self._best).astype(np.float32)
+        return rewards, np.ones(self.num_envs, bool)
 
-    def _look(self) -> Observation:
-        return Observation(
-            globals=[sum(self._open)], actions={"Pull": GlobalCategoricalMask(mask=self._open)}
-        )
+    def _look(self, lanes: NDArray[np.int64] | None) -> EntityBatch:
+        is_open = self._open.copy() if lanes is None else self._open[lanes]
+        counts = is_open.sum(1, dtype=np.float32)
+        return EntityBatch({}, counts[:, None], {"Pull": global_choice(is_open)})
 
 
-def make_vec(num_envs: int = 1, **options: Any) -> EntityVectorEnv:
-    """`num_envs` bandits; options as for `MaskedBandit`, and `num_workers`."""
-    return vectorize(MaskedBandit, num_envs, **options)
+class MaskedBandit(NativeEnv):
+    """One game of `MaskedBanditVectorEnv`, which says the rules and the options."""
+
+    vector_class = MaskedBanditVectorEnv
+
+
+def make_vec(num_envs: int = 1, **options: Any) -> MaskedBanditVectorEnv:
+    """`num_envs` games; options as for `MaskedBanditVectorEnv`."""
+    return MaskedBanditVectorEnv(num_envs, **options)
+
+
+@_compiled
+def _draw_arms(
+    lanes: NDArray[np.int64],
+    random_state: NDArray[np.uint64],
+    is_open: NDArray[np.bool_],
+    best: NDArray[np.int64],
+) -> None:
+    """Open some arms, at least one, in each of `lanes`."""
+    num_arms = is_open.shape[1]
+    for lane in lanes:
+        drawn = 1 + below(random_state[lane], (1 << num_arms) - 1)  # a bit per arm
+        for arm in range(num_arms):
+            is_open[lane, arm] = (drawn >> arm) & 1
+            if is_open[lane, arm]:
+                best[lane] = arm

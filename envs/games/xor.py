@@ -2,66 +2,113 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
-from ..env import EntityEnv, Transition
-from ..observation import (
-    Action,
-    CategoricalAction,
-    CategoricalMask,
-    GlobalCategoricalAction,
-    GlobalCategoricalMask,
-    Observation,
-)
-from ..registration import vectorize
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from ...ragged import RaggedArray
+from ..batch import EntityBatch
+from ..native import NativeVectorEnv, free_choice, global_choice
+from ..native_env import NativeEnv
+from ..randomness import below
 from ..spaces import Categorical, EntityActionSpace, EntitySpace, GlobalCategorical
-from ..vector import EntityVectorEnv
+from .parts import even, sole_choices
+
+_compiled: Any = numba.njit(cache=True, error_model="numpy")
+_CHOICES = ["equal", "different"]
 
 
-class Xor(EntityEnv):
+class XorVectorEnv(NativeVectorEnv):
     """Two entities have one bit each; answer with their exclusive or.
 
-    The right answer pays 1, so the optimum is 1.0 per episode and chance 0.5. An episode is one answer; no
-    answer pays nothing.
+    Entities: two of type Bit (value, 0 or 1). With `negate` there is a global feature `negate`, 0 or 1, and
+    where it is 1 the answer is turned around: the parity of three bits, which is the reference's Xor.
+
+    Actions: `Answer`, "equal" or "different". The right answer pays 1, a wrong one or none nothing. An
+    episode is one answer.
+
+    Optimum: 1 per episode, since the observation tells the answer. A policy that ignores one of the bits gets
+    0.5, as chance does, for the bits are independent: no part of the solution is better than none.
 
     Args:
+        num_envs: how many games.
         answer: who answers: "global", or "actor", the first of the two bits.
+        negate: whether the answer is turned around in half of the episodes.
+
+    Raises:
+        ValueError: another `answer`.
     """
 
-    metadata = {"render_modes": []}  # noqa: RUF012 - Gymnasium declares no ClassVar
+    state_names: ClassVar[tuple[str, ...]] = ("_bits", "_negated", "_right")
 
-    def __init__(self, answer: Literal["global", "actor"] = "global", render_mode: str | None = None) -> None:
+    def __init__(
+        self,
+        num_envs: int = 1,
+        *,
+        answer: Literal["global", "actor"] = "global",
+        negate: bool = False,
+        render_mode: str | None = None,
+    ) -> None:
         if answer not in ("global", "actor"):
             raise ValueError(f"answer must be 'global' or 'actor', got {answer!r}")
         self.answer = answer
-        self.render_mode = render_mode
+        self.negate = bool(negate)
         kind = GlobalCategorical if answer == "global" else Categorical
-        self.action_space = EntityActionSpace({"Answer": kind(["equal", "different"])})
-        self.observation_space = EntitySpace({"Bit": ["value"]}, self.action_space)
-        self._mask = GlobalCategoricalMask() if answer == "global" else CategoricalMask(actor_ids=["first"])
+        actions = EntityActionSpace({"Answer": kind(_CHOICES)})
+        space = EntitySpace({"Bit": ["value"]}, actions, ["negate"] if negate else [])
+        super().__init__(space, num_envs, render_mode=render_mode)
+        self._bits = np.zeros((num_envs, 2), np.float32)
+        self._negated = np.zeros((num_envs, int(self.negate)), np.float32)
+        self._right = np.zeros(num_envs, np.int64)  # answers
 
-    def _reset(self, options: dict[str, Any]) -> Observation:
-        drawn = int(self.np_random.integers(4))
-        self._bits = (drawn & 1, drawn >> 1)
-        return self._look()
+    def _start(self, lanes: NDArray[np.int64]) -> None:
+        _draw_bits(lanes, self.random_state, self._bits, self._negated, self._right)
 
-    def _step(self, actions: dict[str, Action]) -> Transition:
-        answer = actions.get("Answer")
-        given = None
-        if isinstance(answer, GlobalCategoricalAction):
-            given = answer.choice
-        elif isinstance(answer, CategoricalAction) and answer.actors:
-            given = int(answer.choices[0])
-        return self._look(), float(given == (self._bits[0] ^ self._bits[1])), True, False, {}
+    def _advance(self, actions: dict[str, RaggedArray]) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+        rewards = (sole_choices(actions["Answer"]) == self._right).astype(np.float32)
+        return rewards, np.ones(self.num_envs, bool)
 
-    def _look(self) -> Observation:
-        return Observation(
-            entities={"Bit": [[bit] for bit in self._bits]},
-            ids={"Bit": ("first", "second")},
-            actions={"Answer": self._mask},
+    def _look(self, lanes: NDArray[np.int64] | None) -> EntityBatch:
+        bits = self._bits.copy() if lanes is None else self._bits[lanes]
+        count = len(bits)
+        if self.answer == "global":
+            mask = global_choice(np.ones((count, 2), bool))
+        else:
+            mask = free_choice(even(np.zeros(count, np.int64)), 2)
+        return EntityBatch(
+            {"Bit": even(bits.reshape(-1, 1), 2)},
+            self._negated.copy() if lanes is None else self._negated[lanes],
+            {"Answer": mask},
         )
 
 
-def make_vec(num_envs: int = 1, **options: Any) -> EntityVectorEnv:
-    """`num_envs` games; options as for `Xor`, and `num_workers`."""
-    return vectorize(Xor, num_envs, **options)
+class Xor(NativeEnv):
+    """One game of `XorVectorEnv`, which says the rules and the options."""
+
+    vector_class = XorVectorEnv
+
+
+def make_vec(num_envs: int = 1, **options: Any) -> XorVectorEnv:
+    """`num_envs` games; options as for `XorVectorEnv`."""
+    return XorVectorEnv(num_envs, **options)
+
+
+@_compiled
+def _draw_bits(
+    lanes: NDArray[np.int64],
+    random_state: NDArray[np.uint64],
+    bits: NDArray[np.float32],
+    negated: NDArray[np.float32],
+    right: NDArray[np.int64],
+) -> None:
+    """The bits of each of `lanes`, the one that turns the answer around if there is one, and the answer."""
+    for lane in lanes:
+        drawn = below(random_state[lane], 8)
+        first, second, turned = drawn & 1, (drawn >> 1) & 1, drawn >> 2
+        bits[lane, 0], bits[lane, 1] = first, second
+        right[lane] = first ^ second
+        if negated.shape[1]:
+            negated[lane, 0] = turned
+            right[lane] ^= turned

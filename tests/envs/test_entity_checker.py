@@ -11,9 +11,7 @@ import gymnasium
 import numpy as np
 import pytest
 from entitize.envs import batch_observations, validate_actions
-from entitize.envs.games.masked_bandit import MaskedBandit
 from entitize.envs.games.mine_sweeper import MineSweeper
-from entitize.envs.games.xor import Xor
 from gymnasium.vector import AutoresetMode
 
 Result = tuple[ez.EntityBatch, Any, Any, Any, dict[str, Any]]
@@ -25,14 +23,10 @@ Result = tuple[ez.EntityBatch, Any, Any, Any, dict[str, Any]]
         MineSweeper,
         lambda: MineSweeper(cooldown_period=0, max_steps=6),
         lambda: MineSweeper(orbital_cannon=False),
-        MaskedBandit,
-        Xor,
-        lambda: Xor("actor"),
         lambda: gymnasium.make("entitize/MineSweeper-v0", render_mode="rgb_array"),
         lambda: gymnasium.make("entitize/Xor-v0").unwrapped,
         lambda: ez.ListVectorEnv([MineSweeper] * 3),
-        lambda: ez.ListVectorEnv([MaskedBandit]),
-        lambda: ez.make_vec("Xor", 2, answer="actor"),
+        lambda: ez.ListVectorEnv([lambda: gymnasium.make("entitize/MaskedBandit-v0")]),
     ],
 )
 def test_the_games_keep_the_rules(make: Callable[[], Any]) -> None:
@@ -262,20 +256,40 @@ def test_broken_environments_are_found(damage: Callable[[Plain], None], sentence
         ez.check_entity_env(env)
 
 
+class Coin(ez.EntityEnv):
+    """A correct `EntityEnv`: guess how the coin fell."""
+
+    def __init__(self) -> None:
+        self.action_space = ez.EntityActionSpace({"Guess": ez.GlobalCategorical(2)})
+        self.observation_space = ez.EntitySpace({"Coin": ["side"]}, self.action_space)
+
+    def _reset(self, options: Any) -> ez.Observation:
+        self.side = int(self.np_random.integers(2))
+        return self._look()
+
+    def _step(self, actions: Any) -> Any:
+        return self._look(), float(bool(actions) and actions["Guess"].choice == self.side), True, False, {}
+
+    def _look(self) -> ez.Observation:
+        return ez.Observation(entities={"Coin": [[self.side]]}, actions={"Guess": ez.GlobalCategoricalMask()})
+
+
 def test_an_authors_wrong_observation_is_found() -> None:
-    class Sloppy(Xor):
+    ez.check_entity_env(Coin())
+
+    class Sloppy(Coin):
         def _look(self) -> ez.Observation:
             observation = super()._look()
-            return ez.Observation(entities={"Bit": [[0, 1]]}, actions=observation.actions)
+            return ez.Observation(entities={"Coin": [[0, 1]]}, actions=observation.actions)
 
     with pytest.raises(
-        ez.ConformanceError, match=r"Sloppy: entity type 'Bit' has shape \(1, 2\), expected \(n, 1\)"
+        ez.ConformanceError, match=r"Sloppy: entity type 'Coin' has shape \(1, 2\), expected \(n, 1\)"
     ):
         ez.check_entity_env(Sloppy())
 
 
 def test_what_only_gymnasium_finds_is_found() -> None:
-    class Shared(Xor):
+    class Shared(Coin):
         shared: dict[str, Any] = {"list": []}  # noqa: RUF012 - that is the mistake
 
         def step(self, action: Any) -> Any:
@@ -287,7 +301,7 @@ def test_what_only_gymnasium_finds_is_found() -> None:
     with pytest.raises(ez.ConformanceError, match="Shared: gymnasium's check_env: The infos returned by"):
         ez.check_entity_env(Shared())
 
-    class OldFashioned(Xor):
+    class OldFashioned(Coin):
         def seed(self, seed: int) -> None:
             """Gymnasium warns of it."""
 
@@ -298,7 +312,7 @@ def test_what_only_gymnasium_finds_is_found() -> None:
 
 
 def test_an_environment_that_says_it_is_nondeterministic_may_be() -> None:
-    class Dice(Xor):
+    class Dice(Coin):
         def _reset(self, options: Any) -> Any:
             self.np_random = np.random.default_rng()
             return super()._reset(options)

@@ -5,12 +5,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
-import entitize as ez
 import numpy as np
 import pytest
-from entitize.envs.games.masked_bandit import MaskedBandit
 from entitize.envs.games.mine_sweeper import MineSweeper
-from entitize.envs.games.xor import Xor
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -169,56 +166,3 @@ def test_a_picture_shows_each_thing_at_its_place() -> None:
     assert tuple(after[8, 56]) != lamp
     assert tuple(after[8, 8]) == ground  # the mine is gone
     assert MineSweeper().render() is None
-
-
-@given(seed=st.integers(0, 2**32 - 1), num_arms=st.integers(2, 6))
-def test_the_bandit_pays_for_the_highest_open_arm_only(seed: int, num_arms: int) -> None:
-    env = MaskedBandit(num_arms)
-    observation, _ = env.reset(seed=seed)
-    is_open = observation["actions"]["Pull"]["mask"][0]
-    assert observation["globals"].tolist() == [is_open.sum()]
-    best = int(np.flatnonzero(is_open)[-1])
-    for arm in np.flatnonzero(is_open):
-        env.reset(seed=seed)
-        assert env.step({"Pull": int(arm)})[1:4] == (float(arm == best), True, False)
-    env.reset(seed=seed)
-    assert env.step({})[1:3] == (0, True)
-    env.reset(seed=seed)
-    for arm in np.flatnonzero(is_open == 0):
-        with pytest.raises(ez.ActionError):
-            env.step({"Pull": int(arm)})
-
-
-def test_the_bandits_mask_changes_and_an_arm_is_always_open() -> None:
-    env = MaskedBandit(3)
-    masks = {tuple(env.reset(seed=seed)[0]["actions"]["Pull"]["mask"][0]) for seed in range(200)}
-    assert len(masks) == 7  # all but the empty one
-
-
-@pytest.mark.parametrize("answer", ["global", "actor"])
-def test_xor_pays_for_the_right_answer(answer: Any) -> None:
-    env = Xor(answer)
-    seen = set()
-    for seed in range(40):
-        bits = env.reset(seed=seed)[0]["entities"]["Bit"][:, 0].astype(int).tolist()
-        seen.add(tuple(bits))
-        rewards = []
-        for choice in (0, 1):
-            observation, _ = env.reset(seed=seed)
-            if answer == "actor":
-                assert observation["actions"]["Answer"]["actors"].tolist() == [0]
-            *_, reward, terminated, truncated, _ = env.step({"Answer": [choice]})
-            assert (terminated, truncated) == (True, False)
-            rewards.append(reward)
-        assert rewards == ([0, 1] if bits[0] != bits[1] else [1, 0])
-        env.reset(seed=seed)
-        assert env.step({})[1] == 0
-    assert len(seen) == 4
-
-
-def test_impossible_small_games_are_refused() -> None:
-    for num_arms in (1, 31):
-        with pytest.raises(ValueError, match=f"num_arms must be between 2 and 30, got {num_arms}"):
-            MaskedBandit(num_arms)
-    with pytest.raises(ValueError, match="answer must be 'global' or 'actor', got 'both'"):
-        Xor("both")  # type: ignore[arg-type]

@@ -1,0 +1,150 @@
+"""CherryPick: take the best half of the cherries. A test of choosing among many entities."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from ...ragged import RaggedArray
+from ..batch import ActionMask, EntityBatch
+from ..native import NativeVectorEnv
+from ..native_env import NativeEnv
+from ..randomness import uniform
+from ..spaces import EntityActionSpace, EntitySpace, SelectEntity
+from .parts import even, featureless, sole_choices
+
+_compiled: Any = numba.njit(cache=True, error_model="numpy")
+
+
+class CherryPickVectorEnv(NativeVectorEnv):
+    """Pick a cherry at each step, and leave the worse half.
+
+    Entities: Cherry (quality), and the Player (no features). Qualities are drawn from the standard normal
+    distribution and then moved, all by the same amount, so that those of the better half add up to 1.
+
+    Actions: the player's `Pick Cherry` selects a cherry, which is gone then and pays its quality. The episode
+    ends after `num_cherries` // 2 steps. Picking none pays nothing, and the step counts.
+
+    Optimum: 1 in every episode, by picking the best half in any order: with at most one cherry a step, no
+    other selection has a greater sum. Chance gets num_cherries // 2 times the mean quality, about -11.5 for
+    32 cherries.
+
+    Args:
+        num_envs: how many games.
+        num_cherries: how many cherries there are at the start, at least 2.
+
+    Raises:
+        ValueError: fewer cherries.
+    """
+
+    state_names: ClassVar[tuple[str, ...]] = ("_qualities", "_counts")
+
+    def __init__(self, num_envs: int = 1, *, num_cherries: int = 32, render_mode: str | None = None) -> None:
+        if num_cherries < 2:
+            raise ValueError(f"num_cherries must be at least 2, got {num_cherries}")
+        self.num_cherries = num_cherries
+        actions = EntityActionSpace({"Pick Cherry": SelectEntity()})
+        space = EntitySpace({"Cherry": ["quality"], "Player": []}, actions)
+        super().__init__(space, num_envs, render_mode=render_mode)
+        self._qualities = np.zeros((num_envs, num_cherries))  # of those that are left, then anything
+        self._counts = np.zeros(num_envs, np.int64)  # how many are left
+
+    def _start(self, lanes: NDArray[np.int64]) -> None:
+        _draw_cherries(lanes, self.random_state, self._qualities, self._counts)
+
+    def _advance(self, actions: dict[str, RaggedArray]) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+        rewards = np.zeros(self.num_envs, np.float32)
+        _pick(sole_choices(actions["Pick Cherry"]), self._qualities, self._counts, rewards)
+        return rewards, self.steps + 1 >= self.num_cherries // 2
+
+    def _look(self, lanes: NDArray[np.int64] | None) -> EntityBatch:
+        lanes = self.all_lanes if lanes is None else lanes
+        offsets = np.zeros(len(lanes) + 1, np.int64)
+        self._counts[lanes].cumsum(out=offsets[1:])
+        cherries, actees = np.empty((offsets.item(-1), 1), np.float32), np.empty(offsets.item(-1), np.int64)
+        _write_cherries(lanes, offsets, self._qualities, cherries, actees)
+        players = even(self._counts[lanes])  # the player's index is the number of cherries, which come first
+        mask = ActionMask(
+            players,
+            RaggedArray.unchecked(np.ones(len(actees), bool), offsets),
+            RaggedArray.unchecked(actees, offsets),
+        )
+        return EntityBatch(
+            {"Cherry": RaggedArray.unchecked(cherries, offsets), "Player": featureless(players.offsets)},
+            np.empty((len(lanes), 0), np.float32),
+            {"Pick Cherry": mask},
+        )
+
+
+class CherryPick(NativeEnv):
+    """One game of `CherryPickVectorEnv`, which says the rules and the options."""
+
+    vector_class = CherryPickVectorEnv
+
+
+def make_vec(num_envs: int = 1, **options: Any) -> CherryPickVectorEnv:
+    """`num_envs` games; options as for `CherryPickVectorEnv`."""
+    return CherryPickVectorEnv(num_envs, **options)
+
+
+@_compiled
+def _draw_normal(state: NDArray[np.uint64]) -> float:
+    """A number from the standard normal distribution, by the method of Box and Muller (1958)."""
+    radius = math.sqrt(-2.0 * math.log(1.0 - uniform(state)))
+    return radius * math.cos(2.0 * math.pi * uniform(state))
+
+
+@_compiled
+def _draw_cherries(
+    lanes: NDArray[np.int64],
+    random_state: NDArray[np.uint64],
+    qualities: NDArray[np.float64],
+    counts: NDArray[np.int64],
+) -> None:
+    """New cherries in each of `lanes`."""
+    num_cherries = qualities.shape[1]
+    half = num_cherries // 2
+    for lane in lanes:
+        row = qualities[lane]
+        for i in range(num_cherries):
+            row[i] = _draw_normal(random_state[lane])
+        best = np.sort(row)[num_cherries - half :].sum()
+        row += (1.0 - best) / half
+        counts[lane] = num_cherries
+
+
+@_compiled
+def _pick(
+    choices: NDArray[np.int64],
+    qualities: NDArray[np.float64],
+    counts: NDArray[np.int64],
+    rewards: NDArray[np.float32],
+) -> None:
+    """Take the chosen cherry of each lane, and close the gap."""
+    for lane in range(len(choices)):
+        choice = choices[lane]
+        if choice >= 0:
+            rewards[lane] = qualities[lane, choice]
+            counts[lane] -= 1
+            for i in range(choice, counts[lane]):
+                qualities[lane, i] = qualities[lane, i + 1]
+
+
+@_compiled
+def _write_cherries(
+    lanes: NDArray[np.int64],
+    offsets: NDArray[np.int64],
+    qualities: NDArray[np.float64],
+    cherries: NDArray[np.float32],
+    actees: NDArray[np.int64],
+) -> None:
+    """The qualities (N, 1) and the indices (N,) of the cherries of `lanes`, cut at `offsets`."""
+    for step in range(len(lanes)):
+        first = offsets[step]
+        for i in range(offsets[step + 1] - first):
+            cherries[first + i, 0] = qualities[lanes[step], i]
+            actees[first + i] = i

@@ -1,0 +1,104 @@
+"""Count: how many beans are there? A test of counting entities without features, and of masks."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from ...ragged import RaggedArray
+from ..batch import ActionMask, EntityBatch
+from ..native import NativeVectorEnv
+from ..native_env import NativeEnv
+from ..randomness import below, draw_first
+from ..spaces import Categorical, EntityActionSpace, EntitySpace
+from .parts import even, featureless, sole_choices
+
+_compiled: Any = numba.njit(cache=True, error_model="numpy")
+_NUM_CHOICES = 10
+
+
+class CountVectorEnv(NativeVectorEnv):
+    """Tell the number of beans, from 0 to `masked_choices` - 1.
+
+    Entities: Player and Bean, both without features.
+
+    Actions: the player's `count`, "0" to "9". The mask allows the right answer and a random sample, of random
+    size, of the numbers below `masked_choices`. The right answer pays 1, a wrong one or none nothing. An
+    episode is one answer.
+
+    Optimum: 1 per episode, since the observation tells the answer.
+
+    Args:
+        num_envs: how many games.
+        masked_choices: how many numbers of beans there can be, 1 to 10.
+
+    Raises:
+        ValueError: another `masked_choices`.
+    """
+
+    state_names: ClassVar[tuple[str, ...]] = ("_beans", "_allowed")
+
+    def __init__(
+        self, num_envs: int = 1, *, masked_choices: int = _NUM_CHOICES, render_mode: str | None = None
+    ) -> None:
+        if not 1 <= masked_choices <= _NUM_CHOICES:
+            raise ValueError(f"masked_choices must be between 1 and {_NUM_CHOICES}, got {masked_choices}")
+        self.masked_choices = masked_choices
+        actions = EntityActionSpace({"count": Categorical(_NUM_CHOICES)})
+        super().__init__(EntitySpace({"Player": [], "Bean": []}, actions), num_envs, render_mode=render_mode)
+        self._beans = np.zeros(num_envs, np.int64)
+        self._allowed = np.zeros((num_envs, _NUM_CHOICES), bool)
+
+    def _start(self, lanes: NDArray[np.int64]) -> None:
+        _draw_beans(lanes, self.random_state, self.masked_choices, self._beans, self._allowed)
+
+    def _advance(self, actions: dict[str, RaggedArray]) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+        rewards = (sole_choices(actions["count"]) == self._beans).astype(np.float32)
+        return rewards, np.ones(self.num_envs, bool)
+
+    def _look(self, lanes: NDArray[np.int64] | None) -> EntityBatch:
+        beans = self._beans if lanes is None else self._beans[lanes]
+        allowed = self._allowed.copy() if lanes is None else self._allowed[lanes]
+        count = len(beans)
+        offsets = np.zeros(count + 1, np.int64)
+        beans.cumsum(out=offsets[1:])
+        players = even(np.zeros(count, np.int64))
+        return EntityBatch(
+            {"Player": featureless(players.offsets), "Bean": featureless(offsets)},
+            np.empty((count, 0), np.float32),
+            {"count": ActionMask(players, players.with_values(allowed))},
+        )
+
+
+class Count(NativeEnv):
+    """One game of `CountVectorEnv`, which says the rules and the options."""
+
+    vector_class = CountVectorEnv
+
+
+def make_vec(num_envs: int = 1, **options: Any) -> CountVectorEnv:
+    """`num_envs` games; options as for `CountVectorEnv`."""
+    return CountVectorEnv(num_envs, **options)
+
+
+@_compiled
+def _draw_beans(
+    lanes: NDArray[np.int64],
+    random_state: NDArray[np.uint64],
+    masked_choices: int,
+    beans: NDArray[np.int64],
+    allowed: NDArray[np.bool_],
+) -> None:
+    """The number of beans and the choices allowed in each of `lanes`."""
+    for lane in lanes:
+        state, numbers = random_state[lane], np.arange(masked_choices)
+        beans[lane] = below(state, masked_choices)
+        num_allowed = below(state, masked_choices + 1)
+        draw_first(state, numbers, num_allowed)
+        allowed[lane] = False
+        for i in range(num_allowed):
+            allowed[lane, numbers[i]] = True
+        allowed[lane, beans[lane]] = True

@@ -1,0 +1,145 @@
+"""FloorIsLava: step to the one safe tile. A test of relative positions, far from the origin."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from ...ragged import RaggedArray
+from ..batch import EntityBatch
+from ..native import NativeVectorEnv, free_choice
+from ..native_env import NativeEnv
+from ..randomness import below, draw_first
+from ..spaces import Categorical, EntityActionSpace, EntitySpace
+from .parts import even, sole_choices
+
+_compiled: Any = numba.njit(cache=True, error_model="numpy")
+
+_WIDTH = 1000  # the player starts at whole coordinates from -_WIDTH to _WIDTH
+#: How each move changes (x, y).
+_MOVES = {"n": (0, 1), "ne": (1, 1), "e": (1, 0), "se": (1, -1)} | {
+    "s": (0, -1), "sw": (-1, -1), "w": (-1, 0), "nw": (-1, 1)
+}  # fmt: skip
+_STEPS = np.array(list(_MOVES.values()), np.int64)  # (8, 2)
+
+
+class FloorIsLavaVectorEnv(NativeVectorEnv):
+    """Of the eight tiles around the player one is safe, and up to seven are lava: step to the safe one.
+
+    Entities: Lava, HighGround and Player (x, y), in absolute coordinates. The player stands anywhere within
+    1000 tiles of the origin; 0 to 7 tiles next to it are lava and another one is the high ground. Which tiles
+    are chosen, and which of them is safe, is uniform.
+
+    Actions: the player's `move` to one of the eight tiles. The high ground pays 1, everything else nothing,
+    whether it is lava or not. An episode is one move.
+
+    Optimum: 1 per episode, since the observation tells the answer; chance gets 1/8. It needs the difference
+    of two coordinates to the thousandth part of their range, so give RogueNet a `Translation` to the player.
+
+    Args:
+        num_envs: how many games.
+    """
+
+    state_names: ClassVar[tuple[str, ...]] = ("_player", "_high_ground", "_lava", "_num_lava")
+
+    def __init__(self, num_envs: int = 1, *, render_mode: str | None = None) -> None:
+        actions = EntityActionSpace({"move": Categorical(list(_MOVES))})
+        space = EntitySpace({"Lava": ["x", "y"], "HighGround": ["x", "y"], "Player": ["x", "y"]}, actions)
+        super().__init__(space, num_envs, render_mode=render_mode)
+        self._player = np.zeros((num_envs, 2), np.int64)
+        self._high_ground = np.zeros((num_envs, 2), np.int64)
+        self._lava = np.zeros((num_envs, len(_MOVES) - 1, 2), np.int64)
+        self._num_lava = np.zeros(num_envs, np.int64)
+
+    def _start(self, lanes: NDArray[np.int64]) -> None:
+        _draw_tiles(
+            lanes, self.random_state, _STEPS, self._player, self._high_ground, self._lava, self._num_lava
+        )
+
+    def _advance(self, actions: dict[str, RaggedArray]) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+        choices = sole_choices(actions["move"])
+        moves = _STEPS[choices]
+        moves[choices < 0] = 0
+        self._player += moves
+        rewards = (self._player == self._high_ground).all(1).astype(np.float32)
+        return rewards, np.ones(self.num_envs, bool)
+
+    def _look(self, lanes: NDArray[np.int64] | None) -> EntityBatch:
+        lanes = self.all_lanes if lanes is None else lanes
+        count = len(lanes)
+        offsets = np.zeros(count + 1, np.int64)
+        self._num_lava[lanes].cumsum(out=offsets[1:])
+        lava = np.empty((offsets.item(-1), 2), np.float32)
+        high_ground, player = np.empty((count, 2), np.float32), np.empty((count, 2), np.float32)
+        acting = np.empty(count, np.int64)
+        _observe(
+            lanes, offsets, self._lava, self._high_ground, self._player, lava, high_ground, player, acting
+        )
+        return EntityBatch(
+            {
+                "Lava": RaggedArray.unchecked(lava, offsets),
+                "HighGround": even(high_ground),
+                "Player": even(player),
+            },
+            np.empty((count, 0), np.float32),
+            {"move": free_choice(even(acting), len(_MOVES))},
+        )
+
+
+class FloorIsLava(NativeEnv):
+    """One game of `FloorIsLavaVectorEnv`, which says the rules and the options."""
+
+    vector_class = FloorIsLavaVectorEnv
+
+
+def make_vec(num_envs: int = 1, **options: Any) -> FloorIsLavaVectorEnv:
+    """`num_envs` games; options as for `FloorIsLavaVectorEnv`."""
+    return FloorIsLavaVectorEnv(num_envs, **options)
+
+
+@_compiled
+def _draw_tiles(
+    lanes: NDArray[np.int64],
+    random_state: NDArray[np.uint64],
+    steps: NDArray[np.int64],
+    player: NDArray[np.int64],
+    high_ground: NDArray[np.int64],
+    lava: NDArray[np.int64],
+    num_lava: NDArray[np.int64],
+) -> None:
+    """Where everything is in each of `lanes`; `steps` (8, 2) lead to the neighbouring tiles."""
+    for lane in lanes:
+        state, tiles = random_state[lane], np.arange(len(steps))
+        num_lava[lane] = below(state, len(steps))
+        draw_first(state, tiles, num_lava[lane] + 1)
+        for axis in range(2):
+            player[lane, axis] = below(state, 2 * _WIDTH + 1) - _WIDTH
+            high_ground[lane, axis] = player[lane, axis] + steps[tiles[num_lava[lane]], axis]
+            for i in range(num_lava[lane]):
+                lava[lane, i, axis] = player[lane, axis] + steps[tiles[i], axis]
+
+
+@_compiled
+def _observe(
+    lanes: NDArray[np.int64],
+    offsets: NDArray[np.int64],
+    lava: NDArray[np.int64],
+    high_ground: NDArray[np.int64],
+    player: NDArray[np.int64],
+    lava_rows: NDArray[np.float32],
+    high_ground_rows: NDArray[np.float32],
+    player_rows: NDArray[np.float32],
+    acting: NDArray[np.int64],
+) -> None:
+    """What there is in `lanes`, as rows (N, 2) and (L, 2), and the player's entity index (L,)."""
+    for step in range(len(lanes)):
+        lane, first = lanes[step], offsets[step]
+        acting[step] = offsets[step + 1] - first + 1  # the player comes after the lava and the high ground
+        for axis in range(2):
+            high_ground_rows[step, axis] = high_ground[lane, axis]
+            player_rows[step, axis] = player[lane, axis]
+            for i in range(offsets[step + 1] - first):
+                lava_rows[first + i, axis] = lava[lane, i, axis]

@@ -1,0 +1,59 @@
+"""MultiArmedBandit: always pull the same arm. The least that a trainer must learn."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...ragged import RaggedArray
+from ..batch import EntityBatch
+from ..native import NativeVectorEnv, global_choice
+from ..native_env import NativeEnv
+from ..spaces import EntityActionSpace, EntitySpace, GlobalCategorical
+from .parts import sole_choices
+
+_ARMS = ["A", "B", "C", "D", "E"]
+_PULLS = 32
+
+
+class MultiArmedBanditVectorEnv(NativeVectorEnv):
+    """Five arms, 32 pulls: arm A pays 1/32 each time, the others nothing.
+
+    There are no entities. The global feature `step` counts the pulls from 0; nothing is random.
+
+    Actions: `pull`, one of the arms A to E. Pulling no arm pays nothing, and counts.
+
+    Optimum: 32 · 1/32 = 1 per episode, by always pulling arm A; chance gets 0.2.
+
+    Args:
+        num_envs: how many games.
+    """
+
+    def __init__(self, num_envs: int = 1, *, render_mode: str | None = None) -> None:
+        actions = EntityActionSpace({"pull": GlobalCategorical(_ARMS)})
+        super().__init__(EntitySpace({}, actions, ["step"]), num_envs, render_mode=render_mode)
+
+    def _start(self, lanes: NDArray[np.int64]) -> None:
+        pass  # the count of steps, which the base keeps, is all there is
+
+    def _advance(self, actions: dict[str, RaggedArray]) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+        pulled_a = sole_choices(actions["pull"]) == 0
+        return pulled_a * np.float32(1 / _PULLS), self.steps + 1 >= _PULLS
+
+    def _look(self, lanes: NDArray[np.int64] | None) -> EntityBatch:
+        steps = self.steps if lanes is None else self.steps[lanes]
+        mask = global_choice(np.ones((len(steps), len(_ARMS)), bool))
+        return EntityBatch({}, steps.astype(np.float32)[:, None], {"pull": mask})
+
+
+class MultiArmedBandit(NativeEnv):
+    """One game of `MultiArmedBanditVectorEnv`, which says the rules and the options."""
+
+    vector_class = MultiArmedBanditVectorEnv
+
+
+def make_vec(num_envs: int = 1, **options: Any) -> MultiArmedBanditVectorEnv:
+    """`num_envs` games; options as for `MultiArmedBanditVectorEnv`."""
+    return MultiArmedBanditVectorEnv(num_envs, **options)

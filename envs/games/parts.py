@@ -1,0 +1,40 @@
+"""Pieces of the small games: actions with one actor, and batches whose steps all hold as much."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...ragged import RaggedArray
+from ..batch import ActionMask
+from ..native import even_offsets
+
+
+def even(values: NDArray[Any], per_step: int = 1) -> RaggedArray:
+    """`values` (B * per_step, …) as B sequences of `per_step` items each."""
+    return RaggedArray.unchecked(values, even_offsets(len(values) // per_step, per_step))
+
+
+def featureless(offsets: NDArray[np.int64]) -> RaggedArray:
+    """Entities without features, cut at `offsets` (B + 1,): float32 (N, 0)."""
+    return RaggedArray.unchecked(np.empty((offsets.item(-1), 0), np.float32), offsets)
+
+
+def nobody(num_steps: int, num_choices: int) -> ActionMask:
+    """The mask of a categorical action that nobody takes at any of `num_steps` steps."""
+    offsets = np.zeros(num_steps + 1, np.int64)
+    return ActionMask(
+        RaggedArray.unchecked(np.empty(0, np.int64), offsets),
+        RaggedArray.unchecked(np.empty((0, num_choices), np.bool_), offsets),
+    )
+
+
+def sole_choices(order: RaggedArray) -> NDArray[np.int64]:
+    """What the one actor of each step was told (B,), -1 where nothing; read only."""
+    if order.num_items == len(order):
+        return order.values
+    choices = np.full(len(order), -1, np.int64)
+    choices[order.lengths > 0] = order.values
+    return choices

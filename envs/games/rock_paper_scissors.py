@@ -1,0 +1,89 @@
+"""RockPaperScissors: the value function sees the opponent's throw, the policy does not."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from ...ragged import RaggedArray
+from ..batch import EntityBatch
+from ..native import NativeVectorEnv, free_choice
+from ..native_env import NativeEnv
+from ..randomness import uniform
+from ..spaces import Categorical, EntityActionSpace, EntitySpace
+from .parts import even, featureless, sole_choices
+
+_compiled: Any = numba.njit(cache=True, error_model="numpy")
+_THROWS = ["rock", "paper", "scissors"]
+
+
+class RockPaperScissorsVectorEnv(NativeVectorEnv):
+    """Beat an opponent who throws rock, paper and scissors with probability 50 %, 30 % and 20 %.
+
+    Entities: Player (no features), and Opponent (rock, paper, scissors: 1 for its throw, else 0), which only
+    the value function may see. With `cheat` the policy sees it too.
+
+    Actions: the player's `throw`. Beating the opponent pays 2, all else nothing. An episode is one throw.
+
+    Optimum: 2 · 0.5 = 1 per episode on average, by always throwing paper: the policy sees nothing that tells
+    the opponent's throw, and rock and scissors get 2 · 0.2 and 2 · 0.3. With `cheat` it is 2. In both cases
+    the value function can tell the reward of a deterministic policy exactly, with an error of 0.
+
+    Args:
+        num_envs: how many games.
+        cheat: whether the policy sees the opponent's throw.
+    """
+
+    state_names: ClassVar[tuple[str, ...]] = ("_thrown",)
+
+    def __init__(self, num_envs: int = 1, *, cheat: bool = False, render_mode: str | None = None) -> None:
+        self.cheat = bool(cheat)
+        actions = EntityActionSpace({"throw": Categorical(_THROWS)})
+        space = EntitySpace({"Player": [], "Opponent": _THROWS}, actions, hidden=True)
+        super().__init__(space, num_envs, render_mode=render_mode)
+        self._thrown = np.zeros(num_envs, np.int64)  # by the opponent
+
+    def _start(self, lanes: NDArray[np.int64]) -> None:
+        _draw_throws(lanes, self.random_state, self._thrown)
+
+    def _advance(self, actions: dict[str, RaggedArray]) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+        # Each throw beats the one before it in the list, and the first one the last.
+        wins = sole_choices(actions["throw"]) == (self._thrown + 1) % 3
+        return wins * np.float32(2), np.ones(self.num_envs, bool)
+
+    def _look(self, lanes: NDArray[np.int64] | None) -> EntityBatch:
+        thrown = self._thrown if lanes is None else self._thrown[lanes]
+        count = len(thrown)
+        opponents = np.zeros((count, 3), np.float32)
+        opponents[np.arange(count), thrown] = 1
+        players = even(np.zeros(count, np.int64))
+        return EntityBatch(
+            {"Player": featureless(players.offsets), "Opponent": even(opponents)},
+            np.empty((count, 0), np.float32),
+            {"throw": free_choice(players, 3)},
+            {"Player": even(np.ones(count, bool)), "Opponent": even(np.full(count, self.cheat))},
+        )
+
+
+class RockPaperScissors(NativeEnv):
+    """One game of `RockPaperScissorsVectorEnv`, which says the rules and the options."""
+
+    vector_class = RockPaperScissorsVectorEnv
+
+
+def make_vec(num_envs: int = 1, **options: Any) -> RockPaperScissorsVectorEnv:
+    """`num_envs` games; options as for `RockPaperScissorsVectorEnv`."""
+    return RockPaperScissorsVectorEnv(num_envs, **options)
+
+
+@_compiled
+def _draw_throws(
+    lanes: NDArray[np.int64], random_state: NDArray[np.uint64], thrown: NDArray[np.int64]
+) -> None:
+    """What the opponent throws in each of `lanes`."""
+    for lane in lanes:
+        drawn = uniform(random_state[lane])
+        thrown[lane] = 0 if drawn < 0.5 else 1 if drawn < 0.8 else 2
