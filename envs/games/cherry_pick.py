@@ -30,7 +30,7 @@ class CherryPickVectorEnv(NativeVectorEnv):
     ends after `num_cherries` // 2 steps. Picking none pays nothing, and the step counts.
 
     Optimum: 1 in every episode, by picking the best half in any order: with at most one cherry a step, no
-    other selection has a greater sum. Chance gets num_cherries // 2 times the mean quality, about -11.5 for
+    other selection has a greater sum. Chance gets num_cherries // 2 times the mean quality, about -11.4 for
     32 cherries.
 
     Args:
