@@ -139,7 +139,6 @@ class Engine:
 
     def read(self) -> None:
         """Read all games into `records`."""
-        self._record_buffer.clear()
         self._read_loop.run(0, len(self.games))
 
     def read_masks(self) -> None:
@@ -232,7 +231,8 @@ class Engine:
         reading.call(handles.bind(game_writer(handles), 0, self._record_buffer), self._states)
         masks = mask_writer(handles, self.unit_types, self._mask_buffer, _ATTACK_WIDTH)
         masking.call(masks, self._states, None, self._skipped)
-        reading.finish()
+        rewind = handles.method("java.nio.IntBuffer", "clear", "java.nio.IntBuffer")
+        reading.finish(before=handles.dropping_result(handles.bind(rewind, 0, self._record_buffer)))
         masking.finish()
         return reading, masking
 

@@ -210,13 +210,15 @@ class GameLoop:
             statement = handles.reordered(handles.collected(out.set, 1, result), [0, 0], "int")
         self._statements.append(statement)
 
-    def finish(self) -> None:
-        """Compile the statements."""
+    def finish(self, before: Any = None) -> None:
+        """Compile the statements; `before` () -> void, where given, is done before all games."""
         handles = self._handles
         first = handles.ignoring(handles.methods.identity(handles.java_class("int")), 1, "int")
         last = handles.ignoring(handles.methods.identity(handles.java_class("int")), 0, "int")
         body = handles.ignoring(handles.sequence(*self._statements), 1, "int", "int")
         loop = handles.methods.countedLoop(first, last, None, body)  # (int, int) -> void
+        if before is not None:
+            loop = handles.sequence(handles.ignoring(before, 0, "int", "int"), loop)
         whole = handles.chain(loop, handles.constant(0))
         proxies = handles.jpype.JClass("java.lang.invoke.MethodHandleProxies")
         operator = handles.java_class("java.util.function.IntBinaryOperator")

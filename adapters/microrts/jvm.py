@@ -22,6 +22,10 @@ OLDEST_JAVA = 9
 MEMORY_VARIABLE = "ENTITIZE_JAVA_MEMORY"
 MEMORY = "512m"
 
+#: Java fences off the main thread's stack at this size (1 MB unless it is told), and other packages' code
+#: that needs more, as Procgen's drawing does, then crashes. It must stay below the system's usual 8 MB.
+STACK = "7m"
+
 _LIBRARIES = ("lib/server/libjvm.so", "lib/server/libjvm.dylib", "bin/server/jvm.dll")
 
 
@@ -111,6 +115,7 @@ def _start(jpype: Any, folder: Path) -> None:
     version = _java_version(library.parents[2])
     options = [
         f"-Xmx{os.environ.get(MEMORY_VARIABLE, MEMORY)}",
+        f"-Xss{STACK}",
         "-XX:+UseSerialGC",
         "-Djava.awt.headless=true",
     ]

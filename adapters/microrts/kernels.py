@@ -41,11 +41,13 @@ _UNIT_PRODUCES = UNIT_FEATURES.index("produces_base")
 
 
 @_kernel
-def find_games(records: NDArray[np.int32], starts: NDArray[np.int64]) -> None:
-    """Where each game's header is in `records`: into `starts` (G + 1,)."""
+def read_headers(records: NDArray[np.int32], starts: NDArray[np.int64], headers: NDArray[np.int64]) -> None:
+    """Where each game's header is in `records`, into `starts` (G + 1,), and the headers into `headers`."""
     place = 0
     for game in range(len(starts) - 1):
         starts[game] = place
+        for k in range(_HEADER_SIZE):
+            headers[k, game] = records[place + k]
         place += _HEADER_SIZE + records[place + _COUNT] * _RECORD_SIZE
     starts[-1] = place
 
@@ -74,36 +76,43 @@ def sort_units(
     sight: NDArray[np.int32],
     width: int,
     height: int,
+    max_steps: int,
+    keys: NDArray[np.int64],
     units: NDArray[np.int64],
-    counts: NDArray[np.int64],
-) -> int:
+    offsets: NDArray[np.int64],
+    globals_: NDArray[np.float32],
+) -> None:
     """What each lane sees: own units, then the enemy's, then resources, each in the order of their cells.
 
     Args:
         sight: how far each unit type sees, in cells (7,); empty: everything is seen.
-        units: filled with the places of the units' records, lane by lane.
-        counts: filled with the numbers per lane of own, enemy, resources, and of own units that may be given
-            orders (4, L).
-
-    Returns:
-        U, how many places were filled.
+        keys, units: room for all units that lanes may see; `units` is filled with the places of the units'
+            records, lane by lane.
+        offsets: filled with where each lane's own units, enemy's, resources and own units that may be given
+            orders start (4, L + 1).
+        globals_: filled with the lanes' global features (L, 3), or (L, 2) without the enemy's resources.
     """
-    keys = np.empty(len(units), np.int64)
     cells = width * height
     total = 0
     for lane in range(len(lane_game)):
         game, player = lane_game[lane], lane_player[lane]
-        counts[:, lane] = 0
-        first, last = starts[game] + _HEADER_SIZE, starts[game + 1]
+        start = starts[game]
+        globals_[lane, 0] = records[start + _TIME] / max_steps
+        globals_[lane, 1] = records[start + _RESOURCES_0 + player]
+        if globals_.shape[1] > 2:
+            globals_[lane, 2] = records[start + _RESOURCES_0 + 1 - player]
+        for kind in range(4):
+            offsets[kind, lane + 1] = offsets[kind, lane] if lane else 0
+        first, last = start + _HEADER_SIZE, starts[game + 1]
         count = 0
         for unit in range(first, last, _RECORD_SIZE):
             owner = records[unit + _PLAYER]
             kind = 0 if owner == player else (2 if owner < 0 else 1)
             if kind and len(sight) and not _is_seen(records, first, last, player, unit, sight):
                 continue
-            counts[kind, lane] += 1
+            offsets[kind, lane + 1] += 1
             if kind == 0 and records[unit + _ACTION] < 0:
-                counts[3, lane] += 1
+                offsets[3, lane + 1] += 1
             key = kind * cells + records[unit + _Y] * width + records[unit + _X]
             at = count
             while at and keys[at - 1] > key:  # there are few units, and they hardly move
@@ -112,33 +121,14 @@ def sort_units(
             keys[at], units[total + at] = key, unit
             count += 1
         total += count
-    return total
-
-
-@_kernel
-def fill_globals(
-    records: NDArray[np.int32],
-    starts: NDArray[np.int64],
-    lane_game: NDArray[np.int64],
-    lane_player: NDArray[np.int64],
-    max_steps: int,
-    rows: NDArray[np.float32],
-) -> None:
-    """The lanes' global features into `rows` (L, 3), or (L, 2) without the enemy's resources."""
-    for lane in range(len(lane_game)):
-        start = starts[lane_game[lane]]
-        player = lane_player[lane]
-        rows[lane, 0] = records[start + _TIME] / max_steps
-        rows[lane, 1] = records[start + _RESOURCES_0 + player]
-        if rows.shape[1] > 2:
-            rows[lane, 2] = records[start + _RESOURCES_0 + 1 - player]
+    offsets[:, 0] = 0
 
 
 @_kernel
 def fill_planes(
     records: NDArray[np.int32],
     units: NDArray[np.int64],
-    counts: NDArray[np.int64],
+    offsets: NDArray[np.int64],
     own: NDArray[np.float32],
     enemy: NDArray[np.float32],
     resources: NDArray[np.float32],
@@ -146,10 +136,10 @@ def fill_planes(
     """Cells and planes of all units seen, into zeroed rows (n, 29) per type."""
     filled = np.zeros(3, np.int64)
     place = 0
-    for lane in range(counts.shape[1]):
+    for lane in range(offsets.shape[1] - 1):
         for kind in range(3):
             rows = own if kind == 0 else (enemy if kind == 1 else resources)
-            for _ in range(counts[kind, lane]):
+            for _ in range(offsets[kind, lane + 1] - offsets[kind, lane]):
                 unit, row = units[place], rows[filled[kind]]
                 place += 1
                 filled[kind] += 1
@@ -199,24 +189,24 @@ def fill_units(
     starts: NDArray[np.int64],
     lane_game: NDArray[np.int64],
     units: NDArray[np.int64],
-    counts: NDArray[np.int64],
+    offsets: NDArray[np.int64],
     own: NDArray[np.float32],
     enemy: NDArray[np.float32],
     resources: NDArray[np.float32],
 ) -> None:
     """Numbers and one-hots of all units seen, into zeroed rows per type."""
     place = own_row = enemy_row = resource_row = 0
-    for lane in range(counts.shape[1]):
+    for lane in range(offsets.shape[1] - 1):
         time = records[starts[lane_game[lane]] + _TIME]
-        for _ in range(counts[0, lane]):
+        for _ in range(offsets[0, lane + 1] - offsets[0, lane]):
             _fill_unit(records, units[place], time, own[own_row])
             place += 1
             own_row += 1
-        for _ in range(counts[1, lane]):
+        for _ in range(offsets[1, lane + 1] - offsets[1, lane]):
             _fill_unit(records, units[place], time, enemy[enemy_row])
             place += 1
             enemy_row += 1
-        for _ in range(counts[2, lane]):
+        for _ in range(offsets[2, lane + 1] - offsets[2, lane]):
             unit = units[place]
             resources[resource_row, 0] = records[unit + _X]
             resources[resource_row, 1] = records[unit + _Y]
@@ -232,7 +222,7 @@ def fill_masks(
     lane_game: NDArray[np.int64],
     lane_player: NDArray[np.int64],
     units: NDArray[np.int64],
-    counts: NDArray[np.int64],
+    offsets: NDArray[np.int64],
     costs: NDArray[np.int32],
     reserve: bool,
     engine_masks: NDArray[np.int32],
@@ -257,12 +247,12 @@ def fill_masks(
     place = actor = 0
     for lane in range(len(lane_game)):
         game, player = lane_game[lane], lane_player[lane]
-        seen = counts[0, lane] + counts[1, lane] + counts[2, lane]
+        seen = offsets[:3, lane + 1].sum() - offsets[:3, lane].sum()
         money = records[starts[game] + _RESOURCES_0 + player]
         if reserve:
             for at in range(place, place + seen):
                 money -= _reserve(records, units[at], player, costs, width, lane + 1, reserved)
-        for index in range(counts[0, lane]):
+        for index in range(offsets[0, lane + 1] - offsets[0, lane]):
             unit = units[place + index]
             if records[unit + _ACTION] >= 0:
                 continue
@@ -340,17 +330,39 @@ def place_orders(
     offsets: NDArray[np.int64],
     actor_offsets: NDArray[np.int64],
     cells: NDArray[np.int64],
+    masks: NDArray[np.bool_],
+    components: NDArray[np.int64],
+    used: NDArray[np.bool_],
     board: NDArray[np.int32],
-) -> None:
+) -> bool:
     """Write each lane's orders (n, 7) into `board` (L, height * width, 7), at the actors' cells.
 
     A lane with no orders orders nothing.
+
+    Args:
+        masks: what the actors may do (A, 78).
+        components: where each component's columns start in a mask (8,).
+        used: which components count for a kind (6, 7).
+
+    Returns:
+        whether all orders are allowed; where one is not, `board` is half written.
     """
     for lane in range(len(offsets) - 1):
-        for k in range(offsets[lane + 1] - offsets[lane]):
-            row = board[lane, cells[actor_offsets[lane] + k]]
+        given = offsets[lane + 1] - offsets[lane]
+        if given and given != actor_offsets[lane + 1] - actor_offsets[lane]:
+            return False
+        for k in range(given):
+            order, actor = orders[offsets[lane] + k], actor_offsets[lane] + k
+            row = board[lane, cells[actor]]
             for component in range(len(row)):
-                row[component] = orders[offsets[lane] + k, component]
+                choice, first = order[component], components[component]
+                if not 0 <= choice < components[component + 1] - first:
+                    return False
+                # The first component is the kind, which has been found to be one before it is looked up.
+                if used[order[0], component] and not masks[actor, first + choice]:
+                    return False
+                row[component] = choice
+    return True
 
 
 @_kernel

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +19,7 @@ from .features import (
     UNIT_FEATURES,
     WALL_FEATURES,
 )
-from .kernels import fill_globals, fill_masks, fill_planes, fill_units, find_games, sort_units
+from .kernels import fill_masks, fill_planes, fill_units, read_headers, sort_units
 from .options import Options
 from .records import ACTIONS, HEADER, UNIT, UNIT_TYPES
 
@@ -68,7 +67,7 @@ class Observer:
     """Reads an engine's games.
 
     Attributes:
-        is_over, winner, time: per game, as of the last `observe`: bool, and int64 (games,).
+        is_over, winner, time: per game, as of the last `glance` or `observe`: bool, and int64 (games,).
         cells: int64 (A,), the cells of the last batch's actors.
     """
 
@@ -76,17 +75,30 @@ class Observer:
         self.space = observation_space(options)
         self._engine = engine
         self._options = options
-        self._starts = np.zeros(len(engine.games) + 1, np.int64)
-        self._counts = np.zeros((4, engine.num_lanes), np.int64)
+        board, count = engine.games[0].map, len(engine.games)
+        self._starts = np.zeros(count + 1, np.int64)
+        self._headers = np.zeros((len(HEADER), count), np.int64)
+        # At most two lanes see a game's units.
+        self._units = np.zeros(2 * count * board.width * board.height, np.int64)
+        self._keys = np.zeros(board.width * board.height + 1, np.int64)
         types = [engine.unit_types.getUnitType(index) for index in range(len(UNIT_TYPES))]
         self.costs: NDArray[np.int32] = np.array([kind.cost for kind in types], np.int32)
         sight = np.array([kind.sightRadius for kind in types], np.int32)
         self._sight = sight if options.partial_observability else sight[:0]
         self._walls = self._make_walls()
         self.cells = np.zeros(0, np.int64)
-        self.is_over = np.zeros(len(engine.games), bool)
-        self.winner = np.zeros(len(engine.games), np.int64)
-        self.time = np.zeros(len(engine.games), np.int64)
+
+    @property
+    def is_over(self) -> NDArray[np.bool_]:
+        return self._headers[_IS_OVER] != 0
+
+    @property
+    def winner(self) -> NDArray[np.int64]:
+        return self._headers[_WINNER]
+
+    @property
+    def time(self) -> NDArray[np.int64]:
+        return self._headers[_TIME]
 
     def _make_walls(self) -> RaggedArray:
         engine = self._engine
@@ -96,11 +108,7 @@ class Observer:
     def glance(self) -> None:
         """Read the games, and their headers into the attributes."""
         self._engine.read()
-        records, starts = self._engine.records, self._starts
-        find_games(records, starts)
-        self.is_over = records[starts[:-1] + _IS_OVER] != 0
-        self.winner = records[starts[:-1] + _WINNER].astype(np.int64)
-        self.time = records[starts[:-1] + _TIME].astype(np.int64)
+        read_headers(self._engine.records, self._starts, self._headers)
 
     def units_of(self, game: int) -> NDArray[np.int32]:
         """The records (n, len(UNIT)) of a game's units, as they were last read."""
@@ -110,39 +118,45 @@ class Observer:
     def observe(self) -> EntityBatch:
         """What every lane sees now, in fresh arrays."""
         self.glance()
-        engine, records, starts = self._engine, self._engine.records, self._starts
-        lanes = engine.lane_game, engine.lane_player
-        board = engine.games[0].map
-        # A game's records are at most seen by two lanes.
-        units = np.empty(2 * (starts[-1] // len(UNIT) + 1), np.int64)
-        sort_units(records, starts, *lanes, self._sight, board.width, board.height, units, self._counts)
+        engine, board = self._engine, self._engine.games[0].map
+        offsets = np.empty((len(TYPES) + 1, engine.num_lanes + 1), np.int64)
         globals_ = np.empty((engine.num_lanes, len(self.space.global_features)), np.float32)
-        fill_globals(records, starts, *lanes, self._options.max_steps, globals_)
-        return EntityBatch(self._entities(units), globals_, {"order": self._orders(units)})
+        sort_units(
+            engine.records,
+            self._starts,
+            engine.lane_game,
+            engine.lane_player,
+            self._sight,
+            board.width,
+            board.height,
+            self._options.max_steps,
+            self._keys,
+            self._units,
+            offsets,
+            globals_,
+        )
+        return EntityBatch(self._entities(offsets), globals_, {"order": self._orders(offsets)})
 
-    def _entities(self, units: NDArray[np.int64]) -> dict[str, RaggedArray]:
-        records, counts = self._engine.records, self._counts
-        offsets = [_offsets(counts[kind]) for kind in range(len(TYPES))]
+    def _entities(self, offsets: NDArray[np.int64]) -> dict[str, RaggedArray]:
+        engine, ends = self._engine, offsets[:, -1].tolist()
         rows = [
-            np.zeros((ends[-1], len(self.space.entities[name])), np.float32)
-            for name, ends in zip(TYPES, offsets, strict=True)
+            np.zeros((end, len(self.space.entities[name])), np.float32)
+            for name, end in zip(TYPES, ends, strict=False)
         ]
         if self._options.features == "planes":
-            fill_planes(records, units, counts, *rows)
+            fill_planes(engine.records, self._units, offsets, *rows)
         else:
-            fill_units(records, self._starts, self._engine.lane_game, units, counts, *rows)
+            fill_units(engine.records, self._starts, engine.lane_game, self._units, offsets, *rows)
         entities = {
-            name: RaggedArray.unchecked(values, ends)
-            for name, values, ends in zip(TYPES, rows, offsets, strict=True)
+            name: RaggedArray.unchecked(values, starts)
+            for name, values, starts in zip(TYPES, rows, offsets, strict=False)
         }
         if "Wall" in self.space.entities:
             entities["Wall"] = self._walls.copy()
         return entities
 
-    def _orders(self, units: NDArray[np.int64]) -> ActionMask:
-        engine = self._engine
-        offsets = _offsets(self._counts[3])
-        count = offsets[-1]
+    def _orders(self, offsets: NDArray[np.int64]) -> ActionMask:
+        engine, count = self._engine, int(offsets[-1, -1])
         actors, self.cells = np.empty(count, np.int64), np.empty(count, np.int64)
         masks = np.empty((count, MASK_SIZE), bool)
         engine.read_masks()
@@ -151,8 +165,8 @@ class Observer:
             self._starts,
             engine.lane_game,
             engine.lane_player,
-            units,
-            self._counts,
+            self._units,
+            offsets,
             self.costs,
             self._options.mask_reserved,
             engine.masks,
@@ -160,13 +174,5 @@ class Observer:
             self.cells,
             masks,
         )
-        return ActionMask(
-            RaggedArray.unchecked(actors, offsets), RaggedArray.unchecked(masks, offsets.copy())
-        )
-
-
-def _offsets(lengths: NDArray[np.int64]) -> NDArray[Any]:
-    """Where the sequences of these lengths start, and the end: int64 (n + 1,)."""
-    offsets = np.zeros(len(lengths) + 1, np.int64)
-    np.cumsum(lengths, out=offsets[1:])
-    return offsets
+        starts = offsets[-1]
+        return ActionMask(RaggedArray.unchecked(actors, starts), RaggedArray.unchecked(masks, starts.copy()))

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ...envs import EntityBatch, EntityVectorEnv, validate_actions
 from ...envs.vector import Actions, StepResult
 from ...ragged import RaggedArray, keep_freed_memory
-from .engine import BotFailure, Engine
+from .engine import ORDER_SIZE, BotFailure, Engine
 from .kernels import clear_orders, place_orders
 from .observe import Observer
 from .options import Opponents, check_options, plan_games
@@ -98,6 +98,7 @@ class MicroRTSVectorEnv(EntityVectorEnv):
         self._observer = Observer(self._engine, self.options)
         self.single_observation_space = self._observer.space
         self.single_action_space = self._observer.space.actions
+        self._order_space: Any = self.single_action_space["order"]
         self._generator = np.random.default_rng(seed)
         self._batch: EntityBatch | None = None
 
@@ -125,15 +126,14 @@ class MicroRTSVectorEnv(EntityVectorEnv):
         before = self._batch
         if before is None:
             raise gymnasium.error.ResetNeeded("MicroRTSVectorEnv: step before reset")
-        orders = validate_actions(self.single_observation_space, before, actions)["order"]
+        self._place(before, actions)
         self._batch = None  # where what follows fails, the games have moved unseen and need a reset
-        rewards, failures = self._play(before, orders)
+        rewards, failures = self._play(before)
         batch = self._observer.observe()
-        failed = np.zeros(len(self.games), bool)
-        failed[[failure.game for failure in failures]] = True
-        is_late = self._observer.time >= self.options.max_steps
-        over = self._observer.is_over & ~failed
-        ended = over | is_late | failed
+        over = self._observer.is_over
+        ended = over | (self._observer.time >= self.options.max_steps)
+        for failure in failures:
+            over[failure.game], ended[failure.game] = False, True
         info: dict[str, Any] = {"raw_rewards": rewards}
         if ended.any():
             batch = self._end(ended, batch, failures, info)
@@ -142,15 +142,32 @@ class MicroRTSVectorEnv(EntityVectorEnv):
         weighted = (rewards @ self._weights).astype(np.float32)
         return batch, weighted, over[lanes], (ended & ~over)[lanes], info
 
-    def _play(self, before: EntityBatch, orders: RaggedArray) -> tuple[NDArray[np.float64], list[BotFailure]]:
+    def _place(self, before: EntityBatch, actions: Actions) -> None:
+        """Check the orders, and put them where the engine reads them."""
+        engine, part = self._engine, before.actions["order"]
+        actor_offsets, cells = part.actors.offsets, self._observer.cells
+        order: Any = actions.get("order") if isinstance(actions, Mapping) and len(actions) == 1 else None
+        is_plain = (
+            isinstance(order, RaggedArray)
+            and order.dtype == np.int64
+            and order.inner_shape == (ORDER_SIZE,)
+            and len(order) == self.num_envs
+        )
+        layout = self._order_space.offsets, self._order_space.used
+        arrays = actor_offsets, cells, part.mask.values, *layout, engine.orders
+        if is_plain and place_orders(order.values, order.offsets, *arrays):
+            return  # the usual case, in one pass
+        clear_orders(actor_offsets, cells, engine.orders)
+        checked = validate_actions(self.single_observation_space, before, actions)["order"]
+        place_orders(checked.values, checked.offsets, *arrays)
+
+    def _play(self, before: EntityBatch) -> tuple[NDArray[np.float64], list[BotFailure]]:
         """The ticks of one step: the raw rewards (num_envs, 6), and the bots that raised."""
         engine, observer = self._engine, self._observer
-        actor_offsets, cells = before.actions["order"].actors.offsets, observer.cells
-        place_orders(orders.values, orders.offsets, actor_offsets, cells, engine.orders)
         try:
             failures = engine.step()
         finally:
-            clear_orders(actor_offsets, cells, engine.orders)
+            clear_orders(before.actions["order"].actors.offsets, observer.cells, engine.orders)
         rewards = engine.rewards.copy()
         for _ in range(self.options.frame_skip - 1):
             observer.glance()

@@ -135,3 +135,17 @@ print("played")
 """
     )
     assert (done.returncode, done.stdout) == (0, "played\n"), done
+
+
+def test_other_engines_have_room_on_the_stack_beside_java() -> None:
+    """Procgen needs more than the megabyte of the main thread's stack that Java leaves by itself."""
+    done = run(
+        """
+import entitize as ez
+env = ez.make_vec("MicroRTS/basesWorkers8x8", 1, opponents="workerRushAI")
+other = ez.make_vec("Procgen/bossfight", 1, render_mode="rgb_array")
+other.reset(seed=0)
+print(other.render()[0].shape)
+"""
+    )
+    assert (done.returncode, done.stdout) == (0, "(512, 512, 3)\n"), done

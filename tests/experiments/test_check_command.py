@@ -132,7 +132,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (["checked_games:Good", "--kwargs", "size=0", "label=y"], "Good, an environment of entities"),
         (["checked_games:Good", "--kwargs", '{"size": 1}'], "Good, an environment of entities"),
         (["entitize.envs.games.xor:Xor"], "Xor, an environment of entities"),
-        (["entitize.envs.games.xor:make_vec"], "ListVectorEnv, an EntityVectorEnv of 1 lanes"),
+        (["entitize.envs.games.xor:make_vec"], "XorVectorEnv, an EntityVectorEnv of 1 lanes"),
         (["entitize/Xor-v0"], "Xor, an environment of entities"),
         (["MaskedBandit", "--kwargs", "num_arms=3"], "MaskedBandit, an environment of entities"),
         (["CartPole-v1"], "CartPoleEnv, which knows no entities: use ez.wrap(env), which is what is checked"),
@@ -160,7 +160,7 @@ def test_environments_of_entity_gym_are_checked_too(entitize: Run) -> None:
 
 def test_a_vector_environment_of_its_own_is_checked_too(entitize: Run) -> None:
     _, out, _ = entitize("check", "Xor", "--steps", 20)
-    assert "Xor makes ListVectorEnv, an EntityVectorEnv of 3 lanes\n" in out
+    assert "Xor makes XorVectorEnv, an EntityVectorEnv of 3 lanes\n" in out
 
 
 @pytest.mark.parametrize(
