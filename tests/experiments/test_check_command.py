@@ -150,6 +150,7 @@ def test_what_keeps_the_rules_is_ok(entitize: Run, folder: Path, words: list[str
 
 
 def test_environments_of_entity_gym_are_checked_too(entitize: Run) -> None:
+    pytest.importorskip("ragged_buffer", reason="entity_gym needs it, and no build is for Python 3.12")
     importlib.import_module("entitize.adapters.entity_gym")  # swallows the warning of the import
     code, out, _ = entitize("check", "entity_gym.examples:Minefield", "--steps", 20)
     assert code == 0
