@@ -124,6 +124,8 @@ def test_importing_entitize_loads_nothing_heavy() -> None:
 
 @pytest.mark.parametrize("name", entitize.__all__)
 def test_every_public_name_resolves(name: str) -> None:
+    if name.endswith("entity_gym"):
+        pytest.importorskip("ragged_buffer", reason="entity_gym needs it, and no build is for Python 3.12")
     assert getattr(entitize, name) is not None
     assert name in dir(entitize)
 
