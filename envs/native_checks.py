@@ -72,6 +72,17 @@ def _is_plainly_legal(action: ActionSpace, part: ActionMask, order: Any) -> bool
 
 
 @_compiled
+def _are_equal(offsets: NDArray[np.int64], others: NDArray[np.int64]) -> bool:
+    """Whether there is one order for each actor: `offsets` (B + 1,) are those of the actors."""
+    if len(offsets) != len(others):
+        return False
+    for step in range(len(offsets)):  # noqa: SIM110 - Numba compiles no generator
+        if offsets[step] != others[step]:
+            return False
+    return True
+
+
+@_compiled
 def _choices_are_legal(
     choices: NDArray[np.int64],
     offsets: NDArray[np.int64],
@@ -79,11 +90,8 @@ def _choices_are_legal(
     mask: NDArray[np.bool_],
 ) -> bool:
     """For `choices` (A,) of a categorical action with `mask` (A, C)."""
-    if len(offsets) != len(actor_offsets):
+    if not _are_equal(offsets, actor_offsets):
         return False
-    for step in range(len(offsets)):
-        if offsets[step] != actor_offsets[step]:
-            return False
     for actor in range(len(choices)):
         choice = choices[actor]
         if choice < 0 or choice >= mask.shape[1] or not mask[actor, choice]:
@@ -102,11 +110,8 @@ def _orders_are_legal(
 ) -> bool:
     """For composite `orders` (A, M) with `mask` (A, C): `components` (M + 1,) are the offsets of an action's
     components, `used` (K, M) says which of them each kind uses."""
-    if len(offsets) != len(actor_offsets):
+    if not _are_equal(offsets, actor_offsets):
         return False
-    for step in range(len(offsets)):
-        if offsets[step] != actor_offsets[step]:
-            return False
     for actor in range(len(orders)):
         for m in range(orders.shape[1]):
             choice, column = orders[actor, m], components[m] + orders[actor, m]
@@ -128,11 +133,8 @@ def _selections_are_legal(
     mask_offsets: NDArray[np.int64],
 ) -> bool:
     """For entity indices `selected` (A,) among `actees`, with a flat `mask`, row-major actor by actee."""
-    if len(offsets) != len(actor_offsets):
+    if not _are_equal(offsets, actor_offsets):
         return False
-    for step in range(len(offsets)):
-        if offsets[step] != actor_offsets[step]:
-            return False
     for step in range(len(offsets) - 1):
         place = mask_offsets[step]
         for actor in range(offsets[step], offsets[step + 1]):
