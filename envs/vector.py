@@ -78,6 +78,12 @@ class EntityVectorEnv(VectorEnv[EntityBatch, Actions, NDArray[Any]], ABC):
             ActionError: an action is unknown, of the wrong length or not allowed; no lane has moved.
         """
 
+    def set_progress(self, fraction: float) -> None:
+        """Told by a trainer before each rollout how far training is: 0 at its start, 1 at its end.
+
+        For rewards or opponents that follow a schedule; does nothing here. Wrappers pass it on.
+        """
+
     def render(self) -> tuple[Any, ...] | None:
         """One frame per lane, where `render_mode` is set."""
         raise ValueError(f"{type(self).__name__} was made without a render_mode")

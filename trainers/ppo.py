@@ -152,6 +152,7 @@ class PPO:
         began = time.perf_counter()
         before = dict(self.clock.wall)
         with self._told_where(), thread_count(self.config.num_threads):
+            self.venv.set_progress(self._fraction_done(self.step))
             self.collect()
             metrics = self.update()
         seconds = time.perf_counter() - began

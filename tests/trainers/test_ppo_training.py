@@ -111,6 +111,16 @@ def test_learning_rate_and_entropy_bonus_fall_with_the_steps_taken(toy_policy: A
     np.testing.assert_allclose(seen, expected)
 
 
+def test_environments_are_told_before_each_rollout_how_far_training_is(
+    toy_policy: Any, toy_venv: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[float] = []
+    venv = toy_venv(4)
+    monkeypatch.setattr(venv, "set_progress", told.append)
+    PPO(toy_policy(), venv, CONFIG).train()
+    assert told == [0.0, 0.25, 0.5, 0.75]
+
+
 def test_a_time_limit_ends_training_and_what_is_annealed_with_it(toy_policy: Any, toy_venv: Any) -> None:
     seen: list[float] = []
 
