@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-import time
+import ctypes
+import os
+import signal
+import sys
+from time import monotonic, sleep
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -10,6 +15,32 @@ from numpy.typing import NDArray
 
 #: Frames are enlarged by a whole number, to about this many pixels on their longer side.
 PIXELS = 768
+
+
+def import_pygame() -> Any:
+    """The module pygame, imported so that a JVM in this process survives it.
+
+    At import pygame sets the handlers of SIGSEGV and its like anew, as plain ones. A JVM's handler is then
+    called without the details of the signal, which it needs for null checks, and the process dies.
+
+    Raises:
+        ImportError: pygame is not there.
+    """
+    if "pygame" in sys.modules or os.name != "posix":
+        import pygame
+
+        return pygame
+    sigaction = ctypes.CDLL(None).sigaction
+    kept = {}
+    for number in (signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL):
+        kept[number] = ctypes.create_string_buffer(512)  # struct sigaction, whatever is in it
+        sigaction(int(number), None, kept[number])
+    try:
+        import pygame
+    finally:
+        for number, action in kept.items():
+            sigaction(int(number), action, None)
+    return pygame
 
 
 class Window:
@@ -32,7 +63,7 @@ class Window:
 
     def __init__(self, title: str, frames_per_second: int) -> None:
         try:
-            import pygame
+            pygame = import_pygame()
         except ImportError as error:
             raise gymnasium.error.DependencyNotInstalled(
                 "render_mode='human' needs pygame (pip install pygame-ce); render_mode='rgb_array' does without"
@@ -53,8 +84,8 @@ class Window:
         """Show `frame` (height, width, 3), once the frame before has been shown for long enough."""
         if not self.is_open:
             return
-        time.sleep(max(0.0, self._next - time.monotonic()))
-        self._next = time.monotonic() + self._seconds
+        sleep(max(0.0, self._next - monotonic()))
+        self._next = monotonic() + self._seconds
         pygame, display = self._pygame, self._pygame.display
         height, width, _ = frame.shape
         zoom = max(1, PIXELS // max(height, width))
