@@ -39,7 +39,7 @@ def assert_same(one: Any, other: Any) -> None:
 @pytest.mark.parametrize("features", ["units", "planes", "planes29"])
 def test_it_keeps_the_rules_of_environments(features: str) -> None:
     env = gymnasium.make("entitize/MicroRTS-v0", opponent="passiveAI", features=features, max_steps=25)
-    ez.check_entity_env(env.unwrapped, num_steps=60)
+    ez.check_entity_env(env.unwrapped, num_steps=40)
     env.close()
 
 

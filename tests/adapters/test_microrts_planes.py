@@ -51,7 +51,7 @@ def test_the_planes_are_the_engines(partial: bool) -> None:
         batch, _ = env.reset(seed=4)
         env.action_space.seed(4)
         hidden = 0
-        for _ in range(150):
+        for _ in range(80):
             for lane in range(3):
                 planes, visible = engine_planes(env, lane, partial)
                 board = board_of(batch, lane)
@@ -72,7 +72,9 @@ def test_the_terrain_is_the_engines() -> None:
         assert np.sum(walls) == 8
         for lane in range(3):
             board = board_of(batch, lane)
-            assert np.array_equal(board[..., 28], walls) and np.array_equal(board[..., 27], 1 - np.array(walls))
+            assert np.array_equal(board[..., 28], walls) and np.array_equal(
+                board[..., 27], 1 - np.array(walls)
+            )
 
 
 def test_the_networks_for_grids_see_free_cells_and_walls() -> None:
@@ -91,6 +93,6 @@ def test_the_networks_for_grids_see_free_cells_and_walls() -> None:
         ordered = net._ordered(seen, np.array([0]), np.array([[4, 0, 0, 0, 0, 0, 0]]))[0]
         changed = np.flatnonzero(ordered.numpy() != seen.planes[0])
         assert changed.tolist() == [PLANES.index("action_none"), PLANES.index("action_produce")]
-        net = ez.TransformerNet(*spaces, height=8, width=8, n_head=3)
+        net = ez.TransformerNet(*spaces, height=8, width=8, n_head=3, attention="padded")
         assert net.d_model == 64 + 29
         env.step(net.act(batch, rng).actions)
