@@ -66,7 +66,8 @@ class Window:
             pygame = import_pygame()
         except ImportError as error:
             raise gymnasium.error.DependencyNotInstalled(
-                "render_mode='human' needs pygame (pip install pygame-ce); render_mode='rgb_array' does without"
+                "render_mode='human' needs pygame (pip install pygame-ce);"
+                " render_mode='rgb_array' does without"
             ) from error
         try:
             pygame.display.init()

@@ -111,8 +111,8 @@ class MicroRTSEnv(gymnasium.Env[Observation, Mapping[str, Any]]):
         return observation, float(rewards[0]), bool(terminated[0]), bool(truncated[0]), _first(infos)
 
     def render(self) -> NDArray[np.uint8] | None:
-        """A picture (height * 24, width * 24, 3) in mode "rgb_array"; None in mode "human", whose window draws
-        itself.
+        """A picture (height * 24, width * 24, 3) in mode "rgb_array"; None in mode "human", whose window
+        draws itself.
 
         Raises:
             ValueError: the environment was made without a render_mode.

@@ -57,8 +57,8 @@ class MicroRTSVectorEnv(EntityVectorEnv):
         maps: several maps of one size, which the games take in turns, instead of `map`.
         reward_weights: by name or six numbers; None: those of the papers.
         seed: seeds the first `reset` that gives none; None: from the operating system.
-        render_mode: None, "rgb_array", or "human" for a window that shows the first lane's game, drawn at each
-            reset and step (needs pygame).
+        render_mode: None, "rgb_array", or "human" for a window that shows the first lane's game, drawn at
+            each reset and step (needs pygame).
         options: those of `Options`.
 
     Raises:
@@ -233,8 +233,8 @@ class MicroRTSVectorEnv(EntityVectorEnv):
         self._engine.reset(games.tolist(), seeds.tolist())
 
     def render(self) -> tuple[NDArray[np.uint8], ...] | None:
-        """A picture (height * 24, width * 24, 3) of each lane's game, drawn from its units, in mode "rgb_array";
-        None in mode "human", whose window draws itself.
+        """A picture (height * 24, width * 24, 3) of each lane's game, drawn from its units, in mode
+        "rgb_array"; None in mode "human", whose window draws itself.
 
         Raises:
             ValueError: the environment was made without a render_mode.
@@ -251,8 +251,8 @@ class MicroRTSVectorEnv(EntityVectorEnv):
         return tuple(frames[game].copy() for game in self._engine.lane_game)
 
     def camera(self, lane: int) -> tuple[float, float, float, float]:
-        """Left, bottom, width and height of what the picture of `lane` shows, in the units of x and y. The height
-        is negative, as y grows downwards.
+        """Left, bottom, width and height of what the picture of `lane` shows, in the units of x and y. The
+        height is negative, as y grows downwards.
         """
         board = self.games[self._engine.lane_game[lane]].map
         return -0.5, board.height - 0.5, board.width, -board.height

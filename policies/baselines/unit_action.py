@@ -68,7 +68,8 @@ class UnitActionNet(MapPolicy):
     At each turn the network sees the map as it is once the orders so far are given, picks one of the units
     that wait, by a softmax over their cells, and its order. An order shows in a unit's current-action planes,
     one for each kind of order, and in nothing else; so the policy simulates by itself what the published
-    program had the engine simulate. These planes are called "action_<kind>"; where none are, they are the last.
+    program had the engine simulate. The first of these planes is called "action_<first kind>"; where none is,
+    they are the last.
 
     `drawn` holds an order and the unit's turn (A, M + 1); `evaluate` takes orders (A, M) as well, and then
     lets the units take turns in the order of the batch. Values are those before the first order. Options are

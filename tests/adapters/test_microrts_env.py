@@ -80,7 +80,7 @@ def test_it_plays_as_the_only_lane_of_a_vector_environment(side: int) -> None:
     batch, _ = venv.reset(seed=8)
     observation, info = env.reset(seed=8)
     venv.action_space.seed(8)
-    for game in range(3):
+    for _ in range(3):
         assert_same(observation, unbatch_observation(space, batch, 0))
         assert list(info) == ["raw_rewards"] and info["raw_rewards"].tolist() == [0] * 6
         for step in range(1, 41):
@@ -222,16 +222,18 @@ def test_a_window_shows_every_state(pygame: Any, naps: list[float]) -> None:
 def test_a_vector_environments_window_shows_the_first_lane(pygame: Any, naps: list[float]) -> None:
     maps = [BOARD, "FourBasesWorkers8x8"]
     options: dict[str, Any] = {"opponents": "passiveAI", "maps": maps, "max_steps": 3}
-    with ez.make_vec(f"MicroRTS/{BOARD}", 2, render_mode="human", **options) as env:
-        with ez.make_vec(f"MicroRTS/{BOARD}", 2, render_mode="rgb_array", **options) as painted:
-            for one in (env, painted):
-                one.reset(seed=1)
-            for _ in range(5):
-                env.step({})
-                painted.step({})
-                frames = painted.render()
-                assert frames is not None and np.array_equal(shown(pygame), enlarged(frames[0]))
-                assert env.render() is None
+    with (
+        ez.make_vec(f"MicroRTS/{BOARD}", 2, render_mode="human", **options) as env,
+        ez.make_vec(f"MicroRTS/{BOARD}", 2, render_mode="rgb_array", **options) as painted,
+    ):
+        for one in (env, painted):
+            one.reset(seed=1)
+        for _ in range(5):
+            env.step({})
+            painted.step({})
+            frames = painted.render()
+            assert frames is not None and np.array_equal(shown(pygame), enlarged(frames[0]))
+            assert env.render() is None
     assert not pygame.display.get_init()
 
 

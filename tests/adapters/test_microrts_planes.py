@@ -23,7 +23,7 @@ def make(**options: Any) -> MicroRTSVectorEnv:
 
 
 def engine_planes(env: MicroRTSVectorEnv, lane: int, partial: bool) -> tuple[np.ndarray, np.ndarray | None]:
-    """The 27 planes (8, 8, 27) that the package makes of the engine's matrix, and (8, 8) its visible cells."""
+    """The planes (8, 8, 27) that the package makes of the engine's matrix, and its visible cells (8, 8)."""
     engine = env._engine
     state, player = engine._states.array[engine.lane_game[lane]], int(engine.lane_player[lane])
     if partial:
