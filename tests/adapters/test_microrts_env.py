@@ -270,7 +270,7 @@ def test_pygames_import_leaves_the_handlers_of_signals_alone() -> None:
         "def handler():\n"
         "    action = ctypes.create_string_buffer(512)\n"
         "    ctypes.CDLL(None).sigaction(11, None, action)\n"
-        "    return action.raw\n"
+        "    return action.raw[:16] + action.raw[136:140]  # without what Linux leaves unset of the mask\n"
         "before = handler()\n"
         "assert any(before) and import_pygame().version and handler() == before"
     )
