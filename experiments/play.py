@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +19,7 @@ from .config import EnvConfig, read_run_config
 from .drawing import Camera, EntityDrawing, HasCamera
 from .environments import held_out, make_environments
 from .evaluate import override
+from .microrts_lanes import with_lanes
 from .video import Frame, check_ending, write_video
 
 
@@ -73,7 +74,7 @@ def main(arguments: Sequence[str]) -> None:
 
 def make_visible(env: EnvConfig) -> EntityVectorEnv:
     """One environment that renders frames, or one without where the kind has none."""
-    single = replace(env, num_envs=1)
+    single = with_lanes(env, 1)
     venv = make_environments(single)
     if "rgb_array" not in venv.metadata["render_modes"]:
         return venv
