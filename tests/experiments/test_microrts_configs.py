@@ -21,8 +21,9 @@ from entitize.experiments.networks import make_policy
 
 CONFIGS = [name for name in config_names() if name.startswith("microrts")]
 
-#: What both papers share: the defaults of their programs (gym-microrts-paper: ppo_diverse_impala.py and
-#: ppo_gridnet_diverse_encode_decode.py; transformers-for-variable-action-envs: transformer_agent/arg_handler.py).
+#: What both papers share, the defaults of their programs: in gym-microrts-paper ppo_diverse_impala.py and
+#: ppo_gridnet_diverse_encode_decode.py, in transformers-for-variable-action-envs
+#: transformer_agent/arg_handler.py.
 SHARED: dict[str, Any] = {
     "gamma": 0.99,
     "gae_lambda": 0.95,
