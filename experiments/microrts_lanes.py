@@ -29,7 +29,7 @@ def with_lanes(env: EnvConfig, num_envs: int) -> EnvConfig:
     """`env` with `num_envs` lanes.
 
     Those of μRTS that play each other, and those that play each bot, keep their shares as far as whole lanes
-    can; what is left goes to bots.
+    can; what is left goes to bots. There are no more worker processes than games, and none for one.
     """
     if num_envs == env.num_envs:
         return env
@@ -41,6 +41,9 @@ def with_lanes(env: EnvConfig, num_envs: int) -> EnvConfig:
         if isinstance(bots, (Mapping, list, tuple)):
             counts = dict(bots) if isinstance(bots, Mapping) else Counter(bots)
             kwargs["opponents"] = _shares(counts, num_envs - kwargs.get("selfplay", 0))
+    games = num_envs - kwargs.get("selfplay", 0) // 2 if is_microrts(env.id) else num_envs
+    if kwargs.get("num_workers", 0) > games:
+        kwargs["num_workers"] = games if games > 1 else 0
     return replace(env, num_envs=num_envs, kwargs=kwargs)
 
 

@@ -39,6 +39,15 @@ def test_other_environments_only_get_another_number() -> None:
     assert with_lanes(env, 3) == EnvConfig("MineSweeper", 3, {"opponents": MIX})
 
 
+def test_there_are_no_more_workers_than_games() -> None:
+    assert lanes(6, 8, selfplay=8, num_workers=4) == {"selfplay": 6, "num_workers": 3}
+    assert lanes(6, 8, num_workers=4) == {"num_workers": 4}
+    alone = with_lanes(EnvConfig("MineSweeper", 8, {"num_workers": 2}), 1)
+    assert alone.kwargs == {"num_workers": 0}
+    with make_environments(alone) as venv:
+        assert venv.num_envs == 1
+
+
 def test_an_agent_is_judged_against_the_bots_that_it_was_trained_against() -> None:
     training = EnvConfig("MicroRTS/basesWorkers8x8", 24, {"opponents": MIX, "max_steps": 50})
     judged, told = held_out(training, EvalConfig(episodes=12, kwargs={"max_steps": 100}))
