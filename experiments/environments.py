@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +10,7 @@ import gymnasium
 from ..envs import EntityVectorEnv, WorkerError, make_vec
 from .config import EnvConfig, EvalConfig
 from .errors import UserError
+from .microrts_lanes import with_lanes
 
 #: Procgen draws a level's seed from the numbers below this.
 _LEVELS = 2**31 - 1
@@ -26,19 +26,6 @@ def make_environments(env: EnvConfig, **extra: Any) -> EntityVectorEnv:
         return make_vec(env.id, num_envs=env.num_envs, **{**env.kwargs, **extra})
     except (gymnasium.error.Error, WorkerError, ValueError, TypeError, ImportError) as error:
         raise UserError(f"{env.id} can't be made: {error}") from error
-
-
-def one_lane(env: EnvConfig) -> EnvConfig:
-    """`env` with one environment, in this process; a lane of μRTS plays the first bot of those named."""
-    kwargs = {name: value for name, value in env.kwargs.items() if name != "num_workers"}
-    if env.id.removeprefix("entitize/").startswith("MicroRTS"):
-        kwargs.pop("selfplay", None)
-        bots = kwargs.pop("opponents", None)
-        if isinstance(bots, Mapping):
-            bots = [name for name, lanes in bots.items() if lanes]
-        if bots:  # else the default
-            kwargs["opponents"] = bots if isinstance(bots, str) else bots[0]
-    return replace(env, num_envs=1, kwargs=kwargs)
 
 
 def held_out(env: EnvConfig, evaluation: EvalConfig) -> tuple[EnvConfig, str]:
@@ -59,4 +46,4 @@ def held_out(env: EnvConfig, evaluation: EvalConfig) -> tuple[EnvConfig, str]:
             kwargs["num_levels"] = evaluation.kwargs.get("num_levels", _LEVELS - first)
             told = f"levels from {first} on, which training did not see"
     num_envs = min(evaluation.num_envs, evaluation.episodes)
-    return replace(env, num_envs=num_envs, kwargs=kwargs), told
+    return with_lanes(replace(env, kwargs=kwargs), num_envs), told

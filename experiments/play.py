@@ -17,8 +17,9 @@ from .agents import RandomActor, load_agent
 from .arguments import parse
 from .config import EnvConfig, Pairs, read_run_config
 from .drawing import Camera, EntityDrawing, HasCamera
-from .environments import held_out, make_environments, one_lane
+from .environments import held_out, make_environments
 from .evaluate import override
+from .microrts_lanes import with_lanes
 from .video import Frame, check_ending, write_video
 
 
@@ -76,7 +77,7 @@ def main(arguments: Sequence[str]) -> None:
 
 def make_visible(env: EnvConfig) -> EntityVectorEnv:
     """One environment that renders frames, or one without where the kind has none."""
-    single = one_lane(env)
+    single = with_lanes(env, 1)
     venv = make_environments(single)
     if "rgb_array" not in venv.metadata["render_modes"]:
         return venv

@@ -20,7 +20,7 @@ from .kernels import clear_orders, place_orders
 from .observe import Observer
 from .options import Opponents, check_options, plan_games
 from .painter import paint
-from .rewards import REWARDS, weights_array
+from .rewards import REWARDS, Weights, reward_schedule
 
 OUTCOMES = ("loss", "draw", "win")
 
@@ -57,6 +57,8 @@ class MicroRTSVectorEnv(EntityVectorEnv):
         side: which player the lanes against bots are: 0 (upper left), 1, or "both" in turns.
         maps: several maps of one size, which the games take in turns, instead of `map`.
         reward_weights: by name or six numbers; None: those of the papers.
+        final_reward_weights: likewise: the weights go there from `reward_weights`, linearly with the progress
+            that a trainer tells by `set_progress`; None: they stay.
         seed: seeds the first `reset` that gives none; None: from the operating system.
         render_mode: None, "rgb_array", or "human" for a window that shows the first lane's game, drawn at
             each reset and step (needs pygame).
@@ -89,7 +91,8 @@ class MicroRTSVectorEnv(EntityVectorEnv):
         selfplay: int = 0,
         side: int | str = 0,
         maps: Sequence[str] | None = None,
-        reward_weights: Mapping[str, float] | Sequence[float] | None = None,
+        reward_weights: Weights | None = None,
+        final_reward_weights: Weights | None = None,
         seed: int | None = None,
         render_mode: str | None = None,
         **options: Any,
@@ -97,7 +100,8 @@ class MicroRTSVectorEnv(EntityVectorEnv):
         if render_mode not in (None, *self.metadata["render_modes"]):
             raise ValueError(f"render_mode must be None, 'rgb_array' or 'human', not {render_mode!r}")
         self.options = check_options(options)
-        self._weights = weights_array(reward_weights)
+        self._schedule = reward_schedule(reward_weights, final_reward_weights)
+        self.set_progress(0.0)
         self.games = plan_games([map] if maps is None else maps, num_envs, selfplay, opponents, side)
         keep_freed_memory()
         self.num_envs = num_envs
@@ -153,6 +157,14 @@ class MicroRTSVectorEnv(EntityVectorEnv):
         lanes = self._engine.lane_game
         weighted = (rewards @ self._weights).astype(np.float32)
         return batch, weighted, over[lanes], (ended & ~over)[lanes], info
+
+    def set_progress(self, fraction: float) -> None:
+        """Weigh the rewards of the next steps as at this fraction of training, from 0 to 1.
+
+        Raises:
+            ValueError: `fraction` does not lie between 0 and 1; the weights stay.
+        """
+        self._weights = self._schedule.at(fraction)
 
     def _place(self, before: EntityBatch, actions: Actions) -> None:
         """Check the orders, and put them where the engine reads them."""

@@ -8,7 +8,7 @@ from entitize.adapters.procgen.games import GAMES
 from entitize.experiments.agents import RandomActor
 from entitize.experiments.config import EnvConfig
 from entitize.experiments.drawing import COLOURS, FRAME_HEIGHT, Camera, HasCamera
-from entitize.experiments.environments import one_lane
+from entitize.experiments.microrts_lanes import with_lanes
 from entitize.experiments.play import make_visible, record
 from PIL import ImageColor
 
@@ -83,5 +83,7 @@ def test_a_lane_of_microrts_is_drawn_over_its_picture(opponents: object) -> None
 
 
 def test_in_self_play_the_lane_plays_the_default_bot() -> None:
-    single = one_lane(EnvConfig("entitize/MicroRTS-v0", 4, {"selfplay": 4, "num_workers": 2, "max_steps": 9}))
-    assert single == EnvConfig("entitize/MicroRTS-v0", 1, {"max_steps": 9})
+    single = with_lanes(
+        EnvConfig("entitize/MicroRTS-v0", 4, {"selfplay": 4, "num_workers": 2, "max_steps": 9}), 1
+    )
+    assert single == EnvConfig("entitize/MicroRTS-v0", 1, {"selfplay": 0, "num_workers": 0, "max_steps": 9})
