@@ -14,7 +14,7 @@ _HOMES = {
     "BOTS": "bots",
     "MicroRTSVectorEnv": "vector_env",
     "Options": "options",
-    "make_vec": "vector_env",
+    "make_vec": "make",
     "map_names": "maps",
     "register": "registration",
 }
