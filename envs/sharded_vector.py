@@ -60,9 +60,12 @@ class ShardedVectorEnv(EntityVectorEnv):
         try:
             self._pool = WorkerPool(host_fns, num_lanes)
         except WorkerError as error:
-            if isinstance(error.__cause__, (ValueError, TypeError, ImportError)):
-                raise error.__cause__ from None
-            raise
+            refusal = error.__cause__
+            if not isinstance(refusal, (ValueError, TypeError, ImportError)):
+                raise
+            for note in error.__notes__:
+                refusal.add_note(note)
+            raise refusal from None
         self._pool.warn(stacklevel=2)
         self._first_seed = seed
         self.num_envs = sum(num_lanes)

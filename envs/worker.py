@@ -58,11 +58,11 @@ def work(connection: Connection, pickled_host_fn: bytes, first_index: int, num_l
 def _run(connection: Connection, pickled_host_fn: bytes) -> None:
     warned: list[tuple[str, type[Warning]]] = []
 
-    def show(message: Warning | str, category: type[Warning], *place: Any) -> None:
+    def show(message: Warning | str, category: type[Warning], *place: Any, **other: Any) -> None:
         warned.append((str(message), category))
 
     # The parent's filters say which of them are seen, and how often.
-    warnings.showwarning = show
+    warnings.showwarning = show  # type: ignore[assignment]
     warnings.simplefilter("always", append=True)
     host = pickle.loads(pickled_host_fn)()
     worker = _Worker(connection, host, warned)

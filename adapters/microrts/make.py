@@ -27,17 +27,17 @@ def make_vec(
     """A `MicroRTSVectorEnv`, or one in workers; what `entitize.make_vec("MicroRTS/<map>")` calls.
 
     Args:
-        num_workers: 0: a `MicroRTSVectorEnv` in this process. Else a `ShardedVectorEnv`: the games are planned
-            as in one process, and each worker plays a run of neighbouring ones in a JVM of its own. The same
-            seed gives the same games.
+        num_workers: how many processes play the games, 0: this one. The games are planned as for one process,
+            and each worker plays a run of neighbouring ones in a JVM of its own. The same seed gives the same
+            games.
         options: the arguments of `MicroRTSVectorEnv`, which are told of there.
 
     Raises:
         ValueError: `num_workers` is not between 1 and the number of games; and see `MicroRTSVectorEnv`.
     """
     if not num_workers:
-        players = {"opponents": opponents, "selfplay": selfplay, "side": side, "maps": maps}
-        return MicroRTSVectorEnv(map, num_envs, seed=seed, **players, **options)
+        options |= {"opponents": opponents, "selfplay": selfplay, "side": side, "maps": maps, "seed": seed}
+        return MicroRTSVectorEnv(map, num_envs, **options)
     from ...envs.sharded_vector import ShardedVectorEnv
     from ...envs.worker_pool import shares
 

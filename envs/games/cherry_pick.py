@@ -89,7 +89,10 @@ class CherryPick(NativeEnv):
 
 
 def make_vec(num_envs: int = 1, num_workers: int = 0, **options: Any) -> EntityVectorEnv:
-    """`num_envs` games, in `num_workers` processes or (with 0) in this one; options as for `CherryPickVectorEnv`."""
+    """`num_envs` games, in `num_workers` processes or (with 0) in this one.
+
+    Options as for `CherryPickVectorEnv`.
+    """
     return share_lanes(CherryPickVectorEnv, num_envs, num_workers, **options)
 
 

@@ -82,7 +82,10 @@ class Count(NativeEnv):
 
 
 def make_vec(num_envs: int = 1, num_workers: int = 0, **options: Any) -> EntityVectorEnv:
-    """`num_envs` games, in `num_workers` processes or (with 0) in this one; options as for `CountVectorEnv`."""
+    """`num_envs` games, in `num_workers` processes or (with 0) in this one.
+
+    Options as for `CountVectorEnv`.
+    """
     return share_lanes(CountVectorEnv, num_envs, num_workers, **options)
 
 

@@ -98,7 +98,10 @@ class FloorIsLava(NativeEnv):
 
 
 def make_vec(num_envs: int = 1, num_workers: int = 0, **options: Any) -> EntityVectorEnv:
-    """`num_envs` games, in `num_workers` processes or (with 0) in this one; options as for `FloorIsLavaVectorEnv`."""
+    """`num_envs` games, in `num_workers` processes or (with 0) in this one.
+
+    Options as for `FloorIsLavaVectorEnv`.
+    """
     return share_lanes(FloorIsLavaVectorEnv, num_envs, num_workers, **options)
 
 

@@ -71,7 +71,10 @@ class MaskedBandit(NativeEnv):
 
 
 def make_vec(num_envs: int = 1, num_workers: int = 0, **options: Any) -> EntityVectorEnv:
-    """`num_envs` games, in `num_workers` processes or (with 0) in this one; options as for `MaskedBanditVectorEnv`."""
+    """`num_envs` games, in `num_workers` processes or (with 0) in this one.
+
+    Options as for `MaskedBanditVectorEnv`.
+    """
     return share_lanes(MaskedBanditVectorEnv, num_envs, num_workers, **options)
 
 

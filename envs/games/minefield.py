@@ -171,7 +171,10 @@ class Minefield(NativeEnv):
 
 
 def make_vec(num_envs: int = 1, num_workers: int = 0, **options: Any) -> EntityVectorEnv:
-    """`num_envs` games, in `num_workers` processes or (with 0) in this one; options as for `MinefieldVectorEnv`."""
+    """`num_envs` games, in `num_workers` processes or (with 0) in this one.
+
+    Options as for `MinefieldVectorEnv`.
+    """
     return share_lanes(MinefieldVectorEnv, num_envs, num_workers, **options)
 
 

@@ -97,7 +97,10 @@ class MoveToOrigin(NativeEnv):
 
 
 def make_vec(num_envs: int = 1, num_workers: int = 0, **options: Any) -> EntityVectorEnv:
-    """`num_envs` games, in `num_workers` processes or (with 0) in this one; options as for `MoveToOriginVectorEnv`."""
+    """`num_envs` games, in `num_workers` processes or (with 0) in this one.
+
+    Options as for `MoveToOriginVectorEnv`.
+    """
     return share_lanes(MoveToOriginVectorEnv, num_envs, num_workers, **options)
 
 

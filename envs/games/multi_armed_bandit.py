@@ -57,5 +57,8 @@ class MultiArmedBandit(NativeEnv):
 
 
 def make_vec(num_envs: int = 1, num_workers: int = 0, **options: Any) -> EntityVectorEnv:
-    """`num_envs` games, in `num_workers` processes or (with 0) in this one; options as for `MultiArmedBanditVectorEnv`."""
+    """`num_envs` games, in `num_workers` processes or (with 0) in this one.
+
+    Options as for `MultiArmedBanditVectorEnv`.
+    """
     return share_lanes(MultiArmedBanditVectorEnv, num_envs, num_workers, **options)

@@ -149,7 +149,10 @@ class MultiSnake(NativeEnv):
 
 
 def make_vec(num_envs: int = 1, num_workers: int = 0, **options: Any) -> EntityVectorEnv:
-    """`num_envs` games, in `num_workers` processes or (with 0) in this one; options as for `MultiSnakeVectorEnv`."""
+    """`num_envs` games, in `num_workers` processes or (with 0) in this one.
+
+    Options as for `MultiSnakeVectorEnv`.
+    """
     return share_lanes(MultiSnakeVectorEnv, num_envs, num_workers, **options)
 
 

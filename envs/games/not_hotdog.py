@@ -83,7 +83,10 @@ class NotHotdog(NativeEnv):
 
 
 def make_vec(num_envs: int = 1, num_workers: int = 0, **options: Any) -> EntityVectorEnv:
-    """`num_envs` games, in `num_workers` processes or (with 0) in this one; options as for `NotHotdogVectorEnv`."""
+    """`num_envs` games, in `num_workers` processes or (with 0) in this one.
+
+    Options as for `NotHotdogVectorEnv`.
+    """
     return share_lanes(NotHotdogVectorEnv, num_envs, num_workers, **options)
 
 

@@ -125,7 +125,10 @@ class PickMatchingBalls(NativeEnv):
 
 
 def make_vec(num_envs: int = 1, num_workers: int = 0, **options: Any) -> EntityVectorEnv:
-    """`num_envs` games, in `num_workers` processes or (with 0) in this one; options as for `PickMatchingBallsVectorEnv`."""
+    """`num_envs` games, in `num_workers` processes or (with 0) in this one.
+
+    Options as for `PickMatchingBallsVectorEnv`.
+    """
     return share_lanes(PickMatchingBallsVectorEnv, num_envs, num_workers, **options)
 
 

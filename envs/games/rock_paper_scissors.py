@@ -77,7 +77,10 @@ class RockPaperScissors(NativeEnv):
 
 
 def make_vec(num_envs: int = 1, num_workers: int = 0, **options: Any) -> EntityVectorEnv:
-    """`num_envs` games, in `num_workers` processes or (with 0) in this one; options as for `RockPaperScissorsVectorEnv`."""
+    """`num_envs` games, in `num_workers` processes or (with 0) in this one.
+
+    Options as for `RockPaperScissorsVectorEnv`.
+    """
     return share_lanes(RockPaperScissorsVectorEnv, num_envs, num_workers, **options)
 
 

@@ -170,7 +170,10 @@ class SnakeLanesVectorEnv(SnakeBoards):
 
 
 def make_vec(num_envs: int = 2, num_workers: int = 0, **options: Any) -> EntityVectorEnv:
-    """`num_envs` snakes, in `num_workers` processes or (with 0) in this one; options as for `SnakeLanesVectorEnv`."""
+    """`num_envs` snakes, in `num_workers` processes or (with 0) in this one.
+
+    Options as for `SnakeLanesVectorEnv`.
+    """
     lanes_per_game = max(1, options.get("num_snakes", 2))
     return share_lanes(SnakeLanesVectorEnv, num_envs, num_workers, lanes_per_game=lanes_per_game, **options)
 

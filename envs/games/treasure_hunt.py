@@ -95,7 +95,10 @@ class TreasureHunt(NativeEnv):
 
 
 def make_vec(num_envs: int = 1, num_workers: int = 0, **options: Any) -> EntityVectorEnv:
-    """`num_envs` games, in `num_workers` processes or (with 0) in this one; options as for `TreasureHuntVectorEnv`."""
+    """`num_envs` games, in `num_workers` processes or (with 0) in this one.
+
+    Options as for `TreasureHuntVectorEnv`.
+    """
     return share_lanes(TreasureHuntVectorEnv, num_envs, num_workers, **options)
 
 

@@ -93,7 +93,10 @@ class Xor(NativeEnv):
 
 
 def make_vec(num_envs: int = 1, num_workers: int = 0, **options: Any) -> EntityVectorEnv:
-    """`num_envs` games, in `num_workers` processes or (with 0) in this one; options as for `XorVectorEnv`."""
+    """`num_envs` games, in `num_workers` processes or (with 0) in this one.
+
+    Options as for `XorVectorEnv`.
+    """
     return share_lanes(XorVectorEnv, num_envs, num_workers, **options)
 
 
