@@ -62,7 +62,7 @@ def _run(connection: Connection, pickled_host_fn: bytes) -> None:
         warned.append((str(message), category))
 
     # The parent's filters say which of them are seen, and how often.
-    warnings.showwarning = show  # type: ignore[assignment]
+    warnings.showwarning = show
     warnings.simplefilter("always", append=True)
     host = pickle.loads(pickled_host_fn)()
     worker = _Worker(connection, host, warned)
