@@ -55,6 +55,8 @@ class EntityVectorEnv(VectorEnv[EntityBatch, Actions, NDArray[Any]], ABC):
     single_observation_space: EntitySpace
     single_action_space: EntityActionSpace
     render_mode: str | None = None
+    #: What messages call lane 0: another number where this is a part of a larger vector environment.
+    first_lane: int = 0
 
     @cached_property
     def observation_space(self) -> EntityBatchSpace:  # type: ignore[override]

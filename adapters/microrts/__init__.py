@@ -15,7 +15,7 @@ _HOMES = {
     "MicroRTSEnv": "env",
     "MicroRTSVectorEnv": "vector_env",
     "Options": "options",
-    "make_vec": "vector_env",
+    "make_vec": "make",
     "map_names": "maps",
     "register": "registration",
 }

@@ -16,6 +16,7 @@ TARGETS = ("cells", "entities")
 SIDES = (0, 1, "both")
 
 Opponents = Mapping[str, int] | Sequence[str] | str
+Side = int | str | Sequence[int]
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ def check_options(options: Mapping[str, Any]) -> Options:
 
 
 def plan_games(
-    maps: Sequence[str], num_envs: int, selfplay: int, opponents: Opponents | None, side: Any
+    maps: Sequence[str], num_envs: int, selfplay: int, opponents: Opponents | None, side: Side
 ) -> list[Game]:
     """The games of `num_envs` lanes: those between two lanes first.
 
@@ -72,7 +73,7 @@ def plan_games(
         maps: taken in turns by the games; all of one size.
         selfplay: how many lanes play each other, two by two.
         opponents: the bots of the other lanes: one name, one per lane, or how many lanes play each.
-        side: which player the lanes against bots are: 0, 1, or "both" in turns.
+        side: which player the lanes against bots are: 0, 1, "both" in turns, or one for each of them.
 
     Raises:
         ValueError: an unknown name, numbers that don't fit, or maps of different sizes.
@@ -81,15 +82,23 @@ def plan_games(
         raise ValueError(f"num_envs must be at least 1, not {num_envs}")
     if isinstance(selfplay, bool) or selfplay % 2 or not 0 <= selfplay <= num_envs:
         raise ValueError(f"selfplay must be an even number of lanes from 0 to {num_envs}, not {selfplay!r}")
+    boards = _boards(maps)
+    pairs, bots = selfplay // 2, _bots(num_envs - selfplay, opponents)
+    sides = _sides(side, pairs, len(bots))
+    players = [(None, 0)] * pairs + list(zip(bots, sides, strict=True))
+    return [Game(boards[game % len(boards)], bot, lane) for game, (bot, lane) in enumerate(players)]
+
+
+def _sides(side: Side, first: int, count: int) -> list[int]:
+    """The players that the lanes of `count` games against bots are; `first` is the first game's index."""
+    if not isinstance(side, (int, str)):
+        sides = list(side)
+        if len(sides) != count or any(isinstance(one, bool) or one not in (0, 1) for one in sides):
+            raise ValueError(f"side must be 0 or 1 for each of {count} lanes against bots, not {sides!r}")
+        return sides
     if side not in SIDES or isinstance(side, bool):
         raise ValueError(f"side must be 0, 1 or 'both', not {side!r}")
-    boards = _boards(maps)
-    bots: list[str | None] = [None] * (selfplay // 2)
-    bots += _bots(num_envs - selfplay, opponents)
-    return [
-        Game(boards[game % len(boards)], bot, (game % 2 if side == "both" else side) if bot else 0)
-        for game, bot in enumerate(bots)
-    ]
+    return [(first + k) % 2 if isinstance(side, str) else side for k in range(count)]
 
 
 def _boards(maps: Sequence[str]) -> list[Map]:

@@ -12,13 +12,14 @@ from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
 from ...envs import EntityBatch, EntityVectorEnv, validate_actions
+from ...envs.seeds import Seeds, lane_seeds
 from ...envs.vector import Actions, StepResult
 from ...envs.window import Window
 from ...ragged import RaggedArray, keep_freed_memory
 from .engine import ORDER_SIZE, BotFailure, Engine
 from .kernels import clear_orders, place_orders
 from .observe import Observer
-from .options import Opponents, check_options, plan_games
+from .options import Opponents, Side, check_options, plan_games
 from .painter import paint
 from .rewards import REWARDS, Weights, reward_schedule
 
@@ -54,7 +55,7 @@ class MicroRTSVectorEnv(EntityVectorEnv):
         num_envs: how many lanes.
         opponents: the bots: one name, one per lane, or a dict of how many lanes play each; None: coacAI.
         selfplay: how many lanes play each other: 0 and 1, 2 and 3, …; the lanes against bots come after them.
-        side: which player the lanes against bots are: 0 (upper left), 1, or "both" in turns.
+        side: which player the lanes against bots are: 0 (upper left), 1, "both" in turns, or one for each.
         maps: several maps of one size, which the games take in turns, instead of `map`.
         reward_weights: by name or six numbers; None: those of the papers.
         final_reward_weights: likewise: the weights go there from `reward_weights`, linearly with the progress
@@ -89,7 +90,7 @@ class MicroRTSVectorEnv(EntityVectorEnv):
         *,
         opponents: Opponents | None = None,
         selfplay: int = 0,
-        side: int | str = 0,
+        side: Side = 0,
         maps: Sequence[str] | None = None,
         reward_weights: Weights | None = None,
         final_reward_weights: Weights | None = None,
@@ -111,19 +112,25 @@ class MicroRTSVectorEnv(EntityVectorEnv):
         self.single_observation_space = self._observer.space
         self.single_action_space = self._observer.space.actions
         self._order_space: Any = self.single_action_space["order"]
-        self._generator = np.random.default_rng(seed)
+        self._generators: dict[int, np.random.Generator] = {}
+        self._seed_games(lane_seeds(seed, num_envs))
         self._batch: EntityBatch | None = None
         fps = self.metadata["render_fps"]
         self._window = Window(f"MicroRTS {self.games[0].map.name}", fps) if render_mode == "human" else None
 
     def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+        self, *, seed: Seeds = None, options: dict[str, Any] | None = None
     ) -> tuple[EntityBatch, dict[str, Any]]:
-        """Start a game in every lane. A seed makes all that follows the same for the same seed."""
+        """Start a game in every lane. A seed makes all that follows the same for the same seed.
+
+        Args:
+            seed: a whole number, or one (or None) per lane; a game's is that of its first lane, which is
+                `seed` plus the lane's index. Games without one go on with their random numbers.
+        """
         self._check_open()
+        seeds = lane_seeds(seed, self.num_envs)
         self._batch = None
-        if seed is not None:
-            self._generator = np.random.default_rng(seed)
+        self._seed_games(seeds)
         self._restart(np.arange(len(self.games)))
         self._batch = self._observer.observe()
         self._show()
@@ -240,13 +247,21 @@ class MicroRTSVectorEnv(EntityVectorEnv):
             sentence = f"the bot {failure.bot} raised {failure.message}"
             lanes = np.flatnonzero(self._engine.lane_game == failure.game)
             errors[lanes] = sentence
-            warnings.warn(f"MicroRTS env {lanes[0]}: {sentence}; its game ends as a draw", stacklevel=4)
+            lane = self.first_lane + lanes[0]
+            warnings.warn(f"MicroRTS env {lane}: {sentence}; its game ends as a draw", stacklevel=4)
         info["bot_error"] = errors
         info["_bot_error"] = errors != None  # noqa: E711 - element by element
 
     def _restart(self, games: NDArray[np.int64]) -> None:
-        seeds = self._generator.integers(1 << 62, size=len(games))
-        self._engine.reset(games.tolist(), seeds.tolist())
+        seeds = [int(self._generators[game].integers(1 << 62)) for game in games]
+        self._engine.reset(games.tolist(), seeds)
+
+    def _seed_games(self, seeds: Sequence[int | None]) -> None:
+        """Give games generators of their own: so they repeat whatever is played beside them."""
+        for game in range(len(self.games)):
+            seed = seeds[int(np.searchsorted(self._engine.lane_game, game))]
+            if seed is not None or game not in self._generators:
+                self._generators[game] = np.random.default_rng(seed)
 
     def render(self) -> tuple[NDArray[np.uint8], ...] | None:
         """A picture (height * 24, width * 24, 3) of each lane's game, drawn from its units, in mode
@@ -290,8 +305,3 @@ class MicroRTSVectorEnv(EntityVectorEnv):
     def _check_open(self) -> None:
         if self.closed:
             raise gymnasium.error.ClosedEnvironmentError("MicroRTSVectorEnv has been closed")
-
-
-def make_vec(map: str, num_envs: int = 1, **options: Any) -> MicroRTSVectorEnv:
-    """`MicroRTSVectorEnv(map, num_envs, **options)`; what `entitize.make_vec("MicroRTS/<map>")` calls."""
-    return MicroRTSVectorEnv(map, num_envs, **options)
