@@ -8,8 +8,9 @@ them (`tests/adapters/test_microrts_engine.py` plays both side by side).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -22,6 +23,7 @@ from .jvm import start_engine
 from .maps import Map
 from .records import HEADER, UNIT, game_writer, mask_writer
 from .rewards import REWARDS
+from .watch import BotHungError, Watch
 
 #: An order as the engine takes it: kind, move, harvest, return, produce, produced type, attacked cell.
 ORDER_SIZE = 7
@@ -32,6 +34,9 @@ _ATTACK_WIDTH = 7
 
 _STATE = "rts.GameState"
 _ACTION = "rts.PlayerAction"
+
+#: The count of ids and the generator that random bots share are the process's: one engine plays at a time.
+_PLAYING = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -50,15 +55,22 @@ class Game:
 
 @dataclass(frozen=True)
 class BotFailure:
-    """A bot raised an exception; its game has not moved and can't go on."""
+    """A bot raised an exception or hangs; its game has not moved and can't go on."""
 
     game: int
     bot: str
-    message: str
+    what: str  # "raised …" or "did not answer …"
+    over: bool = False  # its game was over, and it was told so
 
 
 class Engine:
     """Plays `games`: those between two lanes first, then those against bots. So are the lanes numbered.
+
+    Args:
+        games: all on maps of one size.
+        partial_observability: whether each player sees only what its units see.
+        bot_timeout: seconds that a bot may take for a tick before its game is given up, see `watch`; None: it
+            may take for ever, and everything is played in the calling thread.
 
     Attributes:
         records: int32, what `read` has read of all games, see `records`.
@@ -69,7 +81,12 @@ class Engine:
         rewards: float64 (lanes, 6), the raw rewards of the last step.
     """
 
-    def __init__(self, games: Sequence[Game], partial_observability: bool = False) -> None:
+    def __init__(
+        self,
+        games: Sequence[Game],
+        partial_observability: bool = False,
+        bot_timeout: float | None = None,
+    ) -> None:
         self.games = tuple(games)
         self.num_selfplay = sum(game.bot is None for game in games)
         if any(game.bot is None for game in games[self.num_selfplay :]):
@@ -83,31 +100,45 @@ class Engine:
         self._make_buffers()
         self._make_columns()
         self._partial = partial_observability
-        self._step_loops = self._make_step_loops()
+        self._watch = bot_timeout and Watch(self._handles, self._progress, bot_timeout)
+        self._play_selfplay, self._play_bots = self._make_step_loop(True), self._make_step_loop(False)
+        self._tell = self._make_telling()
         self._read_loop, self._mask_loop = self._make_read_loops()
 
     # -- what is called at each step ------------------------------------------------------------------------
 
     def reset(self, games: Sequence[int], seeds: Sequence[int]) -> None:
-        """Start the `games` anew, each with its seed."""
+        """Start the `games` anew, each with its seed.
+
+        Raises:
+            RuntimeError: a bot raised an exception instead of getting ready for a game.
+        """
         state, random = self._jpype.JClass(_STATE), self._jpype.JClass("java.util.Random")
-        bots = self._bots.array
-        for game, seed in zip(games, seeds, strict=True):
-            self._states.array[game] = state(self._start_of(self.games[game].map).clone(), self.unit_types)
-            self._views.array[game] = self._other_views.array[game] = self._states.array[game]
-            self._next_ids.array[game] = self._first_ids[self.games[game].map.name]
-            self._generators.array[game] = random(seed)
-            if self.games[game].bot is not None:
-                bot = self._prototypes[game].clone()
-                bot.reset()
-                seed_bot(self._jpype, bot, seed)
-                bots[game] = bot
+        with _PLAYING:
+            for game, seed in zip(games, seeds, strict=True):
+                board = self.games[game].map
+                self._states.array[game] = state(self._start_of(board).clone(), self.unit_types)
+                self._views.array[game] = self._other_views.array[game] = self._states.array[game]
+                self._next_ids.array[game] = self._first_ids[board.name]
+                self._generators.array[game] = random(seed)
+                if self.games[game].bot is not None:
+                    self._bots.array[game] = self._new_bot(game, seed)
+
+    def _new_bot(self, game: int, seed: int) -> Any:
+        try:
+            bot = self._prototypes[game].clone()
+            bot.reset()
+        except self._jpype.JException as error:
+            name = self.games[game].bot
+            raise RuntimeError(f"MicroRTS: the bot {name} can't start a game: {error}") from error
+        seed_bot(self._jpype, bot, seed)
+        return bot
 
     def step(self, playing: NDArray[np.bool_] | None = None) -> list[BotFailure]:
         """One tick of the games that are `playing` (games,) bool (None: all), with the orders in `orders`.
 
         Returns:
-            the bots that raised an exception.
+            the bots that raised an exception or hang.
         """
         if playing is None or playing.all():
             runs = [(0, len(self.games))]
@@ -117,25 +148,39 @@ class Engine:
         failures: list[BotFailure] = []
         bounds = (0, self.num_selfplay, len(self.games))
         self.rewards[:] = 0.0
-        for loop, (low, high) in zip(self._step_loops, pairwise(bounds), strict=True):
+        for play, (low, high) in zip((self._play_selfplay, self._play_bots), pairwise(bounds), strict=True):
             for first, last in runs:
-                self._step_run(loop, max(first, low), min(last, high), failures)
+                failures += self._run(play, max(first, low), min(last, high))
+        for failure in failures:
+            self.rewards[self.lane_game == failure.game] = 0.0
         return failures
 
-    def _step_run(self, loop: GameLoop, first: int, last: int, failures: list[BotFailure]) -> None:
+    def tell_bot(self, game: int, winner: int) -> list[BotFailure]:
+        """Tell the game's bot, if it has one, that it is over: what became of that, if it failed."""
+        if self.games[game].bot is None:
+            return []
+        self._winners.array[game] = winner
+        return [replace(failure, over=True) for failure in self._run(self._tell, game, game + 1)]
+
+    def _run(self, play: Callable[[int, int], None], first: int, last: int) -> list[BotFailure]:
+        """Go through the games from `first` to before `last`, stepping over those whose bots fail."""
+        failures: list[BotFailure] = []
         while first < last:
             try:
-                loop.run(first, last)
-                return
+                with _PLAYING:
+                    play(first, last)
+                break
+            except BotHungError as error:
+                cause, what = error, str(error)
             except self._jpype.JException as error:
-                game = int(self._progress.array[0])
-                name = self.games[game].bot
-                if name is None:
-                    raise RuntimeError(f"MicroRTS: game {game} raised {error}") from error
-                failures.append(BotFailure(game, name, str(error)))
-                for lane in np.flatnonzero(self.lane_game == game):
-                    self.rewards[lane] = 0.0
-                first = game + 1
+                cause, what = error, f"raised {_what_bots_raised(error)}"
+            game = int(self._progress.array[0])
+            name = self.games[game].bot
+            if name is None:
+                raise RuntimeError(f"MicroRTS: game {game} {what}") from cause
+            failures.append(BotFailure(game, name, what))
+            first = game + 1
+        return failures
 
     def read(self) -> None:
         """Read all games into `records`."""
@@ -144,11 +189,6 @@ class Engine:
     def read_masks(self) -> None:
         """Ask for the masks of the lanes' units that may be given an order, into `masks`."""
         self._mask_loop.run(0, len(self.games))
-
-    def tell_bot(self, game: int, winner: int) -> None:
-        """Tell the game's bot that it is over."""
-        if self.games[game].bot is not None:
-            self._bots.array[game].gameOver(self._jpype.JInt(winner))
 
     def close(self) -> None:
         """Forget the games, so that Java can free them."""
@@ -211,6 +251,7 @@ class Engine:
         self._next_ids = Column(handles, "long", [0] * len(games))
         self._generators = Column(handles, "java.util.Random", nothing)
         self._progress = Column(handles, "int", [0])
+        self._winners = Column(handles, "int", [-1] * len(games))
         self._starts: dict[str, Any] = {}
         self._first_ids: dict[str, int] = {}
 
@@ -236,13 +277,21 @@ class Engine:
         masking.finish()
         return reading, masking
 
-    def _make_step_loops(self) -> tuple[GameLoop, GameLoop]:
-        """The ticks of games between two lanes, and of games against bots."""
-        loops = GameLoop(self._handles), GameLoop(self._handles)
-        for loop, selfplay in zip(loops, (True, False), strict=True):
-            self._add_tick(loop, selfplay)
-            loop.finish()
-        return loops
+    def _make_step_loop(self, selfplay: bool) -> Callable[[int, int], None]:
+        """The tick of games between two lanes, or of games against bots."""
+        loop = GameLoop(self._handles)
+        self._add_tick(loop, selfplay)
+        loop.finish()
+        return loop.run if selfplay or not self._watch else self._watch.watched(loop)
+
+    def _make_telling(self) -> Callable[[int, int], None]:
+        """The end of games against bots, told to these."""
+        handles, loop = self._handles, GameLoop(self._handles)
+        loop.call(handles.bind(self._progress.set, 0, 0), None)
+        tell = handles.method("ai.core.AI", "gameOver", "void", "int")
+        loop.call(self._watch.guarded(tell) if self._watch else tell, self._bots, self._winners)
+        loop.finish()
+        return self._watch.watched(loop) if self._watch else loop.run
 
     def _add_tick(self, loop: GameLoop, selfplay: bool) -> None:
         handles = self._handles
@@ -281,6 +330,7 @@ class Engine:
         )
         read = handles.bind(handles.bind(read, 4, self._order_buffer), 0, reader)  # (player, state, lane)
         think = handles.method("ai.core.AI", "getAction", _ACTION, "int", _STATE)
+        think = self._watch.guarded(think) if self._watch else think
         issue = handles.method(_STATE, "issueSafe", "boolean", _ACTION)
         loop.call(read, self._sides, self._views, self._lanes, out=self._orders_a)
         if selfplay:
@@ -315,3 +365,9 @@ class Engine:
         place = Column(handles, "int", [(lane + index) * len(REWARDS) + k for lane in self._first_lane])
         store = handles.collected(handles.bind(put, 0, self._reward_buffer), 1, reward)  # (int)
         loop.call(store, place)
+
+
+def _what_bots_raised(error: Any) -> Any:
+    """The exception itself, out of what Java wraps around those that an interface does not declare."""
+    wrapped = str(error.getClass().getName()) == "java.lang.reflect.UndeclaredThrowableException"
+    return error.getCause() if wrapped else error

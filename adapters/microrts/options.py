@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
@@ -30,6 +31,7 @@ class Options:
     frame_skip: int = 1  # ticks per step; orders are given at the first of them
     partial_observability: bool = False  # each player sees what its units see
     mask_reserved: bool = True  # forbid cells and money that are spoken for
+    bot_timeout: float | None = 60.0  # seconds that a bot may take for a tick; None: for ever
 
     def __post_init__(self) -> None:
         if self.features not in FEATURES:
@@ -43,6 +45,11 @@ class Options:
         for name in ("partial_observability", "mask_reserved"):
             if not isinstance(getattr(self, name), bool):
                 raise ValueError(f"{name} must be True or False, not {getattr(self, name)!r}")
+        seconds = self.bot_timeout
+        if seconds is not None and (
+            isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds < math.inf
+        ):
+            raise ValueError(f"bot_timeout must be a number of seconds above 0, or None, not {seconds!r}")
 
 
 def check_options(options: Mapping[str, Any]) -> Options:
