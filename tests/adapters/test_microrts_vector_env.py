@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import entitize as ez
@@ -449,6 +451,36 @@ def test_the_same_seed_gives_the_same_games() -> None:
     with make(4, opponents=bots, max_steps=50) as one, make(4, opponents=bots, max_steps=50) as other:
         first, second, third = play(one), play(other), play(one)
     assert all(a.equals(b) and a.equals(c) for a, b, c in zip(first, second, third, strict=True))
+
+
+@pytest.mark.parametrize("selfplay", [0, 2])
+def test_environments_get_their_own_rewards_in_whatever_order_or_thread_they_are_stepped(
+    selfplay: int,
+) -> None:
+    """The engine's clients share reward objects, and the engine counts ids for the whole process."""
+    bots = ["workerRushAI", "randomBiasedAI", "randomAI", "lightRushAI"]
+    seeds, num_steps = (1, 2), 150
+
+    def start(seed: int) -> tuple[MicroRTSVectorEnv, ez.EntityBatch]:
+        env = make(4 + selfplay, opponents=bots, selfplay=selfplay, max_steps=60)
+        env.action_space.seed(seed)
+        return env, env.reset(seed=seed)[0]
+
+    def play(seed: int) -> Iterator[np.ndarray]:
+        env, batch = start(seed)
+        with env:
+            for _ in range(num_steps):
+                batch, _, _, _, info = env.step(env.action_space.sample(mask=batch))
+                yield info["raw_rewards"]
+
+    alone = [np.array(list(play(seed))) for seed in seeds]
+    assert all(rewards.any() for rewards in alone) and not np.array_equal(*alone)
+    alternately = np.array(list(zip(*map(play, seeds), strict=True)))
+    with ThreadPoolExecutor(2) as pool:
+        in_threads = list(pool.map(lambda seed: np.array(list(play(seed))), seeds))
+    for k in range(2):
+        assert np.array_equal(alternately[:, k], alone[k])
+        assert np.array_equal(in_threads[k], alone[k])
 
 
 def test_wrong_names_are_told_with_the_nearest() -> None:
