@@ -1,4 +1,4 @@
-"""Bots that hang: the engine's own player over a socket, whose server does not answer, and one that searches on."""
+"""Bots that hang: the engine's player over a socket, whose server is silent, and one that searches on."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def test_two_bots_may_hang_in_one_step() -> None:
         for lane, server in zip((0, 2), servers, strict=True):
             env._engine._bots.array[lane] = server.bot(env._engine)
         with pytest.warns(UserWarning, match="did not answer") as warned:
-            batch, _, _, truncated, info = env.step({})
+            batch, _, _, truncated, _ = env.step({})
         assert len(warned) == 2 and truncated.tolist() == [True, False, True]
         assert batch.globals[:, 0].tolist() == [0, np.float32(2 / 2000), 0]
         assert not env.step({})[3].any()
