@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from .bots import check_bot
-from .engine import Game
+from .games import Game
 from .maps import Map, find_map
 from .names import unknown
 

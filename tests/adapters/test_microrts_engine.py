@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from entitize.adapters.microrts.engine import MASK_SIZE, ORDER_SIZE, Engine, Game
+from entitize.adapters.microrts.engine import MASK_SIZE, ORDER_SIZE, Engine
+from entitize.adapters.microrts.games import Game
 from entitize.adapters.microrts.jvm import engine_folder, start_engine
 from entitize.adapters.microrts.maps import find_map
 from entitize.adapters.microrts.observe import Observer

@@ -16,7 +16,8 @@ import gymnasium
 import numpy as np
 import pytest
 from entitize.adapters.microrts import MicroRTSVectorEnv
-from entitize.adapters.microrts.engine import BotFailure, Engine, Game
+from entitize.adapters.microrts.engine import BotFailure, Engine
+from entitize.adapters.microrts.games import Game
 from entitize.adapters.microrts.jvm import start_engine
 from entitize.adapters.microrts.maps import find_map
 
@@ -121,11 +122,11 @@ def test_a_bot_that_hangs_ends_its_game_alone(server: SlowServer) -> None:
             batch = step_both()[0]
             assert batch.globals[3, 0] == np.float32(step / 2000)
 
-        before = records(engine), int(statics.next_ID), [*engine._orders_b.array]
+        before = records(engine), int(statics.next_ID), [*engine._columns.orders_b.array]
         assert engine._watch._pool.getActiveCount() == 1  # type: ignore[union-attr]
         server.may_answer.set()
         wait_until_idle(engine)
-        after = records(engine), int(statics.next_ID), [*engine._orders_b.array]
+        after = records(engine), int(statics.next_ID), [*engine._columns.orders_b.array]
         assert np.array_equal(before[0], after[0]) and before[1] == after[1]
         assert all(one is other or one.equals(other) for one, other in zip(before[2], after[2], strict=True))
         for _ in range(30):
