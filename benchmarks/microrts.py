@@ -7,10 +7,10 @@ medians over rounds in which everyone takes their turn, in random legal play aga
 (18 coacAI and 2 each of randomBiasedAI, lightRushAI and workerRushAI, or as many eighths of that) and in
 self-play. Drawing the actions is not counted. What counts for each:
 
-- ours: `MicroRTSVectorEnv.step`, actions checked, entities, masks and rewards made, with `bot_timeout=None`, which
-  plays in the calling thread as the others do. The default hands the games against bots over to a thread of
-  Java's, once per step: in processor time of both threads that was lost in the noise (within 3 % either way, 24
-  lanes on 8x8), and it adds about 50 microseconds of waiting per step to some 650;
+- ours: `MicroRTSVectorEnv.step`, actions checked, entities, masks and rewards made, with `bot_timeout=None`,
+  which plays in the calling thread as the others do. The default hands the games against bots to a thread of
+  Java's, once per step: in processor time of both threads that was lost in the noise (within 3 % either
+  way, 24 lanes on 8x8), and it adds about 50 microseconds of waiting per step to some 650;
 - grid: the package's grid environment (masks, step with its conversion of actions);
 - shared: its shared-memory environment (masks, orders written, step), which makes no entities;
 - JVM alone: of the latter, the two calls into Java. The target is ours <= JVM alone / 0.9.

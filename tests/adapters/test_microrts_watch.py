@@ -198,6 +198,20 @@ def test_without_a_watch_everything_is_played_in_the_calling_thread() -> None:
     assert failure.bot == "workerRushAI" and failure.what.startswith("raised java.lang.NullPointerException")
 
 
+@pytest.mark.parametrize("timeout", [None, 60.0])
+def test_an_exception_that_an_interface_does_not_declare_is_told_by_its_name(
+    timeout: float | None, server: SlowServer
+) -> None:
+    engine = Engine([Game(find_map(BOARD), "passiveAI")], bot_timeout=timeout)
+    bot = server.bot(engine)
+    pipe = bot.getClass().getDeclaredField("in_pipe")
+    pipe.setAccessible(True)
+    pipe.get(bot).close()
+    engine._bots.array[0] = bot
+    (failure,) = engine.tell_bot(0, 1)
+    assert failure.over and failure.what.startswith("raised java.io.IOException"), failure.what
+
+
 @pytest.mark.parametrize("timeout", [0, -1.0, float("nan"), float("inf"), True, "60"])
 def test_a_bad_timeout_is_told(timeout: Any) -> None:
     with pytest.raises(ValueError, match="bot_timeout must be a number of seconds above 0, or None, not"):
