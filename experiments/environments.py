@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -25,6 +26,19 @@ def make_environments(env: EnvConfig, **extra: Any) -> EntityVectorEnv:
         return make_vec(env.id, num_envs=env.num_envs, **{**env.kwargs, **extra})
     except (gymnasium.error.Error, WorkerError, ValueError, TypeError, ImportError) as error:
         raise UserError(f"{env.id} can't be made: {error}") from error
+
+
+def one_lane(env: EnvConfig) -> EnvConfig:
+    """`env` with one environment, in this process; a lane of μRTS plays the first bot of those named."""
+    kwargs = {name: value for name, value in env.kwargs.items() if name != "num_workers"}
+    if env.id.removeprefix("entitize/").startswith("MicroRTS"):
+        kwargs.pop("selfplay", None)
+        bots = kwargs.pop("opponents", None)
+        if isinstance(bots, Mapping):
+            bots = [name for name, lanes in bots.items() if lanes]
+        if bots:  # else the default
+            kwargs["opponents"] = bots if isinstance(bots, str) else bots[0]
+    return replace(env, num_envs=1, kwargs=kwargs)
 
 
 def held_out(env: EnvConfig, evaluation: EvalConfig) -> tuple[EnvConfig, str]:

@@ -12,7 +12,7 @@ from .games import Game
 from .maps import Map, find_map
 from .names import unknown
 
-FEATURES = ("units", "planes")
+FEATURES = ("units", "planes", "planes29")
 TARGETS = ("cells", "entities")
 SIDES = (0, 1, "both")
 
@@ -27,7 +27,9 @@ class Options:
         ValueError: an option that is out of its range, by name.
     """
 
-    features: str = "units"  # or "planes": the cell and the engine's 27 planes
+    features: str = (
+        "units"  # or "planes", the cell and the engine's 27 planes; "planes29", two more for terrain
+    )
     max_steps: int = 2000  # ticks after which a game is a draw
     frame_skip: int = 1  # ticks per step; orders are given at the first of them
     partial_observability: bool = False  # each player sees what its units see

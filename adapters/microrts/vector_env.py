@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import gymnasium
 import numpy as np
@@ -13,11 +13,13 @@ from numpy.typing import NDArray
 
 from ...envs import EntityBatch, EntityVectorEnv, validate_actions
 from ...envs.vector import Actions, StepResult
+from ...envs.window import Window
 from ...ragged import RaggedArray, keep_freed_memory
 from .engine import ORDER_SIZE, BotFailure, Engine
 from .kernels import clear_orders, place_orders
 from .observe import Observer
 from .options import Opponents, check_options, plan_games
+from .painter import paint
 from .rewards import REWARDS, weights_array
 
 OUTCOMES = ("loss", "draw", "win")
@@ -31,7 +33,7 @@ class MicroRTSVectorEnv(EntityVectorEnv):
         batch, rewards, terminated, truncated, info = venv.step(venv.action_space.sample(mask=batch))
 
     A lane is a player. Its entities are `Own` units, the `Enemy`'s, and `Resource` fields, each in the order
-    of their cells (and `Wall`s, with `features="units"`). Each own unit that may be given an order is an
+    of their cells (and `Wall`s, but for `features="planes"`). Each own unit that may be given an order is an
     actor of the action `order`, a `MultiCategorical` with the engine's masks. A unit that is given no order
     waits for a tick. With `targets="entities"` what is attacked, harvested from or returned to is chosen by a
     second action, the `SelectEntity` `target`; a unit that chooses itself follows its `order`.
@@ -57,7 +59,8 @@ class MicroRTSVectorEnv(EntityVectorEnv):
         maps: several maps of one size, which the games take in turns, instead of `map`.
         reward_weights: by name or six numbers; None: those of the papers.
         seed: seeds the first `reset` that gives none; None: from the operating system.
-        render_mode: None, or "rgb_array".
+        render_mode: None, "rgb_array", or "human" for a window that shows the first lane's game, drawn at
+            each reset and step (needs pygame).
         options: those of `Options`.
 
     Raises:
@@ -65,12 +68,16 @@ class MicroRTSVectorEnv(EntityVectorEnv):
             out of its range.
         TypeError: an unknown option.
         EngineMissingError: gym-microrts, JPype or Java is not there.
+        gymnasium.error.DependencyNotInstalled, RuntimeError: a window without pygame, or without a display.
     """
+
+    #: Whether the next game starts within the step that ends one.
+    starts_over: ClassVar[bool] = True
 
     metadata: dict[str, Any] = {  # noqa: RUF012 - Gymnasium declares no ClassVar
         "autoreset_mode": AutoresetMode.SAME_STEP,
         "final_obs": True,
-        "render_modes": ["rgb_array"],
+        "render_modes": ["rgb_array", "human"],
         "render_fps": 15,
     }
 
@@ -88,8 +95,8 @@ class MicroRTSVectorEnv(EntityVectorEnv):
         render_mode: str | None = None,
         **options: Any,
     ) -> None:
-        if render_mode not in (None, "rgb_array"):
-            raise ValueError(f"render_mode must be None or 'rgb_array', not {render_mode!r}")
+        if render_mode not in (None, *self.metadata["render_modes"]):
+            raise ValueError(f"render_mode must be None, 'rgb_array' or 'human', not {render_mode!r}")
         self.options = check_options(options)
         self._weights = weights_array(reward_weights)
         self.games = plan_games([map] if maps is None else maps, num_envs, selfplay, opponents, side)
@@ -103,6 +110,8 @@ class MicroRTSVectorEnv(EntityVectorEnv):
         self._order_space: Any = self.single_action_space["order"]
         self._generator = np.random.default_rng(seed)
         self._batch: EntityBatch | None = None
+        fps = self.metadata["render_fps"]
+        self._window = Window(f"MicroRTS {self.games[0].map.name}", fps) if render_mode == "human" else None
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -114,6 +123,7 @@ class MicroRTSVectorEnv(EntityVectorEnv):
             self._generator = np.random.default_rng(seed)
         self._restart(np.arange(len(self.games)))
         self._batch = self._observer.observe()
+        self._show()
         return self._batch, {"raw_rewards": np.zeros((self.num_envs, len(REWARDS)))}
 
     def step(self, actions: Actions) -> StepResult:
@@ -140,6 +150,7 @@ class MicroRTSVectorEnv(EntityVectorEnv):
         if ended.any():
             batch = self._end(ended, batch, failures, info)
         self._batch = batch
+        self._show()
         lanes = self._engine.lane_game
         weighted = (rewards @ self._weights).astype(np.float32)
         return batch, weighted, over[lanes], (ended & ~over)[lanes], info
@@ -207,6 +218,8 @@ class MicroRTSVectorEnv(EntityVectorEnv):
                 failures = [*failures, *engine.tell_bot(int(game), int(observer.winner[game]))]
         if failures:
             self._report(failures, info)
+        if not self.starts_over:
+            return batch
         self._restart(np.flatnonzero(ended))
         return observer.observe()
 
@@ -225,8 +238,9 @@ class MicroRTSVectorEnv(EntityVectorEnv):
         seeds = self._generator.integers(1 << 62, size=len(games))
         self._engine.reset(games.tolist(), seeds.tolist())
 
-    def render(self) -> tuple[NDArray[np.uint8], ...]:
-        """A picture (height * 24, width * 24, 3) of each lane's game, drawn from its units.
+    def render(self) -> tuple[NDArray[np.uint8], ...] | None:
+        """A picture (height * 24, width * 24, 3) of each lane's game, drawn from its units, in mode
+        "rgb_array"; None in mode "human", whose window draws itself.
 
         Raises:
             ValueError: the environment was made without a render_mode.
@@ -237,16 +251,31 @@ class MicroRTSVectorEnv(EntityVectorEnv):
             raise ValueError("MicroRTSVectorEnv was made without a render_mode")
         if self._batch is None:
             raise gymnasium.error.ResetNeeded("MicroRTSVectorEnv: render before reset")
-        from .painter import paint
-
-        games = self._engine.games
-        frames = [paint(games[g].map, self._observer.units_of(g)) for g in range(len(games))]
+        if self._window is not None:
+            return None
+        frames = [self._paint(game) for game in range(len(self.games))]
         return tuple(frames[game].copy() for game in self._engine.lane_game)
+
+    def camera(self, lane: int) -> tuple[float, float, float, float]:
+        """Left, bottom, width and height of what the picture of `lane` shows, in the units of x and y. The
+        height is negative, as y grows downwards.
+        """
+        board = self.games[self._engine.lane_game[lane]].map
+        return -0.5, board.height - 0.5, board.width, -board.height
+
+    def _paint(self, game: int) -> NDArray[np.uint8]:
+        return paint(self.games[game].map, self._observer.units_of(game))
+
+    def _show(self) -> None:
+        if self._window is not None and self._window.is_open:
+            self._window.show(self._paint(self._engine.lane_game[0]))
 
     def close_extras(self, **kwargs: Any) -> None:
         """Forget the games; the JVM stays, for the process's other environments."""
         self._batch = None
         self._engine.close()
+        if self._window is not None:
+            self._window.close()
 
     def _check_open(self) -> None:
         if self.closed:

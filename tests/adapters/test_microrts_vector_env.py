@@ -496,11 +496,11 @@ def test_wrong_names_are_told_with_the_nearest() -> None:
         ({"opponents": {"coacAI": -2}}, "'coacAI' must play a whole number of lanes"),
         ({"selfplay": 1}, "selfplay must be an even number of lanes from 0 to 2, not 1"),
         ({"side": 2}, "side must be 0, 1 or 'both', not 2"),
-        ({"features": "pixels"}, "features must be one of 'units', 'planes', not 'pixels'"),
+        ({"features": "pixels"}, "features must be one of 'units', 'planes', 'planes29', not 'pixels'"),
         ({"max_steps": 0}, "max_steps must be a whole number of at least 1, not 0"),
         ({"mask_reserved": 1}, "mask_reserved must be True or False, not 1"),
         ({"reward_weights": [1, 2]}, "reward_weights must be 6 finite numbers"),
-        ({"render_mode": "human"}, "render_mode must be None or 'rgb_array'"),
+        ({"render_mode": "ansi"}, "render_mode must be None, 'rgb_array' or 'human', not 'ansi'"),
     ],
 )
 def test_bad_options_are_told(options: dict[str, Any], sentence: str) -> None:
