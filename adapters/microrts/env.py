@@ -30,7 +30,7 @@ class MicroRTSEnv(gymnasium.Env[Observation, Mapping[str, Any]]):
     environment of one lane, and the same first game as the first lane of any.
 
     `info` holds `raw_rewards` float64 (6,), see `rewards.REWARDS`; at the end of a game `outcome`: "win",
-    "draw" or "loss"; and where the bot raised an exception `bot_error`: which bot and what.
+    "draw" or "loss"; and where the bot failed `bot_error`: which bot and how.
 
     Args:
         map: the map's name.

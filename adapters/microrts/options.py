@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
 from .bots import check_bot
-from .engine import Game
+from .games import Game
 from .maps import Map, find_map
 from .names import unknown
 
@@ -34,6 +35,7 @@ class Options:
     frame_skip: int = 1  # ticks per step; orders are given at the first of them
     partial_observability: bool = False  # each player sees what its units see
     mask_reserved: bool = True  # forbid cells and money that are spoken for
+    bot_timeout: float | None = 60.0  # seconds that a bot may take for a tick; None: for ever
     targets: str = "cells"  # or "entities": attack, harvest and return by selecting an entity
 
     def __post_init__(self) -> None:
@@ -48,6 +50,11 @@ class Options:
         for name in ("partial_observability", "mask_reserved"):
             if not isinstance(getattr(self, name), bool):
                 raise ValueError(f"{name} must be True or False, not {getattr(self, name)!r}")
+        seconds = self.bot_timeout
+        if seconds is not None and (
+            isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds < math.inf
+        ):
+            raise ValueError(f"bot_timeout must be a number of seconds above 0, or None, not {seconds!r}")
 
 
 def check_options(options: Mapping[str, Any]) -> Options:

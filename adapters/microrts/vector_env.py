@@ -44,8 +44,9 @@ class MicroRTSVectorEnv(EntityVectorEnv):
     (num_envs,) bool; and `final_obs` holds the true last observations. Games that the time limit ended are
     truncated.
 
-    A bot that raises an exception ends its game as a draw that is truncated: `info["bot_error"]` (num_envs,)
-    object then says which bot and what, and a warning does so too.
+    A bot that raises an exception, or does not answer within `bot_timeout` seconds, ends its game as a draw
+    that is truncated: `info["bot_error"]` (num_envs,) object then says which bot and what, and a warning does
+    so too.
 
     The same seed gives the same games against bots that use neither the clock nor threads; the generators of
     the random bots are seeded.
@@ -107,7 +108,7 @@ class MicroRTSVectorEnv(EntityVectorEnv):
         keep_freed_memory()
         self.num_envs = num_envs
         self.render_mode = render_mode
-        self._engine = Engine(self.games, self.options.partial_observability)
+        self._engine = Engine(self.games, self.options.partial_observability, self.options.bot_timeout)
         self._observer = Observer(self._engine, self.options)
         self.single_observation_space = self._observer.space
         self.single_action_space = self._observer.space.actions
@@ -196,7 +197,7 @@ class MicroRTSVectorEnv(EntityVectorEnv):
         place_orders(checked.values, checked.offsets, *arrays)
 
     def _play(self, before: EntityBatch) -> tuple[NDArray[np.float64], list[BotFailure]]:
-        """The ticks of one step: the raw rewards (num_envs, 6), and the bots that raised."""
+        """The ticks of one step: the raw rewards (num_envs, 6), and the bots that failed."""
         engine, observer = self._engine, self._observer
         try:
             failures = engine.step()
@@ -230,12 +231,12 @@ class MicroRTSVectorEnv(EntityVectorEnv):
         result = np.where(winner < 0, 0, np.where(winner == engine.lane_player, 1, -1))
         info["outcome"], info["_outcome"] = np.full(self.num_envs, None, object), lanes.copy()
         info["outcome"][lanes] = np.array(OUTCOMES, object)[result[lanes] + 1]
-        if failures:
-            self._report(failures, info)
         failed = {failure.game for failure in failures}
         for game in np.flatnonzero(ended & observer.is_over):
             if game not in failed:
-                engine.tell_bot(int(game), int(observer.winner[game]))
+                failures = [*failures, *engine.tell_bot(int(game), int(observer.winner[game]))]
+        if failures:
+            self._report(failures, info)
         if not self.starts_over:
             return batch
         self._restart(np.flatnonzero(ended))
@@ -244,11 +245,12 @@ class MicroRTSVectorEnv(EntityVectorEnv):
     def _report(self, failures: Sequence[BotFailure], info: dict[str, Any]) -> None:
         errors = np.full(self.num_envs, None, object)
         for failure in failures:
-            sentence = f"the bot {failure.bot} raised {failure.message}"
+            sentence = f"the bot {failure.bot} {failure.what}"
             lanes = np.flatnonzero(self._engine.lane_game == failure.game)
             errors[lanes] = sentence
             lane = self.first_lane + lanes[0]
-            warnings.warn(f"MicroRTS env {lane}: {sentence}; its game ends as a draw", stacklevel=4)
+            ending = " when its game was over" if failure.over else "; its game ends as a draw"
+            warnings.warn(f"MicroRTS env {lane}: {sentence}{ending}", stacklevel=4)
         info["bot_error"] = errors
         info["_bot_error"] = errors != None  # noqa: E711 - element by element
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import entitize as ez
@@ -449,6 +451,29 @@ def test_the_same_seed_gives_the_same_games() -> None:
     with make(4, opponents=bots, max_steps=50) as one, make(4, opponents=bots, max_steps=50) as other:
         first, second, third = play(one), play(other), play(one)
     assert all(a.equals(b) and a.equals(c) for a, b, c in zip(first, second, third, strict=True))
+
+
+def test_environments_get_their_own_rewards_in_whatever_order_or_thread_they_are_stepped() -> None:
+    """The engine's clients share reward objects; its ids and its random generator are the process's."""
+
+    def play(seed: int) -> Iterator[np.ndarray]:
+        with make(6, opponents="randomBiasedAI", selfplay=2, max_steps=40) as env:
+            batch, _ = env.reset(seed=seed)
+            env.action_space.seed(seed)
+            for _ in range(60):
+                batch, _, _, _, info = env.step(env.action_space.sample(mask=batch))
+                yield info["raw_rewards"]
+
+    seeds = (1, 2)
+    alone = [np.array(list(play(seed))) for seed in seeds]
+    assert all(rewards[:, :2].any() and rewards[:, 2:].any() for rewards in alone)
+    assert not np.array_equal(*alone)
+    alternately = list(zip(*map(play, seeds), strict=True))
+    with ThreadPoolExecutor(2) as pool:
+        in_threads = list(pool.map(lambda seed: np.array(list(play(seed))), seeds))
+    for k in range(2):
+        assert np.array_equal([rewards[k] for rewards in alternately], alone[k])
+        assert np.array_equal(in_threads[k], alone[k])
 
 
 def test_wrong_names_are_told_with_the_nearest() -> None:
