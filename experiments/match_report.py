@@ -20,7 +20,7 @@ from ..trainers.files import replace_file
 from .match_statistics import ALL_BOTS, BOTH_SIDES, Score
 from .matches import Played
 from .plots import outcome_bars
-from .published import SHOWN, SOURCES, PublishedAgent, Rates, published_for
+from .published import PAPER_BOTS, SHOWN, SOURCES, PublishedAgent, Rates, published_for
 
 #: How the intervals were found, for readers of the files.
 METHODS = "95 % intervals: Wilson's for rates, percentile bootstrap for returns"
@@ -133,8 +133,9 @@ def _panels(
     for score in scores:
         panels.setdefault(score.agent, {})[score.bot] = score.rates, score.wins
     bots = {score.bot for score in scores}
+    comparable = bots.issuperset(PAPER_BOTS)  # or `all` would mean something else
     for agent in published:
-        everything = {**agent.rates, ALL_BOTS: agent.overall}
+        everything = {**agent.rates, **({ALL_BOTS: agent.overall} if comparable else {})}
         panels[f"{agent.name}\n({agent.source})"] = {
             bot: (rates, None) for bot, rates in everything.items() if bot in bots
         }

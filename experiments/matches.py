@@ -107,7 +107,7 @@ def plan_jobs(
 
 
 class Duel:
-    """Two agents as one, for lanes that play each other: the first has the lanes `own`, the second the rest."""
+    """Two agents as one, where lanes play each other: the first has the lanes `own`, the second the rest."""
 
     def __init__(self, agent: Actor, other: Actor, own: NDArray[np.int64], num_lanes: int) -> None:
         others = np.setdiff1d(np.arange(num_lanes), own)
