@@ -143,7 +143,7 @@ class Player:
         with thread_count(1), MicroRTSVectorEnv(job.map, **lanes, **settings.options) as venv:
             agent = self._agent(job.agent, job.map, venv)
             duel = Duel(agent, self._agent(job.bot, job.map, venv), own, venv.num_envs) if is_duel else None
-            games = _play(agent, duel, venv, own, job.games, settings.deterministic, seed)
+            games = play_games(agent, duel, venv, own, job.games, settings.deterministic, seed)
         failures = [game.failure for game in games if game.failure is not None]
         outcomes, steps = [game.outcome for game in games], [game.steps for game in games]
         rewards = [game.rewards for game in games]
@@ -159,14 +159,16 @@ class Player:
 
 
 @dataclass(frozen=True)
-class _Game:
+class PlayedGame:
+    """One game of the agent."""
+
     outcome: str
     steps: int
     rewards: list[float]
     failure: str | None
 
 
-def _play(
+def play_games(
     agent: Actor,
     duel: Duel | None,
     venv: MicroRTSVectorEnv,
@@ -174,11 +176,11 @@ def _play(
     games: int,
     deterministic: bool,
     seed: int,
-) -> list[_Game]:
+) -> list[PlayedGame]:
     """Whole games of the lanes `own`, each lane's number fixed beforehand (see `trainers.evaluate`)."""
     rng = np.random.default_rng(seed)
     quota = dict(zip(own.tolist(), episode_quota(games, len(own)).tolist(), strict=True))
-    played: dict[int, list[_Game]] = {lane: [] for lane in quota}
+    played: dict[int, list[PlayedGame]] = {lane: [] for lane in quota}
     rewards, steps = np.zeros((venv.num_envs, len(REWARDS))), np.zeros(venv.num_envs, np.int64)
     batch, _ = venv.reset(seed=seed)
     while any(len(played[lane]) < count for lane, count in quota.items()):
@@ -194,7 +196,7 @@ def _play(
         for lane in np.flatnonzero(terminated | truncated).tolist():
             if len(played.get(lane, ())) < quota.get(lane, 0):
                 failure = info["bot_error"][lane] if "bot_error" in info else None
-                game = _Game(info["outcome"][lane], int(steps[lane]), rewards[lane].tolist(), failure)
+                game = PlayedGame(info["outcome"][lane], int(steps[lane]), rewards[lane].tolist(), failure)
                 played[lane].append(game)
             rewards[lane], steps[lane] = 0, 0
     return [game for lane in quota for game in played[lane]]
