@@ -124,8 +124,11 @@ def make_plan(chosen: MicroRTSEvalArguments) -> Plan:
             agents[rival] = newest_checkpoint(chosen.against)
             bots = (*bots, rival) if chosen.bots or chosen.fast else (rival,)
             out = chosen.out or out.with_name(f"eval_microrts_against_{chosen.against.resolve().name}")
+        # Options at their defaults go without saying, so that one that is added later changes nothing.
+        usual = {**asdict(Options()), "max_steps": options["max_steps"]}
         identity = {
-            **{f"option {name}": value for name, value in options.items()},
+            "max_steps": options["max_steps"],
+            **{f"option {name}": value for name, value in options.items() if value != usual[name]},
             **{f"checkpoint of {name}": _fingerprint(path) for name, path in agents.items()},
         }
     except (ValueError, TypeError, ImportError) as error:  # CheckpointError is a ValueError

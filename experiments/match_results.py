@@ -82,7 +82,7 @@ class ResultsFile:
             raise UserError(f"{self.path}: its format is {found['format']!r}, this version reads {FORMAT}")
         theirs, ours = found["settings"], head["settings"]
         differ = [
-            f"{name} is {theirs.get(name)!r} there and {ours.get(name)!r} now"
+            f"{name} is {_told(theirs, name)} there and {_told(ours, name)} now"
             for name in sorted({*theirs, *ours})
             if theirs.get(name) != ours.get(name)
         ]
@@ -91,6 +91,10 @@ class ResultsFile:
                 f"{self.path} holds games by other settings: {'; '.join(differ)}. They are not mixed: give"
                 " another --out, or move that folder away"
             )
+
+
+def _told(settings: Mapping[str, Any], name: str) -> str:
+    return repr(settings[name]) if name in settings else "not set"
 
 
 def _line(value: Mapping[str, Any]) -> bytes:

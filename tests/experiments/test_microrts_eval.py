@@ -50,7 +50,7 @@ def results(folder: Path) -> tuple[dict[str, Any], dict[Job, dict[str, Any]]]:
 
 def test_results_are_kept_in_files(judged: Path) -> None:
     head, jobs = results(judged)
-    assert head["settings"]["option max_steps"] == 30
+    assert head["settings"] == {"max_steps": 30, "deterministic": False, "seed": 1000003}
     assert [(job.bot, job.side, job.games) for job in jobs] == [
         *(("passiveAI", 0, 3), ("passiveAI", 1, 2)),
         *(("randomBiasedAI", 0, 3), ("randomBiasedAI", 1, 2)),
@@ -99,11 +99,11 @@ def test_other_settings_are_not_mixed(entitize: Run, judged: Path, fighter: Path
     words = ("--random", "--map", BOARD, "--out", judged, "--games", 4)
     code, _, err = entitize("eval", "microrts", *words, "--seed", 3, "--max-steps", 31)
     assert code == 2
-    assert "option max_steps is 30 there and 31 now; seed is 1000003 there and 3 now" in err
+    assert "max_steps is 30 there and 31 now; seed is 1000003 there and 3 now" in err
     code, _, err = entitize("eval", "microrts", fighter, *words, "--max-steps", 30)
     assert code == 2
-    assert "checkpoint of fighter is None there and 'step 16, SHA-256 " in err
-    assert "option mask_reserved is True there and False now" in err
+    assert "checkpoint of fighter is not set there and 'step 16, SHA-256 " in err
+    assert "option mask_reserved is not set there and False now" in err
     assert (judged / "results.jsonl").read_bytes() == before
 
 
