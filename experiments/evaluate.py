@@ -24,7 +24,10 @@ from .microrts_lanes import with_lanes
 
 @dataclass(frozen=True)
 class EvalArguments:
-    """Play whole episodes with a trained agent; prints the mean return with its 95 % bootstrap interval."""
+    """Play whole episodes with a trained agent; prints the mean return with its 95 % bootstrap interval.
+
+    `entitize eval microrts` plays against the bots of μRTS (a run folder of that name is ./microrts).
+    """
 
     run: tyro.conf.Positional[Path]
     """The run folder."""
@@ -43,7 +46,12 @@ class EvalArguments:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Parse and run the command."""
+    """Parse and run the command, or `eval microrts`."""
+    if arguments[:1] == ["microrts"]:
+        from .microrts_eval import main as play_bots
+
+        play_bots(arguments[1:])
+        return
     chosen = parse(EvalArguments, "eval", arguments)
     config = read_run_config(chosen.run)
     settings = override(config.eval, chosen.episodes, chosen.seed, chosen.deterministic)

@@ -3,7 +3,7 @@
 from .advantages import generalized_advantages
 from .checkpoint import Checkpoint, CheckpointError, checkpoint_paths, read_checkpoint
 from .config import PPOConfig
-from .evaluation import EpisodeResults, Interval, bootstrap_interval, evaluate
+from .evaluation import EpisodeResults, Interval, bootstrap_interval, evaluate, wilson_interval
 from .guard import NonFiniteError
 from .loading import load_policy
 from .ppo import PPO
@@ -27,4 +27,5 @@ __all__ = [
     "load_policy",
     "read_checkpoint",
     "read_metrics",
+    "wilson_interval",
 ]

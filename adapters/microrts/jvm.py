@@ -7,6 +7,8 @@ import importlib
 import importlib.util
 import os
 import re
+import signal
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -129,6 +131,7 @@ def _start(jpype: Any, folder: Path) -> None:
         options.append("--enable-native-access=ALL-UNNAMED")
     jars = [str(jar) for jar in _jars(folder)]
     jpype.startJVM(str(library), *options, classpath=jars, convertStrings=False, interrupt=False)
+    _take_back_signals()
     if os.environ.get(OUTPUT_VARIABLE, "0") in ("", "0"):
         _silence(jpype)
     # Destroying the JVM would wait for every thread that a bot has started. Left to itself, though, JPype's
@@ -149,6 +152,13 @@ def _silence(jpype: Any) -> None:
     nowhere = jpype.JClass(stream)(os.devnull)
     system.setOut(nowhere)
     system.setErr(nowhere)
+
+
+def _take_back_signals() -> None:
+    """Let SIGTERM end the process as before: JPype's handler, in a Java thread, crashes the interpreter."""
+    handler = signal.getsignal(signal.SIGTERM)
+    if handler is not None and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, handler)
 
 
 def _jars(folder: Path) -> list[Path]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -187,3 +188,17 @@ thread.join()
     assert done.stdout == ("to out\n" if shown == "1" else ""), done
     assert ("to err" in done.stderr) == (shown == "1"), done
     assert "java.lang.IllegalStateException: of a bot" in done.stderr, done
+
+
+def test_a_request_to_end_ends_the_process() -> None:
+    """JPype's own handler of SIGTERM crashes it, and leaves Java's report of that behind."""
+    done = run(
+        """
+import os, signal, time
+from entitize.adapters.microrts.jvm import start_engine
+start_engine()
+os.kill(os.getpid(), signal.SIGTERM)
+time.sleep(60)
+"""
+    )
+    assert (done.returncode, done.stdout) == (-signal.SIGTERM, ""), done
