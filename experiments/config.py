@@ -16,6 +16,7 @@ from ..policies.rogue_net import RogueNetConfig
 from ..trainers import PPOConfig
 from .config_file import ConfigError, number, read_config
 from .errors import UserError
+from .opponents import OpponentsConfig
 
 #: Configurations that come with the package.
 CONFIGS = Path(__file__).parent / "configs"
@@ -88,6 +89,8 @@ class TrainConfig:
     net: RogueNetConfig = field(default_factory=RogueNetConfig)
     ppo: PPOConfig = field(default_factory=PPOConfig)
     eval: EvalConfig = field(default_factory=EvalConfig)
+    opponents: OpponentsConfig | None = None
+    """Past selves as opponents, where lanes play each other."""
     max_minutes: float | None = None
     """Stop training after this much time, earlier parts of a resumed run included, if it has not taken
     total_timesteps by then; annealing ends with it."""
