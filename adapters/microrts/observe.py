@@ -22,6 +22,7 @@ from .features import (
 from .kernels import fill_masks, fill_planes, fill_units, read_headers, sort_units
 from .options import Options
 from .records import ACTIONS, HEADER, UNIT, UNIT_TYPES
+from .targets import EntityTargets, entity_actions
 
 _IS_OVER, _WINNER, _TIME = (HEADER.index(name) for name in ("is_over", "winner", "time"))
 
@@ -60,7 +61,9 @@ def observation_space(options: Options) -> EntitySpace:
         rows = (UNIT_FEATURES, UNIT_FEATURES, RESOURCE_FEATURES)
         entities = {**dict(zip(TYPES, rows, strict=True)), "Wall": WALL_FEATURES}
     num_globals = len(GLOBAL_FEATURES) - options.partial_observability
-    return EntitySpace(entities, EntityActionSpace({"order": order_space()}), GLOBAL_FEATURES[:num_globals])
+    order = order_space()
+    actions = entity_actions(order) if options.targets == "entities" else EntityActionSpace({"order": order})
+    return EntitySpace(entities, actions, GLOBAL_FEATURES[:num_globals])
 
 
 class Observer:
@@ -69,6 +72,7 @@ class Observer:
     Attributes:
         is_over, winner, time: per game, as of the last `glance` or `observe`: bool, and int64 (games,).
         cells: int64 (A,), the cells of the last batch's actors.
+        targets: what makes the actions, where `targets="entities"`; else None.
     """
 
     def __init__(self, engine: Engine, options: Options) -> None:
@@ -87,6 +91,8 @@ class Observer:
         self._sight = sight if options.partial_observability else sight[:0]
         self._walls = self._make_walls()
         self.cells = np.zeros(0, np.int64)
+        by_entity = options.targets == "entities"
+        self.targets = EntityTargets(engine, self.space, order_space()) if by_entity else None
 
     @property
     def is_over(self) -> NDArray[np.bool_]:
@@ -135,7 +141,11 @@ class Observer:
             offsets,
             globals_,
         )
-        return EntityBatch(self._entities(offsets), globals_, {"order": self._orders(offsets)})
+        orders = self._orders(offsets)
+        actions = {"order": orders}
+        if self.targets is not None:
+            actions = self.targets.actions(orders, self.cells, self._units, offsets)
+        return EntityBatch(self._entities(offsets), globals_, actions)
 
     def _entities(self, offsets: NDArray[np.int64]) -> dict[str, RaggedArray]:
         engine, ends = self._engine, offsets[:, -1].tolist()

@@ -12,6 +12,7 @@ from .maps import Map, find_map
 from .names import unknown
 
 FEATURES = ("units", "planes")
+TARGETS = ("cells", "entities")
 SIDES = (0, 1, "both")
 
 Opponents = Mapping[str, int] | Sequence[str] | str
@@ -30,12 +31,13 @@ class Options:
     frame_skip: int = 1  # ticks per step; orders are given at the first of them
     partial_observability: bool = False  # each player sees what its units see
     mask_reserved: bool = True  # forbid cells and money that are spoken for
+    targets: str = "cells"  # or "entities": attack, harvest and return by selecting an entity
 
     def __post_init__(self) -> None:
-        if self.features not in FEATURES:
-            raise ValueError(
-                f"features must be one of {', '.join(map(repr, FEATURES))}, not {self.features!r}"
-            )
+        for name, known in (("features", FEATURES), ("targets", TARGETS)):
+            value = getattr(self, name)
+            if value not in known:
+                raise ValueError(f"{name} must be one of {', '.join(map(repr, known))}, not {value!r}")
         for name in ("max_steps", "frame_skip"):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:

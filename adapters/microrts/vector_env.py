@@ -33,7 +33,8 @@ class MicroRTSVectorEnv(EntityVectorEnv):
     A lane is a player. Its entities are `Own` units, the `Enemy`'s, and `Resource` fields, each in the order
     of their cells (and `Wall`s, with `features="units"`). Each own unit that may be given an order is an
     actor of the action `order`, a `MultiCategorical` with the engine's masks. A unit that is given no order
-    waits for a tick.
+    waits for a tick. With `targets="entities"` what is attacked, harvested from or returned to is chosen by a
+    second action, the `SelectEntity` `target`; a unit that chooses itself follows its `order`.
 
     `info` holds for every lane `raw_rewards` float64 (num_envs, 6), see `rewards.REWARDS`. Where a game
     ended, `info["outcome"]` (num_envs,) object is "win", "draw" or "loss" (else None), with `_outcome`
@@ -145,6 +146,9 @@ class MicroRTSVectorEnv(EntityVectorEnv):
 
     def _place(self, before: EntityBatch, actions: Actions) -> None:
         """Check the orders, and put them where the engine reads them."""
+        if self._observer.targets is not None:
+            self._observer.targets.place(before, actions)
+            return
         engine, part = self._engine, before.actions["order"]
         actor_offsets, cells = part.actors.offsets, self._observer.cells
         order: Any = actions.get("order") if isinstance(actions, Mapping) and len(actions) == 1 else None
