@@ -229,7 +229,9 @@ def test_refused_actions_move_nobody(duels: Any, toy_policy: Any) -> None:
     results = []
     for erring in (False, True):
         policy = toy_policy()
-        venv = past_self_play(duels(6), pool_of(policy, 2), latest_share=0)
+        inner = duels(6)
+        venv = past_self_play(inner, pool_of(policy, 2), latest_share=0)
+        history: list[Any] = []
         with pytest.raises(gymnasium.error.ResetNeeded, match="step before reset"):
             venv.step({})
         batch, _ = venv.reset(seed=2)
@@ -244,7 +246,9 @@ def test_refused_actions_move_nobody(duels: Any, toy_policy: Any) -> None:
                 name: order.with_values(order.values.astype(np.int32)) for name, order in actions.items()
             }
             batch, rewards, *_ = venv.step(narrow if erring else actions)
-        results.append((rewards, batch.entities["Robot"].values, venv.seats.players))
+            history += [rewards, batch.entities["Robot"].values, venv.seats.players.copy()]
+            history += [order.values for order in inner.received.values()]
+        results.append(history)
     for one, other in zip(*results, strict=True):
         np.testing.assert_array_equal(one, other)
 
