@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from ..envs import (
     ActionError,
+    EntityActionSpace,
     EntityBatch,
     EntityVectorEnv,
     idle_lanes,
@@ -300,10 +301,10 @@ class StatefulPastSelfPlay(PastSelfPlay):
         return self._shown()
 
 
-def _are_plain(actions: Any, space: Mapping[str, Any], num_envs: int) -> bool:
+def _are_plain(actions: Any, space: EntityActionSpace, num_envs: int) -> bool:
     """Whether these are arrays of the space's names, dtypes and shapes, one sequence per lane: as usual."""
     return isinstance(actions, Mapping) and all(
-        name in space
+        name in space.spaces
         and isinstance(order, RaggedArray)
         and order.dtype == space[name].dtype
         and order.inner_shape == space[name].item_shape
