@@ -54,6 +54,7 @@ _HOMES = {
     "SelectEntity": "envs",
     "SelectEntityAction": "envs",
     "SelectEntityMask": "envs",
+    "ShardedVectorEnv": "envs",
     "WorkerError": "envs",
     "check_entity_env": "envs",
     "check_multi_agent_env": "adapters.pettingzoo.to_pettingzoo_check",

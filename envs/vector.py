@@ -60,6 +60,8 @@ class EntityVectorEnv(VectorEnv[EntityBatch, Actions, NDArray[Any]], ABC):
     render_mode: str | None = None
     #: The game that each lane plays in (num_envs,), for lanes that meet in one; None: each lane is by itself.
     lane_games: NDArray[np.int64] | None = None
+    #: What messages call lane 0: another number where this is a part of a larger vector environment.
+    first_lane: int = 0
 
     @cached_property
     def observation_space(self) -> EntityBatchSpace:  # type: ignore[override]

@@ -19,6 +19,7 @@ from .agents import RANDOM, RandomActor, load_agent
 from .arguments import parse
 from .config import EvalConfig, read_run_config
 from .environments import held_out, make_environments
+from .microrts_lanes import with_lanes
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ def main(arguments: Sequence[str]) -> None:
     env, told = config.env, "the training levels"
     if chosen.levels == "held-out":
         env, told = held_out(config.env, settings)
-    env = replace(env, num_envs=min(settings.num_envs, settings.episodes))
+    env = with_lanes(env, min(settings.num_envs, settings.episodes))
     with thread_count(config.ppo.num_threads), make_environments(env) as venv:
         path = chosen.checkpoint or chosen.run
         agents: dict[str, Actor] = {path.resolve().name: load_agent(path, venv.single_observation_space)}
