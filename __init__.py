@@ -85,11 +85,13 @@ _HOMES = {
     "ImpalaGridNet": "policies.baselines",
     "TransformerNet": "policies.baselines",
     "UnitActionNet": "policies.baselines",
+    "OpponentPool": "trainers",
     "PPO": "trainers",
     "PPOConfig": "trainers",
     "bootstrap_interval": "trainers",
     "evaluate": "trainers",
     "load_policy": "trainers",
+    "past_self_play": "trainers",
 }
 
 #: Public name -> the module (relative to this package) that it is.

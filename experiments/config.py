@@ -17,6 +17,7 @@ from ..trainers import PPOConfig
 from .config_file import ConfigError, number, read_config
 from .errors import UserError
 from .networks import ROGUE_NET, Network, check_options
+from .opponents import OpponentsConfig
 
 #: Configurations that come with the package.
 CONFIGS = Path(__file__).parent / "configs"
@@ -93,6 +94,8 @@ class TrainConfig:
     """Options of another network than RogueNet, e.g. composite=all; μRTS tells it height and width itself."""
     ppo: PPOConfig = field(default_factory=PPOConfig)
     eval: EvalConfig = field(default_factory=EvalConfig)
+    opponents: OpponentsConfig | None = None
+    """Past selves as opponents, where lanes play each other."""
     max_minutes: float | None = None
     """Stop training after this much time, earlier parts of a resumed run included, if it has not taken
     total_timesteps by then; annealing ends with it."""

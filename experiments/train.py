@@ -27,6 +27,7 @@ from .config_file import read_config, to_yaml
 from .environments import make_environments
 from .errors import UserError
 from .networks import make_policy
+from .opponents import with_opponents
 from .progress import TrainingProgress, clock_time
 
 _CONFIG_HELP = f"A YAML file, or the name of a configuration that comes along: {', '.join(config_names())}."
@@ -113,6 +114,8 @@ def train(config: TrainConfig, run: Path, *, resume: bool = False, console: Cons
 def _open(config: TrainConfig, run: Path, venv: EntityVectorEnv, resume: bool) -> PPO:
     policy = make_policy(config, venv)
     try:
+        if config.opponents is not None:
+            venv = with_opponents(config.opponents, venv, policy, run, config.ppo.seed)
         return PPO(policy, venv, config.ppo, run, resume=resume)
     except FileExistsError as error:
         if not run.is_dir():

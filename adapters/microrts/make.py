@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from ...envs import EntityVectorEnv
-from .engine import Game
+from .games import Game
 from .options import Opponents, Side, plan_games
 from .vector_env import MicroRTSVectorEnv
 
@@ -44,11 +46,13 @@ def make_vec(
     games = plan_games([map] if maps is None else maps, num_envs, selfplay, opponents, side)
     num_lanes = [len(game.players) for game in games]
     runs = shares(num_lanes, num_workers, "games")
-    return ShardedVectorEnv(
+    venv = ShardedVectorEnv(
         [partial(MicroRTSVectorEnv, **_players(games[run.start : run.stop]), **options) for run in runs],
         [sum(num_lanes[run.start : run.stop]) for run in runs],
         seed,
     )
+    venv.lane_games = np.repeat(np.arange(len(games)), num_lanes)
+    return venv
 
 
 def _players(games: Sequence[Game]) -> dict[str, Any]:

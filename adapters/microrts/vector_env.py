@@ -109,6 +109,7 @@ class MicroRTSVectorEnv(EntityVectorEnv):
         self.num_envs = num_envs
         self.render_mode = render_mode
         self._engine = Engine(self.games, self.options.partial_observability, self.options.bot_timeout)
+        self.lane_games = self._engine.lane_game
         self._observer = Observer(self._engine, self.options)
         self.single_observation_space = self._observer.space
         self.single_action_space = self._observer.space.actions

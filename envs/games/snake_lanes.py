@@ -92,6 +92,7 @@ class SnakeLanesVectorEnv(SnakeBoards):
             max_steps=max_steps,
             render_mode=render_mode,
         )
+        self.lane_games = self.all_lanes // self.num_snakes
 
     def _start(self, lanes: NDArray[np.int64]) -> None:
         _set_up_games(

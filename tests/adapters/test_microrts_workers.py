@@ -88,6 +88,7 @@ def assert_same(info: dict[str, Any], expected: dict[str, Any]) -> None:
 
 
 def test_the_games_are_those_of_one_process(workers: ez.ShardedVectorEnv, local: ez.EntityVectorEnv) -> None:
+    assert np.array_equal(workers.lane_games, local.lane_games)  # type: ignore[arg-type]
     assert [list(lanes) for lanes in workers._pool.lanes] == [[0, 1], [2, 3, 4]]
     assert workers.single_observation_space == local.single_observation_space
     assert workers.metadata == local.metadata
