@@ -18,7 +18,7 @@ from entitize.envs import (
     validate_actions,
 )
 from entitize.policies.rogue_net import RogueNet
-from entitize.policies.rogue_net.gaussian import units
+from entitize.policies.rogue_net.number_units import units
 from entitize.ragged import RaggedArray
 from torch import distributions
 
