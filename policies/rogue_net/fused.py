@@ -15,7 +15,7 @@ from ...ragged import RaggedArray
 from .config import RogueNetConfig
 from .flat import Layout
 from .fused_encoder import Floats, FusedEncoder
-from .fused_network import FusedNetwork, Weights
+from .fused_network import NOTHING, FusedNetwork, Weights
 from .inputs import Prepared
 from .names import module_key
 from .parallel import over_sequences, row_shares
@@ -77,7 +77,9 @@ class FusedEngine:
         if torch.is_grad_enabled():
             outputs = _Evaluate.apply(self, prepared, masks, actions, *self.parameters.tensors())
         else:
-            log_probs, entropies, encoded = self.network.evaluate(prepared, masks, actions, self.weights())
+            log_probs, entropies, encoded = self.network.evaluate(
+                prepared, masks, actions, self.weights(), learns=False
+            )
             arrays = (*log_probs.values(), *entropies.values(), encoded.values)
             outputs = tuple(torch.from_numpy(array) for array in arrays)
         names = list(self.network.heads)
@@ -101,23 +103,26 @@ class _Evaluate(torch.autograd.Function):
         weights = engine.network.weights(engine.parameters.flat(list(tensors)))
         log_probs, entropies, encoded = engine.network.evaluate(prepared, masks, actions, weights)
         ctx.engine, ctx.encoded, ctx.weights = engine, encoded, weights
+        ctx.set_materialize_grads(False)  # heads that nobody asked about shall have no gradients
         arrays = (*log_probs.values(), *entropies.values(), encoded.values)
         return tuple(torch.from_numpy(array) for array in arrays)
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, *given: Tensor) -> tuple[Tensor | None, ...]:
-        network, layout = ctx.engine.network, ctx.engine.network.layout
-        arrays = [gradient.contiguous().numpy() for gradient in given]
-        names, count = list(network.heads), len(network.heads)
-        g = network.gradients(
-            ctx.encoded,
-            ctx.weights,
-            dict(zip(names, arrays[:count], strict=True)),
-            dict(zip(names, arrays[count : 2 * count], strict=True)),
-            arrays[-1],
-        )
-        learns = [network.learns(entry, ctx.encoded.prepared) for entry in layout.entries]
+    def backward(ctx: Any, *given: Tensor | None) -> tuple[Tensor | None, ...]:
+        network, encoded = ctx.engine.network, ctx.encoded
+        arrays = [None if d is None else d.contiguous().numpy() for d in given]
+        d_log_probs, d_entropies, count = {}, {}, len(network.heads)
+        for name, *pair in zip(network.heads, arrays[:count], arrays[count:-1], strict=True):
+            if any(d is not None for d in pair):
+                nothing = np.zeros(len(encoded.tasks[name].rows), np.float32)
+                d_log_probs[name], d_entropies[name] = (nothing if d is None else d for d in pair)
+        d_values = np.zeros_like(encoded.values) if arrays[-1] is None else arrays[-1]
+        g = network.gradients(encoded, ctx.weights, d_log_probs, d_entropies, d_values)
+        learns = [
+            network.learns(entry, encoded.prepared, d_log_probs, arrays[-1] is not None)
+            for entry in network.layout.entries
+        ]
         return None, None, None, None, *ctx.engine.parameters.shaped(g, learns)
 
 
@@ -141,22 +146,26 @@ class FusedRows:
         if torch.is_grad_enabled():
             rows: Tensor = _Encode.apply(self, prepared, *self.parameters.tensors())
             return rows
-        return self.run(prepared, self.parameters.tensors())[0]
+        return self.run(prepared, self.parameters.tensors(), learns=False)[0]
 
-    def run(self, prepared: Prepared, tensors: list[Tensor]) -> tuple[Tensor, tuple[Floats, Floats, Floats]]:
-        """The rows, and for backward the parameters, plain and folded, and the embedded rows."""
+    def run(
+        self, prepared: Prepared, tensors: list[Tensor], learns: bool
+    ) -> tuple[Tensor, tuple[Floats, Floats, Floats, Floats]]:
+        """The rows, and for backward the parameters, plain and folded, the embedded rows, and what the blocks
+        keep."""
         encoder, rows = self.encoder, prepared.rows
         flat = self.parameters.flat(tensors)
         folded, table = encoder.fold(flat), encoder.table(prepared)
         embedded, out = np.empty(rows.num_rows * encoder.d, np.float32), torch.empty(rows.num_rows, encoder.d)
         target = out.numpy().reshape(-1)
+        kept = encoder.kept(embedded) if learns else NOTHING
 
         def run(share: int, first: int, last: int) -> None:
             encoder.embed(table, flat, embedded, first, last)
-            encoder.blocks(embedded, rows, folded, target, first, last)
+            encoder.blocks(embedded, rows, folded, target, kept, first, last)
 
         over_sequences(rows.offsets, run)
-        return out, (flat, folded, embedded)
+        return out, (flat, folded, embedded, kept)
 
 
 class _Encode(torch.autograd.Function):
@@ -164,21 +173,22 @@ class _Encode(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, fused: FusedRows, prepared: Prepared, *tensors: Tensor) -> Tensor:
-        out, ctx.saved = fused.run(prepared, list(tensors))
+        out, ctx.saved = fused.run(prepared, list(tensors), learns=True)
         ctx.fused, ctx.prepared = fused, prepared
         return out
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, d_out: Tensor) -> tuple[Tensor | None, ...]:
-        encoder, prepared, (flat, folded, embedded) = ctx.fused.encoder, ctx.prepared, ctx.saved
+        encoder, prepared = ctx.fused.encoder, ctx.prepared
+        flat, folded, embedded, kept = ctx.saved
         layout, rows, table = ctx.fused.parameters.layout, prepared.rows, encoder.table(prepared)
         parts = np.zeros((row_shares(rows.num_rows), layout.room), np.float32)
         given, d_x = d_out.contiguous().numpy().reshape(-1), np.empty_like(embedded)
 
         def run(share: int, first: int, last: int) -> None:
             g = parts[share]
-            encoder.blocks_backward(embedded, rows, folded, given, d_x, g, first, last)
+            encoder.blocks_backward(embedded, kept, rows, folded, given, d_x, g, first, last)
             encoder.embed_backward(table, flat, d_x, g, first, last)
 
         over_sequences(rows.offsets, run)

@@ -21,6 +21,7 @@ from .fused_kernels import (
     blocks_forward,
     fold,
     forward_scratch,
+    kept_size,
     unfold,
 )
 from .inputs import Prepared
@@ -122,22 +123,33 @@ class FusedEncoder:
             part = table.of_steps(first, last)
             embed_types_backward(part, self.d, w, table.destination, d_out, g, scratch)
 
-    def blocks(self, x: Floats, rows: Rows, folded: Floats, out: Floats, first: int, last: int) -> None:
-        """Embedded rows (N * D,) through all blocks into `out` (N * D,), those of steps first to last."""
+    def kept(self, x: Floats) -> Floats:
+        """Memory for what `blocks` keeps of a batch with embedded rows `x` for `blocks_backward`."""
+        return np.empty(kept_size(len(x), self.n_layer), np.float32)
+
+    def blocks(
+        self, x: Floats, rows: Rows, folded: Floats, out: Floats, kept: Floats, first: int, last: int
+    ) -> None:
+        """Embedded rows (N * D,) through all blocks into `out` (N * D,), those of steps first to last.
+
+        `kept`: see `kept`; empty where no backward follows.
+        """
         capacity = tile_capacity(rows.longest, self.d)
         scratch = workspace(forward_scratch(capacity, self.d))
         blocks_forward(
-            x, out, folded, rows.offsets, first, last, capacity, self.n_layer, self.d, self.n_head, scratch
-        )
+            x, out, kept, folded, rows.offsets, first, last, capacity, self.n_layer, self.d, self.n_head,
+            scratch,
+        )  # fmt: skip
 
     def blocks_backward(
-        self, x: Floats, rows: Rows, folded: Floats, d_out: Floats, d_x: Floats, g: Floats, first: int,
-        last: int,
+        self, x: Floats, kept: Floats, rows: Rows, folded: Floats, d_out: Floats, d_x: Floats, g: Floats,
+        first: int, last: int,
     ) -> None:  # fmt: skip
-        """Gradients of the embedded rows to `d_x` (N * D,), of folded parameters added to `g`."""
+        """Gradients of the embedded rows to `d_x` (N * D,), which `d_out` may be; of folded parameters added
+        to `g`."""
         capacity = tile_capacity(rows.longest, self.d)
-        scratch = workspace(backward_scratch(capacity, self.n_layer, self.d))
+        scratch = workspace(backward_scratch(capacity, self.d))
         blocks_backward(
-            x, d_out, d_x, folded, g[self._blocks : self._end], rows.offsets, first, last, capacity,
+            x, kept, d_out, d_x, folded, g[self._blocks : self._end], rows.offsets, first, last, capacity,
             self.n_layer, self.d, self.n_head, scratch,
         )  # fmt: skip

@@ -5,7 +5,7 @@ Shape alphabet: B steps, N rows, D width, A actors of one action at all steps, P
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -23,6 +23,8 @@ from .inputs import Prepared
 from .parallel import over_sequences, row_shares, workspace
 from .rows import Rows
 from .value_kernels import evaluate_values, values_backward
+
+NOTHING = np.zeros(0, np.float32)
 
 
 class Weights(NamedTuple):
@@ -46,6 +48,9 @@ class Encoded:
     value_embedded: Floats
     seen: Floats  # what the value head reads
     values: Floats  # (B,)
+    #: What the blocks keep for backward.
+    policy_kept: Floats = field(default_factory=lambda: NOTHING)
+    value_kept: Floats = field(default_factory=lambda: NOTHING)
     tasks: dict[str, Task] = field(default_factory=dict)
 
 
@@ -83,11 +88,19 @@ class FusedNetwork:
         folded = self.policy.fold(flat)
         return Weights(flat, folded, folded if self.value is self.policy else self.value.fold(flat))
 
-    def learns(self, entry: Entry, prepared: Prepared) -> bool:
-        """Whether a parameter has a gradient: no statistic, nor of an entity type that does not occur."""
-        if entry.place == "normalization":
-            return False
-        return not entry.place.endswith("embedding.types") or entry.name in prepared.features
+    def learns(self, entry: Entry, prepared: Prepared, heads: Collection[str], values: bool) -> bool:
+        """Whether a parameter has a gradient where those of some heads, and of the values, are known.
+
+        Statistics have none, nor what belongs to an entity type that does not occur.
+        """
+        place = entry.place
+        if place in ("normalization", "action_heads"):
+            return place == "action_heads" and entry.name in heads
+        if place.startswith("value_"):
+            wanted = values
+        else:
+            wanted = bool(heads) or (values and self.value is self.policy)
+        return wanted and (not place.endswith("embedding.types") or entry.name in prepared.features)
 
     # -- forward --------------------------------------------------------------------------------------------
 
@@ -130,13 +143,19 @@ class FusedNetwork:
         masks: Mapping[str, ActionMask],
         actions: Mapping[str, RaggedArray],
         weights: Weights,
+        learns: bool = True,
     ) -> tuple[dict[str, Floats], dict[str, Floats], Encoded]:
-        """Log-probabilities and entropies (A,) of each action; the rest holds the values, for `gradients`.
+        """Log-probabilities and entropies (A,) of each action; the rest holds the values, and what
+        `gradients` needs if the network `learns`.
 
         Raises:
             ValueError: a mask does not fit the batch, or an action was not allowed.
         """
         encoded = self._lay_out(prepared)
+        if learns:
+            encoded.value_kept = self.value.kept(encoded.value_embedded)
+            if encoded.x is not encoded.seen:
+                encoded.policy_kept = self.policy.kept(encoded.policy_embedded)
         tasks = encoded.tasks
         for name, head in self.heads.items():
             tasks[name] = head.read(encoded.rows, masks[name], actions[name])
@@ -190,13 +209,13 @@ class FusedNetwork:
                 self.policy.embed(e.table, weights.flat, everything, first, last)
             start, stop = e.rows.offsets[first], e.rows.offsets[last]
             e.policy_embedded.reshape(-1, d)[start:stop] = everything.reshape(-1, d)[e.kept[start:stop]]
-        self.policy.blocks(e.policy_embedded, e.rows, weights.policy, e.x, first, last)
+        self.policy.blocks(e.policy_embedded, e.rows, weights.policy, e.x, e.policy_kept, first, last)
 
     def _see(self, e: Encoded, weights: Weights, first: int, last: int) -> None:
         """Everything for the values of steps first to last."""
         rows = e.prepared.rows
         self.value.embed(self._value_table(e), weights.flat, e.value_embedded, first, last)
-        self.value.blocks(e.value_embedded, rows, weights.value, e.seen, first, last)
+        self.value.blocks(e.value_embedded, rows, weights.value, e.seen, e.value_kept, first, last)
         evaluate_values(
             e.seen, rows.offsets, first, last, self.value.d, weights.flat, self._value_head, e.values,
             workspace(self.value.d),
@@ -215,7 +234,10 @@ class FusedNetwork:
         d_entropies: Mapping[str, Floats],
         d_values: Floats,
     ) -> Floats:
-        """The gradients (P,) of all parameters, from those of log-probabilities, entropies and values."""
+        """The gradients (P,) of all parameters, from those of log-probabilities, entropies and values.
+
+        Heads that are left out had no part in the loss.
+        """
         rows, e = encoded.prepared.rows, encoded
         parts = np.zeros((row_shares(rows.num_rows), self.layout.room), np.float32)
         d_seen = np.empty_like(e.seen)
@@ -227,16 +249,17 @@ class FusedNetwork:
                 e.seen, rows.offsets, first, last, self.value.d, weights.flat, self._value_head, d_values,
                 d_seen, g, workspace(self.value.d),
             )  # fmt: skip
-            for name, head in self.heads.items():
-                head.backward(
-                    e.x, weights.flat, e.tasks[name], d_log_probs[name], d_entropies[name], d_x, g, first,
-                    last,
-                )  # fmt: skip
+            for name, given in d_log_probs.items():
+                self.heads[name].backward(
+                    e.x, weights.flat, e.tasks[name], given, d_entropies[name], d_x, g, first, last
+                )
             # Tile by tile, so the gradients of rows may take the place of those that they came from.
-            self.value.blocks_backward(e.value_embedded, rows, weights.value, d_seen, d_seen, g, first, last)
+            self.value.blocks_backward(
+                e.value_embedded, e.value_kept, rows, weights.value, d_seen, d_seen, g, first, last
+            )
             if d_x is not d_seen:
                 self.policy.blocks_backward(
-                    e.policy_embedded, e.rows, weights.policy, d_x, d_x, g, first, last
+                    e.policy_embedded, e.policy_kept, e.rows, weights.policy, d_x, d_x, g, first, last
                 )
                 self._embedding_backward(e, weights, d_x, d_seen, g, first, last)
             self.value.embed_backward(self._value_table(e), weights.flat, d_seen, g, first, last)
