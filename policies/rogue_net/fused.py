@@ -16,6 +16,7 @@ from .config import RogueNetConfig
 from .flat import Layout
 from .fused_encoder import Floats, FusedEncoder
 from .fused_network import NOTHING, FusedNetwork, Weights
+from .gather_kernels import gather_floats
 from .inputs import Prepared
 from .names import module_key
 from .parallel import over_sequences, row_shares
@@ -34,7 +35,7 @@ class Parameters:
             *path, tensor = ".".join([*parts, entry.tensor]).split(".")
             owner = module.get_submodule(".".join(path))
             self._owners.append((owner._buffers if tensor in owner._buffers else owner._parameters, tensor))
-        self._slack = torch.zeros(layout.room - layout.size)
+        self._sizes = np.array([entry.size for entry in layout.entries])
 
     def tensors(self) -> list[Tensor]:
         # Straight from the modules' dicts: attribute access on a module costs a microsecond.
@@ -42,8 +43,12 @@ class Parameters:
 
     def flat(self, tensors: list[Tensor]) -> Floats:
         """A copy of all numbers in one array, which kernels read and backward keeps."""
-        with torch.no_grad():
-            return torch.cat([*(tensor.reshape(-1) for tensor in tensors), self._slack]).numpy()
+        w = np.zeros(self.layout.room, np.float32)
+        if not all(t.is_contiguous() and t.dtype is torch.float32 and t.is_cpu for t in tensors):
+            tensors = [tensor.detach().float().cpu().contiguous() for tensor in tensors]
+        addresses = np.array([tensor.data_ptr() for tensor in tensors])
+        gather_floats(addresses, self._sizes, w)
+        return w
 
     def shaped(self, g: Floats, learns: list[bool]) -> list[Tensor | None]:
         """The gradients in an array like `flat` gives, by parameter; None where it does not learn."""

@@ -13,9 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...ragged import RaggedArray
+from .gather_kernels import find_rows
 
 _T = TypeVar("_T")
 _S = TypeVar("_S", bound=np.generic)
+_NONE = np.zeros(0, np.int64)
 
 
 def plain(array: NDArray[_S]) -> NDArray[_S]:
@@ -72,26 +74,33 @@ class Rows:
         Raises:
             ValueError: a step has no such entity, or it has no row: it is hidden or of an unknown type.
         """
-        lengths = indices.lengths
-        limits = np.repeat(np.diff(self.entity_offsets), lengths)
+        rows = np.empty(indices.num_items, np.int64)
+        found = self.row_of_entity if self.row_of_entity is not None else _NONE
+        if len(indices) == len(self) and find_rows(
+            self.offsets, self.entity_offsets, found, plain(indices.offsets), plain(indices.values), rows
+        ):
+            return rows
+        raise self._unknown(indices, what)
+
+    def _unknown(self, indices: RaggedArray, what: str) -> ValueError:
+        """Why not all of the entities have a row."""
+        if len(indices) != len(self):
+            return ValueError(f"{what}: there are {len(indices)} steps, expected {len(self)}")
+        owners = indices.sequence_indices()
+        limits = np.diff(self.entity_offsets)[owners]
         bad = (indices.values < 0) | (indices.values >= limits)
         if bad.any():
             i = int(np.flatnonzero(bad)[0])
-            step = int(np.repeat(np.arange(len(self)), lengths)[i])
-            raise ValueError(
-                f"{what}: step {step} has {limits[i]} entities, but {indices.values[i]} was named"
+            return ValueError(
+                f"{what}: step {owners[i]} has {limits[i]} entities, but {indices.values[i]} was named"
             )
-        if self.row_of_entity is None:
-            return np.repeat(self.offsets[:-1], lengths) + indices.values
-        rows = self.row_of_entity[indices.values + np.repeat(self.entity_offsets[:-1], lengths)]
-        if (rows < 0).any():
-            i = int(np.flatnonzero(rows < 0)[0])
-            step = int(np.repeat(np.arange(len(self)), lengths)[i])
-            raise ValueError(
-                f"{what}: entity {indices.values[i]} of step {step} is hidden from the policy or of a type "
-                "that the network does not know"
-            )
-        return rows
+        assert self.row_of_entity is not None
+        rows = self.row_of_entity[indices.values + self.entity_offsets[owners]]
+        i = int(np.flatnonzero(rows < 0)[0])
+        return ValueError(
+            f"{what}: entity {indices.values[i]} of step {owners[i]} is hidden from the policy or of a type "
+            "that the network does not know"
+        )
 
     def keep(self, kept: NDArray[np.bool_]) -> Rows:
         """The layout when only the rows where `kept` (N,) stay."""

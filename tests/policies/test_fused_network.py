@@ -87,10 +87,10 @@ def loss_of(
 
 
 def assert_close(got: Tensor | None, wanted: Tensor | None, what: str) -> None:
-    """Equal to 1e-4 of the largest number; or of 1, because some gradients are nothing but rounding."""
+    """Equal to 1e-4 of the largest number; or of 0.1, because some gradients are nothing but rounding."""
     assert (got is None) == (wanted is None), what
     if got is not None and wanted is not None and wanted.numel():
-        scale = max(1.0, float(wanted.abs().max()))
+        scale = max(0.1, float(wanted.abs().max()))
         np.testing.assert_allclose(got.double() / scale, wanted / scale, rtol=0, atol=1e-4, err_msg=what)
 
 
@@ -263,12 +263,12 @@ def test_both_engines_learn_alike() -> None:
             return False
 
         torch.manual_seed(0)
-        with make_vec("entitize/Xor-v0", num_envs=32) as venv:
+        with make_vec("entitize/Xor-v0", num_envs=16) as venv:
             net = RogueNet(
                 venv.single_observation_space, venv.single_action_space, d_model=8, n_layer=1, engine=engine
             )
             config = PPOConfig(
-                total_timesteps=200 * 256, num_steps=8, minibatch_size=256, update_epochs=1,
+                total_timesteps=200 * 128, num_steps=8, minibatch_size=128, update_epochs=1,
                 learning_rate=0.01, seed=0,
             )  # fmt: skip
             PPO(net, venv, config, callbacks=[keep]).train()
