@@ -1,8 +1,8 @@
 """Which engine does the work of a network: the fused kernels or torch.
 
 What the fused engine leaves to torch: a GPU, float64, relative positions, pooling, a width that is no
-multiple of 4, and dropout where it acts; with `engine="auto"` also a width of 128 or more, from which on
-torch's matrix products are as fast, and networks whose `attention` was asked for by name.
+multiple of 4, and dropout where it acts; with `engine="auto"` also a width above 128, where torch's matrix
+products are as fast, and networks whose `attention` was asked for by name.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from torch import Tensor
 from .config import RogueNetConfig
 from .tensors import runs_kernels
 
-#: From this width on torch's matrix products are as fast as the fused kernels' (benchmarks/policy.py).
-FUSED_BELOW = 128
+#: Up to this width the fused kernels are faster than torch's matrix products (benchmarks/policy.py).
+FUSED_UP_TO = 128
 
 
 class EngineChoice(NamedTuple):
@@ -37,7 +37,7 @@ def _obstacle(settings: RogueNetConfig) -> str | None:
     for d in (settings.d_model, settings.for_value().d_model):
         if d % 4:
             return f"the width {d} is no multiple of 4"
-        if settings.engine == "auto" and d >= FUSED_BELOW:
+        if settings.engine == "auto" and d > FUSED_UP_TO:
             return f"at width {d} torch's matrix products are as fast"
     if settings.engine == "auto" and settings.attention != "auto":
         return f"attention={settings.attention!r} is a path of torch's"

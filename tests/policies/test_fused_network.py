@@ -217,7 +217,7 @@ def test_copies_and_changed_weights_are_seen() -> None:
         ({"pooling": "mean"}, "pooling"),
         ({"relative_position": {"extent": [2], "position": ["f0"], "distance": True}}, "relative positions"),
         ({"d_model": 6}, "width 6 is no multiple of 4"),
-        ({"d_model": 128}, "at width 128"),
+        ({"d_model": 132}, "at width 132"),
         ({"attention": "padded"}, "attention='padded'"),
         ({"dropout": 0.1}, "dropout"),
     ],
