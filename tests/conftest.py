@@ -11,6 +11,11 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 # pytest imports the checkout's __init__.py too, by the folder's name; the first to come registers the games.
 import entitize  # noqa: F401
+from hypothesis import HealthCheck, settings
+
+# Machines are slow at times; no test is about that.
+settings.register_profile("entitize", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("entitize")
 
 # A shell starts what runs in the background without Ctrl-C, and tests that press it would wait for ever.
 signal.signal(signal.SIGINT, signal.default_int_handler)
