@@ -21,11 +21,12 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
+import math
 import platform
 import statistics
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -35,6 +36,7 @@ import numpy as np
 from entitize.adapters.microrts import MicroRTSVectorEnv
 from entitize.adapters.microrts.jvm import start_engine
 from entitize.adapters.microrts.maps import find_map
+from entitize.experiments.bench_rows import Budget, Row, add_options, rounds, write_rows
 
 # This file's folder is on the path, where other packages' names could be looked for first.
 sys.path = [folder for folder in sys.path if Path(folder).resolve() != Path(__file__).resolve().parent]
@@ -147,7 +149,9 @@ class Package:
         return {"shared": total, "JVM alone": java} if self.shared else {"grid": total}
 
 
-def time_setting(board: str, num_envs: int, selfplay: bool, rounds: int, warm_up: float) -> dict[str, float]:
+def time_setting(
+    board: str, num_envs: int, selfplay: bool, most: int, warm_up: float, seconds: float = math.inf
+) -> dict[str, float]:
     """Medians in microseconds per frame, by column."""
     players: list[tuple[Any, dict[str, str]]] = [(Ours(board, num_envs, selfplay), {})]
     if not selfplay:
@@ -159,7 +163,7 @@ def time_setting(board: str, num_envs: int, selfplay: bool, rounds: int, warm_up
         while time.thread_time() < end:
             player.round(steps)
     times: Times = {}
-    for _ in range(rounds):
+    for _ in rounds(most, seconds):
         for player, names in players:
             for name, seconds in player.round(steps).items():
                 if not names or name in names:
@@ -174,22 +178,37 @@ def time_setting(board: str, num_envs: int, selfplay: bool, rounds: int, warm_up
     return result
 
 
+def bench_rows(budget: Budget) -> Iterator[Row]:
+    """Against bots and in self-play, on the larger map."""
+    for index, (what, selfplay) in enumerate((("bots", False), ("self-play", True))):
+        seconds = budget.share(2 - index)
+        us = time_setting("basesWorkers16x16", 24, selfplay, 15, seconds / 8, seconds / 3)
+        case, unit = f"16x16, 24 games, {what}", "us per frame"
+        yield Row(case, us["ours"], us["JVM alone"], "its JVM alone", unit, False, "floor", TARGET)
+        for peer in ("shared", "grid"):
+            yield Row(case, us["ours"], us[peer], f"gym-microrts, {peer}", unit, False)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--quick", action="store_true", help="one setting, short")
     parser.add_argument("--json", type=Path, help="write the numbers there")
+    add_options(parser)
     options = parser.parse_args()
+    if options.rows:
+        write_rows(options.rows, bench_rows(Budget(options.budget)))
+        return
     settings = [("basesWorkers8x8", n, selfplay) for n in (8, 24) for selfplay in (False, True)]
     settings += [("basesWorkers16x16", n, selfplay) for _, n, selfplay in settings]
     if options.quick:
         settings = [("basesWorkers16x16", 24, False)]
-    rounds, warm_up = (5, 5.0) if options.quick else (15, 10.0)
+    most, warm_up = (5, 5.0) if options.quick else (15, 10.0)
     columns = ("ours", "JVM alone", "shared", "grid", "tick", "passive", "read", "mask", "rest", "ratio")
     print(f"{platform.processor() or platform.machine()}, Python {platform.python_version()}")
     print("map                envs          " + "".join(f"{name:>10}" for name in columns))
     results = {}
     for board, num_envs, selfplay in settings:
-        result = time_setting(board, num_envs, selfplay, rounds, warm_up)
+        result = time_setting(board, num_envs, selfplay, most, warm_up)
         what = "self-play" if selfplay else "bots"
         results[f"{board} {num_envs} {what}"] = result
         cells = "".join(f"{result[name]:10.2f}" if name in result else " " * 10 for name in columns)
