@@ -52,8 +52,8 @@ def main(arguments: Sequence[str]) -> None:
 def run_scripts(folder: Path, names: Sequence[str], tolerance: float = 0.2) -> None:
     """Run the named scripts of `folder`, or all that have a budget, one after the other.
 
-    Prints one table, writes `results.json` and `results.png` into `folder`, where rows of benchmarks that were
-    not run stay as they are, and says which ratios changed since the commit that is checked out.
+    Prints one table, writes `results.json` and `results.png` into `folder`, where rows of other benchmarks
+    stay as they are, and says which ratios changed since the commit that is checked out.
 
     Raises:
         UserError: there are none, a name is unknown, or scripts failed; the others' results are written.
@@ -74,8 +74,8 @@ def run_scripts(folder: Path, names: Sequence[str], tolerance: float = 0.2) -> N
         machine = describe_machine()
         try:
             if name in budgets:
-                measured[name] = measure(scripts[name], budgets[name])
-                machines[name] = machine
+                if rows := measure(scripts[name], budgets[name]):
+                    measured[name], machines[name] = rows, machine
             else:
                 print(f"== {name}", flush=True)
                 _show(scripts[name])
@@ -83,7 +83,7 @@ def run_scripts(folder: Path, names: Sequence[str], tolerance: float = 0.2) -> N
             failures.append(str(error))
             print(error, flush=True)
     if measured:
-        _report(folder, measured, machines, tolerance)
+        _report(folder, tuple(budgets), measured, machines, tolerance)
     if failures:
         raise UserError("; ".join(error.splitlines()[0] for error in failures))
 
@@ -132,8 +132,9 @@ def measure(script: Path, seconds: float) -> list[Row]:
                     command, stdout=output, stderr=subprocess.STDOUT, timeout=PATIENCE * seconds + 60
                 ).returncode
         except subprocess.TimeoutExpired:
+            taken = time.perf_counter() - began
             raise UserError(
-                f"benchmark {script.stem} was stopped: budget {seconds:g} s, taken {time.perf_counter() - began:.0f} s"
+                f"benchmark {script.stem} was stopped: budget {seconds:g} s, taken {taken:.0f} s"
             ) from None
         if code:
             tail = log.read_text().splitlines()[-15:]
@@ -153,16 +154,22 @@ def _show(script: Path) -> None:
 
 
 def _report(
-    folder: Path, measured: Results, machines: dict[str, dict[str, object]], tolerance: float
+    folder: Path,
+    order: Sequence[str],
+    measured: Results,
+    machines: dict[str, dict[str, object]],
+    tolerance: float,
 ) -> None:
-    """Print and write what was measured."""
+    """Print and write what was measured; in the file, benchmarks stand in this order."""
     from .plots import ratios
 
     path = folder / "results.json"
     kept, kept_machines = parse_results(path.read_text()) if path.exists() else ({}, {})
     baseline = committed(path)
-    path.write_text(results_text({**kept, **measured}, {**kept_machines, **machines}))
-    ratios(path.with_suffix(".png"), {**kept, **measured}, "Entitize against its peers")
+    found = {**kept, **measured}
+    found = {name: found[name] for name in order if name in found}
+    path.write_text(results_text(found, {**kept_machines, **machines}))
+    ratios(path.with_suffix(".png"), found, "Entitize against its peers")
     print("\n".join(("", *table_lines(measured))))
     if baseline is None:
         print("\nNo committed results to compare with.")

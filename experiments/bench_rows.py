@@ -1,4 +1,4 @@
-"""What a benchmark found: one row per case, ours beside a peer, and what changed since the committed results."""
+"""What benchmarks found: rows of ours beside a peer, and what changed since the committed results."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class Row:
     higher_is_better: bool = True
     """False for times."""
     kind: Kind = "measured"
-    """Of the peer's figure: "measured" in turn with ours, in the same run; "floor": likewise, and what ours can't
-    beat, because it is a part of it; "recorded": measured before, perhaps on another machine."""
+    """Of the peer's figure: "measured" in turn with ours, in the same run; "floor": likewise, and ours can't
+    beat it, because it is a part of ours; "recorded": measured before, perhaps on another machine."""
     target: float | None = None
     """The ratio that the project set out to reach."""
     note: str = ""
@@ -159,7 +159,7 @@ class Change:
 
 @dataclass
 class Comparison:
-    """New results beside committed ones; "benchmark: case, against peer" where there is only one of the two."""
+    """New results beside committed ones; a line of text where there is only one of the two."""
 
     worse: list[Change] = field(default_factory=list)
     better: list[Change] = field(default_factory=list)

@@ -48,7 +48,7 @@ def learning_curve(
 
 
 def ratios(path: Path, results: Results, title: str) -> None:
-    """Draw benchmarks into a PNG file: a dot per row at its ratio, on a log axis, and a tick at its target."""
+    """Draw benchmarks into a PNG file: each row's ratio as a dot on a log axis, its target as a tick."""
     labels, figure_height = [], 1.5 + 0.19 * sum(len(rows) + 1 for rows in results.values())
     figure = Figure(figsize=(9, figure_height), layout="constrained")
     axes = figure.subplots()
