@@ -12,7 +12,9 @@ from ...ragged import RaggedArray
 from .engine import COMPONENT_SIZES, MASK_SIZE, Engine
 from .features import (
     DIRECTIONS,
+    EMPTY_PLANES,
     GLOBAL_FEATURES,
+    PLANE29_FEATURES,
     PLANE_FEATURES,
     RESOURCE_FEATURES,
     TYPES,
@@ -57,6 +59,8 @@ def observation_space(options: Options) -> EntitySpace:
     entities: Mapping[str, tuple[str, ...]]
     if options.features == "planes":
         entities = dict.fromkeys(TYPES, PLANE_FEATURES)
+    elif options.features == "planes29":
+        entities = dict.fromkeys((*TYPES, "Wall"), PLANE29_FEATURES)
     else:
         rows = (UNIT_FEATURES, UNIT_FEATURES, RESOURCE_FEATURES)
         entities = {**dict(zip(TYPES, rows, strict=True)), "Wall": WALL_FEATURES}
@@ -109,7 +113,13 @@ class Observer:
     def _make_walls(self) -> RaggedArray:
         engine = self._engine
         walls = [engine.games[game].map.walls.astype(np.float32) for game in engine.lane_game]
-        return RaggedArray.from_lengths(np.concatenate(walls), np.array([len(part) for part in walls]))
+        features = self.space.entities.get("Wall", ())
+        rows = np.zeros((sum(map(len, walls)), len(features)), np.float32)
+        for name in (*EMPTY_PLANES, "terrain_wall"):
+            if name in features:
+                rows[:, features.index(name)] = 1
+        rows[:, :2] = np.concatenate(walls)[:, : len(features)]
+        return RaggedArray.from_lengths(rows, np.array([len(part) for part in walls]))
 
     def glance(self) -> None:
         """Read the games, and their headers into the attributes."""
@@ -153,10 +163,13 @@ class Observer:
             np.zeros((end, len(self.space.entities[name])), np.float32)
             for name, end in zip(TYPES, ends, strict=False)
         ]
-        if self._options.features == "planes":
-            fill_planes(engine.records, self._units, offsets, *rows)
-        else:
+        if self._options.features == "units":
             fill_units(engine.records, self._starts, engine.lane_game, self._units, offsets, *rows)
+        else:
+            fill_planes(engine.records, self._units, offsets, *rows)
+        if self._options.features == "planes29":
+            for part in rows:
+                part[:, PLANE29_FEATURES.index("terrain_free")] = 1
         entities = {
             name: RaggedArray.unchecked(values, starts)
             for name, values, starts in zip(TYPES, rows, offsets, strict=False)
