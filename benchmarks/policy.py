@@ -154,7 +154,7 @@ def show(row: Row) -> str:
 
 
 def bench_rows(budget: Budget) -> Iterator[BenchRow]:
-    """The fastest path against each of torch's."""
+    """The fused path against each of torch's."""
     cases = [
         (network, lengths, mode)
         for network, lengths in (("d16", "geom 10"), ("d16", "geom 40"), ("d64", "geom 10"))

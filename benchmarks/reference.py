@@ -1,4 +1,4 @@
-"""Our network and trainer against the reference's own, in the same process and in turn.
+"""Our network and trainer against the reference's own, in turn.
 
     make reference                    # once: rogue-net 0.1.9 and enn-trainer 0.1.16 into .reference/
     python benchmarks/reference.py [--rounds 5] [--updates 5] [--folder .reference]
@@ -10,7 +10,8 @@ without optimizer; skewed lengths of mean 10 and 40 as in policy.py. Millisecond
 The trainers: games of the package entity_gym, played by its `EnvList`, against ours of the same rules, with
 the reference's defaults (128 environments, 16 steps, minibatches of 1024, 3 epochs), but without its
 validation of environments, which would cost it time. Samples per second of processor time; the first two
-updates are left out.
+updates are left out. The reference trains in a process of its own, because our trainer sets the C library to
+keep freed memory (`entitize.ragged.keep_freed_memory`), which would help it too.
 
 One thread; medians over the rounds. The reference asks for Python 3.10 at most, for a C++ build
 (torch_scatter, of which it uses the means over a step's entities) and for a Rust build (pyron, which reads
@@ -25,6 +26,7 @@ import contextlib
 import importlib
 import io
 import itertools
+import multiprocessing
 import random
 import statistics
 import sys
@@ -44,9 +46,6 @@ from entitize.policies.rogue_net import RogueNet
 from entitize.trainers import PPO, PPOConfig
 from policy import NUM_CHOICES, NUM_FEATURES, make_batch, make_run
 from policy import measure as measure_runs
-
-# This file's folder is on the path, where other packages' names could be looked for first.
-sys.path = [folder for folder in sys.path if Path(folder).resolve() != Path(__file__).resolve().parent]
 
 FOLDER = Path(__file__).resolve().parent.parent / ".reference"
 NUM_ENVS, NUM_STEPS, MINIBATCH, EPOCHS = 128, 16, 1024, 3
@@ -90,6 +89,12 @@ def load_reference(folder: Path) -> bool:
         except ImportError:
             return False
     return True
+
+
+def start_reference(folder: Path) -> None:
+    """Get a process ready for `reference_updates`."""
+    torch.set_num_threads(1)
+    load_reference(folder)
 
 
 def reference_run(batch: Any, mode: str) -> Callable[[], Any]:
@@ -137,6 +142,7 @@ def reference_run(batch: Any, mode: str) -> Callable[[], Any]:
 
 def reference_updates(game: str, updates: int) -> list[float]:
     """Seconds of processor time of each update of the reference's trainer."""
+    random.seed(0)  # its games draw from it
     from entity_gym.examples import ENV_REGISTRY
     from rogue_net.rogue_net import RogueNetConfig
 
@@ -211,16 +217,14 @@ def our_updates(game: str, updates: int) -> list[float]:
     return [after - before for before, after in itertools.pairwise(ends)][WARM_UP:]
 
 
-def compare_trainers(game: str, updates: int, most: int, seconds: float) -> tuple[float, float]:
-    """Samples per core-second, ours and the reference's."""
-    spent: dict[str, list[float]] = {"ours": [], "reference": []}
-    runs = {"ours": our_updates, "reference": reference_updates}
+def compare_trainers(game: str, updates: int, most: int, seconds: float, pool: Any) -> tuple[float, float]:
+    """Samples per core-second, ours and the reference's, whose process is that of `pool`."""
+    ours, theirs = [], []
     for _ in rounds(most, seconds, least=2):
-        for name, run in runs.items():
-            random.seed(0)  # the reference's games draw from it
-            spent[name] += run(game, updates)
-    ours, reference = (NUM_ENVS * NUM_STEPS / statistics.median(times) for times in spent.values())
-    return ours, reference
+        ours += our_updates(game, updates)
+        theirs += pool.apply(reference_updates, (game, updates))
+    samples = NUM_ENVS * NUM_STEPS
+    return samples / statistics.median(ours), samples / statistics.median(theirs)
 
 
 def compare_networks(lengths: str, mode: str, most: int, seconds: float) -> tuple[float, float]:
@@ -233,20 +237,20 @@ def compare_networks(lengths: str, mode: str, most: int, seconds: float) -> tupl
     return ms["ours"], ms["reference"]
 
 
-def bench_rows(budget: Budget, most: int = 5, updates: int = 5) -> Iterator[Row]:
-    """All cases."""
+def bench_rows(budget: Budget, folder: Path, most: int, updates: int) -> Iterator[Row]:
+    """All cases; the reference is in `folder`."""
     networks = list(itertools.product(LENGTHS, ("act", "train")))
     left = len(networks) + 2 * len(GAMES)  # training gets twice the time
     for lengths, mode in networks:
         ours, peer = compare_networks(lengths, mode, 3 * most, budget.share(left))
         yield Row(f"network, {lengths}, {mode}", ours, peer, "rogue-net 0.1.9", "ms", False)
         left -= 1
-    for game in GAMES:
-        ours, peer = compare_trainers(game, updates, most, 2 * budget.share(left))
-        yield Row(
-            f"trainer, {game}", ours, peer, "enn-trainer 0.1.16", "samples/core-s", target=TARGETS.get(game)
-        )
-        left -= 2
+    with multiprocessing.get_context("spawn").Pool(1, start_reference, (folder,)) as pool:
+        for game in GAMES:
+            ours, peer = compare_trainers(game, updates, most, 2 * budget.share(left), pool)
+            unit, target = "samples/core-s", TARGETS.get(game)
+            yield Row(f"trainer, {game}", ours, peer, "enn-trainer 0.1.16", unit, target=target)
+            left -= 2
 
 
 def main() -> None:
@@ -265,7 +269,7 @@ def main() -> None:
         write_rows(options.rows, ())
         return
     budget = Budget(options.budget) if options.rows else Budget()
-    rows = bench_rows(budget, options.rounds, options.updates)
+    rows = bench_rows(budget, options.folder, options.rounds, options.updates)
     if options.rows:
         write_rows(options.rows, rows)
         return
