@@ -440,7 +440,8 @@ def bench_rows(budget: Budget) -> Iterator[Row]:
         threads = f", {operation.threads} threads" if operation.threads > 1 else ""
         target = float(operation.threads) if peer == "rust" else None
         name = {"rust": "ragged-buffer (Rust)", "numpy": "NumPy"}[peer]
-        yield Row(operation.name + threads, ms["ours"], ms[peer], name, "ms", False, target=target)
+        note = "adopted here, copied there" if operation.name == "from values + lengths" else ""
+        yield Row(operation.name + threads, ms["ours"], ms[peer], name, "ms", False, target=target, note=note)
 
 
 def main() -> None:
