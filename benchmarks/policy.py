@@ -1,4 +1,4 @@
-"""RogueNet's attention paths: acting and training over steps of different lengths.
+"""RogueNet's engines and attention paths: acting and training over steps of different lengths.
 
     python benchmarks/policy.py [--quick] [--json PATH] [--repeats 9] [--threads 1] [--networks d16 d64]
 
@@ -33,6 +33,7 @@ from entitize.policies.rogue_net import RogueNet
 from entitize.ragged import RaggedArray
 from numpy.typing import NDArray
 
+#: The fused engine, and the torch engine's attention paths.
 PATHS = ("fused", "numba", "sorted", "padded")
 
 #: Width, layers and heads.
@@ -139,7 +140,8 @@ def measure_row(network: str, lengths: str, mode: str, repeats: int, seconds: fl
     runs = {}
     for path in PATHS:
         if path != "padded" or padding(batch) <= MAX_PADDING:
-            net = RogueNet(space, space.actions, d_model=width, n_layer=layers, n_head=heads, attention=path)
+            chosen = {"engine": "fused"} if path == "fused" else {"engine": "torch", "attention": path}
+            net = RogueNet(space, space.actions, d_model=width, n_layer=layers, n_head=heads, **chosen)
             net.update_normalization(batch)
             runs[path] = make_run(net, batch, mode)
     return Row(network, lengths, mode, measure(runs, repeats, seconds))
@@ -154,7 +156,7 @@ def show(row: Row) -> str:
 
 
 def bench_rows(budget: Budget) -> Iterator[BenchRow]:
-    """The fused path against each of torch's."""
+    """The fused engine against the attention paths of the torch engine that need no kernel."""
     cases = [
         (network, lengths, mode)
         for network, lengths in (("d16", "geom 10"), ("d16", "geom 40"), ("d64", "geom 10"))
