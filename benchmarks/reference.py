@@ -1,7 +1,7 @@
 """Our network and trainer against the reference's own, in turn.
 
     make reference                    # once: rogue-net 0.1.9 and enn-trainer 0.1.16 into .reference/
-    python benchmarks/reference.py [--rounds 5] [--updates 5] [--folder .reference]
+    python benchmarks/reference.py [--rounds 5] [--updates 3] [--folder .reference]
 
 The network: 5 entity types of 50 features, one actor per step with 15 choices, and a value, d_model 16,
 2 layers, 2 heads; "act" draws actions for 64 steps, "train" is forward, a loss and backward on 1024, both
@@ -258,7 +258,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--updates", type=int, default=5, help="measured in each round of a trainer")
+    parser.add_argument("--updates", type=int, default=3, help="measured in each round of a trainer")
     parser.add_argument("--folder", type=Path, default=FOLDER, help="where the reference is")
     add_options(parser)
     options = parser.parse_args()
