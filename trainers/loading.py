@@ -5,20 +5,24 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from ..policies.baselines import GridNet, ImpalaGridNet, TransformerNet, UnitActionNet
+from ..policies.baselines import GridNet, ImpalaGridNet, ImpalaNet, TransformerNet, UnitActionNet
 from ..policies.baselines.map_policy import MapPolicy
 from ..policies.rogue_net import RogueNet
 from .checkpoint import CheckpointError, checkpoint_paths, read_checkpoint
 from .space_schema import space_from_schema
 from .trainer_state import check_weights
 
-#: What checkpoints can hold, by the name that they give.
-_NETWORKS: dict[str, type[RogueNet] | type[MapPolicy]] = {
-    network.__name__: network for network in (RogueNet, TransformerNet, GridNet, ImpalaGridNet, UnitActionNet)
+#: What checkpoints can hold.
+Network = RogueNet | MapPolicy | ImpalaNet
+
+#: By the name that they give.
+_NETWORKS: dict[str, type[Network]] = {
+    network.__name__: network
+    for network in (RogueNet, TransformerNet, GridNet, ImpalaGridNet, UnitActionNet, ImpalaNet)
 }
 
 
-def load_policy(path: str | Path, **options: Any) -> RogueNet | MapPolicy:
+def load_policy(path: str | Path, **options: Any) -> Network:
     """The network of a checkpoint, or of the newest checkpoint of a run folder, ready to act.
 
         policy = load_policy("runs/first")
