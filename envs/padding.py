@@ -45,7 +45,8 @@ class PaddedLayout:
         max_actees: per select-entity action, the most actees; left out: M.
 
     Raises:
-        ValueError: a type has no maximum, a name is unknown, a maximum is negative, or the space shows frames.
+        ValueError: a type has no maximum, a name is unknown, a maximum is negative, or the space shows
+            frames.
     """
 
     def __init__(

@@ -64,8 +64,8 @@ class EntitySpace(spaces.Dict):
     each row, and all features must be finite. `problem` says what is wrong.
 
     Raises:
-        TypeError, ValueError: a name is no string or repeats, `action_space` is of the wrong kind, or `frame` is
-            not three positive sizes.
+        TypeError, ValueError: a name is no string or repeats, `action_space` is of the wrong kind, or `frame`
+            is not three positive sizes.
     """
 
     def __init__(

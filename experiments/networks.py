@@ -106,7 +106,7 @@ def make_policy(config: TrainConfig, venv: EntityVectorEnv) -> loading.Network:
 
 
 def _with_size(config: TrainConfig) -> dict[str, Any]:
-    """The options of the network; if it reads maps, with height and width of μRTS's where they are not given."""
+    """The options of the network; where it reads maps, height and width of that of μRTS unless given."""
     options = dict(config.baseline)
     if not _reads_maps(config.network):
         return options

@@ -159,8 +159,8 @@ class GymnasiumFace(gymnasium.Wrapper[Any, Any, dict[str, Any], Mapping[str, Any
 class RaggedFace(GymnasiumFace):
     """A flat Dict of `Sequence(Box, stack=True)`: as many rows as there are entities and actors.
 
-    Observations: `"entities/<type>"` float32 (n, F), `"globals"`, `"frame"`, `"visible/<type>"`, and for each action
-    `"actions/<name>/actors"` (A,), `"/mask"` (A, C) and `"/actees"` (E,), all as in `EntitySpace`. Actions: a
+    Observations: `"entities/<type>"` float32 (n, F), `"globals"`, `"frame"`, `"visible/<type>"`, and for each
+    action `"actions/<name>/actors"` (A,), `"/mask"` (A, C) and `"/actees"` (E,), all as in `EntitySpace`. Actions: a
     Dict with a `Sequence` of choices, one for each actor, and Discrete or Box for global actions. A sampled
     sequence is as long as chance wants it: what is too much is not looked at.
     """

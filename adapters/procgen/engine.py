@@ -124,7 +124,7 @@ class Engine:
         self.states.fill(self._env)
 
     def observe(self) -> tuple[NDArray[np.float32], NDArray[np.uint8], NDArray[np.bool_]]:
-        """Rewards (num_envs,), frames (num_envs, 64, 64, 3), and which lanes have started a level (num_envs,)."""
+        """Rewards (num_envs,), frames (num_envs, 64, 64, 3), and which lanes have just started an episode."""
         rewards, seen, first = self._env.observe()
         return rewards, seen["rgb"], first
 

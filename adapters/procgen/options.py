@@ -74,7 +74,7 @@ class ViewOptions:
         ValueError: an option that is out of its range, by name.
     """
 
-    #: "default"; "reference": all 31 fields and the globals on each entity; "pixels": no entities but the frame
+    #: "default"; "reference": all 31 fields and the globals on each entity; "pixels": the frame, no entities
     features: str = "default"
     visible_only: bool = False  # keep what the pixels show
     chunk_size: int | None = None  # cells per side of a chunk of tiles; None: 5 (reference: 4 in Chaser)
