@@ -160,9 +160,9 @@ class RaggedFace(GymnasiumFace):
     """A flat Dict of `Sequence(Box, stack=True)`: as many rows as there are entities and actors.
 
     Observations: `"entities/<type>"` float32 (n, F), `"globals"`, `"frame"`, `"visible/<type>"`, and for each
-    action `"actions/<name>/actors"` (A,), `"/mask"` (A, C) and `"/actees"` (E,), all as in `EntitySpace`. Actions: a
-    Dict with a `Sequence` of choices, one for each actor, and Discrete or Box for global actions. A sampled
-    sequence is as long as chance wants it: what is too much is not looked at.
+    action `"actions/<name>/actors"` (A,), `"/mask"` (A, C) and `"/actees"` (E,), all as in `EntitySpace`.
+    Actions: a Dict with a `Sequence` of choices, one for each actor, and Discrete or Box for global actions.
+    A sampled sequence is as long as chance wants it: what is too much is not looked at.
     """
 
     def __init__(
