@@ -57,7 +57,7 @@ class ImpalaNet(nn.Module):
             )
         frame = observation_space.frame
         if frame is None or observation_space.entities or observation_space.global_features:
-            raise ValueError(f"ImpalaNet reads frames and nothing else, got {observation_space}")
+            raise ValueError(f"the network reads frames and nothing else, got {observation_space}")
         actions = list(action_space.items())
         if len(actions) != 1 or not isinstance(actions[0][1], GlobalCategorical):
             raise ValueError(f"ImpalaNet takes one action, a GlobalCategorical; got {action_space}")

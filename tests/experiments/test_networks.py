@@ -13,7 +13,7 @@ import pytest
 from entitize.envs import EntityVectorEnv
 from entitize.experiments.config import EnvConfig, TrainConfig, read_run_config
 from entitize.experiments.errors import UserError
-from entitize.experiments.networks import BASELINES, make_policy
+from entitize.experiments.networks import make_policy
 from entitize.policies.rogue_net import RogueNetConfig
 
 Run = Callable[..., tuple[int, str, str]]
@@ -50,7 +50,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return run
 
 
-@pytest.mark.parametrize("network", BASELINES)
+@pytest.mark.parametrize("network", PUBLISHED)
 def test_a_published_network_is_made_for_the_map(network: Any, venv: EntityVectorEnv) -> None:
     policy = make_policy(TrainConfig(PLANES, network, baseline={"composite": "all"}), venv)
     assert type(policy).__name__ == network
