@@ -136,17 +136,3 @@ def test_the_single_environment_shows_frames():
     np.testing.assert_array_equal(seen["frame"], observation["frame"])
     assert seen in face.observation_space
     face.close()
-
-
-def test_workers_hand_frames_over():
-    with (
-        make_vec("bigfish", 1, features="pixels") as first,
-        make_vec("bigfish", 2, features="pixels") as second,
-        make_vec("bigfish", 3, num_workers=2, features="pixels") as both,
-    ):
-        parts = first.reset(seed=2)[0], second.reset(seed=3)[0]
-        batch, _ = both.reset(seed=2)
-        for choices in np.random.default_rng(0).integers(0, 15, (8, 3)):
-            assert batch.equals(ez.concatenate_batches(parts))
-            batch = both.step(acts(choices))[0]
-            parts = first.step(acts(choices[:1]))[0], second.step(acts(choices[1:]))[0]
