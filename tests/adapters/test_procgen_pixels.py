@@ -55,7 +55,7 @@ def test_rewards_ends_and_infos_are_those_of_the_entities(game, options):
                 np.testing.assert_array_equal(infos[0][key], infos[1][key])
                 assert infos[0][key].dtype == infos[1][key].dtype
             orders = acts(rng.integers(0, 15, 6))
-            if step == 300:  # the episodes are abandoned
+            if step == 80:  # the episodes are abandoned
                 infos = [env.reset()[1] for env in (venv, pixels)]
                 continue
             one, other = venv.step(orders), pixels.step(orders)

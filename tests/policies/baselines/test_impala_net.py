@@ -197,7 +197,7 @@ def test_other_spaces_are_refused(space: EntitySpace, message: str) -> None:
 
 
 def test_other_options_actions_and_batches_are_refused() -> None:
-    with pytest.raises(TypeError, match="got Discrete|got int"):
+    with pytest.raises(TypeError, match="got EntitySpace and int"):
         ImpalaNet(PROCGEN, 3)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="depth"):
         ImpalaNet(SMALL, ACTIONS, depth=3)
