@@ -9,7 +9,7 @@ import numpy as np
 from ..envs import EntityActionSpace, EntityBatch, EntitySpace, sample_actions
 from ..policies.policy import ActResult
 from ..trainers import CheckpointError, load_policy
-from ..trainers.loading import Network
+from ..trainers.loading import AnyNetwork
 from .errors import UserError
 
 #: What the random policy is called in tables.
@@ -27,7 +27,7 @@ class RandomActor:
         return ActResult(sample_actions(self.action_space, batch, rng), {}, np.zeros(len(batch), np.float32))
 
 
-def load_agent(path: Path, space: EntitySpace) -> Network:
+def load_agent(path: Path, space: EntitySpace) -> AnyNetwork:
     """The network of a run's newest checkpoint, or of a checkpoint folder, for environments of `space`.
 
     `space` may have more entity types and features than those that the network was trained with.

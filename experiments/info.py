@@ -15,7 +15,7 @@ from rich.console import Console
 from .. import __version__
 from ..envs import EntitySpace, EntityVectorEnv, sample_actions
 from ..policies.rogue_net import RogueNetConfig
-from ..trainers import loading
+from ..trainers.loading import AnyNetwork
 from .agents import load_agent
 from .arguments import parse
 from .config import EnvConfig, Pairs, TrainConfig, read_run_config
@@ -79,7 +79,7 @@ def _chosen_config(env: str, chosen: InfoArguments) -> TrainConfig:
         raise UserError(str(error)) from error
 
 
-def _describe(console: Console, policy: loading.Network, venv: EntityVectorEnv) -> None:
+def _describe(console: Console, policy: AnyNetwork, venv: EntityVectorEnv) -> None:
     summary = str(policy.summary(mean_entities(venv)))
     console.print(describe_space(policy.observation_space), summary, sep="\n\n", markup=False)
 

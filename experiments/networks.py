@@ -19,7 +19,7 @@ from ..policies.baselines.config import (
     TransformerConfig,
 )
 from ..policies.rogue_net import RogueNet, RogueNetConfig
-from ..trainers import loading
+from ..trainers.loading import AnyNetwork
 from .config_file import read_section
 from .errors import UserError
 from .microrts_lanes import board_of, is_microrts
@@ -80,7 +80,7 @@ def baseline_options(network: str, options: Mapping[str, Any]) -> BaselineConfig
     return read_section(BASELINES[network][1], options, "baseline")
 
 
-def make_policy(config: TrainConfig, venv: EntityVectorEnv) -> loading.Network:
+def make_policy(config: TrainConfig, venv: EntityVectorEnv) -> AnyNetwork:
     """A fresh network for `venv`; the weights follow from the seed of the configuration.
 
     Raises:

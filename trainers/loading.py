@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from ..policies.baselines import GridNet, ImpalaGridNet, ImpalaNet, TransformerNet, UnitActionNet
 from ..policies.baselines.map_policy import MapPolicy
@@ -13,16 +13,16 @@ from .space_schema import space_from_schema
 from .trainer_state import check_weights
 
 #: What checkpoints can hold.
-Network = RogueNet | MapPolicy | ImpalaNet
+AnyNetwork: TypeAlias = RogueNet | MapPolicy | ImpalaNet
 
 #: By the name that they give.
-_NETWORKS: dict[str, type[Network]] = {
+_NETWORKS: dict[str, type[AnyNetwork]] = {
     network.__name__: network
     for network in (RogueNet, TransformerNet, GridNet, ImpalaGridNet, UnitActionNet, ImpalaNet)
 }
 
 
-def load_policy(path: str | Path, **options: Any) -> Network:
+def load_policy(path: str | Path, **options: Any) -> AnyNetwork:
     """The network of a checkpoint, or of the newest checkpoint of a run folder, ready to act.
 
         policy = load_policy("runs/first")
