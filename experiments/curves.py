@@ -72,7 +72,7 @@ def read_curve(run: str | Path, name: str = RETURN) -> Curve:
 def common_bins(curves: Sequence[Curve], width: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """The curves on one grid: the mean of each in each bin of `width` steps in which all of them have values.
 
-    A bin ends with a multiple of `width`, which belongs to it: a value there is about the `width` steps before.
+    A bin ends with a multiple of `width`, which belongs to it: its value is about the `width` steps before.
 
     Returns:
         Where the bins end (n,), and the means (curves, n).
@@ -130,7 +130,5 @@ def aggregate_curve(
     for column in values.T:
         scores = dict(zip(curves, np.split(column, ends), strict=True))
         points.append(bootstrap(scores, metric, level=level, resamples=resamples, seed=seed))
-    mean, low, high = (
-        np.array([getattr(point, part) for point in points]) for part in ("mean", "low", "high")
-    )
-    return MeanCurve(steps, mean, low, high)
+    bounds = np.array([(point.mean, point.low, point.high) for point in points]).reshape(-1, 3)
+    return MeanCurve(steps, *bounds.T)

@@ -1,13 +1,13 @@
-"""What others have published about agents that play Procgen, as numbers, and the ranges that normalise returns.
+"""What others have published about agents that play Procgen, as numbers; the ranges that normalise returns.
 
 Sources:
-    cobbe: Cobbe, Hesse, Hilton, Schulman, "Leveraging Procedural Generation to Benchmark Reinforcement Learning"
-        (ICML 2020, arXiv 1912.01588), the tables of minimal and maximal returns.
-    train-procgen: the runs of those authors, in the repository openai/train-procgen (results/): PPO with the IMPALA
-        network, easy, all levels, 3 runs; mean return of the last 100 episodes, averaged over the 0.5 M
-        steps before.
-    lapo: the returns of the random policy and of an expert (PPO, 50 M steps, easy, all levels) in the repository
-        schmidtdominik/LAPO.
+    cobbe: Cobbe, Hesse, Hilton, Schulman, "Leveraging Procedural Generation to Benchmark Reinforcement
+        Learning" (ICML 2020, arXiv 1912.01588), the tables of minimal and maximal returns.
+    train-procgen: the runs of those authors, in the repository openai/train-procgen (results/): PPO with the
+        IMPALA network, easy, all levels, 3 runs; mean return of the last 100 episodes, averaged over the
+        0.5 M steps before.
+    lapo: the returns of the random policy and of an expert (PPO, 50 M steps, easy, all levels) in the
+        repository schmidtdominik/LAPO.
     dataset: the expert (PPO, 50 M steps, easy, all levels) of the data set EpicPinkPenguin/procgen.
 """
 

@@ -1,11 +1,11 @@
 """Aggregates of scores over many tasks and few runs, with stratified bootstrap intervals.
 
-What Agarwal et al. recommend in "Deep Reinforcement Learning at the Edge of the Statistical Precipice" (NeurIPS
-2021, arXiv 2108.13264): interquartile mean, optimality gap, performance profiles, probability of improvement.
-Scores are to be normalised, so that tasks can be compared.
+What Agarwal et al. recommend in "Deep Reinforcement Learning at the Edge of the Statistical Precipice"
+(NeurIPS 2021, arXiv 2108.13264): interquartile mean, optimality gap, performance profiles, probability of
+improvement. Scores are to be normalised, so that tasks can be compared.
 
-The scores of an algorithm are an array (runs, tasks), or a mapping from each task to its scores; there tasks may
-have different numbers of runs. Every task has the same weight in all that follows, however many runs it has.
+The scores of an algorithm are an array (runs, tasks), or a mapping from each task to its scores, where tasks
+may have different numbers of runs. Every task has the same weight, however many runs it has.
 
 Shape alphabet: T tasks, N scores of all of them, R resamples, K thresholds.
 """
@@ -38,7 +38,7 @@ class Profile:
 
 
 def interquartile_mean(scores: Scores) -> float:
-    """Mean of the scores in the middle, pooled over tasks: as many as N/4, rounded down, are dropped at each end.
+    """Mean of the middle half of the scores, pooled over tasks: of N, N // 4 are dropped at each end.
 
     Where all tasks have the same number of runs that is `scipy.stats.trim_mean(scores, 0.25, axis=None)`.
     Elsewhere the same share of the weight is dropped, a part of a score where the boundary lies in it.
@@ -62,7 +62,7 @@ def median_score(scores: Scores) -> float:
 
 
 def probability_of_improvement(scores: Scores, other: Scores) -> float:
-    """How probable it is that a run of `scores` beats one of `other` on a task drawn at random; ties count half.
+    """How probable it is that a run of `scores` beats one of `other` on a random task; ties count half.
 
     Raises:
         ValueError: they have different tasks.

@@ -69,7 +69,7 @@ class RunFolder:
 
 
 def read_metrics(path: str | Path) -> list[dict[str, float]]:
-    """The lines of a `metrics.jsonl` or `metrics.jsonl.gz`, without a last one that is still being written."""
+    """The lines of a `metrics.jsonl` (or `.gz`), without a last one that is still being written."""
     data = Path(path).read_bytes()
     text = (gzip.decompress(data) if Path(path).suffix == ".gz" else data).decode()
     return [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n")]
