@@ -73,6 +73,7 @@ def common_bins(curves: Sequence[Curve], width: int) -> tuple[NDArray[np.int64],
     """The curves on one grid: the mean of each in each bin of `width` steps in which all of them have values.
 
     A bin ends with a multiple of `width`, which belongs to it: its value is about the `width` steps before.
+    Of a bin at the end of a curve at least half must have been reached.
 
     Returns:
         Where the bins end (n,), and the means (curves, n).
@@ -90,7 +91,8 @@ def common_bins(curves: Sequence[Curve], width: int) -> tuple[NDArray[np.int64],
     totals = np.stack(
         [np.bincount(own, curve.values, last + 1) for own, curve in zip(bins, curves, strict=True)]
     )
-    shared = (counts > 0).all(0)
+    reached = min(int(curve.steps[-1]) if len(curve.steps) else 0 for curve in curves)
+    shared = (counts > 0).all(0) & (np.arange(last + 1) * width - width / 2 <= reached)
     return np.flatnonzero(shared) * width, totals[:, shared] / counts[:, shared]
 
 

@@ -153,7 +153,7 @@ def learning_curves(
     )
     colours = {name: _COLOURS[index % len(_COLOURS)] for index, name in enumerate(names)}
     handles: dict[str, Artist] = {}
-    for axes, (task, panel) in zip(grid, panels.items(), strict=False):
+    for index, (axes, (task, panel)) in enumerate(zip(grid, panels.items(), strict=False)):
         for name, curve in panel.curves.items():
             (line,) = axes.plot(curve.steps, curve.mean, color=colours[name])
             axes.fill_between(curve.steps, curve.low, curve.high, color=colours[name], alpha=0.2, linewidth=0)
@@ -165,12 +165,13 @@ def learning_curves(
             handles.setdefault(name, axes.axhline(level, color=colours[name], linestyle="--", linewidth=1))
         axes.set_title(task, fontsize=9)
         axes.xaxis.set_major_formatter(_short_steps)
+        if index + columns >= len(panels):
+            axes.set_xlabel("environment steps", fontsize=8)
         axes.tick_params(labelsize=7)
         axes.grid(alpha=0.3)
     for axes in list(figure.axes)[len(panels) :]:
         axes.set_visible(False)
     figure.suptitle(title)
-    figure.supxlabel("environment steps", fontsize=9)
     figure.supylabel(quantity, fontsize=9)
     figure.legend(handles.values(), handles, loc="outside lower center", ncols=3, frameon=False)
     _save(figure, path)
@@ -192,6 +193,7 @@ def intervals(path: Path, panels: Mapping[str, Mapping[str, Interval]], title: s
                 colour = _COLOURS[place % len(_COLOURS)]
                 axes.barh(place, estimate.high - estimate.low, 0.6, estimate.low, color=colour, alpha=0.6)
                 axes.plot([estimate.mean], [place], "|", color="black", markersize=13)
+        axes.use_sticky_edges = False  # or else the longest bar ends at the frame
         axes.set(ylim=(len(names) - 0.5, -0.5), yticks=range(len(names)))
         axes.set_yticklabels(names if axes is figure.axes[0] else [])
         axes.set_title(metric, fontsize=9)
@@ -219,7 +221,10 @@ def performance_profile(
 
 
 def _short_steps(steps: float, _: object) -> str:
-    return f"{steps / 1e6:g}M" if steps >= 1e6 else f"{steps / 1e3:g}k"
+    for unit, name in ((1e6, "M"), (1e3, "k")):
+        if steps >= unit:
+            return f"{steps / unit:g}{name}"
+    return f"{steps:g}"
 
 
 def _save(figure: Figure, path: Path) -> None:
