@@ -98,8 +98,8 @@ class TestByHand:
         assert interquartile_mean([[9.0], [0.0], [6.0]]) == pytest.approx(5.0)
 
     def test_interquartile_mean_weighs_tasks_alike(self) -> None:
-        # Five scores, so a fifth of the weight is dropped at each end. Task a's scores weigh 1/8 each, of which
-        # 0 and 0.6 of 1 go; that of b weighs 1/2, of which 0.2 goes.
+        # Five scores, so a fifth of the weight is dropped at each end. Task a's weigh 1/8 each: all of 0
+        # and 0.075 of 1 go; that of b weighs 1/2, of which 0.2 goes.
         scores = {"a": [0.0, 1.0, 2.0, 3.0], "b": [10.0]}
         kept = 0.05 * 1 + 0.125 * 2 + 0.125 * 3 + 0.3 * 10
         assert interquartile_mean(scores) == pytest.approx(kept / 0.6)
@@ -205,7 +205,7 @@ class TestIntervals:
         assert first.mean == other.mean
 
     def test_an_algorithm_has_the_same_interval_whoever_is_beside_it(self) -> None:
-        both = aggregate({"other": self.scores[:2] + 1, "this": scores}, ["iqm", "mean"], resamples=200)
+        both = aggregate({"other": self.scores[:2] + 1, "this": self.scores}, ["iqm", "mean"], resamples=200)
         assert both["iqm"]["this"] == bootstrap(self.scores, "iqm", resamples=200)
         assert (
             both["mean"]
