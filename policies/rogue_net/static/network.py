@@ -124,6 +124,10 @@ class StaticForm:
         self._shapes: dict[Capacity, list[torch.Size]] = {}  # of the values and the scores
         self._graphs = Graphs(self._scores, self.device, self.token)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copies of a network make a form of their own: graphs can't be copied, and refer to these parameters."""
+        return type(None), ()
+
     def token(self) -> Hashable:
         """Changes when the parameters are no longer where they were."""
         parameters = [self.net.value_head.proj.weight, *self.net.policy_net.parameters()]
