@@ -87,9 +87,9 @@ class PPOConfig:
     """Threads of torch and Numba while collecting and updating; a second one slows small networks down."""
 
     device: str = "auto"
-    """Where the policy is trained: "cpu", "cuda" or "cuda:1", where it is moved to, or "auto": where it is."""
+    """Where to train: "cpu", "cuda" or "cuda:1" (the policy is moved there), or "auto": where the policy is."""
     precision: str = "float32"
-    """Of matrix products on a GPU: "float32", "tf32" or "bf16". Softmax, layer norms and losses stay float32."""
+    """Of matrix products on a GPU: "float32", "tf32" or "bf16"; softmax, norms and losses stay float32."""
 
     def __post_init__(self) -> None:
         for field in fields(self):

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 
 import torch
 from torch import Tensor, nn
@@ -32,7 +31,8 @@ def place(module: nn.Module, config: PPOConfig) -> torch.device:
     device = device_of(module)
     if device.type == "cpu" and config.precision != "float32":
         raise ValueError(
-            f"precision={config.precision!r} is for GPUs, and the policy is on the CPU, which computes in float32"
+            f"precision={config.precision!r} is for GPUs, and the policy is on the CPU,"
+            " which computes in float32"
         )
     return device
 
@@ -59,14 +59,3 @@ def set_learning_rate(optimizer: torch.optim.Optimizer, learning_rate: float) ->
             group["lr"].fill_(learning_rate)
         else:
             group["lr"] = learning_rate
-
-
-@contextmanager
-def matrix_precision(precision: str) -> Iterator[None]:
-    """Products of float32 matrices in TensorFloat-32 where `precision` is "tf32"."""
-    before = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision("high" if precision == "tf32" else before)
-    try:
-        yield
-    finally:
-        torch.set_float32_matmul_precision(before)

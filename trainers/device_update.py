@@ -13,12 +13,13 @@ from torch import Tensor, nn
 from ..policies.policy import Policy
 from ..policies.rogue_net import RogueNet
 from ..policies.rogue_net.static.capacity import Capacities, Capacity
+from ..policies.rogue_net.static.cuda import matrix_precision
 from ..policies.rogue_net.static.graphs import Graphs
 from ..policies.rogue_net.static.network import Plan, StaticForm, hides
 from ..policies.rogue_net.static.packing import Packing
 from ..policies.rogue_net.static.staging import Staging
 from .config import PPOConfig
-from .device import device_of, matrix_precision
+from .device import device_of
 from .guard import check_losses
 from .losses import count, normalize_advantages
 from .rollout import Samples
@@ -101,8 +102,10 @@ class DeviceUpdate:
     def _token(self) -> Hashable:
         """Also of the optimizer's state, which is replaced when it is loaded."""
         states = self._optimizer.state
-        moments = [states[p]["exp_avg"].data_ptr() for p in self._parameters if p in states and states[p]]
-        return self.form.token(), tuple(moments), tuple(id(g["lr"]) for g in self._optimizer.param_groups)
+        moments = [states[p]["exp_avg"].data_ptr() for p in self._parameters if states.get(p)]
+        rates = [group["lr"] for group in self._optimizer.param_groups]
+        held = [rate.data_ptr() for rate in rates if isinstance(rate, Tensor)]
+        return self.form.token(), tuple(moments), tuple(held)
 
 
 def device_update(policy: Policy, optimizer: torch.optim.Optimizer, config: PPOConfig) -> DeviceUpdate | None:

@@ -14,7 +14,6 @@ from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from torch import nn
 
@@ -258,9 +257,7 @@ class PPO:
         metrics["charts/epochs"] = float(epochs)
         return metrics
 
-    def _epoch(
-        self, samples: Samples, num_minibatches: int, ent_coef: float
-    ) -> Iterable[dict[str, float]]:
+    def _epoch(self, samples: Samples, num_minibatches: int, ent_coef: float) -> Iterable[dict[str, float]]:
         """One gradient step for each of as many parts of `samples`; gives their losses."""
         minibatches = np.array_split(self.rng.permutation(len(samples)), num_minibatches)
         if self.device_update is not None and self.device_update.takes(samples):

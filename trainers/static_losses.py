@@ -29,35 +29,35 @@ def loss_fields(names: list[str], sizes: Sizes) -> dict[str, Field]:
     b, u = sizes["steps"], sum(sizes[f"action/{name}/actors"] for name in names)
     fields = {
         "loss/old": Field((u,), np.float32),  # log-probabilities when the actions were taken
-        "loss/real": Field((u,), bool),  # false: padding
+        "loss/padding": Field((u,), bool),
         "loss/step": Field((u,), np.int64),
-        "loss/acts": Field((b,), bool),  # anybody acts at the step
+        "loss/idle": Field((b,), bool),  # nobody acts at the step
         "loss/scalars": Field((3,), np.float32),  # 1 / units, 1 / steps, entropy bonus
     }
     for name in ("advantages", "returns", "values"):
         fields[f"loss/{name}"] = Field((b,), np.float32)
-    return {**fields, "loss/is_step": Field((b,), bool)}
+    return {**fields, "loss/no_step": Field((b,), bool)}
 
 
 def write_loss(
     arrays: Mapping[str, NDArray[Any]], sizes: Sizes, samples: Samples, counts: Counts, ent_coef: float
 ) -> None:
     """Fill them from a minibatch, whose advantages are normalised where that is wished."""
-    old, real, step = (arrays[f"loss/{name}"] for name in ("old", "real", "step"))
-    old[:], real[:], step[:] = 0, False, 0
-    acts = arrays["loss/acts"]
-    acts[:] = False
+    old, padding, step = (arrays[f"loss/{name}"] for name in ("old", "padding", "step"))
+    old[:], padding[:], step[:] = 0, True, 0
+    idle = arrays["loss/idle"]
+    idle[:] = True
     place = 0
     for name, chosen in samples.actions.items():
         part = slice(place, place + chosen.num_items)
-        old[part], real[part] = samples.log_probs[name].values, True
+        old[part], padding[part] = samples.log_probs[name].values, False
         step[part] = chosen.sequence_indices()
-        acts[: len(samples)] |= chosen.lengths > 0
+        idle[: len(samples)] &= chosen.lengths == 0
         place += sizes[f"action/{name}/actors"]
     for name in ("advantages", "returns", "values"):
         array = arrays[f"loss/{name}"]
         array[: len(samples)], array[len(samples) :] = getattr(samples, name), 0
-    arrays["loss/is_step"][:] = np.arange(sizes["steps"]) < len(samples)
+    arrays["loss/no_step"][:] = np.arange(sizes["steps"]) >= len(samples)
     arrays["loss/scalars"][:] = 1 / counts.units, 1 / counts.steps, ent_coef
 
 
@@ -66,23 +66,24 @@ def static_losses(
 ) -> tuple[Tensor, Tensor]:
     """The minibatch's loss with gradients, and `NUMBERS` (7,) without; padding has no part in either."""
     dtype = evaluation.values.dtype
-    real, step = arrays["loss/real"], arrays["loss/step"]
+    padding, step = arrays["loss/padding"], arrays["loss/step"]
     per_unit, per_step, ent_coef = arrays["loss/scalars"].to(dtype).unbind()
     advantages, returns, old_values = (
         arrays[f"loss/{name}"].to(dtype) for name in ("advantages", "returns", "values")
     )
     log_ratio = torch.cat([evaluation.log_probs[name] for name in names]) - arrays["loss/old"].to(dtype)
-    log_ratio = log_ratio.where(real, 0.0)
-    entropy = torch.cat([evaluation.entropies[name] for name in names]).where(real, 0.0)
+    # masked_fill, not where: that one copies its number from the host, which no graph can hold.
+    log_ratio = log_ratio.masked_fill(padding, 0.0)
+    entropy = torch.cat([evaluation.entropies[name] for name in names]).masked_fill(padding, 0.0)
     if config.joint_log_prob:
         nothing = log_ratio.new_zeros(len(advantages))
         log_ratio, entropy = nothing.index_add(0, step, log_ratio), nothing.index_add(0, step, entropy)
-        real = arrays["loss/acts"]
+        padding = arrays["loss/idle"]
     else:
         advantages = advantages.index_select(0, step)
     ratio = log_ratio.exp()
     clipped_ratio = ratio.clamp(1 - config.clip_coef, 1 + config.clip_coef)
-    gains = torch.minimum(ratio * advantages, clipped_ratio * advantages).where(real, 0.0)
+    gains = torch.minimum(ratio * advantages, clipped_ratio * advantages).masked_fill(padding, 0.0)
     policy_loss = -gains.sum() * per_unit
     entropy_mean = entropy.sum() * per_unit
     values = evaluation.values
@@ -90,7 +91,7 @@ def static_losses(
     if config.clip_vloss:
         clipped = old_values + (values - old_values).clamp(-config.clip_coef, config.clip_coef)
         errors = torch.maximum(errors, (clipped - returns) ** 2)
-    value_loss = errors.where(arrays["loss/is_step"], 0.0).sum() * per_step / 2
+    value_loss = errors.masked_fill(arrays["loss/no_step"], 0.0).sum() * per_step / 2
     total = policy_loss - ent_coef * entropy_mean + config.vf_coef * value_loss
     with torch.no_grad():
         numbers = torch.stack(

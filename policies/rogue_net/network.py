@@ -260,8 +260,8 @@ class RogueNet(nn.Module):
         return obstacle(self)
 
     def static_form(self, precision: Precision | None = None) -> StaticForm:
-        """The network on arrays of fixed shapes, as it acts on a GPU from now on with this `precision` ("tf32"
-        is the caller's to switch on); None: the one that was asked for last.
+        """The network on arrays of fixed shapes, as it acts on a GPU from now on with this `precision`; None:
+        the one that was asked for last.
 
         Raises:
             ValueError: there is none; see `static_obstacle`.

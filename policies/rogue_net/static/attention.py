@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from functools import cache
+from importlib.util import find_spec
 from typing import Any, Literal, NamedTuple
 
 import torch
@@ -24,26 +26,24 @@ class Capabilities(NamedTuple):
 @cache
 def capabilities(device: torch.device) -> Capabilities:
     """Flash attention needs a GPU of compute capability 8.0 (Ampere) or later."""
-    if device.type != "cuda" or torch.version.cuda is None or torch.cuda.get_device_capability(device) < (8, 0):
+    if device.type != "cuda" or torch.version.cuda is None:
         return Capabilities(False)
-    try:
-        import torch.nn.attention.varlen  # noqa: F401  # torch has it since 2.10
-    except ImportError:
+    if torch.cuda.get_device_capability(device) < (8, 0):
         return Capabilities(False)
-    return Capabilities(True)
+    return Capabilities(find_spec("torch.nn.attention.varlen") is not None)  # torch has it since 2.10
 
 
 def choose_path(can: Capabilities, dtype: torch.dtype, d_head: int, widest: int) -> TilePath:
     """The way to compute attention for queries of `dtype` and width `d_head`, in tiles up to width `widest`.
 
-    | torch offers | when it is taken |
-    |---|---|
-    | `nn.attention.varlen` (flash attention; CUDA, bfloat16) | precision "bf16", `d_head` a multiple of 8 up to 256, and tiles of 256 or wider |
-    | `scaled_dot_product_attention` of tiles, masked | otherwise: any device, precision and `d_head` |
+    | path | torch's | when it is taken |
+    |---|---|---|
+    | "varlen" | `nn.attention.varlen` | CUDA, bfloat16, `d_head` 8, 16, … 256, tiles of 256 or wider |
+    | "tiles" | `scaled_dot_product_attention`, masked | otherwise: any device, precision, `d_head` |
 
-    Not taken: FlexAttention needs `d_head` of at least 16 and a compiler; nested (jagged) tensors read lengths
-    back from the device, which no CUDA graph allows; groups of similar length (`attention="sorted"`) have
-    other shapes in every batch.
+    Not taken: FlexAttention needs `d_head` of at least 16 and a compiler; nested (jagged) tensors read
+    lengths back from the device, which no CUDA graph allows; groups of similar length (`attention="sorted"`)
+    have other shapes in every batch.
     """
     if can.varlen and dtype == torch.bfloat16 and d_head % 8 == 0 and d_head <= 256 and widest >= _WIDE:
         return "varlen"
@@ -54,18 +54,22 @@ class Tiling(NamedTuple):
     """What attention needs to know of a layout, once for all layers."""
 
     room: dict[int, int]  # tiles of each width
-    masks: list[Tensor]  # per width (tiles, 1, width, width) bool: slots of the same step; empty for varlen
+    masks: list[Tensor]  # per width (tiles, 1, width, width): 0, or -∞ between steps; none for varlen
     starts: Tensor | None  # varlen: where sequences start, int32
 
 
-def tiling(room: dict[int, int], steps: Tensor, starts: Tensor | None) -> Tiling:
-    """`steps` (R,): the step of each slot. Empty slots attend to each other, and nobody reads them."""
+def tiling(room: dict[int, int], steps: Tensor, starts: Tensor | None, dtype: torch.dtype) -> Tiling:
+    """`steps` (R,): the step of each slot; `dtype`: of the queries.
+
+    Empty slots attend to each other, and nobody reads them.
+    """
     if starts is not None:
         return Tiling(room, [], starts.int())
     masks = []
     for part, (width, count) in zip(_parts(steps, room), room.items(), strict=True):
         ids = part.view(count, 1, width)
-        masks.append(ids.unsqueeze(3) == ids.unsqueeze(2))
+        others = ids.unsqueeze(3) != ids.unsqueeze(2)
+        masks.append(torch.zeros_like(others, dtype=dtype).masked_fill_(others, -math.inf))
     return Tiling(room, masks, None)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 Sizes = Mapping[str, int]
 Capacity = tuple[tuple[str, int], ...]
 
-#: Names of sizes that count tiles start with this: a single one can be large, so they are not rounded to eights.
+#: Names of sizes that count tiles start with this. A tile can be large: they are not rounded to eights.
 TILES = "tiles/"
 
 #: A capacity is not used for batches that fill less than this part of one of its sizes.

@@ -1,4 +1,4 @@
-"""Everything here that only a GPU can do, in functions of a few lines; the rest of the package is tested without."""
+"""All that only a GPU can do, in functions of a few lines; the rest of the package is tested without one."""
 
 from __future__ import annotations
 
@@ -66,3 +66,14 @@ class Courier:
         block = torch.empty(num_bytes, dtype=torch.uint8, device=self.device)
         torch.cuda.synchronize(self.device)  # it may be memory that queued work has not finished with
         return block
+
+
+@contextmanager
+def matrix_precision(precision: str) -> Iterator[None]:
+    """Products of float32 matrices in TensorFloat-32 where `precision` is "tf32"."""
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("high" if precision == "tf32" else before)
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)

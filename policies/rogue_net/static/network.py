@@ -20,7 +20,7 @@ from ...policy import ActResult
 from ..blocks import SelfAttention
 from ..gaussian import GaussianHead
 from ..inputs import Prepared
-from . import attention
+from . import attention, cuda
 from .attention import Capabilities, TilePath, Tiling, choose_path, tiling
 from .capacity import TILES, Capacities, Capacity
 from .graphs import Graphs
@@ -46,7 +46,7 @@ class StaticEvaluation(NamedTuple):
 
 
 class Plan:
-    """One batch, and the actions taken in it (None: yet to be drawn): its sizes, and how arrays are filled."""
+    """One batch and the actions taken in it (None: yet to be drawn): its sizes, and how to fill arrays."""
 
     def __init__(
         self, form: StaticForm, batch: EntityBatch, actions: Mapping[str, RaggedArray] | None = None
@@ -117,7 +117,9 @@ class StaticForm:
         self.precision: Precision = precision
         self.device = net.value_head.proj.weight.device
         self._can = attention.capabilities(self.device) if can is None else can
-        self.heads: dict[str, StaticHead] = {n: static_head(net.action_heads[n]) for n in net.action_heads.names}
+        self.heads: dict[str, StaticHead] = {
+            n: static_head(net.action_heads[n]) for n in net.action_heads.names
+        }
         self._capacities = Capacities()
         self._staging = Staging(self.device)
         self._packings: dict[Capacity, Packing] = {}
@@ -125,7 +127,7 @@ class StaticForm:
         self._graphs = Graphs(self._scores, self.device, self.token)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Copies of a network make a form of their own: graphs can't be copied, and refer to these parameters."""
+        """Copies of a network make their own form: graphs can't be copied and hold on to parameters."""
         return type(None), ()
 
     def token(self) -> Hashable:
@@ -187,7 +189,8 @@ class StaticForm:
     def _run(self, encoder: Encoder, room: dict[int, int], arrays: Mapping[str, Tensor]) -> Tensor:
         like = self.net.value_head.proj.weight
         starts = arrays["starts"] if self._paths(room)[encoder] == "varlen" else None
-        layout = tiling(room, arrays["steps"], starts)
+        dtype = torch.bfloat16 if self.precision == "bf16" else like.dtype
+        layout = tiling(room, arrays["steps"], starts, dtype)
         # No cache of converted weights: a graph would replay the copies that were current at its capture.
         with torch.autocast(self.device.type, torch.bfloat16, self.precision == "bf16", cache_enabled=False):
             parts = [like.new_zeros(1, encoder.embedding.d_model)]
@@ -231,7 +234,11 @@ class StaticForm:
         """The values (B,) and each head's scores with their padding, on the host."""
         plan = Plan(self, batch)
         capacity = self._capacities.fit(plan.sizes)
-        with self._staging.sent(self._packing(capacity), lambda arrays: plan.write(capacity, arrays)) as block:
+        packing = self._packing(capacity)
+        with (
+            cuda.matrix_precision(self.precision),
+            self._staging.sent(packing, lambda arrays: plan.write(capacity, arrays)) as block,
+        ):
             flat = self._graphs.run(capacity, block)
         numbers = flat.cpu()
         shapes = self._shapes[capacity]
@@ -268,7 +275,12 @@ def obstacle(net: RogueNet) -> str | None:
         return "relative positions depend on pairs of rows"
     if settings.pooling is not None:
         return "it pools instead of attending"
-    if settings.dropout or settings.embedding_dropout or settings.residual_dropout or settings.attention_dropout:
+    if (
+        settings.dropout
+        or settings.embedding_dropout
+        or settings.residual_dropout
+        or settings.attention_dropout
+    ):
         return "dropout"
     if any(isinstance(head, GaussianHead) and head.squash for head in net.action_heads.values()):
         return "squashed continuous actions"

@@ -1,4 +1,4 @@
-"""From arrays of the host to one block of bytes on the device, in one transfer, while it computes the one before."""
+"""From arrays of the host to one block of bytes on the device, while it computes with the one before."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Staging:
 
     @contextmanager
     def sent(self, packing: Packing, write: Write) -> Iterator[Tensor]:
-        """The bytes (`num_bytes`,) that `write` wrote, on the device, to be read by what is launched inside."""
+        """The bytes (`num_bytes`,) that `write` wrote, on the device, for what is launched inside."""
         self._sides.reverse()
         with self._sides[0].sent(packing, write) as block:
             yield block

@@ -23,8 +23,8 @@ _CLASSES = 24
 
 @numba.njit(cache=True)
 def _place(lengths: Any, narrowest: int, classes: Any, starts: Any, tiles: Any) -> None:
-    """Written, for each step (B,): `classes`, the doublings of its width, and `starts` among the slots of that
-    class; `tiles` (classes,), which is 0 before: how many there are."""
+    """Written, for each step (B,): `classes`, the doublings of its width, and `starts` among the slots of
+    that class; `tiles` (classes,), which is 0 before: how many there are."""
     used = np.zeros(len(tiles), np.int64)
     for b in range(len(lengths)):
         c, width = 0, narrowest
