@@ -87,7 +87,7 @@ class PPOConfig:
     """Threads of torch and Numba while collecting and updating; a second one slows small networks down."""
 
     device: str = "auto"
-    """Where to train: "cpu", "cuda" or "cuda:1" (the policy is moved there), or "auto": where the policy is."""
+    """Where to train: "cpu", "cuda" or "cuda:1" (the policy is moved there), or "auto": where it is."""
     precision: str = "float32"
     """Of matrix products on a GPU: "float32", "tf32" or "bf16"; softmax, norms and losses stay float32."""
 

@@ -93,7 +93,7 @@ def varlen(q: Tensor, k: Tensor, v: Tensor, starts: Tensor, longest: int) -> Ten
     from torch.nn.attention.varlen import varlen_attn
 
     result: Any = varlen_attn(q, k, v, starts, starts, longest, longest)
-    return result  # type: ignore[no-any-return]
+    return result
 
 
 def _parts(x: Tensor, room: dict[int, int]) -> tuple[Tensor, ...]:
