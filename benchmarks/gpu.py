@@ -112,8 +112,7 @@ def measure(case: Case, device: str, seconds: float, min_updates: int) -> tuple[
 
 
 def layout(trainer: PPO) -> tuple[float, float]:
-    """Which part of the slots of a minibatch holds rows, and how many bytes of observations and actions it has
-    per sample."""
+    """Which part of a minibatch's slots holds rows, and how many bytes it has per sample, without the loss's."""
     samples = trainer.collect()
     minibatch = samples.gather(trainer.rng.permutation(len(samples))[: trainer.config.minibatch_size])
     trainer.update()
