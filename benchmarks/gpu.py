@@ -112,7 +112,7 @@ def measure(case: Case, device: str, seconds: float, min_updates: int) -> tuple[
 
 
 def layout(trainer: PPO) -> tuple[float, float]:
-    """Which part of a minibatch's slots holds rows, and how many bytes it has per sample, without the loss's."""
+    """Which part of a minibatch's slots holds rows, and its bytes per sample, without those of the loss."""
     samples = trainer.collect()
     minibatch = samples.gather(trainer.rng.permutation(len(samples))[: trainer.config.minibatch_size])
     trainer.update()

@@ -15,7 +15,7 @@ from .capacity import Capacity
 #: Runs of a capacity before it is captured. They are real ones: what they do counts.
 WARM_UP = 3
 #: How many graphs are kept; each holds the memory of all its intermediate results.
-_KEPT = 8
+_KEPT = 16
 
 
 @dataclass
