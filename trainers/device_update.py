@@ -120,7 +120,7 @@ def device_update(policy: Policy, optimizer: torch.optim.Optimizer, config: PPOC
     if isinstance(policy, RogueNet):
         problem = policy.static_obstacle or ""
         if not problem:
-            form = policy.static_form(config.precision)  # type: ignore[arg-type]
+            form = policy.static_form(config.precision)
             return DeviceUpdate(form, policy, optimizer, config)
     if config.precision == "bf16":
         raise ValueError(f"precision='bf16' needs a policy with a static form: {problem}")
