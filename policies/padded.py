@@ -20,6 +20,8 @@ from .padded_slots import Flags, Slots
 from .rogue_net import RogueNet, RogueNetConfig
 from .rogue_net.blocks import mean_of_steps
 from .rogue_net.config import from_options
+from .rogue_net.engine import EngineChooser
+from .rogue_net.fused import FusedRows
 from .rogue_net.inputs import Inputs, Prepared
 from .rogue_net.names import NamedModules
 from .rogue_net.network import Encoder
@@ -81,6 +83,8 @@ class PaddedRogueNet(nn.Module):
             {name: InputNorm(len(names)) for name, names in features.items() if names}
         )
         self.encoder = Encoder(self.settings, features)
+        self._chooser = EngineChooser(self.settings)
+        self._fused: FusedRows | None = None  # made when it is needed
         self._slots = Slots(self.layout, slot_rows)
         self._counts = dict.fromkeys(self.running_normalization.names, 0.0)  # when last refreshed
         #: Width of the output.
@@ -101,8 +105,14 @@ class PaddedRogueNet(nn.Module):
         prepared = self.inputs.prepare(batch)
         self._move_statistics(prepared)
         like = next(self.encoder.parameters())
-        x = self.encoder.embedding(prepared, self.running_normalization, like)
-        x = self.encoder.encode(x, prepared, None, prepared.rows)
+        if self._chooser.choose(like, self.training).name == "fused":
+            if self._fused is None:
+                features = self.inputs.features
+                self._fused = FusedRows(self.encoder, self.running_normalization, features, self.settings)
+            x = self._fused(prepared)
+        else:
+            x = self.encoder.embedding(prepared, self.running_normalization, like)
+            x = self.encoder.encode(x, prepared, None, prepared.rows)
         parts = [mean_of_steps(x, prepared.rows)]
         if self.inputs.has_global_row:  # a step's last
             parts.append(x.index_select(0, torch.from_numpy(prepared.rows.offsets[1:] - 1).to(x.device)))

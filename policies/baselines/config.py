@@ -57,7 +57,7 @@ class TransformerConfig(MapConfig):
     mean_over_padding: bool = False
     """Let the critic's means divide by the most entities of any step of the batch, not by their number."""
     attention: AttentionPath = "auto"
-    """How attention is computed; see `policies.rogue_net.attention`."""
+    """How attention is computed; see `policies.rogue_net.attention.paths`."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

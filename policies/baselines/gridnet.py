@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from ...envs import EntityActionSpace, EntitySpace
-from ..rogue_net.rows import as_tensor
+from ..rogue_net.tensors import as_tensor
 from .config import GridConfig, ImpalaConfig
 from .cost import convolution_cost
 from .entity_map import MapEntities

@@ -17,9 +17,9 @@ from torch import Tensor, nn
 from ...envs import ActionMask, EntityActionSpace, EntityBatch, EntitySpace, MultiCategorical
 from ...ragged import RaggedArray
 from ..policy import ActResult, Evaluation
+from ..rogue_net.actors import Drawn, actor_rows
 from ..rogue_net.composite import CompositeOrders
 from ..rogue_net.config import from_options
-from ..rogue_net.heads import Drawn, actor_rows
 from ..rogue_net.summary import Cost, Summary, impala_cost
 from .config import GridConfig, MapConfig
 from .entity_map import EntityMap, MapEntities

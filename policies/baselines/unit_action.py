@@ -16,9 +16,9 @@ from torch import Tensor, nn
 
 from ...envs import ActionMask, EntityActionSpace, EntitySpace
 from ...ragged import RaggedArray
-from ..rogue_net.heads import FORBIDDEN, Drawn
-from ..rogue_net.rows import as_tensor
+from ..rogue_net.actors import FORBIDDEN, Drawn
 from ..rogue_net.sampling import draw_categorical
+from ..rogue_net.tensors import as_tensor
 from .config import ImpalaConfig
 from .cost import convolution_cost
 from .entity_map import MapEntities

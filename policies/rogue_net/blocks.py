@@ -13,14 +13,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from .attention import attend, relative_pairs
+from .attention.paths import attend, relative_pairs
 from .config import RogueNetConfig
-from .fused import BlockParameters, fused_blocks
 from .relative_position import Places, RelativeEncoding, RelativePairs
-from .rows import Rows, runs_kernels
-
-#: From this width on torch's matrix products are as fast as the fused kernels' (benchmarks/policy.py).
-FUSED_BELOW = 128
+from .rows import Rows
+from .tensors import inverse_lengths, steps_of
 
 
 def drop(x: Tensor, probability: float, training: bool) -> Tensor:
@@ -67,7 +64,7 @@ class Pooling(nn.Module):
 
     def forward(self, x: Tensor, rows: Rows, relative: Relative | None) -> Tensor:
         x = self.prepool(x)
-        steps, pooled = rows.steps(x), []
+        steps, pooled = steps_of(rows, x), []
         if self.kind in ("mean", "meanmax"):
             pooled.append(mean_of_steps(x, rows))
         if self.kind in ("max", "meanmax"):
@@ -81,8 +78,8 @@ class Pooling(nn.Module):
 
 def mean_of_steps(x: Tensor, rows: Rows) -> Tensor:
     """The mean of each step's rows: (N, D) to (B, D); zeros for a step without rows."""
-    sums = x.new_zeros(len(rows), x.shape[1]).index_add(0, rows.steps(x), x)
-    return sums * rows.inverse_lengths(x)[:, None]
+    sums = x.new_zeros(len(rows), x.shape[1]).index_add(0, steps_of(rows, x), x)
+    return sums * inverse_lengths(rows, x)[:, None]
 
 
 class Block(nn.Module):
@@ -120,17 +117,11 @@ class Backbone(nn.Module):
             else None
         )
         self.blocks = nn.ModuleList([Block(config) for _ in range(config.n_layer)])
-        self.n_head = config.n_head
-        self._drops = bool(config.rate("residual") or config.rate("attention"))
-        self._block_parameters = BlockParameters(self.blocks) if _fuses(config) else None
         self.apply(_initialize)
 
     def forward(self, x: Tensor, rows: Rows, places: Places | None = None) -> Tensor:
         """`places`: where each row is; needed with a relative position encoding."""
         x = drop(x, self.dropout, self.training)
-        drops = self._drops and self.training and torch.is_grad_enabled()
-        if self._block_parameters is not None and runs_kernels(x) and not drops:
-            return fused_blocks(x, rows, self.n_head, len(self.blocks), self._block_parameters())
         relative = None
         if self.relpos_encoding is not None:
             relative = Relative(
@@ -139,13 +130,6 @@ class Backbone(nn.Module):
         for block in self.blocks:
             x = block(x, rows, relative)
         return x
-
-
-def _fuses(config: RogueNetConfig) -> bool:
-    """Whether the fused kernels can, and for "auto" should, do the work on the CPU in float32."""
-    plain = config.pooling is None and config.relative_position is None and config.n_layer > 0
-    wanted = config.attention == "fused" or (config.attention == "auto" and config.d_model < FUSED_BELOW)
-    return plain and wanted and config.d_model % 4 == 0
 
 
 def _initialize(module: nn.Module) -> None:

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from ...envs import ActionMask, MultiCategorical
 from ...ragged import RaggedArray
+from .actors import FORBIDDEN, Drawn, actor_rows, check_orders, no_order
 from .config import Composite, RogueNetConfig
-from .heads import FORBIDDEN, Drawn, actor_rows, step_of
-from .rows import Rows, as_tensor, plain
+from .rows import Rows, plain
 from .sampling import draw_orders
+from .tensors import as_tensor
 
 
 class CompositeOrders(nn.Module):
@@ -71,11 +71,7 @@ class CompositeOrders(nn.Module):
             self.counts_all, orders, log_probs,
         )  # fmt: skip
         if stuck >= 0:
-            step = step_of(mask.offsets, stuck)
-            row = mask.values[stuck : stuck + 1]
-            problem = self.action.stuck_actor(row)
-            assert problem is not None
-            raise ValueError(f"action {self.name!r}: step {step}: the mask of an actor {problem[1]}")
+            raise no_order(self.name, self.action, mask, stuck)
         return Drawn(orders, log_probs)
 
     def evaluate(self, logits: Tensor, mask: RaggedArray, orders: RaggedArray) -> tuple[Tensor, Tensor]:
@@ -85,7 +81,7 @@ class CompositeOrders(nn.Module):
             ValueError: an order could not have been drawn.
         """
         action, allowed, chosen = self.action, mask.values, orders.values
-        self._check(orders, allowed)
+        check_orders(self.name, action, self.counts_all, orders, allowed)
         something = action.allows_something(allowed)
         if not allowed.all():
             logits = logits.masked_fill(as_tensor(~allowed, logits), FORBIDDEN)
@@ -104,30 +100,6 @@ class CompositeOrders(nn.Module):
             weights = weights * (powers[:, : self._sizes[0]] / totals[:, :1] @ self.used)
         entropy = entropies[:, 0] + (weights * entropies[:, 1:]).sum(1)
         return (picked * as_tensor(counts, logits, logits.dtype)).sum(1), entropy
-
-    def _check(self, orders: RaggedArray, allowed: NDArray[np.bool_]) -> None:
-        """Each of `orders` (A, M) must be one that could have been drawn where `allowed` (A, C) says so."""
-        action = self.action
-        if orders.inner_shape != action.item_shape or orders.dtype.kind != "i":
-            raise ValueError(
-                f"action {self.name!r}: items must be {len(self._sizes)} integers"
-                f" ({', '.join(action.names)}), got {orders.dtype} of shape {orders.inner_shape}"
-            )
-        legal = action.legal(orders.values, allowed)
-        if not legal.all():
-            actor = int(legal.all(1).argmin())
-            problem = action.illegal_in_words(orders.values[actor], allowed[actor])
-            raise ValueError(f"action {self.name!r}: step {step_of(orders.offsets, actor)}: {problem}")
-        if self.counts_all:
-            flags = np.take_along_axis(allowed, orders.values + action.offsets[:-1], 1)
-            barred = np.argwhere(~flags & action.allows_something(allowed))
-            if len(barred):
-                actor, m = (int(place) for place in barred[0])
-                raise ValueError(
-                    f"action {self.name!r}: step {step_of(orders.offsets, actor)}: component"
-                    f" {action.names[m]!r}: {orders.values[actor, m]} is not allowed; with composite='all' it"
-                    " counts whatever the kind"
-                )
 
 
 class CompositeHead(nn.Module):

@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
-AttentionPath = Literal["auto", "fused", "numba", "sorted", "padded"]
+Engine = Literal["auto", "fused", "torch"]
+AttentionPath = Literal["auto", "numba", "sorted", "padded"]
 Pooling = Literal["mean", "max", "meanmax"]
 GlobalFeatures = Literal["entity", "concat"]
 Composite = Literal["used", "all"]
@@ -158,8 +159,11 @@ class RogueNetConfig:
     translation: Translation | None = None
     global_features: GlobalFeatures = "entity"
     """"entity": one more row per step holds them; "concat": appended to every entity, as in the reference."""
+    engine: Engine = "auto"
+    """What computes the network: kernels that fuse all of it, where they can and are faster, or torch; see
+    `policies.rogue_net.engine`."""
     attention: AttentionPath = "auto"
-    """How attention is computed; see `policies.rogue_net.attention`."""
+    """How the torch engine computes attention; see `policies.rogue_net.attention.paths`."""
     squash: bool = False
     """Continuous actions: squash normal numbers between the bounds by tanh instead of clipping them."""
     log_std_init: float = 0.0
@@ -179,7 +183,11 @@ class RogueNetConfig:
             value = getattr(self, name)
             if isinstance(value, Mapping):
                 object.__setattr__(self, name, from_options(kind, value))
-        _one_of("attention", self.attention, ("auto", "fused", "numba", "sorted", "padded"))
+        if self.attention == "fused":  # as it was called before the heads were fused as well
+            object.__setattr__(self, "attention", "auto")
+            object.__setattr__(self, "engine", "fused")
+        _one_of("engine", self.engine, ("auto", "fused", "torch"))
+        _one_of("attention", self.attention, ("auto", "numba", "sorted", "padded"))
         _one_of("pooling", self.pooling, (None, "mean", "max", "meanmax"))
         _one_of("composite", self.composite, ("used", "all"))
         _one_of("global_features", self.global_features, ("entity", "concat"))

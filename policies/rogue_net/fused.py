@@ -1,8 +1,8 @@
-"""The "fused" path: all blocks of the transformer as one autograd function on torch's memory."""
+"""The fused engine under torch: evaluation as one autograd function of the module's parameters."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -10,94 +10,197 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from .attention.varlen import tile_capacity
-from .fused_kernels import (
-    backward_scratch,
-    blocks_backward,
-    blocks_forward,
-    fold,
-    forward_scratch,
-    unfold,
-)
-from .parallel import over_sequences, row_shares, workspace
-from .rows import Rows
+from ...envs import ActionMask, EntityActionSpace
+from ...ragged import RaggedArray
+from .config import RogueNetConfig
+from .flat import Layout
+from .fused_encoder import Floats, FusedEncoder
+from .fused_network import NOTHING, FusedNetwork, Weights
+from .gather_kernels import gather_floats
+from .inputs import Prepared
+from .names import module_key
+from .parallel import over_sequences, row_shares
 
 
-def _run_forward(
-    x: Tensor, rows: Rows, n_head: int, layers: int, parameters: Sequence[Tensor]
-) -> tuple[Tensor, Tensor, Tensor, int]:
-    """The rows after all blocks; the parameters in one array, plain and folded; the rows of a tile."""
-    d = x.shape[1]
-    weights = torch.cat([p.reshape(-1) for p in parameters])
-    folded = weights.clone()
-    fold(weights.numpy(), folded.numpy(), layers, d)
-    out = torch.empty_like(x)
-    capacity = tile_capacity(rows.longest, d)
-    source, target, w = x.detach().numpy().reshape(-1), out.numpy().reshape(-1), folded.numpy()
+class Parameters:
+    """The tensors of a module that a layout names, in its order, without a search at every call."""
 
-    def run(share: int, first: int, last: int) -> None:
-        scratch = workspace(forward_scratch(capacity, d))
-        blocks_forward(source, target, w, rows.offsets, first, last, capacity, layers, d, n_head, scratch)
+    def __init__(self, module: nn.Module, layout: Layout, places: Mapping[str, str] | None = None) -> None:
+        """`places`: where the module has what the layout has elsewhere."""
+        self.layout = layout
+        self._owners: list[tuple[dict[str, Any], str]] = []
+        for entry in layout.entries:
+            place = (places or {}).get(entry.place, entry.place)
+            parts = [place] if entry.name is None else [place, module_key(entry.name)]
+            *path, tensor = ".".join([*parts, entry.tensor]).split(".")
+            owner = module.get_submodule(".".join(path))
+            self._owners.append((owner._buffers if tensor in owner._buffers else owner._parameters, tensor))
+        self._sizes = np.array([entry.size for entry in layout.entries])
 
-    over_sequences(rows.offsets, run)
-    return out, weights, folded, capacity
+    def tensors(self) -> list[Tensor]:
+        # Straight from the modules' dicts: attribute access on a module costs a microsecond.
+        return [owner[name] for owner, name in self._owners]
+
+    def flat(self, tensors: list[Tensor]) -> Floats:
+        """A copy of all numbers in one array, which kernels read and backward keeps."""
+        w = np.zeros(self.layout.room, np.float32)
+        if not all(t.is_contiguous() and t.dtype is torch.float32 and t.is_cpu for t in tensors):
+            tensors = [tensor.detach().float().cpu().contiguous() for tensor in tensors]
+        addresses = np.array([tensor.data_ptr() for tensor in tensors])
+        gather_floats(addresses, self._sizes, w)
+        return w
+
+    def shaped(self, g: Floats, learns: list[bool]) -> list[Tensor | None]:
+        """The gradients in an array like `flat` gives, by parameter; None where it does not learn."""
+        return [
+            torch.from_numpy(g[entry.start : entry.start + entry.size]).view(entry.shape) if wanted else None
+            for entry, wanted in zip(self.layout.entries, learns, strict=True)
+        ]
 
 
-class FusedBlocks(torch.autograd.Function):
-    """Rows (N, D) float32 through `layers` blocks; parameters: those of all blocks, in their order."""
+class FusedEngine:
+    """Acts and evaluates for a `RogueNet`."""
+
+    def __init__(
+        self,
+        module: nn.Module,
+        features: Mapping[str, tuple[str, ...]],
+        action_space: EntityActionSpace,
+        settings: RogueNetConfig,
+    ) -> None:
+        self.network = FusedNetwork(features, action_space, settings)
+        self.parameters = Parameters(module, self.network.layout)
+
+    def weights(self) -> Weights:
+        """The parameters as they are now."""
+        return self.network.weights(self.parameters.flat(self.parameters.tensors()))
+
+    def evaluate(
+        self, prepared: Prepared, masks: Mapping[str, ActionMask], actions: Mapping[str, RaggedArray]
+    ) -> tuple[dict[str, Tensor], dict[str, Tensor], Tensor]:
+        """Log-probabilities and entropies of each action, and the values, with gradients."""
+        if torch.is_grad_enabled():
+            outputs = _Evaluate.apply(self, prepared, masks, actions, *self.parameters.tensors())
+        else:
+            log_probs, entropies, encoded = self.network.evaluate(
+                prepared, masks, actions, self.weights(), learns=False
+            )
+            arrays = (*log_probs.values(), *entropies.values(), encoded.values)
+            outputs = tuple(torch.from_numpy(array) for array in arrays)
+        names = list(self.network.heads)
+        count = len(names)
+        by_name = dict(zip(names, outputs[:count], strict=True))
+        return by_name, dict(zip(names, outputs[count : 2 * count], strict=True)), outputs[-1]
+
+
+class _Evaluate(torch.autograd.Function):
+    """The tensors of a layout to log-probabilities by action, entropies by action, and values."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, rows: Rows, n_head: int, layers: int, *parameters: Tensor) -> Tensor:
-        out, weights, folded, capacity = _run_forward(x, rows, n_head, layers, parameters)
-        ctx.save_for_backward(x, weights, folded)
-        ctx.settings = rows, n_head, layers, capacity
-        ctx.shapes = [p.shape for p in parameters]
+    def forward(
+        ctx: Any,
+        engine: FusedEngine,
+        prepared: Prepared,
+        masks: Mapping[str, ActionMask],
+        actions: Mapping[str, RaggedArray],
+        *tensors: Tensor,
+    ) -> tuple[Tensor, ...]:
+        weights = engine.network.weights(engine.parameters.flat(list(tensors)))
+        log_probs, entropies, encoded = engine.network.evaluate(prepared, masks, actions, weights)
+        ctx.engine, ctx.encoded, ctx.weights = engine, encoded, weights
+        ctx.set_materialize_grads(False)  # heads that nobody asked about shall have no gradients
+        arrays = (*log_probs.values(), *entropies.values(), encoded.values)
+        return tuple(torch.from_numpy(array) for array in arrays)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *given: Tensor | None) -> tuple[Tensor | None, ...]:
+        network, encoded = ctx.engine.network, ctx.encoded
+        arrays = [None if d is None else d.contiguous().numpy() for d in given]
+        d_log_probs, d_entropies, count = {}, {}, len(network.heads)
+        for name, *pair in zip(network.heads, arrays[:count], arrays[count:-1], strict=True):
+            if any(d is not None for d in pair):
+                nothing = np.zeros(len(encoded.tasks[name].rows), np.float32)
+                d_log_probs[name], d_entropies[name] = (nothing if d is None else d for d in pair)
+        d_values = np.zeros_like(encoded.values) if arrays[-1] is None else arrays[-1]
+        g = network.gradients(encoded, ctx.weights, d_log_probs, d_entropies, d_values)
+        learns = [
+            network.learns(entry, encoded.prepared, d_log_probs, arrays[-1] is not None)
+            for entry in network.layout.entries
+        ]
+        return None, None, None, None, *ctx.engine.parameters.shaped(g, learns)
+
+
+class FusedRows:
+    """Embedding and blocks alone, for a network whose heads are torch's."""
+
+    def __init__(
+        self, module: nn.Module, normalization: nn.Module, features: Mapping[str, tuple[str, ...]],
+        settings: RogueNetConfig,
+    ) -> None:  # fmt: skip
+        """`module` has parts "embedding" and "backbone"."""
+        layout = Layout()
+        self.encoder = FusedEncoder(layout, "", features, settings)
+        both = nn.ModuleDict({"module": module, "normalization": normalization})
+        places = {entry.place: f"module.{entry.place}" for entry in layout.entries}
+        places["normalization"] = "normalization"
+        self.parameters = Parameters(both, layout, places)
+
+    def __call__(self, prepared: Prepared) -> Tensor:
+        """Raw features to rows (N, D) float32 after the blocks."""
+        if torch.is_grad_enabled():
+            rows: Tensor = _Encode.apply(self, prepared, *self.parameters.tensors())
+            return rows
+        return self.run(prepared, self.parameters.tensors(), learns=False)[0]
+
+    def run(
+        self, prepared: Prepared, tensors: list[Tensor], learns: bool
+    ) -> tuple[Tensor, tuple[Floats, Floats, Floats, Floats]]:
+        """The rows, and for backward the parameters, plain and folded, the embedded rows, and what the blocks
+        keep."""
+        encoder, rows = self.encoder, prepared.rows
+        flat = self.parameters.flat(tensors)
+        folded, table = encoder.fold(flat), encoder.table(prepared)
+        embedded, out = np.empty(rows.num_rows * encoder.d, np.float32), torch.empty(rows.num_rows, encoder.d)
+        target = out.numpy().reshape(-1)
+        kept = encoder.kept(embedded) if learns else NOTHING
+
+        def run(share: int, first: int, last: int) -> None:
+            encoder.embed(table, flat, embedded, first, last)
+            encoder.blocks(embedded, rows, folded, target, kept, first, last)
+
+        over_sequences(rows.offsets, run)
+        return out, (flat, folded, embedded, kept)
+
+
+class _Encode(torch.autograd.Function):
+    """The tensors of a layout to rows (N, D)."""
+
+    @staticmethod
+    def forward(ctx: Any, fused: FusedRows, prepared: Prepared, *tensors: Tensor) -> Tensor:
+        out, ctx.saved = fused.run(prepared, list(tensors), learns=True)
+        ctx.fused, ctx.prepared = fused, prepared
         return out
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, d_out: Tensor) -> tuple[Tensor | None, ...]:
-        x, weights, folded = ctx.saved_tensors
-        rows, n_head, layers, capacity = ctx.settings
-        d = x.shape[1]
-        gradients = np.zeros((row_shares(rows.num_rows), weights.numel()), np.float32)
-        d_x = torch.empty_like(x)
-        source, target, w = x.detach().numpy().reshape(-1), d_x.numpy().reshape(-1), folded.numpy()
-        given = d_out.contiguous().numpy().reshape(-1)
+        encoder, prepared = ctx.fused.encoder, ctx.prepared
+        flat, folded, embedded, kept = ctx.saved
+        layout, rows, table = ctx.fused.parameters.layout, prepared.rows, encoder.table(prepared)
+        parts = np.zeros((row_shares(rows.num_rows), layout.room), np.float32)
+        given, d_x = d_out.contiguous().numpy().reshape(-1), np.empty_like(embedded)
 
         def run(share: int, first: int, last: int) -> None:
-            scratch = workspace(backward_scratch(capacity, layers, d))
-            blocks_backward(
-                source, given, target, w, gradients[share], rows.offsets, first, last, capacity,
-                layers, d, n_head, scratch,
-            )  # fmt: skip
+            g = parts[share]
+            encoder.blocks_backward(embedded, kept, rows, folded, given, d_x, g, first, last)
+            encoder.embed_backward(table, flat, d_x, g, first, last)
 
         over_sequences(rows.offsets, run)
-        total = gradients[0] if len(gradients) == 1 else gradients.sum(0)
-        unfold(weights.numpy(), total, layers, d)
-        parts = torch.from_numpy(total).split([shape.numel() for shape in ctx.shapes])
-        shaped = [part.view(shape) for part, shape in zip(parts, ctx.shapes, strict=True)]
-        return d_x, None, None, None, *shaped
-
-
-class BlockParameters:
-    """The parameters of blocks, in the order of `fused_kernels.places`, without a search at every call."""
-
-    def __init__(self, blocks: nn.ModuleList) -> None:
-        self._owners: list[nn.Module] = []
-        for block in blocks:
-            attention, mlp = block.attn, block.mlp
-            self._owners += [block.ln1, attention.qkv, attention.proj, block.ln2, mlp[0], mlp[2]]  # type: ignore[index,union-attr,list-item]
-
-    def __call__(self) -> list[Tensor]:
-        # Straight from the module's dict: attribute access on a module costs a microsecond.
-        own = [owner._parameters for owner in self._owners]
-        return [p[name] for p in own for name in ("weight", "bias")]  # type: ignore[misc]
-
-
-def fused_blocks(x: Tensor, rows: Rows, n_head: int, layers: int, parameters: Sequence[Tensor]) -> Tensor:
-    """All blocks over rows (N, D) on the CPU in float32; D a multiple of 4, no dropout, plain attention."""
-    x = x.contiguous()
-    if torch.is_grad_enabled():
-        return FusedBlocks.apply(x, rows, n_head, layers, *parameters)
-    return _run_forward(x, rows, n_head, layers, parameters)[0]
+        g = parts.sum(0)
+        encoder.unfold(flat, g)
+        learns = [
+            entry.place != "normalization" and (entry.name is None or entry.name in prepared.features)
+            for entry in layout.entries
+        ]
+        return None, None, *ctx.fused.parameters.shaped(g, learns)

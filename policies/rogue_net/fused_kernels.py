@@ -1,7 +1,8 @@
 """Numba kernels: all blocks of the transformer, forward and backward, tile by tile of whole steps.
 
-A tile goes through every layer while it is in the L2 cache. Backward computes the forward pass of its tile
-again instead of reading what forward would have had to write for the whole batch.
+A tile goes through every layer while it is in the L2 cache. For backward, forward keeps of the whole batch
+only what is dear to compute for its size: the input of every block but the first, which is at hand, and the
+attended values. Backward takes up a tile block by block and computes the rest of it again.
 
 The layer norms' scale g and shift h are folded into the linear map W, b that follows (`fold`): with the
 normalised x̂,
@@ -102,36 +103,53 @@ def clear_columns(s: Any, x: int, rows: int, stride: int, start: int, stop: int)
 
 
 @kernel
-def block_forward(
-    w: Any, w0: int, s: Any, x: int, layer: int, stride: int, rows: int, columns: int, d: int, n_head: int,
-    offsets: Any, first: int, end: int, p: Any, keep: bool,
-) -> None:  # fmt: skip
-    """One block on the tile at row `x` of the workspace `s`, in place.
-
-    What backward needs goes to `layer` (LAYER_ROWS * d + 2 rows): both normalised inputs, queries, keys and
-    values, the attended values, the MLP's slopes and activations, and the roots of both layer norms. Without
-    `keep` the slopes are not computed.
-    """
-    at = places(d)
-    normal1, qkv, attended = layer, layer + d * stride, layer + 4 * d * stride
+def _block_places(layer: int, stride: int, d: int) -> tuple[int, ...]:
+    """Where in a layer's part of the workspace lie: both normalised inputs, queries, keys and values, the
+    attended values, the MLP's slopes and activations, and the roots of both layer norms."""
+    qkv, attended = layer + d * stride, layer + 4 * d * stride
     normal2, slope, active = attended + d * stride, attended + 2 * d * stride, attended + 6 * d * stride
     root1 = active + 4 * d * stride
-    root2 = root1 + stride
-    layer_norm(s, x, s, normal1, s, root1, d, stride, columns)
+    return layer, normal2, qkv, attended, slope, active, root1, root1 + stride
+
+
+@kernel
+def _attention_input(
+    w: Any, w0: int, s: Any, x: int, layer: int, stride: int, columns: int, d: int
+) -> None:  # fmt: skip
+    """The first layer norm of the tile at row `x` of `s`, and queries, keys and values."""
+    at = places(d)
+    normal, _, qkv, _, _, _, root, _ = _block_places(layer, stride, d)
+    layer_norm(s, x, s, normal, s, root, d, stride, columns)
     product(
-        3 * d, d, w, w0 + at[2], d, 1, s, normal1, stride, s, qkv, stride, columns, SET_BIAS, w, w0 + at[3]
+        3 * d, d, w, w0 + at[2], d, 1, s, normal, stride, s, qkv, stride, columns, SET_BIAS, w, w0 + at[3]
     )
+
+
+@kernel
+def _mlp_input(w: Any, w0: int, s: Any, x: int, layer: int, stride: int, columns: int, d: int) -> None:
+    """Attention's result added to the tile at row `x`, the second layer norm, and the MLP before its GELU."""
+    at = places(d)
+    _, normal, _, attended, slope, _, _, root = _block_places(layer, stride, d)
+    product(d, d, w, w0 + at[4], d, 1, s, attended, stride, s, x, stride, columns, ADD_BIAS, w, w0 + at[5])
+    layer_norm(s, x, s, normal, s, root, d, stride, columns)
+    product(
+        4 * d, d, w, w0 + at[8], d, 1, s, normal, stride, s, slope, stride, columns, SET_BIAS, w, w0 + at[9]
+    )
+
+
+@kernel
+def block_forward(
+    w: Any, w0: int, s: Any, x: int, layer: int, stride: int, rows: int, columns: int, d: int, n_head: int,
+    offsets: Any, first: int, end: int, p: Any,
+) -> None:  # fmt: skip
+    """One block on the tile at row `x` of the workspace `s`, in place; `layer`: LAYER_ROWS * d + 2 rows."""
+    at = places(d)
+    _, _, qkv, attended, slope, active, _, _ = _block_places(layer, stride, d)
+    _attention_input(w, w0, s, x, layer, stride, columns, d)
     attend_tile(s, qkv, attended, stride, d, n_head, offsets, first, end, p)
     clear_columns(s, attended, d, stride, rows, columns)
-    product(d, d, w, w0 + at[4], d, 1, s, attended, stride, s, x, stride, columns, ADD_BIAS, w, w0 + at[5])
-    layer_norm(s, x, s, normal2, s, root2, d, stride, columns)
-    product(
-        4 * d, d, w, w0 + at[8], d, 1, s, normal2, stride, s, slope, stride, columns, SET_BIAS, w, w0 + at[9]
-    )
-    if keep:
-        gelu(s, slope, s, active, s, slope, 4 * d, stride, columns)
-    else:
-        gelu_only(s, slope, s, active, 4 * d, stride, columns)
+    _mlp_input(w, w0, s, x, layer, stride, columns, d)
+    gelu_only(s, slope, s, active, 4 * d, stride, columns)
     product(
         d, 4 * d, w, w0 + at[10], 4 * d, 1, s, active, stride, s, x, stride, columns, ADD_BIAS, w, w0 + at[11]
     )
@@ -147,10 +165,7 @@ def block_backward(
     `scratch`: 5 d rows of `s`.
     """
     at = places(d)
-    normal1, qkv, attended = layer, layer + d * stride, layer + 4 * d * stride
-    normal2, slope, active = attended + d * stride, attended + 2 * d * stride, attended + 6 * d * stride
-    root1 = active + 4 * d * stride
-    root2 = root1 + stride
+    normal1, normal2, qkv, attended, slope, active, root1, root2 = _block_places(layer, stride, d)
     wide, narrow = scratch, scratch + 4 * d * stride
     # x + down(gelu(up(norm2(x))))
     outer_sums(d, 4 * d, s, dx, s, active, stride, columns, g, w0 + at[10], 4 * d)
@@ -175,16 +190,19 @@ def block_backward(
 
 @kernel
 def blocks_forward(
-    source: Any, target: Any, w: Any, offsets: Any, first: int, last: int, capacity: int,
+    source: Any, target: Any, kept: Any, w: Any, offsets: Any, first: int, last: int, capacity: int,
     layers: int, d: int, n_head: int, s: Any,
 ) -> None:  # fmt: skip
     """All blocks over steps first to last: rows `source` (N * d,) to `target` (N * d,), with folded weights.
 
-    `s`: scratch of `forward_scratch` numbers.
+    What backward needs goes to `kept`, see `kept_size`, unless it is empty. `s`: scratch of `forward_scratch`
+    numbers.
     """
     stride = capacity + LANES
+    layer_place = d * stride
+    attended = layer_place + 4 * d * stride
     p = s[((1 + LAYER_ROWS) * d + 2) * stride :]
-    size = places(d)[12]
+    size, batch = places(d)[12], len(source)
     while first < last:
         end = tile_end(offsets, first, last, capacity)
         row, rows = offsets[first], offsets[end] - offsets[first]
@@ -192,11 +210,20 @@ def blocks_forward(
         rows_to_tile(source, row, rows, d, s, 0, stride)
         for layer in range(layers):
             block_forward(
-                w, layer * size, s, 0, d * stride, stride, rows, columns, d, n_head,
-                offsets, first, end, p, False,
-            )  # fmt: skip
+                w, layer * size, s, 0, layer_place, stride, rows, columns, d, n_head, offsets, first, end, p
+            )
+            if len(kept):
+                tile_to_rows(s, attended, stride, kept[2 * layer * batch :], row, rows, d)
+                if layer + 1 < layers:
+                    tile_to_rows(s, 0, stride, kept[(2 * layer + 1) * batch :], row, rows, d)
         tile_to_rows(s, 0, stride, target, row, rows, d)
         first = end
+
+
+def kept_size(numbers: int, layers: int) -> int:
+    """Numbers that forward keeps for backward, for N * d `numbers`: one after the other, the attended values
+    of every layer and its result, but that of the last."""
+    return numbers * max(0, 2 * layers - 1)
 
 
 def forward_scratch(capacity: int, d: int) -> int:
@@ -206,39 +233,42 @@ def forward_scratch(capacity: int, d: int) -> int:
 
 @kernel
 def blocks_backward(
-    source: Any, d_target: Any, d_source: Any, w: Any, g: Any, offsets: Any, first: int, last: int,
+    source: Any, kept: Any, d_target: Any, d_source: Any, w: Any, g: Any, offsets: Any, first: int, last: int,
     capacity: int, layers: int, d: int, n_head: int, s: Any,
 ) -> None:  # fmt: skip
-    """Gradients: of rows to `d_source` (N * d,), of folded weights added to `g`, from `d_target` (N * d,).
+    """Gradients: of rows to `d_source` (N * d,), of folded weights added to `g`, from `d_target` (N * d,),
+    which `d_source` may be.
 
     `s`: scratch of `backward_scratch` numbers.
     """
     stride = capacity + LANES
-    per_layer = (LAYER_ROWS * d + 2) * stride
     x, dx, scratch, saved = 0, d * stride, 2 * d * stride, 7 * d * stride
-    p = s[saved + layers * per_layer :]
+    p = s[saved + (LAYER_ROWS * d + 2) * stride :]
     dp = p[stride * LANES :]
-    size = places(d)[12]
+    _, _, _, attended, slope, active, _, _ = _block_places(saved, stride, d)
+    size, batch = places(d)[12], len(source)
     while first < last:
         end = tile_end(offsets, first, last, capacity)
         row, rows = offsets[first], offsets[end] - offsets[first]
         columns = (rows + LANES - 1) // LANES * LANES
-        rows_to_tile(source, row, rows, d, s, x, stride)
-        for layer in range(layers):
-            block_forward(
-                w, layer * size, s, x, saved + layer * per_layer, stride, rows, columns, d, n_head,
-                offsets, first, end, p, True,
-            )  # fmt: skip
         rows_to_tile(d_target, row, rows, d, s, dx, stride)
         for layer in range(layers - 1, -1, -1):
+            w0 = layer * size
+            given = source
+            if layer:
+                given = kept[(2 * layer - 1) * batch :]
+            rows_to_tile(given, row, rows, d, s, x, stride)
+            rows_to_tile(kept[2 * layer * batch :], row, rows, d, s, attended, stride)
+            _attention_input(w, w0, s, x, saved, stride, columns, d)
+            _mlp_input(w, w0, s, x, saved, stride, columns, d)
+            gelu(s, slope, s, active, s, slope, 4 * d, stride, columns)
             block_backward(
-                w, layer * size, g, s, dx, saved + layer * per_layer, scratch, stride, rows, columns,
-                d, n_head, offsets, first, end, p, dp,
-            )  # fmt: skip
+                w, w0, g, s, dx, saved, scratch, stride, rows, columns, d, n_head, offsets, first, end, p, dp
+            )
         tile_to_rows(s, dx, stride, d_source, row, rows, d)
         first = end
 
 
-def backward_scratch(capacity: int, layers: int, d: int) -> int:
-    """Numbers of scratch memory for `blocks_backward`: x, dx, 5 d rows, all layers and two scores."""
-    return (7 * d + layers * (LAYER_ROWS * d + 2) + 2 * LANES) * (capacity + LANES)
+def backward_scratch(capacity: int, d: int) -> int:
+    """Numbers of scratch memory for `blocks_backward`: x, dx, 5 d rows, a layer and two scores."""
+    return (7 * d + LAYER_ROWS * d + 2 + 2 * LANES) * (capacity + LANES)

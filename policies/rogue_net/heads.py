@@ -6,52 +6,27 @@ Shape alphabet: A actors and E actees of one action at all steps, C choices, D w
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from ...envs import ActionMask
 from ...ragged import RaggedArray
-from .rows import Rows, as_tensor, plain
+from .actors import (
+    FORBIDDEN,
+    Drawn,
+    actor_rows,
+    check_choices,
+    no_choice,
+    no_entity,
+    not_selectable,
+    selection_rows,
+    uniform,
+)
+from .rows import Rows, plain
 from .sampling import allowed_pairs, draw_categorical, draw_entity
-
-#: The logit of a forbidden choice: its probability is exactly 0 and everything stays finite.
-FORBIDDEN = -1e9
-
-
-class Drawn(NamedTuple):
-    """What a head chose, by actor."""
-
-    actions: NDArray[Any]  # (A,) int64, composite (A, M) int64, or continuous (A, K) float32
-    log_probs: NDArray[np.float32]  # (A,)
-    #: What log_probs are of and `evaluate` takes, where that is not the action itself.
-    drawn: NDArray[Any] | None = None
-
-
-def step_of(offsets: NDArray[np.int64], item: int) -> int:
-    """The step that an item belongs to."""
-    return int(np.searchsorted(offsets, item, "right")) - 1
-
-
-def actor_rows(name: str, of_step: bool, rows: Rows, mask: ActionMask, columns: int) -> NDArray[np.int64]:
-    """The row that each actor of an action is read from (A,), its own or (global) its step's last."""
-    if of_step:
-        index = np.repeat(rows.offsets[1:] - 1, mask.actors.lengths)
-    else:
-        index = rows.of_entities(mask.actors, f"actors of {name!r}")
-    if mask.mask.values.shape != (len(index), columns):
-        raise ValueError(
-            f"action {name!r}: mask of shape {mask.mask.values.shape}, expected ({len(index)}, {columns})"
-        )
-    return index
-
-
-def uniform(mask: ActionMask, rng: np.random.Generator | None) -> NDArray[np.float64]:
-    """A number in [0, 1) for each actor (A,); none, (0,), to take the most probable choices."""
-    return np.zeros(0) if rng is None else rng.random(mask.actors.num_items)
+from .tensors import as_tensor, inverse_lengths, steps_of
 
 
 class CategoricalHead(nn.Module):
@@ -78,7 +53,7 @@ class CategoricalHead(nn.Module):
         log_probs = np.empty(len(logits), np.float32)
         stuck = draw_categorical(logits, plain(mask.mask.values), draws, choices, log_probs)
         if stuck >= 0:
-            raise self._nothing_allowed(mask, stuck)
+            raise no_choice(self.name, mask.actors, stuck)
         return Drawn(choices, log_probs)
 
     def evaluate(
@@ -87,23 +62,12 @@ class CategoricalHead(nn.Module):
         """Log-probability of each actor's choice and entropy of its distribution, each (A,)."""
         allowed, chosen = mask.mask.values, choices.values
         logits = self._logits(x, rows, mask)
-        if ((chosen < 0) | (chosen >= self.num_choices)).any() or not allowed[
-            np.arange(len(chosen)), chosen
-        ].all():
-            ok = (chosen >= 0) & (chosen < self.num_choices)
-            ok &= allowed[np.arange(len(chosen)), np.where(ok, chosen, 0)]
-            actor = int(np.argmin(ok))
-            step = step_of(choices.offsets, actor)
-            raise ValueError(f"action {self.name!r}: step {step}: choice {chosen[actor]} is not allowed")
+        check_choices(self.name, choices, allowed)
         if not allowed.all():
             logits = logits.masked_fill(as_tensor(~allowed, x), FORBIDDEN)
         log_probs = torch.log_softmax(logits, 1)
         entropies = -(log_probs.exp() * log_probs).sum(1)
         return log_probs.gather(1, as_tensor(chosen, x)[:, None]).squeeze(1), entropies
-
-    def _nothing_allowed(self, mask: ActionMask, actor: int) -> ValueError:
-        step = step_of(mask.actors.offsets, actor)
-        return ValueError(f"action {self.name!r}: step {step}: the mask allows an actor no choice")
 
 
 class SelectEntityHead(nn.Module):
@@ -117,17 +81,9 @@ class SelectEntityHead(nn.Module):
 
     def _queries_keys(self, x: Tensor, rows: Rows, mask: ActionMask) -> tuple[Tensor, Tensor, RaggedArray]:
         """(A, K), (E, K) and the actees."""
-        if mask.actees is None:
-            raise ValueError(f"action {self.name!r}: the batch has no actees")
-        expected = int((mask.actors.lengths * mask.actees.lengths).sum())
-        if mask.mask.num_items != expected:
-            raise ValueError(
-                f"action {self.name!r}: mask of {mask.mask.num_items} items, expected {expected}"
-            )
-        actors = rows.of_entities(mask.actors, f"actors of {self.name!r}")
-        actees = rows.of_entities(mask.actees, f"actees of {self.name!r}")
+        actors, actees, of_step = selection_rows(self.name, rows, mask)
         queries = self.query_proj(x.index_select(0, as_tensor(actors, x)))
-        return queries, self.key_proj(x.index_select(0, as_tensor(actees, x))), mask.actees
+        return queries, self.key_proj(x.index_select(0, as_tensor(actees, x))), of_step
 
     def draw(self, x: Tensor, rows: Rows, mask: ActionMask, rng: np.random.Generator | None) -> Drawn:
         """Choose an entity index for each actor, from `rng` or (None) the most probable."""
@@ -140,8 +96,7 @@ class SelectEntityHead(nn.Module):
             plain(actees.values), plain(mask.mask.values), draws, choices, log_probs,
         )  # fmt: skip
         if stuck >= 0:
-            step = step_of(mask.actors.offsets, stuck)
-            raise ValueError(f"action {self.name!r}: step {step}: the mask allows an actor no entity")
+            raise no_entity(self.name, mask.actors, stuck)
         return Drawn(choices, log_probs)
 
     def evaluate(
@@ -157,10 +112,7 @@ class SelectEntityHead(nn.Module):
             plain(choices.values), actor, actee, chosen,
         )  # fmt: skip
         if wrong >= 0:
-            step = step_of(choices.offsets, wrong)
-            raise ValueError(
-                f"action {self.name!r}: step {step}: entity {choices.values[wrong]} may not be selected"
-            )
+            raise not_selectable(self.name, choices, wrong)
         of_actor = as_tensor(actor, x)
         logits = (queries[of_actor] * keys[as_tensor(actee, x)]).sum(1) / math.sqrt(queries.shape[1])
         log_probs, entropies = ragged_log_softmax(logits, of_actor, len(queries))
@@ -188,5 +140,5 @@ class ValueHead(nn.Module):
     def forward(self, x: Tensor, rows: Rows) -> Tensor:
         """(N, D) to (B,). The map is linear, so it is applied before the mean: N numbers instead of N × D."""
         scores = torch.mv(x, self.proj.weight[0])
-        sums = scores.new_zeros(len(rows)).index_add(0, rows.steps(x), scores)
-        return sums * rows.inverse_lengths(x) + self.proj.bias
+        sums = scores.new_zeros(len(rows)).index_add(0, steps_of(rows, x), scores)
+        return sums * inverse_lengths(rows, x) + self.proj.bias

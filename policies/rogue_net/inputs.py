@@ -23,6 +23,7 @@ class Prepared:
     """A batch as the network reads it."""
 
     features: dict[str, NDArray[np.float32]]  # per type that occurs (N_t, F_t), raw
+    offsets: dict[str, NDArray[np.int64]]  # likewise (B + 1,): where each step's entities start
     destination: NDArray[np.int64]  # the row of each entity, type after type in the order of `features` (N,)
     rows: Rows
     visible: NDArray[np.bool_] | None  # by row (N,); None: all are
@@ -108,8 +109,9 @@ class Inputs:
         destination = np.concatenate(targets) if targets else np.zeros(0, np.int64)
         by_type = dict(zip(present, targets, strict=True))
         rows = Rows(offsets, batch.entity_offsets, self._row_of_entity(batch, by_type))
-        features = {name: rows.values for name, rows in present.items()}
-        return Prepared(features, destination, rows, _visible(batch, by_type, rows.num_rows))
+        features = {name: part.values for name, part in present.items()}
+        starts = {name: part.offsets for name, part in present.items()}
+        return Prepared(features, starts, destination, rows, _visible(batch, by_type, rows.num_rows))
 
     def check_finite(self, prepared: Prepared) -> None:
         """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from typing import Any
 
@@ -21,18 +22,24 @@ from ...envs import (
 )
 from ...ragged import RaggedArray
 from ..policy import ActResult, Evaluation
+from .actors import Drawn
 from .attention.groups import length_groups
 from .blocks import Backbone
 from .composite import CompositeHead
 from .config import RogueNetConfig, from_options
 from .embedding import Embedding
+from .engine import EngineChoice, EngineChooser
+from .fused import FusedEngine
 from .gaussian import GaussianHead
-from .heads import CategoricalHead, Drawn, SelectEntityHead, ValueHead
+from .heads import CategoricalHead, SelectEntityHead, ValueHead
 from .inputs import Inputs, Prepared
 from .names import NamedModules
 from .normalization import InputNorm
-from .rows import Rows, as_tensor
+from .rows import Rows
 from .summary import Summary, summarize
+from .tensors import as_tensor
+
+_log = logging.getLogger(__name__)
 
 
 class Encoder(nn.Module):
@@ -40,7 +47,7 @@ class Encoder(nn.Module):
 
     def __init__(self, config: RogueNetConfig, features: Mapping[str, tuple[str, ...]]) -> None:
         super().__init__()
-        self.embedding = Embedding(features, config.d_model, config.attention)
+        self.embedding = Embedding(features, config.d_model)
         self.backbone = Backbone(config, features)
 
     def encode(self, x: Tensor, prepared: Prepared, kept: NDArray[np.int64] | None, rows: Rows) -> Tensor:
@@ -103,6 +110,9 @@ class RogueNet(nn.Module):
             {name: self._head(name, action) for name, action in action_space.spaces.items()}
         )
         self.value_head = ValueHead(settings.for_value().d_model)
+        self._chooser = EngineChooser(settings)
+        self._fused_engine: FusedEngine | None = None  # made when it is needed
+        self._engine_told = False
 
     def _head(self, name: str, action: Any) -> nn.Module:
         match action:
@@ -124,6 +134,11 @@ class RogueNet(nn.Module):
         Raises:
             ValueError: the batch does not fit the space, or an actor may do nothing.
         """
+        fused = self._fused(acting=True)
+        if fused is not None:
+            prepared = self.inputs.prepare(batch)
+            source = None if deterministic else rng
+            return fused.network.act(prepared, batch.actions, fused.weights(), source)
         with torch.inference_mode():
             x, rows, values = self._encode(batch)
             actions, log_probs, drawn = {}, {}, {}
@@ -140,6 +155,9 @@ class RogueNet(nn.Module):
 
     def value(self, batch: EntityBatch) -> NDArray[np.float32]:
         """Predicted return of each step (B,), without gradients."""
+        fused = self._fused(acting=True)
+        if fused is not None:
+            return fused.network.values(self.inputs.prepare(batch), fused.weights())
         with torch.inference_mode():
             prepared = self.inputs.prepare(batch)
             return self._values(prepared).float().cpu().numpy()
@@ -152,14 +170,18 @@ class RogueNet(nn.Module):
         Raises:
             ValueError: an action is missing, has the wrong number of items, or was not allowed.
         """
+        for name in self.action_heads.names:
+            if name not in actions:
+                raise ValueError(f"action {name!r} is missing; there are {', '.join(actions)}")
+            if not np.array_equal(actions[name].offsets, batch.actions[name].actors.offsets):
+                raise ValueError(f"action {name!r} does not have one item for each actor of the batch")
+        fused = self._fused()
+        if fused is not None:
+            return Evaluation(*fused.evaluate(self.inputs.prepare(batch), batch.actions, actions))
         x, rows, values = self._encode(batch)
         log_probs, entropies = {}, {}
         for name in self.action_heads.names:
             mask = batch.actions[name]
-            if name not in actions:
-                raise ValueError(f"action {name!r} is missing; there are {', '.join(actions)}")
-            if not np.array_equal(actions[name].offsets, mask.actors.offsets):
-                raise ValueError(f"action {name!r} does not have one item for each actor of the batch")
             log_probs[name], entropies[name] = self.action_heads[name].evaluate(  # type: ignore[operator]
                 x, rows, mask, actions[name]
             )
@@ -174,7 +196,7 @@ class RogueNet(nn.Module):
             ValueError: a continuous action of another shape or dtype, or one that is not finite.
         """
         return {
-            name: head.as_drawn(chosen)
+            name: head.numbers.drawn(chosen)
             if isinstance(head := self.action_heads[name], GaussianHead)
             else chosen
             for name, chosen in actions.items()
@@ -218,7 +240,24 @@ class RogueNet(nn.Module):
         """Parameters, itemised, and multiply-adds of one step; see `summarize`."""
         return summarize(self, entity_counts, actors)
 
+    @property
+    def engine(self) -> EngineChoice:
+        """The engine that evaluates in the module's present mode, and why."""
+        return self._chooser.choose(self._like, self.training)
+
     # -- inside ---------------------------------------------------------------------------------------------
+
+    def _fused(self, acting: bool = False) -> FusedEngine | None:
+        """The fused engine, if it is the one to use; which engine that is gets logged at the first use."""
+        choice = self._chooser.choose(self._like, self.training and not acting)
+        if not self._engine_told:
+            self._engine_told = True
+            _log.info("RogueNet runs on the %s engine: %s", *choice)
+        if choice.name == "torch":
+            return None
+        if self._fused_engine is None:
+            self._fused_engine = FusedEngine(self, self.inputs.features, self.action_space, self.settings)
+        return self._fused_engine
 
     @property
     def _like(self) -> Tensor:

@@ -10,8 +10,7 @@ from numba import njit
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-#: Normalised features are clipped to this many standard deviations.
-CLIP = 5.0
+from .embedding_kernels import CLIP
 
 #: A standard deviation below this part of the mean is rounding of a constant: float32 resolves 6e-8.
 _RESOLUTION = 1e-6

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
-from ...ragged.threads import Run, run_shares
+from ...ragged.threads import Run, get_num_threads, run_shares
 
 #: Below this many rows a second thread costs more than it saves (its start takes some 50 µs).
 ROWS_PER_THREAD = 2048
@@ -41,9 +41,15 @@ def shares(offsets: NDArray[np.int64], parts: int) -> NDArray[np.int64]:
     return bounds
 
 
+def allowed_threads() -> int:
+    """As many threads as torch may use; where nobody has loaded torch, as large gathers may."""
+    torch = sys.modules.get("torch")
+    return get_num_threads() if torch is None else int(torch.get_num_threads())
+
+
 def row_shares(rows: int) -> int:
-    """Into how many shares `rows` rows are split: as many as torch may use threads and the work fills."""
-    return max(1, min(torch.get_num_threads(), rows // ROWS_PER_THREAD))
+    """Into how many shares `rows` rows are split: as many as there may be threads and the work fills."""
+    return max(1, min(allowed_threads(), rows // ROWS_PER_THREAD))
 
 
 def over_sequences(offsets: NDArray[np.int64], run: Run) -> None:

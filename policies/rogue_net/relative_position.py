@@ -15,7 +15,7 @@ from torch.nn import functional
 from .config import RelativePosition
 from .inputs import GLOBAL, Prepared
 from .normalization import InputNorm
-from .rows import as_tensor
+from .tensors import as_tensor
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,15 +10,14 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from ...ragged import RaggedArray
+from .gather_kernels import find_rows
 
 _T = TypeVar("_T")
 _S = TypeVar("_S", bound=np.generic)
+_NONE = np.zeros(0, np.int64)
 
 
 def plain(array: NDArray[_S]) -> NDArray[_S]:
@@ -27,16 +26,6 @@ def plain(array: NDArray[_S]) -> NDArray[_S]:
     torch warns of read-only memory, and Numba would compile every kernel once more for it.
     """
     return array if array.flags.writeable and array.flags.c_contiguous else array.copy()
-
-
-def as_tensor(array: NDArray[Any], like: Tensor | None = None, dtype: torch.dtype | None = None) -> Tensor:
-    """`array` as a tensor on the device of `like`, without a copy where that is possible."""
-    return torch.from_numpy(plain(array)).to(device=None if like is None else like.device, dtype=dtype)
-
-
-def runs_kernels(x: Tensor) -> bool:
-    """Whether the Numba kernels can read this tensor's memory."""
-    return x.device.type == "cpu" and x.dtype == torch.float32
 
 
 class Rows:
@@ -79,45 +68,39 @@ class Rows:
     def longest(self) -> int:
         return int(self.lengths.max(initial=0))
 
-    def steps(self, like: Tensor) -> Tensor:
-        """The step of each row (N,) int64, on the device of `like`."""
-        return self.cached(
-            ("steps", like.device), lambda: as_tensor(np.repeat(np.arange(len(self)), self.lengths), like)
-        )
-
-    def inverse_lengths(self, like: Tensor) -> Tensor:
-        """1 / rows per step (B,); 1 for a step without rows."""
-        return self.cached(
-            ("inverse_lengths", like.device, like.dtype),
-            lambda: as_tensor(1.0 / np.maximum(self.lengths, 1), like, like.dtype),
-        )
-
     def of_entities(self, indices: RaggedArray, what: str) -> NDArray[np.int64]:
         """The row of each entity that is named by its index within its step (A,).
 
         Raises:
             ValueError: a step has no such entity, or it has no row: it is hidden or of an unknown type.
         """
-        lengths = indices.lengths
-        limits = np.repeat(np.diff(self.entity_offsets), lengths)
+        rows = np.empty(indices.num_items, np.int64)
+        found = self.row_of_entity if self.row_of_entity is not None else _NONE
+        if len(indices) == len(self) and find_rows(
+            self.offsets, self.entity_offsets, found, plain(indices.offsets), plain(indices.values), rows
+        ):
+            return rows
+        raise self._unknown(indices, what)
+
+    def _unknown(self, indices: RaggedArray, what: str) -> ValueError:
+        """Why not all of the entities have a row."""
+        if len(indices) != len(self):
+            return ValueError(f"{what}: there are {len(indices)} steps, expected {len(self)}")
+        owners = indices.sequence_indices()
+        limits = np.diff(self.entity_offsets)[owners]
         bad = (indices.values < 0) | (indices.values >= limits)
         if bad.any():
             i = int(np.flatnonzero(bad)[0])
-            step = int(np.repeat(np.arange(len(self)), lengths)[i])
-            raise ValueError(
-                f"{what}: step {step} has {limits[i]} entities, but {indices.values[i]} was named"
+            return ValueError(
+                f"{what}: step {owners[i]} has {limits[i]} entities, but {indices.values[i]} was named"
             )
-        if self.row_of_entity is None:
-            return np.repeat(self.offsets[:-1], lengths) + indices.values
-        rows = self.row_of_entity[indices.values + np.repeat(self.entity_offsets[:-1], lengths)]
-        if (rows < 0).any():
-            i = int(np.flatnonzero(rows < 0)[0])
-            step = int(np.repeat(np.arange(len(self)), lengths)[i])
-            raise ValueError(
-                f"{what}: entity {indices.values[i]} of step {step} is hidden from the policy or of a type "
-                "that the network does not know"
-            )
-        return rows
+        assert self.row_of_entity is not None
+        rows = self.row_of_entity[indices.values + self.entity_offsets[owners]]
+        i = int(np.flatnonzero(rows < 0)[0])
+        return ValueError(
+            f"{what}: entity {indices.values[i]} of step {owners[i]} is hidden from the policy or of a type "
+            "that the network does not know"
+        )
 
     def keep(self, kept: NDArray[np.bool_]) -> Rows:
         """The layout when only the rows where `kept` (N,) stay."""
@@ -132,22 +115,3 @@ class Rows:
         rows = np.full(len(entities), -1)
         rows[known] = new_row[entities[known]]
         return Rows(position[self.offsets], self.entity_offsets, rows)
-
-
-class PlaceRows(torch.autograd.Function):
-    """A permutation of rows: row i of (N, D) goes to row `destination[i]`; backward is a plain gather."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, destination: Tensor) -> Tensor:
-        ctx.save_for_backward(destination)
-        return torch.empty_like(x).index_copy_(0, destination, x)
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
-        (destination,) = ctx.saved_tensors
-        return gradient.index_select(0, destination), None
-
-
-def place_rows(x: Tensor, destination: Tensor) -> Tensor:
-    return PlaceRows.apply(x, destination)

@@ -198,6 +198,22 @@ def transpose(
     return types.void(source, i64, i64, target, i64, i64), generate
 
 
+@intrinsic
+def _float_pointer(typing_context: Any, address: Any) -> Any:
+    """An integer as a pointer to float32."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.inttoptr(args[0], context.get_value_type(signature.return_type))
+
+    return types.CPointer(types.float32)(types.int64), generate
+
+
+@njit
+def floats_at(address: int, size: int) -> Any:
+    """The array of `size` float32 at a memory address: how a kernel reads any number of arrays."""
+    return numba.carray(_float_pointer(address), (size,))
+
+
 # -- arithmetic ----------------------------------------------------------------------------------------------
 
 
@@ -245,6 +261,27 @@ def _emit_power_of_two(builder: Any, exponent: Any) -> Any:
     )
 
 
+#: Bits of float32(sqrt(1/2)), and how far they are below those of 1: a mantissa is taken from [√½, √2).
+_ROOT_BITS = 0x3F3504F3
+_BELOW_ONE = 0x3F800000 - _ROOT_BITS
+
+
+def _whole(value: int) -> Any:
+    return ir.Constant(_VECTOR_INT, [value] * LANES)
+
+
+def _emit_exponent(builder: Any, x: Any) -> Any:
+    bits = builder.add(builder.bitcast(x, _VECTOR_INT), _whole(_BELOW_ONE))
+    return builder.sitofp(builder.sub(builder.ashr(bits, _whole(23)), _whole(127)), VECTOR)
+
+
+def _emit_mantissa(builder: Any, x: Any) -> Any:
+    bits = builder.add(builder.bitcast(x, _VECTOR_INT), _whole(_BELOW_ONE))
+    bits = builder.add(builder.and_(bits, _whole(0x007FFFFF)), _whole(_ROOT_BITS))
+    # A NaN would lose its meaning with its exponent.
+    return builder.select(builder.fcmp_ordered("ord", x, x), builder.bitcast(bits, VECTOR), x)
+
+
 def _emit_where_positive(builder: Any, condition: Any, value: Any) -> Any:
     zero = ir.Constant(VECTOR, [0.0] * LANES)
     return builder.select(builder.fcmp_ordered(">", condition, zero), value, zero)
@@ -260,6 +297,8 @@ minimum = _lanewise(_emit_minimum, 2)  # the smaller of two; a NaN in the first 
 where_positive = _lanewise(_emit_where_positive, 2)  # the second where the first is above 0, else 0
 square_root = _lanewise(_llvm("sqrt"), 1)
 floor = _lanewise(_llvm("floor"), 1)
+_exponent = _lanewise(_emit_exponent, 1)  # n of a positive x = m 2 ** n, with m in [√½, √2)
+_mantissa = _lanewise(_emit_mantissa, 1)  # its m
 _power_of_two = _lanewise(_emit_power_of_two, 1)  # 2 ** n for a whole n in [-126, 127]
 
 
@@ -326,6 +365,41 @@ def exp(x: Any) -> Any:
     y = y * r + splat(c[4])
     y = y * r + splat(c[5])
     return (y * r * r + r + splat(_ONE)) * _power_of_two(n)
+
+
+# Cephes logf: x = m 2 ** n with m in [√½, √2), and a polynomial of degree 8 in m - 1. Relative error 1e-7.
+_LOG_POLYNOMIAL = tuple(
+    np.float32(c)
+    for c in (
+        7.0376836292e-2,
+        -1.1514610310e-1,
+        1.1676998740e-1,
+        -1.2420140846e-1,
+        1.4249322787e-1,
+        -1.6668057665e-1,
+        2.0000714765e-1,
+        -2.4999993993e-1,
+        3.3333331174e-1,
+    )
+)
+
+
+@njit(forceinline=True)
+def log(x: Any) -> Any:
+    """The natural logarithm per lane, of positive numbers that are not denormal."""
+    n, m = _exponent(x), _mantissa(x) - splat(_ONE)
+    c = _LOG_POLYNOMIAL
+    y = splat(c[0]) * m + splat(c[1])
+    y = y * m + splat(c[2])
+    y = y * m + splat(c[3])
+    y = y * m + splat(c[4])
+    y = y * m + splat(c[5])
+    y = y * m + splat(c[6])
+    y = y * m + splat(c[7])
+    y = y * m + splat(c[8])
+    square = m * m
+    y = y * m * square + n * splat(_LN2_LOW) - splat(_HALF) * square
+    return m + y + n * splat(_LN2_HIGH)
 
 
 # Rational approximation of erf on [-4, 4] (the one of Eigen and XLA): absolute error about 1e-7.

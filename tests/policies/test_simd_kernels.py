@@ -16,7 +16,9 @@ from entitize.policies.rogue_net.simd import (
     LANES,
     erf,
     exp,
+    floats_at,
     load,
+    log,
     maximum,
     minimum,
     splat,
@@ -55,6 +57,22 @@ def test_functions_of_vectors_are_those_of_their_lanes():
     np.testing.assert_allclose(out[4], np.abs(x), rtol=1e-6)
     np.testing.assert_allclose(out[5], 2 * exact**2 / (exact - 1000), rtol=1e-6)
     np.testing.assert_array_equal(out[6], np.where(x > 0, 2 * x, 0))
+
+
+@njit
+def _logarithms(address, size, out):
+    x = floats_at(address, size)
+    for i in range(0, size, LANES):
+        store(out, i, log(load(x, i)))
+
+
+def test_logarithms_of_numbers_at_an_address():
+    x = np.geomspace(1e-37, 1e38, 64 * LANES).astype(np.float32)
+    x[:LANES] = np.linspace(0.98, 1.02, LANES)
+    x[-1] = np.nan
+    out = np.empty_like(x)
+    _logarithms(x.ctypes.data, x.size, out)
+    np.testing.assert_allclose(out, np.log(x.astype(np.float64)), rtol=3e-7, atol=1e-7)
 
 
 def test_memory_of_another_kind_is_refused():

@@ -16,7 +16,8 @@ from torch import Tensor
 from torch.nn import functional
 
 from ..relative_position import RelativePairs
-from ..rows import Rows, as_tensor, place_rows
+from ..rows import Rows
+from ..tensors import as_tensor, place_rows
 
 #: A group takes in lengths up to this factor above its shortest, plus 2: at most 1.6 times the needed scores.
 _SPREAD = 1.25

@@ -96,6 +96,12 @@ def attend_tile_backward(
                     )
 
 
+def tile_capacity(longest: int, d_model: int) -> int:
+    """Rows of a tile: enough for the longest sequence, and small enough for the L2 cache."""
+    wanted = 256 if d_model <= 32 else 128
+    return max(wanted, -(-longest // LANES) * LANES)
+
+
 @kernel
 def tile_end(offsets: Any, first: int, last: int, capacity: int) -> int:
     """The end of the longest run of sequences from `first` that fits in `capacity` rows."""

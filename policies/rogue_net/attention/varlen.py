@@ -12,13 +12,7 @@ from torch.autograd.function import once_differentiable
 
 from ..parallel import over_sequences, workspace
 from ..simd import LANES
-from .tile_attention import attend_rows, attend_rows_backward
-
-
-def tile_capacity(longest: int, d_model: int) -> int:
-    """Rows of a tile: enough for the longest sequence, and small enough for the L2 cache."""
-    wanted = 256 if d_model <= 32 else 128
-    return max(wanted, -(-longest // LANES) * LANES)
+from .tile_attention import attend_rows, attend_rows_backward, tile_capacity
 
 
 class VarlenAttention(torch.autograd.Function):

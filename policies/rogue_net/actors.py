@@ -1,0 +1,147 @@
+"""Who acts, where their rows are, and what a head answers; shared by the torch modules and the fused heads.
+
+Shape alphabet: A actors of one action at all steps, C choices, M components, K numbers.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...envs import ActionMask, MultiCategorical
+from ...ragged import RaggedArray
+from .rows import Rows
+
+#: The logit of a forbidden choice: its probability is exactly 0 and everything stays finite.
+FORBIDDEN = -1e9
+
+
+class Drawn(NamedTuple):
+    """What a head chose, by actor."""
+
+    actions: NDArray[Any]  # (A,) int64, composite (A, M) int64, or continuous (A, K) float32
+    log_probs: NDArray[np.float32]  # (A,)
+    #: What log_probs are of and `evaluate` takes, where that is not the action itself.
+    drawn: NDArray[Any] | None = None
+
+
+def step_of(offsets: NDArray[np.int64], item: int) -> int:
+    """The step that an item belongs to."""
+    return int(np.searchsorted(offsets, item, "right")) - 1
+
+
+def actor_rows(name: str, of_step: bool, rows: Rows, mask: ActionMask, columns: int) -> NDArray[np.int64]:
+    """The row that each actor of an action is read from (A,), its own or (global) its step's last."""
+    if of_step:
+        index = np.repeat(rows.offsets[1:] - 1, mask.actors.lengths)
+    else:
+        index = rows.of_entities(mask.actors, f"actors of {name!r}")
+    if mask.mask.values.shape != (len(index), columns):
+        raise ValueError(
+            f"action {name!r}: mask of shape {mask.mask.values.shape}, expected ({len(index)}, {columns})"
+        )
+    return index
+
+
+def uniform(mask: ActionMask, rng: np.random.Generator | None) -> NDArray[np.float64]:
+    """A number in [0, 1) for each actor (A,); none, (0,), to take the most probable choices."""
+    return np.zeros(0) if rng is None else rng.random(mask.actors.num_items)
+
+
+def selection_rows(
+    name: str, rows: Rows, mask: ActionMask
+) -> tuple[NDArray[np.int64], NDArray[np.int64], RaggedArray]:
+    """The rows of the actors (A,) and of the actees (E,) of a selecting action, and the actees.
+
+    Raises:
+        ValueError: there are no actees, the mask is of another size, or an entity has no row.
+    """
+    if mask.actees is None:
+        raise ValueError(f"action {name!r}: the batch has no actees")
+    expected = int((mask.actors.lengths * mask.actees.lengths).sum())
+    if mask.mask.num_items != expected:
+        raise ValueError(f"action {name!r}: mask of {mask.mask.num_items} items, expected {expected}")
+    actors = rows.of_entities(mask.actors, f"actors of {name!r}")
+    return actors, rows.of_entities(mask.actees, f"actees of {name!r}"), mask.actees
+
+
+# -- what is wrong with choices ------------------------------------------------------------------------------
+
+
+def no_choice(name: str, actors: RaggedArray, stuck: int) -> ValueError:
+    """That the mask leaves actor `stuck` no choice."""
+    step = step_of(actors.offsets, stuck)
+    return ValueError(f"action {name!r}: step {step}: the mask allows an actor no choice")
+
+
+def no_entity(name: str, actors: RaggedArray, stuck: int) -> ValueError:
+    """That the mask leaves actor `stuck` nothing to select."""
+    step = step_of(actors.offsets, stuck)
+    return ValueError(f"action {name!r}: step {step}: the mask allows an actor no entity")
+
+
+def not_selectable(name: str, choices: RaggedArray, actor: int) -> ValueError:
+    """That what an actor selected is not allowed."""
+    step = step_of(choices.offsets, actor)
+    return ValueError(f"action {name!r}: step {step}: entity {choices.values[actor]} may not be selected")
+
+
+def no_order(name: str, action: MultiCategorical, mask: RaggedArray, stuck: int) -> ValueError:
+    """That `mask` (A, C) leaves actor `stuck` nothing of a component that it needs."""
+    problem = action.stuck_actor(mask.values[stuck : stuck + 1])
+    assert problem is not None
+    step = step_of(mask.offsets, stuck)
+    return ValueError(f"action {name!r}: step {step}: the mask of an actor {problem[1]}")
+
+
+def check_choices(name: str, choices: RaggedArray, allowed: NDArray[np.bool_]) -> None:
+    """
+    Raises:
+        ValueError: one of `choices` (A,) is none that `allowed` (A, C) allows.
+    """
+    chosen = choices.values
+    ok = (chosen >= 0) & (chosen < allowed.shape[1])
+    ok &= allowed[np.arange(len(chosen)), np.where(ok, chosen, 0)]
+    if not ok.all():
+        actor = int(np.argmin(ok))
+        step = step_of(choices.offsets, actor)
+        raise ValueError(f"action {name!r}: step {step}: choice {chosen[actor]} is not allowed")
+
+
+def check_orders(
+    name: str, action: MultiCategorical, counts_all: bool, orders: RaggedArray, allowed: NDArray[np.bool_]
+) -> None:
+    """
+    Raises:
+        ValueError: one of `orders` (A, M) could not have been drawn where `allowed` (A, C) says so.
+    """
+    check_order_items(name, action, orders)
+    legal = action.legal(orders.values, allowed)
+    if not legal.all():
+        actor = int(legal.all(1).argmin())
+        problem = action.illegal_in_words(orders.values[actor], allowed[actor])
+        raise ValueError(f"action {name!r}: step {step_of(orders.offsets, actor)}: {problem}")
+    if counts_all:
+        flags = np.take_along_axis(allowed, orders.values + action.offsets[:-1], 1)
+        barred = np.argwhere(~flags & action.allows_something(allowed))
+        if len(barred):
+            actor, m = (int(place) for place in barred[0])
+            raise ValueError(
+                f"action {name!r}: step {step_of(orders.offsets, actor)}: component"
+                f" {action.names[m]!r}: {orders.values[actor, m]} is not allowed; with composite='all' it"
+                " counts whatever the kind"
+            )
+
+
+def check_order_items(name: str, action: MultiCategorical, orders: RaggedArray) -> None:
+    """
+    Raises:
+        ValueError: `orders` are no integers, or of another shape.
+    """
+    if orders.inner_shape != action.item_shape or orders.dtype.kind != "i":
+        raise ValueError(
+            f"action {name!r}: items must be {len(action.sizes)} integers"
+            f" ({', '.join(action.names)}), got {orders.dtype} of shape {orders.inner_shape}"
+        )

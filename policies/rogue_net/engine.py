@@ -1,0 +1,69 @@
+"""Which engine does the work of a network: the fused kernels or torch.
+
+What the fused engine leaves to torch: a GPU, float64, relative positions, pooling, a width that is no
+multiple of 4, and dropout where it acts; with `engine="auto"` also a width above 128, where torch's matrix
+products are as fast, and networks whose `attention` was asked for by name.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+import torch
+from torch import Tensor
+
+from .config import RogueNetConfig
+from .tensors import runs_kernels
+
+#: Up to this width the fused kernels are faster than torch's matrix products (benchmarks/policy.py).
+FUSED_UP_TO = 128
+
+
+class EngineChoice(NamedTuple):
+    """An engine, and why it is not the other one."""
+
+    name: Literal["fused", "torch"]
+    reason: str
+
+
+def _obstacle(settings: RogueNetConfig) -> str | None:
+    """Why options keep a network from the fused engine; None where they don't."""
+    if settings.engine == "torch":
+        return "it was asked for"
+    if settings.relative_position is not None:
+        return "relative positions have no fused kernels"
+    if settings.pooling is not None:
+        return "pooling has no fused kernels"
+    for d in (settings.d_model, settings.for_value().d_model):
+        if d % 4:
+            return f"the width {d} is no multiple of 4"
+        if settings.engine == "auto" and d > FUSED_UP_TO:
+            return f"at width {d} torch's matrix products are as fast"
+    if settings.engine == "auto" and settings.attention != "auto":
+        return f"attention={settings.attention!r} is a path of torch's"
+    return None
+
+
+class EngineChooser:
+    """Decides for a network of given options, at each call anew."""
+
+    def __init__(self, settings: RogueNetConfig) -> None:
+        obstacle = _obstacle(settings)
+        self._never = None if obstacle is None else EngineChoice("torch", obstacle)
+        places = ("embedding", "residual", "attention")
+        self._drops = any(settings.rate(place) for place in places)  # type: ignore[arg-type]
+
+    def choose(self, like: Tensor, training: bool) -> EngineChoice:
+        """The engine for a module in this mode, whose parameters are like `like`."""
+        if self._never is not None:
+            return self._never
+        if like.device.type != "cpu":
+            return EngineChoice("torch", f"the parameters are on {like.device}")
+        if not runs_kernels(like):
+            return EngineChoice("torch", f"the parameters are {like.dtype}, not float32")
+        if self._drops and training and torch.is_grad_enabled():
+            return EngineChoice("torch", "dropout acts in training")
+        return _FUSED
+
+
+_FUSED = EngineChoice("fused", "nothing stands in its way")

@@ -1,0 +1,58 @@
+"""All parameters of a network in one flat array: what lies where."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class Entry(NamedTuple):
+    """One parameter: `tensor` of the module at `place`, or of its part `name`."""
+
+    place: str  # "policy_net.embedding.types", say
+    name: str | None  # an entity type or an action, as the spaces name it
+    tensor: str  # "linear.weight", say
+    shape: tuple[int, ...]
+    start: int
+
+    @property
+    def size(self) -> int:
+        size = 1
+        for length in self.shape:
+            size *= length
+        return size
+
+
+class Layout:
+    """Where each parameter lies in the array `w`, in the order in which they were added."""
+
+    def __init__(self) -> None:
+        self.entries: list[Entry] = []
+        self.size = 0
+        self._widest = 4
+
+    def add(self, place: str, name: str | None, **tensors: tuple[int, ...]) -> int:
+        """Room for parameters of these shapes, one behind the other; returns where it starts. In names of
+        parameters a double underscore stands for a dot."""
+        start = self.size
+        for tensor, shape in tensors.items():
+            entry = Entry(place, name, tensor.replace("__", "."), shape, self.size)
+            self.entries.append(entry)
+            self.size += entry.size
+            self._widest = max(self._widest, *shape)
+        return start
+
+    @property
+    def room(self) -> int:
+        """Numbers to allocate: kernels may add zeros to what lies behind the parameters."""
+        return self.size + 4 * self._widest
+
+    def pack(self, values: Callable[[Entry], NDArray[np.float32]]) -> NDArray[np.float32]:
+        """The flat array (`room`,) of the parameters that `values` gives."""
+        w = np.zeros(self.room, np.float32)
+        for entry in self.entries:
+            w[entry.start : entry.start + entry.size] = values(entry).reshape(-1)
+        return w

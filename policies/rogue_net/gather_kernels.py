@@ -1,0 +1,40 @@
+"""Numba kernels: many small arrays into one, and rows of entities that are named by index."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .simd import floats_at, kernel
+
+
+@kernel
+def gather_floats(addresses: Any, sizes: Any, out: Any) -> None:
+    """Arrays of float32 at memory `addresses` (T,), `sizes` (T,) long, one behind the other into `out`."""
+    place = 0
+    for t in range(len(addresses)):
+        source = floats_at(addresses[t], sizes[t])
+        for i in range(sizes[t]):
+            out[place + i] = source[i]
+        place += sizes[t]
+
+
+@kernel
+def find_rows(
+    offsets: Any, entity_offsets: Any, row_of_entity: Any, index_offsets: Any, indices: Any, rows: Any
+) -> bool:
+    """The rows (A,) of entities that are named by their `indices` (A,) within their steps; see `Rows`.
+
+    row_of_entity: (0,) where entity i of a step is row i of that step. Returns whether all have a row.
+    """
+    for b in range(len(index_offsets) - 1):
+        first, count = entity_offsets[b], entity_offsets[b + 1] - entity_offsets[b]
+        for i in range(index_offsets[b], index_offsets[b + 1]):
+            if indices[i] < 0 or indices[i] >= count:
+                return False
+            if len(row_of_entity):
+                rows[i] = row_of_entity[first + indices[i]]
+            else:
+                rows[i] = offsets[b] + indices[i]
+            if rows[i] < 0:
+                return False
+    return True

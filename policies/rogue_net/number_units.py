@@ -1,0 +1,96 @@
+"""Continuous actions and the normal numbers that they are made of.
+
+Shape alphabet: A actors of one action at all steps, K numbers per actor.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...envs import Continuous
+from ...ragged import RaggedArray
+from .actors import step_of
+
+#: Bounds from here on are none: spaces write float32's largest number where they mean infinity.
+_BOUNDLESS = 1e30
+#: The largest float32 below 1: an action at its bound would come from an infinite number.
+_BELOW_1 = float(np.nextafter(np.float32(1), np.float32(0)))
+#: Points and weights of Gauss-Hermite quadrature, for the mean of a function of a standard normal number.
+POINTS, WEIGHTS = np.polynomial.hermite_e.hermegauss(32)
+WEIGHTS = WEIGHTS / WEIGHTS.sum()
+
+
+def units(action: Continuous) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """What 0 and 1 are in the units of the action: origin and scale, each (K,).
+
+    Between two bounds 0 is the middle and 1 the distance to either bound, so that a fresh network, whose mean
+    is about 0 and whose standard deviation is 1, tries all of the range, whatever its units. Without two
+    bounds the numbers are those of the action, and the origin is 0 or the bound nearest to it.
+    """
+    low, high = action.low.astype(np.float64), action.high.astype(np.float64)
+    between = bounded(action)
+    low_or_0, high_or_0 = np.where(between, low, 0.0), np.where(between, high, 0.0)
+    origin = np.where(between, (low_or_0 + high_or_0) / 2, np.clip(0.0, low, high))
+    return origin, np.where(between, (high_or_0 - low_or_0) / 2, 1.0)
+
+
+def bounded(action: Continuous) -> NDArray[np.bool_]:
+    """Which of the numbers (K,) have two bounds."""
+    return (action.low > -_BOUNDLESS) & (action.high < _BOUNDLESS)
+
+
+class Numbers:
+    """The numbers of one continuous action: their units, and what is wrong with those that are given.
+
+    Raises:
+        ValueError: `squash` and a number without two finite bounds.
+    """
+
+    def __init__(self, name: str, action: Continuous, squash: bool) -> None:
+        self.name = name
+        self.action = action
+        self.squash = squash
+        if squash and not bounded(action).all():
+            number = int(np.argmin(bounded(action)))
+            raise ValueError(
+                f"action {name!r}: squash=True needs finite bounds, number {number} has"
+                f" {action.low[number]} and {action.high[number]}"
+            )
+        self.origin, self.scale = units(action)
+        #: What log densities in units of the bounds are more than those in the units of the action.
+        self.log_volume = float(np.log(self.scale).sum())
+
+    def actions(self, drawn: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Legal actions (A, K) of the numbers drawn."""
+        u = drawn.astype(np.float64)
+        actions = self.origin + self.scale * (np.tanh(u) if self.squash else u)
+        return actions.clip(self.action.low, self.action.high).astype(np.float32)
+
+    def drawn(self, actions: RaggedArray) -> RaggedArray:
+        """The numbers (A, K) that `actions` are made of; large finite ones for bounds of squashed ones.
+
+        Raises:
+            ValueError: another shape or dtype, or numbers that are not finite.
+        """
+        self.check(actions)
+        u = (actions.values - self.origin) / self.scale
+        if self.squash:
+            u = np.arctanh(np.clip(u, -_BELOW_1, _BELOW_1))
+        return actions.with_values(u.astype(np.float32))
+
+    def check(self, numbers: RaggedArray) -> None:
+        """
+        Raises:
+            ValueError: another shape or dtype, or numbers that are not finite.
+        """
+        wanted = f"action {self.name!r}: items must be {self.action.size} real numbers"
+        if numbers.inner_shape != self.action.item_shape or numbers.dtype.kind != "f":
+            raise ValueError(f"{wanted}, got {numbers.dtype} of shape {numbers.inner_shape}")
+        if not np.isfinite(numbers.values).all():
+            item, number = np.argwhere(~np.isfinite(numbers.values))[0]
+            step = step_of(numbers.offsets, item)
+            raise ValueError(
+                f"action {self.name!r}: step {step}: number {number} of an actor is"
+                f" {numbers.values[item, number]}"
+            )

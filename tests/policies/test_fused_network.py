@@ -1,0 +1,287 @@
+"""The fused engine against the torch one in float64, and which of the two is used."""
+
+from __future__ import annotations
+
+import copy
+import logging
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from entitize.envs import (
+    ActionMask,
+    Categorical,
+    Continuous,
+    EntityActionSpace,
+    EntityBatch,
+    EntitySpace,
+    GlobalCategorical,
+    GlobalContinuous,
+    MultiCategorical,
+    SelectEntity,
+    batch_observations,
+    make_vec,
+)
+from entitize.policies.rogue_net import RogueNet, RogueNetConfig, parallel
+from entitize.ragged import RaggedArray
+from entitize.trainers import PPO, PPOConfig
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+ORDER = MultiCategorical(
+    {"kind": ["wait", "move", "build"], "where": 4, "what": 3},
+    uses={"move": ["where"], "build": ["where", "what"]},
+)
+ACTIONS: dict[str, Any] = {
+    "move": Categorical(5),
+    "mode": GlobalCategorical(3),
+    "order": ORDER,
+    "aim": SelectEntity(),
+    "steer": Continuous([-1.0, 0.0, -2.0], [1.0, 3.0, 2.0]),
+    "speed": GlobalContinuous(-3.0, 0.5),
+}
+
+
+def make_space(types: int, features: int, actions: list[str], global_features: int = 0) -> EntitySpace:
+    """Types of 0, 1 and more features."""
+    entities = {f"type {t}": [f"f{i}" for i in range([features, 0, 1, 17][t])] for t in range(types)}
+    chosen = EntityActionSpace({name: ACTIONS[name] for name in actions})
+    return EntitySpace(entities, chosen, [f"g{i}" for i in range(global_features)])
+
+
+def make_batch(space: EntitySpace, steps: int, seed: int) -> EntityBatch:
+    """Random steps, some of them empty, with random masks; `steps` may be 0."""
+    space.seed(seed)
+    batch = batch_observations(space, [space.sample() for _ in range(steps + 1)])
+    return batch.gather(np.arange(steps))
+
+
+def make_nets(space: EntitySpace, batch: EntityBatch, **options: Any) -> tuple[RogueNet, RogueNet]:
+    """The same random network on the fused engine, and in float64 on torch's."""
+    torch.manual_seed(0)
+    fused = RogueNet(space, space.actions, engine="fused", **options)
+    with torch.no_grad():
+        for parameter in fused.parameters():
+            parameter.add_(torch.randn_like(parameter) * 0.15)
+    if len(batch):
+        fused.update_normalization(batch)
+    exact = RogueNet(space, space.actions, engine="torch", **options).double()
+    exact.load_state_dict(fused.state_dict())
+    return fused, exact
+
+
+def loss_of(
+    net: RogueNet, batch: EntityBatch, actions: dict[str, RaggedArray]
+) -> tuple[list[Tensor], Tensor]:
+    """All outputs, and a scalar to which each contributes differently."""
+    got = net.evaluate(batch, actions)
+    outputs = [*got.log_probs.values(), *got.entropies.values(), got.values]
+    weights = [torch.linspace(-1, 1.3, len(output), dtype=output.dtype) for output in outputs]
+    return outputs, sum(
+        ((output * weight).sum() for output, weight in zip(outputs, weights, strict=True)), torch.zeros(())
+    )
+
+
+def assert_close(got: Tensor | None, wanted: Tensor | None, what: str) -> None:
+    """Equal to 1e-4 of the largest number; or of 0.1, because some gradients are nothing but rounding."""
+    assert (got is None) == (wanted is None), what
+    if got is not None and wanted is not None and wanted.numel():
+        scale = max(0.1, float(wanted.abs().max()))
+        np.testing.assert_allclose(got.double() / scale, wanted / scale, rtol=0, atol=1e-4, err_msg=what)
+
+
+def assert_alike(
+    fused: RogueNet, exact: RogueNet, batch: EntityBatch, actions: dict[str, RaggedArray]
+) -> None:
+    """Outputs and all gradients."""
+    (outputs, loss), (wanted, wanted_loss) = (loss_of(net, batch, actions) for net in (fused, exact))
+    for number, (output, right) in enumerate(zip(outputs, wanted, strict=True)):
+        assert_close(output.detach(), right.detach(), f"output {number}")
+    for net, scalar in ((fused, loss), (exact, wanted_loss)):
+        net.zero_grad()
+        scalar.backward()
+    for (name, parameter), right_parameter in zip(fused.named_parameters(), exact.parameters(), strict=True):
+        assert_close(parameter.grad, right_parameter.grad, name)
+
+
+@settings(max_examples=25, deadline=None, derandomize=True)
+@given(data=st.data())
+def test_outputs_and_gradients_are_those_of_torch_in_float64(data: st.DataObject) -> None:
+    def draw(strategy: Any) -> Any:
+        return data.draw(strategy)
+
+    n_head = draw(st.sampled_from([1, 2, 4]))
+    actions = draw(st.lists(st.sampled_from(list(ACTIONS)), unique=True))
+    space = make_space(draw(st.integers(1, 4)), draw(st.integers(0, 20)), actions, draw(st.integers(0, 2)))
+    batch = make_batch(space, draw(st.integers(0, 12)), draw(st.integers(0, 1000)))
+    separate = draw(st.booleans())
+    fused, exact = make_nets(
+        space,
+        batch,
+        d_model=4 * n_head * draw(st.integers(1, 32 // n_head)),
+        n_head=n_head,
+        n_layer=draw(st.integers(0, 3)),
+        d_qk=draw(st.integers(1, 20)),
+        squash=draw(st.booleans()),
+        composite=draw(st.sampled_from(["used", "all"])),
+        global_features=draw(st.sampled_from(["entity", "concat"])),
+        separate_value_net=separate,
+        value_d_model=4 * n_head if separate else None,
+    )
+    assert fused.engine.name == "fused" and exact.engine.name == "torch"
+    drawn = exact.act(batch, np.random.default_rng(0)).drawn
+    assert_alike(fused, exact, batch, drawn)
+    np.testing.assert_allclose(fused.value(batch), exact.value(batch), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_many_actors_fill_tiles_and_threads(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parallel, "allowed_threads", lambda: threads)
+    monkeypatch.setattr(parallel, "ROWS_PER_THREAD", 100)
+    space = make_space(4, 3, list(ACTIONS))
+    batch = make_batch(space, 150, 0)
+    fused, exact = make_nets(space, batch, separate_value_net=threads == 3)
+    assert batch.actions["move"].actors.num_items > 300
+    assert_alike(fused, exact, batch, exact.act(batch, np.random.default_rng(0)).drawn)
+
+
+def crowd(actors: int, actees: int) -> tuple[EntitySpace, EntityBatch]:
+    """Two steps of which one has many entities that select each other."""
+    space = EntitySpace({"Unit": ("x",)}, EntityActionSpace({"aim": SelectEntity()}))
+    rng = np.random.default_rng(0)
+    lengths = np.array([max(actors, actees), 3])
+    units = RaggedArray.from_lengths(rng.standard_normal((lengths.sum(), 1), np.float32), lengths)
+    who = RaggedArray.from_arrays([np.arange(actors), np.arange(2)])
+    whom = RaggedArray.from_arrays([np.arange(actees), np.arange(3)])
+    mask = RaggedArray.from_lengths(np.ones(actors * actees + 6, bool), [actors * actees, 6])
+    mask.values[: actors * actees : 3] = False
+    masks = {"aim": ActionMask(who, mask, whom)}
+    return space, EntityBatch({"Unit": units}, np.zeros((2, 0), np.float32), masks)
+
+
+@pytest.mark.parametrize("actors, actees", [(3, 170), (150, 2), (33, 140)])
+def test_selections_among_many_span_more_than_a_tile(actors: int, actees: int) -> None:
+    space, batch = crowd(actors, actees)
+    fused, exact = make_nets(space, batch, n_layer=1)
+    assert_alike(fused, exact, batch, exact.act(batch, np.random.default_rng(0)).drawn)
+
+
+def test_both_engines_draw_the_same_from_the_same_numbers() -> None:
+    space = make_space(3, 4, list(ACTIONS), 1)
+    batch = make_batch(space, 40, 1)
+    fused, exact = make_nets(space, batch)
+    for deterministic in (False, True):
+        got, wanted = (net.act(batch, np.random.default_rng(2), deterministic) for net in (fused, exact))
+        for name in ("move", "mode", "order", "aim"):
+            assert got.actions[name] == wanted.actions[name]
+        for name in ACTIONS:
+            np.testing.assert_allclose(got.actions[name].values, wanted.actions[name].values, atol=1e-4)
+            np.testing.assert_allclose(got.log_probs[name].values, wanted.log_probs[name].values, atol=1e-4)
+        np.testing.assert_allclose(got.values, wanted.values, atol=1e-4)
+
+
+def test_what_nobody_asked_for_has_no_gradient() -> None:
+    space = make_space(3, 4, ["move", "aim"])
+    batch = make_batch(space, 6, 0)
+    fused, exact = make_nets(space, batch)
+    actions = exact.act(batch, np.random.default_rng(0)).drawn
+    for net in (fused, exact):
+        net.zero_grad()
+        net.evaluate(batch, actions).log_probs["move"].sum().backward()
+    without = {name for name, parameter in fused.named_parameters() if parameter.grad is None}
+    assert without == {name for name, parameter in exact.named_parameters() if parameter.grad is None}
+    assert {"value_head.proj.weight", "action_heads.aim.query_proj.weight"} <= without
+
+
+def test_copies_and_changed_weights_are_seen() -> None:
+    space = make_space(2, 4, ["move"])
+    batch = make_batch(space, 6, 0)
+    fused, _ = make_nets(space, batch)
+    before = fused.value(batch)
+    twin = copy.deepcopy(fused)
+    with torch.no_grad():
+        twin.value_head.proj.bias += 1
+        fused.value_head.proj.weight.data = torch.zeros_like(fused.value_head.proj.weight)
+    np.testing.assert_allclose(twin.value(batch), before + 1, rtol=1e-5)
+    np.testing.assert_array_equal(fused.value(batch), fused.value_head.proj.bias.detach().expand(6))
+
+
+@pytest.mark.parametrize(
+    "options, reason",
+    [
+        ({"engine": "torch"}, "asked for"),
+        ({"pooling": "mean"}, "pooling"),
+        ({"relative_position": {"extent": [2], "position": ["f0"], "distance": True}}, "relative positions"),
+        ({"d_model": 6}, "width 6 is no multiple of 4"),
+        ({"d_model": 132}, "at width 132"),
+        ({"attention": "padded"}, "attention='padded'"),
+        ({"dropout": 0.1}, "dropout"),
+    ],
+)
+def test_what_the_kernels_do_not_do_is_left_to_torch(options: dict[str, Any], reason: str) -> None:
+    space = make_space(1, 2, ["move"])
+    net = RogueNet(space, space.actions, **options)
+    assert net.engine.name == "torch" and reason in net.engine.reason
+    batch = make_batch(space, 3, 0)
+    net.evaluate(batch, net.act(batch, np.random.default_rng(0)).drawn).values.sum().backward()
+
+
+def test_the_engine_changes_with_dtype_and_mode_and_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    space = make_space(1, 2, ["move"])
+    net = RogueNet(space, space.actions, dropout=0.1)
+    batch = make_batch(space, 3, 0)
+    with caplog.at_level(logging.INFO, "entitize.policies.rogue_net.network"):
+        net.value(batch)
+        net.value(batch)
+    assert [record.message for record in caplog.records] == [
+        "RogueNet runs on the fused engine: nothing stands in its way"
+    ]
+    assert net.engine.name == "torch" and net.eval().engine.name == "fused"
+    assert net.double().engine == ("torch", "the parameters are torch.float64, not float32")
+
+
+def test_the_name_from_before_the_heads_were_fused_is_understood() -> None:
+    old = RogueNetConfig(attention="fused")  # type: ignore[arg-type]
+    assert (old.engine, old.attention) == ("fused", "auto")
+    assert RogueNetConfig(**old.to_dict()) == old
+    with pytest.raises(ValueError, match=r"engine is 'jax', expected one of 'auto', 'fused', 'torch'"):
+        RogueNetConfig(engine="jax")  # type: ignore[arg-type]
+
+
+def test_both_engines_learn_alike() -> None:
+    """200 updates on a game that is learned in that time, from the same seed."""
+    ends = {}
+    for engine in ("fused", "torch"):
+        returns: list[float] = []
+
+        def keep(trainer: PPO, metrics: dict[str, float], returns: list[float] = returns) -> bool:
+            returns.append(metrics.get("charts/episodic_return", np.nan))
+            return False
+
+        torch.manual_seed(0)
+        with make_vec("entitize/Xor-v0", num_envs=16) as venv:
+            net = RogueNet(
+                venv.single_observation_space, venv.single_action_space, d_model=8, n_layer=1, engine=engine
+            )
+            config = PPOConfig(
+                total_timesteps=200 * 128, num_steps=8, minibatch_size=128, update_epochs=1,
+                learning_rate=0.01, seed=0,
+            )  # fmt: skip
+            PPO(net, venv, config, callbacks=[keep]).train()
+        ends[engine] = returns
+    first = {name: np.nanmean(returns[:5]) for name, returns in ends.items()}
+    last = {name: np.nanmean(returns[-30:]) for name, returns in ends.items()}
+    assert last["fused"] > first["fused"] + 0.2 and last["torch"] > first["torch"] + 0.2
+    assert abs(last["fused"] - last["torch"]) < 0.1
+
+
+def test_kernels_and_the_fused_network_need_no_torch() -> None:
+    code = (
+        "import sys, entitize.policies.rogue_net.fused_network, entitize.policies.rogue_net.inputs;"
+        "assert 'torch' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
