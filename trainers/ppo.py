@@ -16,7 +16,6 @@ from pathlib import Path
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import nn
 
 from ..envs import EntityBatch, EntityVectorEnv, no_actions
 from ..policies.policy import ActResult, Policy
@@ -26,9 +25,11 @@ from .checkpoint import Checkpoint, checkpoint_paths, clear_leftovers, read_chec
 from .clock import Clock
 from .compatibility import checked_module
 from .config import PPOConfig
+from .fused_losses import fast_losses
 from .guard import NonFiniteError, Snapshot, check_batch, check_lanes, check_losses, check_module
 from .idle import Shown
-from .losses import Losses, count, normalize_advantages, ppo_losses
+from .losses import count, normalize_advantages
+from .optimizer import AdamW, clip_gradients, forget_gradients
 from .rollout import RolloutBuffer, Samples
 from .run_folder import RunFolder
 from .schedule import annealed, is_due
@@ -83,12 +84,8 @@ class PPO:
         self.config = config
         self.callbacks = list(callbacks)
         self._parameters = list(self.module.parameters())
-        self.optimizer = torch.optim.AdamW(
-            self._parameters,
-            lr=config.learning_rate,
-            eps=config.adam_eps,
-            weight_decay=config.weight_decay,
-            fused=True,
+        self.optimizer: torch.optim.Optimizer = AdamW(
+            self._parameters, lr=config.learning_rate, eps=config.adam_eps, weight_decay=config.weight_decay
         )
         self.rng = np.random.default_rng(config.seed)
         self.step = 0  # environment steps, over all environments; those at which they were idle don't count
@@ -267,15 +264,15 @@ class PPO:
         counts = count(minibatch, config.joint_log_prob)
         if config.norm_adv:
             minibatch = normalize_advantages(minibatch)
-        self.optimizer.zero_grad()
+        forget_gradients(self._parameters)
         losses: defaultdict[str, float] = defaultdict(float)
         for part in minibatch.split(config.microbatch_size):
             evaluation = self.policy.evaluate(part.observations, part.actions)
-            share: Losses = ppo_losses(evaluation, part, counts, config, ent_coef)
+            share = fast_losses(evaluation, part, counts, config, ent_coef)
             share.total.backward()
             for name, value in share.numbers.items():
                 losses[name] += value
-        grad_norm = float(nn.utils.clip_grad_norm_(self._parameters, config.max_grad_norm))
+        grad_norm = clip_gradients(self._parameters, config.max_grad_norm)
         check_losses(losses, self.module, grad_norm)
         self.optimizer.step()
         return {**losses, "grad_norm": grad_norm}
