@@ -6,6 +6,8 @@ Shape alphabet: B steps, A actors of one action.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -31,46 +33,69 @@ from .losses import Counts, Losses, ppo_losses
 from .rollout import Samples
 
 
+@dataclass(frozen=True)
+class Gradients:
+    """The derivatives of a loss by what it was computed from."""
+
+    log_probs: dict[str, NDArray[Any]]  # per action (A,)
+    entropies: dict[str, NDArray[Any]]  # per action (A,)
+    values: NDArray[Any]  # (B,)
+
+
 def fast_losses(
     evaluation: Evaluation, samples: Samples, counts: Counts, config: PPOConfig, ent_coef: float
 ) -> Losses:
     """As `ppo_losses`, by kernels where they can be used; equal to rounding."""
-    if not _runs_kernels([*evaluation.log_probs.values(), *evaluation.entropies.values(), evaluation.values]):
-        return ppo_losses(evaluation, samples, counts, config, ent_coef)
     names = list(samples.actions)
-    log_probs = [_array(evaluation.log_probs[name]) for name in names]
-    entropies = [_array(evaluation.entropies[name]) for name in names]
-    values = _array(evaluation.values)
-    sums = np.zeros(5)
-    d_log_probs = (_joint if config.joint_log_prob else _apart)(
-        log_probs, entropies, samples, config.clip_coef, 1.0 / counts.units, sums
+    tensors = [evaluation.log_probs[name] for name in names]
+    tensors += [evaluation.entropies[name] for name in names]
+    tensors.append(evaluation.values)
+    if not _runs_kernels(tensors):
+        return ppo_losses(evaluation, samples, counts, config, ent_coef)
+    arrays = [tensor.detach().contiguous().numpy() for tensor in tensors]
+    numbers, gradients = losses_and_gradients(
+        dict(zip(names, arrays, strict=False)),
+        dict(zip(names, arrays[len(names) :], strict=False)),
+        arrays[-1],
+        *(samples, counts, config, ent_coef),
     )
-    d_entropies = [np.full_like(entropy, -ent_coef / counts.units) for entropy in entropies]
+    known = (*gradients.log_probs.values(), *gradients.entropies.values(), gradients.values)
+    total: Tensor = _Known.apply(numbers["loss"], known, *tensors)
+    return Losses(total, numbers)
+
+
+def losses_and_gradients(
+    log_probs: Mapping[str, NDArray[Any]],
+    entropies: Mapping[str, NDArray[Any]],
+    values: NDArray[Any],
+    samples: Samples,
+    counts: Counts,
+    config: PPOConfig,
+    ent_coef: float,
+) -> tuple[dict[str, float], Gradients]:
+    """The numbers of `ppo_losses` and the gradients of its total, from arrays of any float dtype."""
+    sums = np.zeros(5)
+    scale, share = 1.0 / counts.units, 0.5 / counts.steps
+    ratios = _joint if config.joint_log_prob else _apart
+    d_log_probs = ratios(log_probs, entropies, samples, config.clip_coef, scale, sums)
+    d_entropies = {name: np.full_like(log_probs[name], -ent_coef * scale) for name in samples.actions}
     d_values = np.empty_like(values)
-    share = 0.5 / counts.steps
     errors = value_errors(
-        values, samples.values, samples.returns, config.clip_vloss, config.clip_coef,
-        config.vf_coef * share, d_values,
-    )  # fmt: skip
-    means = sums / counts.units
-    policy_loss, entropy_mean, value_loss = means[POLICY], means[ENTROPY], errors * share
+        *(values, samples.values, samples.returns, config.clip_vloss, config.clip_coef),
+        *(config.vf_coef * share, d_values),
+    )
+    means = (sums * scale).tolist()
+    value_loss = float(errors * share)
     numbers = {
-        "loss": policy_loss - ent_coef * entropy_mean + config.vf_coef * value_loss,
-        "policy_loss": policy_loss,
+        "loss": means[POLICY] - ent_coef * means[ENTROPY] + config.vf_coef * value_loss,
+        "policy_loss": means[POLICY],
         "value_loss": value_loss,
-        "entropy": entropy_mean,
+        "entropy": means[ENTROPY],
         "approx_kl": means[KL],
         "old_approx_kl": -means[LOG_RATIO],
         "clipfrac": means[CLIPPED],
     }
-    total: Tensor = _Known.apply(
-        numbers["loss"],
-        (*d_log_probs, *d_entropies, d_values),
-        *(evaluation.log_probs[name] for name in names),
-        *(evaluation.entropies[name] for name in names),
-        evaluation.values,
-    )
-    return Losses(total, {name: float(number) for name, number in numbers.items()})
+    return numbers, Gradients(d_log_probs, d_entropies, d_values)
 
 
 def _runs_kernels(tensors: list[Tensor]) -> bool:
@@ -78,49 +103,42 @@ def _runs_kernels(tensors: list[Tensor]) -> bool:
     return dtype in (torch.float32, torch.float64) and all(t.is_cpu and t.dtype is dtype for t in tensors)
 
 
-def _array(tensor: Tensor) -> NDArray[Any]:
-    return tensor.detach().contiguous().numpy()
-
-
 def _apart(
-    log_probs: list[NDArray[Any]],
-    entropies: list[NDArray[Any]],
+    log_probs: Mapping[str, NDArray[Any]],
+    entropies: Mapping[str, NDArray[Any]],
     samples: Samples,
     clip: float,
     scale: float,
     sums: NDArray[np.float64],
-) -> list[NDArray[Any]]:
+) -> dict[str, NDArray[Any]]:
     """Gradients (A,) of each action where every actor is a unit; adds to `sums`."""
-    gradients = []
-    for name, log_prob, entropy in zip(samples.actions, log_probs, entropies, strict=True):
-        gradient = np.empty_like(log_prob)
-        old = samples.log_probs[name]
+    gradients = {}
+    for name, old in samples.log_probs.items():
+        gradients[name] = np.empty_like(log_probs[name])
         actor_units(
-            log_prob, old.values, entropy, old.offsets, samples.advantages, clip, scale, gradient, sums
+            *(log_probs[name], old.values, entropies[name], old.offsets, samples.advantages),
+            *(clip, scale, gradients[name], sums),
         )
-        gradients.append(gradient)
     return gradients
 
 
 def _joint(
-    log_probs: list[NDArray[Any]],
-    entropies: list[NDArray[Any]],
+    log_probs: Mapping[str, NDArray[Any]],
+    entropies: Mapping[str, NDArray[Any]],
     samples: Samples,
     clip: float,
     scale: float,
     sums: NDArray[np.float64],
-) -> list[NDArray[Any]]:
+) -> dict[str, NDArray[Any]]:
     """As `_apart`, where a step with all its actors is a unit."""
     log_ratios, acts = np.zeros(len(samples)), np.zeros(len(samples), bool)
-    for name, log_prob, entropy in zip(samples.actions, log_probs, entropies, strict=True):
-        old = samples.log_probs[name]
-        add_actors(log_prob, old.values, entropy, old.offsets, log_ratios, acts, sums)
-    gradient = np.empty(len(samples), samples.advantages.dtype)
+    for name, old in samples.log_probs.items():
+        add_actors(log_probs[name], old.values, entropies[name], old.offsets, log_ratios, acts, sums)
+    gradient = np.empty(len(samples))
     step_units(log_ratios, acts, samples.advantages, clip, scale, gradient, sums)
-    return [
-        samples.log_probs[name].broadcast(gradient).astype(log_prob.dtype, copy=False)
-        for name, log_prob in zip(samples.actions, log_probs, strict=True)
-    ]
+    return {
+        name: old.broadcast(gradient).astype(log_probs[name].dtype) for name, old in samples.log_probs.items()
+    }
 
 
 class _Known(torch.autograd.Function):

@@ -18,17 +18,17 @@ import torch
 from numpy.typing import NDArray
 
 from ..envs import EntityBatch, EntityVectorEnv, no_actions
-from ..policies.policy import ActResult, Policy
+from ..policies.policy import ActResult, ArrayPolicy, Policy
 from ..ragged import keep_freed_memory
 from .bootstraps import final_values, next_values
 from .checkpoint import Checkpoint, checkpoint_paths, clear_leftovers, read_checkpoint, write_checkpoint
 from .clock import Clock
 from .compatibility import checked_module
 from .config import PPOConfig
-from .fused_losses import fast_losses
+from .fused_losses import fast_losses, losses_and_gradients
 from .guard import NonFiniteError, Snapshot, check_batch, check_lanes, check_losses, check_module
 from .idle import Shown
-from .losses import count, normalize_advantages
+from .losses import Counts, count, normalize_advantages
 from .optimizer import AdamW, clip_gradients, forget_gradients
 from .rollout import RolloutBuffer, Samples
 from .run_folder import RunFolder
@@ -267,15 +267,29 @@ class PPO:
         forget_gradients(self._parameters)
         losses: defaultdict[str, float] = defaultdict(float)
         for part in minibatch.split(config.microbatch_size):
-            evaluation = self.policy.evaluate(part.observations, part.actions)
-            share = fast_losses(evaluation, part, counts, config, ent_coef)
-            share.total.backward()
-            for name, value in share.numbers.items():
+            for name, value in self._differentiate(part, counts, ent_coef).items():
                 losses[name] += value
         grad_norm = clip_gradients(self._parameters, config.max_grad_norm)
         check_losses(losses, self.module, grad_norm)
         self.optimizer.step()
         return {**losses, "grad_norm": grad_norm}
+
+    def _differentiate(self, part: Samples, counts: Counts, ent_coef: float) -> dict[str, float]:
+        """Add the gradients of a part of a minibatch; returns its share of the losses."""
+        policy, config = self.policy, self.config
+        if isinstance(policy, ArrayPolicy):
+            arrays = policy.evaluate_arrays(part.observations, part.actions)
+            if arrays is not None:
+                numbers, d = losses_and_gradients(
+                    *(arrays.log_probs, arrays.entropies, arrays.values),
+                    *(part, counts, config, ent_coef),
+                )
+                arrays.backward(d.log_probs, d.entropies, d.values)
+                return numbers
+        evaluation = policy.evaluate(part.observations, part.actions)
+        share = fast_losses(evaluation, part, counts, config, ent_coef)
+        share.total.backward()
+        return share.numbers
 
     # -- the environments -----------------------------------------------------------------------------------
 
