@@ -1,19 +1,25 @@
 """What a step of μRTS costs: ours, the package's two environments, and its JVM alone.
 
-    python benchmarks/microrts.py [--quick] [--json PATH]
+    python benchmarks/microrts.py [--quick] [--part all|step|processes] [--json PATH]
 
 Microseconds of processor time per frame, of the thread that plays (Java compiles and collects in others),
 medians over rounds in which everyone takes their turn, in random legal play against the papers' mix of bots
 (18 coacAI and 2 each of randomBiasedAI, lightRushAI and workerRushAI, or as many eighths of that) and in
 self-play. Drawing the actions is not counted. What counts for each:
 
-- ours: `MicroRTSVectorEnv.step`, actions checked, entities, masks and rewards made;
+- ours: `MicroRTSVectorEnv.step`, actions checked, entities, masks and rewards made, with `bot_timeout=None`,
+  which plays in the calling thread as the others do. The default hands the games against bots to a thread of
+  Java's, once per step: in processor time of both threads that was lost in the noise (within 3 % either
+  way, 24 lanes on 8x8), and it adds about 50 microseconds of waiting per step to some 650;
 - grid: the package's grid environment (masks, step with its conversion of actions);
 - shared: its shared-memory environment (masks, orders written, step), which makes no entities;
 - JVM alone: of the latter, the two calls into Java. The target is ours <= JVM alone / 0.9.
 
 The columns after that say where our time goes: the ticks (with passive bots in brackets), reading the games,
 reading the masks, and the rest, which is NumPy's, Numba's and Python's.
+
+The part "processes" compares one JVM with two, each in a worker process with half of the same games: frames
+per second by the clock, drawing the actions not counted. That says something where two processors are free.
 """
 
 from __future__ import annotations
@@ -21,20 +27,23 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
+import math
 import platform
 import statistics
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import entitize as ez
 import gymnasium
 import numpy as np
 from entitize.adapters.microrts import MicroRTSVectorEnv
 from entitize.adapters.microrts.jvm import start_engine
 from entitize.adapters.microrts.maps import find_map
+from entitize.experiments.bench_rows import Budget, Row, add_options, rounds, write_rows
 
 # This file's folder is on the path, where other packages' names could be looked for first.
 sys.path = [folder for folder in sys.path if Path(folder).resolve() != Path(__file__).resolve().parent]
@@ -78,7 +87,8 @@ class Ours:
 
     def __init__(self, board: str, num_envs: int, selfplay: bool, bots: list[str] | None = None) -> None:
         opponents: Any = [] if selfplay else bots or paper_mix(num_envs)
-        self.env = MicroRTSVectorEnv(board, num_envs, opponents=opponents, selfplay=num_envs * selfplay)
+        lanes: dict[str, Any] = {"opponents": opponents, "selfplay": num_envs * selfplay}
+        self.env = MicroRTSVectorEnv(board, num_envs, bot_timeout=None, **lanes)
         self.batch, _ = self.env.reset(seed=0)
         self.env.action_space.seed(0)
         self.spent = {"tick": 0.0, "read": 0.0, "mask": 0.0}
@@ -147,7 +157,9 @@ class Package:
         return {"shared": total, "JVM alone": java} if self.shared else {"grid": total}
 
 
-def time_setting(board: str, num_envs: int, selfplay: bool, rounds: int, warm_up: float) -> dict[str, float]:
+def time_setting(
+    board: str, num_envs: int, selfplay: bool, most: int, warm_up: float, seconds: float = math.inf
+) -> dict[str, float]:
     """Medians in microseconds per frame, by column."""
     players: list[tuple[Any, dict[str, str]]] = [(Ours(board, num_envs, selfplay), {})]
     if not selfplay:
@@ -159,7 +171,7 @@ def time_setting(board: str, num_envs: int, selfplay: bool, rounds: int, warm_up
         while time.thread_time() < end:
             player.round(steps)
     times: Times = {}
-    for _ in range(rounds):
+    for _ in rounds(most, seconds):
         for player, names in players:
             for name, seconds in player.round(steps).items():
                 if not names or name in names:
@@ -174,30 +186,96 @@ def time_setting(board: str, num_envs: int, selfplay: bool, rounds: int, warm_up
     return result
 
 
+def bench_rows(budget: Budget) -> Iterator[Row]:
+    """Against bots and in self-play, on the larger map."""
+    for index, (what, selfplay) in enumerate((("bots", False), ("self-play", True))):
+        seconds = budget.share(2 - index)
+        us = time_setting("basesWorkers16x16", 24, selfplay, 15, seconds / 8, seconds / 3)
+        case, unit = f"16x16, 24 games, {what}", "us per frame"
+        yield Row(case, us["ours"], us["JVM alone"], "its JVM alone", unit, False, "floor", TARGET)
+        for peer in ("shared", "grid"):
+            yield Row(case, us["ours"], us[peer], f"gym-microrts, {peer}", unit, False)
+
+
+def time_processes(board: str, num_envs: int, most: int, warm_up: float) -> dict[str, float]:
+    """Medians in frames per second by the clock, of one process and of two workers, by turns."""
+    envs = {
+        f"{max(1, workers)} JVM": ez.make_vec(
+            f"MicroRTS/{board}", num_envs, num_workers=workers, opponents=paper_mix(num_envs)
+        )
+        for workers in (0, 2)
+    }
+    batches = {name: env.reset(seed=0)[0] for name, env in envs.items()}
+    steps = max(1, 1200 // num_envs)
+
+    def play(name: str) -> float:
+        env, total = envs[name], 0.0
+        for _ in range(steps):
+            actions = env.action_space.sample(mask=batches[name])
+            start = time.perf_counter()
+            batches[name] = env.step(actions)[0]
+            total += time.perf_counter() - start
+        return steps * num_envs / total
+
+    for name in envs:
+        end = time.perf_counter() + 2 * warm_up  # Java's compiler takes processors from both
+        while time.perf_counter() < end:
+            play(name)
+    times = [{name: play(name) for name in envs} for _ in range(most)]
+    result = {name: statistics.median(row[name] for row in times) for name in envs}
+    result["ratio"] = statistics.median(row["2 JVM"] / row["1 JVM"] for row in times)
+    for env in envs.values():
+        env.close()
+    return result
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--quick", action="store_true", help="one setting, short")
+    parser.add_argument("--part", choices=["all", "step", "processes"], default="all")
     parser.add_argument("--json", type=Path, help="write the numbers there")
+    add_options(parser)
     options = parser.parse_args()
+    if options.rows:
+        write_rows(options.rows, bench_rows(Budget(options.budget)))
+        return
     settings = [("basesWorkers8x8", n, selfplay) for n in (8, 24) for selfplay in (False, True)]
     settings += [("basesWorkers16x16", n, selfplay) for _, n, selfplay in settings]
     if options.quick:
         settings = [("basesWorkers16x16", 24, False)]
-    rounds, warm_up = (5, 5.0) if options.quick else (15, 10.0)
-    columns = ("ours", "JVM alone", "shared", "grid", "tick", "passive", "read", "mask", "rest", "ratio")
+    most, warm_up = (5, 5.0) if options.quick else (15, 10.0)
     print(f"{platform.processor() or platform.machine()}, Python {platform.python_version()}")
+    results = {}
+    if options.part != "processes":
+        results = time_steps(settings, most, warm_up)
+    if options.part != "step":
+        print("frames per second by the clock   1 process   2 workers       ratio")
+        for board, num_envs, selfplay in settings:
+            if num_envs == 24 and not selfplay:
+                times = time_processes(board, num_envs, most, warm_up)
+                results[f"{board} {num_envs} processes"] = times
+                cells = "".join(f"{times[name]:12.0f}" for name in ("1 JVM", "2 JVM"))
+                print(f"{board:18} {num_envs:3}       {cells}{times['ratio']:12.2f}", flush=True)
+    if options.json:
+        options.json.write_text(json.dumps(results, indent=1))
+
+
+def time_steps(
+    settings: list[tuple[str, int, bool]], most: int, warm_up: float
+) -> dict[str, dict[str, float]]:
+    """The part "step": print a line for each setting."""
+    columns = ("ours", "JVM alone", "shared", "grid", "tick", "passive", "read", "mask", "rest", "ratio")
     print("map                envs          " + "".join(f"{name:>10}" for name in columns))
     results = {}
     for board, num_envs, selfplay in settings:
-        result = time_setting(board, num_envs, selfplay, rounds, warm_up)
+        result = time_setting(board, num_envs, selfplay, most, warm_up)
         what = "self-play" if selfplay else "bots"
         results[f"{board} {num_envs} {what}"] = result
         cells = "".join(f"{result[name]:10.2f}" if name in result else " " * 10 for name in columns)
         print(f"{board:18} {num_envs:3} {what:10}{cells}", flush=True)
     missed = [name for name, result in results.items() if result["ratio"] < TARGET]
     print(f"at least {TARGET} of the JVM alone: {'yes' if not missed else 'no: ' + ', '.join(missed)}")
-    if options.json:
-        options.json.write_text(json.dumps(results, indent=1))
+    return results
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ import numpy as np
 
 from .actors import FORBIDDEN
 from .simd import kernel, njit, splat, where_positive
-from .tiles import rows_to_tile, tile_to_rows
+from .tiles import copy_floats, rows_to_tile, tile_to_rows
 
 _ONE = np.float32(1.0)
 _FORBIDDEN = np.float32(-FORBIDDEN)
@@ -40,9 +40,7 @@ def take_rows(
 ) -> None:
     """tile[:, i] = x[rows[start + i]] for i < count, of rows (N * d,); `line`: scratch of count * d."""
     for i in range(count):
-        row, place = rows[start + i] * d, line + i * d
-        for m in range(d):
-            s[place + m] = x[row + m]
+        copy_floats(x, rows[start + i] * d, s, line + i * d, d)
     rows_to_tile(s[line:], 0, count, d, s, tile, stride)
 
 

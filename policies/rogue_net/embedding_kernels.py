@@ -17,7 +17,7 @@ import numpy as np
 
 from .products import SET, SET_BIAS, outer_sums, product, row_sums
 from .simd import LANES, floats_at, kernel, load, maximum, minimum, splat, store, where_positive
-from .tiles import layer_norm, layer_norm_backward, rows_to_tile, tile_to_rows
+from .tiles import copy_floats, layer_norm, layer_norm_backward, rows_to_tile, tile_to_rows
 
 #: Rows of a tile.
 TILE = 256
@@ -126,9 +126,7 @@ def _embed(
                 store(s, t, load(s, t) * gain + offset)
         tile_to_rows(s, y, TILE, s[line:], 0, rows, d)
         for i in range(rows):
-            place = destination[start + i] * d
-            for m in range(d):
-                out[place + m] = s[line + i * d + m]
+            copy_floats(s, line + i * d, out, destination[start + i] * d, d)
 
 
 @kernel
@@ -152,9 +150,7 @@ def _embed_backward(
         columns = (rows + LANES - 1) // LANES * LANES
         _activate(values, start, rows, columns, features, d, w, w0, s, x, e, y, root)
         for i in range(rows):
-            place = destination[start + i] * d
-            for m in range(d):
-                s[line + i * d + m] = d_out[place + m]
+            copy_floats(d_out, destination[start + i] * d, s, line + i * d, d)
         rows_to_tile(s[line:], 0, rows, d, s, dy, TILE)
         row_sums(d, s, dy, TILE, columns, g, w0 + at[5])
         for m in range(d):

@@ -130,6 +130,16 @@ def multiply(y: Any, y0: int, x: Any, x0: int, rows: int, stride: int, columns: 
 
 
 @kernel
+def copy_floats(source: Any, start: int, target: Any, target_start: int, count: int) -> None:
+    """target[target_start : target_start + count] = source[start : start + count]"""
+    full = count - count % LANES
+    for m in range(0, full, LANES):
+        store(target, target_start + m, load(source, start + m))
+    for m in range(full, count):
+        target[target_start + m] = source[start + m]
+
+
+@kernel
 def rows_to_tile(
     source: Any, first: int, rows: int, features: int, tile: Any, tile0: int, stride: int
 ) -> None:
