@@ -5,8 +5,8 @@ A unit's log-ratio is ℓ = log π(a) − log π_old(a), its ratio ρ = exp ℓ.
     −min(ρ Â, clip(ρ) Â)   has the derivative   −ρ Â by ℓ where ρ Â ≤ clip(ρ) Â, else 0,
 
 and the error of a value, max((V − R)², (V_old + clip(V − V_old) − R)²), has 2 (V − R) by V where the first
-of the two is greater or the change is not clipped, 0 where the second is greater, and half of it where they are
-equal though the change is clipped: that is what automatic differentiation makes of max.
+of the two is greater or the change is not clipped, 0 where the second is greater, and half of it where they
+are equal though the change is clipped: that is what automatic differentiation makes of max.
 
 All sums are kept in float64. Shape alphabet: B steps, A actors of one action, offsets (B + 1,).
 """
