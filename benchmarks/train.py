@@ -5,8 +5,8 @@
 A sample is one environment step. The first cases repeat what the reference trainer was measured at: d_model
 16, 2 layers, 2 heads, 3 epochs, the same number of environments, rollout and minibatch, and for Procgen the
 reference's features. The others, which have to be named, have goals in samples per second of real time on two
-cores, to be measured with `--threads 2` on a quiet machine: toy games with one epoch, and Procgen with features
-of ours, for which the table says how long 25 million steps take. The first updates (compilation, first pages,
+cores, to be measured with `--threads 2` on a quiet machine: toy games with one epoch, and Procgen with our own
+features, for which the table says how long 25 million steps take. The first updates (compilation, first pages,
 first episodes) are left out.
 
 Samples per core-second divide by the processor time of all threads of this process, so they don't change with
@@ -77,8 +77,8 @@ COMPARED = {
 RUN = 25_000_000
 CASES = {
     **COMPARED,
-    "multisnake-1": Case("entitize/MultiSnake-v0", 256, 64, 2048, epochs=1, goal=100_000),
-    "minesweeper-1": Case("entitize/MineSweeper-v0", 256, 64, 2048, epochs=1, goal=100_000),
+    "multisnake-1": Case("entitize/MultiSnake-v0", 1024, 16, 4096, epochs=1, goal=100_000),
+    "minesweeper-1": Case("entitize/MineSweeper-v0", 1024, 16, 4096, epochs=1, goal=100_000),
     "bigfish-ours": Case("Procgen/bigfish", 64, 128, 2048, kwargs=EASY, goal=RUN / 3600),
     "coinrun-ours": Case("Procgen/coinrun", 64, 128, 2048, kwargs=EASY, goal=RUN / 7200),
 }
