@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -111,19 +111,23 @@ class Gradients:
 
     def __init__(self, parameters: Parameters) -> None:
         self._parameters = parameters
-        self._flat = np.zeros(parameters.layout.room, np.float32)
-        # Made once: forty views of an array take longer than the optimizer's step.
-        self._parts = parameters.shaped(self._flat, [True] * len(parameters.layout.entries))
+        # Views of one tensor, which they still are in a deep copy. Made once: forty of them take longer than
+        # the optimizer's step.
+        self._flat = torch.zeros(parameters.layout.room)
+        self._parts = [
+            self._flat[entry.start : entry.start + entry.size].view(entry.shape)
+            for entry in parameters.layout.entries
+        ]
 
     def add(self, tensors: list[Tensor], g: Floats, learns: list[bool]) -> None:
         """Add an array like `Parameters.flat` gives to the `grad` of those `tensors` that learn."""
-        parts = self._parts
+        parts: Sequence[Tensor | None] = self._parts
         if all(tensor.grad is None for tensor in tensors):
-            self._flat[:] = g
+            self._flat.numpy()[:] = g
         else:
             parts = self._parameters.shaped(g, learns)
         for tensor, part, wanted in zip(tensors, parts, learns, strict=True):
-            if wanted and tensor.requires_grad:
+            if part is not None and wanted and tensor.requires_grad:
                 tensor.grad = part if tensor.grad is None else tensor.grad.add_(part)
 
 

@@ -144,18 +144,19 @@ def minesweeper_trainer(**options: Any) -> PPO:
 
 @pytest.mark.parametrize("microbatch_size", [None, 23])
 def test_array_gradients_equal_those_of_autograd(microbatch_size: int | None) -> None:
-    trainer = minesweeper_trainer(microbatch_size=microbatch_size, max_grad_norm=1e9)
+    trainer = minesweeper_trainer(microbatch_size=microbatch_size)
     samples = trainer.collect()
-    module = trainer.module.train()
+    trainer.update()
+    trainer.policy = module = copy.deepcopy(trainer.module)  # which must not share the original's gradients
     counts, found = count(samples, False), []
-    assert isinstance(trainer.policy, ArrayPolicy)
+    assert isinstance(module, RogueNet) and isinstance(module, ArrayPolicy)
     frozen = next(iter(module.parameters())).requires_grad_(False)
     for by_arrays in (True, False):
         module.zero_grad()
         if not by_arrays:  # what runs hooks of a parameter's is torch alone
-            module.value_head.proj.bias.register_hook(lambda gradient: gradient * 1.0)  # type: ignore[union-attr]
+            module.value_head.proj.bias.register_hook(lambda gradient: gradient * 1.0)
         for part in samples.split(microbatch_size):
-            assert (trainer.policy.evaluate_arrays(part.observations, part.actions) is None) != by_arrays
+            assert (module.evaluate_arrays(part.observations, part.actions) is None) != by_arrays
             trainer._differentiate(part, counts, 0.01)
         found.append([None if p.grad is None else p.grad.clone() for p in module.parameters()])
     assert frozen.grad is None
