@@ -5,9 +5,9 @@
 A sample is one environment step. The first cases repeat what the reference trainer was measured at: d_model
 16, 2 layers, 2 heads, 3 epochs, the same number of environments, rollout and minibatch, and for Procgen the
 reference's features. The others, which have to be named, have goals in samples per second of real time on
-two cores, to be measured with `--threads 2` on a quiet machine: toy games with one epoch, and Procgen with our
-own features, for which the table says how long 25 million steps take. The first updates (compilation, first
-pages, first episodes) are left out.
+two cores, to be measured with `--threads 2` on a quiet machine: toy games with one epoch, and Procgen with
+our own features, for which the table says how long 25 million steps take. The first updates (compilation,
+first pages, first episodes) are left out.
 
 Samples per core-second divide by the processor time of all threads of this process, so they don't change with
 what else the machine does, nor with `--threads`, unless threads wait for each other.

@@ -61,7 +61,10 @@ class ArrayEvaluation(Protocol):
 
     log_probs: dict[str, NDArray[np.float32]]  # per action (A,)
     entropies: dict[str, NDArray[np.float32]]  # per action (A,)
-    values: NDArray[np.float32]  # (B,)
+
+    @property
+    def values(self) -> NDArray[np.float32]:
+        """Of each step (B,)."""
 
     def backward(
         self,

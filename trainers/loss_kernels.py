@@ -99,11 +99,11 @@ def value_errors(
     values: Any, old: Any, returns: Any, clips: bool, clip: float, scale: float, d_values: Any
 ) -> float:
     """The sum of the steps' errors; writes `scale` times their gradients (B,)."""
-    total = 0.0
+    total: Any = 0.0
     for b in range(len(values)):
         value, before, target = np.float64(values[b]), np.float64(old[b]), np.float64(returns[b])
-        error = (value - target) ** 2
-        slope = 2.0 * (value - target)
+        error: Any = (value - target) ** 2
+        slope: Any = 2.0 * (value - target)
         if clips and abs(value - before) > clip:
             held = (before + math.copysign(clip, value - before) - target) ** 2
             if held > error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
@@ -39,7 +39,7 @@ class AdamW(torch.optim.AdamW):
     State, state dict and hyper-parameters are torch's, so checkpoints of either load into the other.
     """
 
-    def __init__(self, parameters: Sequence[Tensor], **options: Any) -> None:
+    def __init__(self, parameters: Iterable[Tensor], **options: Any) -> None:
         """`options`: of torch's AdamW."""
         super().__init__(parameters, fused=True, **options)
 
@@ -54,7 +54,7 @@ class AdamW(torch.optim.AdamW):
             states = [self._state(parameter) for parameter in parameters]
             adamw(
                 addresses(parameters),
-                addresses([p.grad for p in parameters]),  # type: ignore[misc]
+                addresses([p.grad for p in parameters]),
                 addresses([state["exp_avg"] for state in states]),
                 addresses([state["exp_avg_sq"] for state in states]),
                 addresses([state["step"] for state in states]),

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
+from torch.optim import Optimizer
 
 from ..envs import EntityBatch, EntityVectorEnv, no_actions
 from ..policies.policy import ActResult, ArrayPolicy, Policy
@@ -25,11 +25,13 @@ from .checkpoint import Checkpoint, checkpoint_paths, clear_leftovers, read_chec
 from .clock import Clock
 from .compatibility import checked_module
 from .config import PPOConfig
+from .device import make_optimizer, place, set_learning_rate
+from .device_update import device_update
 from .fused_losses import fast_losses, losses_and_gradients
 from .guard import NonFiniteError, Snapshot, check_batch, check_lanes, check_losses, check_module
 from .idle import Shown
 from .losses import Counts, count, normalize_advantages
-from .optimizer import AdamW, clip_gradients, forget_gradients
+from .optimizer import clip_gradients, forget_gradients
 from .rollout import RolloutBuffer, Samples
 from .run_folder import RunFolder
 from .schedule import annealed, is_due
@@ -83,10 +85,10 @@ class PPO:
         self.venv = venv
         self.config = config
         self.callbacks = list(callbacks)
+        self.device = place(self.module, config)
         self._parameters = list(self.module.parameters())
-        self.optimizer: torch.optim.Optimizer = AdamW(
-            self._parameters, lr=config.learning_rate, eps=config.adam_eps, weight_decay=config.weight_decay
-        )
+        self.optimizer: Optimizer = make_optimizer(self._parameters, config, self.device)
+        self.device_update = device_update(policy, self.optimizer, config)
         self.rng = np.random.default_rng(config.seed)
         self.step = 0  # environment steps, over all environments; those at which they were idle don't count
         self.updates = 0
@@ -241,15 +243,14 @@ class PPO:
             learning_rate = annealed(learning_rate, done)
         if config.anneal_entropy:
             ent_coef = annealed(ent_coef, done)
-        for group in self.optimizer.param_groups:
-            group["lr"] = learning_rate
+        set_learning_rate(self.optimizer, learning_rate)
         num_minibatches = -(-len(samples) // config.minibatch_size)
         history: defaultdict[str, list[float]] = defaultdict(list)
         epochs = 0
         while epochs < config.update_epochs:
             epochs += 1
-            for indices in np.array_split(self.rng.permutation(len(samples)), num_minibatches):
-                for name, value in self._descend(samples.gather(indices), ent_coef).items():
+            for losses in self._epoch(samples, num_minibatches, ent_coef):
+                for name, value in losses.items():
                     history[name].append(value)
             kl = float(np.mean(history["approx_kl"][-num_minibatches:]))
             if config.target_kl is not None and kl > config.target_kl:
@@ -259,6 +260,13 @@ class PPO:
         metrics["charts/entropy_coef"] = ent_coef
         metrics["charts/epochs"] = float(epochs)
         return metrics
+
+    def _epoch(self, samples: Samples, num_minibatches: int, ent_coef: float) -> Iterable[dict[str, float]]:
+        """One gradient step for each of as many parts of `samples`; gives their losses."""
+        minibatches = np.array_split(self.rng.permutation(len(samples)), num_minibatches)
+        if self.device_update is not None and self.device_update.takes(samples):
+            return self.device_update.epoch(samples, minibatches, ent_coef)
+        return (self._descend(samples.gather(indices), ent_coef) for indices in minibatches)
 
     def _descend(self, minibatch: Samples, ent_coef: float) -> dict[str, float]:
         """One gradient step; returns the minibatch's losses."""
@@ -283,9 +291,9 @@ class PPO:
             arrays = policy.evaluate_arrays(part.observations, part.actions)
             if arrays is not None:
                 numbers, d = losses_and_gradients(
-                    *(arrays.log_probs, arrays.entropies, arrays.values),
-                    *(part, counts, config, ent_coef),
-                )
+                    arrays.log_probs, arrays.entropies, arrays.values,
+                    part, counts, config, ent_coef,
+                )  # fmt: skip
                 arrays.backward(d.log_probs, d.entropies, d.values)
                 return numbers
         evaluation = policy.evaluate(part.observations, part.actions)

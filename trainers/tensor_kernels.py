@@ -39,7 +39,7 @@ def sum_of_squares(places: Any, counts: Any) -> float:
     total = 0.0
     for k in range(len(places)):
         numbers = floats_at(places[k], counts[k])
-        part = 0.0
+        part: Any = 0.0
         for i in range(len(numbers)):
             part += np.float64(numbers[i]) * np.float64(numbers[i])
         total += part

@@ -99,7 +99,7 @@ class FusedEngine:
     ) -> FusedEvaluation | None:
         """As `evaluate`, without torch; None where a parameter has hooks, which only torch runs."""
         tensors = self.parameters.tensors()
-        if any(t._backward_hooks or t._post_accumulate_grad_hooks for t in tensors):  # type: ignore[attr-defined]
+        if any(t._backward_hooks or t._post_accumulate_grad_hooks for t in tensors):
             return None
         weights = self.network.weights(self.parameters.flat(tensors))
         evaluated = self.network.evaluate(prepared, masks, actions, weights)
