@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from .config import PPOConfig
+from .optimizer import AdamW
 
 
 def device_of(module: nn.Module) -> torch.device:
@@ -41,15 +43,11 @@ def make_optimizer(
     parameters: Iterable[nn.Parameter], config: PPOConfig, device: torch.device
 ) -> torch.optim.AdamW:
     """AdamW; on a GPU one whose steps a CUDA graph can hold, with the learning rate on the device as well."""
-    on_gpu = device.type == "cuda"
-    return torch.optim.AdamW(
-        parameters,
-        lr=torch.tensor(config.learning_rate, device=device) if on_gpu else config.learning_rate,
-        eps=config.adam_eps,
-        weight_decay=config.weight_decay,
-        fused=True,
-        capturable=on_gpu,
-    )
+    options: dict[str, Any] = {"eps": config.adam_eps, "weight_decay": config.weight_decay}
+    if device.type != "cuda":
+        return AdamW(parameters, lr=config.learning_rate, **options)
+    rate = torch.tensor(config.learning_rate, device=device)
+    return torch.optim.AdamW(parameters, lr=rate, fused=True, capturable=True, **options)
 
 
 def set_learning_rate(optimizer: torch.optim.Optimizer, learning_rate: float) -> None:

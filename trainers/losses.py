@@ -17,6 +17,7 @@ from torch import Tensor
 
 from ..policies.policy import Evaluation
 from .config import PPOConfig
+from .loss_kernels import normalize
 from .rollout import Samples
 
 
@@ -47,12 +48,10 @@ def normalize_advantages(samples: Samples) -> Samples:
 
     To be done for a whole minibatch, before it is split. A single step has no spread: its advantage is 0.
     """
-    advantages = samples.advantages
-    if len(advantages) < 2:
-        return replace(samples, advantages=np.zeros_like(advantages))
-    wide = advantages.astype(np.float64)
-    normalized = (wide - wide.mean()) / (wide.std(ddof=1) + 1e-8)
-    return replace(samples, advantages=normalized.astype(advantages.dtype))
+    advantages = np.zeros_like(samples.advantages)
+    if len(advantages) > 1:
+        normalize(samples.advantages, advantages)
+    return replace(samples, advantages=advantages)
 
 
 def ppo_losses(

@@ -21,7 +21,7 @@ from ...envs import (
     SelectEntity,
 )
 from ...ragged import RaggedArray
-from ..policy import ActResult, Evaluation
+from ..policy import ActResult, ArrayEvaluation, Evaluation
 from .actors import Drawn
 from .attention.groups import length_groups
 from .blocks import Backbone
@@ -179,11 +179,7 @@ class RogueNet(nn.Module):
         Raises:
             ValueError: an action is missing, has the wrong number of items, or was not allowed.
         """
-        for name in self.action_heads.names:
-            if name not in actions:
-                raise ValueError(f"action {name!r} is missing; there are {', '.join(actions)}")
-            if not np.array_equal(actions[name].offsets, batch.actions[name].actors.offsets):
-                raise ValueError(f"action {name!r} does not have one item for each actor of the batch")
+        self._check_actions(batch, actions)
         fused = self._fused()
         if fused is not None:
             return Evaluation(*fused.evaluate(self.inputs.prepare(batch), batch.actions, actions))
@@ -195,6 +191,24 @@ class RogueNet(nn.Module):
                 x, rows, mask, actions[name]
             )
         return Evaluation(log_probs, entropies, values)
+
+    def evaluate_arrays(
+        self, batch: EntityBatch, actions: Mapping[str, RaggedArray]
+    ) -> ArrayEvaluation | None:
+        """As `evaluate`, by the fused engine without torch's autograd; see `ArrayPolicy`.
+
+        The gradients lie in memory that the next call of `backward` writes to, so whoever wants to keep them
+        copies them. None where another engine runs, where a subclass has an `evaluate` of its own, and where
+        a parameter has hooks.
+
+        Raises:
+            ValueError: as `evaluate`.
+        """
+        fused = self._fused()
+        if fused is None or type(self).evaluate is not RogueNet.evaluate or "evaluate" in vars(self):
+            return None
+        self._check_actions(batch, actions)
+        return fused.evaluate_arrays(self.inputs.prepare(batch), batch.actions, actions)
 
     def as_drawn(self, actions: Mapping[str, RaggedArray]) -> dict[str, RaggedArray]:
         """Actions of any origin (demonstrations, say) in the form that `evaluate` takes.
@@ -286,6 +300,13 @@ class RogueNet(nn.Module):
         if self._fused_engine is None:
             self._fused_engine = FusedEngine(self, self.inputs.features, self.action_space, self.settings)
         return self._fused_engine
+
+    def _check_actions(self, batch: EntityBatch, actions: Mapping[str, RaggedArray]) -> None:
+        for name in self.action_heads.names:
+            if name not in actions:
+                raise ValueError(f"action {name!r} is missing; there are {', '.join(actions)}")
+            if not np.array_equal(actions[name].offsets, batch.actions[name].actors.offsets):
+                raise ValueError(f"action {name!r} does not have one item for each actor of the batch")
 
     def _static_for(self, batch: EntityBatch) -> StaticForm | None:
         """What acts on a GPU, where it can."""
