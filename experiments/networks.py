@@ -99,9 +99,9 @@ def make_policy(config: TrainConfig, venv: EntityVectorEnv) -> AnyNetwork:
     except (ValueError, TypeError) as error:
         hint = ""
         if config.network == "ImpalaNet":
-            hint = " (Procgen shows its pixels with --env.kwargs features=pixels)"
+            hint = " (Procgen shows its pixels with the option features=pixels)"
         elif is_microrts(config.env.id) and config.env.kwargs.get("features") != "planes":
-            hint = " (μRTS shows its planes with --env.kwargs features=planes)"
+            hint = " (μRTS shows its planes with the option features=planes)"
         raise UserError(f"{config.network}: {error}{hint}") from error
 
 
