@@ -153,12 +153,12 @@ class EngineOptions:
         """Raise a ValueError where the engine has no such distribution mode for the game."""
         _check_mode(game, self.distribution_mode)
 
-    def arguments(self, game: Game, looks: bool) -> dict[str, Any]:
-        """Keyword arguments of `ProcgenGym3Env`, whose pictures are looked at or not."""
+    def arguments(self, game: Game, render: bool) -> dict[str, Any]:
+        """Keyword arguments of `ProcgenGym3Env`. `render`: somebody looks at what it draws."""
         cheap_images = game.images_are_cheaper and self.distribution_mode == "easy"
-        backgrounds = looks if self.use_backgrounds is None else self.use_backgrounds
+        backgrounds = render if self.use_backgrounds is None else self.use_backgrounds
         monochrome = (
-            not (looks or cheap_images) if self.use_monochrome_assets is None else self.use_monochrome_assets
+            not (render or cheap_images) if self.use_monochrome_assets is None else self.use_monochrome_assets
         )
         levels = (
             {}
