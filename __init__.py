@@ -54,6 +54,7 @@ _HOMES = {
     "SelectEntity": "envs",
     "SelectEntityAction": "envs",
     "SelectEntityMask": "envs",
+    "ShardedVectorEnv": "envs",
     "WorkerError": "envs",
     "check_entity_env": "envs",
     "check_multi_agent_env": "adapters.pettingzoo.to_pettingzoo_check",
@@ -84,11 +85,13 @@ _HOMES = {
     "ImpalaGridNet": "policies.baselines",
     "TransformerNet": "policies.baselines",
     "UnitActionNet": "policies.baselines",
+    "OpponentPool": "trainers",
     "PPO": "trainers",
     "PPOConfig": "trainers",
     "bootstrap_interval": "trainers",
     "evaluate": "trainers",
     "load_policy": "trainers",
+    "past_self_play": "trainers",
 }
 
 #: Public name -> the module (relative to this package) that it is.

@@ -1,19 +1,25 @@
 """What a step of μRTS costs: ours, the package's two environments, and its JVM alone.
 
-    python benchmarks/microrts.py [--quick] [--json PATH]
+    python benchmarks/microrts.py [--quick] [--part all|step|processes] [--json PATH]
 
 Microseconds of processor time per frame, of the thread that plays (Java compiles and collects in others),
 medians over rounds in which everyone takes their turn, in random legal play against the papers' mix of bots
 (18 coacAI and 2 each of randomBiasedAI, lightRushAI and workerRushAI, or as many eighths of that) and in
 self-play. Drawing the actions is not counted. What counts for each:
 
-- ours: `MicroRTSVectorEnv.step`, actions checked, entities, masks and rewards made;
+- ours: `MicroRTSVectorEnv.step`, actions checked, entities, masks and rewards made, with `bot_timeout=None`,
+  which plays in the calling thread as the others do. The default hands the games against bots to a thread of
+  Java's, once per step: in processor time of both threads that was lost in the noise (within 3 % either
+  way, 24 lanes on 8x8), and it adds about 50 microseconds of waiting per step to some 650;
 - grid: the package's grid environment (masks, step with its conversion of actions);
 - shared: its shared-memory environment (masks, orders written, step), which makes no entities;
 - JVM alone: of the latter, the two calls into Java. The target is ours <= JVM alone / 0.9.
 
 The columns after that say where our time goes: the ticks (with passive bots in brackets), reading the games,
 reading the masks, and the rest, which is NumPy's, Numba's and Python's.
+
+The part "processes" compares one JVM with two, each in a worker process with half of the same games: frames
+per second by the clock, drawing the actions not counted. That says something where two processors are free.
 """
 
 from __future__ import annotations
@@ -30,6 +36,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import entitize as ez
 import gymnasium
 import numpy as np
 from entitize.adapters.microrts import MicroRTSVectorEnv
@@ -78,7 +85,8 @@ class Ours:
 
     def __init__(self, board: str, num_envs: int, selfplay: bool, bots: list[str] | None = None) -> None:
         opponents: Any = [] if selfplay else bots or paper_mix(num_envs)
-        self.env = MicroRTSVectorEnv(board, num_envs, opponents=opponents, selfplay=num_envs * selfplay)
+        lanes: dict[str, Any] = {"opponents": opponents, "selfplay": num_envs * selfplay}
+        self.env = MicroRTSVectorEnv(board, num_envs, bot_timeout=None, **lanes)
         self.batch, _ = self.env.reset(seed=0)
         self.env.action_space.seed(0)
         self.spent = {"tick": 0.0, "read": 0.0, "mask": 0.0}
@@ -174,9 +182,42 @@ def time_setting(board: str, num_envs: int, selfplay: bool, rounds: int, warm_up
     return result
 
 
+def time_processes(board: str, num_envs: int, rounds: int, warm_up: float) -> dict[str, float]:
+    """Medians in frames per second by the clock, of one process and of two workers, by turns."""
+    envs = {
+        f"{max(1, workers)} JVM": ez.make_vec(
+            f"MicroRTS/{board}", num_envs, num_workers=workers, opponents=paper_mix(num_envs)
+        )
+        for workers in (0, 2)
+    }
+    batches = {name: env.reset(seed=0)[0] for name, env in envs.items()}
+    steps = max(1, 1200 // num_envs)
+
+    def play(name: str) -> float:
+        env, total = envs[name], 0.0
+        for _ in range(steps):
+            actions = env.action_space.sample(mask=batches[name])
+            start = time.perf_counter()
+            batches[name] = env.step(actions)[0]
+            total += time.perf_counter() - start
+        return steps * num_envs / total
+
+    for name in envs:
+        end = time.perf_counter() + 2 * warm_up  # Java's compiler takes processors from both
+        while time.perf_counter() < end:
+            play(name)
+    times = [{name: play(name) for name in envs} for _ in range(rounds)]
+    result = {name: statistics.median(row[name] for row in times) for name in envs}
+    result["ratio"] = statistics.median(row["2 JVM"] / row["1 JVM"] for row in times)
+    for env in envs.values():
+        env.close()
+    return result
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--quick", action="store_true", help="one setting, short")
+    parser.add_argument("--part", choices=["all", "step", "processes"], default="all")
     parser.add_argument("--json", type=Path, help="write the numbers there")
     options = parser.parse_args()
     settings = [("basesWorkers8x8", n, selfplay) for n in (8, 24) for selfplay in (False, True)]
@@ -184,8 +225,27 @@ def main() -> None:
     if options.quick:
         settings = [("basesWorkers16x16", 24, False)]
     rounds, warm_up = (5, 5.0) if options.quick else (15, 10.0)
-    columns = ("ours", "JVM alone", "shared", "grid", "tick", "passive", "read", "mask", "rest", "ratio")
     print(f"{platform.processor() or platform.machine()}, Python {platform.python_version()}")
+    results = {}
+    if options.part != "processes":
+        results = time_steps(settings, rounds, warm_up)
+    if options.part != "step":
+        print("frames per second by the clock   1 process   2 workers       ratio")
+        for board, num_envs, selfplay in settings:
+            if num_envs == 24 and not selfplay:
+                times = time_processes(board, num_envs, rounds, warm_up)
+                results[f"{board} {num_envs} processes"] = times
+                cells = "".join(f"{times[name]:12.0f}" for name in ("1 JVM", "2 JVM"))
+                print(f"{board:18} {num_envs:3}       {cells}{times['ratio']:12.2f}", flush=True)
+    if options.json:
+        options.json.write_text(json.dumps(results, indent=1))
+
+
+def time_steps(
+    settings: list[tuple[str, int, bool]], rounds: int, warm_up: float
+) -> dict[str, dict[str, float]]:
+    """The part "step": print a line for each setting."""
+    columns = ("ours", "JVM alone", "shared", "grid", "tick", "passive", "read", "mask", "rest", "ratio")
     print("map                envs          " + "".join(f"{name:>10}" for name in columns))
     results = {}
     for board, num_envs, selfplay in settings:
@@ -196,8 +256,7 @@ def main() -> None:
         print(f"{board:18} {num_envs:3} {what:10}{cells}", flush=True)
     missed = [name for name, result in results.items() if result["ratio"] < TARGET]
     print(f"at least {TARGET} of the JVM alone: {'yes' if not missed else 'no: ' + ', '.join(missed)}")
-    if options.json:
-        options.json.write_text(json.dumps(results, indent=1))
+    return results
 
 
 if __name__ == "__main__":

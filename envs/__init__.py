@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from .registration import make_vec as make_vec
     from .registration import register_env as register_env
     from .registration import register_vec as register_vec
+    from .sharded_vector import ShardedVectorEnv as ShardedVectorEnv
     from .spaces import ActionSpace as ActionSpace
     from .spaces import Categorical as Categorical
     from .spaces import Continuous as Continuous
@@ -89,6 +90,7 @@ _CONTENTS = {
     "padding": "PaddedLayout",
     "process_vector": "ProcessVectorEnv",
     "registration": "make_vec register_env register_vec",
+    "sharded_vector": "ShardedVectorEnv",
     "spaces": "ActionSpace Categorical Continuous EntityActionSpace EntitySpace GlobalCategorical"
     " GlobalContinuous MultiCategorical SelectEntity",
     "vector": "EntityVectorEnv",

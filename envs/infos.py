@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,51 @@ def merge_infos(infos: Mapping[int, Mapping[str, Any]], num_envs: int) -> dict[s
             merged[key] = _column(values, num_envs)
         merged[f"_{key}"] = lane_mask(values, num_envs)
     return merged
+
+
+def join_infos(infos: Sequence[Mapping[str, Any]], counts: Sequence[int]) -> dict[str, Any]:
+    """The infos of several vector environments as that of one, whose lanes are theirs in turn.
+
+    Args:
+        infos: in Gymnasium's vector layout: arrays (counts[i], …), or dicts of such.
+        counts: how many lanes each of them has.
+
+    Returns:
+        arrays (sum of counts, …), zero (or None) for lanes of environments that have no such key. What is not
+        told lane by lane is what the first environment that has it says.
+    """
+    joined: dict[str, Any] = {}
+    for key in dict.fromkeys(key for info in infos for key in info):
+        given = [info[key] for info in infos if key in info]
+        if all(isinstance(value, Mapping) for value in given):
+            joined[key] = join_infos([info.get(key, {}) for info in infos], counts)
+        elif all(
+            isinstance(info[key], np.ndarray) and info[key].shape[:1] == (count,)
+            for info, count in zip(infos, counts, strict=True)
+            if key in info
+        ):
+            joined[key] = _joined_column([info.get(key) for info in infos], counts)
+        else:
+            joined[key] = given[0]
+    return joined
+
+
+def _joined_column(parts: Sequence[NDArray[Any] | None], counts: Sequence[int]) -> NDArray[Any]:
+    """Arrays (counts[i], …) one after the other, None standing for lanes without a value."""
+    given = [part for part in parts if part is not None]
+    if len({part.shape[1:] for part in given}) > 1 or any(part.dtype == object for part in given):
+        column = np.full(sum(counts), None, object)
+        for part, first in zip(parts, np.cumsum([0, *counts[:-1]]).tolist(), strict=True):
+            for lane, value in enumerate(() if part is None else part, first):
+                column[lane] = value
+        return column
+    nothing = given[0][:0]
+    return np.concatenate(
+        [
+            np.zeros((count, *nothing.shape[1:]), nothing.dtype) if part is None else part
+            for part, count in zip(parts, counts, strict=True)
+        ]
+    )
 
 
 def lane_mask(lanes: Mapping[int, Any], num_envs: int) -> NDArray[np.bool_]:

@@ -18,6 +18,7 @@ from .batch import EntityBatch, batch_observations
 from .batch_actions import validate_actions
 from .errors import WorkerError
 from .infos import lane_mask, merge_infos
+from .seeds import Seeds, lane_seeds
 from .spaces import EntityActionSpace, EntitySpace
 from .vector import Actions, EntityVectorEnv, StepResult
 
@@ -198,16 +199,11 @@ class LaneVectorEnv(EntityVectorEnv):
         """One frame per lane."""
 
     def reset(
-        self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
+        self, *, seed: Seeds = None, options: dict[str, Any] | None = None
     ) -> tuple[EntityBatch, dict[str, Any]]:
         """Start an episode in every lane. `options` go to each lane; `seed` may also be one seed per lane."""
         self._check_open()
-        if seed is None or isinstance(seed, (int, np.integer)):
-            seeds = [None if seed is None else int(seed) + lane for lane in range(self.num_envs)]
-        else:
-            seeds = list(seed)
-        if len(seeds) != self.num_envs:
-            raise ValueError(f"{len(seeds)} seeds came for {self.num_envs} envs")
+        seeds = lane_seeds(seed, self.num_envs)
         self._last = None
         result = self._reset_lanes(seeds, options)
         self._last = result.batch

@@ -15,10 +15,9 @@ from ..ragged import RaggedArray
 from .batch import ActionMask, EntityBatch
 from .native_checks import checked_actions
 from .randomness import STATE_WORDS, seed_lane
+from .seeds import Seeds, lane_seeds
 from .spaces import EntitySpace
 from .vector import Actions, EntityVectorEnv, StepResult
-
-Seeds = int | Sequence[int | None] | None
 
 
 class Played(NamedTuple):
@@ -253,17 +252,10 @@ class NativeVectorEnv(EntityVectorEnv):
 
     def _seeds(self, seed: Seeds) -> dict[int, int]:
         """The seeds of the lanes that get a new one."""
-        if seed is None or isinstance(seed, (int, np.integer)):
-            if seed is None and not self._is_seeded:
-                seed = int(np.random.SeedSequence().generate_state(1, np.uint64)[0])
-            seeds = [None if seed is None else int(seed) + lane for lane in range(self.num_envs)]
-        else:
-            seeds = list(seed)
-        if len(seeds) != self.num_envs:
-            raise ValueError(f"{len(seeds)} seeds came for {self.num_envs} envs")
-        given = {lane: int(value) for lane, value in enumerate(seeds) if value is not None}
-        if given and min(given.values()) < 0:
-            raise ValueError(f"a seed must not be negative, got {min(given.values())}")
+        if seed is None and not self._is_seeded:
+            seed = int(np.random.SeedSequence().generate_state(1, np.uint64)[0])
+        seeds = lane_seeds(seed, self.num_envs)
+        given = {lane: value for lane, value in enumerate(seeds) if value is not None}
         if not self._is_seeded and len(given) < self.num_envs:
             fresh = np.random.SeedSequence().generate_state(self.num_envs, np.uint64)
             given = {lane: given.get(lane, int(fresh[lane])) for lane in range(self.num_envs)}

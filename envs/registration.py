@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -97,7 +97,8 @@ def make_vec(env_id: str, num_envs: int = 1, **kwargs: Any) -> EntityVectorEnv:
             latest version).
         num_envs: how many environments.
         kwargs: go to the environment; environments without a vector entry point of their own are stepped by
-            a `ListVectorEnv`, or with `num_workers=n` by a `ProcessVectorEnv`.
+            a `ListVectorEnv`. `num_workers=n` shares the lanes between n processes: by a `ProcessVectorEnv`,
+            or where one environment steps all lanes (games, Procgen, μRTS) by a `ShardedVectorEnv`.
 
     Raises:
         gymnasium.error.NameNotFound: there is no such environment; the nearest names are suggested.
@@ -116,18 +117,35 @@ def make_vec(env_id: str, num_envs: int = 1, **kwargs: Any) -> EntityVectorEnv:
     return _entity(env_id, _from_gymnasium(_registered(env_id), num_envs, kwargs))
 
 
-def vectorize(
-    env_class: type[gymnasium.Env[Any, Any]], num_envs: int = 1, num_workers: int = 0, **kwargs: Any
+def share_lanes(
+    make: Callable[..., EntityVectorEnv],
+    num_envs: int = 1,
+    num_workers: int = 0,
+    *,
+    lanes_per_game: int = 1,
+    first_seed: int | None = None,
+    **options: Any,
 ) -> EntityVectorEnv:
-    """`num_envs` environments `env_class(**kwargs)`, in `num_workers` processes or (with 0) in this one."""
-    return _vector_of([partial(env_class, **kwargs)] * num_envs, num_workers)
+    """`make(num_envs, **options)`, or with `num_workers` a `ShardedVectorEnv` of that many parts of it.
 
+    Args:
+        lanes_per_game: how many neighbouring lanes must stay together.
+        first_seed: seeds the first `reset` in workers that gives none.
 
-def _vector_of(env_fns: Sequence[Any], num_workers: int) -> EntityVectorEnv:
-    from .list_vector import ListVectorEnv
-    from .process_vector import ProcessVectorEnv
+    Raises:
+        ValueError: `num_workers` is not between 1 and the number of games.
+    """
+    if not num_workers:
+        return make(num_envs, **options)
+    from .sharded_vector import ShardedVectorEnv
+    from .worker_pool import shares
 
-    return ProcessVectorEnv(env_fns, num_workers) if num_workers else ListVectorEnv(env_fns)
+    num_games, rest = divmod(num_envs, lanes_per_game)
+    if rest:
+        return make(num_envs, **options)  # which tells what is wrong
+    runs = shares([lanes_per_game] * num_games, num_workers, "envs" if lanes_per_game == 1 else "games")
+    num_lanes = [len(run) * lanes_per_game for run in runs]
+    return ShardedVectorEnv([partial(make, count, **options) for count in num_lanes], num_lanes, first_seed)
 
 
 def _registered(env_id: str) -> EnvSpec:
@@ -145,8 +163,12 @@ def _registered(env_id: str) -> EnvSpec:
 def _from_gymnasium(spec: EnvSpec, num_envs: int, kwargs: dict[str, Any]) -> Any:
     if spec.vector_entry_point is not None:
         return gymnasium.make_vec(spec, num_envs, **kwargs)
+    from .list_vector import ListVectorEnv
+    from .process_vector import ProcessVectorEnv
+
     num_workers = kwargs.pop("num_workers", 0)
-    return _vector_of([partial(gymnasium.make, spec, **kwargs)] * num_envs, num_workers)
+    env_fns = [partial(gymnasium.make, spec, **kwargs)] * num_envs
+    return ProcessVectorEnv(env_fns, num_workers) if num_workers else ListVectorEnv(env_fns)
 
 
 def _entity(env_id: str, env: Any) -> EntityVectorEnv:

@@ -134,15 +134,14 @@ class BatchReader:
         """A batch written as `batch.arrays()`."""
         return self._batch(Reader(block), num_steps)
 
-    def step(self, block: SharedBlock, num_lanes: int) -> LaneStep:
-        """A step written as `step_arrays`, without its infos."""
+    def step(self, block: SharedBlock, num_lanes: int, num_final: int) -> LaneStep:
+        """A step written as `step_arrays`, without its infos; `num_final` lanes have last observations."""
         reader = Reader(block)
         rewards = reader.array((num_lanes,), np.float32)
         terminated = reader.array((num_lanes,), np.bool_)
         truncated = reader.array((num_lanes,), np.bool_)
         batch = self._batch(reader, num_lanes)
-        ended = int(np.count_nonzero(terminated | truncated))
-        final = self._batch(reader, ended) if ended else None
+        final = self._batch(reader, num_final) if num_final else None
         return LaneStep(batch, rewards, terminated, truncated, final)
 
 

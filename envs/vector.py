@@ -41,6 +41,9 @@ class EntityVectorEnv(VectorEnv[EntityBatch, Actions, NDArray[Any]], ABC):
     belongs to the last step at which it was not, and no `final_obs` is owed to a lane that terminated.
     Behind that end, until the lane is at work again, rewards belong to no step.
 
+    Several lanes can be players of one game: `lane_games` tells which. A lane whose end comes before the
+    game's is idle until the game starts over.
+
     Batches are fresh: they stay valid after the next step. A subclass sets `num_envs`,
     `single_observation_space` and `single_action_space`, and releases what it holds in `close_extras`, which
     `close` calls once.
@@ -55,6 +58,10 @@ class EntityVectorEnv(VectorEnv[EntityBatch, Actions, NDArray[Any]], ABC):
     single_observation_space: EntitySpace
     single_action_space: EntityActionSpace
     render_mode: str | None = None
+    #: The game that each lane plays in (num_envs,), for lanes that meet in one; None: each lane is by itself.
+    lane_games: NDArray[np.int64] | None = None
+    #: What messages call lane 0: another number where this is a part of a larger vector environment.
+    first_lane: int = 0
 
     @cached_property
     def observation_space(self) -> EntityBatchSpace:  # type: ignore[override]

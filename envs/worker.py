@@ -1,18 +1,20 @@
-"""The worker process of a `ProcessVectorEnv`: steps its lanes and writes what they give into shared memory.
+"""The worker process of a vector environment: steps its lanes and writes what they give into shared memory.
 
 The pipe carries small tuples (word, payload) both ways:
 
     parent                          worker
-    "reset" (seeds, options)        "done" infos, the batch being in the result block
-    "step" None                     "done" (infos, final infos), the step being in the result block
+    "reset" (seed, options)         "done" (what is pickled of the answer, 0), the batch in the result block
+    "step" None                     "done" (likewise, number of last observations), the step in the block
     "render" None                   "done" frames
+    "progress" fraction             "done" None
     "close" None                    the worker ends
     "actions" name                  attaches to a new action block; no answer
                                     "grow" size: the result block is too small
     "results" name                  attaches to a new result block, and goes on
+                                    "warned" [(text, category)], pickled: before "done", if there is any
 
-Where something raises, the worker closes its lanes, answers "failed" (indices, sentence, traceback), and
-ends.
+Where something raises, the worker closes its lanes, answers "failed" (indices, sentence, traceback, the
+error), and ends.
 """
 
 from __future__ import annotations
@@ -20,24 +22,23 @@ from __future__ import annotations
 import pickle
 import signal
 import traceback
+import warnings
 from multiprocessing.connection import Connection
 from typing import Any
 
 import cloudpickle  # type: ignore[import-untyped]
-from numpy.typing import NDArray
 
-from ..ragged import RaggedArray
 from .errors import WorkerError
-from .lanes import Lanes
-from .shared_block import SharedBlock, packed_size, read_actions, step_arrays, write_all
+from .shared_block import SharedBlock, packed_size, read_actions, write_all
+from .worker_hosts import Answer, Host
 
 
-def work(connection: Connection, pickled_env_fns: bytes, first_index: int, num_lanes: int) -> None:
+def work(connection: Connection, pickled_host_fn: bytes, first_index: int, num_lanes: int) -> None:
     """Run a worker until it is told to close or its parent is gone. The target of the process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
     indices = tuple(range(first_index, first_index + num_lanes))
     try:
-        _run(connection, pickled_env_fns, first_index)
+        _run(connection, pickled_host_fn)
     except (EOFError, BrokenPipeError, ConnectionResetError):
         return  # the parent is gone
     except Exception as error:
@@ -47,36 +48,40 @@ def work(connection: Connection, pickled_env_fns: bytes, first_index: int, num_l
             if named
             else f"envs {list(indices)}: their worker raised {type(error).__name__}: {error}"
         )
+        failure = (named or indices, sentence, traceback.format_exc(), _pickled(error))
         try:
-            connection.send(("failed", (named or indices, sentence, traceback.format_exc())))
+            connection.send(("failed", failure))
         except OSError:
             return
 
 
-def _run(connection: Connection, pickled_env_fns: bytes, first_index: int) -> None:
-    lanes = Lanes(pickle.loads(pickled_env_fns), first_index)
-    worker = _Worker(connection, lanes)
+def _run(connection: Connection, pickled_host_fn: bytes) -> None:
+    warned: list[tuple[str, type[Warning]]] = []
+
+    def show(message: Warning | str, category: type[Warning], *place: Any, **other: Any) -> None:
+        warned.append((str(message), category))
+
+    # The parent's filters say which of them are seen, and how often.
+    warnings.showwarning = show
+    warnings.simplefilter("always", append=True)
+    host = pickle.loads(pickled_host_fn)()
+    worker = _Worker(connection, host, warned)
     try:
-        worker.introduce()
+        worker.done(cloudpickle.dumps(host.introduction))
         while worker.serve():
             pass
     finally:
-        lanes.close()
+        host.close()
         worker.close()
 
 
 class _Worker:
-    def __init__(self, connection: Connection, lanes: Lanes) -> None:
+    def __init__(self, connection: Connection, host: Host, warned: list[tuple[str, type[Warning]]]) -> None:
         self.connection = connection
-        self.lanes = lanes
+        self.host = host
+        self.warned = warned
         self.actions: SharedBlock | None = None
         self.results: SharedBlock | None = None
-
-    def introduce(self) -> None:
-        """Tell the parent what the lanes are like."""
-        first = self.lanes.envs[0]
-        described = cloudpickle.dumps((self.lanes.observation_space, dict(first.metadata), first.render_mode))
-        self.connection.send(("done", described))
 
     def serve(self) -> bool:
         """Carry out one command; false once there is nothing more to do."""
@@ -86,30 +91,36 @@ class _Worker:
         if word == "actions":
             self.actions = _replaced(self.actions, payload)
         elif word == "reset":
-            reset = self.lanes.reset(*payload)
-            return self.answer(list(reset.batch.arrays().values()), reset.infos)
+            return self.answer(self.host.reset(*payload))
         elif word == "step":
             assert self.actions is not None
-            count = len(self.lanes.envs)
-            step = self.lanes.step(read_actions(self.actions, self.lanes.action_space, count))
-            return self.answer(step_arrays(step), (step.infos, step.final_infos))
+            space = self.host.introduction.space.actions
+            return self.answer(self.host.step(read_actions(self.actions, space, self.host.num_lanes)))
+        elif word == "render":
+            self.done(self.host.render())
         else:
-            assert word == "render", word
-            self.connection.send(("done", self.lanes.render()))
+            assert word == "progress", word
+            self.done(self.host.set_progress(payload))
         return True
 
-    def answer(self, arrays: list[RaggedArray | NDArray[Any]], rest: Any) -> bool:
-        """Write `arrays` into the result block, have it enlarged if need be, and send the rest."""
-        size = packed_size(arrays)
+    def answer(self, answer: Answer) -> bool:
+        """Write the arrays into the result block, have it enlarged if need be, and send the rest."""
+        size = packed_size(answer.arrays)
         if self.results is None or size > self.results.bytes.size:
             self.connection.send(("grow", size))
             word, name = self.connection.recv()
             if word != "results":  # told to close in the meantime
                 return False
             self.results = _replaced(self.results, name)
-        write_all(self.results, arrays)
-        self.connection.send(("done", rest))
+        write_all(self.results, answer.arrays)
+        self.done((answer.rest, answer.num_final))
         return True
+
+    def done(self, payload: Any) -> None:
+        if self.warned:
+            self.connection.send(("warned", cloudpickle.dumps(self.warned)))
+            self.warned.clear()
+        self.connection.send(("done", payload))
 
     def close(self) -> None:
         for block in (self.actions, self.results):
@@ -121,3 +132,13 @@ def _replaced(block: SharedBlock | None, name: str) -> SharedBlock:
     if block is not None:
         block.close()
     return SharedBlock(name=name)
+
+
+def _pickled(error: Exception) -> bytes | None:
+    """`error` for the parent; None where it does not survive the way."""
+    try:
+        pickled: bytes = cloudpickle.dumps(error)
+        pickle.loads(pickled)
+    except Exception:
+        return None
+    return pickled

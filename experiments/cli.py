@@ -16,7 +16,7 @@ from .errors import UserError
 
 #: Command -> (module beside this one, what it does).
 COMMANDS = {
-    "train": ("train", "train RogueNet with PPO"),
+    "train": ("train", "train a network with PPO"),
     "eval": ("evaluate", "play whole episodes on held-out levels; returns with confidence intervals"),
     "play": ("play", "write a video of the agent with the entities drawn over the frame"),
     "check": ("check", "check that an environment keeps the rules"),

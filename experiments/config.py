@@ -16,6 +16,8 @@ from ..policies.rogue_net import RogueNetConfig
 from ..trainers import PPOConfig
 from .config_file import ConfigError, number, read_config
 from .errors import UserError
+from .networks import ROGUE_NET, Network, check_options
+from .opponents import OpponentsConfig
 
 #: Configurations that come with the package.
 CONFIGS = Path(__file__).parent / "configs"
@@ -85,16 +87,28 @@ class TrainConfig:
     """A training run."""
 
     env: EnvConfig = field(default_factory=EnvConfig)
+    network: Network = ROGUE_NET
+    """RogueNet, or one of the published networks of μRTS, which want the option features=planes."""
     net: RogueNetConfig = field(default_factory=RogueNetConfig)
+    baseline: Pairs = field(default_factory=dict)
+    """Options of another network than RogueNet, e.g. composite=all; μRTS tells it height and width itself."""
     ppo: PPOConfig = field(default_factory=PPOConfig)
     eval: EvalConfig = field(default_factory=EvalConfig)
+    opponents: OpponentsConfig | None = None
+    """Past selves as opponents, where lanes play each other."""
     max_minutes: float | None = None
     """Stop training after this much time, earlier parts of a resumed run included, if it has not taken
     total_timesteps by then; annealing ends with it."""
 
     def __post_init__(self) -> None:
+        check_options(self.network, self.net, self.baseline)
         if self.max_minutes is not None and not self.max_minutes > 0:
             raise ValueError(f"max_minutes must be positive, got {self.max_minutes}")
+
+
+def config_names() -> list[str]:
+    """The configurations that come with the package."""
+    return sorted(path.stem for path in CONFIGS.glob("*.yaml"))
 
 
 def find_config(name: str) -> Path:
@@ -105,18 +119,17 @@ def find_config(name: str) -> Path:
     """
     if Path(name).is_file():
         return Path(name)
-    shipped = {path.stem: path for path in CONFIGS.glob("*.yaml")}
-    if name in shipped:
-        return shipped[name]
-    names = ", ".join(sorted(shipped))
+    if name in config_names():
+        return CONFIGS / f"{name}.yaml"
+    names = ", ".join(config_names())
     raise UserError(f"there is no file {name}, and the configurations that come along are {names}")
 
 
 def with_flags_over_file(flags: TrainConfig, file: TrainConfig) -> TrainConfig:
-    """Environment options given as flags add to those of the file instead of replacing them all."""
+    """Options of environments and network given as flags add to the file's instead of replacing them all."""
     env = replace(flags.env, kwargs={**file.env.kwargs, **flags.env.kwargs})
     evaluation = replace(flags.eval, kwargs={**file.eval.kwargs, **flags.eval.kwargs})
-    return replace(flags, env=env, eval=evaluation)
+    return replace(flags, env=env, eval=evaluation, baseline={**file.baseline, **flags.baseline})
 
 
 def read_run_config(run: Path) -> TrainConfig:

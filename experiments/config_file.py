@@ -40,6 +40,16 @@ def read_config(kind: type[T], path: Path) -> T:
     return value
 
 
+def read_section(kind: type[T], data: Mapping[str, Any], name: str) -> T:
+    """The dataclass `kind` as `data`, the section `name` of a configuration, has it.
+
+    Raises:
+        ConfigError: as in `read_config`, without the name of a file.
+    """
+    value: T = _Reader(None, kind).read(kind, data, (name,))
+    return value
+
+
 def to_yaml(config: Any) -> str:
     """A dataclass as YAML that `read_config` reads back as an equal one."""
     return yaml.safe_dump(_plain(config), sort_keys=False)
@@ -82,14 +92,16 @@ _Loader.add_implicit_resolver(
 
 
 class _Reader:
-    """Builds dataclasses from plain data; `where` is the path of keys so far."""
+    """Builds dataclasses from plain data, of the file `path` if any; `where` is the path of keys so far."""
 
-    def __init__(self, path: Path, root: type) -> None:
+    def __init__(self, path: Path | None, root: type) -> None:
         self.path = path
         self.root = root
 
     def error(self, where: tuple[str, ...], problem: str) -> ConfigError:
-        return ConfigError(f"{self.path}: {'.'.join(where) + ': ' if where else ''}{problem}")
+        file = [] if self.path is None else [str(self.path)]
+        keys = [".".join(where)] if where else []
+        return ConfigError(": ".join([*file, *keys, problem]))
 
     def read(self, hint: Any, value: Any, where: tuple[str, ...]) -> Any:
         for option in _options(hint):

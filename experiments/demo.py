@@ -24,9 +24,10 @@ from .config_file import read_config
 from .environments import held_out, make_environments
 from .errors import UserError
 from .evaluate import judge, results_table
+from .networks import make_policy
 from .play import make_visible, record
 from .plots import learning_curve
-from .train import make_policy, train
+from .train import train
 from .video import write_video
 
 #: What a finished demo leaves in its folder; the gif shows every other step, to be small.

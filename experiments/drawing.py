@@ -27,7 +27,9 @@ _BACKGROUND = "#101418"
 
 @dataclass(frozen=True)
 class Camera:
-    """The part of the world that a frame shows, in the units of the features x and y; y grows upwards."""
+    """The part of the world that a frame shows, in the units of the features x and y. y grows upwards, or
+    downwards with a negative height, and `bottom` is the y of the frame's lower edge.
+    """
 
     left: float
     bottom: float

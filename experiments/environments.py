@@ -10,6 +10,7 @@ import gymnasium
 from ..envs import EntityVectorEnv, WorkerError, make_vec
 from .config import EnvConfig, EvalConfig
 from .errors import UserError
+from .microrts_lanes import with_lanes
 
 #: Procgen draws a level's seed from the numbers below this.
 _LEVELS = 2**31 - 1
@@ -45,4 +46,4 @@ def held_out(env: EnvConfig, evaluation: EvalConfig) -> tuple[EnvConfig, str]:
             kwargs["num_levels"] = evaluation.kwargs.get("num_levels", _LEVELS - first)
             told = f"levels from {first} on, which training did not see"
     num_envs = min(evaluation.num_envs, evaluation.episodes)
-    return replace(env, num_envs=num_envs, kwargs=kwargs), told
+    return with_lanes(replace(env, kwargs=kwargs), num_envs), told

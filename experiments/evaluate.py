@@ -19,11 +19,15 @@ from .agents import RANDOM, RandomActor, load_agent
 from .arguments import parse
 from .config import EvalConfig, read_run_config
 from .environments import held_out, make_environments
+from .microrts_lanes import with_lanes
 
 
 @dataclass(frozen=True)
 class EvalArguments:
-    """Play whole episodes with a trained agent; prints the mean return with its 95 % bootstrap interval."""
+    """Play whole episodes with a trained agent; prints the mean return with its 95 % bootstrap interval.
+
+    `entitize eval microrts` plays against the bots of μRTS (a run folder of that name is ./microrts).
+    """
 
     run: tyro.conf.Positional[Path]
     """The run folder."""
@@ -42,14 +46,19 @@ class EvalArguments:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Parse and run the command."""
+    """Parse and run the command, or `eval microrts`."""
+    if arguments[:1] == ["microrts"]:
+        from .microrts_eval import main as play_bots
+
+        play_bots(arguments[1:])
+        return
     chosen = parse(EvalArguments, "eval", arguments)
     config = read_run_config(chosen.run)
     settings = override(config.eval, chosen.episodes, chosen.seed, chosen.deterministic)
     env, told = config.env, "the training levels"
     if chosen.levels == "held-out":
         env, told = held_out(config.env, settings)
-    env = replace(env, num_envs=min(settings.num_envs, settings.episodes))
+    env = with_lanes(env, min(settings.num_envs, settings.episodes))
     with thread_count(config.ppo.num_threads), make_environments(env) as venv:
         path = chosen.checkpoint or chosen.run
         agents: dict[str, Actor] = {path.resolve().name: load_agent(path, venv.single_observation_space)}

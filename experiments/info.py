@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import platform
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -18,10 +18,11 @@ from ..policies.baselines.map_policy import MapPolicy
 from ..policies.rogue_net import RogueNet, RogueNetConfig
 from .agents import load_agent
 from .arguments import parse
-from .config import EnvConfig, TrainConfig, read_run_config
+from .config import EnvConfig, Pairs, TrainConfig, read_run_config
 from .environments import make_environments
 from .errors import UserError
-from .train import make_policy
+from .microrts_lanes import with_lanes
+from .networks import ROGUE_NET, Network, make_policy
 
 PACKAGES = ("numpy", "numba", "gymnasium", "torch", "procgen-mirror", "gym3", "safetensors", "tensorboard")
 
@@ -34,7 +35,13 @@ class InfoArguments:
     """An environment, e.g. Procgen/bigfish."""
     run: Path | None = None
     """A run folder."""
+    kwargs: Pairs = field(default_factory=dict)
+    """Options of the environment, e.g. features=planes."""
+    network: Network = ROGUE_NET
+    """The network whose size and cost to tell."""
     net: RogueNetConfig = field(default_factory=RogueNetConfig)
+    baseline: Pairs = field(default_factory=dict)
+    """Options of another network than RogueNet."""
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -43,17 +50,33 @@ def main(arguments: Sequence[str]) -> None:
     console = Console(highlight=False, soft_wrap=True)
     if chosen.env is not None and chosen.run is not None:
         raise UserError("give an environment or --run, not both")
+    if chosen.run is not None and chosen != InfoArguments(run=chosen.run):
+        raise UserError("a run has its environment and its network: give --run alone")
     if chosen.run is not None:
         config = read_run_config(chosen.run)
         console.print(f"{chosen.run}: {config.env.id}\n", markup=False)
-        with make_environments(replace(config.env, num_envs=8)) as venv:
+        with make_environments(with_lanes(config.env, 8)) as venv:
             _describe(console, load_agent(chosen.run, venv.single_observation_space), venv)
     elif chosen.env is not None:
-        config = TrainConfig(env=EnvConfig(chosen.env, num_envs=8), net=chosen.net)
+        config = _chosen_config(chosen.env, chosen)
         with make_environments(config.env) as venv:
             _describe(console, make_policy(config, venv), venv)
+    elif chosen != InfoArguments():
+        raise UserError("name the environment that the network is for, e.g. MicroRTS/basesWorkers8x8")
     else:
         console.print(versions(), markup=False)
+
+
+def _chosen_config(env: str, chosen: InfoArguments) -> TrainConfig:
+    try:
+        return TrainConfig(
+            EnvConfig(env, num_envs=8, kwargs=chosen.kwargs),
+            chosen.network,
+            chosen.net,
+            baseline=chosen.baseline,
+        )
+    except ValueError as error:
+        raise UserError(str(error)) from error
 
 
 def _describe(console: Console, policy: RogueNet | MapPolicy, venv: EntityVectorEnv) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -15,10 +15,11 @@ from ..trainers.evaluation import Actor
 from ..trainers.threads import thread_count
 from .agents import RandomActor, load_agent
 from .arguments import parse
-from .config import EnvConfig, read_run_config
+from .config import EnvConfig, Pairs, read_run_config
 from .drawing import Camera, EntityDrawing, HasCamera
 from .environments import held_out, make_environments
 from .evaluate import override
+from .microrts_lanes import with_lanes
 from .video import Frame, check_ending, write_video
 
 
@@ -44,6 +45,8 @@ class PlayArguments:
     """Seeds environment and actions (default: as the run's configuration says)."""
     checkpoint: Path | None = None
     """A checkpoint folder (default: the run's newest)."""
+    kwargs: Pairs = field(default_factory=dict)
+    """Options of the environment that differ from the run's, e.g. opponents=workerRushAI side=1."""
 
     def __post_init__(self) -> None:
         for name in ("episodes", "max_steps", "fps"):
@@ -58,6 +61,7 @@ def main(arguments: Sequence[str]) -> None:
     check_ending(out)
     config = read_run_config(chosen.run)
     settings = override(config.eval, None, chosen.seed, chosen.deterministic)
+    settings = replace(settings, kwargs={**settings.kwargs, **chosen.kwargs})
     env, told = held_out(config.env, settings)
     with thread_count(config.ppo.num_threads), make_visible(env) as venv:
         actor: Actor = RandomActor(venv.single_action_space)
@@ -73,7 +77,7 @@ def main(arguments: Sequence[str]) -> None:
 
 def make_visible(env: EnvConfig) -> EntityVectorEnv:
     """One environment that renders frames, or one without where the kind has none."""
-    single = replace(env, num_envs=1)
+    single = with_lanes(env, 1)
     venv = make_environments(single)
     if "rgb_array" not in venv.metadata["render_modes"]:
         return venv

@@ -9,9 +9,11 @@ import matplotlib
 
 matplotlib.use("Agg")  # no screen is needed
 
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ..trainers import Interval
+from .published import Rates
 
 
 def learning_curve(
@@ -44,3 +46,52 @@ def learning_curve(
     axes.legend()
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=120)
+
+
+def outcome_bars(
+    path: Path, panels: Mapping[str, Mapping[str, Mapping[str, tuple[Rates, Interval | None]]]]
+) -> None:
+    """Draw games won, tied and lost as stacked bars into a PNG file.
+
+    There is a panel per map and agent, and a bar per bot.
+
+    Args:
+        panels: by map, agent and bot the rates in percent and, where known, the interval of the share of wins
+            (of 1). The first agent of a map says which bots there are; others may lack some.
+    """
+    columns = max(len(agents) for agents in panels.values())
+    heights = [0.32 * max(len(bots) for bots in agents.values()) + 1.1 for agents in panels.values()]
+    figure = Figure(figsize=(2.6 + 2.3 * columns, sum(heights) + 0.3), layout="constrained")
+    grid = figure.subplots(len(panels), columns, squeeze=False, height_ratios=heights)
+    for row, (board, agents) in zip(grid, panels.items(), strict=True):
+        names = list(next(iter(agents.values())))
+        for axes, (agent, bots) in zip(row, agents.items(), strict=False):
+            _outcome_panel(axes, names, bots)
+            axes.set_title(agent, fontsize=8)
+            axes.tick_params(labelleft=axes is row[0])
+        row[0].set_ylabel(board)
+        for axes in row[len(agents) :]:
+            axes.set_visible(False)
+    handles, labels = grid[0, 0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=120)
+
+
+def _outcome_panel(
+    axes: Axes, names: Sequence[str], bots: Mapping[str, tuple[Rates, Interval | None]]
+) -> None:
+    """The bars of one agent, from the first bot down."""
+    start = [0.0] * len(names)
+    for part, colour in (("wins", "#009E73"), ("ties", "#BBBBBB"), ("losses", "#D55E00")):
+        widths = [getattr(bots[name][0], part) or 0.0 if name in bots else 0.0 for name in names]
+        axes.barh(range(len(names)), widths, left=start, color=colour, label=part)
+        start = [left + width for left, width in zip(start, widths, strict=True)]
+    for place, name in enumerate(names):
+        rates, interval = bots.get(name, (None, None))
+        if rates is None:
+            axes.text(2, place, "not published", va="center", fontsize=7, color="grey")
+        elif interval is not None:
+            axes.plot([100 * interval.low, 100 * interval.high], [place, place], color="black", linewidth=1)
+    axes.set(xlim=(0, 100), ylim=(len(names) - 0.4, -0.6), yticks=range(len(names)), yticklabels=names)
+    axes.set_xlabel("% of games", fontsize=8)

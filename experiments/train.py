@@ -8,29 +8,37 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
-import torch
 import tyro
 from rich.console import Console
 
 from ..envs import EntityVectorEnv, WorkerError
-from ..policies.rogue_net import RogueNet
 from ..trainers import PPO, CheckpointError, NonFiniteError
 from ..trainers.files import replace_file
 from .arguments import parse, peek
-from .config import RUN_CONFIG, TrainConfig, find_config, read_run_config, with_flags_over_file
+from .config import (
+    RUN_CONFIG,
+    TrainConfig,
+    config_names,
+    find_config,
+    read_run_config,
+    with_flags_over_file,
+)
 from .config_file import read_config, to_yaml
 from .environments import make_environments
 from .errors import UserError
+from .networks import make_policy
+from .opponents import with_opponents
 from .progress import TrainingProgress, clock_time
+
+_CONFIG_HELP = f"A YAML file, or the name of a configuration that comes along: {', '.join(config_names())}."
 
 
 @dataclass(frozen=True)
 class TrainArguments:
-    """Train RogueNet with PPO. Flags win over the configuration file, which wins over the defaults shown."""
+    """Train a network with PPO. Flags win over the configuration file, which wins over the defaults shown."""
 
     settings: Annotated[TrainConfig, tyro.conf.arg(name="")] = field(default_factory=TrainConfig)
-    config: str | None = None
-    """A YAML file, or the name of a configuration that comes along: procgen, demo, mine_sweeper."""
+    config: Annotated[str | None, tyro.conf.arg(help=_CONFIG_HELP)] = None
     run: Path | None = None
     """The folder of this run (default: runs/<environment>-<time>)."""
     resume: Path | None = None
@@ -61,19 +69,6 @@ def default_run_folder(config: TrainConfig) -> Path:
     """runs/<environment>-<time>."""
     name = config.env.id.split("/")[-1]
     return Path("runs") / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}"
-
-
-def make_policy(config: TrainConfig, venv: EntityVectorEnv) -> RogueNet:
-    """A fresh network for `venv`; the weights follow from the seed of the configuration.
-
-    Raises:
-        UserError: the network's options don't go together.
-    """
-    torch.manual_seed(config.ppo.seed)
-    try:
-        return RogueNet(venv.single_observation_space, venv.single_action_space, **config.net.to_dict())
-    except (ValueError, TypeError) as error:
-        raise UserError(f"net: {error}") from error
 
 
 def train(config: TrainConfig, run: Path, *, resume: bool = False, console: Console | None = None) -> PPO:
@@ -119,6 +114,8 @@ def train(config: TrainConfig, run: Path, *, resume: bool = False, console: Cons
 def _open(config: TrainConfig, run: Path, venv: EntityVectorEnv, resume: bool) -> PPO:
     policy = make_policy(config, venv)
     try:
+        if config.opponents is not None:
+            venv = with_opponents(config.opponents, venv, policy, run, config.ppo.seed)
         return PPO(policy, venv, config.ppo, run, resume=resume)
     except FileExistsError as error:
         if not run.is_dir():

@@ -3,21 +3,27 @@
 from .advantages import generalized_advantages
 from .checkpoint import Checkpoint, CheckpointError, checkpoint_paths, read_checkpoint
 from .config import PPOConfig
-from .evaluation import EpisodeResults, Interval, bootstrap_interval, evaluate
+from .evaluation import EpisodeResults, Interval, bootstrap_interval, evaluate, wilson_interval
 from .guard import NonFiniteError
 from .loading import load_policy
+from .opponents import Opponent, OpponentPool
 from .ppo import PPO
 from .run_folder import RunFolder, read_metrics
-from .trainer_state import StatefulVectorEnv
+from .self_play import PastSelfPlay, past_self_play
+from .trainer_state import EvolvingVectorEnv, StatefulVectorEnv
 
 __all__ = [
     "PPO",
     "Checkpoint",
     "CheckpointError",
     "EpisodeResults",
+    "EvolvingVectorEnv",
     "Interval",
     "NonFiniteError",
+    "Opponent",
+    "OpponentPool",
     "PPOConfig",
+    "PastSelfPlay",
     "RunFolder",
     "StatefulVectorEnv",
     "bootstrap_interval",
@@ -25,6 +31,8 @@ __all__ = [
     "evaluate",
     "generalized_advantages",
     "load_policy",
+    "past_self_play",
     "read_checkpoint",
     "read_metrics",
+    "wilson_interval",
 ]

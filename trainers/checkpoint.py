@@ -94,12 +94,12 @@ def write_checkpoint(
         write_synced(temporary / _METADATA, json.dumps(head, indent=1).encode())
         sync_folder(temporary)
         if final.exists():
-            _delete(final)
+            delete_checkpoint(final)
         temporary.rename(final)
         sync_folder(folder)
         if keep is not None:
             for path in checkpoint_paths(folder)[:-keep]:
-                _delete(path)
+                delete_checkpoint(path)
     except OSError as error:
         shutil.rmtree(temporary, ignore_errors=True)
         raise CheckpointError(f"could not write the checkpoint {final}: {error}") from error
@@ -143,8 +143,8 @@ def _read_whole(path: Path) -> Checkpoint:
     return Checkpoint(path, tensors, metadata)
 
 
-def _delete(path: Path) -> None:
-    """Rename first: a kill in the middle leaves no folder that looks complete."""
+def delete_checkpoint(path: Path) -> None:
+    """Delete a checkpoint; renamed first: a kill in the middle leaves no folder that looks complete."""
     hidden = path.with_name(f".delete_{path.name}")
     os.rename(path, hidden)
     shutil.rmtree(hidden)

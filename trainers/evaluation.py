@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Any, Protocol
 
 import numpy as np
@@ -62,10 +64,7 @@ def evaluate(
     Raises:
         ValueError: `episodes` is not positive.
     """
-    if episodes < 1:
-        raise ValueError(f"episodes must be positive, got {episodes}")
-    quota = np.full(venv.num_envs, episodes // venv.num_envs)
-    quota[: episodes % venv.num_envs] += 1
+    quota = episode_quota(episodes, venv.num_envs)
     was_training = isinstance(policy, nn.Module) and policy.training
     if isinstance(policy, nn.Module):
         policy.eval()
@@ -77,6 +76,19 @@ def evaluate(
     rows = [(r, length, lane) for lane, done in enumerate(played) for r, length in done]
     returns, lengths, lanes = zip(*rows, strict=True)
     return EpisodeResults(np.array(returns, np.float64), np.array(lengths), np.array(lanes))
+
+
+def episode_quota(episodes: int, num_envs: int) -> NDArray[np.int64]:
+    """How many of `episodes` each environment is to play (num_envs,), as evenly as can be.
+
+    Raises:
+        ValueError: `episodes` is not positive.
+    """
+    if episodes < 1:
+        raise ValueError(f"episodes must be positive, got {episodes}")
+    quota = np.full(num_envs, episodes // num_envs)
+    quota[: episodes % num_envs] += 1
+    return quota
 
 
 def _play(
@@ -116,3 +128,22 @@ def bootstrap_interval(
     means: Any = [values[rng.integers(0, len(values), len(values))].mean() for _ in range(resamples)]
     low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
     return Interval(float(values.mean()), float(low), float(high))
+
+
+def wilson_interval(successes: int, trials: int, level: float = 0.95) -> Interval:
+    """The share `successes / trials` with its score confidence interval (Wilson 1927).
+
+    Raises:
+        ValueError: there are no trials, more successes than trials or fewer than none, or `level` is not
+            between 0 and 1.
+    """
+    if trials < 1 or not 0 <= successes <= trials:
+        raise ValueError(f"need 0 to {trials} successes of at least one trial, got {successes} of {trials}")
+    if not 0 < level < 1:
+        raise ValueError(f"level must lie between 0 and 1, got {level}")
+    z = NormalDist().inv_cdf((1 + level) / 2)
+    share = successes / trials
+    centre = (share + z**2 / (2 * trials)) / (1 + z**2 / trials)
+    half = z * math.sqrt(share * (1 - share) / trials + (z / (2 * trials)) ** 2) / (1 + z**2 / trials)
+    # Rounding must not leave the share outside, nor the bounds outside of 0 and 1.
+    return Interval(share, max(0.0, min(share, centre - half)), min(1.0, max(share, centre + half)))

@@ -31,12 +31,7 @@ def load_policy(path: str | Path, **options: Any) -> RogueNet | MapPolicy:
         TypeError, ValueError: there is no such option, or it can't have this value.
         CheckpointError: there is no checkpoint, it is corrupt, or it holds another kind of network.
     """
-    path = Path(path)
-    if (path / "checkpoints").is_dir():
-        paths = checkpoint_paths(path / "checkpoints")
-        if not paths:
-            raise CheckpointError(f"run {path} has written no checkpoint yet")
-        path = paths[-1]
+    path = newest_checkpoint(path)
     checkpoint = read_checkpoint(path)
     try:
         saved = checkpoint.metadata["policy"]
@@ -56,3 +51,18 @@ def load_policy(path: str | Path, **options: Any) -> RogueNet | MapPolicy:
         check_weights(policy.state_dict(), checkpoint)
     policy.load_state_dict(checkpoint.tensors["policy"])
     return policy.eval()
+
+
+def newest_checkpoint(path: str | Path) -> Path:
+    """The newest checkpoint of a run folder; any other path as it is.
+
+    Raises:
+        CheckpointError: the run has none.
+    """
+    path = Path(path)
+    if not (path / "checkpoints").is_dir():
+        return path
+    paths = checkpoint_paths(path / "checkpoints")
+    if not paths:
+        raise CheckpointError(f"run {path} has written no checkpoint yet")
+    return paths[-1]

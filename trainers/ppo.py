@@ -35,7 +35,7 @@ from .schedule import annealed, is_due
 from .space_schema import space_schema
 from .statistics import EpisodeStatistics, explained_variance
 from .threads import thread_count
-from .trainer_state import capture, derived_seed, restore
+from .trainer_state import EvolvingVectorEnv, capture, derived_seed, restore
 
 #: Called after every update with the trainer and its metrics; a true result stops the training.
 Callback = Callable[["PPO", dict[str, float]], bool | None]
@@ -157,6 +157,8 @@ class PPO:
             metrics = self.update()
         seconds = time.perf_counter() - began
         self.elapsed_seconds += seconds
+        if isinstance(self.venv, EvolvingVectorEnv):
+            metrics.update(self.venv.training_metrics())
         metrics["charts/SPS"] = self._buffer.num_rows / seconds
         metrics["time/elapsed"] = self.elapsed_seconds
         for name, total in self.clock.wall.items():

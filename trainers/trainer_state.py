@@ -20,6 +20,30 @@ from .space_schema import schema_difference, space_schema
 if TYPE_CHECKING:
     from .ppo import PPO
 
+#: Under which key of its metadata a checkpoint has what `EvolvingVectorEnv.get_training_state` gave.
+TRAINING_STATE = "training_state"
+
+
+@runtime_checkable
+class EvolvingVectorEnv(Protocol):
+    """A vector environment that changes as training goes on, whatever episodes it is in: `PastSelfPlay`."""
+
+    def get_training_state(self) -> dict[str, Any]:
+        """What a resumed run must know of these changes, JSON-able; asked for at every checkpoint."""
+        ...
+
+    def set_training_state(self, state: Mapping[str, Any]) -> None:
+        """Go back to `state`.
+
+        Raises:
+            CheckpointError: that can't be done; nothing has changed.
+        """
+        ...
+
+    def training_metrics(self) -> dict[str, float]:
+        """What to log after an update."""
+        ...
+
 
 @runtime_checkable
 class StatefulVectorEnv(Protocol):
@@ -60,6 +84,8 @@ def capture(trainer: PPO) -> tuple[dict[str, dict[str, Tensor]], dict[str, Any]]
         "policy": {"class": type(trainer.policy).__name__, "config": trainer.policy.config},
         "ppo": asdict(trainer.config),
     }
+    if isinstance(trainer.venv, EvolvingVectorEnv):
+        metadata[TRAINING_STATE] = trainer.venv.get_training_state()
     return tensors, metadata
 
 
@@ -85,6 +111,8 @@ def restore(trainer: PPO, checkpoint: Checkpoint) -> Shown | None:
         raise
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise CheckpointError(f"checkpoint {checkpoint.path} is not of this trainer: {error!r}") from error
+    if isinstance(trainer.venv, EvolvingVectorEnv) and TRAINING_STATE in checkpoint.metadata:
+        trainer.venv.set_training_state(checkpoint.metadata[TRAINING_STATE])
     shown = None
     if "environments" in checkpoint.tensors and same_lanes and isinstance(trainer.venv, StatefulVectorEnv):
         batch = trainer.venv.set_state(_as_arrays(checkpoint.tensors["environments"]))

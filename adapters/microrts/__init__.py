@@ -12,9 +12,10 @@ from typing import Any
 #: Public name -> the module of this package that defines it.
 _HOMES = {
     "BOTS": "bots",
+    "MicroRTSEnv": "env",
     "MicroRTSVectorEnv": "vector_env",
     "Options": "options",
-    "make_vec": "vector_env",
+    "make_vec": "make",
     "map_names": "maps",
     "register": "registration",
 }

@@ -8,8 +8,9 @@ them (`tests/adapters/test_microrts_engine.py` plays both side by side).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -17,11 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .bots import make_bot, seed_bot
-from .handles import Column, GameLoop, Handles
+from .games import STATE, Columns, Game
+from .handles import GameLoop, Handles
 from .jvm import start_engine
 from .maps import Map
 from .records import HEADER, UNIT, game_writer, mask_writer
 from .rewards import REWARDS
+from .tick import Tick
+from .watch import BotHungError, Watch
 
 #: An order as the engine takes it: kind, move, harvest, return, produce, produced type, attacked cell.
 ORDER_SIZE = 7
@@ -30,35 +34,31 @@ COMPONENT_SIZES = (6, 4, 4, 4, 4, 7, 49)
 MASK_SIZE = sum(COMPONENT_SIZES)
 _ATTACK_WIDTH = 7
 
-_STATE = "rts.GameState"
-_ACTION = "rts.PlayerAction"
+#: Goes through the games from the first to before the last.
+Run = Callable[[int, int], None]
 
-
-@dataclass(frozen=True)
-class Game:
-    """One game to be played: on which map, and by whom."""
-
-    map: Map
-    bot: str | None  # None: both players are lanes
-    side: int = 0  # the player that is the lane, where the other is a bot
-
-    @property
-    def players(self) -> tuple[int, ...]:
-        """The players that are lanes."""
-        return (0, 1) if self.bot is None else (self.side,)
+#: The count of ids and the generator that random bots share are the process's: one engine plays at a time.
+_PLAYING = threading.Lock()
 
 
 @dataclass(frozen=True)
 class BotFailure:
-    """A bot raised an exception; its game has not moved and can't go on."""
+    """A bot raised an exception or hangs; its game has not moved and can't go on."""
 
     game: int
     bot: str
-    message: str
+    what: str  # "raised …" or "did not answer …"
+    over: bool = False  # its game was over, and it was told so
 
 
 class Engine:
     """Plays `games`: those between two lanes first, then those against bots. So are the lanes numbered.
+
+    Args:
+        games: all on maps of one size.
+        partial_observability: whether each player sees only what its units see.
+        bot_timeout: seconds that a bot may take for a tick before its game is given up, see `watch`; None: it
+            may take for ever, and everything is played in the calling thread.
 
     Attributes:
         records: int32, what `read` has read of all games, see `records`.
@@ -69,7 +69,12 @@ class Engine:
         rewards: float64 (lanes, 6), the raw rewards of the last step.
     """
 
-    def __init__(self, games: Sequence[Game], partial_observability: bool = False) -> None:
+    def __init__(
+        self,
+        games: Sequence[Game],
+        partial_observability: bool = False,
+        bot_timeout: float | None = None,
+    ) -> None:
         self.games = tuple(games)
         self.num_selfplay = sum(game.bot is None for game in games)
         if any(game.bot is None for game in games[self.num_selfplay :]):
@@ -81,33 +86,54 @@ class Engine:
         self._handles = Handles(self._jpype)
         self.unit_types = self._jpype.JClass("rts.units.UnitTypeTable")()
         self._make_buffers()
-        self._make_columns()
-        self._partial = partial_observability
-        self._step_loops = self._make_step_loops()
+        self._columns = Columns(self._handles, games)
+        self._states, self._bots = self._columns.states, self._columns.bots
+        self._prototypes: list[Any] = [
+            game.bot and make_bot(self._jpype, game.bot, self.unit_types) for game in games
+        ]
+        self._starts: dict[str, Any] = {}
+        self._first_ids: dict[str, int] = {}
+        self._watch = Watch(self._handles, self._columns.progress, bot_timeout) if bot_timeout else None
+        self._play_selfplay, self._play_bots = self._make_ticks(partial_observability)
+        self._tell = self._make_telling()
         self._read_loop, self._mask_loop = self._make_read_loops()
 
     # -- what is called at each step ------------------------------------------------------------------------
 
     def reset(self, games: Sequence[int], seeds: Sequence[int]) -> None:
-        """Start the `games` anew, each with its seed."""
-        state, random = self._jpype.JClass(_STATE), self._jpype.JClass("java.util.Random")
-        bots = self._bots.array
-        for game, seed in zip(games, seeds, strict=True):
-            self._states.array[game] = state(self._start_of(self.games[game].map).clone(), self.unit_types)
-            self._views.array[game] = self._other_views.array[game] = self._states.array[game]
-            self._next_ids.array[game] = self._first_ids[self.games[game].map.name]
-            self._generators.array[game] = random(seed)
-            if self.games[game].bot is not None:
-                bot = self._prototypes[game].clone()
-                bot.reset()
-                seed_bot(self._jpype, bot, seed)
-                bots[game] = bot
+        """Start the `games` anew, each with its seed.
+
+        Raises:
+            RuntimeError: a bot raised an exception instead of getting ready for a game.
+        """
+        state, random = self._jpype.JClass(STATE), self._jpype.JClass("java.util.Random")
+        columns = self._columns
+        with _PLAYING:
+            for game, seed in zip(games, seeds, strict=True):
+                board = self.games[game].map
+                start = state(self._start_of(board).clone(), self.unit_types)
+                for column in (columns.states, columns.views, columns.other_views):
+                    column.array[game] = start
+                columns.next_ids.array[game] = self._first_ids[board.name]
+                columns.generators.array[game] = random(seed)
+                if self.games[game].bot is not None:
+                    columns.bots.array[game] = self._new_bot(game, seed)
+
+    def _new_bot(self, game: int, seed: int) -> Any:
+        try:
+            bot = self._prototypes[game].clone()
+            bot.reset()
+        except self._jpype.JException as error:
+            name = self.games[game].bot
+            raise RuntimeError(f"MicroRTS: the bot {name} can't start a game: {error}") from error
+        seed_bot(self._jpype, bot, seed)
+        return bot
 
     def step(self, playing: NDArray[np.bool_] | None = None) -> list[BotFailure]:
         """One tick of the games that are `playing` (games,) bool (None: all), with the orders in `orders`.
 
         Returns:
-            the bots that raised an exception.
+            the bots that raised an exception or hang.
         """
         if playing is None or playing.all():
             runs = [(0, len(self.games))]
@@ -117,25 +143,39 @@ class Engine:
         failures: list[BotFailure] = []
         bounds = (0, self.num_selfplay, len(self.games))
         self.rewards[:] = 0.0
-        for loop, (low, high) in zip(self._step_loops, pairwise(bounds), strict=True):
+        for play, (low, high) in zip((self._play_selfplay, self._play_bots), pairwise(bounds), strict=True):
             for first, last in runs:
-                self._step_run(loop, max(first, low), min(last, high), failures)
+                failures += self._run(play, max(first, low), min(last, high))
+        for failure in failures:
+            self.rewards[self.lane_game == failure.game] = 0.0
         return failures
 
-    def _step_run(self, loop: GameLoop, first: int, last: int, failures: list[BotFailure]) -> None:
+    def tell_bot(self, game: int, winner: int) -> list[BotFailure]:
+        """Tell the game's bot, if it has one, that it is over: what became of that, if it failed."""
+        if self.games[game].bot is None:
+            return []
+        self._columns.winners.array[game] = winner
+        return [replace(failure, over=True) for failure in self._run(self._tell, game, game + 1)]
+
+    def _run(self, play: Run, first: int, last: int) -> list[BotFailure]:
+        """Go through the games from `first` to before `last`, stepping over those whose bots fail."""
+        failures: list[BotFailure] = []
         while first < last:
             try:
-                loop.run(first, last)
-                return
+                with _PLAYING:
+                    play(first, last)
+                break
+            except BotHungError as error:
+                cause, what = error, str(error)
             except self._jpype.JException as error:
-                game = int(self._progress.array[0])
-                name = self.games[game].bot
-                if name is None:
-                    raise RuntimeError(f"MicroRTS: game {game} raised {error}") from error
-                failures.append(BotFailure(game, name, str(error)))
-                for lane in np.flatnonzero(self.lane_game == game):
-                    self.rewards[lane] = 0.0
-                first = game + 1
+                cause, what = error, f"raised {_what_bots_raised(error)}"
+            game = int(self._columns.progress.array[0])
+            name = self.games[game].bot
+            if name is None:
+                raise RuntimeError(f"MicroRTS: game {game} {what}") from cause
+            failures.append(BotFailure(game, name, what))
+            first = game + 1
+        return failures
 
     def read(self) -> None:
         """Read all games into `records`."""
@@ -145,23 +185,9 @@ class Engine:
         """Ask for the masks of the lanes' units that may be given an order, into `masks`."""
         self._mask_loop.run(0, len(self.games))
 
-    def tell_bot(self, game: int, winner: int) -> None:
-        """Tell the game's bot that it is over."""
-        if self.games[game].bot is not None:
-            self._bots.array[game].gameOver(self._jpype.JInt(winner))
-
     def close(self) -> None:
         """Forget the games, so that Java can free them."""
-        for column in (
-            self._states,
-            self._views,
-            self._other_views,
-            self._bots,
-            self._orders_a,
-            self._orders_b,
-        ):
-            for game in range(len(self.games)):
-                column.array[game] = None
+        self._columns.clear()
 
     # -- set-up ---------------------------------------------------------------------------------------------
 
@@ -188,32 +214,6 @@ class Engine:
         self._mask_buffer = shaped(mask_buffer, ints(list(self.masks.shape)))
         self._order_buffer = shaped(order_buffer, ints(list(self.orders.shape)))
 
-    def _make_columns(self) -> None:
-        handles, games = self._handles, self.games
-        nothing = [None] * len(games)
-        self._states = Column(handles, _STATE, nothing)
-        self._views = Column(handles, _STATE, nothing)  # what the lane's player may see
-        self._other_views = Column(handles, _STATE, nothing)  # what the other player may see
-        self._prototypes: list[Any] = [
-            game.bot and make_bot(self._jpype, game.bot, self.unit_types) for game in games
-        ]
-        self._bots = Column(handles, "ai.core.AI", nothing)
-        self._orders_a = Column(handles, _ACTION, nothing)
-        self._orders_b = Column(handles, _ACTION, nothing)
-        self._traces = Column(handles, "rts.TraceEntry", nothing)
-        self._sides = Column(handles, "int", [game.players[0] for game in games])
-        self._others = Column(handles, "int", [1 - game.players[0] for game in games])
-        # Whose units need no masks: the bot's; -1, nobody's, where both players are lanes.
-        self._skipped = Column(handles, "int", [-1 if g.bot is None else 1 - g.side for g in games])
-        self._first_lane = [int(np.searchsorted(self.lane_game, game)) for game in range(len(games))]
-        self._lanes = Column(handles, "int", self._first_lane)
-        self._second_lanes = Column(handles, "int", [lane + 1 for lane in self._first_lane])
-        self._next_ids = Column(handles, "long", [0] * len(games))
-        self._generators = Column(handles, "java.util.Random", nothing)
-        self._progress = Column(handles, "int", [0])
-        self._starts: dict[str, Any] = {}
-        self._first_ids: dict[str, int] = {}
-
     def _start_of(self, board: Map) -> Any:
         """The board before the first tick; the engine's clients parse the file again for each game."""
         if board.name not in self._starts:
@@ -230,88 +230,34 @@ class Engine:
         reading, masking = GameLoop(handles), GameLoop(handles)
         reading.call(handles.bind(game_writer(handles), 0, self._record_buffer), self._states)
         masks = mask_writer(handles, self.unit_types, self._mask_buffer, _ATTACK_WIDTH)
-        masking.call(masks, self._states, None, self._skipped)
+        masking.call(masks, self._states, None, self._columns.skipped)
         rewind = handles.method("java.nio.IntBuffer", "clear", "java.nio.IntBuffer")
         reading.finish(before=handles.dropping_result(handles.bind(rewind, 0, self._record_buffer)))
         masking.finish()
         return reading, masking
 
-    def _make_step_loops(self) -> tuple[GameLoop, GameLoop]:
+    def _make_ticks(self, partial_observability: bool) -> tuple[Run, Run]:
         """The ticks of games between two lanes, and of games against bots."""
-        loops = GameLoop(self._handles), GameLoop(self._handles)
-        for loop, selfplay in zip(loops, (True, False), strict=True):
-            self._add_tick(loop, selfplay)
-            loop.finish()
-        return loops
-
-    def _add_tick(self, loop: GameLoop, selfplay: bool) -> None:
-        handles = self._handles
-        loop.call(handles.bind(self._progress.set, 0, 0), None)
-        # Ids are counted for the whole process, and the order in which orders are carried out depends on
-        # them: with a count of its own, a game goes the same way whatever else is played beside it. So it
-        # does with a generator of its own in the place of the one that random bots share.
-        get_id, set_id = handles.static_field("rts.units.Unit", "next_ID", "long")
-        loop.call(set_id, self._next_ids)
-        loop.call(handles.hidden_static_setter("util.Sampler", "generator"), self._generators)
-        if self._partial:
-            seen = handles.constructor("rts.PartiallyObservableGameState", _STATE, "int")
-            loop.call(seen, self._states, self._sides, out=self._views)
-            loop.call(seen, self._states, self._others, out=self._other_views)
-        self._add_orders(loop, selfplay)
-        self._add_trace(loop)
-        sides = [(self._sides, self._others), (self._others, self._sides)][: 2 if selfplay else 1]
-        judges = [self._reward_function(name) for name in REWARDS.values()]
-        cycle = handles.method(_STATE, "cycle", "boolean")
-        put = handles.method("java.nio.DoubleBuffer", "put", "java.nio.DoubleBuffer", "int", "double")
-        for k, judge in enumerate(judges):
-            if k:  # what was ordered counts on the board before the tick, winning after it
-                for index, side in enumerate(sides):
-                    self._add_reward(loop, judge, put, side, index, k)
-        loop.call(cycle, self._states)
-        for index, side in enumerate(sides):
-            self._add_reward(loop, judges[0], put, side, index, 0)
-        loop.call(get_id, out=self._next_ids)
-
-    def _add_orders(self, loop: GameLoop, selfplay: bool) -> None:
-        """Both players' orders are read or thought out, and issued; those that can't be are dropped."""
-        handles = self._handles
-        reader = self._jpype.JClass("ai.jni.JNIAI")(100, 0, self.unit_types)
-        read = handles.method(
-            "ai.jni.JNIAI", "getActionFromBuffer", _ACTION, "int", _STATE, "int", "util.NDBuffer"
+        buffers = self._order_buffer, self._reward_buffer
+        tick = Tick(
+            self._handles, self._columns, self.unit_types, *buffers, partial_observability, self._watch
         )
-        read = handles.bind(handles.bind(read, 4, self._order_buffer), 0, reader)  # (player, state, lane)
-        think = handles.method("ai.core.AI", "getAction", _ACTION, "int", _STATE)
-        issue = handles.method(_STATE, "issueSafe", "boolean", _ACTION)
-        loop.call(read, self._sides, self._views, self._lanes, out=self._orders_a)
-        if selfplay:
-            loop.call(read, self._others, self._other_views, self._second_lanes, out=self._orders_b)
-        else:
-            loop.call(think, self._bots, self._others, self._other_views, out=self._orders_b)
-        loop.call(issue, self._states, self._orders_a)
-        loop.call(issue, self._states, self._orders_b)
+        return tick.loop(True).run, self._watched(tick.loop(False))
 
-    def _add_trace(self, loop: GameLoop) -> None:
-        """What the rewards look at: the board, and what was ordered."""
-        handles = self._handles
-        board = handles.method(_STATE, "getPhysicalGameState", "rts.PhysicalGameState")
-        make = handles.constructor("rts.TraceEntry", "rts.PhysicalGameState", "int")
-        make = handles.filtered(make, 0, board, handles.method(_STATE, "getTime", "int"))
-        add = handles.method("rts.TraceEntry", "addPlayerAction", "void", _ACTION)
-        loop.call(make, self._states, self._states, out=self._traces)
-        loop.call(add, self._traces, self._orders_a)
-        loop.call(add, self._traces, self._orders_b)
+    def _watched(self, loop: GameLoop) -> Run:
+        return self._watch.watched(loop) if self._watch else loop.run
 
-    def _reward_function(self, name: str) -> Any:
-        return self._jpype.JClass(f"ai.rewardfunction.{name}RewardFunction")()
+    def _make_telling(self) -> Run:
+        """The end of games against bots, told to these."""
+        handles, loop = self._handles, GameLoop(self._handles)
+        loop.call(handles.bind(self._columns.progress.set, 0, 0), None)
+        tell = handles.method("ai.core.AI", "gameOver", "void", "int")
+        loop.call(self._watch.guarded(tell) if self._watch else tell, self._bots, self._columns.winners)
+        loop.finish()
+        return self._watched(loop)
 
-    def _add_reward(
-        self, loop: GameLoop, judge: Any, put: Any, side: tuple[Column, Column], index: int, k: int
-    ) -> None:
-        """Reward `k` for the game's lane `index`, whose player and opponent are `side`."""
-        handles, kind = self._handles, "ai.rewardfunction.RewardFunctionInterface"
-        compute = handles.method(kind, "computeReward", "void", "int", "int", "rts.TraceEntry", _STATE)
-        loop.call(handles.bind(compute, 0, judge), *side, self._traces, self._states)
-        reward = handles.bind(handles.method(kind, "getReward", "double"), 0, judge)
-        place = Column(handles, "int", [(lane + index) * len(REWARDS) + k for lane in self._first_lane])
-        store = handles.collected(handles.bind(put, 0, self._reward_buffer), 1, reward)  # (int)
-        loop.call(store, place)
+
+def _what_bots_raised(error: Any) -> Any:
+    """The exception itself, out of what Java wraps around those that an interface does not declare."""
+    wrapped = str(error.getClass().getName()) == "java.lang.reflect.UndeclaredThrowableException"
+    return error.getCause() if wrapped else error

@@ -21,6 +21,13 @@ PLANES = (
 #: features="planes": the cell and its planes, for every type.
 PLANE_FEATURES = ("x", "y", *PLANES)
 
+#: features="planes29": what later versions of the engine add; a cell is free unless it is a wall, whoever
+#: stands on it.
+TERRAIN = ("terrain_free", "terrain_wall")
+PLANE29_FEATURES = (*PLANE_FEATURES, *TERRAIN)
+#: The planes of a cell without unit; walls have them beside their own.
+EMPTY_PLANES = ("hit_points_0", "resources_0", "owner_none", "type_none", "action_none")
+
 DIRECTIONS = ("up", "right", "down", "left")
 
 #: features="units": a unit of either player. `target_x` and `target_y` say, relative to the unit, which cell

@@ -110,7 +110,7 @@ class Handles:
     def bind(self, handle: Any, position: int, *values: Any) -> Any:
         """The same with the arguments from `position` on fixed; a Python int is a Java int."""
         integer = self.jpype.JClass("java.lang.Integer")
-        objects = [integer(value) if isinstance(value, int) else value for value in values]
+        objects = [integer(value) if type(value) is int else value for value in values]
         return self.methods.insertArguments(handle, position, self.jpype.JArray(self.jpype.JObject)(objects))
 
     def filtered(self, handle: Any, position: int, *filters: Any) -> Any:
@@ -162,6 +162,11 @@ class Handles:
         assert str(body.type().parameterType(0).getName()) == item
         return self.methods.iteratedLoop(iterator, None, plain)
 
+    def interface(self, name: str, handle: Any) -> Any:
+        """An object with that interface, whose one method is `handle`."""
+        proxies = self.jpype.JClass("java.lang.invoke.MethodHandleProxies")
+        return proxies.asInterfaceInstance(self.java_class(name), handle)
+
 
 class Column:
     """A Java array with one element per game; a statement that is given it gets the game's element."""
@@ -187,6 +192,8 @@ class GameLoop:
         self._handles = handles
         self._statements: list[Any] = []  # (int) -> void
         self._run: Any = None
+        #: (int, int) -> void, all of it.
+        self.whole: Any = None
 
     def call(self, handle: Any, *columns: Column | None, out: Column | None = None) -> None:
         """Add a statement: `handle` on the game's elements of `columns`; None stands for the game's index.
@@ -219,10 +226,9 @@ class GameLoop:
         loop = handles.methods.countedLoop(first, last, None, body)  # (int, int) -> void
         if before is not None:
             loop = handles.sequence(handles.ignoring(before, 0, "int", "int"), loop)
+        self.whole = loop
         whole = handles.chain(loop, handles.constant(0))
-        proxies = handles.jpype.JClass("java.lang.invoke.MethodHandleProxies")
-        operator = handles.java_class("java.util.function.IntBinaryOperator")
-        self._run = proxies.asInterfaceInstance(operator, whole).applyAsInt
+        self._run = handles.interface("java.util.function.IntBinaryOperator", whole).applyAsInt
 
     def run(self, first: int, last: int) -> None:
         """Carry the statements out for the games from `first` up to but not including `last`."""

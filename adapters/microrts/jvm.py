@@ -7,9 +7,13 @@ import importlib
 import importlib.util
 import os
 import re
+import signal
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+from .handles import Handles
 
 #: How to install the engine: its own requirements (gym 0.21, Python < 3.10) can't be met, nor are they used.
 INSTALL = "pip install --no-deps --ignore-requires-python gym-microrts==0.6.0"
@@ -21,6 +25,9 @@ OLDEST_JAVA = 9
 #: The most memory that the JVM's heap may take; this environment variable says otherwise ("2g").
 MEMORY_VARIABLE = "ENTITIZE_JAVA_MEMORY"
 MEMORY = "512m"
+
+#: Bots print at every step; this environment variable ("1") lets it through.
+OUTPUT_VARIABLE = "ENTITIZE_JAVA_OUTPUT"
 
 #: Java fences off the main thread's stack at this size (1 MB unless it is told), and other packages' code
 #: that needs more, as Procgen's drawing does, then crashes. It must stay below the system's usual 8 MB.
@@ -87,7 +94,8 @@ def start_engine() -> Any:
     """The module `jpype`, with a JVM running that knows the engine's classes.
 
     The JVM is started once, at the first call, and lives as long as the process. Its heap is bounded, Ctrl-C
-    stays Python's, and the interpreter's exit does not wait for threads that a bot has left behind.
+    stays Python's, what Java prints is dropped, and the interpreter's exit does not wait for threads that a
+    bot has left behind.
 
     Raises:
         EngineMissingError: gym-microrts, JPype or Java is missing.
@@ -123,11 +131,34 @@ def _start(jpype: Any, folder: Path) -> None:
         options.append("--enable-native-access=ALL-UNNAMED")
     jars = [str(jar) for jar in _jars(folder)]
     jpype.startJVM(str(library), *options, classpath=jars, convertStrings=False, interrupt=False)
+    _take_back_signals()
+    if os.environ.get(OUTPUT_VARIABLE, "0") in ("", "0"):
+        _silence(jpype)
     # Destroying the JVM would wait for every thread that a bot has started. Left to itself, though, JPype's
     # own thread would give Java's objects back to an interpreter that is gone, which aborts the process.
     config: Any = importlib.import_module("jpype.config")
     config.destroy_jvm = False
     atexit.register(jpype.JClass("org.jpype.ref.JPypeReferenceQueue").getInstance().stop)
+
+
+def _silence(jpype: Any) -> None:
+    """Drop what is printed, but for the exceptions that end threads of the bots."""
+    system, stream = jpype.JClass("java.lang.System"), "java.io.PrintStream"
+    handles = Handles(jpype)
+    tell = handles.method("java.lang.Throwable", "printStackTrace", "void", stream)
+    tell = handles.ignoring(handles.bind(tell, 1, system.err), 0, "java.lang.Thread")
+    handler = handles.interface("java.lang.Thread$UncaughtExceptionHandler", tell)
+    jpype.JClass("java.lang.Thread").setDefaultUncaughtExceptionHandler(handler)
+    nowhere = jpype.JClass(stream)(os.devnull)
+    system.setOut(nowhere)
+    system.setErr(nowhere)
+
+
+def _take_back_signals() -> None:
+    """Let SIGTERM end the process as before: JPype's handler, in a Java thread, crashes the interpreter."""
+    handler = signal.getsignal(signal.SIGTERM)
+    if handler is not None and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, handler)
 
 
 def _jars(folder: Path) -> list[Path]:

@@ -12,7 +12,9 @@ from ...ragged import RaggedArray
 from .engine import COMPONENT_SIZES, MASK_SIZE, Engine
 from .features import (
     DIRECTIONS,
+    EMPTY_PLANES,
     GLOBAL_FEATURES,
+    PLANE29_FEATURES,
     PLANE_FEATURES,
     RESOURCE_FEATURES,
     TYPES,
@@ -22,6 +24,7 @@ from .features import (
 from .kernels import fill_masks, fill_planes, fill_units, read_headers, sort_units
 from .options import Options
 from .records import ACTIONS, HEADER, UNIT, UNIT_TYPES
+from .targets import EntityTargets, entity_actions
 
 _IS_OVER, _WINNER, _TIME = (HEADER.index(name) for name in ("is_over", "winner", "time"))
 
@@ -56,11 +59,15 @@ def observation_space(options: Options) -> EntitySpace:
     entities: Mapping[str, tuple[str, ...]]
     if options.features == "planes":
         entities = dict.fromkeys(TYPES, PLANE_FEATURES)
+    elif options.features == "planes29":
+        entities = dict.fromkeys((*TYPES, "Wall"), PLANE29_FEATURES)
     else:
         rows = (UNIT_FEATURES, UNIT_FEATURES, RESOURCE_FEATURES)
         entities = {**dict(zip(TYPES, rows, strict=True)), "Wall": WALL_FEATURES}
     num_globals = len(GLOBAL_FEATURES) - options.partial_observability
-    return EntitySpace(entities, EntityActionSpace({"order": order_space()}), GLOBAL_FEATURES[:num_globals])
+    order = order_space()
+    actions = entity_actions(order) if options.targets == "entities" else EntityActionSpace({"order": order})
+    return EntitySpace(entities, actions, GLOBAL_FEATURES[:num_globals])
 
 
 class Observer:
@@ -69,6 +76,7 @@ class Observer:
     Attributes:
         is_over, winner, time: per game, as of the last `glance` or `observe`: bool, and int64 (games,).
         cells: int64 (A,), the cells of the last batch's actors.
+        targets: what makes the actions, where `targets="entities"`; else None.
     """
 
     def __init__(self, engine: Engine, options: Options) -> None:
@@ -87,6 +95,8 @@ class Observer:
         self._sight = sight if options.partial_observability else sight[:0]
         self._walls = self._make_walls()
         self.cells = np.zeros(0, np.int64)
+        by_entity = options.targets == "entities"
+        self.targets = EntityTargets(engine, self.space, order_space()) if by_entity else None
 
     @property
     def is_over(self) -> NDArray[np.bool_]:
@@ -103,7 +113,13 @@ class Observer:
     def _make_walls(self) -> RaggedArray:
         engine = self._engine
         walls = [engine.games[game].map.walls.astype(np.float32) for game in engine.lane_game]
-        return RaggedArray.from_lengths(np.concatenate(walls), np.array([len(part) for part in walls]))
+        features = self.space.entities.get("Wall", ())
+        rows = np.zeros((sum(map(len, walls)), len(features)), np.float32)
+        for name in (*EMPTY_PLANES, "terrain_wall"):
+            if name in features:
+                rows[:, features.index(name)] = 1
+        rows[:, :2] = np.concatenate(walls)[:, : len(features)]
+        return RaggedArray.from_lengths(rows, np.array([len(part) for part in walls]))
 
     def glance(self) -> None:
         """Read the games, and their headers into the attributes."""
@@ -135,7 +151,11 @@ class Observer:
             offsets,
             globals_,
         )
-        return EntityBatch(self._entities(offsets), globals_, {"order": self._orders(offsets)})
+        orders = self._orders(offsets)
+        actions = {"order": orders}
+        if self.targets is not None:
+            actions = self.targets.actions(orders, self.cells, self._units, offsets)
+        return EntityBatch(self._entities(offsets), globals_, actions)
 
     def _entities(self, offsets: NDArray[np.int64]) -> dict[str, RaggedArray]:
         engine, ends = self._engine, offsets[:, -1].tolist()
@@ -143,10 +163,13 @@ class Observer:
             np.zeros((end, len(self.space.entities[name])), np.float32)
             for name, end in zip(TYPES, ends, strict=False)
         ]
-        if self._options.features == "planes":
-            fill_planes(engine.records, self._units, offsets, *rows)
-        else:
+        if self._options.features == "units":
             fill_units(engine.records, self._starts, engine.lane_game, self._units, offsets, *rows)
+        else:
+            fill_planes(engine.records, self._units, offsets, *rows)
+        if self._options.features == "planes29":
+            for part in rows:
+                part[:, PLANE29_FEATURES.index("terrain_free")] = 1
         entities = {
             name: RaggedArray.unchecked(values, starts)
             for name, values, starts in zip(TYPES, rows, offsets, strict=False)

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
 from .bots import check_bot
-from .engine import Game
+from .games import Game
 from .maps import Map, find_map
 from .names import unknown
 
-FEATURES = ("units", "planes")
+FEATURES = ("units", "planes", "planes29")
+TARGETS = ("cells", "entities")
 SIDES = (0, 1, "both")
 
 Opponents = Mapping[str, int] | Sequence[str] | str
+Side = int | str | Sequence[int]
 
 
 @dataclass(frozen=True)
@@ -25,17 +28,21 @@ class Options:
         ValueError: an option that is out of its range, by name.
     """
 
-    features: str = "units"  # or "planes": the cell and the engine's 27 planes
+    features: str = (
+        "units"  # or "planes", the cell and the engine's 27 planes; "planes29", two more for terrain
+    )
     max_steps: int = 2000  # ticks after which a game is a draw
     frame_skip: int = 1  # ticks per step; orders are given at the first of them
     partial_observability: bool = False  # each player sees what its units see
     mask_reserved: bool = True  # forbid cells and money that are spoken for
+    bot_timeout: float | None = 60.0  # seconds that a bot may take for a tick; None: for ever
+    targets: str = "cells"  # or "entities": attack, harvest and return by selecting an entity
 
     def __post_init__(self) -> None:
-        if self.features not in FEATURES:
-            raise ValueError(
-                f"features must be one of {', '.join(map(repr, FEATURES))}, not {self.features!r}"
-            )
+        for name, known in (("features", FEATURES), ("targets", TARGETS)):
+            value = getattr(self, name)
+            if value not in known:
+                raise ValueError(f"{name} must be one of {', '.join(map(repr, known))}, not {value!r}")
         for name in ("max_steps", "frame_skip"):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
@@ -43,6 +50,11 @@ class Options:
         for name in ("partial_observability", "mask_reserved"):
             if not isinstance(getattr(self, name), bool):
                 raise ValueError(f"{name} must be True or False, not {getattr(self, name)!r}")
+        seconds = self.bot_timeout
+        if seconds is not None and (
+            isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds < math.inf
+        ):
+            raise ValueError(f"bot_timeout must be a number of seconds above 0, or None, not {seconds!r}")
 
 
 def check_options(options: Mapping[str, Any]) -> Options:
@@ -60,7 +72,7 @@ def check_options(options: Mapping[str, Any]) -> Options:
 
 
 def plan_games(
-    maps: Sequence[str], num_envs: int, selfplay: int, opponents: Opponents | None, side: Any
+    maps: Sequence[str], num_envs: int, selfplay: int, opponents: Opponents | None, side: Side
 ) -> list[Game]:
     """The games of `num_envs` lanes: those between two lanes first.
 
@@ -68,7 +80,7 @@ def plan_games(
         maps: taken in turns by the games; all of one size.
         selfplay: how many lanes play each other, two by two.
         opponents: the bots of the other lanes: one name, one per lane, or how many lanes play each.
-        side: which player the lanes against bots are: 0, 1, or "both" in turns.
+        side: which player the lanes against bots are: 0, 1, "both" in turns, or one for each of them.
 
     Raises:
         ValueError: an unknown name, numbers that don't fit, or maps of different sizes.
@@ -77,15 +89,23 @@ def plan_games(
         raise ValueError(f"num_envs must be at least 1, not {num_envs}")
     if isinstance(selfplay, bool) or selfplay % 2 or not 0 <= selfplay <= num_envs:
         raise ValueError(f"selfplay must be an even number of lanes from 0 to {num_envs}, not {selfplay!r}")
+    boards = _boards(maps)
+    pairs, bots = selfplay // 2, _bots(num_envs - selfplay, opponents)
+    sides = _sides(side, pairs, len(bots))
+    players = [(None, 0)] * pairs + list(zip(bots, sides, strict=True))
+    return [Game(boards[game % len(boards)], bot, lane) for game, (bot, lane) in enumerate(players)]
+
+
+def _sides(side: Side, first: int, count: int) -> list[int]:
+    """The players that the lanes of `count` games against bots are; `first` is the first game's index."""
+    if not isinstance(side, (int, str)):
+        sides = list(side)
+        if len(sides) != count or any(isinstance(one, bool) or one not in (0, 1) for one in sides):
+            raise ValueError(f"side must be 0 or 1 for each of {count} lanes against bots, not {sides!r}")
+        return sides
     if side not in SIDES or isinstance(side, bool):
         raise ValueError(f"side must be 0, 1 or 'both', not {side!r}")
-    boards = _boards(maps)
-    bots: list[str | None] = [None] * (selfplay // 2)
-    bots += _bots(num_envs - selfplay, opponents)
-    return [
-        Game(boards[game % len(boards)], bot, (game % 2 if side == "both" else side) if bot else 0)
-        for game, bot in enumerate(bots)
-    ]
+    return [(first + k) % 2 if isinstance(side, str) else side for k in range(count)]
 
 
 def _boards(maps: Sequence[str]) -> list[Map]:

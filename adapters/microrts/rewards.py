@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,8 +25,12 @@ REWARDS = {
 SHAPED = {"win_loss": 10.0, "gather": 1.0, "worker": 1.0, "building": 0.2, "attack": 1.0, "combat_unit": 4.0}
 
 
-def weights_array(weights: Mapping[str, float] | Sequence[float] | None) -> NDArray[np.float64]:
-    """Weights (6,), in the order of `REWARDS`; None: `SHAPED`; a name that is left out weighs nothing.
+#: By name, or six in the order of `REWARDS`; a name that is left out weighs nothing.
+Weights = Mapping[str, float] | Sequence[float]
+
+
+def weights_array(weights: Weights | None, option: str = "reward_weights") -> NDArray[np.float64]:
+    """Weights (6,), in the order of `REWARDS`; None: `SHAPED`. `option` is what an error calls them.
 
     Raises:
         ValueError: an unknown name, another number of weights, or one that is not finite.
@@ -40,6 +45,34 @@ def weights_array(weights: Mapping[str, float] | Sequence[float] | None) -> NDAr
     array = np.asarray(weights, np.float64)
     if array.shape != (len(REWARDS),) or not np.isfinite(array).all():
         raise ValueError(
-            f"reward_weights must be {len(REWARDS)} finite numbers ({', '.join(REWARDS)}), not {weights!r}"
+            f"{option} must be {len(REWARDS)} finite numbers ({', '.join(REWARDS)}), not {weights!r}"
         )
     return array
+
+
+@dataclass(frozen=True, eq=False)
+class RewardSchedule:
+    """Weights that go from `first` (6,) to `last` (6,) in proportion to the progress of training."""
+
+    first: NDArray[np.float64]
+    last: NDArray[np.float64]
+
+    def at(self, fraction: float) -> NDArray[np.float64]:
+        """The weights (6,) when this fraction of training is done.
+
+        Raises:
+            ValueError: `fraction` does not lie between 0 and 1.
+        """
+        if not 0 <= fraction <= 1:
+            raise ValueError(f"the progress of training must lie between 0 and 1, not {fraction!r}")
+        return self.first + fraction * (self.last - self.first)
+
+
+def reward_schedule(first: Weights | None, last: Weights | None) -> RewardSchedule:
+    """From the options `reward_weights` and `final_reward_weights`; None as the latter: they stay.
+
+    Raises:
+        ValueError: as `weights_array`; the message names the option.
+    """
+    start = weights_array(first)
+    return RewardSchedule(start, start if last is None else weights_array(last, "final_reward_weights"))

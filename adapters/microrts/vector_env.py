@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import gymnasium
 import numpy as np
@@ -12,13 +12,16 @@ from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
 from ...envs import EntityBatch, EntityVectorEnv, validate_actions
+from ...envs.seeds import Seeds, lane_seeds
 from ...envs.vector import Actions, StepResult
+from ...envs.window import Window
 from ...ragged import RaggedArray, keep_freed_memory
 from .engine import ORDER_SIZE, BotFailure, Engine
 from .kernels import clear_orders, place_orders
 from .observe import Observer
-from .options import Opponents, check_options, plan_games
-from .rewards import REWARDS, weights_array
+from .options import Opponents, Side, check_options, plan_games
+from .painter import paint
+from .rewards import REWARDS, Weights, reward_schedule
 
 OUTCOMES = ("loss", "draw", "win")
 
@@ -31,17 +34,19 @@ class MicroRTSVectorEnv(EntityVectorEnv):
         batch, rewards, terminated, truncated, info = venv.step(venv.action_space.sample(mask=batch))
 
     A lane is a player. Its entities are `Own` units, the `Enemy`'s, and `Resource` fields, each in the order
-    of their cells (and `Wall`s, with `features="units"`). Each own unit that may be given an order is an
+    of their cells (and `Wall`s, but for `features="planes"`). Each own unit that may be given an order is an
     actor of the action `order`, a `MultiCategorical` with the engine's masks. A unit that is given no order
-    waits for a tick.
+    waits for a tick. With `targets="entities"` what is attacked, harvested from or returned to is chosen by a
+    second action, the `SelectEntity` `target`; a unit that chooses itself follows its `order`.
 
     `info` holds for every lane `raw_rewards` float64 (num_envs, 6), see `rewards.REWARDS`. Where a game
     ended, `info["outcome"]` (num_envs,) object is "win", "draw" or "loss" (else None), with `_outcome`
     (num_envs,) bool; and `final_obs` holds the true last observations. Games that the time limit ended are
     truncated.
 
-    A bot that raises an exception ends its game as a draw that is truncated: `info["bot_error"]` (num_envs,)
-    object then says which bot and what, and a warning does so too.
+    A bot that raises an exception, or does not answer within `bot_timeout` seconds, ends its game as a draw
+    that is truncated: `info["bot_error"]` (num_envs,) object then says which bot and what, and a warning does
+    so too.
 
     The same seed gives the same games against bots that use neither the clock nor threads; the generators of
     the random bots are seeded.
@@ -51,11 +56,14 @@ class MicroRTSVectorEnv(EntityVectorEnv):
         num_envs: how many lanes.
         opponents: the bots: one name, one per lane, or a dict of how many lanes play each; None: coacAI.
         selfplay: how many lanes play each other: 0 and 1, 2 and 3, …; the lanes against bots come after them.
-        side: which player the lanes against bots are: 0 (upper left), 1, or "both" in turns.
+        side: which player the lanes against bots are: 0 (upper left), 1, "both" in turns, or one for each.
         maps: several maps of one size, which the games take in turns, instead of `map`.
         reward_weights: by name or six numbers; None: those of the papers.
+        final_reward_weights: likewise: the weights go there from `reward_weights`, linearly with the progress
+            that a trainer tells by `set_progress`; None: they stay.
         seed: seeds the first `reset` that gives none; None: from the operating system.
-        render_mode: None, or "rgb_array".
+        render_mode: None, "rgb_array", or "human" for a window that shows the first lane's game, drawn at
+            each reset and step (needs pygame).
         options: those of `Options`.
 
     Raises:
@@ -63,12 +71,16 @@ class MicroRTSVectorEnv(EntityVectorEnv):
             out of its range.
         TypeError: an unknown option.
         EngineMissingError: gym-microrts, JPype or Java is not there.
+        gymnasium.error.DependencyNotInstalled, RuntimeError: a window without pygame, or without a display.
     """
+
+    #: Whether the next game starts within the step that ends one.
+    starts_over: ClassVar[bool] = True
 
     metadata: dict[str, Any] = {  # noqa: RUF012 - Gymnasium declares no ClassVar
         "autoreset_mode": AutoresetMode.SAME_STEP,
         "final_obs": True,
-        "render_modes": ["rgb_array"],
+        "render_modes": ["rgb_array", "human"],
         "render_fps": 15,
     }
 
@@ -79,39 +91,51 @@ class MicroRTSVectorEnv(EntityVectorEnv):
         *,
         opponents: Opponents | None = None,
         selfplay: int = 0,
-        side: int | str = 0,
+        side: Side = 0,
         maps: Sequence[str] | None = None,
-        reward_weights: Mapping[str, float] | Sequence[float] | None = None,
+        reward_weights: Weights | None = None,
+        final_reward_weights: Weights | None = None,
         seed: int | None = None,
         render_mode: str | None = None,
         **options: Any,
     ) -> None:
-        if render_mode not in (None, "rgb_array"):
-            raise ValueError(f"render_mode must be None or 'rgb_array', not {render_mode!r}")
+        if render_mode not in (None, *self.metadata["render_modes"]):
+            raise ValueError(f"render_mode must be None, 'rgb_array' or 'human', not {render_mode!r}")
         self.options = check_options(options)
-        self._weights = weights_array(reward_weights)
+        self._schedule = reward_schedule(reward_weights, final_reward_weights)
+        self.set_progress(0.0)
         self.games = plan_games([map] if maps is None else maps, num_envs, selfplay, opponents, side)
         keep_freed_memory()
         self.num_envs = num_envs
         self.render_mode = render_mode
-        self._engine = Engine(self.games, self.options.partial_observability)
+        self._engine = Engine(self.games, self.options.partial_observability, self.options.bot_timeout)
+        self.lane_games = self._engine.lane_game
         self._observer = Observer(self._engine, self.options)
         self.single_observation_space = self._observer.space
         self.single_action_space = self._observer.space.actions
         self._order_space: Any = self.single_action_space["order"]
-        self._generator = np.random.default_rng(seed)
+        self._generators: dict[int, np.random.Generator] = {}
+        self._seed_games(lane_seeds(seed, num_envs))
         self._batch: EntityBatch | None = None
+        fps = self.metadata["render_fps"]
+        self._window = Window(f"MicroRTS {self.games[0].map.name}", fps) if render_mode == "human" else None
 
     def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+        self, *, seed: Seeds = None, options: dict[str, Any] | None = None
     ) -> tuple[EntityBatch, dict[str, Any]]:
-        """Start a game in every lane. A seed makes all that follows the same for the same seed."""
+        """Start a game in every lane. A seed makes all that follows the same for the same seed.
+
+        Args:
+            seed: a whole number, or one (or None) per lane; a game's is that of its first lane, which is
+                `seed` plus the lane's index. Games without one go on with their random numbers.
+        """
         self._check_open()
+        seeds = lane_seeds(seed, self.num_envs)
         self._batch = None
-        if seed is not None:
-            self._generator = np.random.default_rng(seed)
+        self._seed_games(seeds)
         self._restart(np.arange(len(self.games)))
         self._batch = self._observer.observe()
+        self._show()
         return self._batch, {"raw_rewards": np.zeros((self.num_envs, len(REWARDS)))}
 
     def step(self, actions: Actions) -> StepResult:
@@ -138,12 +162,24 @@ class MicroRTSVectorEnv(EntityVectorEnv):
         if ended.any():
             batch = self._end(ended, batch, failures, info)
         self._batch = batch
+        self._show()
         lanes = self._engine.lane_game
         weighted = (rewards @ self._weights).astype(np.float32)
         return batch, weighted, over[lanes], (ended & ~over)[lanes], info
 
+    def set_progress(self, fraction: float) -> None:
+        """Weigh the rewards of the next steps as at this fraction of training, from 0 to 1.
+
+        Raises:
+            ValueError: `fraction` does not lie between 0 and 1; the weights stay.
+        """
+        self._weights = self._schedule.at(fraction)
+
     def _place(self, before: EntityBatch, actions: Actions) -> None:
         """Check the orders, and put them where the engine reads them."""
+        if self._observer.targets is not None:
+            self._observer.targets.place(before, actions)
+            return
         engine, part = self._engine, before.actions["order"]
         actor_offsets, cells = part.actors.offsets, self._observer.cells
         order: Any = actions.get("order") if isinstance(actions, Mapping) and len(actions) == 1 else None
@@ -162,7 +198,7 @@ class MicroRTSVectorEnv(EntityVectorEnv):
         place_orders(checked.values, checked.offsets, *arrays)
 
     def _play(self, before: EntityBatch) -> tuple[NDArray[np.float64], list[BotFailure]]:
-        """The ticks of one step: the raw rewards (num_envs, 6), and the bots that raised."""
+        """The ticks of one step: the raw rewards (num_envs, 6), and the bots that failed."""
         engine, observer = self._engine, self._observer
         try:
             failures = engine.step()
@@ -196,31 +232,43 @@ class MicroRTSVectorEnv(EntityVectorEnv):
         result = np.where(winner < 0, 0, np.where(winner == engine.lane_player, 1, -1))
         info["outcome"], info["_outcome"] = np.full(self.num_envs, None, object), lanes.copy()
         info["outcome"][lanes] = np.array(OUTCOMES, object)[result[lanes] + 1]
-        if failures:
-            self._report(failures, info)
         failed = {failure.game for failure in failures}
         for game in np.flatnonzero(ended & observer.is_over):
             if game not in failed:
-                engine.tell_bot(int(game), int(observer.winner[game]))
+                failures = [*failures, *engine.tell_bot(int(game), int(observer.winner[game]))]
+        if failures:
+            self._report(failures, info)
+        if not self.starts_over:
+            return batch
         self._restart(np.flatnonzero(ended))
         return observer.observe()
 
     def _report(self, failures: Sequence[BotFailure], info: dict[str, Any]) -> None:
         errors = np.full(self.num_envs, None, object)
         for failure in failures:
-            sentence = f"the bot {failure.bot} raised {failure.message}"
+            sentence = f"the bot {failure.bot} {failure.what}"
             lanes = np.flatnonzero(self._engine.lane_game == failure.game)
             errors[lanes] = sentence
-            warnings.warn(f"MicroRTS env {lanes[0]}: {sentence}; its game ends as a draw", stacklevel=4)
+            lane = self.first_lane + lanes[0]
+            ending = " when its game was over" if failure.over else "; its game ends as a draw"
+            warnings.warn(f"MicroRTS env {lane}: {sentence}{ending}", stacklevel=4)
         info["bot_error"] = errors
         info["_bot_error"] = errors != None  # noqa: E711 - element by element
 
     def _restart(self, games: NDArray[np.int64]) -> None:
-        seeds = self._generator.integers(1 << 62, size=len(games))
-        self._engine.reset(games.tolist(), seeds.tolist())
+        seeds = [int(self._generators[game].integers(1 << 62)) for game in games]
+        self._engine.reset(games.tolist(), seeds)
 
-    def render(self) -> tuple[NDArray[np.uint8], ...]:
-        """A picture (height * 24, width * 24, 3) of each lane's game, drawn from its units.
+    def _seed_games(self, seeds: Sequence[int | None]) -> None:
+        """Give games generators of their own: so they repeat whatever is played beside them."""
+        for game in range(len(self.games)):
+            seed = seeds[int(np.searchsorted(self._engine.lane_game, game))]
+            if seed is not None or game not in self._generators:
+                self._generators[game] = np.random.default_rng(seed)
+
+    def render(self) -> tuple[NDArray[np.uint8], ...] | None:
+        """A picture (height * 24, width * 24, 3) of each lane's game, drawn from its units, in mode
+        "rgb_array"; None in mode "human", whose window draws itself.
 
         Raises:
             ValueError: the environment was made without a render_mode.
@@ -231,22 +279,32 @@ class MicroRTSVectorEnv(EntityVectorEnv):
             raise ValueError("MicroRTSVectorEnv was made without a render_mode")
         if self._batch is None:
             raise gymnasium.error.ResetNeeded("MicroRTSVectorEnv: render before reset")
-        from .painter import paint
-
-        games = self._engine.games
-        frames = [paint(games[g].map, self._observer.units_of(g)) for g in range(len(games))]
+        if self._window is not None:
+            return None
+        frames = [self._paint(game) for game in range(len(self.games))]
         return tuple(frames[game].copy() for game in self._engine.lane_game)
+
+    def camera(self, lane: int) -> tuple[float, float, float, float]:
+        """Left, bottom, width and height of what the picture of `lane` shows, in the units of x and y. The
+        height is negative, as y grows downwards.
+        """
+        board = self.games[self._engine.lane_game[lane]].map
+        return -0.5, board.height - 0.5, board.width, -board.height
+
+    def _paint(self, game: int) -> NDArray[np.uint8]:
+        return paint(self.games[game].map, self._observer.units_of(game))
+
+    def _show(self) -> None:
+        if self._window is not None and self._window.is_open:
+            self._window.show(self._paint(self._engine.lane_game[0]))
 
     def close_extras(self, **kwargs: Any) -> None:
         """Forget the games; the JVM stays, for the process's other environments."""
         self._batch = None
         self._engine.close()
+        if self._window is not None:
+            self._window.close()
 
     def _check_open(self) -> None:
         if self.closed:
             raise gymnasium.error.ClosedEnvironmentError("MicroRTSVectorEnv has been closed")
-
-
-def make_vec(map: str, num_envs: int = 1, **options: Any) -> MicroRTSVectorEnv:
-    """`MicroRTSVectorEnv(map, num_envs, **options)`; what `entitize.make_vec("MicroRTS/<map>")` calls."""
-    return MicroRTSVectorEnv(map, num_envs, **options)

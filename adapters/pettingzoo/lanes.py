@@ -63,6 +63,7 @@ class GameLanes(EntityVectorEnv):
         self._table = Table(matches, learners, opponents, sight.last_look, len(learners))
         self.num_envs = len(matches) * len(learners)
         self.agents: list[tuple[int, str]] = [(m.index, agent) for m in matches for agent in learners]
+        self.lane_games = np.repeat(np.arange(len(matches)), len(learners))
         self.single_observation_space = sight.observation_space
         self.single_action_space = sight.observation_space.actions
         self.render_mode = getattr(first.env, "render_mode", None)

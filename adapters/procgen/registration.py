@@ -16,7 +16,7 @@ def register() -> None:
         register_env(
             f"entitize/Procgen-{game}-v0",
             f"{__package__}:ProcgenEnv",
-            f"{__package__}:ProcgenVectorEnv",
+            f"{__package__}:make_vec",
             {"game": game},
         )
     register_vec("Procgen", f"{__package__}:make_vec", GAMES)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import gymnasium
@@ -10,6 +11,7 @@ from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
 from ...envs import EntityBatch, EntityVectorEnv, validate_actions
+from ...envs.registration import share_lanes
 from ...envs.vector import Actions, StepResult
 from ...ragged import keep_freed_memory
 from .decode import DecodedStates, StateDecoder
@@ -205,6 +207,16 @@ class ProcgenVectorEnv(EntityVectorEnv):
         }
 
 
-def make_vec(game: str, num_envs: int = 1, **options: Any) -> ProcgenVectorEnv:
-    """`ProcgenVectorEnv(game, num_envs, **options)`; what `entitize.make_vec("Procgen/<game>")` calls."""
-    return ProcgenVectorEnv(game, num_envs, **options)
+def make_vec(game: str, num_envs: int = 1, *, num_workers: int = 0, **options: Any) -> EntityVectorEnv:
+    """`ProcgenVectorEnv(game, num_envs, **options)`; what `entitize.make_vec("Procgen/<game>")` calls.
+
+    With `num_workers` the lanes are shared between that many processes, each with an engine of its own, which
+    fetches states in one thread unless `num_threads` says otherwise. The engine draws the seeds of its lanes
+    one after the other, so the levels are others than in one process; they repeat for the same `num_workers`.
+    """
+    if not num_workers:
+        return ProcgenVectorEnv(game, num_envs, **options)
+    options = {"num_threads": 1, **options}
+    seed = options.pop("seed", None)
+    make = partial(ProcgenVectorEnv, game)
+    return share_lanes(make, num_envs, num_workers, first_seed=seed, **options)

@@ -14,7 +14,9 @@ from ..batch import ActionMask, EntityBatch
 from ..native import NativeVectorEnv
 from ..native_env import NativeEnv
 from ..randomness import uniform
+from ..registration import share_lanes
 from ..spaces import EntityActionSpace, EntitySpace, SelectEntity
+from ..vector import EntityVectorEnv
 from .parts import even, featureless, sole_choices
 
 _compiled: Any = numba.njit(cache=True, error_model="numpy")
@@ -86,9 +88,12 @@ class CherryPick(NativeEnv):
     vector_class = CherryPickVectorEnv
 
 
-def make_vec(num_envs: int = 1, **options: Any) -> CherryPickVectorEnv:
-    """`num_envs` games; options as for `CherryPickVectorEnv`."""
-    return CherryPickVectorEnv(num_envs, **options)
+def make_vec(num_envs: int = 1, num_workers: int = 0, **options: Any) -> EntityVectorEnv:
+    """`num_envs` games, in `num_workers` processes or (with 0) in this one.
+
+    Options as for `CherryPickVectorEnv`.
+    """
+    return share_lanes(CherryPickVectorEnv, num_envs, num_workers, **options)
 
 
 @_compiled

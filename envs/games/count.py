@@ -13,7 +13,9 @@ from ..batch import ActionMask, EntityBatch
 from ..native import NativeVectorEnv
 from ..native_env import NativeEnv
 from ..randomness import below, draw_first
+from ..registration import share_lanes
 from ..spaces import Categorical, EntityActionSpace, EntitySpace
+from ..vector import EntityVectorEnv
 from .parts import even, featureless, sole_choices
 
 _compiled: Any = numba.njit(cache=True, error_model="numpy")
@@ -79,9 +81,12 @@ class Count(NativeEnv):
     vector_class = CountVectorEnv
 
 
-def make_vec(num_envs: int = 1, **options: Any) -> CountVectorEnv:
-    """`num_envs` games; options as for `CountVectorEnv`."""
-    return CountVectorEnv(num_envs, **options)
+def make_vec(num_envs: int = 1, num_workers: int = 0, **options: Any) -> EntityVectorEnv:
+    """`num_envs` games, in `num_workers` processes or (with 0) in this one.
+
+    Options as for `CountVectorEnv`.
+    """
+    return share_lanes(CountVectorEnv, num_envs, num_workers, **options)
 
 
 @_compiled

@@ -13,7 +13,9 @@ from ..batch import EntityBatch
 from ..native import NativeVectorEnv, free_choice
 from ..native_env import NativeEnv
 from ..randomness import below, draw_first
+from ..registration import share_lanes
 from ..spaces import Categorical, EntityActionSpace, EntitySpace
+from ..vector import EntityVectorEnv
 from .parts import even, sole_choices
 
 _compiled: Any = numba.njit(cache=True, error_model="numpy")
@@ -95,9 +97,12 @@ class FloorIsLava(NativeEnv):
     vector_class = FloorIsLavaVectorEnv
 
 
-def make_vec(num_envs: int = 1, **options: Any) -> FloorIsLavaVectorEnv:
-    """`num_envs` games; options as for `FloorIsLavaVectorEnv`."""
-    return FloorIsLavaVectorEnv(num_envs, **options)
+def make_vec(num_envs: int = 1, num_workers: int = 0, **options: Any) -> EntityVectorEnv:
+    """`num_envs` games, in `num_workers` processes or (with 0) in this one.
+
+    Options as for `FloorIsLavaVectorEnv`.
+    """
+    return share_lanes(FloorIsLavaVectorEnv, num_envs, num_workers, **options)
 
 
 @_compiled

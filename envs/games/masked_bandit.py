@@ -13,7 +13,9 @@ from ..batch import EntityBatch
 from ..native import NativeVectorEnv, global_choice
 from ..native_env import NativeEnv
 from ..randomness import below
+from ..registration import share_lanes
 from ..spaces import EntityActionSpace, EntitySpace, GlobalCategorical
+from ..vector import EntityVectorEnv
 from .parts import sole_choices
 
 _compiled: Any = numba.njit(cache=True, error_model="numpy")
@@ -68,9 +70,12 @@ class MaskedBandit(NativeEnv):
     vector_class = MaskedBanditVectorEnv
 
 
-def make_vec(num_envs: int = 1, **options: Any) -> MaskedBanditVectorEnv:
-    """`num_envs` games; options as for `MaskedBanditVectorEnv`."""
-    return MaskedBanditVectorEnv(num_envs, **options)
+def make_vec(num_envs: int = 1, num_workers: int = 0, **options: Any) -> EntityVectorEnv:
+    """`num_envs` games, in `num_workers` processes or (with 0) in this one.
+
+    Options as for `MaskedBanditVectorEnv`.
+    """
+    return share_lanes(MaskedBanditVectorEnv, num_envs, num_workers, **options)
 
 
 @_compiled

@@ -21,7 +21,7 @@ from ..observation import (
     SelectEntityAction,
     SelectEntityMask,
 )
-from ..registration import vectorize
+from ..registration import share_lanes
 from ..spaces import Categorical, EntityActionSpace, EntitySpace, SelectEntity
 from ..vector import EntityVectorEnv
 
@@ -218,12 +218,9 @@ class MineSweeper(EntityEnv):
 
 
 def make_vec(num_envs: int = 1, num_workers: int = 0, **options: Any) -> EntityVectorEnv:
-    """`num_envs` games, native; with `num_workers`, `MineSweeper`s in so many processes. The same rules.
-
-    The options are those of `MineSweeper`.
+    """`num_envs` games, native, in `num_workers` processes or (with 0) in this one; the rules and the options
+    are those of `MineSweeper`.
     """
-    if num_workers:
-        return vectorize(MineSweeper, num_envs, num_workers, **options)
     from .mine_sweeper_vector import MineSweeperVectorEnv
 
-    return MineSweeperVectorEnv(num_envs, **options)
+    return share_lanes(MineSweeperVectorEnv, num_envs, num_workers, **options)

@@ -14,7 +14,9 @@ from ..batch import EntityBatch
 from ..native import NativeVectorEnv, even_offsets, free_choice
 from ..native_env import NativeEnv
 from ..randomness import uniform
+from ..registration import share_lanes
 from ..spaces import Categorical, EntityActionSpace, EntitySpace
+from ..vector import EntityVectorEnv
 
 _compiled: Any = numba.njit(cache=True, error_model="numpy")
 
@@ -168,9 +170,12 @@ class Minefield(NativeEnv):
     vector_class = MinefieldVectorEnv
 
 
-def make_vec(num_envs: int = 1, **options: Any) -> MinefieldVectorEnv:
-    """`num_envs` games; options as for `MinefieldVectorEnv`."""
-    return MinefieldVectorEnv(num_envs, **options)
+def make_vec(num_envs: int = 1, num_workers: int = 0, **options: Any) -> EntityVectorEnv:
+    """`num_envs` games, in `num_workers` processes or (with 0) in this one.
+
+    Options as for `MinefieldVectorEnv`.
+    """
+    return share_lanes(MinefieldVectorEnv, num_envs, num_workers, **options)
 
 
 @_compiled

@@ -14,7 +14,9 @@ from ..batch import EntityBatch
 from ..native import NativeVectorEnv, even_offsets, free_choice
 from ..native_env import NativeEnv
 from ..randomness import uniform
+from ..registration import share_lanes
 from ..spaces import Categorical, EntityActionSpace, EntitySpace
+from ..vector import EntityVectorEnv
 
 _compiled: Any = numba.njit(cache=True, error_model="numpy")
 
@@ -94,9 +96,12 @@ class MoveToOrigin(NativeEnv):
     vector_class = MoveToOriginVectorEnv
 
 
-def make_vec(num_envs: int = 1, **options: Any) -> MoveToOriginVectorEnv:
-    """`num_envs` games; options as for `MoveToOriginVectorEnv`."""
-    return MoveToOriginVectorEnv(num_envs, **options)
+def make_vec(num_envs: int = 1, num_workers: int = 0, **options: Any) -> EntityVectorEnv:
+    """`num_envs` games, in `num_workers` processes or (with 0) in this one.
+
+    Options as for `MoveToOriginVectorEnv`.
+    """
+    return share_lanes(MoveToOriginVectorEnv, num_envs, num_workers, **options)
 
 
 @_compiled

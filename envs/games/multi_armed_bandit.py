@@ -11,7 +11,9 @@ from ...ragged import RaggedArray
 from ..batch import EntityBatch
 from ..native import NativeVectorEnv, global_choice
 from ..native_env import NativeEnv
+from ..registration import share_lanes
 from ..spaces import EntityActionSpace, EntitySpace, GlobalCategorical
+from ..vector import EntityVectorEnv
 from .parts import sole_choices
 
 _ARMS = ["A", "B", "C", "D", "E"]
@@ -54,6 +56,9 @@ class MultiArmedBandit(NativeEnv):
     vector_class = MultiArmedBanditVectorEnv
 
 
-def make_vec(num_envs: int = 1, **options: Any) -> MultiArmedBanditVectorEnv:
-    """`num_envs` games; options as for `MultiArmedBanditVectorEnv`."""
-    return MultiArmedBanditVectorEnv(num_envs, **options)
+def make_vec(num_envs: int = 1, num_workers: int = 0, **options: Any) -> EntityVectorEnv:
+    """`num_envs` games, in `num_workers` processes or (with 0) in this one.
+
+    Options as for `MultiArmedBanditVectorEnv`.
+    """
+    return share_lanes(MultiArmedBanditVectorEnv, num_envs, num_workers, **options)

@@ -12,7 +12,9 @@ from ...ragged import RaggedArray
 from ..batch import EntityBatch
 from ..native import even_offsets, free_choice
 from ..native_env import NativeEnv
+from ..registration import share_lanes
 from ..spaces import Categorical, EntityActionSpace, EntitySpace
+from ..vector import EntityVectorEnv
 from .snake_boards import MOVES, PICTURES, SnakeBoards, creep, free_cell, head_cell, neighbour, set_up
 
 _compiled: Any = numba.njit(cache=True, error_model="numpy")
@@ -146,9 +148,12 @@ class MultiSnake(NativeEnv):
     vector_class = MultiSnakeVectorEnv
 
 
-def make_vec(num_envs: int = 1, **options: Any) -> MultiSnakeVectorEnv:
-    """`num_envs` games; options as for `MultiSnakeVectorEnv`."""
-    return MultiSnakeVectorEnv(num_envs, **options)
+def make_vec(num_envs: int = 1, num_workers: int = 0, **options: Any) -> EntityVectorEnv:
+    """`num_envs` games, in `num_workers` processes or (with 0) in this one.
+
+    Options as for `MultiSnakeVectorEnv`.
+    """
+    return share_lanes(MultiSnakeVectorEnv, num_envs, num_workers, **options)
 
 
 @_compiled

@@ -13,7 +13,9 @@ from ..batch import EntityBatch
 from ..native import NativeVectorEnv, free_choice
 from ..native_env import NativeEnv
 from ..randomness import below
+from ..registration import share_lanes
 from ..spaces import Categorical, EntityActionSpace, EntitySpace
+from ..vector import EntityVectorEnv
 from .parts import even, featureless, nobody, sole_choices
 
 _compiled: Any = numba.njit(cache=True, error_model="numpy")
@@ -80,9 +82,12 @@ class NotHotdog(NativeEnv):
     vector_class = NotHotdogVectorEnv
 
 
-def make_vec(num_envs: int = 1, **options: Any) -> NotHotdogVectorEnv:
-    """`num_envs` games; options as for `NotHotdogVectorEnv`."""
-    return NotHotdogVectorEnv(num_envs, **options)
+def make_vec(num_envs: int = 1, num_workers: int = 0, **options: Any) -> EntityVectorEnv:
+    """`num_envs` games, in `num_workers` processes or (with 0) in this one.
+
+    Options as for `NotHotdogVectorEnv`.
+    """
+    return share_lanes(NotHotdogVectorEnv, num_envs, num_workers, **options)
 
 
 @_compiled

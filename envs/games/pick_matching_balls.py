@@ -13,7 +13,9 @@ from ..batch import ActionMask, EntityBatch
 from ..native import NativeVectorEnv
 from ..native_env import NativeEnv
 from ..randomness import below
+from ..registration import share_lanes
 from ..spaces import EntityActionSpace, EntitySpace, SelectEntity
+from ..vector import EntityVectorEnv
 from .parts import even, sole_choices
 
 _compiled: Any = numba.njit(cache=True, error_model="numpy")
@@ -122,9 +124,12 @@ class PickMatchingBalls(NativeEnv):
     vector_class = PickMatchingBallsVectorEnv
 
 
-def make_vec(num_envs: int = 1, **options: Any) -> PickMatchingBallsVectorEnv:
-    """`num_envs` games; options as for `PickMatchingBallsVectorEnv`."""
-    return PickMatchingBallsVectorEnv(num_envs, **options)
+def make_vec(num_envs: int = 1, num_workers: int = 0, **options: Any) -> EntityVectorEnv:
+    """`num_envs` games, in `num_workers` processes or (with 0) in this one.
+
+    Options as for `PickMatchingBallsVectorEnv`.
+    """
+    return share_lanes(PickMatchingBallsVectorEnv, num_envs, num_workers, **options)
 
 
 @_compiled

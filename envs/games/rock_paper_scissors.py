@@ -13,7 +13,9 @@ from ..batch import EntityBatch
 from ..native import NativeVectorEnv, free_choice
 from ..native_env import NativeEnv
 from ..randomness import uniform
+from ..registration import share_lanes
 from ..spaces import Categorical, EntityActionSpace, EntitySpace
+from ..vector import EntityVectorEnv
 from .parts import even, featureless, sole_choices
 
 _compiled: Any = numba.njit(cache=True, error_model="numpy")
@@ -74,9 +76,12 @@ class RockPaperScissors(NativeEnv):
     vector_class = RockPaperScissorsVectorEnv
 
 
-def make_vec(num_envs: int = 1, **options: Any) -> RockPaperScissorsVectorEnv:
-    """`num_envs` games; options as for `RockPaperScissorsVectorEnv`."""
-    return RockPaperScissorsVectorEnv(num_envs, **options)
+def make_vec(num_envs: int = 1, num_workers: int = 0, **options: Any) -> EntityVectorEnv:
+    """`num_envs` games, in `num_workers` processes or (with 0) in this one.
+
+    Options as for `RockPaperScissorsVectorEnv`.
+    """
+    return share_lanes(RockPaperScissorsVectorEnv, num_envs, num_workers, **options)
 
 
 @_compiled

@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 from ...ragged import RaggedArray
 from ..batch import EntityBatch
 from ..native import free_choice
+from ..registration import share_lanes
 from ..spaces import Categorical, EntityActionSpace, EntitySpace
+from ..vector import EntityVectorEnv
 from .snake_boards import (
     ALIVE,
     ENDED,
@@ -90,6 +92,7 @@ class SnakeLanesVectorEnv(SnakeBoards):
             max_steps=max_steps,
             render_mode=render_mode,
         )
+        self.lane_games = self.all_lanes // self.num_snakes
 
     def _start(self, lanes: NDArray[np.int64]) -> None:
         _set_up_games(
@@ -167,9 +170,13 @@ class SnakeLanesVectorEnv(SnakeBoards):
         return self._draw_game(lane // self.num_snakes)
 
 
-def make_vec(num_envs: int = 2, **options: Any) -> SnakeLanesVectorEnv:
-    """`num_envs` snakes; options as for `SnakeLanesVectorEnv`."""
-    return SnakeLanesVectorEnv(num_envs, **options)
+def make_vec(num_envs: int = 2, num_workers: int = 0, **options: Any) -> EntityVectorEnv:
+    """`num_envs` snakes, in `num_workers` processes or (with 0) in this one.
+
+    Options as for `SnakeLanesVectorEnv`.
+    """
+    lanes_per_game = max(1, options.get("num_snakes", 2))
+    return share_lanes(SnakeLanesVectorEnv, num_envs, num_workers, lanes_per_game=lanes_per_game, **options)
 
 
 @_compiled

@@ -13,7 +13,9 @@ from ..batch import EntityBatch
 from ..native import NativeVectorEnv, global_choice
 from ..native_env import NativeEnv
 from ..randomness import draw_first
+from ..registration import share_lanes
 from ..spaces import EntityActionSpace, EntitySpace, GlobalCategorical
+from ..vector import EntityVectorEnv
 from .parts import even, sole_choices
 
 _compiled: Any = numba.njit(cache=True, error_model="numpy")
@@ -92,9 +94,12 @@ class TreasureHunt(NativeEnv):
     vector_class = TreasureHuntVectorEnv
 
 
-def make_vec(num_envs: int = 1, **options: Any) -> TreasureHuntVectorEnv:
-    """`num_envs` games; options as for `TreasureHuntVectorEnv`."""
-    return TreasureHuntVectorEnv(num_envs, **options)
+def make_vec(num_envs: int = 1, num_workers: int = 0, **options: Any) -> EntityVectorEnv:
+    """`num_envs` games, in `num_workers` processes or (with 0) in this one.
+
+    Options as for `TreasureHuntVectorEnv`.
+    """
+    return share_lanes(TreasureHuntVectorEnv, num_envs, num_workers, **options)
 
 
 @_compiled

@@ -13,7 +13,9 @@ from ..batch import EntityBatch
 from ..native import NativeVectorEnv, free_choice, global_choice
 from ..native_env import NativeEnv
 from ..randomness import below
+from ..registration import share_lanes
 from ..spaces import Categorical, EntityActionSpace, EntitySpace, GlobalCategorical
+from ..vector import EntityVectorEnv
 from .parts import even, sole_choices
 
 _compiled: Any = numba.njit(cache=True, error_model="numpy")
@@ -90,9 +92,12 @@ class Xor(NativeEnv):
     vector_class = XorVectorEnv
 
 
-def make_vec(num_envs: int = 1, **options: Any) -> XorVectorEnv:
-    """`num_envs` games; options as for `XorVectorEnv`."""
-    return XorVectorEnv(num_envs, **options)
+def make_vec(num_envs: int = 1, num_workers: int = 0, **options: Any) -> EntityVectorEnv:
+    """`num_envs` games, in `num_workers` processes or (with 0) in this one.
+
+    Options as for `XorVectorEnv`.
+    """
+    return share_lanes(XorVectorEnv, num_envs, num_workers, **options)
 
 
 @_compiled

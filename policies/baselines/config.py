@@ -9,6 +9,8 @@ from ..rogue_net.config import AttentionPath, Composite
 
 #: The planes that are 1 in an empty cell of μRTS: no hit points, no resources, no owner, no type, no action.
 EMPTY_PLANES = (0, 5, 10, 13, 21)
+#: What a plane is called that is 1 too in an empty cell, where there is one.
+FREE_PLANE = "terrain_free"
 
 
 @dataclass(frozen=True)
@@ -79,12 +81,20 @@ class TransformerConfig(MapConfig):
 class GridConfig(MapConfig):
     """Every option of a `GridNet`."""
 
-    empty_planes: tuple[int, ...] = EMPTY_PLANES
-    """The planes that are 1 in a cell without entity."""
+    empty_planes: tuple[int, ...] | None = None
+    """The planes that are 1 in a cell without entity. None: 0, 5, 10, 13, 21, and "terrain_free" if there is
+    such a plane."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "empty_planes", tuple(self.empty_planes))  # JSON has lists
+        if self.empty_planes is not None:
+            object.__setattr__(self, "empty_planes", tuple(self.empty_planes))  # JSON has lists
+
+    def empty_planes_of(self, names: tuple[str, ...]) -> tuple[int, ...]:
+        """The planes that are 1 in a cell without entity, where the planes have these names."""
+        if self.empty_planes is not None:
+            return self.empty_planes
+        return (*EMPTY_PLANES, *(place for place, name in enumerate(names) if name == FREE_PLANE))
 
 
 @dataclass(frozen=True)

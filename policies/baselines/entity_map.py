@@ -45,15 +45,12 @@ class EntityMap:
     Args:
         space: entity types in the order own, enemy, neutral.
         height, width: of the map, in cells.
-        empty_planes: the planes that are 1 in a cell without entity.
 
     Raises:
         ValueError: the types have other features, or entities can be hidden from the policy.
     """
 
-    def __init__(
-        self, space: EntitySpace, height: int, width: int, empty_planes: tuple[int, ...] = ()
-    ) -> None:
+    def __init__(self, space: EntitySpace, height: int, width: int) -> None:
         if space.hidden:
             raise ValueError("these networks can't hide entities from the policy; the space says hidden=True")
         if not space.entities:
@@ -68,6 +65,14 @@ class EntityMap:
         self.space = space
         self.height, self.width = height, width
         self.plane_names = planes
+        self.empty_planes: tuple[int, ...] = ()
+
+    def set_empty_planes(self, empty_planes: tuple[int, ...]) -> None:
+        """Say which planes are 1 in a cell without entity.
+
+        Raises:
+            ValueError: there is no such plane.
+        """
         for plane in empty_planes:
             if not 0 <= plane < self.num_planes:
                 raise ValueError(f"empty_planes names plane {plane}; there are {self.num_planes}")

@@ -60,8 +60,9 @@ class MapPolicy(nn.Module, ABC):
         self.config: dict[str, Any] = self.settings.to_dict()
         self.name, self.action = actions[0][0], actions[0][1]
         self.orders = CompositeOrders(self.name, self.action, self.settings.composite)
-        empty = self.settings.empty_planes if isinstance(self.settings, GridConfig) else ()
-        self.map = EntityMap(observation_space, self.settings.height, self.settings.width, empty)
+        self.map = EntityMap(observation_space, self.settings.height, self.settings.width)
+        if isinstance(self.settings, GridConfig):
+            self.map.set_empty_planes(self.settings.empty_planes_of(self.map.plane_names))
 
     # -- the policy's interface -----------------------------------------------------------------------------
 

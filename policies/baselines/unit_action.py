@@ -67,8 +67,9 @@ class UnitActionNet(MapPolicy):
 
     At each turn the network sees the map as it is once the orders so far are given, picks one of the units
     that wait, by a softmax over their cells, and its order. An order shows in a unit's current-action planes,
-    the last K, one for each kind of order, and in nothing else; so the policy simulates by itself what the
-    published program had the engine simulate.
+    one for each kind of order, and in nothing else; so the policy simulates by itself what the published
+    program had the engine simulate. The first of these planes is called "action_<first kind>"; where none is,
+    they are the last.
 
     `drawn` holds an order and the unit's turn (A, M + 1); `evaluate` takes orders (A, M) as well, and then
     lets the units take turns in the order of the batch. Values are those before the first order. Options are
@@ -88,7 +89,11 @@ class UnitActionNet(MapPolicy):
         super().__init__(observation_space, action_space, ImpalaConfig, options)
         settings, entity_map = self.settings, self.map
         self.num_kinds = len(self.action.kinds)
-        if self.num_kinds > entity_map.num_planes:
+        first = f"action_{self.action.kinds[0]}"
+        names = entity_map.plane_names
+        start = names.index(first) if first in names else entity_map.num_planes - self.num_kinds
+        self._action_planes = slice(start, start + self.num_kinds)
+        if start < 0:
             raise ValueError(
                 f"the last planes tell the current action, one for each of the {self.num_kinds} kinds of"
                 f" {self.name!r}; there are {entity_map.num_planes}"
@@ -171,7 +176,7 @@ class UnitActionNet(MapPolicy):
     def _ordered(self, seen: MapEntities, rows: NDArray[np.int64], orders: NDArray[np.int64]) -> Tensor:
         """The planes (n, P) of entities once they have been given `orders` (n, M)."""
         planes = seen.planes[rows]
-        planes[:, -self.num_kinds :] = orders[:, :1] == np.arange(self.num_kinds)
+        planes[:, self._action_planes] = orders[:, :1] == np.arange(self.num_kinds)
         return as_tensor(planes, self.critic.weight, self.critic.weight.dtype)
 
     def _turns(self, chosen: RaggedArray) -> tuple[RaggedArray, NDArray[np.int64]]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 import pytest
-from entitize.adapters.microrts.engine import MASK_SIZE, ORDER_SIZE, Engine, Game
+from entitize.adapters.microrts.engine import MASK_SIZE, ORDER_SIZE, Engine
+from entitize.adapters.microrts.games import Game
 from entitize.adapters.microrts.jvm import engine_folder, start_engine
 from entitize.adapters.microrts.maps import find_map
 from entitize.adapters.microrts.observe import Observer
@@ -155,6 +158,28 @@ def test_games_are_the_same_whatever_is_played_beside_them() -> None:
     alone = records([Game(board, "randomBiasedAI")])
     beside = records([Game(board, "randomBiasedAI"), Game(board, "randomAI"), Game(board, "lightRushAI")])
     assert all(np.array_equal(one, other) for one, other in zip(alone, beside, strict=True))
+
+
+def test_games_are_the_same_whatever_is_played_in_other_threads() -> None:
+    board = find_map(BOARD)
+    both = threading.Barrier(2)
+
+    def records(seed: int, together: bool) -> np.ndarray:
+        engine = Engine([Game(board, "randomBiasedAI")] * 10)
+        engine.reset(range(10), range(seed, seed + 10))
+        if together:
+            both.wait()
+        seen = []
+        for _ in range(100):
+            engine.step()
+            engine.records[:] = 0
+            engine.read()
+            seen.append(engine.records.copy())
+        return np.array(seen)
+
+    with ThreadPoolExecutor(2) as pool:
+        for seed, played in zip((1, 50), pool.map(records, (1, 50), (True, True)), strict=True):
+            assert np.array_equal(played, records(seed, together=False))
 
 
 def test_only_the_games_that_are_playing_move() -> None:

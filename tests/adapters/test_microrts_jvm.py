@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -86,13 +87,22 @@ def test_without_the_engine_make_vec_says_what_to_install(monkeypatch: pytest.Mo
         ez.make_vec("MicroRTS/basesWorkers16x16B")
 
 
-def run(script: str) -> subprocess.CompletedProcess[str]:
+def test_without_jpype_it_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    hide(monkeypatch, "jpype")
+    with pytest.raises(
+        jvm.EngineMissingError,
+        match=r"^MicroRTS needs the package JPype1: pip install 'entitize\[microrts\]'$",
+    ):
+        ez.make_vec("MicroRTS/basesWorkers8x8")
+
+
+def run(script: str, **variables: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-W", "error", "-c", script],
         capture_output=True,
         text=True,
         timeout=120,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), **variables},
     )
 
 
@@ -149,3 +159,46 @@ print(other.render()[0].shape)
 """
     )
     assert (done.returncode, done.stdout) == (0, "(512, 512, 3)\n"), done
+
+
+@pytest.mark.parametrize("shown", ["0", "1"])
+def test_what_bots_print_is_dropped_unless_it_is_asked_for(shown: str) -> None:
+    done = run(
+        """
+import entitize as ez
+import jpype
+from entitize.adapters.microrts.handles import Handles
+from entitize.adapters.microrts.jvm import start_engine
+start_engine()
+system = jpype.JClass("java.lang.System")
+system.out.println("to out")
+system.err.println("to err")
+# A thread that an exception ends, as one of a bot's own might.
+handles = Handles(jpype)
+error = jpype.JClass("java.lang.IllegalStateException")
+fail = handles.methods.throwException(handles.java_class("void"), error.class_)
+task = handles.interface("java.lang.Runnable", handles.bind(fail, 0, error("of a bot")))
+thread = jpype.JClass("java.lang.Thread")(task)
+thread.start()
+thread.join()
+""",
+        ENTITIZE_JAVA_OUTPUT=shown,
+    )
+    assert done.returncode == 0, done
+    assert done.stdout == ("to out\n" if shown == "1" else ""), done
+    assert ("to err" in done.stderr) == (shown == "1"), done
+    assert "java.lang.IllegalStateException: of a bot" in done.stderr, done
+
+
+def test_a_request_to_end_ends_the_process() -> None:
+    """JPype's own handler of SIGTERM crashes it, and leaves Java's report of that behind."""
+    done = run(
+        """
+import os, signal, time
+from entitize.adapters.microrts.jvm import start_engine
+start_engine()
+os.kill(os.getpid(), signal.SIGTERM)
+time.sleep(60)
+"""
+    )
+    assert (done.returncode, done.stdout) == (-signal.SIGTERM, ""), done

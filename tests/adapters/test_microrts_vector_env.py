@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import entitize as ez
@@ -451,6 +453,29 @@ def test_the_same_seed_gives_the_same_games() -> None:
     assert all(a.equals(b) and a.equals(c) for a, b, c in zip(first, second, third, strict=True))
 
 
+def test_environments_get_their_own_rewards_in_whatever_order_or_thread_they_are_stepped() -> None:
+    """The engine's clients share reward objects; its ids and its random generator are the process's."""
+
+    def play(seed: int) -> Iterator[np.ndarray]:
+        with make(6, opponents="randomBiasedAI", selfplay=2, max_steps=40) as env:
+            batch, _ = env.reset(seed=seed)
+            env.action_space.seed(seed)
+            for _ in range(60):
+                batch, _, _, _, info = env.step(env.action_space.sample(mask=batch))
+                yield info["raw_rewards"]
+
+    seeds = (1, 2)
+    alone = [np.array(list(play(seed))) for seed in seeds]
+    assert all(rewards[:, :2].any() and rewards[:, 2:].any() for rewards in alone)
+    assert not np.array_equal(*alone)
+    alternately = list(zip(*map(play, seeds), strict=True))
+    with ThreadPoolExecutor(2) as pool:
+        in_threads = list(pool.map(lambda seed: np.array(list(play(seed))), seeds))
+    for k in range(2):
+        assert np.array_equal([rewards[k] for rewards in alternately], alone[k])
+        assert np.array_equal(in_threads[k], alone[k])
+
+
 def test_wrong_names_are_told_with_the_nearest() -> None:
     with pytest.raises(ValueError, match="no map 'basesWorker8x8'; did you mean 'basesWorkers8x8'"):
         ez.make_vec("MicroRTS/basesWorker8x8")
@@ -471,11 +496,11 @@ def test_wrong_names_are_told_with_the_nearest() -> None:
         ({"opponents": {"coacAI": -2}}, "'coacAI' must play a whole number of lanes"),
         ({"selfplay": 1}, "selfplay must be an even number of lanes from 0 to 2, not 1"),
         ({"side": 2}, "side must be 0, 1 or 'both', not 2"),
-        ({"features": "pixels"}, "features must be one of 'units', 'planes', not 'pixels'"),
+        ({"features": "pixels"}, "features must be one of 'units', 'planes', 'planes29', not 'pixels'"),
         ({"max_steps": 0}, "max_steps must be a whole number of at least 1, not 0"),
         ({"mask_reserved": 1}, "mask_reserved must be True or False, not 1"),
         ({"reward_weights": [1, 2]}, "reward_weights must be 6 finite numbers"),
-        ({"render_mode": "human"}, "render_mode must be None or 'rgb_array'"),
+        ({"render_mode": "ansi"}, "render_mode must be None, 'rgb_array' or 'human', not 'ansi'"),
     ],
 )
 def test_bad_options_are_told(options: dict[str, Any], sentence: str) -> None:

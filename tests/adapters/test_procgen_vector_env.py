@@ -10,7 +10,7 @@ import pytest
 from entitize.adapters.procgen import ProcgenStateError, ProcgenVectorEnv, make_vec
 from entitize.adapters.procgen.engine import import_engine
 from entitize.adapters.procgen.options import ACTIONS
-from entitize.envs import ActionError, EntityVectorEnv
+from entitize.envs import ActionError, EntityVectorEnv, concatenate_batches
 from entitize.ragged import RaggedArray
 
 NOOP = ACTIONS.index("noop")
@@ -297,3 +297,19 @@ def test_after_a_state_that_cannot_be_read_lanes_need_a_reset():
     venv.reset()
     venv.step(acts([NOOP, NOOP]))
     venv.close()
+
+
+def test_each_worker_has_an_engine_that_is_seeded_by_its_first_lane():
+    parts = [make_vec("bigfish", num_lanes) for num_lanes in (1, 2)]
+    with make_vec("bigfish", 3, num_workers=2, seed=7) as envs:
+        assert envs.metadata == parts[0].metadata
+        results = [part.reset(seed=seed) for part, seed in zip(parts, (7, 8), strict=True)]
+        batch, info = envs.reset()
+        for choices in np.random.default_rng(0).integers(0, 15, (30, 3)):
+            assert_same_batch(batch, concatenate_batches([result[0] for result in results]))
+            for key, value in info.items():
+                assert value.tolist() == [one for result in results for one in result[-1][key]]
+            batch, *_, info = envs.step(acts(choices))
+            results = [part.step(acts(c)) for part, c in zip(parts, np.split(choices, [1]), strict=True)]
+    for part in parts:
+        part.close()

@@ -87,8 +87,12 @@ def test_options_reach_the_environments() -> None:
     assert gymnasium.make("entitize/MineSweeper-v0", width=9).unwrapped.width == 9  # type: ignore[attr-defined]
     envs = ez.make_vec("MineSweeper", 2, nmines=3, orbital_cannon=False)
     assert envs.reset()[0].entities["Mine"].lengths.tolist() == [3, 3]
-    with ez.make_vec("MineSweeper", 2, num_workers=1) as workers:
-        assert isinstance(workers, ez.ProcessVectorEnv)
+    gymnasium.register("test/Sweep-v1", entry_point=MineSweeper)
+    try:
+        with ez.make_vec("test/Sweep-v1", 2, num_workers=1, width=9) as workers:
+            assert isinstance(workers, ez.ProcessVectorEnv)
+    finally:
+        del gymnasium.registry["test/Sweep-v1"]
 
 
 def play(envs: Any) -> list[Any]:

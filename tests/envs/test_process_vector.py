@@ -91,14 +91,14 @@ def wait_for_the_end_of(pids: Iterable[int]) -> None:
 
 
 def pids_of(envs: ez.ProcessVectorEnv) -> list[int]:
-    pids = [worker.process.pid for worker in envs._workers]
+    pids = [worker.process.pid for worker in envs._pool.workers]
     assert all(alive(pid) for pid in pids if pid is not None)
     return [pid for pid in pids if pid is not None]
 
 
 def blocks_of(envs: ez.ProcessVectorEnv) -> list[str]:
     """The names of the shared memory in use."""
-    blocks = [block for worker in envs._workers for block in (worker.actions, worker.results)]
+    blocks = [block for worker in envs._pool.workers for block in (worker.actions, worker.results)]
     return [block.name for block in blocks if block is not None]
 
 
@@ -142,8 +142,7 @@ def same_info() -> Callable[[Any, Any], bool]:
 
 
 def test_it_keeps_the_rules_and_refuses_illegal_actions() -> None:
-    with ez.make_vec("MineSweeper", 4, num_workers=2, render_mode="rgb_array") as envs:
-        assert isinstance(envs, ez.ProcessVectorEnv)
+    with ez.ProcessVectorEnv([partial(MineSweeper, render_mode="rgb_array")] * 4, num_workers=2) as envs:
         with pytest.raises(gymnasium.error.ResetNeeded):
             envs.step({})
         ez.check_entity_env(envs, num_steps=40)
@@ -219,8 +218,8 @@ import entitize as ez
 if __name__ == "__main__":
     envs = ez.make_vec("MineSweeper", 2, num_workers=2)
     envs.reset(seed=0)
-    print(*[worker.process.pid for worker in envs._workers])
-    print(*[worker.results.name for worker in envs._workers], flush=True)
+    print(*[worker.process.pid for worker in envs._pool.workers])
+    print(*[worker.results.name for worker in envs._pool.workers], flush=True)
     os.kill(os.getpid(), signal.SIGKILL)
 """
 

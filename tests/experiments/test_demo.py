@@ -10,8 +10,8 @@ from entitize.experiments.config_file import read_config
 from entitize.experiments.demo import clear, main, run_demo, shortened
 from entitize.experiments.environments import make_environments
 from entitize.experiments.errors import UserError
+from entitize.experiments.networks import make_policy
 from entitize.experiments.plots import learning_curve
-from entitize.experiments.train import make_policy
 from entitize.trainers import Interval
 from PIL import Image
 from rich.console import Console

@@ -3,11 +3,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from entitize import RaggedArray, make_vec
+from entitize.adapters.microrts import MicroRTSVectorEnv
 from entitize.adapters.procgen.games import GAMES
 from entitize.experiments.agents import RandomActor
 from entitize.experiments.config import EnvConfig
-from entitize.experiments.drawing import FRAME_HEIGHT, Camera, HasCamera
+from entitize.experiments.drawing import COLOURS, FRAME_HEIGHT, Camera, HasCamera
+from entitize.experiments.microrts_lanes import with_lanes
 from entitize.experiments.play import make_visible, record
+from PIL import ImageColor
 
 
 def after_some_steps(game: str, **options: object) -> tuple[dict[str, float], Camera, dict[str, float]]:
@@ -58,3 +61,29 @@ def test_an_environment_without_frames_is_drawn_all_the_same() -> None:
         )
     assert len(returns) == 1
     assert len({frame.tobytes() for frame in frames}) == len(frames)
+
+
+@pytest.mark.parametrize("opponents", [{"lightRushAI": 0, "workerRushAI": 3}, ["workerRushAI"] * 3])
+def test_a_lane_of_microrts_is_drawn_over_its_picture(opponents: object) -> None:
+    kwargs = {"opponents": opponents, "selfplay": 2, "max_steps": 30}
+    with make_visible(EnvConfig("MicroRTS/basesWorkers8x8", 5, kwargs)) as venv:
+        assert isinstance(venv, MicroRTSVectorEnv) and isinstance(venv, HasCamera)
+        assert venv.num_envs == 1 and venv.games[0].bot == "workerRushAI"
+        venv.reset(seed=0)
+        camera = Camera(*venv.camera(0))
+        for x, y in [(0, 0), (7, 0), (3, 6)]:
+            centre = camera.pixels(np.array([x]), np.array([y]), (192, 192))[0]
+            assert centre.tolist() == [24 * x + 12, 24 * y + 12]
+        frames, returns = record(RandomActor(venv.single_action_space), venv, 2, 100, seed=1)
+    assert len(returns) == 2 and len(frames) == 60
+    base = frames[0][64 : 2 * 64, 2 * 64 : 3 * 64]  # at (2, 1): enlarged as it is painted, a ring in it
+    assert (base[32, 32] == (225, 225, 225)).all() and (base[10, 10] == (70, 130, 255)).all()
+    ring = np.array(ImageColor.getrgb(COLOURS[0]))
+    assert (base[20:44, 20:44] == ring).all(2).any()
+
+
+def test_in_self_play_the_lane_plays_the_default_bot() -> None:
+    single = with_lanes(
+        EnvConfig("entitize/MicroRTS-v0", 4, {"selfplay": 4, "num_workers": 2, "max_steps": 9}), 1
+    )
+    assert single == EnvConfig("entitize/MicroRTS-v0", 1, {"selfplay": 0, "num_workers": 0, "max_steps": 9})

@@ -17,6 +17,7 @@ from entitize.envs import (
     EntityVectorEnv,
     GlobalCategorical,
     SelectEntity,
+    validate_actions,
 )
 from entitize.policies.policy import ActResult, Evaluation
 from entitize.ragged import RaggedArray
@@ -259,6 +260,47 @@ class WaitingVectorEnv(StatefulToyVectorEnv):
         batch = self._show()
         info = {"idle": self.idle, "final_obs": final.gather(np.flatnonzero(given)), "_final_obs": given}
         return batch, rewards, ended & ~odd, ended & odd, info
+
+
+class DuelsVectorEnv(WaitingVectorEnv):
+    """Lanes 2g and 2g + 1 meet in game g, which lasts g + 2 steps; odd games are truncated.
+
+    What one lane paints the other pays for. `told`: infos tell the outcome.
+    """
+
+    def __init__(self, num_envs: int = 8, share: float = 0.0, told: bool = False) -> None:
+        super().__init__(num_envs, share)
+        self.lane_games = np.arange(num_envs) // 2
+        self.told = told
+        self.received: Any = None  # the last actions
+
+    def _show(self) -> EntityBatch:
+        self.batch = super()._show()
+        return self.batch
+
+    def step(self, actions: Any) -> Any:
+        actions = validate_actions(SPACE, self.batch, actions)
+        self.received = actions
+        self._clock += 1
+        self._elapsed += 1
+        games = np.arange(self.num_envs) // 2
+        ended = self._elapsed >= games + 2
+        odd = games % 2 == 1
+        self._elapsed[ended] = 0
+        painted = np.array([float(paint.sum()) for paint in actions["Paint"]], np.float32).reshape(-1, 2)
+        rewards = (painted - painted[:, ::-1]).reshape(-1)
+        final = toy_batch(np.random.default_rng([self._seed, self._clock, 1]), self.num_envs)
+        info: dict[str, Any] = {"final_obs": final.gather(np.flatnonzero(ended)), "_final_obs": ended}
+        if self.told:
+            words = np.where(rewards > 0, "win", np.where(rewards < 0, "loss", "draw")).astype(object)
+            info |= {"outcome": np.where(ended, words, None), "_outcome": ended}
+        batch = self._show()
+        return batch, rewards, ended & ~odd, ended & odd, {**info, "idle": self.idle}
+
+
+@pytest.fixture
+def duels() -> type[DuelsVectorEnv]:
+    return DuelsVectorEnv
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from entitize.envs import EntityVectorEnv
 from entitize.policies.policy import ActResult
-from entitize.trainers import bootstrap_interval, evaluate
+from entitize.trainers import bootstrap_interval, evaluate, wilson_interval
 from entitize.trainers.statistics import EpisodeStatistics, explained_variance
 
 
@@ -102,6 +102,32 @@ def test_values_without_an_interval_are_refused() -> None:
             bootstrap_interval(values)
     with pytest.raises(ValueError, match=r"level must lie between 0 and 1, got 95"):
         bootstrap_interval([1.0], level=95)
+
+
+@pytest.mark.parametrize(
+    ("successes", "trials", "low", "high"),
+    [
+        (0, 10, 0, 3.841459 / 13.841459),  # z² / (n + z²), by hand
+        (10, 10, 10 / 13.841459, 1),
+        (50, 100, 0.403832, 0.596168),
+        (1, 1, 1 / 4.841459, 1),
+    ],
+)
+def test_wilsons_interval_is_that_of_the_formula(
+    successes: int, trials: int, low: float, high: float
+) -> None:
+    interval = wilson_interval(successes, trials)
+    assert interval.mean == successes / trials
+    np.testing.assert_allclose([interval.low, interval.high], [low, high], atol=1e-6)
+    assert 0 <= interval.low <= interval.mean <= interval.high <= 1
+
+
+@pytest.mark.parametrize(("successes", "trials"), [(0, 0), (3, 2), (-1, 2)])
+def test_rates_of_nothing_are_refused(successes: int, trials: int) -> None:
+    with pytest.raises(ValueError, match=f"got {successes} of {trials}"):
+        wilson_interval(successes, trials)
+    with pytest.raises(ValueError, match="level must lie between 0 and 1, got 1"):
+        wilson_interval(1, 2, level=1)
 
 
 def test_episode_statistics_follow_each_environment() -> None:

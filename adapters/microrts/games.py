@@ -1,0 +1,62 @@
+"""The games to be played, and what is kept of all of them, side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+from .handles import Column, Handles
+from .maps import Map
+
+STATE = "rts.GameState"
+ACTION = "rts.PlayerAction"
+
+
+@dataclass(frozen=True)
+class Game:
+    """One game to be played: on which map, and by whom."""
+
+    map: Map
+    bot: str | None  # None: both players are lanes
+    side: int = 0  # the player that is the lane, where the other is a bot
+
+    @property
+    def players(self) -> tuple[int, ...]:
+        """The players that are lanes."""
+        return (0, 1) if self.bot is None else (self.side,)
+
+
+class Columns:
+    """Java's arrays with one element per game, which the loops' statements read and write.
+
+    Attributes:
+        first_lane: the number of each game's first lane.
+    """
+
+    def __init__(self, handles: Handles, games: Sequence[Game]) -> None:
+        nothing = [None] * len(games)
+        self.states = Column(handles, STATE, nothing)
+        self.views = Column(handles, STATE, nothing)  # what the lane's player may see
+        self.other_views = Column(handles, STATE, nothing)  # what the other player may see
+        self.bots = Column(handles, "ai.core.AI", nothing)
+        self.orders_a = Column(handles, ACTION, nothing)
+        self.orders_b = Column(handles, ACTION, nothing)
+        self.traces = Column(handles, "rts.TraceEntry", nothing)
+        self.sides = Column(handles, "int", [game.players[0] for game in games])
+        self.others = Column(handles, "int", [1 - game.players[0] for game in games])
+        # Whose units need no masks: the bot's; -1, nobody's, where both players are lanes.
+        self.skipped = Column(handles, "int", [-1 if g.bot is None else 1 - g.side for g in games])
+        self.first_lane = list(accumulate((len(game.players) for game in games[:-1]), initial=0))
+        self.lanes = Column(handles, "int", self.first_lane)
+        self.second_lanes = Column(handles, "int", [lane + 1 for lane in self.first_lane])
+        self.next_ids = Column(handles, "long", [0] * len(games))
+        self.generators = Column(handles, "java.util.Random", nothing)
+        self.winners = Column(handles, "int", [-1] * len(games))
+        self.progress = Column(handles, "int", [0])  # one for all: the game that is being played
+
+    def clear(self) -> None:
+        """Forget the games, so that Java can free them."""
+        for column in (self.states, self.views, self.other_views, self.bots, self.orders_a, self.orders_b):
+            for game in range(len(self.first_lane)):
+                column.array[game] = None

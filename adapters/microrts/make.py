@@ -1,0 +1,66 @@
+"""Making vector environments of μRTS: in this process, or its games shared between several."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ...envs import EntityVectorEnv
+from .games import Game
+from .options import Opponents, Side, plan_games
+from .vector_env import MicroRTSVectorEnv
+
+
+def make_vec(
+    map: str,
+    num_envs: int = 1,
+    *,
+    num_workers: int = 0,
+    opponents: Opponents | None = None,
+    selfplay: int = 0,
+    side: Side = 0,
+    maps: Sequence[str] | None = None,
+    seed: int | None = None,
+    **options: Any,
+) -> EntityVectorEnv:
+    """A `MicroRTSVectorEnv`, or one in workers; what `entitize.make_vec("MicroRTS/<map>")` calls.
+
+    Args:
+        num_workers: how many processes play the games, 0: this one. The games are planned as for one process,
+            and each worker plays a run of neighbouring ones in a JVM of its own. The same seed gives the same
+            games.
+        options: the arguments of `MicroRTSVectorEnv`, which are told of there.
+
+    Raises:
+        ValueError: `num_workers` is not between 1 and the number of games; and see `MicroRTSVectorEnv`.
+    """
+    if not num_workers:
+        options |= {"opponents": opponents, "selfplay": selfplay, "side": side, "maps": maps, "seed": seed}
+        return MicroRTSVectorEnv(map, num_envs, **options)
+    from ...envs.sharded_vector import ShardedVectorEnv
+    from ...envs.worker_pool import shares
+
+    games = plan_games([map] if maps is None else maps, num_envs, selfplay, opponents, side)
+    num_lanes = [len(game.players) for game in games]
+    runs = shares(num_lanes, num_workers, "games")
+    venv = ShardedVectorEnv(
+        [partial(MicroRTSVectorEnv, **_players(games[run.start : run.stop]), **options) for run in runs],
+        [sum(num_lanes[run.start : run.stop]) for run in runs],
+        seed,
+    )
+    venv.lane_games = np.repeat(np.arange(len(games)), num_lanes)
+    return venv
+
+
+def _players(games: Sequence[Game]) -> dict[str, Any]:
+    """The arguments with which a `MicroRTSVectorEnv` plans just these games."""
+    return {
+        "num_envs": sum(len(game.players) for game in games),
+        "opponents": [game.bot for game in games if game.bot is not None],
+        "selfplay": 2 * sum(game.bot is None for game in games),
+        "side": [game.side for game in games if game.bot is not None],
+        "maps": [game.map.name for game in games],
+    }

@@ -1,0 +1,29 @@
+"""The seeds of lanes: one for each, as Gymnasium derives them from a single one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+Seeds = int | Sequence[int | None] | None
+
+
+def lane_seeds(seed: Seeds, num_envs: int) -> list[int | None]:
+    """The seed of each of `num_envs` lanes: lane i gets `seed + i`, or the i-th of a sequence.
+
+    Raises:
+        ValueError: a sequence of another length, or a negative seed.
+    """
+    if seed is None:
+        return [None] * num_envs
+    if isinstance(seed, (int, np.integer)):
+        seeds: list[int | None] = [int(seed) + lane for lane in range(num_envs)]
+    else:
+        seeds = [None if value is None else int(value) for value in seed]
+    if len(seeds) != num_envs:
+        raise ValueError(f"{len(seeds)} seeds came for {num_envs} envs")
+    given = [value for value in seeds if value is not None]
+    if given and min(given) < 0:
+        raise ValueError(f"a seed must not be negative, got {min(given)}")
+    return seeds

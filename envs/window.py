@@ -1,0 +1,109 @@
+"""A window on the desktop that shows the frames of one environment."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import sys
+from time import monotonic, sleep
+from typing import Any
+
+import gymnasium
+import numpy as np
+from numpy.typing import NDArray
+
+#: Frames are enlarged by a whole number, to about this many pixels on their longer side.
+PIXELS = 768
+
+
+def import_pygame() -> Any:
+    """The module pygame, imported so that a JVM in this process survives it.
+
+    At import pygame sets the handlers of SIGSEGV and its like anew, as plain ones. A JVM's handler is then
+    called without the details of the signal, which it needs for null checks, and the process dies.
+
+    Raises:
+        ImportError: pygame is not there.
+    """
+    if "pygame" in sys.modules or os.name != "posix":
+        import pygame
+
+        return pygame
+    sigaction = ctypes.CDLL(None).sigaction
+    kept = {}
+    for number in (signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL):
+        kept[number] = ctypes.create_string_buffer(512)  # struct sigaction, whatever is in it
+        sigaction(int(number), None, kept[number])
+    try:
+        import pygame
+    finally:
+        for number, action in kept.items():
+            sigaction(int(number), action, None)
+    return pygame
+
+
+class Window:
+    """Shows one frame after the other, at most `frames_per_second` of them; pygame draws.
+
+    pygame has one window per process: where several environments have a `Window`, the one that drew last is
+    seen. A window that the user has closed stays closed, and showing frames then does nothing.
+
+    Args:
+        title: what the window is called.
+        frames_per_second: a frame stays for at least one over this many seconds.
+
+    Attributes:
+        is_open: whether frames are still shown.
+
+    Raises:
+        gymnasium.error.DependencyNotInstalled: pygame is not there.
+        RuntimeError: there is no display.
+    """
+
+    def __init__(self, title: str, frames_per_second: int) -> None:
+        try:
+            pygame = import_pygame()
+        except ImportError as error:
+            raise gymnasium.error.DependencyNotInstalled(
+                "render_mode='human' needs pygame (pip install pygame-ce);"
+                " render_mode='rgb_array' does without"
+            ) from error
+        try:
+            pygame.display.init()
+        except pygame.error as error:
+            raise RuntimeError(
+                f"render_mode='human' needs a display: {error}; render_mode='rgb_array' does without"
+            ) from error
+        self._pygame = pygame
+        self._title = title
+        self._seconds = 1 / frames_per_second
+        self._next = 0.0
+        self.is_open = True
+
+    def show(self, frame: NDArray[np.uint8]) -> None:
+        """Show `frame` (height, width, 3), once the frame before has been shown for long enough."""
+        if not self.is_open:
+            return
+        sleep(max(0.0, self._next - monotonic()))
+        self._next = monotonic() + self._seconds
+        pygame, display = self._pygame, self._pygame.display
+        height, width, _ = frame.shape
+        zoom = max(1, PIXELS // max(height, width))
+        size = (width * zoom, height * zoom)
+        display.init()  # another environment may have closed it
+        surface = display.get_surface()
+        if surface is None or surface.get_size() != size:
+            surface = display.set_mode(size)
+        display.set_caption(self._title)
+        picture = pygame.surfarray.make_surface(frame.swapaxes(0, 1))
+        surface.blit(pygame.transform.scale(picture, size), (0, 0))
+        display.flip()
+        if any(event.type == pygame.QUIT for event in pygame.event.get()):
+            self.close()
+
+    def close(self) -> None:
+        """Close the window; a second call does nothing."""
+        if self.is_open:
+            self.is_open = False
+            self._pygame.display.quit()

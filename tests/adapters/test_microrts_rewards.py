@@ -1,0 +1,72 @@
+"""The weights of μRTS's rewards, and their way through training."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import entitize as ez
+import numpy as np
+import pytest
+from entitize.adapters.microrts.records import ACTIONS, UNIT_TYPES
+from entitize.adapters.microrts.rewards import SHAPED, reward_schedule, weights_array
+
+WIN_ONLY = {"win_loss": 10.0}
+
+
+def test_the_weights_go_linearly_from_the_first_to_the_last() -> None:
+    schedule = reward_schedule([10, 1, 1, 0.2, 1, 4], WIN_ONLY)
+    for fraction, weights in {
+        0.0: [10, 1, 1, 0.2, 1, 4],
+        0.25: [10, 0.75, 0.75, 0.15, 0.75, 3],
+        0.5: [10, 0.5, 0.5, 0.1, 0.5, 2],
+        1.0: [10, 0, 0, 0, 0, 0],
+    }.items():
+        np.testing.assert_allclose(schedule.at(fraction), weights, atol=1e-15)
+
+
+@pytest.mark.parametrize("first", [None, {"gather": 0.1, "attack": 0.3}])
+def test_without_last_weights_they_stay_to_the_bit(first: dict[str, float] | None) -> None:
+    schedule = reward_schedule(first, None)
+    expected = weights_array(SHAPED if first is None else first)
+    for fraction in (0.0, 1 / 3, 0.7, 1.0):
+        assert schedule.at(fraction).tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize(
+    ("last", "message"),
+    [
+        ([1, 2], "final_reward_weights must be 6 finite numbers"),
+        ([0, 0, 0, 0, 0, float("nan")], "final_reward_weights must be 6 finite numbers"),
+        ({"win_los": 1.0}, "no reward 'win_los'; did you mean 'win_loss'"),
+    ],
+)
+def test_wrong_last_weights_are_told(last: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        ez.make_vec("MicroRTS/basesWorkers8x8", 1, final_reward_weights=last)
+
+
+def reward_of_a_worker(venv: ez.EntityVectorEnv) -> float:
+    """The reward of the step that orders the base to train a worker."""
+    batch, _ = venv.reset(seed=0)
+    actors = batch.actions["order"].actors
+    rows = np.zeros((actors.num_items, 7), np.int64)
+    rows[1] = ACTIONS.index("produce"), 0, 0, 0, 1, UNIT_TYPES.index("worker"), 0
+    _, rewards, _, _, info = venv.step({"order": actors.with_values(rows)})
+    assert info["raw_rewards"].tolist() == [[0, 0, 1, 0, 0, 0]]
+    return float(rewards[0])
+
+
+def test_rewards_are_weighed_as_progress_says() -> None:
+    options: dict[str, Any] = {"opponents": "passiveAI", "reward_weights": {"worker": 2.0}}
+    with ez.make_vec("MicroRTS/basesWorkers8x8", 1, final_reward_weights={"worker": 1.0}, **options) as venv:
+        assert reward_of_a_worker(venv) == 2.0
+        for fraction, reward in ((0.5, 1.5), (1.0, 1.0), (0.25, 1.75)):
+            venv.set_progress(fraction)
+            assert reward_of_a_worker(venv) == reward
+        for wrong in (-0.1, 1.5, float("nan")):
+            with pytest.raises(ValueError, match="must lie between 0 and 1"):
+                venv.set_progress(wrong)
+        assert reward_of_a_worker(venv) == 1.75
+    with ez.make_vec("MicroRTS/basesWorkers8x8", 1, **options) as venv:
+        venv.set_progress(1.0)
+        assert reward_of_a_worker(venv) == 2.0

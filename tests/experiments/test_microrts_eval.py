@@ -1,0 +1,210 @@
+"""`entitize eval microrts`, from flags to files."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from entitize.experiments import match_workers
+from entitize.experiments.cli import main
+from entitize.experiments.matches import Job, Played, Player
+
+Run = Callable[..., tuple[int, str, str]]
+BOARD = "basesWorkers8x8"
+QUICK = ("--map", BOARD, "--max-steps", "30", "--workers", "0")
+BOTS = ("--bots", "passiveAI", "randomBiasedAI")
+
+
+@pytest.fixture(scope="module")
+def fighter(small: tuple[str, ...], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of a moment in μRTS, with rewards of its own."""
+    run = tmp_path_factory.mktemp("runs") / "fighter"
+    env = ("--env.id", f"MicroRTS/{BOARD}", "--env.kwargs", "opponents=passiveAI", "mask_reserved=false")
+    weights = "reward_weights={win_loss: 1}"
+    words = [*small, *env, weights, "--run", str(run), "--ppo.total-timesteps", "16"]
+    assert main(["train", *words]) == 0
+    return run
+
+
+@pytest.fixture(scope="module")
+def judged(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The results of a finished command, see `test_results_are_kept_in_files`."""
+    out = tmp_path_factory.mktemp("judged")
+    words = ["eval", "microrts", "--random", *QUICK, *BOTS, "--games", "5", "--out", str(out)]
+    assert main(words) == 0
+    return out
+
+
+def results(folder: Path) -> tuple[dict[str, Any], dict[Job, dict[str, Any]]]:
+    """The settings and the jobs of a results file, without the time that they took."""
+    head, *lines = [json.loads(line) for line in (folder / "results.jsonl").read_text().splitlines()]
+    jobs = {Job(**line["job"]): {k: v for k, v in line.items() if k != "seconds"} for line in lines}
+    assert len(jobs) == len(lines)
+    return head, jobs
+
+
+def test_results_are_kept_in_files(judged: Path) -> None:
+    head, jobs = results(judged)
+    assert head["settings"] == {"max_steps": 30, "deterministic": False, "seed": 1000003}
+    assert [(job.bot, job.side, job.games) for job in jobs] == [
+        *(("passiveAI", 0, 3), ("passiveAI", 1, 2)),
+        *(("randomBiasedAI", 0, 3), ("randomBiasedAI", 1, 2)),
+    ]
+    with (judged / "table.csv").open() as file:
+        rows = {(row["bot"], row["side"]): row for row in csv.DictReader(file)}
+    assert [rows[key]["games"] for key in (("passiveAI", "both"), ("randomBiasedAI", "0"))] == ["5", "3"]
+    assert (rows["all", "both"]["games"], rows["all", "both"]["steps"]) == ("10", "30.0")
+    summary = json.loads((judged / "summary.json").read_text())
+    assert len(summary["scores"]) == 7 and summary["scores"][0]["ties"]["mean"] == 1
+    assert {agent["source"] for agent in summary["published"]} == {"zwingenberger", "feudalnet"}
+    table = (judged / "table.md").read_text()
+    assert "| passiveAI | 0/5/0 | 0.0 [0, 43] |" in table
+    assert "| passiveAI | 0/100/0 | 100/0/0 |  |" in table
+    assert "89.8 (13 bots)" in table and "arXiv 2301.03679" in table
+    assert (judged / "winrates.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("lines", [1, 3])
+def test_a_command_that_was_cut_off_goes_on(entitize: Run, judged: Path, tmp_path: Path, lines: int) -> None:
+    kept = (judged / "results.jsonl").read_bytes().splitlines(keepends=True)
+    half = kept[lines][: len(kept[lines]) // 2]
+    (tmp_path / "results.jsonl").write_bytes(b"".join(kept[:lines]) + half)
+    code, out, err = entitize("eval", "microrts", "--random", *QUICK, *BOTS, "--games", 5, "--out", tmp_path)
+    assert (code, err) == (0, "")
+    assert out.count(" games  random policy – ") == 5 - lines
+    assert results(tmp_path) == results(judged)
+    assert (tmp_path / "table.md").read_text() == (judged / "table.md").read_text()
+
+
+def test_a_finished_command_plays_nothing_again(
+    entitize: Run, judged: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(judged, tmp_path / "out")
+    lines = (judged / "results.jsonl").read_text().splitlines(keepends=True)
+    (tmp_path / "out" / "results.jsonl").write_text("".join([*lines, lines[1]]))  # counts once
+    monkeypatch.setattr(Player, "play", None)
+    words = ("--random", *QUICK, "--games", 5, "--out", tmp_path / "out")
+    code, out, err = entitize("eval", "microrts", *words, "--bots", "passiveAI")
+    assert (code, err) == (0, "")
+    assert "5 of 5 games" in out.replace("\n", " ") and "0/5/0" in out
+
+
+def test_other_settings_are_not_mixed(entitize: Run, judged: Path, fighter: Path) -> None:
+    before = (judged / "results.jsonl").read_bytes()
+    words = ("--random", "--map", BOARD, "--out", judged, "--games", 4)
+    code, _, err = entitize("eval", "microrts", *words, "--seed", 3, "--max-steps", 31)
+    assert code == 2
+    assert "max_steps is 30 there and 31 now; seed is 1000003 there and 3 now" in err
+    code, _, err = entitize("eval", "microrts", fighter, *words, "--max-steps", 30)
+    assert code == 2
+    assert "checkpoint of fighter is not set there and 'step 16, SHA-256 " in err
+    assert "option mask_reserved is not set there and False now" in err
+    assert (judged / "results.jsonl").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (b"", "holds no results of `entitize eval microrts`"),
+        (b"[1]\n", "holds no results of `entitize eval microrts`"),
+        (b'{"format": 9}\n', "its format is 9, this version reads 1"),
+    ],
+)
+def test_another_file_is_not_written_to(entitize: Run, tmp_path: Path, content: bytes, sentence: str) -> None:
+    (tmp_path / "results.jsonl").write_bytes(content)
+    code, _, err = entitize("eval", "microrts", "--random", *QUICK, "--out", tmp_path)
+    assert (code, sentence in err) == (2, True), err
+    assert (tmp_path / "results.jsonl").read_bytes() == content
+
+
+def test_a_damaged_line_is_told_by_its_number(entitize: Run, judged: Path, tmp_path: Path) -> None:
+    lines = (judged / "results.jsonl").read_text().splitlines(keepends=True)
+    lines[2] = lines[2].replace('"draw", ', "", 1)
+    (tmp_path / "results.jsonl").write_text("".join(lines))
+    code, _, err = entitize("eval", "microrts", "--random", *QUICK, "--out", tmp_path)
+    assert code == 2
+    assert "results.jsonl, line 3: no finished job" in err and "it does not hold 2 games" in err
+
+
+def test_a_run_plays_as_it_was_trained_and_tells_its_own_return(entitize: Run, fighter: Path) -> None:
+    words = ("--random", *QUICK[2:], "--games", 2, "--bots", "passiveAI")
+    code, _, err = entitize("eval", "microrts", fighter, *words)
+    assert (code, err) == (0, "")
+    head, jobs = results(fighter / "eval_microrts")
+    assert head["settings"]["option mask_reserved"] is False
+    assert [(job.agent, job.map) for job in jobs] == [("fighter", BOARD)] * 2 + [("random policy", BOARD)] * 2
+    assert "own return [95 %]" in (fighter / "eval_microrts" / "table.md").read_text()
+    code, _, err = entitize("eval", "microrts", fighter, *words[1:-2], "--against", fighter)
+    assert (code, err) == (0, "")
+    head, jobs = results(fighter / "eval_microrts_against_fighter")
+    assert [(job.agent, job.side) for job in jobs] == [("fighter", 0), ("fighter", 1)]
+    assert {job.bot for job in jobs} == {f"{fighter.parent.name}/fighter"}
+
+
+def test_an_interrupt_leaves_what_was_finished(
+    entitize: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Interrupted(Player):
+        def play(self, job: Job) -> Played:
+            if job.side:
+                raise KeyboardInterrupt
+            return super().play(job)
+
+    monkeypatch.setattr(match_workers, "Player", Interrupted)
+    code, out, err = entitize("eval", "microrts", "--random", *QUICK, "--games", 4, "--out", tmp_path)
+    assert (code, err) == (130, "entitize: interrupted\n")
+    assert "2 of 56 games" in out.replace("\n", " ")
+    assert "| passiveAI |" not in (tmp_path / "table.md").read_text()
+    assert "| randomBiasedAI | 0/2/0 |" in (tmp_path / "table.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ([], "give a run folder, or --random, or both"),
+        (["nowhere"], "there is no run folder nowhere"),
+        (["--random", "--bots", "cocAI"], "MicroRTS has no bot 'cocAI'; did you mean 'coacAI'?"),
+        (["--random", "--map", "baseWorkers8x8"], "no map 'baseWorkers8x8'; did you mean 'basesWorkers8x8'?"),
+        (["--random", "--map", "a", "--maps", "b"], "give --map or --maps, not both"),
+        (["--random", "--bots", "rojo", "rojo"], "--bots names one twice: rojo rojo"),
+        (["--random", "--bots", "rojo", "--fast"], "give --bots or --fast, not both"),
+        (["--random", "--games", "1"], "--games must be at least 1 for each side, got 1"),
+        (["--random", "--options", "feature=planes"], "no option 'feature'; did you mean 'features'?"),
+        (["--random", "--max-steps", "0"], "max_steps must be a whole number of at least 1, not 0"),
+        (["--random", "--workers", "-1"], "--workers must not be negative, got -1"),
+        (["--random", "--seed", "-1"], "--seed must not be negative, got -1"),
+        (["--random", "--against", "x"], "--checkpoint and --against need a run folder"),
+    ],
+)
+def test_a_wrong_flag_is_one_clear_error(
+    entitize: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], sentence: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, _, err = entitize("eval", "microrts", *words)
+    assert (code, sentence in " ".join(err.split())) == (2, True), err
+    assert not list(tmp_path.iterdir())
+
+
+def test_runs_of_other_games_are_told(entitize: Run, trained: Path, tmp_path: Path) -> None:
+    code, _, err = entitize("eval", "microrts", trained)
+    assert (code, err) == (2, f"entitize: {trained} was trained in MineSweeper, which is not MicroRTS\n")
+    (tmp_path / "config.yaml").write_text("policy: {}\n")
+    code, _, err = entitize("eval", "microrts", tmp_path)
+    assert code == 2 and "(say --map, and with --options what the agent needs)" in err
+    code, _, err = entitize("eval", "microrts", tmp_path, "--map", BOARD)
+    assert (code, err) == (2, f"entitize: run {tmp_path} has written no checkpoint yet\n")
+
+
+def test_a_run_that_is_called_microrts_can_be_evaluated(
+    entitize: Run, trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(trained, tmp_path / "microrts")
+    monkeypatch.chdir(tmp_path)
+    code, out, err = entitize("eval", "./microrts", "--episodes", 2)
+    assert (code, err) == (0, "")
+    assert "MineSweeper" in out

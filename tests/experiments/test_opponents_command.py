@@ -1,0 +1,117 @@
+"""`entitize train` against past selves."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import entitize as ez
+import pytest
+import yaml
+from entitize.experiments.config import CONFIGS, TrainConfig, read_run_config
+from entitize.experiments.config_file import read_config
+from entitize.experiments.opponents import OpponentsConfig
+
+Run = Callable[..., tuple[int, str, str]]
+
+SNAKES: dict[str, Any] = {
+    "env": {"id": "MultiSnake/lanes", "num_envs": 4, "kwargs": {"max_steps": 12}},
+    "net": {"d_model": 8, "n_layer": 1, "n_head": 1},
+    "ppo": {"total_timesteps": 200, "num_steps": 16, "minibatch_size": 64, "update_epochs": 1},
+    "eval": {"episodes": 2, "num_envs": 2},
+}
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Callable[..., Path]:
+    def write(opponents: Any, **sections: Any) -> Path:
+        path = tmp_path / "config.yaml"
+        path.write_text(yaml.safe_dump({**SNAKES, **sections, "opponents": opponents}))
+        return path
+
+    return write
+
+
+def metrics(run: Path) -> list[dict[str, float]]:
+    return [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+
+
+def test_a_run_against_past_selves_is_resumed_with_them(
+    entitize: Run, config: Callable[..., Path], tmp_path: Path
+) -> None:
+    run = tmp_path / "run"
+    file = config({"interval": 50, "latest_share": 0.2, "max_size": 3, "weighting": "hard"})
+    code, _, err = entitize("train", "--config", file, "--run", run)
+    assert (code, err) == (0, "")
+    before = metrics(run)
+    first = before[-1]
+    assert first["opponents/size"] == 3 and 0 < first["opponents/win_rate"] < 1
+    saved = read_run_config(run).opponents
+    assert saved == OpponentsConfig(50, 0.2, 3, "hard")
+    flags = ("--ppo.total-timesteps", "400", "--opponents.interval", "500")
+    assert entitize("train", "--resume", run, *flags)[0] == 0
+    lines = metrics(run)
+    assert lines[-1]["opponents/games"] > first["opponents/games"]
+    later = lines[len(before) :]
+    assert later and all(line["opponents/size"] == 3 for line in later)
+    assert entitize("eval", run)[0] == 0
+
+    other = tmp_path / "other"
+    file = config({"checkpoints": [str(run)], "latest_share": 0.0})
+    assert entitize("train", "--config", file, "--run", other)[0] == 0
+    assert metrics(other)[-1]["opponents/win_rate_fixed_0"] > 0
+
+
+@pytest.mark.parametrize(
+    ("opponents", "message"),
+    [
+        ({"interval": 0}, "opponents: interval must be positive, got 0"),
+        ({"latest_share": 2}, "opponents: latest_share must lie between 0 and 1, got 2.0"),
+        ({"weighting": "soft"}, "opponents.weighting: expected"),
+        ({"max_size": 1, "checkpoints": ["a"]}, "max_size must leave a place for a past self"),
+        ({"checkpoints": ["nowhere"]}, "there is no checkpoint folder nowhere"),
+        ({"latest": 1}, "unknown key 'opponents.latest'; did you mean 'opponents.latest_share'?"),
+    ],
+)
+def test_wrong_options_are_told(
+    entitize: Run, config: Callable[..., Path], tmp_path: Path, opponents: dict[str, Any], message: str
+) -> None:
+    code, _, err = entitize("train", "--config", config(opponents), "--run", tmp_path / "run")
+    assert code == 2 and message in err
+
+
+def test_environments_whose_lanes_never_meet_are_refused(
+    entitize: Run, config: Callable[..., Path], tmp_path: Path
+) -> None:
+    file = config({}, env={"id": "MineSweeper", "num_envs": 2})
+    code, _, err = entitize("train", "--config", file, "--run", tmp_path / "run")
+    assert code == 2 and "does not say which lanes meet in a game" in err
+    assert not (tmp_path / "run" / "opponents").exists()
+
+
+def test_microrts_is_trained_against_itself_past_selves_and_bots(entitize: Run, tmp_path: Path) -> None:
+    """Two small updates with the configuration that comes along."""
+    shipped = read_config(TrainConfig, CONFIGS / "microrts_selfplay.yaml")
+    assert shipped.opponents is not None
+    venv = ez.make_vec(shipped.env.id, num_envs=shipped.env.num_envs, **shipped.env.kwargs)
+    assert venv.lane_games is not None and venv.lane_games[:12].tolist() == [i // 2 for i in range(12)]
+    assert len(set(venv.lane_games[12:])) == 12, "games against bots have one lane"
+    venv.close()
+    plain = yaml.safe_load((CONFIGS / "microrts_selfplay.yaml").read_text())
+    plain["env"] |= {"num_envs": 6}
+    plain["env"]["kwargs"] |= {"selfplay": 4, "opponents": {"passiveAI": 2}, "max_steps": 20}
+    plain["net"] = SNAKES["net"]
+    plain["ppo"] |= {"num_steps": 45, "minibatch_size": 256, "update_epochs": 1, "total_timesteps": 400}
+    plain["opponents"] |= {"interval": 100, "latest_share": 0.0}
+    file = tmp_path / "small.yaml"
+    file.write_text(yaml.safe_dump(plain))
+    run = tmp_path / "run"
+    code, _, err = entitize("train", "--config", file, "--run", run)
+    assert (code, err) == (0, "")
+    lines = metrics(run)
+    assert [line["step"] for line in lines] == [180, 360, 540], "four lanes of six are the learner's"
+    assert lines[-1]["opponents/size"] == 3
+    assert lines[-1]["opponents/games"] == 2 * 6, "two games of 20 ticks in 135, six times over"
+    assert lines[-1]["opponents/win_rate"] == pytest.approx(0.5), "nobody wins in 20 ticks"

@@ -1,0 +1,331 @@
+"""Lanes that past selves play: what the learner sees, what the games get, who is drawn, what is recorded."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import entitize as ez
+import gymnasium
+import numpy as np
+import pytest
+import torch
+from entitize.envs import ActionError
+from entitize.ragged import RaggedArray
+from entitize.trainers import PPO, OpponentPool, PPOConfig, past_self_play
+from entitize.trainers.seats import LEARNER
+
+Make = Callable[..., Any]
+CONFIG = PPOConfig(num_steps=9, minibatch_size=16, update_epochs=1, learning_rate=0.01)
+
+
+@pytest.fixture
+def stubborn(toy_policy: Any) -> Any:
+    """A policy whose actions follow from what it sees, whatever the random numbers."""
+
+    class Stubborn(toy_policy):  # type: ignore[misc]
+        def act(self, batch: Any, rng: Any, deterministic: bool = False) -> Any:
+            return super().act(batch, rng, True)
+
+    return Stubborn
+
+
+def pool_of(policy: Any, size: int, **options: Any) -> OpponentPool:
+    """A pool of `size` past selves that differ."""
+    pool = OpponentPool(policy, **options)
+    generator = torch.Generator().manual_seed(5)
+    for step in range(size):
+        pool.add(step)
+        with torch.no_grad():
+            for parameter in policy.parameters():
+                parameter += torch.randn(parameter.shape, generator=generator)
+    return pool
+
+
+def by_lane(arrays: list[Any]) -> RaggedArray:
+    return RaggedArray.from_arrays(arrays, dtype=np.int64, inner_shape=())
+
+
+class Reference:
+    """The same games, played lane by lane with who is said to play them."""
+
+    def __init__(self, duels: Any, pool: OpponentPool, seed: int) -> None:
+        self.duels, self.pool = duels, pool
+        self.batch, info = duels.reset(seed=seed)
+        self.idle = info["idle"].copy()
+        self.returns = np.zeros(duels.num_envs)
+        self.results: Counter[tuple[int, float]] = Counter()
+        self.drawn: Counter[bool] = Counter()
+
+    def step(self, actions: Any, players: np.ndarray) -> Any:
+        orders: dict[str, list[np.ndarray]] = {name: [] for name in actions}
+        for lane, player in enumerate(players):
+            acted = actions
+            if player != LEARNER:
+                policy = self.pool.member(player).policy
+                acted = policy.act(self.batch.gather([lane]), np.random.default_rng()).actions
+            for name in actions:
+                orders[name].append(acted[name][lane if player == LEARNER else 0])
+        self.batch, rewards, terminated, truncated, info = self.duels.step(
+            {name: by_lane(parts) for name, parts in orders.items()}
+        )
+        self.idle = info["idle"].copy()
+        self.returns += rewards
+        self.over = (terminated | truncated).reshape(-1, 2).all(1)
+        for game in np.flatnonzero(self.over):
+            lanes = np.array([2 * game, 2 * game + 1])
+            self._judge(lanes, players, info)
+            self.returns[lanes] = 0
+        return rewards, terminated, truncated, info
+
+    def _judge(self, lanes: np.ndarray, players: np.ndarray, info: Any) -> None:
+        whose = players[lanes]
+        if (whose == LEARNER).all():
+            return
+        assert (whose == LEARNER).sum() == 1, "the learner has one of the two seats"
+        mine, theirs = lanes[whose == LEARNER][0], lanes[whose != LEARNER][0]
+        if "outcome" in info:
+            score = {"win": 1.0, "draw": 0.5, "loss": 0.0}[info["outcome"][mine]]
+        else:
+            score = (np.sign(np.round(self.returns[mine] - self.returns[theirs], 6)) + 1) / 2
+        self.results[(int(players[theirs]), float(score))] += 1
+
+
+@pytest.mark.parametrize("told", [False, True])
+def test_games_and_learner_get_what_a_loop_over_lanes_gives_them(
+    duels: Any, stubborn: Any, told: bool
+) -> None:
+    pool = pool_of(stubborn(), 3)
+    mine = duels(8, share=0.3, told=told)
+    venv = past_self_play(mine, pool, latest_share=0.3)
+    reference = Reference(duels(8, share=0.3, told=told), pool, seed=4)
+    batch, info = venv.reset(seed=4)
+    venv.action_space.seed(1)
+    for _ in range(60):
+        before = venv.seats.players.copy()
+        np.testing.assert_array_equal(info["idle"], reference.idle | (before != LEARNER))
+        for lane, player in enumerate(before):
+            seen, shown = batch.gather([lane]), reference.batch.gather([lane])
+            if player == LEARNER:
+                assert seen.equals(shown)
+            else:
+                assert all(
+                    part.actors.num_items == part.mask.num_items == 0 for part in seen.actions.values()
+                )
+                assert seen.entities["Robot"] == shown.entities["Robot"]
+        actions = venv.action_space.sample(mask=batch)
+        batch, rewards, terminated, truncated, info = venv.step(actions)
+        expected, ends, cuts, raw_info = reference.step(actions, before)
+        for got, raw in zip((mine.received,), (reference.duels.received,), strict=True):
+            assert all(got[name] == raw[name] for name in raw), "opponents' actions are their policies'"
+        ours = before == LEARNER
+        np.testing.assert_array_equal(rewards, np.where(ours, expected, 0))
+        np.testing.assert_array_equal(terminated, ends & ours)
+        np.testing.assert_array_equal(truncated, cuts & ours)
+        np.testing.assert_array_equal(info["_final_obs"], raw_info["_final_obs"] & ours)
+        lanes = np.flatnonzero(raw_info["_final_obs"])
+        assert info["final_obs"].equals(raw_info["final_obs"].gather(np.flatnonzero(ours[lanes])))
+        if "outcome" in raw_info:
+            np.testing.assert_array_equal(info["_outcome"], raw_info["_outcome"] & ours)
+        moved = (venv.seats.players != before).reshape(-1, 2).any(1)
+        assert not (moved & ~reference.over).any(), "who plays changes only between games"
+    recorded = {
+        (member.number, score): count
+        for member in pool.members
+        for score, count in ((1.0, member.wins), (0.5, member.draws), (0.0, member.losses))
+        if count
+    }
+    assert recorded == dict(reference.results)
+    assert len({number for number, _ in recorded}) == 3 and sum(recorded.values()) > 20
+
+
+def test_a_rollout_holds_the_learners_steps_and_no_others(duels: Any, toy_policy: Any) -> None:
+    policy = toy_policy()
+    pool = pool_of(policy, 2)
+    inner = duels(8, share=0.2)
+    venv = past_self_play(inner, pool, latest_share=0.2)
+    trainer = PPO(policy, venv, CONFIG)
+    seen: list[Any] = []
+    play = venv.step
+
+    def step(actions: Any) -> Any:
+        seen.append(inner.batch.gather(np.flatnonzero(~inner.idle & (venv.seats.players == LEARNER))))
+        return play(actions)
+
+    venv.step = step  # type: ignore[method-assign]
+    samples = trainer.collect()
+    assert sum(map(len, seen)) == len(samples) == venv.steps == trainer.step < 9 * 8 * 0.8
+    first = 0
+    for batch in seen:
+        assert samples.observations[first : first + len(batch)].equals(batch)
+        first += len(batch)
+
+
+def test_where_the_learner_plays_all_games_nothing_is_different(duels: Any, toy_policy: Any) -> None:
+    weights, metrics = [], []
+    for wrapped in (False, True):
+        policy = toy_policy()
+        venv: Any = duels(8, share=0.2)
+        if wrapped:
+            venv = past_self_play(venv, pool_of(toy_policy(), 2), latest_share=1)
+        trainer = PPO(policy, venv, CONFIG)
+        metrics.append(trainer.train(200))
+        weights.append(torch.cat([p.detach().flatten() for p in policy.parameters()]))
+    assert torch.equal(*weights)
+    same = [{k: v for k, v in m.items() if k.startswith(("losses", "charts/ep"))} for m in metrics]
+    assert same[0] == same[1] and "opponents/size" in metrics[1]
+
+
+def test_games_are_drawn_as_often_as_they_should_be(duels: Any, toy_policy: Any) -> None:
+    pool = pool_of(toy_policy(), 3)
+    venv = past_self_play(duels(8), pool, latest_share=0.3)
+    seats, rng = venv.seats, np.random.default_rng(1)
+    drawn: Counter[tuple[int, ...]] = Counter()
+    for _ in range(1500):
+        seats.draw_all(rng)
+        drawn.update(map(tuple, seats.players.reshape(-1, 2).tolist()))
+    total = sum(drawn.values())
+    assert total == 6000 and len(drawn) == 7
+    expected = {(LEARNER, LEARNER): 0.3}
+    expected |= {seat: 0.7 / 6 for n in range(3) for seat in ((LEARNER, n), (n, LEARNER))}
+    for seat, share in expected.items():
+        assert drawn[seat] / total == pytest.approx(share, abs=4 * np.sqrt(share / total))
+
+
+def test_an_empty_pool_leaves_all_games_to_the_learner(duels: Any, toy_policy: Any) -> None:
+    venv = past_self_play(duels(4), OpponentPool(toy_policy()), latest_share=0)
+    _, info = venv.reset(seed=1)
+    assert (venv.seats.players == LEARNER).all() and not info["idle"].any()
+
+
+def test_sides_can_have_several_lanes(duels: Any, stubborn: Any) -> None:
+    pool = pool_of(stubborn(), 2)
+    venv = past_self_play(duels(8), pool, latest_share=0, games=[((0, 1, 2), 3)])
+    seen = set()
+    for seed in range(20):
+        venv.reset(seed=seed)
+        players = venv.seats.players
+        assert len(set(players[:3])) == 1 and (players[0] == LEARNER) != (players[3] == LEARNER)
+        assert (players[4:] == LEARNER).all(), "lanes in no game are the learner's"
+        seen.add(tuple(players[:4]))
+    assert len(seen) == 4
+
+
+def test_refused_actions_move_nobody(duels: Any, toy_policy: Any) -> None:
+    wrong: dict[str, Callable[[Any, int], Any]] = {
+        r"env \d: action 'Paint': an opponent plays this lane": lambda a, lane: {
+            **a,
+            "Paint": by_lane([[0] if i == lane else p for i, p in enumerate(a["Paint"])]),
+        },
+        "unknown action 'Jump'": lambda a, lane: {**a, "Jump": a["Paint"]},
+        "choice 7 is not allowed": lambda a, lane: {
+            **a,
+            "Paint": a["Paint"].with_values(np.full_like(a["Paint"].values, 7)),
+        },
+        "must be a RaggedArray": lambda a, lane: {**a, "Paint": [1, 2]},
+        "a dict from action name": lambda a, lane: [1],
+    }
+    results = []
+    for erring in (False, True):
+        policy = toy_policy()
+        inner = duels(6)
+        venv = past_self_play(inner, pool_of(policy, 2), latest_share=0)
+        history: list[Any] = []
+        with pytest.raises(gymnasium.error.ResetNeeded, match="step before reset"):
+            venv.step({})
+        batch, _ = venv.reset(seed=2)
+        venv.action_space.seed(3)
+        for _ in range(6):
+            actions = venv.action_space.sample(mask=batch)
+            lane = int(np.flatnonzero(venv.seats.players != LEARNER)[0])
+            for message, spoiled in wrong.items() if erring else ():
+                with pytest.raises(ActionError, match=message):
+                    venv.step(spoiled(actions, lane))
+            narrow = {
+                name: order.with_values(order.values.astype(np.int32)) for name, order in actions.items()
+            }
+            batch, rewards, *_ = venv.step(narrow if erring else actions)
+            history += [rewards, batch.entities["Robot"].values, venv.seats.players.copy()]
+            history += [order.values for order in inner.received.values()]
+        results.append(history)
+    for one, other in zip(*results, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"latest_share": 1.5}, "latest_share must lie between 0 and 1, got 1.5"),
+        ({"interval": 0}, "interval must be positive, got 0"),
+        ({"games": [(0,)]}, "a game has two or more sides"),
+        ({"games": []}, "a game has two or more sides"),
+        ({"games": [(0, ())]}, "a side has one lane or more"),
+        ({"games": [(0, 6)]}, "lanes go from 0 to 5"),
+        ({"games": [(0, 1), (1, 2)]}, "no lane can be in two places"),
+    ],
+)
+def test_wrong_options_are_told(duels: Any, toy_policy: Any, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        past_self_play(duels(6), OpponentPool(toy_policy()), **options)
+
+
+def test_environments_without_games_are_refused(toy_venv: Any, toy_policy: Any) -> None:
+    pool = OpponentPool(toy_policy())
+    with pytest.raises(ValueError, match="does not say which lanes meet in a game"):
+        past_self_play(toy_venv(4), pool)
+    alone = toy_venv(4)
+    alone.lane_games = np.arange(4)
+    with pytest.raises(ValueError, match="no two lanes of ToyVectorEnv play each other"):
+        past_self_play(alone, pool)
+    with pytest.raises(ValueError, match="the policy's actions are"):
+        past_self_play(ez.make_vec("MultiSnake/lanes", num_envs=2), pool)
+
+
+# -- real games --------------------------------------------------------------------------------------------
+
+
+def small_net(venv: Any) -> Any:
+    torch.manual_seed(1)
+    return ez.RogueNet(
+        venv.single_observation_space, venv.single_action_space, d_model=8, n_layer=1, n_head=1
+    )
+
+
+def test_snakes_that_die_wait_for_their_game_whoever_plays_them() -> None:
+    inner = ez.make_vec("MultiSnake/lanes", num_envs=6, num_snakes=3, board_size=6, max_steps=12)
+    pool = pool_of(small_net(inner), 2)
+    venv = past_self_play(inner, pool, latest_share=0.2)
+    batch, info = venv.reset(seed=1)
+    venv.action_space.seed(2)
+    played = Counter[bool]()
+    for _ in range(80):
+        before, steps = venv.seats.players.copy(), inner.steps.copy()
+        batch, rewards, terminated, truncated, info = venv.step(venv.action_space.sample(mask=batch))
+        others = before != LEARNER
+        assert not (rewards[others].any() or terminated[others].any() or truncated[others].any())
+        assert all(part.actors.lengths[info["idle"]].sum() == 0 for part in batch.actions.values())
+        for game in range(2):
+            lanes = slice(3 * game, 3 * game + 3)
+            started = inner.steps[3 * game] != steps[3 * game] + 1
+            played[started] += 1
+            assert started or (venv.seats.players[lanes] == before[lanes]).all()
+            theirs = set(venv.seats.players[lanes].tolist()) - {LEARNER}
+            assert len(theirs) <= 1 and (venv.seats.players[lanes] == LEARNER).sum() in (1, 3)
+    assert played[True] > 10
+    assert 0 < sum(member.games for member in pool.members) <= played[True]
+
+
+def test_a_game_in_turns_is_trained_against_past_selves() -> None:
+    pettingzoo = pytest.importorskip("pettingzoo")
+    inner = ez.from_pettingzoo(lambda: pettingzoo.make("aec", "classic/connect_four-v3"), num_envs=3)
+    policy = small_net(inner)
+    pool = OpponentPool(policy, max_size=3)
+    venv = past_self_play(inner, pool, latest_share=0.4, interval=40)
+    config = PPOConfig(num_steps=30, minibatch_size=64, update_epochs=1, total_timesteps=100)
+    metrics = PPO(policy, venv, config).train()
+    assert metrics["opponents/games"] > 0 and metrics["opponents/size"] >= 2
+    results = ez.evaluate(policy, venv, episodes=6, seed=3)
+    assert set(results.returns) <= {-1.0, 0.0, 1.0}
+    venv.close()
+    assert inner.closed
