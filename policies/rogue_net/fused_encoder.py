@@ -24,6 +24,7 @@ from .fused_kernels import (
     kept_size,
     unfold,
 )
+from .gather_kernels import address
 from .inputs import Prepared
 from .parallel import workspace
 from .rows import Rows, plain
@@ -100,8 +101,7 @@ class FusedEncoder:
         for name, own in prepared.features.items():
             own = plain(own)
             count, features = own.shape
-            address = own.__array_interface__["data"][0]
-            rows.append((address, features, self._types[name], start, 0, count))
+            rows.append((address(own), features, self._types[name], start, 0, count))
             values.append(own)
             start += count
             widest = max(widest, features)
