@@ -5,7 +5,7 @@ from .checkpoint import Checkpoint, CheckpointError, checkpoint_paths, read_chec
 from .config import PPOConfig
 from .evaluation import EpisodeResults, Interval, bootstrap_interval, evaluate, wilson_interval
 from .guard import NonFiniteError
-from .loading import load_policy
+from ..policies.loading import load_policy
 from .opponents import Opponent, OpponentPool
 from .ppo import PPO
 from .run_folder import RunFolder, read_metrics

@@ -25,7 +25,7 @@ from .checkpoint import (
     step_of,
     write_checkpoint,
 )
-from .space_schema import space_schema
+from ..envs.space_schema import space_schema
 from .trainer_state import TRAINING_STATE
 
 

@@ -17,7 +17,8 @@ from torch import nn
 
 from ..policies.policy import Policy
 from .checkpoint import Checkpoint, read_checkpoint
-from .loading import load_policy, newest_checkpoint
+from ..policies.checkpoint import newest_checkpoint
+from ..policies.loading import load_policy
 from .opponent_folder import OpponentFolder, missing_folder
 from .trainer_state import check_weights
 

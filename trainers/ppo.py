@@ -32,7 +32,7 @@ from .losses import Losses, count, normalize_advantages, ppo_losses
 from .rollout import RolloutBuffer, Samples
 from .run_folder import RunFolder
 from .schedule import annealed, is_due
-from .space_schema import space_schema
+from ..envs.space_schema import space_schema
 from .statistics import EpisodeStatistics, explained_variance
 from .threads import thread_count
 from .trainer_state import EvolvingVectorEnv, capture, derived_seed, restore

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from .simd import floats_at, kernel
 
 
@@ -53,3 +55,13 @@ def longest_step(offsets: Any) -> int:
     for b in range(len(offsets) - 1):
         longest = max(longest, offsets[b + 1] - offsets[b])
     return longest
+
+
+@kernel
+def all_finite(rows: Any) -> bool:
+    """Whether no number of `rows` (n, F) is NaN or infinite."""
+    for i in range(rows.shape[0]):
+        for j in range(rows.shape[1]):
+            if not np.isfinite(rows[i, j]):
+                return False
+    return True

@@ -8,7 +8,7 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 
 from ...policies.sb3 import RogueNetPolicy
 from ..checkpoint import write_checkpoint
-from ..space_schema import space_schema
+from ...envs.space_schema import space_schema
 
 
 def export_policy(model: BaseAlgorithm | RogueNetPolicy, folder: str | Path) -> Path:
