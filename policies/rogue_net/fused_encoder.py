@@ -97,11 +97,12 @@ class FusedEncoder:
 
     def table(self, prepared: Prepared) -> Table:
         """What the kernels need to know of a batch's features."""
-        rows, values, start, widest = [], [], 0, 0
+        rows: list[int] = []
+        values, start, widest = [], 0, 0
         for name, own in prepared.features.items():
             own = plain(own)
             count, features = own.shape
-            rows.append((address(own), features, self._types[name], start, 0, count))
+            rows += address(own), features, self._types[name], start, 0, count
             values.append(own)
             start += count
             widest = max(widest, features)

@@ -106,7 +106,7 @@ class Inputs:
         if self.has_global_row and len(batch):
             features[GLOBAL], starts[GLOBAL] = globals_, np.arange(len(batch) + 1)
         destination, offsets = _places(list(starts.values()), len(batch))
-        rows = Rows(offsets, batch.entity_offsets, self._row_of_entity(batch, features, destination))
+        rows = self._rows(batch, features, destination, offsets)
         return Prepared(features, starts, destination, rows, _visible(batch, features, destination))
 
     def check_finite(self, prepared: Prepared) -> None:
@@ -149,17 +149,21 @@ class Inputs:
                 entities[name] = rows if columns is None else rows.with_values(rows.values[:, columns])
         return entities
 
-    def _row_of_entity(
-        self, batch: EntityBatch, features: Mapping[str, NDArray[np.float32]], destination: NDArray[np.int64]
-    ) -> NDArray[np.int64] | None:
+    def _rows(
+        self, batch: EntityBatch, features: Mapping[str, NDArray[np.float32]],
+        destination: NDArray[np.int64], offsets: NDArray[np.int64],
+    ) -> Rows:  # fmt: skip
+        """The layout of rows whose steps start at `offsets`."""
         if batch.entities.keys() <= self._columns.keys():
-            return None
+            # Every entity has a row, in the same order; behind them comes the global row.
+            globals_before = np.arange(len(offsets)) if self.has_global_row else 0
+            return Rows(offsets, offsets - globals_before)
         by_type = _by_type(features, destination)
-        result = np.full(batch.num_entities, -1)
+        row_of_entity = np.full(batch.num_entities, -1)
         for name, sequential in batch.entity_rows()[0].items():
             if name in by_type:
-                result[sequential] = by_type[name]
-        return result
+                row_of_entity[sequential] = by_type[name]
+        return Rows(offsets, batch.entity_offsets, row_of_entity)
 
 
 def _columns(what: str, wanted: tuple[str, ...], given: tuple[str, ...]) -> NDArray[np.int64] | None:

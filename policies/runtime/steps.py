@@ -41,6 +41,7 @@ def _up_to(count: int) -> NDArray[np.int64]:
 
 
 def _ragged(values: NDArray[Any]) -> RaggedArray:
+    """One sequence."""
     return RaggedArray.unchecked(values, _up_to(len(values)))
 
 
