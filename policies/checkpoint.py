@@ -1,9 +1,9 @@
 """Reading checkpoints, with whatever makes arrays or tensors of the bytes; `trainers.checkpoint` writes them.
 
-    step_000000163840/
-        policy.safetensors     parameters and buffers of the network
-        ….safetensors          what only the trainer needs
-        checkpoint.json        spaces, options of the network, a SHA-256 of each file, …
+step_000000163840/
+    policy.safetensors     parameters and buffers of the network
+    ….safetensors          what only the trainer needs
+    checkpoint.json        spaces, options of the network, a SHA-256 of each file, …
 """
 
 from __future__ import annotations
@@ -128,9 +128,7 @@ def own_sum(metadata: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps({**metadata, "sha256": sums}, sort_keys=True).encode()).hexdigest()
 
 
-def _read_whole(
-    path: Path, decode: Callable[[bytes], dict[str, T]], only: str | None
-) -> StoredCheckpoint[T]:
+def _read_whole(path: Path, decode: Callable[[bytes], dict[str, T]], only: str | None) -> StoredCheckpoint[T]:
     metadata = _read_metadata(path)
     tensors = {}
     for name, expected in metadata["sha256"].items():

@@ -18,7 +18,6 @@ from ..policies.checkpoint import check_weights
 from .checkpoint import Checkpoint, CheckpointError
 from .idle import Shown
 
-
 if TYPE_CHECKING:
     from .ppo import PPO
 
