@@ -61,6 +61,7 @@ class FusedEncoder:
         """Adds its parameters to `layout`; `place`: "policy_net.", say."""
         d = self.d = settings.d_model
         self.n_head, self.n_layer = settings.n_head, settings.n_layer
+        self._tile = tile_capacity(0, d)
         self._types: dict[str, int] = {}
         for name, names in features.items():
             size, types = len(names), f"{place}embedding.types"
@@ -135,10 +136,9 @@ class FusedEncoder:
 
         `kept`: see `kept`; empty where no backward follows.
         """
-        capacity = tile_capacity(rows.longest, self.d)
-        scratch = workspace(forward_scratch(capacity, self.d))
+        scratch = workspace(forward_scratch(tile_capacity(rows.longest, self.d), self.d))
         blocks_forward(
-            x, out, kept, folded, rows.offsets, first, last, capacity, self.n_layer, self.d, self.n_head,
+            x, out, kept, folded, rows.offsets, first, last, self._tile, self.n_layer, self.d, self.n_head,
             scratch,
         )  # fmt: skip
 
@@ -148,9 +148,8 @@ class FusedEncoder:
     ) -> None:  # fmt: skip
         """Gradients of the embedded rows to `d_x` (N * D,), which `d_out` may be; of folded parameters added
         to `g`."""
-        capacity = tile_capacity(rows.longest, self.d)
-        scratch = workspace(backward_scratch(capacity, self.d))
+        scratch = workspace(backward_scratch(tile_capacity(rows.longest, self.d), self.d))
         blocks_backward(
-            x, kept, d_out, d_x, folded, g[self._blocks : self._end], rows.offsets, first, last, capacity,
+            x, kept, d_out, d_x, folded, g[self._blocks : self._end], rows.offsets, first, last, self._tile,
             self.n_layer, self.d, self.n_head, scratch,
         )  # fmt: skip
