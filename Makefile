@@ -1,5 +1,5 @@
 # One command each. The first of them makes the environment in .venv; later ones find it there.
-.PHONY: demo test lint bench clean help
+.PHONY: demo test lint bench reference clean help
 .DEFAULT_GOAL := help
 
 VENV := .venv
@@ -7,6 +7,7 @@ VENV := .venv
 PYTHON ?= $(shell for python in python3.11 python3.12 python3; do \
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
 READY := $(VENV)/.ready
+REFERENCE := .reference
 # The reference's environments and the engine of μRTS, which the tests run. Both are declared for Python 3.10 at most,
 # and for older versions of packages that they don't need, or that do in newer ones.
 BY_THEMSELVES := $(VENV)/bin/python -m pip install -qq --disable-pip-version-check -c constraints.txt \
@@ -16,7 +17,7 @@ help:
 	@echo "make demo   train RogueNet on a Procgen game, about five minutes; results in runs/demo/"
 	@echo "make test   run the tests"
 	@echo "make lint   ruff and mypy"
-	@echo "make bench  benchmarks against named peers"
+	@echo "make bench  benchmarks against named peers, about ten minutes; results in benchmarks/results.json and .png"
 	@echo "make clean  drop compiled kernels, which Numba can't tell are stale when an imported module changes"
 
 demo: $(READY)
@@ -30,8 +31,16 @@ lint: $(READY)
 	$(VENV)/bin/ruff format --check .
 	MYPYPATH=$(VENV)/src $(VENV)/bin/mypy -p entitize
 
-bench: $(READY)
+bench: $(READY) reference
 	$(VENV)/bin/entitize bench
+
+# The network and the trainer that benchmarks/reference.py compares with, in a folder of their own: they are declared
+# for Python 3.10 at most, and their other dependencies are in .venv. Without them (no network, Python 3.12) the
+# other benchmarks run all the same.
+reference: $(READY)
+	test -d $(REFERENCE)/enn_trainer || $(VENV)/bin/python -m pip install -qq --disable-pip-version-check \
+		-c constraints.txt --no-deps --ignore-requires-python --target $(REFERENCE) rogue-net enn-trainer hyperstate \
+		|| echo "the reference trainer can't be installed; its benchmark is left out"
 
 clean:
 	find . -name __pycache__ -not -path "./$(VENV)/*" -prune -exec rm -rf {} +

@@ -18,16 +18,18 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
+import math
 import random
 import statistics
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from entitize.envs import make_vec, sample_actions
+from entitize.experiments.bench_rows import Budget, Row, add_options, rounds, write_rows
 
 TARGET = 20.0
 REFERENCE_ENVS = 64
@@ -154,7 +156,9 @@ def bare(name: str, num_steps: int) -> Contender:
     return get_ready
 
 
-def measure(name: str, sizes: list[int], repeats: int, scale: int) -> dict[str, float]:
+def measure(
+    name: str, sizes: list[int], repeats: int, scale: int, seconds: float = math.inf
+) -> dict[str, float]:
     """Median environment steps per second of processor time, by contender."""
     contenders = {f"{n} envs": ours(name, n, max(10, scale * 64 // n)) for n in sizes}
     if reference("examples") is not None and name in reference("examples").ENV_REGISTRY:
@@ -164,7 +168,7 @@ def measure(name: str, sizes: list[int], repeats: int, scale: int) -> dict[str, 
     order = random.Random(0)
     for contender in contenders.values():
         contender()()
-    for _ in range(repeats):
+    for _ in rounds(repeats, seconds):
         for contender in order.sample(list(contenders), len(contenders)):
             play = contenders[contender]()
             start = time.process_time()
@@ -198,6 +202,17 @@ def compare_speed(
             + (f"missed by {', '.join(missed)}" if missed else "met")
         )
     return results
+
+
+def bench_rows(budget: Budget) -> Iterator[Row]:
+    """Every game that entity_gym has too, 64 at once."""
+    if reference("examples") is None:
+        raise SystemExit("entity_gym is not installed, and without it there is nothing to compare with")
+    games = sorted(reference("examples").ENV_REGISTRY)
+    for index, name in enumerate(games):
+        rates = measure(name, [REFERENCE_ENVS], 9, 100, budget.share(len(games) - index))
+        ours, peer = rates[f"{REFERENCE_ENVS} envs"], rates["EnvList"]
+        yield Row(name, ours, peer, "entity_gym's EnvList", "steps/s", target=TARGET)
 
 
 # -- learning ---------------------------------------------------------------------------------------------
@@ -369,7 +384,11 @@ def main() -> None:
     parser.add_argument("--seeds", nargs="+", type=int, default=[1, 2, 3], help="of the trainings")
     parser.add_argument("--quick", action="store_true", help="short blocks, few repeats; one seed")
     parser.add_argument("--json", metavar="PATH", help="write the results there too")
+    add_options(parser)
     options = parser.parse_args()
+    if options.rows:
+        write_rows(options.rows, bench_rows(Budget(options.budget)))
+        return
     if options.learn:
         results: Any = show_learning(options.games, options.seeds[:1] if options.quick else options.seeds)
     else:

@@ -27,11 +27,12 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
+import math
 import platform
 import statistics
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -42,6 +43,7 @@ import numpy as np
 from entitize.adapters.microrts import MicroRTSVectorEnv
 from entitize.adapters.microrts.jvm import start_engine
 from entitize.adapters.microrts.maps import find_map
+from entitize.experiments.bench_rows import Budget, Row, add_options, rounds, write_rows
 
 # This file's folder is on the path, where other packages' names could be looked for first.
 sys.path = [folder for folder in sys.path if Path(folder).resolve() != Path(__file__).resolve().parent]
@@ -155,7 +157,9 @@ class Package:
         return {"shared": total, "JVM alone": java} if self.shared else {"grid": total}
 
 
-def time_setting(board: str, num_envs: int, selfplay: bool, rounds: int, warm_up: float) -> dict[str, float]:
+def time_setting(
+    board: str, num_envs: int, selfplay: bool, most: int, warm_up: float, seconds: float = math.inf
+) -> dict[str, float]:
     """Medians in microseconds per frame, by column."""
     players: list[tuple[Any, dict[str, str]]] = [(Ours(board, num_envs, selfplay), {})]
     if not selfplay:
@@ -167,7 +171,7 @@ def time_setting(board: str, num_envs: int, selfplay: bool, rounds: int, warm_up
         while time.thread_time() < end:
             player.round(steps)
     times: Times = {}
-    for _ in range(rounds):
+    for _ in rounds(most, seconds):
         for player, names in players:
             for name, seconds in player.round(steps).items():
                 if not names or name in names:
@@ -182,7 +186,18 @@ def time_setting(board: str, num_envs: int, selfplay: bool, rounds: int, warm_up
     return result
 
 
-def time_processes(board: str, num_envs: int, rounds: int, warm_up: float) -> dict[str, float]:
+def bench_rows(budget: Budget) -> Iterator[Row]:
+    """Against bots and in self-play, on the larger map."""
+    for index, (what, selfplay) in enumerate((("bots", False), ("self-play", True))):
+        seconds = budget.share(2 - index)
+        us = time_setting("basesWorkers16x16", 24, selfplay, 15, seconds / 8, seconds / 3)
+        case, unit = f"16x16, 24 games, {what}", "us per frame"
+        yield Row(case, us["ours"], us["JVM alone"], "its JVM alone", unit, False, "floor", TARGET)
+        for peer in ("shared", "grid"):
+            yield Row(case, us["ours"], us[peer], f"gym-microrts, {peer}", unit, False)
+
+
+def time_processes(board: str, num_envs: int, most: int, warm_up: float) -> dict[str, float]:
     """Medians in frames per second by the clock, of one process and of two workers, by turns."""
     envs = {
         f"{max(1, workers)} JVM": ez.make_vec(
@@ -206,7 +221,7 @@ def time_processes(board: str, num_envs: int, rounds: int, warm_up: float) -> di
         end = time.perf_counter() + 2 * warm_up  # Java's compiler takes processors from both
         while time.perf_counter() < end:
             play(name)
-    times = [{name: play(name) for name in envs} for _ in range(rounds)]
+    times = [{name: play(name) for name in envs} for _ in range(most)]
     result = {name: statistics.median(row[name] for row in times) for name in envs}
     result["ratio"] = statistics.median(row["2 JVM"] / row["1 JVM"] for row in times)
     for env in envs.values():
@@ -219,21 +234,25 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="one setting, short")
     parser.add_argument("--part", choices=["all", "step", "processes"], default="all")
     parser.add_argument("--json", type=Path, help="write the numbers there")
+    add_options(parser)
     options = parser.parse_args()
+    if options.rows:
+        write_rows(options.rows, bench_rows(Budget(options.budget)))
+        return
     settings = [("basesWorkers8x8", n, selfplay) for n in (8, 24) for selfplay in (False, True)]
     settings += [("basesWorkers16x16", n, selfplay) for _, n, selfplay in settings]
     if options.quick:
         settings = [("basesWorkers16x16", 24, False)]
-    rounds, warm_up = (5, 5.0) if options.quick else (15, 10.0)
+    most, warm_up = (5, 5.0) if options.quick else (15, 10.0)
     print(f"{platform.processor() or platform.machine()}, Python {platform.python_version()}")
     results = {}
     if options.part != "processes":
-        results = time_steps(settings, rounds, warm_up)
+        results = time_steps(settings, most, warm_up)
     if options.part != "step":
         print("frames per second by the clock   1 process   2 workers       ratio")
         for board, num_envs, selfplay in settings:
             if num_envs == 24 and not selfplay:
-                times = time_processes(board, num_envs, rounds, warm_up)
+                times = time_processes(board, num_envs, most, warm_up)
                 results[f"{board} {num_envs} processes"] = times
                 cells = "".join(f"{times[name]:12.0f}" for name in ("1 JVM", "2 JVM"))
                 print(f"{board:18} {num_envs:3}       {cells}{times['ratio']:12.2f}", flush=True)
@@ -242,14 +261,14 @@ def main() -> None:
 
 
 def time_steps(
-    settings: list[tuple[str, int, bool]], rounds: int, warm_up: float
+    settings: list[tuple[str, int, bool]], most: int, warm_up: float
 ) -> dict[str, dict[str, float]]:
     """The part "step": print a line for each setting."""
     columns = ("ours", "JVM alone", "shared", "grid", "tick", "passive", "read", "mask", "rest", "ratio")
     print("map                envs          " + "".join(f"{name:>10}" for name in columns))
     results = {}
     for board, num_envs, selfplay in settings:
-        result = time_setting(board, num_envs, selfplay, rounds, warm_up)
+        result = time_setting(board, num_envs, selfplay, most, warm_up)
         what = "self-play" if selfplay else "bots"
         results[f"{board} {num_envs} {what}"] = result
         cells = "".join(f"{result[name]:10.2f}" if name in result else " " * 10 for name in columns)

@@ -16,12 +16,14 @@ import argparse
 import json
 import statistics
 import time
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import torch
 from entitize.adapters.microrts.maps import find_map
 from entitize.envs import EntityVectorEnv, make_vec
+from entitize.experiments.bench_rows import Budget, Row, add_options, rounds, write_rows
 from entitize.policies.baselines import GridNet, ImpalaGridNet, TransformerNet, UnitActionNet
 from entitize.policies.rogue_net import RogueNet
 from entitize.trainers import PPO, PPOConfig
@@ -95,6 +97,10 @@ class Contestant:
         self.wall, self.cpu = [], []
         self.trainer.clock.clear()
 
+    @property
+    def samples_per_core_second(self) -> float:
+        return self.samples / statistics.median(self.cpu)
+
     def result(self) -> Result:
         rollout = self.trainer.collect().observations
         steps = len(rollout)
@@ -106,7 +112,7 @@ class Contestant:
             summary.total,
             summary.cost.total,
             self.samples / statistics.median(self.wall),
-            self.samples / statistics.median(self.cpu),
+            self.samples_per_core_second,
             {part: 1e6 * clock[part] / samples for part in PARTS},
         )
 
@@ -127,6 +133,20 @@ def print_table(results: dict[str, Result]) -> None:
         print(f"{next(iter(results))} trains {ratio:.1f} times as fast as {name}, per core-second")
 
 
+def bench_rows(budget: Budget) -> Iterator[Row]:
+    """Short rollouts of three networks on the small map."""
+    names = ("RogueNet d32 L2", "TransformerNet", "GridNet")
+    contestants = {name: Contestant(name, "basesWorkers8x8", 32) for name in names}
+    for index in rounds(2 * WARM_UP + 9, budget.share(1), least=WARM_UP + 2):
+        for contestant in contestants.values():
+            if index == WARM_UP:
+                contestant.forget()
+            contestant.round()
+    ours, *peers = (contestant.samples_per_core_second for contestant in contestants.values())
+    for name, peer in zip(names[1:], peers, strict=True):
+        yield Row("train, " + names[0], ours, peer, name, "samples/core-s")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -136,16 +156,20 @@ def main() -> None:
     parser.add_argument("--networks", nargs="+", choices=NETWORKS, default=list(NETWORKS))
     parser.add_argument("--quick", action="store_true", help="short rollouts, to see that it runs")
     parser.add_argument("--json", metavar="PATH", help="write the results there too")
+    add_options(parser)
     options = parser.parse_args()
     torch.set_num_threads(1)
-    num_steps, rounds, warm_up = (16, 1, 1) if options.quick else (128, options.rounds, WARM_UP)
+    if options.rows:
+        write_rows(options.rows, bench_rows(Budget(options.budget)))
+        return
+    num_steps, num_rounds, warm_up = (16, 1, 1) if options.quick else (128, options.rounds, WARM_UP)
     contestants = {name: Contestant(name, options.map, num_steps) for name in options.networks}
-    for index in range(warm_up + rounds):
+    for index in range(warm_up + num_rounds):
         for contestant in contestants.values():
             if index == warm_up:
                 contestant.forget()
             contestant.round()
-        print(f"round {index + 1} of {warm_up + rounds}", flush=True)
+        print(f"round {index + 1} of {warm_up + num_rounds}", flush=True)
     results = {name: contestant.result() for name, contestant in contestants.items()}
     print_table(results)
     if options.json:

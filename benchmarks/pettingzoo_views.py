@@ -12,14 +12,16 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import math
 import statistics
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 from entitize.adapters.pettingzoo.games import find_view
+from entitize.experiments.bench_rows import Budget, Row, add_options, rounds, write_rows
 
 
 def registered(api: str, name: str, **options: Any) -> Callable[[], Any]:
@@ -50,7 +52,9 @@ GAMES: dict[str, Callable[[], Any]] = {
 }
 
 
-def measure(make: Callable[[], Any], num_steps: int) -> tuple[float, float | None, float, float]:
+def measure(
+    make: Callable[[], Any], num_steps: int, seconds: float = math.inf
+) -> tuple[float, float | None, float, float]:
     """Medians: agents, and microseconds per agent and step of the game's `observe`, its `step`, the view's
     `observe`."""
     env = make()
@@ -60,7 +64,7 @@ def measure(make: Callable[[], Any], num_steps: int) -> tuple[float, float | Non
     assert kind is not None
     view = kind(game)
     agents, observing, stepping, viewing = [], [], [], []
-    for _ in range(num_steps):
+    for _ in rounds(num_steps, seconds, least=20):
         start = time.process_time()
         step(env, rng)
         stepped = time.process_time()
@@ -95,6 +99,15 @@ def step(env: Any, rng: np.random.Generator) -> None:
         env.step({agent: int(rng.integers(env.action_space(agent).n)) for agent in env.agents})
 
 
+def bench_rows(budget: Budget) -> Iterator[Row]:
+    """Against the game's own `observe`, or its step where that observes."""
+    warnings.simplefilter("ignore")
+    for index, (name, make) in enumerate(GAMES.items()):
+        _, own, stepping, viewing = measure(make, 300, budget.share(len(GAMES) - index))
+        peer, peer_name = (stepping, "the game's step") if own is None else (own, "the game's observe")
+        yield Row(name, viewing, peer, peer_name, "us per agent", False)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -102,7 +115,11 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="a tenth of the steps")
     parser.add_argument("--steps", type=int, default=300)
     parser.add_argument("--only", nargs="*", choices=list(GAMES), default=list(GAMES))
+    add_options(parser)
     options = parser.parse_args()
+    if options.rows:
+        write_rows(options.rows, bench_rows(Budget(options.budget)))
+        return
     warnings.simplefilter("ignore")
     num_steps = options.steps // 10 if options.quick else options.steps
     print("us per agent and step")

@@ -14,18 +14,21 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import platform
 import random
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
 from entitize.envs import ActionMask, Categorical, EntityActionSpace, EntityBatch, EntitySpace
+from entitize.experiments.bench_rows import Budget, add_options, rounds, write_rows
+from entitize.experiments.bench_rows import Row as BenchRow
 from entitize.policies.rogue_net import RogueNet
 from entitize.ragged import RaggedArray
 from numpy.typing import NDArray
@@ -109,7 +112,7 @@ def make_run(net: RogueNet, batch: EntityBatch, mode: str) -> Callable[[], Any]:
     return train
 
 
-def measure(runs: dict[str, Callable[[], Any]], repeats: int) -> dict[str, float]:
+def measure(runs: dict[str, Callable[[], Any]], repeats: int, seconds: float = math.inf) -> dict[str, float]:
     """Median milliseconds of each."""
     # processor time is blind to what other programs do meanwhile, and to what a second thread saves
     clock = time.process_time if torch.get_num_threads() == 1 else time.perf_counter
@@ -121,7 +124,7 @@ def measure(runs: dict[str, Callable[[], Any]], repeats: int) -> dict[str, float
         loops[name] = max(1, min(100, int(0.02 / max(clock() - start, 1e-9))))
     times: dict[str, list[float]] = {name: [] for name in runs}
     order = random.Random(0)
-    for _ in range(repeats):
+    for _ in rounds(repeats, seconds):
         for name in order.sample(list(runs), len(runs)):
             runs[name]()  # what the path before has left in the caches is not this one's to pay for
             start = clock()
@@ -131,7 +134,7 @@ def measure(runs: dict[str, Callable[[], Any]], repeats: int) -> dict[str, float
     return {name: statistics.median(samples) for name, samples in times.items()}
 
 
-def measure_row(network: str, lengths: str, mode: str, repeats: int) -> Row:
+def measure_row(network: str, lengths: str, mode: str, repeats: int, seconds: float = math.inf) -> Row:
     space, batch = make_batch(lengths, 64 if mode == "act" else 2048)
     width, layers, heads = NETWORKS[network]
     runs = {}
@@ -141,7 +144,7 @@ def measure_row(network: str, lengths: str, mode: str, repeats: int) -> Row:
             net = RogueNet(space, space.actions, d_model=width, n_layer=layers, n_head=heads, **chosen)
             net.update_normalization(batch)
             runs[path] = make_run(net, batch, mode)
-    return Row(network, lengths, mode, measure(runs, repeats))
+    return Row(network, lengths, mode, measure(runs, repeats, seconds))
 
 
 HEADER = f"{'network':<8}{'lengths':<9}{'mode':<6}" + "".join(f"{path + ' ms':>12}" for path in PATHS)
@@ -150,6 +153,22 @@ HEADER = f"{'network':<8}{'lengths':<9}{'mode':<6}" + "".join(f"{path + ' ms':>1
 def show(row: Row) -> str:
     cells = "".join(f"{row.ms[path]:>12.2f}" if path in row.ms else f"{'-':>12}" for path in PATHS)
     return f"{row.network:<8}{row.lengths:<9}{row.mode:<6}{cells}"
+
+
+def bench_rows(budget: Budget) -> Iterator[BenchRow]:
+    """The fused engine against the attention paths of the torch engine that need no kernel."""
+    cases = [
+        (network, lengths, mode)
+        for network, lengths in (("d16", "geom 10"), ("d16", "geom 40"), ("d64", "geom 10"))
+        for mode in ("act", "train")
+    ]
+    for index, (network, lengths, mode) in enumerate(cases):
+        ms = measure_row(network, lengths, mode, 9, budget.share(len(cases) - index)).ms
+        for path in ("sorted", "padded"):
+            if path in ms:
+                yield BenchRow(
+                    f"{network} {lengths} {mode}", ms[PATHS[0]], ms[path], f"torch, {path}", "ms", False
+                )
 
 
 def main() -> None:
@@ -161,8 +180,12 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=9, help="timings per path and case")
     parser.add_argument("--threads", type=int, default=1, help="threads of torch and of the kernels")
     parser.add_argument("--networks", nargs="+", choices=NETWORKS, default=list(NETWORKS))
+    add_options(parser)
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
+    if options.rows:
+        write_rows(options.rows, bench_rows(Budget(options.budget)))
+        return
     repeats = 3 if options.quick else options.repeats
     machine = {"processor": platform.processor(), "cores": os.cpu_count(), "load": os.getloadavg()[0]}
     print(f"{options.threads} threads, median of {repeats}")

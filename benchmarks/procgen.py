@@ -14,11 +14,12 @@ import argparse
 import functools
 import importlib.util
 import json
+import math
 import platform
 import statistics
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ import numpy as np
 from entitize.adapters.procgen import EngineOptions, ProcgenVectorEnv, StateDecoder, ViewOptions
 from entitize.adapters.procgen.engine import StateBuffer, import_engine
 from entitize.adapters.procgen.games import GAMES
+from entitize.experiments.bench_rows import Budget, Row, add_options, rounds, write_rows
 from entitize.ragged import RaggedArray
 
 # This file's folder is on the path, where the engine's package of the same name would be looked for first.
@@ -114,7 +116,9 @@ class Lanes:
             buffer.close()
 
 
-def time_game(game: str, mode: str, num_envs: int, rounds: int, warm_up: int) -> dict[str, float]:
+def time_game(
+    game: str, mode: str, num_envs: int, most: int, warm_up: int, seconds: float = math.inf
+) -> dict[str, float]:
     """Medians in microseconds per lane, by column."""
     lanes = Lanes(game, mode, num_envs, warm_up)
     work: dict[str, Callable[[], Any]] = {
@@ -127,7 +131,7 @@ def time_game(game: str, mode: str, num_envs: int, rounds: int, warm_up: int) ->
         **{view: functools.partial(lanes.decode, view) for view in VIEWS},
     }
     times: dict[str, list[float]] = {name: [] for name in work}
-    for _ in range(rounds):
+    for _ in rounds(most, seconds):
         for name, run in work.items():
             if name in VIEWS:  # states are decoded right after they have been fetched
                 lanes.fetch()
@@ -163,6 +167,27 @@ def _met(value: float, target: float) -> str:
     return "met" if value <= target else "MISSED"
 
 
+def bench_rows(budget: Budget) -> Iterator[Row]:
+    """Few, many and most entities; easy mode, 64 lanes."""
+    games = ("bigfish", "coinrun", "bossfight")
+    for index, game in enumerate(games):
+        # half for starting two engines and playing until episodes differ
+        us = time_game(game, "easy", 64, 41, 50, budget.share(len(games) - index) / 2)
+        engine, unit = us["observe"] + us["fetch"], "us per lane"
+        yield Row(
+            f"{game}, step",
+            us["step"],
+            engine,
+            "engine's step and dump",
+            unit,
+            False,
+            "floor",
+            1 / STEP_TARGET,
+        )
+        yield Row(f"{game}, decode", us["default"], us["slow"], "pure Python", unit, False)
+        yield Row(f"{game}, fetch", us["fetch"], us["fresh"], "engine's get_state()", unit, False)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -172,10 +197,14 @@ def main() -> None:
     parser.add_argument("--games", help="comma-separated; default: all")
     parser.add_argument("--mode", default="easy", choices=("easy", "hard"))
     parser.add_argument("--num-envs", type=int, default=64)
+    add_options(parser)
     arguments = parser.parse_args()
+    if arguments.rows:
+        write_rows(arguments.rows, bench_rows(Budget(arguments.budget)))
+        return
     quick = "bigfish,bossfight,coinrun" if arguments.quick else ",".join(GAMES)
     games = (arguments.games or quick).split(",")
-    rounds, warm_up = (9, 30) if arguments.quick else (41, 100)
+    most, warm_up = (9, 30) if arguments.quick else (41, 100)
 
     print(
         f"{platform.processor() or platform.machine()},"
@@ -186,7 +215,7 @@ def main() -> None:
     print(f"\n{'':12}" + "".join(f"{name:>10}" for name in COLUMNS))
     results = {}
     for game in games:
-        results[game] = row = time_game(game, arguments.mode, arguments.num_envs, rounds, warm_up)
+        results[game] = row = time_game(game, arguments.mode, arguments.num_envs, most, warm_up)
         print(f"{game:12}" + "".join(f"{row[name]:10.2f}" for name in COLUMNS), flush=True)
     print()
     print("\n".join(verdicts(results)))

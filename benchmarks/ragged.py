@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
+import math
 import os
 import platform
 import random
@@ -23,6 +24,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from entitize.experiments.bench_rows import Budget, Row, add_options, rounds, write_rows
 from entitize.ragged import RaggedArray, RaggedBuffer, concatenate, join, join_rows, set_num_threads
 
 PEERS = ("rust", "awkward", "numpy")
@@ -344,7 +346,7 @@ GROUPS = (appends, gathers, combinations, reductions, shapes)
 # -- measuring and printing ---------------------------------------------------------------------------------
 
 
-def measure(operation: Operation, repeats: int) -> dict[str, float]:
+def measure(operation: Operation, repeats: int, seconds: float = math.inf) -> dict[str, float]:
     """Median milliseconds per library."""
     set_num_threads(operation.threads)
     # processor time is blind to what other programs do meanwhile, and to what a second thread saves
@@ -359,7 +361,7 @@ def measure(operation: Operation, repeats: int) -> dict[str, float]:
         loops[name] = max(1, min(1000, int(2e-4 / max(clock() - start, 1e-9))))
     times: dict[str, list[float]] = {name: [] for name in runs}
     order = random.Random(0)
-    for _ in range(repeats):
+    for _ in rounds(repeats, seconds):
         for name in order.sample(list(runs), len(runs)):
             run = runs[name]
             run()  # what the library before has left in the caches is not this one's to pay for
@@ -428,6 +430,20 @@ def measure_case(case: Case, repeats: int) -> Iterator[dict[str, Any]]:
             }
 
 
+def bench_rows(budget: Budget) -> Iterator[Row]:
+    """At 40 entities of 20 features; against NumPy where Rust has no such operation."""
+    case = Case(40, 20, 64, 256)
+    operations = [operation for group in GROUPS for operation in group(case)]
+    for index, operation in enumerate(operations):
+        ms = measure(operation, 15, budget.share(len(operations) - index))
+        peer = "rust" if "rust" in ms else "numpy"
+        threads = f", {operation.threads} threads" if operation.threads > 1 else ""
+        target = float(operation.threads) if peer == "rust" else None
+        name = {"rust": "ragged-buffer (Rust)", "numpy": "NumPy"}[peer]
+        note = "adopted here, copied there" if operation.name == "from values + lengths" else ""
+        yield Row(operation.name + threads, ms["ours"], ms[peer], name, "ms", False, target=target, note=note)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -435,7 +451,11 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="two small cases, 32 steps, few repeats")
     parser.add_argument("--json", metavar="PATH", help="write the rows there as well")
     parser.add_argument("--repeats", type=int, default=15, help="timings per library and operation")
+    add_options(parser)
     options = parser.parse_args()
+    if options.rows:
+        write_rows(options.rows, bench_rows(Budget(options.budget)))
+        return
     sizes = [(10, 5), (40, 20)] if options.quick else [(e, f) for e in (10, 40, 80) for f in (5, 20, 50)]
     num_steps, repeats = (32, 5) if options.quick else (256, options.repeats)
     machine = {"processor": platform.processor(), "cores": os.cpu_count(), "load": os.getloadavg()[0]}

@@ -24,7 +24,7 @@ import json
 import statistics
 import time
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import Any
@@ -33,6 +33,7 @@ import entitize as ez
 import gymnasium
 import numpy as np
 import torch
+from entitize.experiments.bench_rows import Budget, Row, add_options, rounds, write_rows
 from stable_baselines3 import PPO
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
@@ -242,6 +243,21 @@ def print_table(game: str, runs: dict[str, list[Run]]) -> None:
         print(f"target: ragged {TARGET}x the padded transformer, {verdict}")
 
 
+def bench_rows(budget: Budget) -> Iterator[Row]:
+    """The game with skewed numbers; short runs in turn."""
+    rates: dict[str, list[float]] = {learner: [] for learner in LEARNERS}
+    for learner in LEARNERS:
+        LEARNERS[learner]("skewed", 0, NUM_ENVS * NUM_STEPS)
+    for seed in rounds(9, budget.share(1), least=2):
+        for learner in LEARNERS:
+            rates[learner].append(LEARNERS[learner]("skewed", seed, 4096).samples_per_second)
+    middle = {learner: statistics.median(samples) for learner, samples in rates.items()}
+    unit = "samples/core-s"
+    for peer, target in (("transformer", TARGET), ("padded", None), ("mlp", None)):
+        yield Row("ragged in SB3's PPO", middle["ragged"], middle[peer], f"SB3, {peer}", unit, target=target)
+    yield Row("ez.PPO", middle["ours"], middle["transformer"], "SB3, transformer", unit)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -252,15 +268,19 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=32_768, help="environment steps per run")
     parser.add_argument("--quick", action="store_true", help="one short round, to see that it runs")
     parser.add_argument("--json", metavar="PATH", help="write the runs there too")
+    add_options(parser)
     options = parser.parse_args()
     torch.set_num_threads(1)
-    rounds, steps = (1, 2 * NUM_ENVS * NUM_STEPS) if options.quick else (options.rounds, options.steps)
+    if options.rows:
+        write_rows(options.rows, bench_rows(Budget(options.budget)))
+        return
+    num_rounds, steps = (1, 2 * NUM_ENVS * NUM_STEPS) if options.quick else (options.rounds, options.steps)
     results: dict[str, dict[str, list[Run]]] = {}
     for game in options.games:
         for learner in options.learners:
             LEARNERS[learner](game, 0, NUM_ENVS * NUM_STEPS)
         runs = results[game] = {learner: [] for learner in options.learners}
-        for seed in range(1, rounds + 1):
+        for seed in range(1, num_rounds + 1):
             for learner in options.learners:
                 runs[learner].append(LEARNERS[learner](game, seed, steps))
         print_table(game, runs)

@@ -19,12 +19,14 @@ import platform
 import statistics
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
 from entitize.envs import make_vec
+from entitize.experiments.bench_rows import Budget, Row, add_options, write_rows
 from entitize.policies.rogue_net import RogueNet
 from entitize.trainers import PPO, PPOConfig
 
@@ -154,6 +156,14 @@ def print_table(results: dict[str, Result]) -> None:
             print(f"{name}: target {target:g}x the reference per core-second, {verdict}")
 
 
+def bench_rows(budget: Budget) -> Iterator[Row]:
+    """Half of each case's time is for what is not measured: the environment's start and the warm-up."""
+    for index, (name, case) in enumerate(CASES.items()):
+        rate = measure(case, 1, budget.share(len(CASES) - index) / 2, 3).samples_per_core_second
+        peer, unit = "enn-trainer 0.1.16", "samples/core-s"
+        yield Row(name, rate, case.reference, peer, unit, kind="recorded", target=case.target)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -163,7 +173,11 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=20.0, help="measured time per case")
     parser.add_argument("--threads", type=int, default=1, help="of the network and of Procgen")
     parser.add_argument("--json", metavar="PATH", help="write the results there too")
+    add_options(parser)
     options = parser.parse_args()
+    if options.rows:
+        write_rows(options.rows, bench_rows(Budget(options.budget)))
+        return
     results = {}
     for name in options.cases:
         seconds, updates = (0.0, 2) if options.quick else (options.seconds, 5)

@@ -233,7 +233,13 @@ class _Check:
     def _entity(self, index: int, step: int) -> str:
         if self.action.is_global:
             return "the global choice"
-        return self.space.entity_name(self.batch.entity_counts(step), index)
+        name = self.space.entity_name(self.batch.entity_counts(step), index)
+        kind, number = name.rsplit(" ", 1)
+        features = self.space.entities[kind]
+        if "x" not in features or "y" not in features:
+            return name
+        row = self.batch.entities[kind][step][int(number)]
+        return f"{name} at x={row[features.index('x')]:g}, y={row[features.index('y')]:g}"
 
     def _fail(self, step: int, sentence: str) -> NoReturn:
         env = f"env {step}" if self.names is None else self.names[step]

@@ -58,7 +58,8 @@ class Window:
 
     Raises:
         gymnasium.error.DependencyNotInstalled: pygame is not there.
-        RuntimeError: there is no display.
+        RuntimeError: SDL finds no display and no driver that does without one. (Where it has its "offscreen"
+            driver, nothing is seen and nothing is raised.)
     """
 
     def __init__(self, title: str, frames_per_second: int) -> None:

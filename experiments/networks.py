@@ -86,7 +86,7 @@ def make_policy(config: TrainConfig, venv: EntityVectorEnv) -> RogueNet | MapPol
     except (ValueError, TypeError) as error:
         hint = ""
         if is_microrts(config.env.id) and config.env.kwargs.get("features") != "planes":
-            hint = " (μRTS shows its planes with --env.kwargs features=planes)"
+            hint = " (μRTS shows its planes with the option features=planes)"
         raise UserError(f"{config.network}: {error}{hint}") from error
 
 

@@ -30,6 +30,9 @@ EMPTY_PLANES = ("hit_points_0", "resources_0", "owner_none", "type_none", "actio
 
 DIRECTIONS = ("up", "right", "down", "left")
 
+#: The cells that a unit may attack, relative to its own, which is in the middle.
+ATTACKED = tuple(f"{x:+d},{y:+d}" for y in range(-3, 4) for x in range(-3, 4))
+
 #: features="units": a unit of either player. `target_x` and `target_y` say, relative to the unit, which cell
 #: its action is about (0 where there is none); `time_left` is in ticks until the action is done.
 UNIT_FEATURES = (

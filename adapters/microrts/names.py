@@ -7,9 +7,13 @@ from collections.abc import Iterable
 
 
 def unknown(what: str, name: object, known: Iterable[str]) -> str:
-    """A sentence: there is no `what` called `name`, but the nearest is …"""
+    """A sentence: there is no `what` called `name`, but the nearest is …
+
+    Where none is near, a short list is given whole, and of a long one the nearest all the same.
+    """
     known = list(known)
     lowered = {candidate.lower(): candidate for candidate in known}
-    near = difflib.get_close_matches(str(name).lower(), list(lowered), 1, 0.4)
+    is_short = len(known) <= 20
+    near = difflib.get_close_matches(str(name).lower(), list(lowered), 1, 0.4 if is_short else 0.0)
     hint = f"did you mean {lowered[near[0]]!r}?" if near else f"known: {', '.join(known)}"
     return f"MicroRTS has no {what} {name!r}; {hint}"

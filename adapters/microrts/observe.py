@@ -11,6 +11,7 @@ from ...envs import ActionMask, EntityActionSpace, EntityBatch, EntitySpace, Mul
 from ...ragged import RaggedArray
 from .engine import COMPONENT_SIZES, MASK_SIZE, Engine
 from .features import (
+    ATTACKED,
     DIRECTIONS,
     EMPTY_PLANES,
     GLOBAL_FEATURES,
@@ -23,6 +24,7 @@ from .features import (
 )
 from .kernels import fill_masks, fill_planes, fill_units, read_headers, sort_units
 from .options import Options
+from .perspective import Perspective
 from .records import ACTIONS, HEADER, UNIT, UNIT_TYPES
 from .targets import EntityTargets, entity_actions
 
@@ -31,7 +33,6 @@ _IS_OVER, _WINNER, _TIME = (HEADER.index(name) for name in ("is_over", "winner",
 
 def order_space() -> MultiCategorical:
     """A unit's order: its kind, and what the kind needs to know."""
-    attacked = [f"{x:+d},{y:+d}" for y in range(-3, 4) for x in range(-3, 4)]
     space = MultiCategorical(
         {
             "kind": ACTIONS,
@@ -40,7 +41,7 @@ def order_space() -> MultiCategorical:
             "return": DIRECTIONS,
             "produce": DIRECTIONS,
             "produce_type": UNIT_TYPES,
-            "attack": attacked,
+            "attack": ATTACKED,
         },
         uses={
             "move": ["move"],
@@ -76,7 +77,9 @@ class Observer:
     Attributes:
         is_over, winner, time: per game, as of the last `glance` or `observe`: bool, and int64 (games,).
         cells: int64 (A,), the cells of the last batch's actors.
+        masks: bool (A, 78), what they may do, as the engine sees the board.
         targets: what makes the actions, where `targets="entities"`; else None.
+        perspective: what turns the board, where `perspective="player"`; else None.
     """
 
     def __init__(self, engine: Engine, options: Options) -> None:
@@ -93,10 +96,15 @@ class Observer:
         self.costs: NDArray[np.int32] = np.array([kind.cost for kind in types], np.int32)
         sight = np.array([kind.sightRadius for kind in types], np.int32)
         self._sight = sight if options.partial_observability else sight[:0]
+        turns = options.perspective == "player"
+        self.perspective = Perspective(engine, self.space) if turns else None
         self._walls = self._make_walls()
         self.cells = np.zeros(0, np.int64)
+        self.masks = np.zeros((0, MASK_SIZE), bool)
         by_entity = options.targets == "entities"
-        self.targets = EntityTargets(engine, self.space, order_space()) if by_entity else None
+        self.targets = (
+            EntityTargets(engine, self.space, order_space(), self.perspective) if by_entity else None
+        )
 
     @property
     def is_over(self) -> NDArray[np.bool_]:
@@ -119,7 +127,10 @@ class Observer:
             if name in features:
                 rows[:, features.index(name)] = 1
         rows[:, :2] = np.concatenate(walls)[:, : len(features)]
-        return RaggedArray.from_lengths(rows, np.array([len(part) for part in walls]))
+        placed = RaggedArray.from_lengths(rows, np.array([len(part) for part in walls]))
+        if self.perspective is not None and "Wall" in self.space.entities:
+            self.perspective.turn_entities({"Wall": placed})
+        return placed
 
     def glance(self) -> None:
         """Read the games, and their headers into the attributes."""
@@ -155,6 +166,8 @@ class Observer:
         actions = {"order": orders}
         if self.targets is not None:
             actions = self.targets.actions(orders, self.cells, self._units, offsets)
+        if self.perspective is not None:
+            actions["order"] = self.perspective.turn_mask(actions["order"])
         return EntityBatch(self._entities(offsets), globals_, actions)
 
     def _entities(self, offsets: NDArray[np.int64]) -> dict[str, RaggedArray]:
@@ -174,6 +187,8 @@ class Observer:
             name: RaggedArray.unchecked(values, starts)
             for name, values, starts in zip(TYPES, rows, offsets, strict=False)
         }
+        if self.perspective is not None:
+            self.perspective.turn_entities(entities)
         if "Wall" in self.space.entities:
             entities["Wall"] = self._walls.copy()
         return entities
@@ -197,5 +212,6 @@ class Observer:
             self.cells,
             masks,
         )
+        self.masks = masks
         starts = offsets[-1]
         return ActionMask(RaggedArray.unchecked(actors, starts), RaggedArray.unchecked(masks, starts.copy()))

@@ -14,6 +14,7 @@ from .names import unknown
 
 FEATURES = ("units", "planes", "planes29")
 TARGETS = ("cells", "entities")
+PERSPECTIVES = ("board", "player")
 SIDES = (0, 1, "both")
 
 Opponents = Mapping[str, int] | Sequence[str] | str
@@ -37,9 +38,11 @@ class Options:
     mask_reserved: bool = True  # forbid cells and money that are spoken for
     bot_timeout: float | None = 60.0  # seconds that a bot may take for a tick; None: for ever
     targets: str = "cells"  # or "entities": attack, harvest and return by selecting an entity
+    perspective: str = "board"  # or "player": turned by half for the one who starts in the lower right
 
     def __post_init__(self) -> None:
-        for name, known in (("features", FEATURES), ("targets", TARGETS)):
+        choices = {"features": FEATURES, "targets": TARGETS, "perspective": PERSPECTIVES}
+        for name, known in choices.items():
             value = getattr(self, name)
             if value not in known:
                 raise ValueError(f"{name} must be one of {', '.join(map(repr, known))}, not {value!r}")

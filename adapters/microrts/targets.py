@@ -21,6 +21,7 @@ from ...envs.vector import Actions
 from ...ragged import RaggedArray
 from .engine import ORDER_SIZE, Engine
 from .kernels import clear_orders, place_orders
+from .perspective import Perspective
 from .target_kernels import (
     UNTARGETED_COMPONENTS,
     UNTARGETED_KINDS,
@@ -50,9 +51,17 @@ class EntityTargets:
     Args:
         space: what a lane sees, with the actions of `entity_actions(order)`.
         order: the whole order, as the engine takes it.
+        perspective: turns the orders that are given; None: they are as on the board.
     """
 
-    def __init__(self, engine: Engine, space: EntitySpace, order: MultiCategorical) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        space: EntitySpace,
+        order: MultiCategorical,
+        perspective: Perspective | None = None,
+    ) -> None:
+        self._perspective = perspective
         self._engine = engine
         self._space = space
         self._order = order
@@ -131,6 +140,8 @@ class EntityTargets:
     def _write(self, before: EntityBatch, actions: Actions) -> bool:
         """Whether all actions are allowed, and so written into the engine's orders."""
         order, target = actions["order"], actions["target"]
+        if self._perspective is not None:
+            order = self._perspective.turn_orders(order)
         wide = np.zeros((order.num_items, ORDER_SIZE), np.int64)
         widen_orders(order.values, wide)
         board, cells, masks = self._engine.orders, self._cells, self._masks

@@ -180,8 +180,8 @@ class MicroRTSVectorEnv(EntityVectorEnv):
         if self._observer.targets is not None:
             self._observer.targets.place(before, actions)
             return
-        engine, part = self._engine, before.actions["order"]
-        actor_offsets, cells = part.actors.offsets, self._observer.cells
+        engine, turn = self._engine, self._observer.perspective
+        actor_offsets, cells = before.actions["order"].actors.offsets, self._observer.cells
         order: Any = actions.get("order") if isinstance(actions, Mapping) and len(actions) == 1 else None
         is_plain = (
             isinstance(order, RaggedArray)
@@ -190,11 +190,14 @@ class MicroRTSVectorEnv(EntityVectorEnv):
             and len(order) == self.num_envs
         )
         layout = self._order_space.offsets, self._order_space.used
-        arrays = actor_offsets, cells, part.mask.values, *layout, engine.orders
-        if is_plain and place_orders(order.values, order.offsets, *arrays):
-            return  # the usual case, in one pass
+        arrays = actor_offsets, cells, self._observer.masks, *layout, engine.orders
+        if is_plain:
+            given = order if turn is None else turn.turn_orders(order)
+            if place_orders(given.values, given.offsets, *arrays):
+                return  # the usual case, in one pass
         clear_orders(actor_offsets, cells, engine.orders)
         checked = validate_actions(self.single_observation_space, before, actions)["order"]
+        checked = checked if turn is None else turn.turn_orders(checked)
         place_orders(checked.values, checked.offsets, *arrays)
 
     def _play(self, before: EntityBatch) -> tuple[NDArray[np.float64], list[BotFailure]]:
@@ -282,7 +285,9 @@ class MicroRTSVectorEnv(EntityVectorEnv):
         if self._window is not None:
             return None
         frames = [self._paint(game) for game in range(len(self.games))]
-        return tuple(frames[game].copy() for game in self._engine.lane_game)
+        return tuple(
+            self._as_seen(lane, frames[game]).copy() for lane, game in enumerate(self._engine.lane_game)
+        )
 
     def camera(self, lane: int) -> tuple[float, float, float, float]:
         """Left, bottom, width and height of what the picture of `lane` shows, in the units of x and y. The
@@ -294,9 +299,14 @@ class MicroRTSVectorEnv(EntityVectorEnv):
     def _paint(self, game: int) -> NDArray[np.uint8]:
         return paint(self.games[game].map, self._observer.units_of(game))
 
+    def _as_seen(self, lane: int, frame: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        """A game's picture as a lane's player sees the board."""
+        turn = self._observer.perspective
+        return frame if turn is None or not turn.turned[lane] else frame[::-1, ::-1]
+
     def _show(self) -> None:
         if self._window is not None and self._window.is_open:
-            self._window.show(self._paint(self._engine.lane_game[0]))
+            self._window.show(self._as_seen(0, self._paint(self._engine.lane_game[0])))
 
     def close_extras(self, **kwargs: Any) -> None:
         """Forget the games; the JVM stays, for the process's other environments."""

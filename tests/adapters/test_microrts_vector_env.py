@@ -325,7 +325,8 @@ def test_masks_leave_out_what_is_reserved_and_the_engine_would_drop() -> None:
         base = order("produce", DOWN, UNIT_TYPES.index("worker"))
         batch = free.step(orders(batches[0], unit_0=base))[0]
         assert 0 in batch.actions["order"].actors.values  # dropped
-        with pytest.raises(ez.ActionError, match="env 0"):
+        sentence = r"env 0: .*actor 0 \(Own 0 at x=2, y=1\): component 'produce' of kind 'produce': 2"
+        with pytest.raises(ez.ActionError, match=sentence):
             strict.step(orders(batches[1], unit_0=base))
 
 
@@ -479,6 +480,8 @@ def test_environments_get_their_own_rewards_in_whatever_order_or_thread_they_are
 def test_wrong_names_are_told_with_the_nearest() -> None:
     with pytest.raises(ValueError, match="no map 'basesWorker8x8'; did you mean 'basesWorkers8x8'"):
         ez.make_vec("MicroRTS/basesWorker8x8")
+    with pytest.raises(ValueError, match=r"no map 'foo'; did you mean '[^,]*$"):  # one name, not all 144
+        ez.make_vec("MicroRTS/foo", 1)
     with pytest.raises(ValueError, match="no bot 'coacAi'; did you mean 'coacAI'"):
         make(opponents="coacAi")
     with pytest.raises(ValueError, match="no reward 'gathering'; did you mean 'gather'"):

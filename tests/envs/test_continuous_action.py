@@ -120,7 +120,7 @@ def test_numbers_outside_the_bounds_are_refused_by_name():
     space = spaces()
     batch = batch_observations(space, [observation(2, 1), observation(1, 0)])
     push = RaggedArray(np.array([[0, 1], [0, 1], [0, 2.5]], np.float32), [0, 2, 3])
-    with pytest.raises(ActionError, match=r"env 1: action 'push': actor 0 \(Drone 0\): number 1 is 2.5"):
+    with pytest.raises(ActionError, match=r"env 1: action 'push': actor 0 \(Drone 0 at x=0, y=1\): number 1"):
         validate_actions(space, batch, {"push": push})
     with pytest.raises(ActionError, match="items must be 2 real numbers, got int64"):
         validate_actions(space, batch, {"push": push.with_values(np.zeros((3, 2), np.int64))})

@@ -76,7 +76,7 @@ def test_the_published_hyper_parameters_are_those_of_the_papers(name: str) -> No
     }
 
 
-@pytest.mark.parametrize("name", ["microrts", "microrts_8x8"])
+@pytest.mark.parametrize("name", ["microrts", "microrts_8x8", "microrts_selfplay"])
 def test_our_configurations_are_about_winning(name: str) -> None:
     config = read(name)
     first, last = (
