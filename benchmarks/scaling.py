@@ -2,8 +2,8 @@
 
     python benchmarks/scaling.py [--quick] [--json PATH] [--plot docs/images/scaling.png]
 
-Agents without torch (as in benchmarks/runtime.py), one thread; wall time, medians. Where nothing else is said:
-10 entities per step, 64 steps, d_model 16, 2 layers, 2 heads.
+Agents without torch (as in benchmarks/runtime.py), one thread; processor time, medians. Where nothing else is
+said: 10 entities per step, 64 steps, d_model 16, 2 layers, 2 heads.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Numba kernels: many small arrays into one, where arrays are, and rows of entities that are named by index."""
+"""Numba kernels: many small arrays into one, where arrays are, and rows of entities named by index."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What parts of a network are called in a state dict, whatever an entity type or action is called; no torch."""
+"""What parts of a network are called in a state dict, whatever types and actions are called; no torch."""
 
 from __future__ import annotations
 

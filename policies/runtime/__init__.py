@@ -1,4 +1,4 @@
-"""Trained networks that act with NumPy and Numba alone: no torch in the process, microseconds per decision."""
+"""Trained networks that act with NumPy and Numba alone: no torch, and microseconds per decision."""
 
 import importlib.util
 

@@ -22,8 +22,8 @@ def load_agent(path: str | Path, seed: int | None = None) -> Agent:
 
         agent = ez.load_agent("runs/first")
 
-    Any RogueNet on entities, actions and options that the fused kernels know (docs/runtime.md lists them) runs
-    by NumPy and Numba alone. Other networks run on torch, if it is installed.
+    A RogueNet with options that the fused kernels know (docs/runtime.md lists them) runs by NumPy and Numba
+    alone. Other networks run on torch, if it is installed.
 
     Args:
         path: a run folder (its newest checkpoint), or a checkpoint folder `step_…`.

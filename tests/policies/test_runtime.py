@@ -380,7 +380,7 @@ def test_corrupt_and_foreign_checkpoints_are_refused(tmp_path: Path) -> None:
     ):
         load_agent(save(net, tmp_path / "wider"))
     net.config["d_modell"] = 16
-    with pytest.raises(CheckpointError, match="does not describe a network: .*d_modell"):
+    with pytest.raises(CheckpointError, match=r"does not describe a network: .*d_modell"):
         load_agent(save(net, tmp_path / "misspelt"))
 
 
