@@ -112,14 +112,15 @@ def check_weights(expected: Mapping[str, Any], checkpoint: StoredCheckpoint[T]) 
     """
     found = checkpoint.tensors["policy"]
     for name in [*expected, *(n for n in found if n not in expected)]:
-        here, there = (
-            tuple(getattr(side[name], "shape", side[name])) if name in side else "absent"
-            for side in (expected, found)
-        )
+        here, there = (_shape(side[name]) if name in side else "absent" for side in (expected, found))
         if here != there:
             raise CheckpointError(
                 f"checkpoint {checkpoint.path} is of another network: {name} is {here} here, {there} there"
             )
+
+
+def _shape(given: Any) -> tuple[int, ...]:
+    return tuple(getattr(given, "shape", given))
 
 
 def own_sum(metadata: Mapping[str, Any]) -> str:
