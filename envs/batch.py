@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..ragged import RaggedArray, concatenate, join_rows
+from ..ragged import RaggedArray, concatenate, gather_all, join_rows
 from .spaces import ActionSpace, Categorical, EntitySpace, MultiCategorical, SelectEntity
 
 
@@ -104,7 +104,8 @@ class EntityBatch:
             raise IndexError(
                 f"indices {rows.min()} to {rows.max()} are out of range for a batch of {len(self)}"
             )
-        return self._map(lambda array: array.gather(rows), rows)
+        gathered = iter(gather_all([a for a in self.arrays().values() if isinstance(a, RaggedArray)], rows))
+        return self._map(lambda _: next(gathered), rows)  # which asks for them in the same order
 
     def __getitem__(self, key: slice) -> EntityBatch:
         """A slice of the steps; a view where the step of the slice is 1."""

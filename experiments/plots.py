@@ -3,18 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import matplotlib
 
 matplotlib.use("Agg")  # no screen is needed
 
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ..trainers import Interval
 from .bench_rows import Results
+from .curves import MeanCurve
 from .published import Rates
+from .stats import Profile
+
+#: Colours that people with any colour vision tell apart (Okabe & Ito 2008).
+_COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9")
+
+
+@dataclass(frozen=True)
+class CurvePanel:
+    """What one panel of `learning_curves` shows, each by its name in the legend."""
+
+    curves: Mapping[str, MeanCurve]
+    points: Mapping[str, Mapping[int, float]] = field(default_factory=dict)  # published values, by steps
+    levels: Mapping[str, float] = field(default_factory=dict)  # drawn as lines across
 
 
 def learning_curve(
@@ -40,13 +56,10 @@ def learning_curve(
         axes.axhline(interval.mean, color=colour, linestyle="--", label=f"{name}: {interval}")
         axes.axhspan(interval.low, interval.high, color=colour, alpha=0.2, linewidth=0)
     axes.set(title=title, xlabel="environment steps", ylabel="return per episode")
-    axes.xaxis.set_major_formatter(
-        lambda steps, _: f"{steps / 1e6:g}M" if steps >= 1e6 else f"{steps / 1e3:g}k"
-    )
+    axes.xaxis.set_major_formatter(_short_steps)
     axes.grid(alpha=0.3)
     axes.legend()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=120)
+    _save(figure, path)
 
 
 def ratios(path: Path, results: Results, title: str) -> None:
@@ -59,7 +72,7 @@ def ratios(path: Path, results: Results, title: str) -> None:
         labels.append(f"— {benchmark} —")
         places = range(len(labels), len(labels) + len(rows))
         labels += [f"{row.case}  /  {row.peer_name}" for row in rows]
-        colour = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9")[index % 6]
+        colour = _COLOURS[index % len(_COLOURS)]
         axes.plot([row.ratio for row in rows], places, "o", color=colour, markersize=4)
         aimed = [(row.target, place) for row, place in zip(rows, places, strict=True) if row.target]
         if aimed:
@@ -70,8 +83,7 @@ def ratios(path: Path, results: Results, title: str) -> None:
     axes.set_ylim(len(labels) - 0.5, -1)
     axes.xaxis.set_major_formatter(lambda ratio, _: f"{ratio:g}")
     axes.grid(alpha=0.3, axis="x")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=120)
+    _save(figure, path)
 
 
 def outcome_bars(
@@ -100,8 +112,7 @@ def outcome_bars(
             axes.set_visible(False)
     handles, labels = grid[0, 0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=120)
+    _save(figure, path)
 
 
 def _outcome_panel(
@@ -121,3 +132,101 @@ def _outcome_panel(
             axes.plot([100 * interval.low, 100 * interval.high], [place, place], color="black", linewidth=1)
     axes.set(xlim=(0, 100), ylim=(len(names) - 0.4, -0.6), yticks=range(len(names)), yticklabels=names)
     axes.set_xlabel("% of games", fontsize=8)
+
+
+def learning_curves(
+    path: Path, panels: Mapping[str, CurvePanel], title: str, quantity: str = "return per episode"
+) -> None:
+    """Draw learning curves with their intervals into a PNG file: a panel per task, a colour per name.
+
+    Published points are dots in the colour of their name, levels are dashed lines; one legend is for all.
+    """
+    columns = min(4, len(panels))
+    rows = -(-len(panels) // columns)
+    figure = Figure(figsize=(1 + 3.2 * columns, 1.1 + 2.4 * rows), layout="constrained")
+    grid = figure.subplots(rows, columns, squeeze=False).flat
+    names = dict.fromkeys(
+        name
+        for panel in panels.values()
+        for part in (panel.curves, panel.points, panel.levels)
+        for name in part
+    )
+    colours = {name: _COLOURS[index % len(_COLOURS)] for index, name in enumerate(names)}
+    handles: dict[str, Artist] = {}
+    for index, (axes, (task, panel)) in enumerate(zip(grid, panels.items(), strict=False)):
+        for name, curve in panel.curves.items():
+            (line,) = axes.plot(curve.steps, curve.mean, color=colours[name])
+            axes.fill_between(curve.steps, curve.low, curve.high, color=colours[name], alpha=0.2, linewidth=0)
+            handles[name] = line
+        for name, points in panel.points.items():
+            (dots,) = axes.plot(*zip(*points.items(), strict=True), "o:", color=colours[name], markersize=4)
+            handles.setdefault(name, dots)
+        for name, level in panel.levels.items():
+            handles.setdefault(name, axes.axhline(level, color=colours[name], linestyle="--", linewidth=1))
+        axes.set_title(task, fontsize=9)
+        axes.xaxis.set_major_formatter(_short_steps)
+        if index + columns >= len(panels):
+            axes.set_xlabel("environment steps", fontsize=8)
+        axes.tick_params(labelsize=7)
+        axes.grid(alpha=0.3)
+    for axes in list(figure.axes)[len(panels) :]:
+        axes.set_visible(False)
+    figure.suptitle(title)
+    figure.supylabel(quantity, fontsize=9)
+    figure.legend(handles.values(), handles, loc="outside lower center", ncols=3, frameon=False)
+    _save(figure, path)
+
+
+def intervals(path: Path, panels: Mapping[str, Mapping[str, Interval]], title: str) -> None:
+    """Draw estimates with their intervals into a PNG file: a panel per metric, a bar per algorithm or pair.
+
+    A bar spans the interval; the mark in it is the estimate, alone where the bounds are NaN.
+    """
+    names = list(dict.fromkeys(name for panel in panels.values() for name in panel))
+    figure = Figure(figsize=(2 + 2.6 * len(panels), 1.2 + 0.35 * len(names)), layout="constrained")
+    for axes, (metric, panel) in zip(
+        figure.subplots(1, len(panels), squeeze=False)[0], panels.items(), strict=True
+    ):
+        for place, name in enumerate(names):
+            if name in panel:
+                estimate = panel[name]
+                colour = _COLOURS[place % len(_COLOURS)]
+                axes.barh(place, estimate.high - estimate.low, 0.6, estimate.low, color=colour, alpha=0.6)
+                axes.plot([estimate.mean], [place], "|", color="black", markersize=13)
+        axes.use_sticky_edges = False  # or else the longest bar ends at the frame
+        axes.set(ylim=(len(names) - 0.5, -0.5), yticks=range(len(names)))
+        axes.set_yticklabels(names if axes is figure.axes[0] else [])
+        axes.set_title(metric, fontsize=9)
+        axes.tick_params(labelsize=8)
+        axes.grid(alpha=0.3, axis="x")
+    figure.suptitle(title)
+    _save(figure, path)
+
+
+def performance_profile(
+    path: Path, profiles: Mapping[str, Profile], title: str, *, quantity: str = "runs"
+) -> None:
+    """Draw performance profiles with their intervals into a PNG file, a colour per algorithm."""
+    figure = Figure(figsize=(7, 4.5), layout="constrained")
+    axes = figure.subplots()
+    for index, (name, profile) in enumerate(profiles.items()):
+        colour = _COLOURS[index % len(_COLOURS)]
+        axes.plot(profile.thresholds, profile.share, color=colour, label=name)
+        axes.fill_between(profile.thresholds, profile.low, profile.high, color=colour, alpha=0.2, linewidth=0)
+    axes.set(title=title, xlabel="normalised score τ", ylabel=f"share of {quantity} with a score above τ")
+    axes.set_ylim(-0.02, 1.02)
+    axes.grid(alpha=0.3)
+    axes.legend()
+    _save(figure, path)
+
+
+def _short_steps(steps: float, _: object) -> str:
+    for unit, name in ((1e6, "M"), (1e3, "k")):
+        if steps >= unit:
+            return f"{steps / unit:g}{name}"
+    return f"{steps:g}"
+
+
+def _save(figure: Figure, path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=120)

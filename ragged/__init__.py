@@ -3,6 +3,7 @@
 from .array import RaggedArray
 from .buffer import RaggedBuffer
 from .combine import concatenate, join, join_rows
+from .gather_all import gather_all
 from .memory import keep_freed_memory
 from .threads import get_num_threads, set_num_threads
 
@@ -10,6 +11,7 @@ __all__ = [
     "RaggedArray",
     "RaggedBuffer",
     "concatenate",
+    "gather_all",
     "get_num_threads",
     "join",
     "join_rows",

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from llvmlite import ir
-from numba import njit, types
+from numba import carray, njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
@@ -53,6 +53,29 @@ def _copy_from_address(typing_context, target, at, address, start, count):  # ty
     return types.void(target, types.intp, types.intp, types.intp, types.intp), generate
 
 
+@intrinsic
+def _copy_between_addresses(typing_context, to, origin, count):  # type: ignore[no-untyped-def]
+    """Copy `count` bytes from one memory address to another."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        byte_pointer = ir.IntType(8).as_pointer()
+        to, origin = (builder.inttoptr(address, byte_pointer) for address in arguments[:2])
+        cgutils.raw_memcpy(builder, to, origin, arguments[2], 1)
+        return context.get_dummy_value()
+
+    return types.void(types.intp, types.intp, types.intp), generate
+
+
+@intrinsic
+def _integer_pointer(typing_context, address):  # type: ignore[no-untyped-def]
+    """A memory address as a pointer to int64."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.inttoptr(arguments[0], context.get_value_type(signature.return_type))
+
+    return types.CPointer(types.int64)(types.int64), generate
+
+
 @njit(cache=True)
 def append_sequences(values, offsets, target, target_offsets, sequences):  # type: ignore[no-untyped-def]
     """Put `values` (N, *inner) with `offsets` (B + 1,) behind the first `sequences` sequences of the target.
@@ -78,6 +101,44 @@ def gather_items(source, offsets, indices, target, target_offsets, size):  # typ
         b = indices[k] + (len(offsets) - 1 if indices[k] < 0 else 0)
         first = target_offsets[k]
         _copy(target, first * size, source, offsets[b] * size, (target_offsets[k + 1] - first) * size)
+
+
+@njit(cache=True, nogil=True)
+def gather_offsets_of_all(addresses, sequences, indices, offsets):  # type: ignore[no-untyped-def]
+    """Where each of K arrays' gathered sequences start: fills `offsets` (K, len(indices) + 1).
+
+    `addresses` (K,) of their offsets, each for as many `sequences`. Returns the position of the first index
+    that is out of range, or -1.
+    """
+    for position in range(len(indices)):
+        if not -sequences <= indices[position] < sequences:
+            return position
+    for k in range(len(addresses)):
+        source = carray(_integer_pointer(addresses[k]), (sequences + 1,))
+        total = 0
+        offsets[k, 0] = 0
+        for position in range(len(indices)):
+            b = indices[position] + (sequences if indices[position] < 0 else 0)
+            total += source[b + 1] - source[b]
+            offsets[k, position + 1] = total
+    return -1
+
+
+@njit(cache=True, nogil=True)
+def gather_items_of_all(  # type: ignore[no-untyped-def]
+    addresses, offset_addresses, sizes, sequences, indices, targets, target_offsets, first, last
+):
+    """`gather_items` for each of K arrays, of indices first to last: sources, offsets and targets are memory
+    addresses (K,), `sizes` (K,) the bytes of an item, `target_offsets` as `gather_offsets_of_all` has it."""
+    for k in range(len(addresses)):
+        source = carray(_integer_pointer(offset_addresses[k]), (sequences + 1,))
+        size = sizes[k]
+        for position in range(first, last):
+            start = target_offsets[k, position]
+            count = (target_offsets[k, position + 1] - start) * size
+            if count:
+                b = indices[position] + (sequences if indices[position] < 0 else 0)
+                _copy_between_addresses(targets[k] + start * size, addresses[k] + source[b] * size, count)
 
 
 @njit(cache=True, nogil=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -12,6 +13,8 @@ _POSITIVE = (
     "num_threads",
 )
 _NOT_NEGATIVE = ("seed", "weight_decay", "ent_coef", "vf_coef")
+_DEVICE = re.compile(r"auto|cpu|cuda(:\d+)?")
+_PRECISIONS = ("float32", "tf32", "bf16")
 _FRACTIONS = ("gamma", "gae_lambda")
 
 
@@ -83,6 +86,11 @@ class PPOConfig:
     num_threads: int = 1
     """Threads of torch and Numba while collecting and updating; a second one slows small networks down."""
 
+    device: str = "auto"
+    """Where to train: "cpu", "cuda" or "cuda:1" (the policy is moved there), or "auto": where it is."""
+    precision: str = "float32"
+    """Of matrix products on a GPU: "float32", "tf32" or "bf16"; softmax, norms and losses stay float32."""
+
     def __post_init__(self) -> None:
         for field in fields(self):
             _check_type(field.name, getattr(self, field.name), str(field.type))
@@ -93,18 +101,24 @@ class PPOConfig:
         for name in _NOT_NEGATIVE:
             if not getattr(self, name) >= 0:
                 raise ValueError(f"{name} must not be negative, got {getattr(self, name)}")
+        if not _DEVICE.fullmatch(self.device):
+            raise ValueError(f"device must be 'auto', 'cpu', 'cuda' or 'cuda:<number>', got {self.device!r}")
+        if self.precision not in _PRECISIONS:
+            raise ValueError(f"precision must be one of {', '.join(_PRECISIONS)}, got {self.precision!r}")
         for name in _FRACTIONS:
             if not 0 <= getattr(self, name) <= 1:
                 raise ValueError(f"{name} must lie between 0 and 1, got {getattr(self, name)}")
 
 
 def _check_type(name: str, value: Any, annotation: str) -> None:
-    """`annotation` is the field's type as written in the class: bool, int or float, perhaps `| None`."""
+    """`annotation` is the field's type as written in the class: bool, int, float or str, perhaps `| None`."""
     kind = annotation.removesuffix(" | None")
     if value is None and kind != annotation:
         return
     if kind == "bool":
         right = isinstance(value, bool)
+    elif kind == "str":
+        right = isinstance(value, str)
     elif kind == "int":
         right = isinstance(value, int) and not isinstance(value, bool)
     else:

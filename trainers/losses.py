@@ -17,6 +17,7 @@ from torch import Tensor
 
 from ..policies.policy import Evaluation
 from .config import PPOConfig
+from .loss_kernels import normalize
 from .rollout import Samples
 
 
@@ -47,12 +48,10 @@ def normalize_advantages(samples: Samples) -> Samples:
 
     To be done for a whole minibatch, before it is split. A single step has no spread: its advantage is 0.
     """
-    advantages = samples.advantages
-    if len(advantages) < 2:
-        return replace(samples, advantages=np.zeros_like(advantages))
-    wide = advantages.astype(np.float64)
-    normalized = (wide - wide.mean()) / (wide.std(ddof=1) + 1e-8)
-    return replace(samples, advantages=normalized.astype(advantages.dtype))
+    advantages = np.zeros_like(samples.advantages)
+    if len(advantages) > 1:
+        normalize(samples.advantages, advantages)
+    return replace(samples, advantages=advantages)
 
 
 def ppo_losses(
@@ -70,9 +69,9 @@ def ppo_losses(
         samples: the minibatch or a part of it, with advantages already normalised where that is wished.
         ent_coef: the entropy bonus at this time, which annealing may have lowered.
     """
-    dtype = evaluation.values.dtype
+    like = evaluation.values
     log_ratio, entropy, unit_steps = _units(evaluation, samples, config.joint_log_prob)
-    advantage = _tensor(samples.advantages, dtype)[unit_steps]  # (U,)
+    advantage = _tensor(samples.advantages, like)[unit_steps]  # (U,)
     ratio = log_ratio.exp()
     clipped_ratio = ratio.clamp(1 - config.clip_coef, 1 + config.clip_coef)
     policy_loss = -torch.minimum(ratio * advantage, clipped_ratio * advantage).sum() / counts.units
@@ -87,7 +86,7 @@ def ppo_losses(
         "entropy": entropy_mean,
         "approx_kl": (ratio - 1 - log_ratio).sum() / counts.units,
         "old_approx_kl": -log_ratio.sum() / counts.units,
-        "clipfrac": ((ratio - 1).abs() > config.clip_coef).to(dtype).sum() / counts.units,
+        "clipfrac": ((ratio - 1).abs() > config.clip_coef).to(like.dtype).sum() / counts.units,
     }
     values = torch.stack([number.detach() for number in numbers.values()]).tolist()
     return Losses(total, dict(zip(numbers, values, strict=True)))
@@ -96,9 +95,11 @@ def ppo_losses(
 def _units(evaluation: Evaluation, samples: Samples, joint: bool) -> tuple[Tensor, Tensor, Tensor]:
     """Log-ratio (U,), entropy (U,) and step (U,) int64 of each unit."""
     names = list(samples.actions)
-    dtype = evaluation.values.dtype
-    steps = _tensor(np.concatenate([samples.actions[name].sequence_indices() for name in names]))
-    old = _tensor(np.concatenate([samples.log_probs[name].values for name in names]), dtype)
+    like = evaluation.values
+    steps = torch.as_tensor(
+        np.concatenate([samples.actions[name].sequence_indices() for name in names]), device=like.device
+    )
+    old = _tensor(np.concatenate([samples.log_probs[name].values for name in names]), like)
     log_ratio = torch.cat([evaluation.log_probs[name] for name in names]) - old
     entropy = torch.cat([evaluation.entropies[name] for name in names])
     if not joint:
@@ -110,15 +111,15 @@ def _units(evaluation: Evaluation, samples: Samples, joint: bool) -> tuple[Tenso
 
 def _value_errors(values: Tensor, samples: Samples, config: PPOConfig) -> Tensor:
     """Squared error of each step's value (B,), the larger of plain and clipped."""
-    returns = _tensor(samples.returns, values.dtype)
+    returns = _tensor(samples.returns, values)
     errors = (values - returns) ** 2
     if not config.clip_vloss:
         return errors
-    old = _tensor(samples.values, values.dtype)
+    old = _tensor(samples.values, values)
     clipped = old + (values - old).clamp(-config.clip_coef, config.clip_coef)
     return torch.maximum(errors, (clipped - returns) ** 2)
 
 
-def _tensor(array: NDArray[Any], dtype: torch.dtype | None = None) -> Tensor:
-    """A tensor over the memory of `array`, converted where `dtype` asks for it."""
-    return torch.as_tensor(array, dtype=dtype)
+def _tensor(array: NDArray[Any], like: Tensor) -> Tensor:
+    """`array` on the device and in the dtype of `like`, over its own memory where that is possible."""
+    return torch.as_tensor(array, dtype=like.dtype, device=like.device)

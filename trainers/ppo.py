@@ -8,28 +8,31 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import nn
+from torch.optim import Optimizer
 
 from ..envs import EntityBatch, EntityVectorEnv, no_actions
 from ..envs.space_schema import space_schema
-from ..policies.policy import ActResult, Policy, constant
+from ..policies.policy import ActResult, ArrayPolicy, Policy, constant
 from ..ragged import keep_freed_memory
 from .bootstraps import final_values, next_values
 from .checkpoint import Checkpoint, checkpoint_paths, clear_leftovers, read_checkpoint, write_checkpoint
 from .clock import Clock
 from .compatibility import checked_module
 from .config import PPOConfig
+from .device import make_optimizer, place, set_learning_rate
+from .device_update import device_update
+from .fused_losses import fast_losses, losses_and_gradients
 from .guard import NonFiniteError, Snapshot, check_batch, check_lanes, check_losses, check_module
 from .idle import Shown
-from .losses import Losses, count, normalize_advantages, ppo_losses
+from .losses import Counts, count, normalize_advantages
+from .optimizer import clip_gradients, forget_gradients
 from .rollout import RolloutBuffer, Samples
 from .run_folder import RunFolder
 from .schedule import annealed, is_due
@@ -82,14 +85,10 @@ class PPO:
         self.venv = venv
         self.config = config
         self.callbacks = list(callbacks)
+        self.device = place(self.module, config)
         self._parameters = list(self.module.parameters())
-        self.optimizer = torch.optim.AdamW(
-            self._parameters,
-            lr=config.learning_rate,
-            eps=config.adam_eps,
-            weight_decay=config.weight_decay,
-            fused=True,
-        )
+        self.optimizer: Optimizer = make_optimizer(self._parameters, config, self.device)
+        self.device_update = device_update(policy, self.optimizer, config)
         self.rng = np.random.default_rng(config.seed)
         self.step = 0  # environment steps, over all environments; those at which they were idle don't count
         self.updates = 0
@@ -245,15 +244,14 @@ class PPO:
             learning_rate = annealed(learning_rate, done)
         if config.anneal_entropy:
             ent_coef = annealed(ent_coef, done)
-        for group in self.optimizer.param_groups:
-            group["lr"] = learning_rate
+        set_learning_rate(self.optimizer, learning_rate)
         num_minibatches = -(-len(samples) // config.minibatch_size)
         history: defaultdict[str, list[float]] = defaultdict(list)
         epochs = 0
         while epochs < config.update_epochs:
             epochs += 1
-            for indices in np.array_split(self.rng.permutation(len(samples)), num_minibatches):
-                for name, value in self._descend(samples.gather(indices), ent_coef).items():
+            for losses in self._epoch(samples, num_minibatches, ent_coef):
+                for name, value in losses.items():
                     history[name].append(value)
             kl = float(np.mean(history["approx_kl"][-num_minibatches:]))
             if config.target_kl is not None and kl > config.target_kl:
@@ -264,24 +262,45 @@ class PPO:
         metrics["charts/epochs"] = float(epochs)
         return metrics
 
+    def _epoch(self, samples: Samples, num_minibatches: int, ent_coef: float) -> Iterable[dict[str, float]]:
+        """One gradient step for each of as many parts of `samples`; gives their losses."""
+        minibatches = np.array_split(self.rng.permutation(len(samples)), num_minibatches)
+        if self.device_update is not None and self.device_update.takes(samples):
+            return self.device_update.epoch(samples, minibatches, ent_coef)
+        return (self._descend(samples.gather(indices), ent_coef) for indices in minibatches)
+
     def _descend(self, minibatch: Samples, ent_coef: float) -> dict[str, float]:
         """One gradient step; returns the minibatch's losses."""
         config = self.config
         counts = count(minibatch, config.joint_log_prob)
         if config.norm_adv:
             minibatch = normalize_advantages(minibatch)
-        self.optimizer.zero_grad()
+        forget_gradients(self._parameters)
         losses: defaultdict[str, float] = defaultdict(float)
         for part in minibatch.split(config.microbatch_size):
-            evaluation = self.policy.evaluate(part.observations, part.actions)
-            share: Losses = ppo_losses(evaluation, part, counts, config, ent_coef)
-            share.total.backward()
-            for name, value in share.numbers.items():
+            for name, value in self._differentiate(part, counts, ent_coef).items():
                 losses[name] += value
-        grad_norm = float(nn.utils.clip_grad_norm_(self._parameters, config.max_grad_norm))
+        grad_norm = clip_gradients(self._parameters, config.max_grad_norm)
         check_losses(losses, self.module, grad_norm)
         self.optimizer.step()
         return {**losses, "grad_norm": grad_norm}
+
+    def _differentiate(self, part: Samples, counts: Counts, ent_coef: float) -> dict[str, float]:
+        """Add the gradients of a part of a minibatch; returns its share of the losses."""
+        policy, config = self.policy, self.config
+        if isinstance(policy, ArrayPolicy):
+            arrays = policy.evaluate_arrays(part.observations, part.actions)
+            if arrays is not None:
+                numbers, d = losses_and_gradients(
+                    arrays.log_probs, arrays.entropies, arrays.values,
+                    part, counts, config, ent_coef,
+                )  # fmt: skip
+                arrays.backward(d.log_probs, d.entropies, d.values)
+                return numbers
+        evaluation = policy.evaluate(part.observations, part.actions)
+        share = fast_losses(evaluation, part, counts, config, ent_coef)
+        share.total.backward()
+        return share.numbers
 
     # -- the environments -----------------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..envs import EntityBatch, EntityBatchBuffer, EntitySpace
 from ..policies.policy import ActResult
-from ..ragged import RaggedArray, RaggedBuffer
+from ..ragged import RaggedArray, RaggedBuffer, gather_all
 from .advantages import generalized_advantages
 
 
@@ -48,10 +48,11 @@ class Samples:
     def gather(self, indices: ArrayLike) -> Samples:
         """The steps at `indices` (K,), as copies."""
         indices = np.asarray(indices, np.int64)
+        parts = gather_all([*self.actions.values(), *self.log_probs.values()], indices)
         return Samples(
             self.observations.gather(indices),
-            {name: chosen.gather(indices) for name, chosen in self.actions.items()},
-            {name: log_probs.gather(indices) for name, log_probs in self.log_probs.items()},
+            dict(zip(self.actions, parts, strict=False)),
+            dict(zip(self.log_probs, parts[len(self.actions) :], strict=True)),
             self.values[indices],
             self.advantages[indices],
             self.returns[indices],

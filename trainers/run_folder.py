@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import math
 from collections.abc import Mapping
@@ -68,8 +69,9 @@ class RunFolder:
 
 
 def read_metrics(path: str | Path) -> list[dict[str, float]]:
-    """The lines of a `metrics.jsonl`, without a last one that is still being written."""
-    text = Path(path).read_text()
+    """The lines of a `metrics.jsonl` (or `.gz`), without a last one that is still being written."""
+    data = Path(path).read_bytes()
+    text = (gzip.decompress(data) if Path(path).suffix == ".gz" else data).decode()
     return [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n")]
 
 

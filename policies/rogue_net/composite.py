@@ -5,8 +5,11 @@ Shape alphabet: A actors of one action at all steps, M components, C choices of 
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from ...envs import ActionMask, MultiCategorical
@@ -63,11 +66,15 @@ class CompositeOrders(nn.Module):
         Raises:
             ValueError: the mask leaves an actor nothing of a component that it needs.
         """
+        return self.choose(logits.cpu().numpy(), mask, rng)
+
+    def choose(self, logits: NDArray[Any], mask: RaggedArray, rng: np.random.Generator | None) -> Drawn:
+        """As `draw`."""
         orders = np.zeros((len(logits), len(self._sizes)), np.int64)
         draws = np.zeros((0, len(self._sizes))) if rng is None else rng.random(orders.shape)
         log_probs = np.empty(len(logits), np.float32)
         stuck = draw_orders(
-            logits.cpu().numpy(), plain(mask.values), draws, self.action.offsets, self.action.used,
+            logits, plain(mask.values), draws, self.action.offsets, self.action.used,
             self.counts_all, orders, log_probs,
         )  # fmt: skip
         if stuck >= 0:
@@ -83,23 +90,39 @@ class CompositeOrders(nn.Module):
         action, allowed, chosen = self.action, mask.values, orders.values
         check_orders(self.name, action, self.counts_all, orders, allowed)
         something = action.allows_something(allowed)
-        if not allowed.all():
-            logits = logits.masked_fill(as_tensor(~allowed, logits), FORBIDDEN)
+        counts = something if self.counts_all else action.used[chosen[:, 0]]
+        return self.outcome(
+            logits,
+            None if allowed.all() else as_tensor(~allowed, logits),
+            as_tensor(chosen + action.offsets[:-1], logits),
+            as_tensor(something, logits, logits.dtype),
+            as_tensor(counts, logits, logits.dtype),
+        )
+
+    def outcome(
+        self, logits: Tensor, forbidden: Tensor | None, chosen: Tensor, something: Tensor, counts: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Log-probabilities and entropies (A,), of orders that were checked.
+
+        `forbidden` (A, C) bool; `chosen` (A, M): places among all choices; `something` (A, M) 0 or 1: where
+        the mask allows anything; `counts` (A, M) 0 or 1: what counts in the log-probability.
+        """
+        if forbidden is not None:
+            logits = logits.masked_fill(forbidden, FORBIDDEN)
         # A softmax per component, all of them at once.
         with torch.no_grad():
             top = torch.stack([part.amax(1) for part in logits.split(self._sizes, 1)], 1)  # (A, M)
         shifted = logits - top.index_select(1, self.component)
         powers = shifted.exp()  # (A, C)
         totals = powers @ self.members  # (A, M), at least 1
-        picked = shifted.gather(1, as_tensor(chosen + action.offsets[:-1], logits)) - totals.log()
+        picked = shifted.gather(1, chosen) - totals.log()
         entropies = totals.log() - (powers * shifted) @ self.members / totals  # (A, M)
-        counts = something if self.counts_all else action.used[chosen[:, 0]]
         # How much each of the further components counts: (A, M - 1).
-        weights = as_tensor(something, logits, logits.dtype)[:, 1:]
+        weights = something[:, 1:]
         if not self.counts_all:
             weights = weights * (powers[:, : self._sizes[0]] / totals[:, :1] @ self.used)
         entropy = entropies[:, 0] + (weights * entropies[:, 1:]).sum(1)
-        return (picked * as_tensor(counts, logits, logits.dtype)).sum(1), entropy
+        return (picked * counts).sum(1), entropy
 
 
 class CompositeHead(nn.Module):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from ...ragged import RaggedArray
 from .config import RogueNetConfig
 from .flat import Layout
 from .fused_encoder import Floats, FusedEncoder
-from .fused_network import NOTHING, FusedNetwork, Weights
+from .fused_network import NOTHING, Encoded, FusedNetwork, Weights
 from .gather_kernels import gather_floats
 from .inputs import Prepared
 from .names import module_key
@@ -71,6 +72,7 @@ class FusedEngine:
     ) -> None:
         self.network = FusedNetwork(features, action_space, settings)
         self.parameters = Parameters(module, self.network.layout)
+        self.gradients = Gradients(self.parameters)
         self._holding = 0
         self._held: Weights | None = None
 
@@ -113,6 +115,69 @@ class FusedEngine:
         count = len(names)
         by_name = dict(zip(names, outputs[:count], strict=True))
         return by_name, dict(zip(names, outputs[count : 2 * count], strict=True)), outputs[-1]
+
+    def evaluate_arrays(
+        self, prepared: Prepared, masks: Mapping[str, ActionMask], actions: Mapping[str, RaggedArray]
+    ) -> FusedEvaluation | None:
+        """As `evaluate`, without torch; None where a parameter has hooks, which only torch runs."""
+        tensors = self.parameters.tensors()
+        if any(t._backward_hooks or t._post_accumulate_grad_hooks for t in tensors):
+            return None
+        weights = self.network.weights(self.parameters.flat(tensors))
+        evaluated = self.network.evaluate(prepared, masks, actions, weights)
+        return FusedEvaluation(self, tensors, weights, *evaluated)
+
+
+class Gradients:
+    """Puts the gradients of a layout's parameters where optimizers look for them."""
+
+    def __init__(self, parameters: Parameters) -> None:
+        self._parameters = parameters
+        # Views of one tensor, which they still are in a deep copy. Made once: forty of them take longer than
+        # the optimizer's step.
+        self._flat = torch.zeros(parameters.layout.room)
+        self._parts = [
+            self._flat[entry.start : entry.start + entry.size].view(entry.shape)
+            for entry in parameters.layout.entries
+        ]
+
+    def add(self, tensors: list[Tensor], g: Floats, learns: list[bool]) -> None:
+        """Add an array like `Parameters.flat` gives to the `grad` of those `tensors` that learn."""
+        parts: Sequence[Tensor | None] = self._parts
+        if all(tensor.grad is None for tensor in tensors):
+            self._flat.numpy()[:] = g
+        else:
+            parts = self._parameters.shaped(g, learns)
+        for tensor, part, wanted in zip(tensors, parts, learns, strict=True):
+            if part is not None and wanted and tensor.requires_grad:
+                tensor.grad = part if tensor.grad is None else tensor.grad.add_(part)
+
+
+@dataclass(eq=False)
+class FusedEvaluation:
+    """An `ArrayEvaluation`."""
+
+    engine: FusedEngine
+    tensors: list[Tensor]
+    weights: Weights
+    log_probs: dict[str, Floats]
+    entropies: dict[str, Floats]
+    encoded: Encoded
+
+    @property
+    def values(self) -> Floats:
+        return self.encoded.values
+
+    def backward(
+        self, d_log_probs: Mapping[str, Floats], d_entropies: Mapping[str, Floats], d_values: Floats
+    ) -> None:
+        """See `ArrayEvaluation.backward`."""
+        network, encoded = self.engine.network, self.encoded
+        g = network.gradients(encoded, self.weights, d_log_probs, d_entropies, d_values)
+        learns = [
+            network.learns(entry, encoded.prepared, d_log_probs, True) for entry in network.layout.entries
+        ]
+        self.engine.gradients.add(self.tensors, g, learns)
 
 
 class _Evaluate(torch.autograd.Function):

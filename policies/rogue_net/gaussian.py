@@ -63,30 +63,40 @@ class GaussianHead(nn.Module):
 
     def draw(self, x: Tensor, rows: Rows, mask: ActionMask, rng: np.random.Generator | None) -> Drawn:
         """Numbers for each actor, from `rng` or (None) the means."""
-        mean = self._mean(x, rows, mask)
+        return self.choose(self._mean(x, rows, mask), self.log_std, mask, rng)
+
+    def choose(
+        self, mean: Tensor, log_std: Tensor, mask: ActionMask, rng: np.random.Generator | None
+    ) -> Drawn:
+        """Numbers around `mean` (A, K), where the parameter `log_std` (K,) may be a copy."""
         u = mean
         if rng is not None:
-            noise = as_tensor(rng.standard_normal(mean.shape), x, x.dtype)
-            u = mean + self.log_std.exp() * noise
+            noise = as_tensor(rng.standard_normal(mean.shape), mean, mean.dtype)
+            u = mean + log_std.exp() * noise
         u = u.float()
         drawn = u.cpu().numpy()
         self.numbers.check(mask.actors.with_values(drawn))
-        log_probs = self._log_probs(u.to(x.dtype), mean)
+        log_probs = self._log_probs(u.to(mean.dtype), mean, log_std)
         return Drawn(self.numbers.actions(drawn), log_probs.float().cpu().numpy(), drawn)
 
     def evaluate(self, x: Tensor, rows: Rows, mask: ActionMask, drawn: RaggedArray) -> tuple[Tensor, Tensor]:
         """Log-probability of each actor's numbers and entropy of its distribution, each (A,)."""
         self.numbers.check(drawn)
         mean = self._mean(x, rows, mask)
-        return self._log_probs(as_tensor(drawn.values, x, x.dtype), mean), self._entropies(mean)
+        return self.outcome(mean, as_tensor(drawn.values, x, x.dtype))
+
+    def outcome(self, mean: Tensor, u: Tensor) -> tuple[Tensor, Tensor]:
+        """Log-probabilities (A,) of the numbers u (A, K) and entropies (A,), from means (A, K)."""
+        return self._log_probs(u, mean), self._entropies(mean)
 
     def _mean(self, x: Tensor, rows: Rows, mask: ActionMask) -> Tensor:
         index = actor_rows(self.name, self.action.is_global, rows, mask, 0)
         return self.proj(x.index_select(0, as_tensor(index, x)))
 
-    def _log_probs(self, u: Tensor, mean: Tensor) -> Tensor:
+    def _log_probs(self, u: Tensor, mean: Tensor, log_std: Tensor | None = None) -> Tensor:
         """(A, K), (A, K) to (A,)."""
-        log_density = -0.5 * ((u - mean) * (-self.log_std).exp()) ** 2 - self.log_std - _HALF_LOG_2_PI
+        log_std = self.log_std if log_std is None else log_std
+        log_density = -0.5 * ((u - mean) * (-log_std).exp()) ** 2 - log_std - _HALF_LOG_2_PI
         if self.squash:
             log_density = log_density - _log_slope(u)
         return log_density.sum(1) - self.numbers.log_volume

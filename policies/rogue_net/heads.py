@@ -6,9 +6,11 @@ Shape alphabet: A actors and E actees of one action at all steps, C choices, D w
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from ...envs import ActionMask
@@ -48,7 +50,10 @@ class CategoricalHead(nn.Module):
     def draw(self, x: Tensor, rows: Rows, mask: ActionMask, rng: np.random.Generator | None) -> Drawn:
         """Choose for each actor, from `rng` or (None) the most probable."""
         draws = uniform(mask, rng)
-        logits = self._logits(x, rows, mask).cpu().numpy()
+        return self.choose(self._logits(x, rows, mask).cpu().numpy(), mask, draws)
+
+    def choose(self, logits: NDArray[Any], mask: ActionMask, draws: NDArray[np.float64]) -> Drawn:
+        """A choice for each actor by logits (A, C) and, unless there are none, `draws` (A,)."""
         choices = np.empty(len(logits), np.int64)
         log_probs = np.empty(len(logits), np.float32)
         stuck = draw_categorical(logits, plain(mask.mask.values), draws, choices, log_probs)
@@ -63,11 +68,17 @@ class CategoricalHead(nn.Module):
         allowed, chosen = mask.mask.values, choices.values
         logits = self._logits(x, rows, mask)
         check_choices(self.name, choices, allowed)
-        if not allowed.all():
-            logits = logits.masked_fill(as_tensor(~allowed, x), FORBIDDEN)
-        log_probs = torch.log_softmax(logits, 1)
-        entropies = -(log_probs.exp() * log_probs).sum(1)
-        return log_probs.gather(1, as_tensor(chosen, x)[:, None]).squeeze(1), entropies
+        forbidden = None if allowed.all() else as_tensor(~allowed, x)
+        return categorical(logits, forbidden, as_tensor(chosen, x))
+
+
+def categorical(logits: Tensor, forbidden: Tensor | None, chosen: Tensor) -> tuple[Tensor, Tensor]:
+    """Log-probabilities (A,) of the choices `chosen` (A,) and entropies (A,), from logits (A, C)."""
+    if forbidden is not None:
+        logits = logits.masked_fill(forbidden, FORBIDDEN)
+    log_probs = torch.log_softmax(logits, 1)
+    entropies = -(log_probs.exp() * log_probs).sum(1)
+    return log_probs.gather(1, chosen[:, None]).squeeze(1), entropies
 
 
 class SelectEntityHead(nn.Module):
@@ -88,11 +99,19 @@ class SelectEntityHead(nn.Module):
     def draw(self, x: Tensor, rows: Rows, mask: ActionMask, rng: np.random.Generator | None) -> Drawn:
         """Choose an entity index for each actor, from `rng` or (None) the most probable."""
         draws = uniform(mask, rng)
-        queries, keys, actees = self._queries_keys(x, rows, mask)
+        queries, keys, _ = self._queries_keys(x, rows, mask)
+        return self.choose(queries.cpu().numpy(), keys.cpu().numpy(), mask, draws)
+
+    def choose(
+        self, queries: NDArray[Any], keys: NDArray[Any], mask: ActionMask, draws: NDArray[np.float64]
+    ) -> Drawn:
+        """An actee for each actor by queries (A, K), keys (E, K) and, unless there are none, `draws` (A,)."""
+        actees = mask.actees
+        assert actees is not None
         choices = np.empty(len(queries), np.int64)
         log_probs = np.empty(len(queries), np.float32)
         stuck = draw_entity(
-            queries.cpu().numpy(), keys.cpu().numpy(), plain(mask.actors.offsets), plain(actees.offsets),
+            queries, keys, plain(mask.actors.offsets), plain(actees.offsets),
             plain(actees.values), plain(mask.mask.values), draws, choices, log_probs,
         )  # fmt: skip
         if stuck >= 0:

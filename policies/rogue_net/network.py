@@ -22,7 +22,7 @@ from ...envs import (
     SelectEntity,
 )
 from ...ragged import RaggedArray
-from ..policy import ActResult, Evaluation
+from ..policy import ActResult, ArrayEvaluation, Evaluation
 from .actors import Drawn
 from .attention.groups import length_groups
 from .blocks import Backbone
@@ -37,6 +37,7 @@ from .inputs import Inputs, Prepared
 from .names import NamedModules
 from .normalization import InputNorm
 from .rows import Rows
+from .static.network import Precision, StaticForm, hides, obstacle
 from .summary import Summary, summarize
 from .tensors import as_tensor
 
@@ -114,6 +115,8 @@ class RogueNet(nn.Module):
         self._chooser = EngineChooser(settings)
         self._fused_engine: FusedEngine | None = None  # made when it is needed
         self._engine_told = False
+        self._static: StaticForm | None = None  # likewise
+        self._precision: Precision = "float32"
 
     def _head(self, name: str, action: Any) -> nn.Module:
         match action:
@@ -135,6 +138,9 @@ class RogueNet(nn.Module):
         Raises:
             ValueError: the batch does not fit the space, or an actor may do nothing.
         """
+        static = self._static_for(batch)
+        if static is not None:
+            return static.act(batch, rng, deterministic)
         fused = self._fused(acting=True)
         if fused is not None:
             prepared = self.inputs.prepare(batch)
@@ -156,6 +162,9 @@ class RogueNet(nn.Module):
 
     def value(self, batch: EntityBatch) -> NDArray[np.float32]:
         """Predicted return of each step (B,), without gradients."""
+        static = self._static_for(batch)
+        if static is not None:
+            return static.value(batch)
         fused = self._fused(acting=True)
         if fused is not None:
             return fused.network.values(self.inputs.prepare(batch), fused.weights())
@@ -171,11 +180,7 @@ class RogueNet(nn.Module):
         Raises:
             ValueError: an action is missing, has the wrong number of items, or was not allowed.
         """
-        for name in self.action_heads.names:
-            if name not in actions:
-                raise ValueError(f"action {name!r} is missing; there are {', '.join(actions)}")
-            if not np.array_equal(actions[name].offsets, batch.actions[name].actors.offsets):
-                raise ValueError(f"action {name!r} does not have one item for each actor of the batch")
+        self._check_actions(batch, actions)
         fused = self._fused()
         if fused is not None:
             return Evaluation(*fused.evaluate(self.inputs.prepare(batch), batch.actions, actions))
@@ -187,6 +192,24 @@ class RogueNet(nn.Module):
                 x, rows, mask, actions[name]
             )
         return Evaluation(log_probs, entropies, values)
+
+    def evaluate_arrays(
+        self, batch: EntityBatch, actions: Mapping[str, RaggedArray]
+    ) -> ArrayEvaluation | None:
+        """As `evaluate`, by the fused engine without torch's autograd; see `ArrayPolicy`.
+
+        The gradients lie in memory that the next call of `backward` writes to, so whoever wants to keep them
+        copies them. None where another engine runs, where a subclass has an `evaluate` of its own, and where
+        a parameter has hooks.
+
+        Raises:
+            ValueError: as `evaluate`.
+        """
+        fused = self._fused()
+        if fused is None or type(self).evaluate is not RogueNet.evaluate or "evaluate" in vars(self):
+            return None
+        self._check_actions(batch, actions)
+        return fused.evaluate_arrays(self.inputs.prepare(batch), batch.actions, actions)
 
     def as_drawn(self, actions: Mapping[str, RaggedArray]) -> dict[str, RaggedArray]:
         """Actions of any origin (demonstrations, say) in the form that `evaluate` takes.
@@ -258,6 +281,25 @@ class RogueNet(nn.Module):
         """The engine that evaluates in the module's present mode, and why."""
         return self._chooser.choose(self._like, self.training)
 
+    @property
+    def static_obstacle(self) -> str | None:
+        """Why the network has no static form; None where it has one."""
+        return obstacle(self)
+
+    def static_form(self, precision: Precision | None = None) -> StaticForm:
+        """The network on arrays of fixed shapes, as it acts on a GPU from now on with this `precision`; None:
+        the one that was asked for last.
+
+        Raises:
+            ValueError: there is none; see `static_obstacle`.
+        """
+        wanted = self._precision if precision is None else precision
+        form = self._static
+        if form is None or form.precision != wanted or form.device != self._like.device:
+            form = self._static = StaticForm(self, wanted)
+            self._precision = wanted
+        return form
+
     # -- inside ---------------------------------------------------------------------------------------------
 
     def _fused(self, acting: bool = False) -> FusedEngine | None:
@@ -271,6 +313,19 @@ class RogueNet(nn.Module):
         if self._fused_engine is None:
             self._fused_engine = FusedEngine(self, self.inputs.features, self.action_space, self.settings)
         return self._fused_engine
+
+    def _check_actions(self, batch: EntityBatch, actions: Mapping[str, RaggedArray]) -> None:
+        for name in self.action_heads.names:
+            if name not in actions:
+                raise ValueError(f"action {name!r} is missing; there are {', '.join(actions)}")
+            if not np.array_equal(actions[name].offsets, batch.actions[name].actors.offsets):
+                raise ValueError(f"action {name!r} does not have one item for each actor of the batch")
+
+    def _static_for(self, batch: EntityBatch) -> StaticForm | None:
+        """What acts on a GPU, where it can."""
+        if self._like.device.type != "cuda" or self.static_obstacle is not None or hides(batch):
+            return None
+        return self.static_form()
 
     @property
     def _like(self) -> Tensor:

@@ -1,0 +1,46 @@
+"""The published numbers of Procgen agree with each other, and normalise returns."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from entitize.adapters.procgen.games import GAMES
+from entitize.experiments.published_procgen import (
+    IMPALA_MEAN_NORMALISED,
+    IMPALA_STEPS,
+    PROGRAM_EASY_RANGES,
+    PUBLISHED_PROCGEN,
+    RANGES,
+    normalise,
+)
+
+
+def test_they_are_about_the_sixteen_games() -> None:
+    assert set(PUBLISHED_PROCGEN) == set(RANGES["easy"]) == set(RANGES["hard"]) == set(GAMES)
+    assert set(PROGRAM_EASY_RANGES) < set(GAMES)
+    assert all(tuple(game.impala) == IMPALA_STEPS for game in PUBLISHED_PROCGEN.values())
+
+
+@pytest.mark.parametrize("step", IMPALA_MEAN_NORMALISED)
+def test_the_games_make_the_published_mean(step: int) -> None:
+    mean = np.mean([normalise(name, game.impala[step]) for name, game in PUBLISHED_PROCGEN.items()])
+    assert mean == pytest.approx(IMPALA_MEAN_NORMALISED[step], abs=0.003)  # returns are rounded to 0.1
+
+
+def test_impala_learns_and_experts_are_no_worse_than_random() -> None:
+    for game in PUBLISHED_PROCGEN.values():
+        assert game.random < game.impala[25_000_000] < 1.1 * game.impala[50_000_000]
+        assert min(game.expert, game.dataset_expert) > game.random
+
+
+def test_ranges_map_to_zero_and_one() -> None:
+    np.testing.assert_allclose(normalise("fruitbot", [[-1.5, 32.4], [15.45, 49.35]]), [[0, 1], [0.5, 1.5]])
+    np.testing.assert_allclose(normalise("fruitbot", [-0.5, 27.2], "hard"), [0, 1])
+    assert all(low < high for ranges in RANGES.values() for low, high in ranges.values())
+
+
+def test_what_has_no_range() -> None:
+    with pytest.raises(ValueError, match="no range is known of 'pong'; the games are bigfish, bossfight"):
+        normalise("pong", 1.0)
+    with pytest.raises(ValueError, match="of the modes easy, hard, not 'extreme'"):
+        normalise("maze", 1.0, "extreme")  # type: ignore[arg-type]

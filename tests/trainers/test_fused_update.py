@@ -1,0 +1,207 @@
+"""The update by kernels against torch: loss and gradients, clipping, AdamW, and whole trainings."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from entitize.envs import make_vec
+from entitize.policies.policy import ArrayPolicy, Evaluation
+from entitize.policies.rogue_net import RogueNet
+from entitize.ragged import RaggedArray
+from entitize.trainers import PPO, PPOConfig
+from entitize.trainers.fused_losses import fast_losses
+from entitize.trainers.losses import Counts, count, ppo_losses
+from entitize.trainers.optimizer import AdamW, clip_gradients
+from entitize.trainers.rollout import Samples
+from torch import Tensor, nn
+
+DTYPES = [torch.float32, torch.float64]
+
+
+def random_case(rng: np.random.Generator, dtype: torch.dtype, steps: int) -> tuple[list[Tensor], Samples]:
+    """Log-probabilities and entropies of two actions, and values, with gradients; and their samples."""
+    floats = np.float32 if dtype is torch.float32 else np.float64
+    tensors, actions, old = [], {}, {}
+    for name in ("move", "fire"):
+        lengths = rng.integers(0, 4, steps)
+        log_probs = -rng.exponential(1.0, lengths.sum())
+        was = RaggedArray.from_lengths(
+            (log_probs + rng.normal(0, 0.3, len(log_probs))).astype(floats), lengths
+        )
+        actions[name], old[name] = was.with_values(np.zeros(was.num_items, np.int64)), was
+        tensors.append(torch.tensor(log_probs, dtype=dtype, requires_grad=True))
+    entropies = [torch.rand(len(t), dtype=dtype).requires_grad_() for t in tensors]
+    values, before, advantages = rng.normal(0, 0.3, (3, steps)).astype(floats)
+    # Ties: a change that is clipped and leaves the error as it was, one at the bound, one that is none.
+    returns = (before + rng.normal(0, 0.3, steps)).astype(floats)
+    for b, change, target in zip(range(steps), (0.5, 0.25, 0.0), (0.375, 1.0, 0.0), strict=False):
+        before[b], values[b], returns[b] = 0.0, change, target
+    tensors += [*entropies, torch.tensor(values, requires_grad=True)]
+    observations: Any = None  # the loss does not read them
+    return tensors, Samples(observations, actions, old, before, advantages, returns)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("joint", [False, True])
+@pytest.mark.parametrize("clip_vloss", [False, True])
+def test_fused_loss_and_gradients_equal_those_of_torch(
+    dtype: torch.dtype, joint: bool, clip_vloss: bool
+) -> None:
+    config = PPOConfig(joint_log_prob=joint, clip_vloss=clip_vloss, clip_coef=0.25, vf_coef=0.7)
+    rng = np.random.default_rng(3)
+    for steps in (0, 1, 2, 7, 40, 300):
+        tensors, samples = random_case(rng, dtype, steps)
+        counts = count(samples, joint)
+        results = []
+        for losses_of in (fast_losses, ppo_losses):
+            # The reference in float64: what the kernels compute in float32 is off by less than torch's is.
+            dtype_here = dtype if losses_of is fast_losses else torch.float64
+            inputs = [t.detach().to(dtype_here).requires_grad_() for t in tensors]
+            names = list(samples.actions)
+            evaluation = Evaluation(
+                dict(zip(names, inputs[:2], strict=True)),
+                dict(zip(names, inputs[2:4], strict=True)),
+                inputs[4],
+            )
+            losses = losses_of(evaluation, samples, counts, config, 0.03)
+            (3 * losses.total).backward()
+            results.append((losses.numbers, [t.grad for t in inputs], float(losses.total.detach())))
+        (numbers, gradients, total), (expected, expected_gradients, expected_total) = results
+        assert numbers == pytest.approx(expected, rel=1e-6, abs=1e-6)
+        assert total == pytest.approx(expected_total, rel=1e-6, abs=1e-6)
+        for found, wanted in zip(gradients, expected_gradients, strict=True):
+            torch.testing.assert_close(found.double(), wanted, rtol=1e-6, atol=1e-7)
+
+
+def test_clipped_values_pass_no_gradient_and_equal_ones_half_of_it() -> None:
+    tensors, samples = random_case(np.random.default_rng(0), torch.float64, 3)
+    assert [samples.values[0], float(tensors[4][0].detach()), samples.returns[0]] == [0, 0.5, 0.375]
+    names = list(samples.actions)
+    evaluation = Evaluation(
+        dict(zip(names, tensors[:2], strict=True)), dict(zip(names, tensors[2:4], strict=True)), tensors[4]
+    )
+    config = PPOConfig(clip_coef=0.25, vf_coef=1.0)
+    fast_losses(evaluation, samples, Counts(1, 1), config, 0.0).total.backward()
+    # (0.5 − 0.375)² = (0.25 − 0.375)²: half of 0.125. 0.25 is not beyond the bound: all of −0.75.
+    assert tensors[4].grad.tolist() == pytest.approx([0.0625, -0.75, 0.0])
+
+
+def small_network(seed: int) -> nn.Module:
+    torch.manual_seed(seed)
+    return nn.Sequential(nn.Linear(3, 5), nn.LayerNorm(5), nn.Linear(5, 2))
+
+
+@pytest.mark.parametrize("max_norm", [0.01, 1e6])
+@pytest.mark.parametrize("decay", [0.0, 0.1])
+def test_adamw_and_clipping_equal_torch(max_norm: float, decay: float) -> None:
+    """Also where a parameter has no gradient at times, and where the state of either goes on in the other."""
+    ours, theirs = small_network(0), small_network(0)
+    options: dict[str, Any] = {"lr": 0.01, "eps": 1e-5, "weight_decay": decay}
+    mine, torchs = (
+        AdamW(list(ours.parameters()), **options),
+        torch.optim.AdamW(theirs.parameters(), **options),
+    )
+    generator = torch.Generator().manual_seed(1)
+    for step in range(12):
+        for index, (a, b) in enumerate(zip(ours.parameters(), theirs.parameters(), strict=True)):
+            gradient = torch.randn(a.shape, generator=generator)
+            a.grad, b.grad = (None, None) if (step + index) % 4 == 0 else (gradient.clone(), gradient)
+        norm = clip_gradients(list(ours.parameters()), max_norm)
+        assert norm == pytest.approx(float(nn.utils.clip_grad_norm_(theirs.parameters(), max_norm)), rel=1e-6)
+        mine.step()
+        torchs.step()
+        if step == 5:
+            states = [copy.deepcopy(o.state_dict()) for o in (mine, torchs)]
+            mine.load_state_dict(states[1])
+            torchs.load_state_dict(states[0])
+        for a, b in zip(ours.parameters(), theirs.parameters(), strict=True):
+            torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-6)
+
+
+def test_what_kernels_cannot_read_is_left_to_torch() -> None:
+    ours, theirs = small_network(0).double(), small_network(0).double()
+    mine, torchs = AdamW(list(ours.parameters()), lr=0.1), torch.optim.AdamW(theirs.parameters(), lr=0.1)
+    for module, optimizer in ((ours, mine), (theirs, torchs)):
+        for p in module.parameters():
+            p.grad = torch.ones_like(p)
+        assert clip_gradients(list(module.parameters()), 0.5) > 0.5
+        optimizer.step()
+    for a, b in zip(ours.parameters(), theirs.parameters(), strict=True):
+        torch.testing.assert_close(a, b)
+
+
+def minesweeper_trainer(**options: Any) -> PPO:
+    venv = make_vec("entitize/MineSweeper-v0", num_envs=8)
+    torch.manual_seed(0)
+    policy = RogueNet(venv.single_observation_space, venv.single_action_space, d_model=16, n_layer=1)
+    return PPO(policy, venv, PPOConfig(minibatch_size=64, **{"num_steps": 16, **options}))
+
+
+@pytest.mark.parametrize("microbatch_size", [None, 23])
+def test_array_gradients_equal_those_of_autograd(microbatch_size: int | None) -> None:
+    trainer = minesweeper_trainer(microbatch_size=microbatch_size)
+    samples = trainer.collect()
+    trainer.update()
+    trainer.policy = module = copy.deepcopy(trainer.module)  # which must not share the original's gradients
+    counts, found = count(samples, False), []
+    assert isinstance(module, RogueNet) and isinstance(module, ArrayPolicy)
+    frozen = next(iter(module.parameters())).requires_grad_(False)
+    for by_arrays in (True, False):
+        module.zero_grad()
+        if not by_arrays:  # what runs hooks of a parameter's is torch alone
+            module.value_head.proj.bias.register_hook(lambda gradient: gradient * 1.0)
+        for part in samples.split(microbatch_size):
+            assert (module.evaluate_arrays(part.observations, part.actions) is None) != by_arrays
+            trainer._differentiate(part, counts, 0.01)
+        found.append([None if p.grad is None else p.grad.clone() for p in module.parameters()])
+    assert frozen.grad is None
+    for mine, torchs in zip(*found, strict=True):
+        assert (mine is None) == (torchs is None)
+        if mine is not None:
+            torch.testing.assert_close(mine, torchs, rtol=1e-5, atol=1e-7)
+
+
+def test_an_evaluate_of_ones_own_is_used() -> None:
+    class Louder(RogueNet):
+        def evaluate(self, batch: Any, actions: Any) -> Evaluation:
+            return replace(super().evaluate(batch, actions))
+
+    trainer = minesweeper_trainer()
+    samples = trainer.collect()
+    policy = Louder(trainer.policy.observation_space, trainer.policy.action_space, d_model=16, n_layer=1)
+    assert policy.evaluate_arrays(samples.observations, samples.actions) is None
+
+
+def test_training_goes_the_same_way_with_torchs_loss_and_optimizer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first updates agree to rounding; after 200 of them returns agree within the noise of sampling."""
+    outcomes = []
+    for by_torch in (False, True):
+        trainer = minesweeper_trainer(num_steps=8, update_epochs=2, total_timesteps=200 * 64)
+        if by_torch:
+            monkeypatch.setattr(RogueNet, "evaluate_arrays", lambda *_: None)
+            monkeypatch.setattr("entitize.trainers.ppo.fast_losses", ppo_losses)
+            monkeypatch.setattr("entitize.trainers.ppo.clip_gradients", torch_clip)
+            trainer.optimizer = torch.optim.AdamW(trainer.module.parameters(), eps=1e-5, weight_decay=0.0)
+        returns, first = [], []
+
+        def note(trainer: PPO, metrics: dict[str, float]) -> None:
+            returns.append(metrics.get("charts/episodic_return", np.nan))  # noqa: B023 - called in this turn
+            if trainer.updates <= 3:
+                first.append(metrics["losses/loss"])  # noqa: B023
+
+        trainer.callbacks.append(note)
+        trainer.train()
+        assert trainer.updates == 200
+        outcomes.append((first, float(np.mean(returns[-50:]))))
+    (first, final), (expected, expected_final) = outcomes
+    assert first == pytest.approx(expected, rel=1e-3, abs=1e-4)
+    assert final == pytest.approx(expected_final, abs=0.1)
+
+
+def torch_clip(parameters: list[Tensor], max_norm: float) -> float:
+    return float(nn.utils.clip_grad_norm_(parameters, max_norm))
