@@ -87,6 +87,8 @@ _HOMES = {
     "TransformerNet": "policies.baselines",
     "UnitActionNet": "policies.baselines",
     "OpponentPool": "trainers",
+    "Agent": "policies.runtime",
+    "load_agent": "policies.runtime",
     "PPO": "trainers",
     "PPOConfig": "trainers",
     "bootstrap_interval": "trainers",

@@ -65,9 +65,10 @@ class EntityBatch:
 
         Entity index + the step's offset is the entity's row in that list (its sequential index).
         """
-        if not self.entities:
-            return np.zeros(len(self) + 1, np.int64)
-        return np.sum([rows.offsets for rows in self.entities.values()], axis=0, dtype=np.int64)
+        total = np.zeros(len(self) + 1, np.int64)
+        for rows in self.entities.values():  # one by one: np.sum takes twice as long for a single step
+            total += rows.offsets
+        return total
 
     def entity_rows(self) -> tuple[dict[str, NDArray[np.int64]], NDArray[np.int64]]:
         """For each type the flat row of each of its entities (N_t,), and `entity_offsets`."""

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 
 from ..envs import EntityActionSpace, EntityBatch, EntitySpace, sample_actions
+from ..policies.loading import AnyNetwork
 from ..policies.policy import ActResult
 from ..trainers import CheckpointError, load_policy
-from ..trainers.loading import AnyNetwork
 from .errors import UserError
 
 #: What the random policy is called in tables.

@@ -14,8 +14,8 @@ from rich.console import Console
 
 from .. import __version__
 from ..envs import EntitySpace, EntityVectorEnv, sample_actions
+from ..policies.loading import AnyNetwork
 from ..policies.rogue_net import RogueNetConfig
-from ..trainers.loading import AnyNetwork
 from .agents import load_agent
 from .arguments import parse
 from .config import EnvConfig, Pairs, TrainConfig, read_run_config

@@ -18,8 +18,8 @@ from ..policies.baselines.config import (
     MapConfig,
     TransformerConfig,
 )
+from ..policies.loading import AnyNetwork
 from ..policies.rogue_net import RogueNet, RogueNetConfig
-from ..trainers.loading import AnyNetwork
 from .config_file import read_section
 from .errors import UserError
 from .microrts_lanes import board_of, is_microrts

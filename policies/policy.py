@@ -6,6 +6,7 @@ Shape alphabet: B steps, A actors of one action at all steps, K numbers of a con
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -123,3 +124,17 @@ class Policy(Protocol):
     def state_dict(self) -> dict[str, Any]: ...
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True) -> Any: ...
     def train(self, mode: bool = True) -> Any: ...
+
+
+@runtime_checkable
+class ConstantPolicy(Protocol):
+    """A policy that acts faster while its parameters stay as they are."""
+
+    def constant(self) -> AbstractContextManager[None]:
+        """A context in which nothing but `update_normalization` changes the parameters."""
+        ...
+
+
+def constant(policy: object) -> AbstractContextManager[None]:
+    """That context, of a policy that knows it; of others one that does nothing."""
+    return policy.constant() if isinstance(policy, ConstantPolicy) else nullcontext()

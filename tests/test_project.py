@@ -27,7 +27,7 @@ ALLOWED = {
     "envs": CORE | {"gymnasium", "cloudpickle"},
     "adapters": CORE
     | {"gymnasium", "procgen", "gym3", "cffi", "pettingzoo", "entity_gym", "stable_baselines3"},
-    "policies": CORE | {"gymnasium", "torch", "stable_baselines3"},
+    "policies": CORE | {"gymnasium", "torch", "safetensors", "stable_baselines3"},
 }
 
 

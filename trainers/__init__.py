@@ -1,11 +1,11 @@
 """Training, evaluation and checkpoints (floor 3)."""
 
+from ..policies.loading import load_policy
 from .advantages import generalized_advantages
 from .checkpoint import Checkpoint, CheckpointError, checkpoint_paths, read_checkpoint
 from .config import PPOConfig
 from .evaluation import EpisodeResults, Interval, bootstrap_interval, evaluate, wilson_interval
 from .guard import NonFiniteError
-from .loading import load_policy
 from .opponents import Opponent, OpponentPool
 from .ppo import PPO
 from .run_folder import RunFolder, read_metrics

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import nn
 
 from ..envs import EntityBatch, EntityVectorEnv
-from ..policies.policy import ActResult
+from ..policies.policy import ActResult, constant
 from .idle import active_lanes
 from .statistics import EpisodeStatistics
 
@@ -69,7 +69,8 @@ def evaluate(
     if isinstance(policy, nn.Module):
         policy.eval()
     try:
-        played = _play(policy, venv, quota, deterministic, seed)
+        with constant(policy):
+            played = _play(policy, venv, quota, deterministic, seed)
     finally:
         if isinstance(policy, nn.Module):
             policy.train(was_training)

@@ -14,6 +14,7 @@ from typing import Any
 
 from torch import Tensor
 
+from ..envs.space_schema import space_schema
 from ..policies.policy import Policy
 from .checkpoint import (
     Checkpoint,
@@ -25,7 +26,6 @@ from .checkpoint import (
     step_of,
     write_checkpoint,
 )
-from .space_schema import space_schema
 from .trainer_state import TRAINING_STATE
 
 

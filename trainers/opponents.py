@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import nn
 
+from ..policies.checkpoint import check_weights, newest_checkpoint
+from ..policies.loading import load_policy
 from ..policies.policy import Policy
 from .checkpoint import Checkpoint, read_checkpoint
-from .loading import load_policy, newest_checkpoint
 from .opponent_folder import OpponentFolder, missing_folder
-from .trainer_state import check_weights
 
 #: How much an earlier game counts in a win rate after each later one.
 DECAY = 0.99

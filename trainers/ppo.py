@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from torch.optim import Optimizer
 
 from ..envs import EntityBatch, EntityVectorEnv, no_actions
-from ..policies.policy import ActResult, ArrayPolicy, Policy
+from ..envs.space_schema import space_schema
+from ..policies.policy import ActResult, ArrayPolicy, Policy, constant
 from ..ragged import keep_freed_memory
 from .bootstraps import final_values, next_values
 from .checkpoint import Checkpoint, checkpoint_paths, clear_leftovers, read_checkpoint, write_checkpoint
@@ -35,7 +36,6 @@ from .optimizer import clip_gradients, forget_gradients
 from .rollout import RolloutBuffer, Samples
 from .run_folder import RunFolder
 from .schedule import annealed, is_due
-from .space_schema import space_schema
 from .statistics import EpisodeStatistics, explained_variance
 from .threads import thread_count
 from .trainer_state import EvolvingVectorEnv, capture, derived_seed, restore
@@ -152,7 +152,8 @@ class PPO:
         before = dict(self.clock.wall)
         with self._told_where(), thread_count(self.config.num_threads):
             self.venv.set_progress(self._fraction_done(self.step))
-            self.collect()
+            with constant(self.policy):
+                self.collect()
             metrics = self.update()
         seconds = time.perf_counter() - began
         self.elapsed_seconds += seconds

@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ..envs import EntityBatch
+from ..envs.space_schema import schema_difference, space_schema
+from ..policies.checkpoint import check_weights
 from .checkpoint import Checkpoint, CheckpointError
 from .idle import Shown
-from .space_schema import schema_difference, space_schema
 
 if TYPE_CHECKING:
     from .ppo import PPO
@@ -141,17 +142,6 @@ def _check_policy(trainer: PPO, checkpoint: Checkpoint) -> None:
                 f"checkpoint {checkpoint.path} is of another network: {name} is {here} here, {there} there"
             )
     check_weights(trainer.module.state_dict(), checkpoint)
-
-
-def check_weights(expected: Mapping[str, Tensor], checkpoint: Checkpoint) -> None:
-    """Raises CheckpointError unless the checkpoint's weights have the names and shapes of `expected`."""
-    found = checkpoint.tensors["policy"]
-    for name in [*expected, *(n for n in found if n not in expected)]:
-        here, there = (tuple(side[name].shape) if name in side else "absent" for side in (expected, found))
-        if here != there:
-            raise CheckpointError(
-                f"checkpoint {checkpoint.path} is of another network: {name} is {here} here, {there} there"
-            )
 
 
 def _optimizer_state(trainer: PPO, checkpoint: Checkpoint) -> dict[str, Any]:

@@ -231,6 +231,17 @@ class RogueNetConfig:
             value_n_head=None,
         )
 
+    def without_kernels(self) -> str | None:
+        """Why the fused kernels can't run such a network; None where they can."""
+        if self.relative_position is not None:
+            return "relative positions have no fused kernels"
+        if self.pooling is not None:
+            return "pooling has no fused kernels"
+        for d in (self.d_model, self.for_value().d_model):
+            if d % 4:
+                return f"the width {d} is no multiple of 4"
+        return None
+
     def rate(self, place: Literal["embedding", "residual", "attention"]) -> float:
         """The dropout probability at a place."""
         own: float | None = getattr(self, f"{place}_dropout")

@@ -30,13 +30,10 @@ def _obstacle(settings: RogueNetConfig) -> str | None:
     """Why options keep a network from the fused engine; None where they don't."""
     if settings.engine == "torch":
         return "it was asked for"
-    if settings.relative_position is not None:
-        return "relative positions have no fused kernels"
-    if settings.pooling is not None:
-        return "pooling has no fused kernels"
+    missing = settings.without_kernels()
+    if missing is not None:
+        return missing
     for d in (settings.d_model, settings.for_value().d_model):
-        if d % 4:
-            return f"the width {d} is no multiple of 4"
         if settings.engine == "auto" and d > FUSED_UP_TO:
             return f"at width {d} torch's matrix products are as fast"
     if settings.engine == "auto" and settings.attention != "auto":

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -72,10 +73,31 @@ class FusedEngine:
         self.network = FusedNetwork(features, action_space, settings)
         self.parameters = Parameters(module, self.network.layout)
         self.gradients = Gradients(self.parameters)
+        self._holding = 0
+        self._held: Weights | None = None
 
     def weights(self) -> Weights:
-        """The parameters as they are now."""
-        return self.network.weights(self.parameters.flat(self.parameters.tensors()))
+        """The parameters as they are now; within `hold`, as they were when this was first asked."""
+        if self._held is not None:
+            return self._held
+        weights = self.network.weights(self.parameters.flat(self.parameters.tensors()))
+        if self._holding:
+            self._held = weights
+        return weights
+
+    def read_again(self) -> None:
+        """Something has changed the parameters."""
+        self._held = None
+
+    @contextmanager
+    def hold(self) -> Iterator[None]:
+        """Inside, parameters are read once, and not at each call: that takes longer than a step's kernels."""
+        self._holding += 1
+        try:
+            yield
+        finally:
+            self._holding -= 1
+            self._held = None
 
     def evaluate(
         self, prepared: Prepared, masks: Mapping[str, ActionMask], actions: Mapping[str, RaggedArray]

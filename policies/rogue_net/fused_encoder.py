@@ -24,6 +24,7 @@ from .fused_kernels import (
     kept_size,
     unfold,
 )
+from .gather_kernels import address
 from .inputs import Prepared
 from .parallel import workspace
 from .rows import Rows, plain
@@ -60,6 +61,7 @@ class FusedEncoder:
         """Adds its parameters to `layout`; `place`: "policy_net.", say."""
         d = self.d = settings.d_model
         self.n_head, self.n_layer = settings.n_head, settings.n_layer
+        self._tile = tile_capacity(0, d)
         self._types: dict[str, int] = {}
         for name, names in features.items():
             size, types = len(names), f"{place}embedding.types"
@@ -96,12 +98,12 @@ class FusedEncoder:
 
     def table(self, prepared: Prepared) -> Table:
         """What the kernels need to know of a batch's features."""
-        rows, values, start, widest = [], [], 0, 0
+        rows: list[int] = []
+        values, start, widest = [], 0, 0
         for name, own in prepared.features.items():
             own = plain(own)
             count, features = own.shape
-            address = own.__array_interface__["data"][0]
-            rows.append((address, features, self._types[name], start, 0, count))
+            rows += address(own), features, self._types[name], start, 0, count
             values.append(own)
             start += count
             widest = max(widest, features)
@@ -134,10 +136,9 @@ class FusedEncoder:
 
         `kept`: see `kept`; empty where no backward follows.
         """
-        capacity = tile_capacity(rows.longest, self.d)
-        scratch = workspace(forward_scratch(capacity, self.d))
+        scratch = workspace(forward_scratch(tile_capacity(rows.longest, self.d), self.d))
         blocks_forward(
-            x, out, kept, folded, rows.offsets, first, last, capacity, self.n_layer, self.d, self.n_head,
+            x, out, kept, folded, rows.offsets, first, last, self._tile, self.n_layer, self.d, self.n_head,
             scratch,
         )  # fmt: skip
 
@@ -147,9 +148,8 @@ class FusedEncoder:
     ) -> None:  # fmt: skip
         """Gradients of the embedded rows to `d_x` (N * D,), which `d_out` may be; of folded parameters added
         to `g`."""
-        capacity = tile_capacity(rows.longest, self.d)
-        scratch = workspace(backward_scratch(capacity, self.d))
+        scratch = workspace(backward_scratch(tile_capacity(rows.longest, self.d), self.d))
         blocks_backward(
-            x, kept, d_out, d_x, folded, g[self._blocks : self._end], rows.offsets, first, last, capacity,
+            x, kept, d_out, d_x, folded, g[self._blocks : self._end], rows.offsets, first, last, self._tile,
             self.n_layer, self.d, self.n_head, scratch,
         )  # fmt: skip

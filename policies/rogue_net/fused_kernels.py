@@ -195,18 +195,19 @@ def blocks_forward(
 ) -> None:  # fmt: skip
     """All blocks over steps first to last: rows `source` (N * d,) to `target` (N * d,), with folded weights.
 
-    What backward needs goes to `kept`, see `kept_size`, unless it is empty. `s`: scratch of `forward_scratch`
-    numbers.
+    A step of more than `capacity` rows has a tile of its own, which does not make the others' wider. What
+    backward needs goes to `kept`, see `kept_size`, unless it is empty. `s`: scratch of `forward_scratch`
+    numbers, for the longest step.
     """
-    stride = capacity + LANES
-    layer_place = d * stride
-    attended = layer_place + 4 * d * stride
-    p = s[((1 + LAYER_ROWS) * d + 2) * stride :]
     size, batch = places(d)[12], len(source)
     while first < last:
         end = tile_end(offsets, first, last, capacity)
         row, rows = offsets[first], offsets[end] - offsets[first]
         columns = (rows + LANES - 1) // LANES * LANES
+        stride = max(capacity, columns) + LANES
+        layer_place = d * stride
+        attended = layer_place + 4 * d * stride
+        p = s[((1 + LAYER_ROWS) * d + 2) * stride :]
         rows_to_tile(source, row, rows, d, s, 0, stride)
         for layer in range(layers):
             block_forward(
@@ -239,18 +240,18 @@ def blocks_backward(
     """Gradients: of rows to `d_source` (N * d,), of folded weights added to `g`, from `d_target` (N * d,),
     which `d_source` may be.
 
-    `s`: scratch of `backward_scratch` numbers.
+    `capacity` as in `blocks_forward`; `s`: scratch of `backward_scratch` numbers, for the longest step.
     """
-    stride = capacity + LANES
-    x, dx, scratch, saved = 0, d * stride, 2 * d * stride, 7 * d * stride
-    p = s[saved + (LAYER_ROWS * d + 2) * stride :]
-    dp = p[stride * LANES :]
-    _, _, _, attended, slope, active, _, _ = _block_places(saved, stride, d)
     size, batch = places(d)[12], len(source)
     while first < last:
         end = tile_end(offsets, first, last, capacity)
         row, rows = offsets[first], offsets[end] - offsets[first]
         columns = (rows + LANES - 1) // LANES * LANES
+        stride = max(capacity, columns) + LANES
+        x, dx, scratch, saved = 0, d * stride, 2 * d * stride, 7 * d * stride
+        p = s[saved + (LAYER_ROWS * d + 2) * stride :]
+        dp = p[stride * LANES :]
+        _, _, _, attended, slope, active, _, _ = _block_places(saved, stride, d)
         rows_to_tile(d_target, row, rows, d, s, dx, stride)
         for layer in range(layers - 1, -1, -1):
             w0 = layer * size

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...envs import EntityBatch, EntitySpace
-from ...ragged import RaggedArray, join_rows
+from ...ragged import RaggedArray
+from ...ragged.index_kernels import fill_join_rows
 from .config import RogueNetConfig
 from .rows import Rows
 from .translation import Translator
@@ -100,20 +101,15 @@ class Inputs:
                 name: rows.with_values(np.concatenate([rows.values, rows.broadcast(globals_)], 1))
                 for name, rows in entities.items()
             }
-        present = {name: rows for name, rows in entities.items() if rows.num_items}
+        features, starts = {}, {}
+        for name, part in entities.items():
+            if len(part.values):
+                features[name], starts[name] = part.values, part.offsets
         if self.has_global_row and len(batch):
-            present[GLOBAL] = RaggedArray.unchecked(globals_, np.arange(len(batch) + 1))
-        targets, offsets = (
-            join_rows([rows.offsets for rows in present.values()])
-            if present
-            else ([], np.zeros(len(batch) + 1, np.int64))
-        )
-        destination = np.concatenate(targets) if targets else np.zeros(0, np.int64)
-        by_type = dict(zip(present, targets, strict=True))
-        rows = Rows(offsets, batch.entity_offsets, self._row_of_entity(batch, by_type))
-        features = {name: part.values for name, part in present.items()}
-        starts = {name: part.offsets for name, part in present.items()}
-        return Prepared(features, starts, destination, rows, _visible(batch, by_type, rows.num_rows))
+            features[GLOBAL], starts[GLOBAL] = globals_, np.arange(len(batch) + 1)
+        destination, offsets = _places(list(starts.values()), len(batch))
+        rows = self._rows(batch, features, destination, offsets)
+        return Prepared(features, starts, destination, rows, _visible(batch, features, destination))
 
     def check_finite(self, prepared: Prepared) -> None:
         """
@@ -135,12 +131,17 @@ class Inputs:
             )
         entities = {}
         for name, rows in batch.entities.items():
+            if len(rows.offsets) != len(batch.globals) + 1:
+                raise ValueError(
+                    f"entity type {name!r}: {len(rows)} steps, expected {len(batch)} as in globals"
+                )
             if name not in self._widths:
                 raise ValueError(
                     f"the batch has an entity type {name!r}, expected {', '.join(self._widths)}; "
                     "for an env with more types call adapt_to(space)"
                 )
-            if rows.inner_shape != (self._widths[name],) or rows.dtype != np.float32:
+            values = rows.values
+            if values.dtype != np.float32 or values.ndim != 2 or values.shape[1] != self._widths[name]:
                 raise ValueError(
                     f"entity type {name!r}: items of shape {rows.inner_shape} and {rows.dtype}, "
                     f"expected ({self._widths[name]},) and float32"
@@ -150,16 +151,21 @@ class Inputs:
                 entities[name] = rows if columns is None else rows.with_values(rows.values[:, columns])
         return entities
 
-    def _row_of_entity(
-        self, batch: EntityBatch, by_type: dict[str, NDArray[np.int64]]
-    ) -> NDArray[np.int64] | None:
-        if all(name in self._columns for name in batch.entities):
-            return None
-        result = np.full(batch.num_entities, -1)
+    def _rows(
+        self, batch: EntityBatch, features: Mapping[str, NDArray[np.float32]],
+        destination: NDArray[np.int64], offsets: NDArray[np.int64],
+    ) -> Rows:  # fmt: skip
+        """The layout of rows whose steps start at `offsets`."""
+        if batch.entities.keys() <= self._columns.keys():
+            # Every entity has a row, in the same order; behind them comes the global row.
+            globals_before = np.arange(len(offsets)) if self.has_global_row else 0
+            return Rows(offsets, offsets - globals_before)
+        by_type = _by_type(features, destination)
+        row_of_entity = np.full(batch.num_entities, -1)
         for name, sequential in batch.entity_rows()[0].items():
             if name in by_type:
-                result[sequential] = by_type[name]
-        return result
+                row_of_entity[sequential] = by_type[name]
+        return Rows(offsets, batch.entity_offsets, row_of_entity)
 
 
 def _columns(what: str, wanted: tuple[str, ...], given: tuple[str, ...]) -> NDArray[np.int64] | None:
@@ -170,14 +176,34 @@ def _columns(what: str, wanted: tuple[str, ...], given: tuple[str, ...]) -> NDAr
     return None if wanted == given else np.array([given.index(feature) for feature in wanted], np.int64)
 
 
+def _places(starts: list[NDArray[np.int64]], steps: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The row of each entity, type after type (N,), and where the rows of each step start (B + 1,)."""
+    offsets = np.zeros(steps + 1, np.int64)
+    destination = np.empty(sum([one.item(-1) for one in starts]), np.int64)
+    if starts:
+        fill_join_rows(np.concatenate(starts).reshape(len(starts), -1), destination, offsets)
+    return destination, offsets
+
+
+def _by_type(
+    features: Mapping[str, NDArray[np.float32]], destination: NDArray[np.int64]
+) -> dict[str, NDArray[np.int64]]:
+    """`destination` cut into the parts of the types."""
+    ends = np.cumsum([len(values) for values in features.values()])
+    return dict(zip(features, np.split(destination, ends[:-1]), strict=True)) if features else {}
+
+
 def _visible(
-    batch: EntityBatch, by_type: dict[str, NDArray[np.int64]], num_rows: int
+    batch: EntityBatch, features: Mapping[str, NDArray[np.float32]], destination: NDArray[np.int64]
 ) -> NDArray[np.bool_] | None:
     """By row whether the policy may see it; None where nothing is hidden."""
-    hidden = {n: v for n, v in batch.visible.items() if n in by_type and not v.values.all()}
+    if not batch.visible:
+        return None
+    hidden = {n: v for n, v in batch.visible.items() if n in features and not v.values.all()}
     if not hidden:
         return None
-    visible = np.ones(num_rows, bool)
+    visible = np.ones(len(destination), bool)
+    by_type = _by_type(features, destination)
     for name, flags in hidden.items():
         visible[by_type[name]] = flags.values
     return visible

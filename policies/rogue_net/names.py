@@ -6,13 +6,15 @@ from collections.abc import Mapping
 
 from torch import nn
 
+from .keys import escaped
+
 
 def module_key(name: str) -> str:
     """`name` where torch allows it as a module's name; otherwise with dots escaped or marked with a %.
 
     torch refuses dots, the empty string and the names of its own attributes ("type", "train", "values", ...).
     """
-    key = name.replace("%", "%25").replace(".", "%2E")
+    key = escaped(name)
     return f"{key}%" if not key or hasattr(nn.ModuleDict(), key) else key
 
 

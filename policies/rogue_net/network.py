@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -240,11 +241,23 @@ class RogueNet(nn.Module):
         for name, values in prepared.features.items():
             if self.inputs.features[name]:
                 self.normalization[name].update(values)  # type: ignore[operator]
+        if self._fused_engine is not None:
+            self._fused_engine.read_again()
         for encoder in (self.policy_net, self.value_net):
             if encoder is not None and encoder.backbone.relpos_encoding is not None:
                 encoding, like = encoder.backbone.relpos_encoding, self._like
                 groups = length_groups(prepared.rows, like, False).groups
                 encoding.update(encoding.places(prepared, like), [(g.index, g.real) for g in groups])
+
+    def constant(self) -> AbstractContextManager[None]:
+        """A context in which nobody but `update_normalization` changes parameters: `act` and `value` need not
+        read them at each call. `evaluate` always does.
+
+            with net.constant():
+                ...  # a rollout
+        """
+        fused = self._fused(acting=True)
+        return nullcontext() if fused is None else fused.hold()
 
     def adapt_to(self, space: EntitySpace) -> None:
         """Read batches of `space`, which may have more entity types and features than the network knows.

@@ -11,9 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from .embedding_kernels import CLIP
-
-#: A standard deviation below this part of the mean is rounding of a constant: float32 resolves 6e-8.
-_RESOLUTION = 1e-6
+from .moments import shift_and_scale
 
 
 @njit(cache=True, nogil=True)
@@ -88,14 +86,10 @@ class InputNorm(nn.Module):
 
     def refresh(self) -> None:
         """Derive what `forward` uses from the statistics."""
-        if self.count <= 1:
-            self.shift.zero_()
-            self.scale.fill_(1.0)
-            return
-        deviation = torch.sqrt(self.squares_sum / (self.count - 1))
-        constant = deviation <= _RESOLUTION * self.mean.abs() + 1e-12
-        self.shift.copy_(self.mean)
-        self.scale.copy_(torch.where(constant, torch.ones_like(deviation), 1.0 / deviation))
+        mean, squares_sum = (tensor.double().cpu().numpy() for tensor in (self.mean, self.squares_sum))
+        shift, scale = shift_and_scale(float(self.count), mean, squares_sum)
+        self.shift.copy_(torch.from_numpy(shift))
+        self.scale.copy_(torch.from_numpy(scale))
 
     def _load_from_state_dict(self, *args: Any, **kwargs: Any) -> None:
         super()._load_from_state_dict(*args, **kwargs)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...ragged import RaggedArray
-from .gather_kernels import find_rows
+from .gather_kernels import find_rows, longest_step
 
 _T = TypeVar("_T")
 _S = TypeVar("_S", bound=np.generic)
@@ -66,7 +66,7 @@ class Rows:
 
     @cached_property
     def longest(self) -> int:
-        return int(self.lengths.max(initial=0))
+        return int(longest_step(self.offsets))
 
     def of_entities(self, indices: RaggedArray, what: str) -> NDArray[np.int64]:
         """The row of each entity that is named by its index within its step (A,).

@@ -18,7 +18,7 @@ from entitize.envs import (
     unbatch_observation,
 )
 from entitize.envs.shared_block import BatchReader, SharedBlock, packed_size, write_all
-from entitize.trainers.space_schema import schema_difference, space_from_schema, space_schema
+from entitize.envs.space_schema import schema_difference, space_from_schema, space_schema
 
 ACTIONS = ez.EntityActionSpace({"Pick": ez.GlobalCategorical(3)})
 PLAIN = ez.EntitySpace({}, ACTIONS, frame=(4, 5, 3))

@@ -139,7 +139,7 @@ def test_a_size_that_is_told_wins_over_that_of_the_map(venv: EntityVectorEnv) ->
 
 def test_a_network_that_reads_planes_asks_for_them() -> None:
     env = EnvConfig("MicroRTS/basesWorkers8x8", 1)
-    with ez.make_vec(env.id, 1) as venv, pytest.raises(UserError, match=r"env\.kwargs features=planes\)$"):
+    with ez.make_vec(env.id, 1) as venv, pytest.raises(UserError, match=r"option features=planes\)$"):
         make_policy(TrainConfig(env, "GridNet"), venv)
 
 

@@ -21,10 +21,10 @@ from entitize.envs import (
     sample_actions,
     validate_actions,
 )
+from entitize.envs.space_schema import schema_difference, space_from_schema, space_schema
 from entitize.policies.rogue_net import RogueNet
 from entitize.ragged import RaggedArray
 from entitize.trainers import PPO, PPOConfig, evaluate, load_policy
-from entitize.trainers.space_schema import schema_difference, space_from_schema, space_schema
 
 ORDER = MultiCategorical(
     {"kind": ["rest", "go", "fetch"], "where": ["left", "ahead", "right"], "what": ["wood", "stone"]},

@@ -1,16 +1,17 @@
-"""Networks out of checkpoints."""
+"""Networks of torch out of checkpoints; `runtime` does without torch."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from ..policies.baselines import GridNet, ImpalaGridNet, ImpalaNet, TransformerNet, UnitActionNet
-from ..policies.baselines.map_policy import MapPolicy
-from ..policies.rogue_net import RogueNet
-from .checkpoint import CheckpointError, checkpoint_paths, read_checkpoint
-from .space_schema import space_from_schema
-from .trainer_state import check_weights
+import safetensors.torch
+
+from ..envs.space_schema import space_from_schema
+from .baselines import GridNet, ImpalaGridNet, ImpalaNet, TransformerNet, UnitActionNet
+from .baselines.map_policy import MapPolicy
+from .checkpoint import CheckpointError, check_weights, newest_checkpoint, read_stored
+from .rogue_net import RogueNet
 
 #: What checkpoints can hold.
 AnyNetwork: TypeAlias = RogueNet | MapPolicy | ImpalaNet
@@ -36,7 +37,7 @@ def load_policy(path: str | Path, **options: Any) -> AnyNetwork:
         CheckpointError: there is no checkpoint, it is corrupt, or it holds another kind of network.
     """
     path = newest_checkpoint(path)
-    checkpoint = read_checkpoint(path)
+    checkpoint = read_stored(path, safetensors.torch.load, "policy")
     try:
         saved = checkpoint.metadata["policy"]
         network: Any = _NETWORKS.get(saved["class"])
@@ -55,18 +56,3 @@ def load_policy(path: str | Path, **options: Any) -> AnyNetwork:
         check_weights(policy.state_dict(), checkpoint)
     policy.load_state_dict(checkpoint.tensors["policy"])
     return policy.eval()
-
-
-def newest_checkpoint(path: str | Path) -> Path:
-    """The newest checkpoint of a run folder; any other path as it is.
-
-    Raises:
-        CheckpointError: the run has none.
-    """
-    path = Path(path)
-    if not (path / "checkpoints").is_dir():
-        return path
-    paths = checkpoint_paths(path / "checkpoints")
-    if not paths:
-        raise CheckpointError(f"run {path} has written no checkpoint yet")
-    return paths[-1]

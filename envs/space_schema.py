@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..envs import (
+from .spaces import (
     ActionSpace,
     Categorical,
     Continuous,

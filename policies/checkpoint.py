@@ -1,0 +1,186 @@
+"""Reading checkpoints, with whatever makes arrays or tensors of the bytes; `trainers.checkpoint` writes them.
+
+step_000000163840/
+    policy.safetensors     parameters and buffers of the network
+    ….safetensors          what only the trainer needs
+    checkpoint.json        spaces, options of the network, a SHA-256 of each file, …
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Generic, Protocol, TypeVar
+
+import safetensors
+
+FORMAT = 1
+METADATA = "checkpoint.json"
+_NAME = re.compile(r"step_(\d{12})")
+_CHANGED = "it has changed since it was written (its SHA-256 differs)"
+
+
+class Shaped(Protocol):
+    """An array of NumPy or a tensor of torch."""
+
+    @property
+    def shape(self) -> Any: ...
+
+
+T = TypeVar("T", bound=Shaped)
+
+
+class CheckpointError(ValueError):
+    """A checkpoint can't be written, or can't be read: corrupt, foreign, or for another network."""
+
+
+@dataclass(frozen=True)
+class StoredCheckpoint(Generic[T]):
+    """A checkpoint that was read and found whole."""
+
+    path: Path
+    tensors: dict[str, dict[str, T]]  # by file name (without the ending), then by name
+    metadata: dict[str, Any]
+
+
+def checkpoint_paths(folder: str | Path) -> list[Path]:
+    """The complete checkpoints in the folder `checkpoints/` of a run, oldest first."""
+    folder = Path(folder)
+    if not folder.is_dir():
+        return []
+    return sorted(path for path in folder.iterdir() if _NAME.fullmatch(path.name) and path.is_dir())
+
+
+def newest_checkpoint(path: str | Path) -> Path:
+    """The newest checkpoint of a run folder; any other path as it is.
+
+    Raises:
+        CheckpointError: the run has none.
+    """
+    path = Path(path)
+    if not (path / "checkpoints").is_dir():
+        return path
+    paths = checkpoint_paths(path / "checkpoints")
+    if not paths:
+        raise CheckpointError(f"run {path} has written no checkpoint yet")
+    return paths[-1]
+
+
+def step_of(path: str | Path) -> int:
+    """The environment step that a checkpoint's name tells.
+
+    Raises:
+        CheckpointError: the name is not that of a checkpoint.
+    """
+    match = _NAME.fullmatch(Path(path).name)
+    if match is None:
+        raise CheckpointError(f"{path} is not named like a checkpoint (step_000000000000)")
+    return int(match[1])
+
+
+def read_stored(
+    path: str | Path, decode: Callable[[bytes], dict[str, T]], only: str | None = None
+) -> StoredCheckpoint[T]:
+    """Read a checkpoint folder and check that it is whole.
+
+    Args:
+        decode: makes arrays or tensors of the content of a safetensors file.
+        only: read and check this one of its files (without the ending); None: all.
+
+    Raises:
+        CheckpointError: something is missing, corrupt or foreign; the message names the file and, where there
+            is one, the previous checkpoint to use instead.
+    """
+    path = Path(path)
+    try:
+        return _read_whole(path, decode, only)
+    except CheckpointError as error:
+        raise CheckpointError(f"{error}{_alternative(path, decode, only)}") from error.__cause__
+
+
+def check_weights(expected: Mapping[str, Any], checkpoint: StoredCheckpoint[T]) -> None:
+    """
+    Args:
+        expected: by name a tensor, or a shape.
+
+    Raises:
+        CheckpointError: the checkpoint's weights don't have the names and shapes of `expected`.
+    """
+    found = checkpoint.tensors["policy"]
+    for name in [*expected, *(n for n in found if n not in expected)]:
+        here, there = (_shape(side[name]) if name in side else "absent" for side in (expected, found))
+        if here != there:
+            raise CheckpointError(
+                f"checkpoint {checkpoint.path} is of another network: {name} is {here} here, {there} there"
+            )
+
+
+def _shape(given: Any) -> tuple[int, ...]:
+    return tuple(getattr(given, "shape", given))
+
+
+def own_sum(metadata: Mapping[str, Any]) -> str:
+    """SHA-256 of everything in the metadata but this sum itself."""
+    sums = {name: value for name, value in metadata["sha256"].items() if name != METADATA}
+    return hashlib.sha256(json.dumps({**metadata, "sha256": sums}, sort_keys=True).encode()).hexdigest()
+
+
+def _read_whole(path: Path, decode: Callable[[bytes], dict[str, T]], only: str | None) -> StoredCheckpoint[T]:
+    metadata = _read_metadata(path)
+    tensors = {}
+    for name, expected in metadata["sha256"].items():
+        group = name.removesuffix(".safetensors")
+        if name == METADATA or only not in (None, group):
+            continue
+        content = _read(path, name)
+        if hashlib.sha256(content).hexdigest() != expected:
+            raise _corrupt(path, name, _CHANGED)
+        try:
+            tensors[group] = decode(content)
+        except (safetensors.SafetensorError, KeyError, ValueError) as error:
+            raise _corrupt(path, name, f"it is no safetensors file ({error})") from error
+    return StoredCheckpoint(path, tensors, metadata)
+
+
+def _read_metadata(path: Path) -> dict[str, Any]:
+    if not path.is_dir():
+        raise CheckpointError(f"there is no checkpoint folder {path}")
+    try:
+        metadata = json.loads(_read(path, METADATA))
+    except ValueError as error:  # UnicodeDecodeError is one too
+        raise _corrupt(path, METADATA, f"it is no JSON ({error})") from error
+    if not isinstance(metadata, dict) or not isinstance(metadata.get("sha256"), dict):
+        raise _corrupt(path, METADATA, "it was not written by Entitize")
+    if metadata.get("format") != FORMAT:
+        found = metadata.get("format")
+        raise _corrupt(path, METADATA, f"its format is {found!r}, this version reads {FORMAT}")
+    if metadata["sha256"].get(METADATA) != own_sum(metadata):
+        raise _corrupt(path, METADATA, _CHANGED)
+    return metadata
+
+
+def _read(path: Path, name: str) -> bytes:
+    try:
+        return (path / name).read_bytes()
+    except OSError as error:
+        raise _corrupt(path, name, f"it can't be read ({error.strerror})") from error
+
+
+def _corrupt(path: Path, name: str, reason: str) -> CheckpointError:
+    return CheckpointError(f"checkpoint file {path / name} can't be used: {reason}")
+
+
+def _alternative(path: Path, decode: Callable[[bytes], dict[str, T]], only: str | None) -> str:
+    """Names the newest older checkpoint beside `path` whose files are all as they were written."""
+    for other in reversed(checkpoint_paths(path.parent)):
+        if other.name < path.name:
+            try:
+                _read_whole(other, decode, only)
+            except CheckpointError:
+                continue
+            return f"; the previous good checkpoint is {other} (delete the newer ones to go on from it)"
+    return ""

@@ -1,0 +1,11 @@
+"""Trained networks that act with NumPy and Numba alone: no torch, and microseconds per decision."""
+
+import importlib.util
+
+if importlib.util.find_spec("safetensors") is None:
+    raise ImportError("load_agent needs safetensors: pip install 'entitize[runtime]'")
+
+from .agent import Agent
+from .loading import load_agent
+
+__all__ = ["Agent", "load_agent"]

@@ -1,0 +1,158 @@
+"""`Agent`: a trained network that decides for a game, one step or many at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import Any, TypeVar, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...envs import (
+    Categorical,
+    CategoricalAction,
+    EntityActionSpace,
+    EntityBatch,
+    EntitySpace,
+    GlobalCategoricalAction,
+    Observation,
+    ObservationError,
+)
+from ...envs.dispatch import Dispatcher
+from ...envs.observation import Action
+from ...envs.resolve import Resolver
+from ..policy import ActResult
+from .network import Network
+from .steps import StepReader
+
+_Choice = TypeVar("_Choice", bound=Enum)
+
+
+class Agent:
+    """Decides what to do; `load_agent` makes one of a checkpoint.
+
+        agent = ez.load_agent("runs/first")
+        observation, _ = env.reset()
+        observation, *_ = env.step(agent.act(observation))
+
+    Attributes:
+        observation_space, action_space: what it was trained with.
+        rng: where it draws from when it is asked without a generator.
+    """
+
+    def __init__(self, network: Network, space: EntitySpace, seed: int | None = None) -> None:
+        self.observation_space: EntitySpace = space
+        self.action_space: EntityActionSpace = space.actions
+        self.rng = np.random.default_rng(seed)
+        self._network = network
+        self._read_space(space)
+
+    def _read_space(self, space: EntitySpace) -> None:
+        self._reader = StepReader(space)
+        self._resolver = Resolver(space, "the game")
+        self._dispatcher = Dispatcher(space.actions, "the game")
+
+    @overload
+    def act(
+        self, seen: EntityBatch, rng: np.random.Generator | None = None, deterministic: bool = False
+    ) -> ActResult: ...
+    @overload
+    def act(
+        self, seen: Observation, rng: np.random.Generator | None = None, deterministic: bool = False
+    ) -> dict[str, Action]: ...
+    @overload
+    def act(
+        self, seen: Mapping[str, Any], rng: np.random.Generator | None = None, deterministic: bool = False
+    ) -> dict[str, NDArray[Any]]: ...
+    def act(
+        self,
+        seen: EntityBatch | Observation | Mapping[str, Any],
+        rng: np.random.Generator | None = None,
+        deterministic: bool = False,
+    ) -> ActResult | dict[str, Action] | dict[str, NDArray[Any]]:
+        """Decide for everybody who may act.
+
+        Args:
+            seen: a batch of steps, as vector environments show them; or one step, either the dict that an
+                `EntityEnv` shows or an `Observation`, as an environment's author (or a game) writes it.
+            rng: draws; None: the agent's own.
+            deterministic: take the most probable choices and draw nothing.
+
+        Returns:
+            of a batch what `Policy.act` returns; of a dict the dict of arrays that `EntityEnv.step` takes; of
+            an `Observation` an `Action` by name, with the ids of the entities, as `EntityEnv._step` gets it.
+
+        Raises:
+            ObservationError: a step is not of the space; names the entity type, feature or action.
+            ValueError: a batch does not fit the space, or an actor may do nothing.
+        """
+        rng = self.rng if rng is None else rng
+        if isinstance(seen, EntityBatch):
+            return self._network.act(seen, rng, deterministic)
+        if isinstance(seen, Observation):
+            return self._act_for_ids(seen, rng, deterministic)
+        result = self._network.act(self._reader.read(seen), rng, deterministic)
+        return {name: chosen.values for name, chosen in result.actions.items()}
+
+    def _act_for_ids(
+        self, seen: Observation, rng: np.random.Generator, deterministic: bool
+    ) -> dict[str, Action]:
+        resolved = self._resolver.resolve(seen)
+        batch = self._reader.read(resolved.plain(self._reader.space))
+        result = self._network.act(batch, rng, deterministic)
+        orders = {name: chosen.values for name, chosen in result.actions.items()}
+        return self._dispatcher.dispatch(resolved, orders)
+
+    def choose(
+        self,
+        seen: Observation,
+        choices: type[_Choice],
+        rng: np.random.Generator | None = None,
+        deterministic: bool = False,
+    ) -> _Choice:
+        """One decision as a member of the Enum that the action was declared with.
+
+            move = agent.choose(ez.Obs(player, enemies, actions={"move": [player]}), Move)
+
+        Raises:
+            TypeError: no action, or more than one, has these choices.
+            ObservationError: the step is not of the space, or not one decision is to be made.
+        """
+        names = tuple(member.name for member in choices)
+        actions = self.action_space.spaces
+        fitting = [n for n, a in actions.items() if isinstance(a, Categorical) and a.choices == names]
+        if len(fitting) != 1:
+            raise TypeError(
+                f"{len(fitting)} actions have the choices of {choices.__name__} ({', '.join(names)}),"
+                f" expected 1; there are {', '.join(f'{n!r}: {a!r}' for n, a in actions.items())}"
+            )
+        decided = self.act(seen, rng, deterministic).get(fitting[0])
+        if isinstance(decided, GlobalCategoricalAction):
+            return choices[decided.label]
+        labels = decided.labels if isinstance(decided, CategoricalAction) else []
+        if len(labels) != 1:
+            raise ObservationError(
+                f"action {fitting[0]!r}: {len(labels)} actors may act, expected 1; for more use act"
+            )
+        return choices[labels[0]]
+
+    def value(self, seen: EntityBatch | Mapping[str, Any]) -> NDArray[np.float32]:
+        """The return that the network expects at each step (B,); of one observation dict (1,).
+
+        Raises:
+            ValueError: as for `act`.
+        """
+        return self._network.value(seen if isinstance(seen, EntityBatch) else self._reader.read(seen))
+
+    def adapt_to(self, space: EntitySpace) -> None:
+        """Read steps of `space`, which may have more entity types and features than the network knows.
+
+        What the network does not know is left out, by name; features may come in another order.
+        `adapt_to(agent.observation_space)` undoes it.
+
+        Raises:
+            ValueError: a type or feature that the network needs is missing, or the actions differ.
+        """
+        self._network.adapt_to(space)
+        self._read_space(space)

@@ -1,0 +1,62 @@
+"""Agents out of checkpoints."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+import safetensors.numpy
+from numpy.typing import NDArray
+
+from ...envs import EntitySpace
+from ...envs.space_schema import space_from_schema
+from ..checkpoint import CheckpointError, StoredCheckpoint, newest_checkpoint, read_stored
+from ..rogue_net.config import RogueNetConfig, from_options
+from .agent import Agent
+from .network import KernelNetwork, Network
+
+
+def load_agent(path: str | Path, seed: int | None = None) -> Agent:
+    """The trained network of a run or of a checkpoint, ready to act, without torch.
+
+        agent = ez.load_agent("runs/first")
+
+    A RogueNet with options that the fused kernels know (docs/runtime.md lists them) runs by NumPy and Numba
+    alone. Other networks run on torch, if it is installed.
+
+    Args:
+        path: a run folder (its newest checkpoint), or a checkpoint folder `step_…`.
+        seed: of the agent's own random numbers; None: another one each time.
+
+    Raises:
+        CheckpointError: there is no checkpoint, it is corrupt, or it holds no network.
+        ImportError: the network needs torch, which is not installed.
+    """
+    path = newest_checkpoint(path)
+    checkpoint = read_stored(path, safetensors.numpy.load, "policy")
+    try:
+        space = space_from_schema(checkpoint.metadata["spaces"])
+        network = _network(space, checkpoint)
+    except CheckpointError:
+        raise
+    except (KeyError, TypeError, ValueError) as error:
+        raise CheckpointError(f"checkpoint {path} does not describe a network: {error!r}") from error
+    return Agent(network, space, seed)
+
+
+def _network(space: EntitySpace, checkpoint: StoredCheckpoint[NDArray[Any]]) -> Network:
+    saved = checkpoint.metadata["policy"]
+    reason: str | None = f"it is a {saved['class']}"
+    if saved["class"] == "RogueNet":
+        settings = from_options(RogueNetConfig, saved["config"])
+        reason = settings.without_kernels()
+        if reason is None:
+            return KernelNetwork(space, settings, checkpoint)
+    if importlib.util.find_spec("torch") is None:
+        raise ImportError(
+            f"the network of {checkpoint.path} needs torch ({reason}): pip install 'entitize[train]'"
+        )
+    from ..loading import load_policy
+
+    return load_policy(checkpoint.path)

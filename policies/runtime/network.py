@@ -1,0 +1,100 @@
+"""A network out of a checkpoint's arrays, run by the fused kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...envs import EntityBatch, EntitySpace
+from ..checkpoint import StoredCheckpoint, check_weights
+from ..policy import ActResult
+from ..rogue_net.config import RogueNetConfig
+from ..rogue_net.flat import Entry
+from ..rogue_net.fused_network import FusedNetwork
+from ..rogue_net.inputs import Inputs
+from ..rogue_net.keys import escaped
+from ..rogue_net.moments import shift_and_scale
+
+Arrays = Mapping[str, NDArray[Any]]
+
+
+class Network(Protocol):
+    """What an `Agent` asks of what decides for it."""
+
+    def act(self, batch: EntityBatch, rng: np.random.Generator, deterministic: bool = False) -> ActResult:
+        """See `Policy.act`."""
+        ...
+
+    def value(self, batch: EntityBatch) -> NDArray[np.float32]:
+        """See `Policy.value`."""
+        ...
+
+    def adapt_to(self, space: EntitySpace) -> None:
+        """See `RogueNet.adapt_to`."""
+        ...
+
+
+class KernelNetwork:
+    """A RogueNet whose parameters never change: read, folded and packed once. It has no other state."""
+
+    def __init__(
+        self, space: EntitySpace, settings: RogueNetConfig, checkpoint: StoredCheckpoint[NDArray[Any]]
+    ) -> None:
+        """
+        Raises:
+            CheckpointError: it has other parameters than such a network.
+        """
+        self._inputs = Inputs(space, settings)
+        self._network = FusedNetwork(self._inputs.features, space.actions, settings)
+        arrays = checkpoint.tensors["policy"]
+        expected: dict[str, tuple[int, ...]] = {}
+        for entry in self._network.layout.entries:
+            expected |= _stored_shapes(entry, arrays)
+        check_weights(expected, checkpoint)
+        self._weights = self._network.weights(self._network.layout.pack(lambda entry: _values(entry, arrays)))
+
+    def act(self, batch: EntityBatch, rng: np.random.Generator, deterministic: bool = False) -> ActResult:
+        """See `Policy.act`.
+
+        Raises:
+            ValueError: the batch does not fit the space, or an actor may do nothing.
+        """
+        prepared = self._inputs.prepare(batch)
+        return self._network.act(prepared, batch.actions, self._weights, None if deterministic else rng)
+
+    def value(self, batch: EntityBatch) -> NDArray[np.float32]:
+        """Predicted return of each step (B,)."""
+        return self._network.values(self._inputs.prepare(batch), self._weights)
+
+    def adapt_to(self, space: EntitySpace) -> None:
+        """See `RogueNet.adapt_to`."""
+        self._inputs.adapt_to(space)
+
+
+def _module(entry: Entry, arrays: Arrays) -> str:
+    """What the module of a parameter is called in a state dict; see `keys`."""
+    if entry.name is None:
+        return entry.place
+    plain = f"{entry.place}.{escaped(entry.name)}"
+    return f"{plain}%" if any(name.startswith(f"{plain}%.") for name in arrays) else plain
+
+
+def _stored_shapes(entry: Entry, arrays: Arrays) -> dict[str, tuple[int, ...]]:
+    """Names and shapes of what a checkpoint holds for a parameter."""
+    module = _module(entry, arrays)
+    if entry.place == "normalization":
+        return {f"{module}.count": (), f"{module}.mean": entry.shape, f"{module}.squares_sum": entry.shape}
+    return {f"{module}.{entry.tensor}": entry.shape}
+
+
+def _values(entry: Entry, arrays: Arrays) -> NDArray[np.float32]:
+    """A parameter as kernels use it."""
+    module = _module(entry, arrays)
+    if entry.place != "normalization":
+        return arrays[f"{module}.{entry.tensor}"].astype(np.float32)
+    count, mean, squares_sum = (arrays[f"{module}.{name}"] for name in ("count", "mean", "squares_sum"))
+    shift, scale = shift_and_scale(float(count), mean, squares_sum)
+    return (shift if entry.tensor == "shift" else scale).astype(np.float32)
