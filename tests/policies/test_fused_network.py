@@ -86,26 +86,37 @@ def loss_of(
     )
 
 
-def assert_close(got: Tensor | None, wanted: Tensor | None, what: str) -> None:
-    """Equal to 1e-4 of the largest number; or of 0.1, because some gradients are nothing but rounding."""
-    assert (got is None) == (wanted is None), what
-    if got is not None and wanted is not None and wanted.numel():
-        scale = max(0.1, float(wanted.abs().max()))
-        np.testing.assert_allclose(got.double() / scale, wanted / scale, rtol=0, atol=1e-4, err_msg=what)
+def error(got: Tensor | None, wanted: Tensor | None) -> float:
+    """Relative to the largest number; or to 0.1, because some gradients are nothing but rounding."""
+    assert (got is None) == (wanted is None)
+    if got is None or wanted is None or not wanted.numel():
+        return 0.0
+    return float((got.double() - wanted).abs().max()) / max(0.1, float(wanted.abs().max()))
+
+
+def numbers_of(
+    net: RogueNet, batch: EntityBatch, actions: dict[str, RaggedArray]
+) -> dict[str, Tensor | None]:
+    """Outputs and all gradients."""
+    outputs, loss = loss_of(net, batch, actions)
+    net.zero_grad()
+    loss.backward()
+    gradients = {name: parameter.grad for name, parameter in net.named_parameters()}
+    return {**{f"output {k}": output.detach() for k, output in enumerate(outputs)}, **gradients}
 
 
 def assert_alike(
     fused: RogueNet, exact: RogueNet, batch: EntityBatch, actions: dict[str, RaggedArray]
 ) -> None:
-    """Outputs and all gradients."""
-    (outputs, loss), (wanted, wanted_loss) = (loss_of(net, batch, actions) for net in (fused, exact))
-    for number, (output, right) in enumerate(zip(outputs, wanted, strict=True)):
-        assert_close(output.detach(), right.detach(), f"output {number}")
-    for net, scalar in ((fused, loss), (exact, wanted_loss)):
-        net.zero_grad()
-        scalar.backward()
-    for (name, parameter), right_parameter in zip(fused.named_parameters(), exact.parameters(), strict=True):
-        assert_close(parameter.grad, right_parameter.grad, name)
+    """Outputs and all gradients: to 1e-4, or where torch loses more to float32, as good as torch's."""
+    got, wanted = numbers_of(fused, batch, actions), numbers_of(exact, batch, actions)
+    errors = {name: error(number, wanted[name]) for name, number in got.items()}
+    if max(errors.values()) > 1e-4:
+        torchs = RogueNet(fused.observation_space, fused.action_space, **{**fused.config, "engine": "torch"})
+        torchs.load_state_dict(fused.state_dict())
+        rounded = numbers_of(torchs, batch, actions)
+        allowed = {name: max(1e-4, 2 * error(rounded[name], wanted[name])) for name in errors}
+        assert not {name: (e, allowed[name]) for name, e in errors.items() if e > allowed[name]}
 
 
 @settings(max_examples=25, deadline=None, derandomize=True)
