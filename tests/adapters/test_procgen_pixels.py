@@ -50,7 +50,7 @@ def test_rewards_ends_and_infos_are_those_of_the_entities(game, options):
         make_vec(game, 6, features="pixels", **options) as pixels,
     ):
         infos = [env.reset(seed=4)[1] for env in (venv, pixels)]
-        for step in range(620):
+        for step in range(620 if (game, options) == ("maze", {}) else 300):
             for key in ("level_seed", "level_complete"):
                 np.testing.assert_array_equal(infos[0][key], infos[1][key])
                 assert infos[0][key].dtype == infos[1][key].dtype
