@@ -83,6 +83,7 @@ _HOMES = {
     "RogueNet": "policies.rogue_net",
     "GridNet": "policies.baselines",
     "ImpalaGridNet": "policies.baselines",
+    "ImpalaNet": "policies.baselines",
     "TransformerNet": "policies.baselines",
     "UnitActionNet": "policies.baselines",
     "OpponentPool": "trainers",

@@ -50,6 +50,7 @@ class EntityBatch:
     visible: dict[str, RaggedArray] = field(
         default_factory=dict
     )  # per type (N_t,) bool; no entry: all visible
+    frames: RaggedArray | None = None  # uint8 (B, H, W, channels), one at each step; None: the space has none
 
     def __len__(self) -> int:
         return len(self.globals)
@@ -87,6 +88,7 @@ class EntityBatch:
             self.globals[rows],
             {name: m.map(function) for name, m in self.actions.items()},
             {name: function(v) for name, v in self.visible.items()},
+            None if self.frames is None else function(self.frames),
         )
 
     def gather(self, indices: ArrayLike) -> EntityBatch:
@@ -134,6 +136,8 @@ class EntityBatch:
             if part.actees is not None:
                 arrays[f"actions/{name}/actees"] = part.actees
         arrays.update({f"visible/{name}": flags for name, flags in self.visible.items()})
+        if self.frames is not None:
+            arrays["frames"] = self.frames
         return arrays
 
     def equals(self, other: EntityBatch) -> bool:
@@ -167,6 +171,7 @@ def concatenate_batches(batches: Sequence[EntityBatch]) -> EntityBatch:
         np.concatenate([b.globals for b in batches]),
         {name: actions(name) for name in first.actions},
         {name: concatenate([b.visibility(name) for b in batches]) for name in hidden},
+        None if first.frames is None else concatenate([b.frames for b in batches if b.frames is not None]),
     )
 
 
@@ -212,6 +217,9 @@ def batch_observations(space: EntitySpace, observations: Sequence[Mapping[str, A
         {name: _ragged([o["visible"][name] for o in observations], bool) for name in space.entities}
         if space.hidden
         else {},
+        None
+        if space.frame is None
+        else _ragged([o["frame"][None] for o in observations], np.uint8, space.frame),
     )
 
 
@@ -238,4 +246,6 @@ def unbatch_observation(space: EntitySpace, batch: EntityBatch, step: int) -> di
         observation["visible"] = {
             name: batch.visibility(name)[step].astype(np.int8) for name in space.entities
         }
+    if batch.frames is not None:
+        observation["frame"] = batch.frames[step][0].copy()
     return observation

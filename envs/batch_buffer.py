@@ -94,6 +94,7 @@ class EntityBatchBuffer:
             self._globals[: self._steps],
             {name: mask(name) for name in self.space.actions.spaces},
             {name: arrays[f"visible/{name}"] for name in self.space.entities} if self.space.hidden else {},
+            arrays.get("frames"),
         )
 
     def gather(self, indices: ArrayLike) -> EntityBatch:

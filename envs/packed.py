@@ -120,6 +120,7 @@ class PackedLayout:
             globals_,
             {name: mask(name) for name in space.actions},
             {name: arrays[f"visible/{name}"] for name in space.entities} if space.hidden else {},
+            arrays.get("frames"),
         )
 
     # -- actions --------------------------------------------------------------------------------------------

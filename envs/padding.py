@@ -45,7 +45,8 @@ class PaddedLayout:
         max_actees: per select-entity action, the most actees; left out: M.
 
     Raises:
-        ValueError: a type has no maximum, a name is unknown, or a maximum is negative.
+        ValueError: a type has no maximum, a name is unknown, a maximum is negative, or the space shows
+            frames.
     """
 
     def __init__(
@@ -55,6 +56,8 @@ class PaddedLayout:
         max_actors: Mapping[str, int] | None = None,
         max_actees: Mapping[str, int] | None = None,
     ) -> None:
+        if space.frame is not None:
+            raise ValueError("a padded layout holds entities, and the space shows frames")
         self.space = space
         self.max_entities = _maxima("max_entities", max_entities, dict.fromkeys(space.entities))
         self.num_slots = sum(self.max_entities.values())

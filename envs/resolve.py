@@ -88,9 +88,14 @@ class Resolver:
     Args:
         space: what the environment may return.
         env_name: what error messages call it.
+
+    Raises:
+        ObservationError: the space shows frames, which an `Observation` does not have.
     """
 
     def __init__(self, space: EntitySpace, env_name: str) -> None:
+        if space.frame is not None:
+            raise ObservationError(f"{env_name}: an Observation holds no frame, and the space shows frames")
         self.space = space
         self.env_name = env_name
         self.type_indices = {name: t for t, name in enumerate(space.entities)}

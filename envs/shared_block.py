@@ -128,6 +128,7 @@ class BatchReader:
             reader.array((num_steps, template.globals.shape[1]), np.float32),
             {name: mask(part) for name, part in template.actions.items()},
             {name: again(flags) for name, flags in template.visible.items()},
+            None if template.frames is None else again(template.frames),
         )
 
     def batch(self, block: SharedBlock, num_steps: int) -> EntityBatch:

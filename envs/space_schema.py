@@ -35,12 +35,15 @@ _KINDS: dict[str, type[ActionSpace]] = {
 
 def space_schema(space: EntitySpace) -> dict[str, Any]:
     """Everything that `space_from_schema` needs to build an equal space; order matters and is kept."""
-    return {
+    schema = {
         "entities": {name: list(features) for name, features in space.entities.items()},
         "global_features": list(space.global_features),
         "hidden": space.hidden,
         "actions": {name: _action_schema(action) for name, action in space.actions.items()},
     }
+    if space.frame is not None:
+        schema["frame"] = list(space.frame)
+    return schema
 
 
 def _action_schema(action: ActionSpace) -> dict[str, Any]:
@@ -81,7 +84,11 @@ def space_from_schema(schema: dict[str, Any]) -> EntitySpace:
             options["components"] = dict(options["components"])
         actions[name] = _KINDS[action["kind"]](**options)
     return EntitySpace(
-        schema["entities"], EntityActionSpace(actions), schema["global_features"], schema["hidden"]
+        schema["entities"],
+        EntityActionSpace(actions),
+        schema["global_features"],
+        schema["hidden"],
+        frame=schema.get("frame"),
     )
 
 
@@ -94,7 +101,8 @@ def schema_difference(ours: dict[str, Any], theirs: dict[str, Any]) -> str | Non
                 return f"{noun} {name!r}: {here} here, {there} there"
         if list(ours[part]) != list(theirs[part]):
             return f"order of {part}: {list(ours[part])} here, {list(theirs[part])} there"
-    for part in ("global_features", "hidden"):
-        if ours[part] != theirs[part]:
-            return f"{part}: {ours[part]} here, {theirs[part]} there"
+    for part in ("global_features", "hidden", "frame"):
+        here, there = ours.get(part), theirs.get(part)
+        if here != there:
+            return f"{part}: {here} here, {there} there"
     return None

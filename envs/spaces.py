@@ -57,13 +57,15 @@ class EntitySpace(spaces.Dict):
     - `"globals"`: float32 (G,), there when the space has global features;
     - `"actions"`: for each action the arrays that its action space describes;
     - `"visible"`: for each type int8 (n,), there when the space says `hidden=True`: 0 marks an entity
-      that the value function may see and the policy may not.
+      that the value function may see and the policy may not;
+    - `"frame"`: uint8 (H, W, C), a picture, there when the space says `frame=(H, W, C)`.
 
     Stricter than its parts: indices must be those of entities, masks must fit them and allow something in
     each row, and all features must be finite. `problem` says what is wrong.
 
     Raises:
-        TypeError, ValueError: a name is no string or repeats, or `action_space` is of the wrong kind.
+        TypeError, ValueError: a name is no string or repeats, `action_space` is of the wrong kind, or `frame`
+            is not three positive sizes.
     """
 
     def __init__(
@@ -73,6 +75,7 @@ class EntitySpace(spaces.Dict):
         global_features: Sequence[str] = (),
         hidden: bool = False,
         seed: int | None = None,
+        frame: Sequence[int] | None = None,
     ) -> None:
         if not isinstance(action_space, EntityActionSpace):
             raise TypeError(f"action_space must be an EntityActionSpace, got {action_space!r}")
@@ -83,6 +86,7 @@ class EntitySpace(spaces.Dict):
         self.global_features: tuple[str, ...] = unique_names(global_features, "globals: feature names")
         self.actions = action_space
         self.hidden = hidden
+        self.frame: tuple[int, int, int] | None = None if frame is None else _frame_shape(frame)
         parts: dict[str, spaces.Space[Any]] = {
             "actions": spaces.Dict(ordered({n: action_space[n].mask_space() for n in action_space}))
         }
@@ -94,6 +98,8 @@ class EntitySpace(spaces.Dict):
             parts["globals"] = spaces.Box(-_LIMIT, _LIMIT, (len(self.global_features),), np.float32)
         if hidden:
             parts["visible"] = spaces.Dict(ordered({name: flag_space() for name in self.entities}))
+        if self.frame is not None:
+            parts["frame"] = spaces.Box(0, 255, self.frame, np.uint8)
         super().__init__(parts, seed)
 
     def problem(self, observation: Any) -> str | None:
@@ -109,6 +115,7 @@ class EntitySpace(spaces.Dict):
             self._entities_problem(observation)
             or self._globals_problem(observation)
             or self._visible_problem(observation)
+            or self._frame_problem(observation)
             or self._actions_problem(observation)
         )
 
@@ -150,6 +157,12 @@ class EntitySpace(spaces.Dict):
                 return f"'visible' of entity type {name!r} must hold only 0 and 1"
         return None
 
+    def _frame_problem(self, observation: Mapping[str, Any]) -> str | None:
+        if self.frame is None:
+            return None
+        problem = array_problem(observation["frame"], np.uint8, self.frame)
+        return f"'frame' {problem}" if problem else None
+
     def _actions_problem(self, observation: Mapping[str, Any]) -> str | None:
         num_entities = sum(len(rows) for rows in observation.get("entities", {}).values())
         for name in self.actions:
@@ -180,6 +193,8 @@ class EntitySpace(spaces.Dict):
             observation["visible"] = {
                 name: (rng.random(len(rows)) < 0.7).astype(np.int8) for name, rows in entities.items()
             }
+        if self.frame is not None:
+            observation["frame"] = rng.integers(256, size=self.frame, dtype=np.uint8)
         return observation
 
     def entity_name(self, counts: Sequence[int] | NDArray[np.int64], index: int) -> str:
@@ -197,13 +212,22 @@ class EntitySpace(spaces.Dict):
             and self.global_features == other.global_features
             and self.actions == other.actions
             and self.hidden == other.hidden
+            and self.frame == other.frame
         )
 
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
         types = ", ".join(f"{n}[{len(f)}]" for n, f in self.entities.items())
-        return f"EntitySpace({types}, globals[{len(self.global_features)}], {self.actions!r})"
+        frame = "" if self.frame is None else f"frame{list(self.frame)}, "
+        return f"EntitySpace({types}, globals[{len(self.global_features)}], {frame}{self.actions!r})"
+
+
+def _frame_shape(given: Sequence[int]) -> tuple[int, int, int]:
+    shape = tuple(given)
+    if len(shape) != 3 or not all(isinstance(size, int) and size > 0 for size in shape):
+        raise ValueError(f"frame must be three positive sizes (height, width, channels), got {given!r}")
+    return shape
 
 
 def _rows_space(num_features: int) -> RaggedSpace:

@@ -7,9 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from ..envs import EntityActionSpace, EntityBatch, EntitySpace, sample_actions
-from ..policies.baselines.map_policy import MapPolicy
+from ..policies.loading import AnyNetwork
 from ..policies.policy import ActResult
-from ..policies.rogue_net import RogueNet
 from ..trainers import CheckpointError, load_policy
 from .errors import UserError
 
@@ -28,7 +27,7 @@ class RandomActor:
         return ActResult(sample_actions(self.action_space, batch, rng), {}, np.zeros(len(batch), np.float32))
 
 
-def load_agent(path: Path, space: EntitySpace) -> RogueNet | MapPolicy:
+def load_agent(path: Path, space: EntitySpace) -> AnyNetwork:
     """The network of a run's newest checkpoint, or of a checkpoint folder, for environments of `space`.
 
     `space` may have more entity types and features than those that the network was trained with.

@@ -88,7 +88,8 @@ class TrainConfig:
 
     env: EnvConfig = field(default_factory=EnvConfig)
     network: Network = ROGUE_NET
-    """RogueNet, or one of the published networks of μRTS, which want the option features=planes."""
+    """RogueNet, one of the published networks of μRTS (they want the option features=planes), or Procgen's
+    ImpalaNet (features=pixels)."""
     net: RogueNetConfig = field(default_factory=RogueNetConfig)
     baseline: Pairs = field(default_factory=dict)
     """Options of another network than RogueNet, e.g. composite=all; μRTS tells it height and width itself."""

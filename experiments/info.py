@@ -14,8 +14,8 @@ from rich.console import Console
 
 from .. import __version__
 from ..envs import EntitySpace, EntityVectorEnv, sample_actions
-from ..policies.baselines.map_policy import MapPolicy
-from ..policies.rogue_net import RogueNet, RogueNetConfig
+from ..policies.loading import AnyNetwork
+from ..policies.rogue_net import RogueNetConfig
 from .agents import load_agent
 from .arguments import parse
 from .config import EnvConfig, Pairs, TrainConfig, read_run_config
@@ -79,7 +79,7 @@ def _chosen_config(env: str, chosen: InfoArguments) -> TrainConfig:
         raise UserError(str(error)) from error
 
 
-def _describe(console: Console, policy: RogueNet | MapPolicy, venv: EntityVectorEnv) -> None:
+def _describe(console: Console, policy: AnyNetwork, venv: EntityVectorEnv) -> None:
     summary = str(policy.summary(mean_entities(venv)))
     console.print(describe_space(policy.observation_space), summary, sep="\n\n", markup=False)
 
@@ -111,11 +111,13 @@ def versions() -> str:
 
 
 def describe_space(space: EntitySpace) -> str:
-    """Entity types with their features, global features and actions, one per line."""
-    lines = ["Entities"]
+    """Entity types with their features, the frame, global features and actions, one per line."""
+    lines = ["Entities"] if space.entities else []
     lines += [
         f"  {name} ({len(features)}): {', '.join(features)}" for name, features in space.entities.items()
     ]
+    if space.frame is not None:
+        lines += ["Frame", f"  {' × '.join(map(str, space.frame))}"]
     if space.global_features:
         lines += ["Global features", f"  ({len(space.global_features)}): {', '.join(space.global_features)}"]
     lines.append("Actions")

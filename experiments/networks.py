@@ -1,4 +1,4 @@
-"""The networks that `entitize train` knows: RogueNet, and the published ones of μRTS."""
+"""The networks that `entitize train` knows: RogueNet, and the published ones of μRTS and Procgen."""
 
 from __future__ import annotations
 
@@ -9,9 +9,16 @@ from typing import TYPE_CHECKING, Any, Literal
 import torch
 
 from ..envs import EntityVectorEnv
-from ..policies.baselines import GridNet, ImpalaGridNet, TransformerNet, UnitActionNet
-from ..policies.baselines.config import GridConfig, ImpalaConfig, MapConfig, TransformerConfig
-from ..policies.baselines.map_policy import MapPolicy
+from ..policies.baselines import GridNet, ImpalaGridNet, ImpalaNet, TransformerNet, UnitActionNet
+from ..policies.baselines.config import (
+    BaselineConfig,
+    GridConfig,
+    ImpalaConfig,
+    ImpalaNetConfig,
+    MapConfig,
+    TransformerConfig,
+)
+from ..policies.loading import AnyNetwork
 from ..policies.rogue_net import RogueNet, RogueNetConfig
 from .config_file import read_section
 from .errors import UserError
@@ -20,15 +27,16 @@ from .microrts_lanes import board_of, is_microrts
 if TYPE_CHECKING:
     from .config import TrainConfig
 
-Network = Literal["RogueNet", "TransformerNet", "GridNet", "ImpalaGridNet", "UnitActionNet"]
+Network = Literal["RogueNet", "TransformerNet", "GridNet", "ImpalaGridNet", "UnitActionNet", "ImpalaNet"]
 ROGUE_NET: Literal["RogueNet"] = "RogueNet"
 
 #: The others: name -> class and its options.
-BASELINES: dict[str, tuple[Any, type[MapConfig]]] = {
+BASELINES: dict[str, tuple[Any, type[BaselineConfig]]] = {
     "TransformerNet": (TransformerNet, TransformerConfig),
     "GridNet": (GridNet, GridConfig),
     "ImpalaGridNet": (ImpalaGridNet, ImpalaConfig),
     "UnitActionNet": (UnitActionNet, ImpalaConfig),
+    "ImpalaNet": (ImpalaNet, ImpalaNetConfig),
 }
 
 
@@ -53,12 +61,17 @@ def check_options(network: str, net: RogueNetConfig, baseline: Mapping[str, Any]
             f"net gives {', '.join(given)}, but the network is {network}, whose options are in baseline"
         )
     try:
-        baseline_options(network, {"height": 1, "width": 1, **baseline})
+        size = {"height": 1, "width": 1} if _reads_maps(network) else {}
+        baseline_options(network, {**size, **baseline})
     except UserError as error:
         raise ValueError(str(error)) from error
 
 
-def baseline_options(network: str, options: Mapping[str, Any]) -> MapConfig:
+def _reads_maps(network: str) -> bool:
+    return issubclass(BASELINES[network][1], MapConfig)
+
+
+def baseline_options(network: str, options: Mapping[str, Any]) -> BaselineConfig:
     """The options of a published network, their types checked.
 
     Raises:
@@ -67,7 +80,7 @@ def baseline_options(network: str, options: Mapping[str, Any]) -> MapConfig:
     return read_section(BASELINES[network][1], options, "baseline")
 
 
-def make_policy(config: TrainConfig, venv: EntityVectorEnv) -> RogueNet | MapPolicy:
+def make_policy(config: TrainConfig, venv: EntityVectorEnv) -> AnyNetwork:
     """A fresh network for `venv`; the weights follow from the seed of the configuration.
 
     Raises:
@@ -85,14 +98,18 @@ def make_policy(config: TrainConfig, venv: EntityVectorEnv) -> RogueNet | MapPol
         return BASELINES[config.network][0](*spaces, **options.to_dict())
     except (ValueError, TypeError) as error:
         hint = ""
-        if is_microrts(config.env.id) and config.env.kwargs.get("features") != "planes":
+        if config.network == "ImpalaNet":
+            hint = " (Procgen shows its pixels with the option features=pixels)"
+        elif is_microrts(config.env.id) and config.env.kwargs.get("features") != "planes":
             hint = " (μRTS shows its planes with the option features=planes)"
         raise UserError(f"{config.network}: {error}{hint}") from error
 
 
 def _with_size(config: TrainConfig) -> dict[str, Any]:
-    """The options of the network, with height and width of the map of μRTS where they are not given."""
+    """The options of the network; where it reads maps, height and width of that of μRTS unless given."""
     options = dict(config.baseline)
+    if not _reads_maps(config.network):
+        return options
     if is_microrts(config.env.id):
         board = board_of(config.env.id, config.env.kwargs)
         for name, size in (("height", board.height), ("width", board.width)):

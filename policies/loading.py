@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import safetensors.torch
 
 from ..envs.space_schema import space_from_schema
-from .baselines import GridNet, ImpalaGridNet, TransformerNet, UnitActionNet
+from .baselines import GridNet, ImpalaGridNet, ImpalaNet, TransformerNet, UnitActionNet
 from .baselines.map_policy import MapPolicy
 from .checkpoint import CheckpointError, check_weights, newest_checkpoint, read_stored
 from .rogue_net import RogueNet
 
-#: What checkpoints can hold, by the name that they give.
-_NETWORKS: dict[str, type[RogueNet] | type[MapPolicy]] = {
-    network.__name__: network for network in (RogueNet, TransformerNet, GridNet, ImpalaGridNet, UnitActionNet)
+#: What checkpoints can hold.
+AnyNetwork: TypeAlias = RogueNet | MapPolicy | ImpalaNet
+
+#: By the name that they give.
+_NETWORKS: dict[str, type[AnyNetwork]] = {
+    network.__name__: network
+    for network in (RogueNet, TransformerNet, GridNet, ImpalaGridNet, UnitActionNet, ImpalaNet)
 }
 
 
-def load_policy(path: str | Path, **options: Any) -> RogueNet | MapPolicy:
+def load_policy(path: str | Path, **options: Any) -> AnyNetwork:
     """The network of a checkpoint, or of the newest checkpoint of a run folder, ready to act.
 
         policy = load_policy("runs/first")

@@ -60,7 +60,8 @@ class RaggedArray:
     """B sequences of varying length: `values` (N, *inner) and `offsets` (B + 1,) int64.
 
     `values` is adopted, not copied, whenever it is C-contiguous and of a supported dtype (float32, float64,
-    int64, int32, bool). Both arrays are shared freely; whoever changes `offsets` in place breaks the array.
+    int64, int32, uint8, bool). Both arrays are shared freely; whoever changes `offsets` in place breaks the
+    array.
 
     Methods that take `out`, a `RaggedBuffer`, put their result into its memory in place of what it held and
     return a view of it: where results are large, reusing memory saves most of the time. Bad input leaves

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from .index_kernels import FINE, WRONG_START, check_offsets, first_out_of_range, offsets_from_lengths
 
 #: The dtypes that items may have.
-DTYPES = tuple(np.dtype(t) for t in (np.float32, np.float64, np.int64, np.bool_, np.int32))
+DTYPES = tuple(np.dtype(t) for t in (np.float32, np.float64, np.int64, np.bool_, np.int32, np.uint8))
 
 _INT64 = np.dtype(np.int64)
 

@@ -5,6 +5,7 @@ Shape alphabet: E environments (lanes).
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ def without_actors(batch: EntityBatch, lanes: NDArray[np.bool_]) -> EntityBatch:
         return RaggedArray.from_lengths(array.values[kept], np.where(lanes, 0, array.lengths))
 
     actions = {name: part.map(emptied) for name, part in batch.actions.items()}
-    return EntityBatch(batch.entities, batch.globals, actions, batch.visible)
+    return replace(batch, actions=actions)
 
 
 def hide_infos(info: dict[str, Any], lanes: NDArray[np.bool_]) -> dict[str, Any]:

@@ -159,10 +159,10 @@ class GymnasiumFace(gymnasium.Wrapper[Any, Any, dict[str, Any], Mapping[str, Any
 class RaggedFace(GymnasiumFace):
     """A flat Dict of `Sequence(Box, stack=True)`: as many rows as there are entities and actors.
 
-    Observations: `"entities/<type>"` float32 (n, F), `"globals"`, `"visible/<type>"`, and for each action
-    `"actions/<name>/actors"` (A,), `"/mask"` (A, C) and `"/actees"` (E,), all as in `EntitySpace`. Actions: a
-    Dict with a `Sequence` of choices, one for each actor, and Discrete or Box for global actions. A sampled
-    sequence is as long as chance wants it: what is too much is not looked at.
+    Observations: `"entities/<type>"` float32 (n, F), `"globals"`, `"frame"`, `"visible/<type>"`, and for each
+    action `"actions/<name>/actors"` (A,), `"/mask"` (A, C) and `"/actees"` (E,), all as in `EntitySpace`.
+    Actions: a Dict with a `Sequence` of choices, one for each actor, and Discrete or Box for global actions.
+    A sampled sequence is as long as chance wants it: what is too much is not looked at.
     """
 
     def __init__(
@@ -195,6 +195,7 @@ def _paths(space: EntitySpace) -> list[tuple[str, ...]]:
     """The arrays of an observation, by their keys."""
     paths: list[tuple[str, ...]] = [("entities", name) for name in space.entities]
     paths += [("globals",)] if space.global_features else []
+    paths += [("frame",)] if space.frame is not None else []
     paths += [("visible", name) for name in space.entities] if space.hidden else []
     for name, action in space.actions.items():
         keys = [key for key in ("actors", "actees", "mask") if key in action.mask_space().spaces]

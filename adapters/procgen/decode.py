@@ -47,7 +47,7 @@ class StateDecoder:
         chunk_size: cells per side of a chunk.
 
     Raises:
-        ValueError: an unknown game or mode.
+        ValueError: an unknown game or mode, or options that show pixels.
     """
 
     def __init__(self, game: str, mode: str = "easy", options: ViewOptions | None = None) -> None:
@@ -55,6 +55,8 @@ class StateDecoder:
         EngineOptions(mode).check(self.game)
         self.mode = mode
         self.options = options = options or ViewOptions()
+        if options.is_pixels:
+            raise ValueError("features='pixels' shows frames, which are not decoded from states")
         self.slots = slot_table(game)
         screen = options.visible_only and not options.is_reference
 

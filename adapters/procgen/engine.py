@@ -88,12 +88,19 @@ class StateBuffer:
 class Engine:
     """One real engine of `num_envs` lanes.
 
-    Observations, rewards and ends are all in the states, so the engine's own `observe` is never called, and
-    what it draws at each step is never looked at.
+    Rewards and ends are in the states as well as in what the engine itself observes: who has fetched the one
+    need not ask for the other.
     """
 
     def __init__(
-        self, game: Game, num_envs: int, seed: int, options: EngineOptions, states: StateBuffer, render: bool
+        self,
+        game: Game,
+        num_envs: int,
+        seed: int,
+        options: EngineOptions,
+        states: StateBuffer,
+        render: bool,
+        pixels: bool = False,
     ) -> None:
         self.num_envs = num_envs
         self.seed = seed
@@ -104,18 +111,28 @@ class Engine:
             env_name=game.name,
             rand_seed=seed,
             render_mode="rgb_array" if render else None,
-            **options.arguments(game, render),
+            **options.arguments(game, render or pixels),
         )
 
     def step(self, actions: NDArray[np.int32]) -> None:
-        """Let every lane act (num_envs,) and fetch the states; -1 abandons the episode for the next one."""
+        """Let every lane act (num_envs,); -1 abandons the episode for the next one."""
         self.has_stepped = True
         self._env.act(actions)
-        self.fetch()
 
     def fetch(self) -> None:
         """Fetch the states as they are."""
         self.states.fill(self._env)
+
+    def observe(self) -> tuple[NDArray[np.float32], NDArray[np.uint8], NDArray[np.bool_]]:
+        """Rewards (num_envs,), frames (num_envs, 64, 64, 3), and which lanes have just started an episode."""
+        rewards, seen, first = self._env.observe()
+        return rewards, seen["rgb"], first
+
+    def levels(self) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """The level that each lane is in, and whether its last step completed the one before, (num_envs,)."""
+        infos = self._env.get_info()
+        seeds = np.array([info["level_seed"] for info in infos], np.int64)
+        return seeds, np.array([info["prev_level_complete"] != 0 for info in infos])
 
     def frames(self) -> tuple[NDArray[np.uint8], ...]:
         """A picture of each lane (512, 512, 3)."""

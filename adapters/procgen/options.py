@@ -9,7 +9,7 @@ from typing import Any
 
 from .games import GAMES, Game
 
-FEATURES = ("default", "reference")
+FEATURES = ("default", "reference", "pixels")
 
 #: Levels made for measuring exploration: one fixed level per game, in hard mode.
 EXPLORATION_GAMES = ("coinrun", "caveflyer", "leaper", "jumper", "maze", "heist", "climber", "ninja")
@@ -74,7 +74,8 @@ class ViewOptions:
         ValueError: an option that is out of its range, by name.
     """
 
-    features: str = "default"  # "default", or "reference": all 31 fields and the globals on each entity
+    #: "default"; "reference": all 31 fields and the globals on each entity; "pixels": the frame, no entities
+    features: str = "default"
     visible_only: bool = False  # keep what the pixels show
     chunk_size: int | None = None  # cells per side of a chunk of tiles; None: 5 (reference: 4 in Chaser)
     window: int = 5  # chunks per side around the player; with visible_only the view takes its place
@@ -91,10 +92,17 @@ class ViewOptions:
         _check_number("window", self.window, 1, 64)
         if self.chunk_size is not None:
             _check_number("chunk_size", self.chunk_size, 1, 64)
+        given = [f.name for f in fields(self) if f.name != "features" and getattr(self, f.name) != f.default]
+        if self.is_pixels and given:
+            raise ValueError(f"features='pixels' shows the frame as it is: leave out {', '.join(given)}")
 
     @property
     def is_reference(self) -> bool:
         return self.features == "reference"
+
+    @property
+    def is_pixels(self) -> bool:
+        return self.features == "pixels"
 
 
 @dataclass(frozen=True)
@@ -111,7 +119,8 @@ class EngineOptions:
     num_levels: int = 0  # how many different levels; 0: as many as there are
     start_level: int = 0  # the first of them
     use_sequential_levels: bool = False  # a level that is completed leads on to the next one
-    #: Drawing; it does not touch the game's logic. None: the cheapest, or with a render_mode the prettiest.
+    #: Drawing; it does not touch the game's logic. None: the cheapest, or where somebody looks at it (with
+    #: a render_mode, and with pixels) the prettiest.
     use_backgrounds: bool | None = None
     use_monochrome_assets: bool | None = None
     paint_vel_info: bool = False
@@ -145,7 +154,7 @@ class EngineOptions:
         _check_mode(game, self.distribution_mode)
 
     def arguments(self, game: Game, render: bool) -> dict[str, Any]:
-        """Keyword arguments of `ProcgenGym3Env`."""
+        """Keyword arguments of `ProcgenGym3Env`. `render`: somebody looks at what it draws."""
         cheap_images = game.images_are_cheaper and self.distribution_mode == "easy"
         backgrounds = render if self.use_backgrounds is None else self.use_backgrounds
         monochrome = (

@@ -1,4 +1,4 @@
-"""`ProcgenVectorEnv`: many lanes of one Procgen game, decoded into entities."""
+"""`ProcgenVectorEnv`: many lanes of one Procgen game, as entities or as pixels."""
 
 from __future__ import annotations
 
@@ -14,10 +14,9 @@ from ...envs import EntityBatch, EntityVectorEnv, validate_actions
 from ...envs.registration import share_lanes
 from ...envs.vector import Actions, StepResult
 from ...ragged import keep_freed_memory
-from .decode import DecodedStates, StateDecoder
 from .engine import Engine, StateBuffer, default_threads, import_engine
-from .games import LENGTH
 from .options import ACTIONS, find_game, split_options
+from .sights import EntitySight, PixelSight, Seen, Sight
 
 _NOOP = ACTIONS.index("noop")
 _RESTART = -1  # the action that makes the engine abandon an episode
@@ -33,7 +32,9 @@ class ProcgenVectorEnv(EntityVectorEnv):
         batch, info = venv.reset(seed=1)
         batch, rewards, terminated, truncated, info = venv.step({"act": …})
 
-    The only actor is the player, entity 0 of every lane; its action `act` is one of `options.ACTIONS`.
+    The only actor is the player, entity 0 of every lane; its action `act` is one of `options.ACTIONS`. With
+    `features="pixels"` there are no entities: a step shows the frame (64, 64, 3) that the engine draws, and
+    `act` is a global action.
 
     The engine starts the next level within the step that ends an episode, so the last observation of an
     episode is never seen (`metadata["final_obs"]` is false). An episode that the game's time limit ended
@@ -84,15 +85,17 @@ class ProcgenVectorEnv(EntityVectorEnv):
         self._engine_options.check(self.game)
         import_engine()
         keep_freed_memory()
-        self._decoder = StateDecoder(game, self._engine_options.distribution_mode, view)
+        mode = self._engine_options.distribution_mode
+        self._sight: Sight = PixelSight(game, mode) if view.is_pixels else EntitySight(game, mode, view)
+        self._pixels = view.is_pixels
         self.num_envs = num_envs
         self.render_mode = render_mode
-        self.single_observation_space = self._decoder.observation_space
-        self.single_action_space = self._decoder.action_space
+        self.single_observation_space = self._sight.observation_space
+        self.single_action_space = self._sight.action_space
         self._first_seed = seed
         self._buffer = StateBuffer(num_envs, num_threads or default_threads(num_envs))
         self._engine: Engine | None = None  # made by the first reset, which knows the seed
-        self._states: DecodedStates | None = None
+        self._seen: Seen | None = None  # None: a reset is needed
         self._is_closed = False
 
     def reset(
@@ -105,16 +108,14 @@ class ProcgenVectorEnv(EntityVectorEnv):
         """
         if self._is_closed:
             raise ValueError("reset of a closed ProcgenVectorEnv")
-        self._states = None
+        self._seen = None
         if seed is not None or self._engine is None:
             self._make_engine(self._first_seed if seed is None else seed)
         assert self._engine is not None
         if self._engine.has_stepped:
             self._engine.step(np.full(self.num_envs, _RESTART, np.int32))
-        else:
-            self._engine.fetch()
-        self._states = self._decode()
-        return self._states.batch, self._info(self._states)
+        self._seen = self._sight.look(self._engine, None)
+        return self._seen.batch, self._info(self._seen)
 
     def step(self, actions: Actions) -> StepResult:
         """Let every lane's player act; a lane whose sequence is empty or left out does nothing.
@@ -125,26 +126,19 @@ class ProcgenVectorEnv(EntityVectorEnv):
             gymnasium.error.ResetNeeded: before the first reset, and after a ProcgenStateError.
             ProcgenStateError: the engine's states can't be read.
         """
-        before = self._states
+        before = self._seen
         if self._engine is None or before is None:
             raise gymnasium.error.ResetNeeded("ProcgenVectorEnv: step before reset")
         order = validate_actions(self.single_observation_space, before.batch, actions)["act"]
         choices = np.full(self.num_envs, _NOOP, np.int32)
         choices[order.lengths > 0] = order.values
-        self._states = None  # where what follows fails, the lanes have moved unseen and need a reset
+        self._seen = None  # where what follows fails, the lanes have moved unseen and need a reset
         self._engine.step(choices)
-        self._states = states = self._decode()
-        done = states["done"] != 0
-        # The state after an end is the next level's, so it is the time before that tells of the limit.
-        is_late = before["cur_time"] + 1 >= before["timeout"]
-        truncated = done & is_late & (states["level_complete"] == 0)
-        return (
-            states.batch,
-            states["reward"].astype(np.float32),
-            done & ~truncated,
-            truncated,
-            self._info(states),
-        )
+        self._seen = seen = self._sight.look(self._engine, before)
+        # After an end the next level's time runs, so it is the time before that tells of the limit.
+        is_late = before.times + 1 >= before.limits
+        truncated = seen.done & is_late & ~seen.level_complete
+        return seen.batch, seen.rewards, seen.done & ~truncated, truncated, self._info(seen)
 
     def render(self) -> tuple[NDArray[np.uint8], ...]:
         """A picture (512, 512, 3) of each lane.
@@ -162,25 +156,20 @@ class ProcgenVectorEnv(EntityVectorEnv):
     def camera(self, lane: int) -> tuple[float, float, float, float]:
         """The part of the level that `render` shows of a lane: left, bottom, width and height.
 
-        In the units of the features `x` and `y`, which with `visible_only` count from the middle of the view.
+        In the units of the features `x` and `y`, which with `visible_only` count from the middle of the view;
+        with pixels in pixels of the frame, from its upper edge down.
 
         Raises:
             gymnasium.error.ResetNeeded: the environment has not been reset.
         """
-        if self._states is None:
+        if self._seen is None:
             raise gymnasium.error.ResetNeeded("ProcgenVectorEnv: camera before reset")
-        view = self._decoder.options
-        scale = 1.0 if view.is_reference else LENGTH
-        names = ("visibility", "center_x", "center_y")
-        size, x, y = (float(self._states[name][lane]) * scale for name in names)
-        if view.visible_only and not view.is_reference:
-            x, y = 0.0, 0.0
-        return x - size / 2, y - size / 2, size, size
+        return self._sight.camera(self._seen, lane)
 
     def close_extras(self, **kwargs: Any) -> None:
         """Release the engine and the threads."""
         self._is_closed = True
-        self._states = None
+        self._seen = None
         if self._engine is not None:
             self._engine.close()
             self._engine = None
@@ -193,18 +182,18 @@ class ProcgenVectorEnv(EntityVectorEnv):
             self._engine.close()
         render = self.render_mode is not None
         self._engine = Engine(
-            self.game, self.num_envs, seed % _NUM_SEEDS, self._engine_options, self._buffer, render
+            self.game,
+            self.num_envs,
+            seed % _NUM_SEEDS,
+            self._engine_options,
+            self._buffer,
+            render,
+            self._pixels,
         )
 
-    def _decode(self) -> DecodedStates:
-        return self._decoder.decode(self._buffer.data, self._buffer.starts, self._buffer.lengths)
-
     @staticmethod
-    def _info(states: DecodedStates) -> dict[str, Any]:
-        return {
-            "level_seed": states["current_level_seed"].astype(np.int64),
-            "level_complete": states["level_complete"] != 0,
-        }
+    def _info(seen: Seen) -> dict[str, Any]:
+        return {"level_seed": seen.level_seeds, "level_complete": seen.level_complete}
 
 
 def make_vec(game: str, num_envs: int = 1, *, num_workers: int = 0, **options: Any) -> EntityVectorEnv:

@@ -1,7 +1,8 @@
-"""The published networks of μRTS, as policies on entity batches; see `docs/baselines.md`."""
+"""The published networks of μRTS and of Procgen, as policies; see `docs/baselines.md`."""
 
 from .gridnet import GridNet, ImpalaGridNet
 from .impala import ConvSequence, ImpalaEncoder, ResidualBlock
+from .impala_net import ImpalaNet
 from .transformer import TransformerNet
 from .unit_action import UnitActionNet
 
@@ -10,6 +11,7 @@ __all__ = [
     "GridNet",
     "ImpalaEncoder",
     "ImpalaGridNet",
+    "ImpalaNet",
     "ResidualBlock",
     "TransformerNet",
     "UnitActionNet",

@@ -14,8 +14,34 @@ FREE_PLANE = "terrain_free"
 
 
 @dataclass(frozen=True)
-class MapConfig:
-    """What all of them know."""
+class BaselineConfig:
+    """What all of them know how to do."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain lists, numbers and strings: the same class with `**config.to_dict()` gives an equal one."""
+        return {name: list(v) if isinstance(v, tuple) else v for name, v in asdict(self).items()}
+
+
+@dataclass(frozen=True)
+class ImpalaNetConfig(BaselineConfig):
+    """Every option of an `ImpalaNet`."""
+
+    channels: tuple[int, ...] = (16, 32, 32)
+    """Channels of the convolution sequences."""
+    hidden: int = 256
+    """Width of the linear layer behind them."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "channels", tuple(self.channels))  # JSON has lists
+        if not self.channels or min(self.hidden, *self.channels) < 1:
+            raise ValueError(
+                f"channels are {self.channels} and hidden is {self.hidden}, expected positive sizes"
+            )
+
+
+@dataclass(frozen=True)
+class MapConfig(BaselineConfig):
+    """What the networks of maps know."""
 
     height: int
     """Cells of the map from top to bottom."""
@@ -29,10 +55,6 @@ class MapConfig:
             raise ValueError(f"the map has height {self.height} and width {self.width}, expected at least 1")
         if self.composite not in ("used", "all"):
             raise ValueError(f"composite is {self.composite!r}, expected 'used' or 'all'")
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain lists, numbers and strings: the same class with `**config.to_dict()` gives an equal one."""
-        return {name: list(v) if isinstance(v, tuple) else v for name, v in asdict(self).items()}
 
 
 @dataclass(frozen=True)

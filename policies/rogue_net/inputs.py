@@ -54,6 +54,8 @@ class Inputs:
     def __init__(self, space: EntitySpace, config: RogueNetConfig) -> None:
         if GLOBAL in space.entities:
             raise ValueError(f"the entity type name {GLOBAL!r} is taken by the network's own row")
+        if space.frame is not None:
+            raise ValueError("RogueNet reads entities, and the space shows frames; ImpalaNet reads those")
         self.space = space
         self.concatenates = config.global_features == "concat" and bool(space.global_features)
         acts = any(action.is_global for _, action in space.actions.items())

@@ -13,7 +13,7 @@ import pytest
 from entitize.envs import EntityVectorEnv
 from entitize.experiments.config import EnvConfig, TrainConfig, read_run_config
 from entitize.experiments.errors import UserError
-from entitize.experiments.networks import BASELINES, make_policy
+from entitize.experiments.networks import make_policy
 from entitize.policies.rogue_net import RogueNetConfig
 
 Run = Callable[..., tuple[int, str, str]]
@@ -50,7 +50,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return run
 
 
-@pytest.mark.parametrize("network", BASELINES)
+@pytest.mark.parametrize("network", PUBLISHED)
 def test_a_published_network_is_made_for_the_map(network: Any, venv: EntityVectorEnv) -> None:
     policy = make_policy(TrainConfig(PLANES, network, baseline={"composite": "all"}), venv)
     assert type(policy).__name__ == network
@@ -139,7 +139,7 @@ def test_a_size_that_is_told_wins_over_that_of_the_map(venv: EntityVectorEnv) ->
 
 def test_a_network_that_reads_planes_asks_for_them() -> None:
     env = EnvConfig("MicroRTS/basesWorkers8x8", 1)
-    with ez.make_vec(env.id, 1) as venv, pytest.raises(UserError, match=r"env\.kwargs features=planes\)$"):
+    with ez.make_vec(env.id, 1) as venv, pytest.raises(UserError, match=r"option features=planes\)$"):
         make_policy(TrainConfig(env, "GridNet"), venv)
 
 

@@ -8,7 +8,7 @@ import pytest
 from entitize.ragged import RaggedArray
 from hypothesis import strategies as st
 
-DTYPES = [np.float32, np.float64, np.int64, np.bool_, np.int32]
+DTYPES = [np.float32, np.float64, np.int64, np.bool_, np.int32, np.uint8]
 
 
 @st.composite
@@ -24,7 +24,8 @@ def _cases(
     dtype = np.dtype(draw(st.sampled_from(dtypes)))
     inner = draw(st.sampled_from(inner_shapes))
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
-    sequences = [(rng.normal(0, 3, (n, *inner)) * 2).astype(dtype) for n in lengths]
+    drawn = [rng.normal(0, 3, (n, *inner)) * 2 for n in lengths]
+    sequences = [(np.abs(numbers) if dtype.kind == "u" else numbers).astype(dtype) for numbers in drawn]
     values = np.concatenate([np.empty((0, *inner), dtype), *sequences])
     return sequences, RaggedArray(values, np.array([0, *np.cumsum(lengths, dtype=np.int64)]))
 

@@ -53,7 +53,7 @@ def test_mean_is_the_mean_or_zero(cases: Any, data: st.DataObject) -> None:
 @given(data=st.data())
 def test_max_is_the_largest_or_the_stated_identity(cases: Any, data: st.DataObject) -> None:
     sequences, array = data.draw(cases())
-    identity = {"f": -np.inf, "i": 0, "b": False}[array.dtype.kind]
+    identity = {"f": -np.inf, "i": 0, "u": 0, "b": False}[array.dtype.kind]
     if array.dtype.kind == "i":
         identity = np.iinfo(array.dtype).min
     lowest = np.full(array.inner_shape, identity, array.dtype)
