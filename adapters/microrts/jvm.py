@@ -155,10 +155,17 @@ def _silence(jpype: Any) -> None:
 
 
 def _take_back_signals() -> None:
-    """Let SIGTERM end the process as before: JPype's handler, in a Java thread, crashes the interpreter."""
-    handler = signal.getsignal(signal.SIGTERM)
-    if handler is not None and threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGTERM, handler)
+    """Leave Ctrl-C and SIGTERM to Python as before.
+
+    JPype's handlers run in a Java thread: that of SIGTERM crashes the interpreter, and that of Ctrl-C does
+    not wake a main thread which waits for something.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return
+    for number in (signal.SIGINT, signal.SIGTERM):
+        handler = signal.getsignal(number)
+        if handler is not None:
+            signal.signal(number, handler)
 
 
 def _jars(folder: Path) -> list[Path]:

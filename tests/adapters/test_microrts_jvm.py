@@ -179,6 +179,25 @@ thread.join()
     assert "java.lang.IllegalStateException: of a bot" in done.stderr, done
 
 
+def test_ctrl_c_wakes_a_process_that_waits() -> None:
+    """JPype's own handler only leaves a note for the main thread, which does not read it while it waits."""
+    done = run(
+        """
+import os, signal, threading, time
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from entitize.adapters.microrts.jvm import start_engine
+start_engine()
+threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+start = time.monotonic()
+try:
+    time.sleep(60)
+except KeyboardInterrupt:
+    print(time.monotonic() - start < 50)
+"""
+    )
+    assert (done.returncode, done.stdout) == (0, "True\n"), done
+
+
 def test_a_request_to_end_ends_the_process() -> None:
     """JPype's own handler of SIGTERM crashes it, and leaves Java's report of that behind."""
     done = run(
