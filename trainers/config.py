@@ -40,6 +40,9 @@ class PPOConfig:
     """Discount factor γ."""
     gae_lambda: float = 0.95
     """λ of generalized advantage estimation."""
+    normalize_rewards: bool = False
+    """Learn from rewards divided by the running deviation of their discounted sum, clipped to ±10; logged
+    returns stay as they are."""
 
     learning_rate: float = 1e-3
     """Step size of AdamW."""
