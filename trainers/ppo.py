@@ -202,8 +202,8 @@ class PPO:
         self._check_values(shown.batch, bootstraps)
         clock.lap("inference")
         normalizer = self.reward_normalizer
-        rewards = None if normalizer is None else buffer.normalized_rewards(normalizer)
-        self._samples = buffer.samples(bootstraps, self.config.gamma, self.config.gae_lambda, rewards)
+        scaled = None if normalizer is None else buffer.normalized_rewards(normalizer)
+        self._samples = buffer.samples(bootstraps, self.config.gamma, self.config.gae_lambda, scaled)
         clock.lap("storage")
         self.step += len(self._samples)
         return self._samples
