@@ -32,10 +32,15 @@ class Columns:
         row = 0 if self.times is None else int(np.argmax(self.times > 0))
         return self.values[row].astype(np.float64)
 
-    def sums(self, near: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Sums over the rows of values - near, and of its squares, each (F,)."""
+    def moments(self, near: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Mean and sum of squared deviations from it, each (F,), by deviations from `near` (F,).
+
+        Deviations from numbers near the mean lose nothing to rounding when they are squared.
+        """
         values = np.ascontiguousarray(self.values)  # no copy, but where features were selected by name
-        return _sums(values, near) if self.times is None else _repeated_sums(values, self.times, near)
+        if self.times is None:
+            return _moments(values, near)
+        return _repeated_moments(values, self.times, near)
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,28 +61,44 @@ class Moments:
 
 
 @njit(cache=True, nogil=True)
-def _sums(values, near):  # type: ignore[no-untyped-def]
-    sums = np.zeros(values.shape[1])
-    sums_of_squares = np.zeros(values.shape[1])
-    for row in range(values.shape[0]):
-        for feature in range(values.shape[1]):
+def _moments(values, near):  # type: ignore[no-untyped-def]
+    count, num_features = values.shape
+    sums = np.zeros(num_features)
+    squares = np.zeros(num_features)
+    for row in range(count):
+        for feature in range(num_features):
             deviation = values[row, feature] - near[feature]
             sums[feature] += deviation
-            sums_of_squares[feature] += deviation * deviation
-    return sums, sums_of_squares
+            squares[feature] += deviation * deviation
+    return _centred(count, sums, squares, near)
 
 
 @njit(cache=True, nogil=True)
-def _repeated_sums(values, times, near):  # type: ignore[no-untyped-def]
-    sums = np.zeros(values.shape[1])
-    sums_of_squares = np.zeros(values.shape[1])
+def _repeated_moments(values, times, near):  # type: ignore[no-untyped-def]
+    num_features = values.shape[1]
+    count = 0
+    sums = np.zeros(num_features)
+    squares = np.zeros(num_features)
     for row in range(values.shape[0]):
-        if times[row]:
-            for feature in range(values.shape[1]):
-                deviation = values[row, feature] - near[feature]
-                sums[feature] += times[row] * deviation
-                sums_of_squares[feature] += times[row] * (deviation * deviation)
-    return sums, sums_of_squares
+        if times[row] == 0:
+            continue
+        count += times[row]
+        for feature in range(num_features):
+            deviation = values[row, feature] - near[feature]
+            sums[feature] += times[row] * deviation
+            squares[feature] += times[row] * (deviation * deviation)
+    return _centred(count, sums, squares, near)
+
+
+@njit(cache=True, nogil=True)
+def _centred(count, sums, squares, near):  # type: ignore[no-untyped-def]
+    mean = np.empty_like(near)
+    for feature in range(len(near)):
+        mean[feature] = near[feature] + sums[feature] / count
+        squares[feature] -= sums[feature] * sums[feature] / count
+        if squares[feature] < 0.0:  # by rounding
+            squares[feature] = 0.0
+    return mean, squares
 
 
 def shift_and_scale(

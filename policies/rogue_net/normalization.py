@@ -55,18 +55,16 @@ class InputNorm(nn.Module):
 
         Every part has as many rows that count, at least one.
         """
-        count, known = parts[0].count, bool(self.count > 0)
+        known = bool(self.count > 0)
         old_mean = self.mean.double().cpu().numpy()
         means, squares, start = [], [], 0
         for part in parts:
-            # Deviations from a number near the mean lose nothing to rounding when they are squared.
-            near = old_mean[start : start + part.values.shape[1]] if known else part.first()
-            start += part.values.shape[1]
-            with np.errstate(invalid="ignore"):  # of numbers that are not finite; for the caller to see
-                sums, sums_of_squares = part.sums(near)
-                means.append(near + sums / count)
-                squares.append(np.maximum(sums_of_squares - np.square(sums) / count, 0.0))
-        return Moments(count, np.concatenate(means), np.concatenate(squares))
+            end = start + part.values.shape[1]
+            mean, squares_sum = part.moments(old_mean[start:end] if known else part.first())
+            means.append(mean)
+            squares.append(squares_sum)
+            start = end
+        return Moments(parts[0].count, np.concatenate(means), np.concatenate(squares))
 
     def join(self, rows: Moments) -> None:
         """Take in rows; what `forward` does stays the same until `refresh`."""
