@@ -10,9 +10,9 @@ our own features, for which the table says how long 25 million steps take. The f
 first pages, first episodes) are left out.
 
 Samples per core-second divide by the processor time of all threads of this process, so they don't change with
-what else the machine does, nor with `--threads`, unless threads wait for each other. What several threads bring
-where cores are free is told from the main thread's own processor time: it does its share of what is split and
-all that is not, so no run is faster than that. Where it waits for others (the engine's threads) a run is slower.
+what else the machine does, nor with `--threads`, unless threads wait for each other. What several threads
+bring where cores are free is told from the main thread's own processor time: it does its share of what is
+split and all that is not, so no run is faster than that; one that waits for the engine's threads is slower.
 """
 
 from __future__ import annotations
