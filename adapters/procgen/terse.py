@@ -95,7 +95,7 @@ def _entries() -> dict[int, int]:
     """
     try:
         regions = [line.split() for line in _MAPS.read_text().splitlines() if line.endswith("/" + _LIBRARY)]
-        found = {}
+        found: dict[int, int] = {}
         for path in dict.fromkeys(region[-1] for region in regions):
             spans = [(*_span(region[0]), region[1]) for region in regions if region[-1] == path]
             base = min(start for start, _, _ in spans)
