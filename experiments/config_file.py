@@ -28,16 +28,25 @@ def read_config(kind: type[T], path: Path) -> T:
         ConfigError: the file can't be read, a key is unknown (the nearest one is suggested) or a value is of
             the wrong type.
     """
+    data = read_yaml(path)
+    value: T = _Reader(path, kind).read(kind, {} if data is None else data, ())
+    return value
+
+
+def read_yaml(path: Path) -> Any:
+    """What the YAML file `path` says, as plain data; an empty one says None.
+
+    Raises:
+        ConfigError: the file can't be read, is not YAML or says a key twice.
+    """
     try:
-        data = yaml.load(path.read_text("utf-8"), _Loader)
+        return yaml.load(path.read_text("utf-8"), _Loader)
     except OSError as error:
         raise ConfigError(f"{path} can't be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path} is not a text file: {error}") from error
     except yaml.YAMLError as error:
         raise ConfigError(f"{path} is not valid YAML: {_problem(error)}") from error
-    value: T = _Reader(path, kind).read(kind, {} if data is None else data, ())
-    return value
 
 
 def read_section(kind: type[T], data: Mapping[str, Any], name: str) -> T:
