@@ -39,7 +39,9 @@ class Study:
 
     def __post_init__(self) -> None:
         if self.baseline not in self.variants:
-            raise ValueError(f"the baseline {self.baseline!r} is no variant; there are {_list(self.variants)}")
+            raise ValueError(
+                f"the baseline {self.baseline!r} is no variant; there are {_list(self.variants)}"
+            )
 
     def allowed_games(self) -> list[str]:
         """The games that may be asked for; those where the answer matters come first."""
@@ -95,9 +97,5 @@ def _known(what: str, name: str, known: Iterable[str], where: str) -> None:
     names = list(known)
     if name not in names:
         nearest = difflib.get_close_matches(name, names, 1)
-        hint = f"did you mean {nearest[0]!r}?" if nearest else f"there are {_list(names)}"
+        hint = f"did you mean {nearest[0]!r}?" if nearest else f"there are {', '.join(names)}"
         raise UserError(f"there is no {what} {name!r}{where}; {hint}")
-
-
-def _list(names: Iterable[str]) -> str:
-    return ", ".join(names)

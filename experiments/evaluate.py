@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import tyro
 from rich.console import Console
@@ -47,8 +47,8 @@ class EvalArguments:
     kwargs: Pairs = field(default_factory=dict)
     """Options of the environment that differ from training, e.g. nrobots=4."""
     vary: Series = field(default_factory=dict)
-    """Options to play under several values of, a line for each: nrobots=1,2,4. Several vary together. (Default: as the
-    run's configuration says.)"""
+    """Options to play under several values of, a line for each: nrobots=1,2,4. Several vary together (default: as
+    the run's configuration says)."""
 
     def __post_init__(self) -> None:
         check_series(self.vary)
@@ -65,19 +65,23 @@ def main(arguments: Sequence[str]) -> None:
     config = read_run_config(chosen.run)
     settings = override(config.eval, chosen.episodes, chosen.seed, chosen.deterministic)
     path = chosen.checkpoint or chosen.run
-    results: dict[str, EpisodeResults] = {}
+    rows: list[TableRow] = []
     with thread_count(config.ppo.num_threads):
         for setting in settings_of(chosen.vary or settings.vary):
             env, told = _environment(config, settings, {**chosen.kwargs, **setting}, chosen.levels)
             with make_environments(env) as venv:
-                agents: dict[str, Actor] = {
-                    path.resolve().name: load_agent(path, venv.single_observation_space)
-                }
+                agents: dict[str, Actor] = {_name(path): load_agent(path, venv.single_observation_space)}
                 if chosen.random:
                     agents = {RANDOM: RandomActor(venv.single_action_space), **agents}
-                played = judge(agents, venv, settings)
-            results |= {", ".join([name, *_words(setting)]): result for name, result in played.items()}
-    Console().print(results_table(_title(config, chosen), told, results))
+                rows += [(name, setting, result) for name, result in judge(agents, venv, settings).items()]
+    title = " ".join([config.env.id, *(f"{name}={value}" for name, value in chosen.kwargs.items())])
+    Console().print(varied_table(title, told, rows))
+
+
+def _name(path: Path) -> str:
+    """The folder's name, and of a run of an experiment, which is called by its seed, the network's or variant's."""
+    path = path.resolve()
+    return f"{path.parent.name}/{path.name}" if path.name.isdecimal() else path.name
 
 
 def _environment(
@@ -88,15 +92,6 @@ def _environment(
         return held_out(config.env, replace(settings, kwargs={**settings.kwargs, **changes}))
     env = replace(config.env, kwargs={**config.env.kwargs, **changes})
     return with_lanes(env, min(settings.num_envs, settings.episodes)), "the training levels"
-
-
-def _title(config: TrainConfig, chosen: EvalArguments) -> str:
-    """The environment, and what differs from training in all lines."""
-    return " ".join([config.env.id, *_words(chosen.kwargs)])
-
-
-def _words(options: Mapping[str, Any]) -> list[str]:
-    return [f"{name}={value}" for name, value in options.items()]
 
 
 def override(settings: EvalConfig, episodes: int | None, seed: int | None, deterministic: bool) -> EvalConfig:
@@ -121,14 +116,28 @@ def judge(
 
 def results_table(title: str, caption: str, results: Mapping[str, EpisodeResults]) -> Table:
     """One line per agent: mean return, its interval, episodes and their mean length."""
+    return varied_table(title, caption, [(name, {}, result) for name, result in results.items()])
+
+
+#: Of a table: an agent, the options of the environment that differ between lines, and its episodes.
+TableRow: TypeAlias = tuple[str, Mapping[str, Any], EpisodeResults]
+
+
+def varied_table(title: str, caption: str, rows: Sequence[TableRow]) -> Table:
+    """As `results_table`, under several settings of the same options, each with a column."""
     table = Table(title=title, caption=caption, min_width=len(caption) + 2)
     table.add_column("agent")
+    for option in rows[0][1]:
+        table.add_column(option, justify="right")
     for heading in ("return", "95 % interval", "episodes", "steps"):
         table.add_column(heading, justify="right")
-    for name, result in results.items():
+    for name, setting, result in rows:
         interval = bootstrap_interval(result.returns)
-        bounds = f"{interval.low:.2f} … {interval.high:.2f}"
-        table.add_row(
-            name, f"{interval.mean:.2f}", bounds, str(len(result.returns)), f"{result.lengths.mean():.0f}"
+        numbers = (
+            f"{interval.mean:.2f}",
+            f"{interval.low:.2f} … {interval.high:.2f}",
+            str(len(result.returns)),
+            f"{result.lengths.mean():.0f}",
         )
+        table.add_row(name, *map(str, setting.values()), *numbers)
     return table
