@@ -39,9 +39,8 @@ class Study:
 
     def __post_init__(self) -> None:
         if self.baseline not in self.variants:
-            raise ValueError(
-                f"the baseline {self.baseline!r} is no variant; there are {_list(self.variants)}"
-            )
+            known = ", ".join(self.variants)
+            raise ValueError(f"the baseline {self.baseline!r} is no variant; there are {known}")
 
     def allowed_games(self) -> list[str]:
         """The games that may be asked for; those where the answer matters come first."""

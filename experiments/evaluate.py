@@ -47,8 +47,8 @@ class EvalArguments:
     kwargs: Pairs = field(default_factory=dict)
     """Options of the environment that differ from training, e.g. nrobots=4."""
     vary: Series = field(default_factory=dict)
-    """Options to play under several values of, a line for each: nrobots=1,2,4. Several vary together (default: as
-    the run's configuration says)."""
+    """Options to play under several values of, a line for each: nrobots=1,2,4. Several vary together.
+    Default: as the run's configuration says."""
 
     def __post_init__(self) -> None:
         check_series(self.vary)
@@ -79,7 +79,7 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def _name(path: Path) -> str:
-    """The folder's name, and of a run of an experiment, which is called by its seed, the network's or variant's."""
+    """The folder's name; of a run of an experiment, which is called by its seed, the network's as well."""
     path = path.resolve()
     return f"{path.parent.name}/{path.name}" if path.name.isdecimal() else path.name
 
