@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from ..adapters.procgen.games import GAMES
 from .config import TrainConfig, find_config
-from .config_file import read_section, read_yaml
+from .config_file import plain, read_config, read_section, read_yaml
 from .errors import UserError
 
 #: The studies that come with the package.
@@ -42,6 +42,10 @@ class Study:
             known = ", ".join(self.variants)
             raise ValueError(f"the baseline {self.baseline!r} is no variant; there are {known}")
 
+    def changes(self) -> set[str]:
+        """The dotted keys that are the study's to say."""
+        return {key for part in (self.common, *self.variants.values()) for key in part}
+
     def allowed_games(self) -> list[str]:
         """The games that may be asked for; those where the answer matters come first."""
         if self.other_games == "none":
@@ -67,8 +71,10 @@ def find_study(name: str) -> Study:
     return read_studies()[name]
 
 
-def ablation_config(study: str, game: str, variant: str) -> TrainConfig:
-    """What a run of `variant` in `game` is trained with, by the configuration of `study`.
+def ablation_config(study: str, game: str, variant: str, base: TrainConfig | None = None) -> TrainConfig:
+    """What a run of `variant` in `game` is trained with.
+
+    `base` is the configuration to change, in place of the one that the study names.
 
     Raises:
         UserError: there is no such study, or it has no such game or variant; the message says which name is
@@ -77,7 +83,8 @@ def ablation_config(study: str, game: str, variant: str) -> TrainConfig:
     chosen = find_study(study)
     _known("game", game, chosen.allowed_games(), f" in {study}")
     _known("variant", variant, chosen.variants, f" of {study}")
-    data = read_yaml(find_config(chosen.config))
+    base = read_config(TrainConfig, find_config(chosen.config)) if base is None else base
+    data = plain(base)
     for key, value in {**chosen.common, **chosen.variants[variant]}.items():
         _change(data, key.split("."), value)
     config = read_section(TrainConfig, data, f"{study}.{variant}")
@@ -88,7 +95,7 @@ def ablation_config(study: str, game: str, variant: str) -> TrainConfig:
 def _change(data: dict[str, Any], keys: list[str], value: Any) -> None:
     *sections, last = keys
     for name in sections:
-        data = data.setdefault(name, {})
+        data = data[name]
     data[last] = deepcopy(value)
 
 

@@ -15,6 +15,7 @@ KINDS = {
         "experiment_microrts",
         "RogueNet and the published networks on maps of μRTS, against its bots",
     ),
+    "ablation": ("experiment_ablation", "a choice in RogueNet or in what it sees, and its alternatives"),
 }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
@@ -77,13 +77,15 @@ class QueueFlags:
             raise ValueError(f"--max-minutes must be positive, got {self.max_minutes}")
 
 
-def run_jobs(kind: str, jobs: Sequence[Job], flags: QueueFlags) -> int:
-    """Run `jobs` in the folder of the flags; returns the exit code.
+def run_jobs(
+    kind: str, jobs: Sequence[Job], flags: QueueFlags, about: Mapping[str, str] | None = None
+) -> int:
+    """Run `jobs` in the folder of the flags, which says `about` the experiment; returns the exit code.
 
     Raises:
         UserError: the folder is for something else.
     """
-    open_experiment(flags.out, kind, jobs)
+    open_experiment(flags.out, kind, jobs, about)
     device = flags.device or ("cuda" if torch.cuda.is_available() else "cpu")
     processes = flags.jobs or (1 if device.startswith("cuda") else available_cores())
     return Queue(jobs, flags.out, processes=processes, device=device).run()

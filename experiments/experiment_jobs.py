@@ -61,8 +61,12 @@ def in_order(jobs: Sequence[Job], directory: Path) -> list[Job]:
     return sorted(jobs, key=lambda job: (not (job.folder(directory) / "checkpoints").is_dir(), job.seed))
 
 
-def open_experiment(directory: Path, kind: str, jobs: Sequence[Job]) -> None:
+def open_experiment(
+    directory: Path, kind: str, jobs: Sequence[Job], about: Mapping[str, str] | None = None
+) -> None:
     """Note in `directory`, made where it is missing, what is asked for, beside what was asked for before.
+
+    `about`: what else it is to say of the experiment, which stays the same.
 
     Raises:
         UserError: the folder is for something else, or holds a run that is not the one asked for.
@@ -74,11 +78,15 @@ def open_experiment(directory: Path, kind: str, jobs: Sequence[Job]) -> None:
         raise UserError(
             f"{directory} holds an experiment of kind {before['kind']}, not {kind}; give another --out"
         )
+    for name, value in (about or {}).items():
+        if before.get(name, value) != value:
+            raise UserError(f"{directory} is for the {name} {before[name]}, not {value}; give another --out")
     for job in jobs:
         check_folder(job, directory)
     config = jobs[0].config
     asked = {
         "kind": kind,
+        **(about or {}),
         "cases": _union(before.get("cases", ()), [job.case for job in jobs]),
         "networks": _union(before.get("networks", ()), [job.network for job in jobs]),
         "seeds": sorted(_union(before.get("seeds", ()), [job.seed for job in jobs])),
