@@ -28,12 +28,14 @@ _SAME_ANYHOW = (
 class EvaluationFlags:
     """How `entitize eval microrts` judges a trained agent."""
 
-    games: int
-    all_bots: bool
+    games: int = 100
+    all_bots: bool = False
+    max_steps: int = 2000
 
     def words(self) -> list[str]:
         """As flags of that command."""
-        return ["--games", str(self.games), *([] if self.all_bots else ["--fast"])]
+        numbers = ["--games", str(self.games), "--max-steps", str(self.max_steps)]
+        return [*numbers, *([] if self.all_bots else ["--fast"])]
 
 
 @dataclass(frozen=True)

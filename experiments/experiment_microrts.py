@@ -45,6 +45,8 @@ class MicroRTSArguments(QueueFlags):
     """Networks: roguenet, transformer (up to 8x8), transformer_embedding, gridnet, uas, or all (default)."""
     eval_games: int = 100
     """Games against each bot."""
+    eval_max_steps: int = 2000
+    """Ticks until a game is a tie; the papers have 2000, Huang et al. 4000."""
     all_bots: bool = False
     """Also play the bots that search, which takes hours."""
 
@@ -52,6 +54,8 @@ class MicroRTSArguments(QueueFlags):
         super().__post_init__()
         if self.eval_games < 2:
             raise ValueError(f"--eval-games must be at least 1 for each side, got {self.eval_games}")
+        if self.eval_max_steps < 1:
+            raise ValueError(f"--eval-max-steps must be positive, got {self.eval_max_steps}")
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -80,7 +84,7 @@ def jobs_of(chosen: MicroRTSArguments, train_flags: Sequence[str] = ()) -> list[
             "transformer tells at most 64 cells apart; on larger maps there is transformer_embedding"
         )
     bases = {name: read_base(name, train_flags) for name in {_config_of(*pair) for pair in pairs}}
-    evaluation = EvaluationFlags(chosen.eval_games, chosen.all_bots)
+    evaluation = EvaluationFlags(chosen.eval_games, chosen.all_bots, chosen.eval_max_steps)
     jobs = []
     for seed in range(chosen.seeds):
         for board, network in pairs:

@@ -18,6 +18,7 @@ from typing import Literal
 from rich.console import Console
 
 from ..trainers.files import replace_file
+from .arguments import parse
 from .config import RUN_CONFIG
 from .config_file import to_yaml
 from .errors import UserError
@@ -142,8 +143,9 @@ class Queue:
     def _games_are_missing(self, job: Job, folder: Path) -> bool:
         if job.evaluation is None:
             return False
-        flags = job.evaluation
-        plan = make_plan(MicroRTSEvalArguments(run=folder, games=flags.games, fast=not flags.all_bots))
+        plan = make_plan(
+            parse(MicroRTSEvalArguments, "eval microrts", [str(folder), *job.evaluation.words()])
+        )
         return bool(ResultsFile(plan.out / "results.jsonl", plan.identity).missing(plan.jobs))
 
     def _wait_for_others(self, job: Job) -> None:
