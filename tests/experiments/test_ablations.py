@@ -224,6 +224,19 @@ def test_a_baseline_is_one_of_the_variants() -> None:
         Study("Which?", "procgen", ("maze",), "c", {"a": {}, "b": {"net.d_model": 8}})
 
 
+def test_the_documentation_lists_what_there_is() -> None:
+    page = Path(__file__).parents[2] / "docs" / "experiments.md"
+    rows = re.findall(r"^\| `(\w+)` \| .+ \| (`.+`) \| ([\w, ]+) \|$", page.read_text(), re.MULTILINE)
+    assert rows == [
+        (
+            name,
+            ", ".join(f"`{v}`" for v in sorted(study.variants, key=lambda v: v != study.baseline)),
+            ", ".join(study.games),
+        )
+        for name, study in read_studies().items()
+    ]
+
+
 def test_a_configuration_stays_as_it_was() -> None:
     first = ablation_config("relative_positions", "maze", "translation")
     again = ablation_config("relative_positions", "maze", "translation")
