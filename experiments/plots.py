@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from io import BytesIO
 from pathlib import Path
+from typing import Literal
 
 import matplotlib
 
@@ -13,10 +15,12 @@ matplotlib.use("Agg")  # no screen is needed
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MultipleLocator
 
 from ..trainers import Interval
+from ..trainers.files import replace_file
 from .bench_rows import Results
-from .curves import MeanCurve
+from .curves import Curve, MeanCurve
 from .published import Rates
 from .stats import Profile
 
@@ -31,6 +35,8 @@ class CurvePanel:
     curves: Mapping[str, MeanCurve]
     points: Mapping[str, Mapping[int, float]] = field(default_factory=dict)  # published values, by steps
     levels: Mapping[str, float] = field(default_factory=dict)  # drawn as lines across
+    guides: Mapping[str, Mapping[float, float]] = field(default_factory=dict)  # dotted lines, without dots
+    tails: Mapping[str, Sequence[Curve]] = field(default_factory=dict)  # single runs, drawn thinly
 
 
 def learning_curve(
@@ -135,46 +141,91 @@ def _outcome_panel(
 
 
 def learning_curves(
-    path: Path, panels: Mapping[str, CurvePanel], title: str, quantity: str = "return per episode"
+    path: Path,
+    panels: Mapping[str, CurvePanel],
+    title: str,
+    quantity: str = "return per episode",
+    over: Literal["steps", "hours"] = "steps",
 ) -> None:
     """Draw learning curves with their intervals into a PNG file: a panel per task, a colour per name.
 
-    Published points are dots in the colour of their name, levels are dashed lines; one legend is for all.
+    Published points are dots, levels are dashed lines: in the colour of their name, or black and grey where
+    no curve has that name. One legend is for all.
+
+    Args:
+        over: what curves are by: environment steps, or "hours": seconds, which are told as hours.
     """
     columns = min(4, len(panels))
     rows = -(-len(panels) // columns)
-    figure = Figure(figsize=(1 + 3.2 * columns, 1.1 + 2.4 * rows), layout="constrained")
-    grid = figure.subplots(rows, columns, squeeze=False).flat
-    names = dict.fromkeys(
-        name
-        for panel in panels.values()
-        for part in (panel.curves, panel.points, panel.levels)
-        for name in part
-    )
-    colours = {name: _COLOURS[index % len(_COLOURS)] for index, name in enumerate(names)}
+    size = (1 + 3.2 * columns, 1.1 + 2.4 * rows) if len(panels) > 1 else (6.4, 4.2)
+    figure = Figure(figsize=size, layout="constrained")
+    grid = list(figure.subplots(rows, columns, squeeze=False).flat)
+    colours = _panel_colours(panels.values())
     handles: dict[str, Artist] = {}
     for index, (axes, (task, panel)) in enumerate(zip(grid, panels.items(), strict=False)):
-        for name, curve in panel.curves.items():
-            (line,) = axes.plot(curve.steps, curve.mean, color=colours[name])
-            axes.fill_between(curve.steps, curve.low, curve.high, color=colours[name], alpha=0.2, linewidth=0)
-            handles[name] = line
-        for name, points in panel.points.items():
-            (dots,) = axes.plot(*zip(*points.items(), strict=True), "o:", color=colours[name], markersize=4)
-            handles.setdefault(name, dots)
-        for name, level in panel.levels.items():
-            handles.setdefault(name, axes.axhline(level, color=colours[name], linestyle="--", linewidth=1))
+        for name, artist in _curve_panel(axes, panel, colours).items():
+            handles.setdefault(name, artist)
         axes.set_title(task, fontsize=9)
-        axes.xaxis.set_major_formatter(_short_steps)
+        axes.xaxis.set_major_formatter(_short_steps if over == "steps" else _short_hours)
+        if over == "hours":
+            axes.xaxis.set_major_locator(_hour_locator(axes))
         if index + columns >= len(panels):
-            axes.set_xlabel("environment steps", fontsize=8)
+            axes.set_xlabel("environment steps" if over == "steps" else "hours of training", fontsize=8)
         axes.tick_params(labelsize=7)
         axes.grid(alpha=0.3)
-    for axes in list(figure.axes)[len(panels) :]:
+    for axes in grid[len(panels) :]:
         axes.set_visible(False)
     figure.suptitle(title)
     figure.supylabel(quantity, fontsize=9)
-    figure.legend(handles.values(), handles, loc="outside lower center", ncols=3, frameon=False)
+    order = [name for name in colours if name in handles]
+    figure.legend(
+        [handles[name] for name in order],
+        order,
+        loc="outside lower center",
+        ncols=min(len(order), columns + 1) or 1,
+        frameon=False,
+    )
     _save(figure, path)
+
+
+def _panel_colours(panels: Iterable[CurvePanel]) -> dict[str, str]:
+    """By name, those of curves first."""
+    drawn = dict.fromkeys(name for panel in panels for name in (*panel.curves, *panel.tails))
+    dotted = dict.fromkeys(name for panel in panels for name in (*panel.points, *panel.guides))
+    levels = dict.fromkeys(name for panel in panels for name in panel.levels)
+    colours = {name: _COLOURS[index % len(_COLOURS)] for index, name in enumerate(drawn)}
+    for names, shades in ((dotted, ("#222222", "#777777")), (levels, ("#888888", "#BBBBBB"))):
+        new = [name for name in names if name not in colours]
+        colours |= {name: shades[index % len(shades)] for index, name in enumerate(new)}
+    return colours
+
+
+def _curve_panel(axes: Axes, panel: CurvePanel, colours: Mapping[str, str]) -> dict[str, Artist]:
+    """What stands for each name in the legend."""
+    handles: dict[str, Artist] = {}
+    for name, curve in panel.curves.items():
+        (line,) = axes.plot(curve.steps, curve.mean, color=colours[name])
+        axes.fill_between(curve.steps, curve.low, curve.high, color=colours[name], alpha=0.2, linewidth=0)
+        handles[name] = line
+    for name, tails in panel.tails.items():
+        for tail in tails:
+            (line,) = axes.plot(tail.steps, tail.values, color=colours[name], linewidth=0.8, alpha=0.7)
+            handles.setdefault(name, line)
+    for name, points in panel.points.items():
+        style = "o" if name in panel.guides else "o:"
+        (dots,) = axes.plot(
+            *(zip(*points.items(), strict=True) if points else ((), ())),
+            style,
+            color=colours[name],
+            markersize=4,
+        )
+        handles.setdefault(name, dots)
+    for name, guide in panel.guides.items():
+        (line,) = axes.plot(*zip(*guide.items(), strict=True), ":", color=colours[name], linewidth=1)
+        handles.setdefault(name, line)
+    for name, level in panel.levels.items():
+        handles.setdefault(name, axes.axhline(level, color=colours[name], linestyle="--", linewidth=1))
+    return handles
 
 
 def intervals(path: Path, panels: Mapping[str, Mapping[str, Interval]], title: str) -> None:
@@ -227,6 +278,24 @@ def _short_steps(steps: float, _: object) -> str:
     return f"{steps:g}"
 
 
+def _short_hours(seconds: float, _: object) -> str:
+    return f"{seconds / 3600:.3g}"
+
+
+def _hour_locator(axes: Axes) -> MultipleLocator:
+    """Ticks at round numbers of hours."""
+    hours = max(axes.get_xlim()[1] / 3600, 1e-3)
+    step = next(
+        size
+        for power in range(-4, 5)
+        for size in (10.0**power, 2 * 10.0**power, 5 * 10.0**power)
+        if hours / size <= 6
+    )
+    return MultipleLocator(3600 * step)
+
+
 def _save(figure: Figure, path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=120)
+    content = BytesIO()
+    figure.savefig(content, format="png", dpi=120)
+    replace_file(path, content.getvalue())
