@@ -25,7 +25,7 @@ from .published import Rates
 from .stats import Profile
 
 #: Colours that people with any colour vision tell apart (Okabe & Ito 2008).
-_COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9")
+COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9")
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def learning_curve(
     axes.xaxis.set_major_formatter(_short_steps)
     axes.grid(alpha=0.3)
     axes.legend()
-    _save(figure, path)
+    save(figure, path)
 
 
 def ratios(path: Path, results: Results, title: str) -> None:
@@ -78,7 +78,7 @@ def ratios(path: Path, results: Results, title: str) -> None:
         labels.append(f"— {benchmark} —")
         places = range(len(labels), len(labels) + len(rows))
         labels += [f"{row.case}  /  {row.peer_name}" for row in rows]
-        colour = _COLOURS[index % len(_COLOURS)]
+        colour = COLOURS[index % len(COLOURS)]
         axes.plot([row.ratio for row in rows], places, "o", color=colour, markersize=4)
         aimed = [(row.target, place) for row, place in zip(rows, places, strict=True) if row.target]
         if aimed:
@@ -89,7 +89,7 @@ def ratios(path: Path, results: Results, title: str) -> None:
     axes.set_ylim(len(labels) - 0.5, -1)
     axes.xaxis.set_major_formatter(lambda ratio, _: f"{ratio:g}")
     axes.grid(alpha=0.3, axis="x")
-    _save(figure, path)
+    save(figure, path)
 
 
 def outcome_bars(
@@ -118,7 +118,7 @@ def outcome_bars(
             axes.set_visible(False)
     handles, labels = grid[0, 0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False)
-    _save(figure, path)
+    save(figure, path)
 
 
 def _outcome_panel(
@@ -185,7 +185,7 @@ def learning_curves(
         ncols=min(len(order), columns + 1) or 1,
         frameon=False,
     )
-    _save(figure, path)
+    save(figure, path)
 
 
 def _panel_colours(panels: Iterable[CurvePanel]) -> dict[str, str]:
@@ -193,7 +193,7 @@ def _panel_colours(panels: Iterable[CurvePanel]) -> dict[str, str]:
     drawn = dict.fromkeys(name for panel in panels for name in (*panel.curves, *panel.tails))
     dotted = dict.fromkeys(name for panel in panels for name in (*panel.points, *panel.guides))
     levels = dict.fromkeys(name for panel in panels for name in panel.levels)
-    colours = {name: _COLOURS[index % len(_COLOURS)] for index, name in enumerate(drawn)}
+    colours = {name: COLOURS[index % len(COLOURS)] for index, name in enumerate(drawn)}
     for names, shades in ((dotted, ("#222222", "#777777")), (levels, ("#888888", "#BBBBBB"))):
         new = [name for name in names if name not in colours]
         colours |= {name: shades[index % len(shades)] for index, name in enumerate(new)}
@@ -241,7 +241,7 @@ def intervals(path: Path, panels: Mapping[str, Mapping[str, Interval]], title: s
         for place, name in enumerate(names):
             if name in panel:
                 estimate = panel[name]
-                colour = _COLOURS[place % len(_COLOURS)]
+                colour = COLOURS[place % len(COLOURS)]
                 axes.barh(place, estimate.high - estimate.low, 0.6, estimate.low, color=colour, alpha=0.6)
                 axes.plot([estimate.mean], [place], "|", color="black", markersize=13)
         axes.use_sticky_edges = False  # or else the longest bar ends at the frame
@@ -251,7 +251,7 @@ def intervals(path: Path, panels: Mapping[str, Mapping[str, Interval]], title: s
         axes.tick_params(labelsize=8)
         axes.grid(alpha=0.3, axis="x")
     figure.suptitle(title)
-    _save(figure, path)
+    save(figure, path)
 
 
 def performance_profile(
@@ -261,14 +261,14 @@ def performance_profile(
     figure = Figure(figsize=(7, 4.5), layout="constrained")
     axes = figure.subplots()
     for index, (name, profile) in enumerate(profiles.items()):
-        colour = _COLOURS[index % len(_COLOURS)]
+        colour = COLOURS[index % len(COLOURS)]
         axes.plot(profile.thresholds, profile.share, color=colour, label=name)
         axes.fill_between(profile.thresholds, profile.low, profile.high, color=colour, alpha=0.2, linewidth=0)
     axes.set(title=title, xlabel="normalised score τ", ylabel=f"share of {quantity} with a score above τ")
     axes.set_ylim(-0.02, 1.02)
     axes.grid(alpha=0.3)
     axes.legend()
-    _save(figure, path)
+    save(figure, path)
 
 
 def _short_steps(steps: float, _: object) -> str:
@@ -294,7 +294,7 @@ def _hour_locator(axes: Axes) -> MultipleLocator:
     return MultipleLocator(3600 * step)
 
 
-def _save(figure: Figure, path: Path) -> None:
+def save(figure: Figure, path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     content = BytesIO()
     figure.savefig(content, format="png", dpi=120)

@@ -162,9 +162,9 @@ def spread(row: Mapping[str, Any], name: str, digits: int = 2) -> str:
 
 
 def bin_width(curves: Sequence[Curve], smallest: int) -> int:
-    """Of a bin for `common_bins`: a hundredth of the longest curve, but no less than `smallest`."""
+    """Of a bin for `common_bins`: a sixtieth of the longest curve, but no less than `smallest`."""
     reach = max((int(curve.steps[-1]) for curve in curves if len(curve.steps)), default=0)
-    return max(smallest, reach // 100, 1)
+    return max(smallest, reach // 60, 1)
 
 
 def rollout_size(run: MeasuredRun) -> int:

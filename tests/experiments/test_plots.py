@@ -22,13 +22,13 @@ UNSURE = MeanCurve(STEPS, np.array([0.5, 0.7]), np.full(2, np.nan), np.full(2, n
 def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
     """The figures that are saved."""
     figures: list[Figure] = []
-    save = plots._save
+    save = plots.save
 
     def keep(figure: Figure, path: Path) -> None:
         figures.append(figure)
         save(figure, path)
 
-    monkeypatch.setattr(plots, "_save", keep)
+    monkeypatch.setattr(plots, "save", keep)
     return figures
 
 

@@ -1,0 +1,329 @@
+"""The report of an experiment on Procgen: RogueNet beside IMPALA, ours and published."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .curves import Curve, range_curve
+from .network_costs import CostCounter
+from .plots import CurvePanel, learning_curves
+from .published_procgen import PROCGEN_SOURCES, PUBLISHED_PROCGEN, impala_return, normalise
+from .report_costs import cost_section
+from .report_document import Column, Document, Picture, ReportTable, Section
+from .report_plots import beside_published
+from .report_runs import (
+    MeasuredRun,
+    RunTable,
+    bin_width,
+    network_name,
+    number,
+    progress,
+    rollout_size,
+    short_steps,
+    spread,
+    state,
+    steps_told,
+)
+from .report_scores import AggregateCurves, aggregate_curves, aggregate_rows, game_of, improvement_rows
+
+PUBLISHED = "IMPALA, published"
+RANDOM = "random policy"
+_LAST = 25_000_000
+
+_PROTOCOL = (
+    "Returns are means over the last 100 episodes of training, with sampled actions, averaged over the last"
+    " 0.5 million steps; so are the published ones."
+)
+_INTERPOLATED = (
+    "~: between published points (1, 5, 10, 25, 50 million steps), on the straight line through them; before the"
+    " first, on that from the random policy. Learning slows down, so such a line is mostly too low: over all games"
+    " it has 0.140 at 2 million steps, where the published mean is 0.193."
+)
+
+
+def procgen_report(table: RunTable, folder: Path, missing: Sequence[str]) -> Document:
+    """Draw the pictures into `folder`, and say what they and the tables are.
+
+    Args:
+        missing: games that were asked for and have no run.
+    """
+    rows = game_rows(table)
+    sections = [
+        _curve_section(table, folder),
+        _game_section(rows, folder),
+        _aggregate_section(table, folder),
+        cost_section(table, CostCounter()),
+    ]
+    return Document("Procgen: RogueNet beside IMPALA", _lead(table, rows, missing), sections)
+
+
+def _lead(table: RunTable, rows: Sequence[Mapping[str, Any]], missing: Sequence[str]) -> list[str]:
+    lines = []
+    for network in dict.fromkeys(row["network"] for row in rows):
+        own = [row for row in rows if row["network"] == network]
+        beside = [row for row in own if row["difference_mean"] is not None]
+        better = sum(row["difference_mean"] > 0 for row in beside)
+        runs = sum(row["seeds"] for row in own)
+        told = f"{network_name(network)}: {_count(runs, 'run')} in {_count(len(own), 'game')}"
+        steps = [row["steps_max"] for row in own]
+        told += f", {short_steps(min(steps))} to {short_steps(max(steps))} steps."
+        if beside:
+            told += (
+                f" Above published IMPALA at its own number of steps in {better} of {_count(len(beside), 'game')}."
+            )
+        lines.append(told)
+    unfinished = [
+        f"{case}/{network}/{run.record.seed} ({short_steps(run.steps)})"
+        for case, networks in table.items()
+        for network, runs in networks.items()
+        for run in runs
+        if not run.record.is_done
+    ]
+    if unfinished:
+        lines.append(f"Unfinished, shown with the steps that they have: {', '.join(unfinished)}.")
+    if missing:
+        lines.append(f"Asked for, and without a run yet: {', '.join(missing)}.")
+    games = {game_of(run).name for networks in table.values() for runs in networks.values() for run in runs}
+    if absent := [name for name in PUBLISHED_PROCGEN if name not in games]:
+        lines.append(f"Of the 16 games there are no runs of {', '.join(absent)}.")
+    return lines
+
+
+def _count(number: int, name: str) -> str:
+    return f"{number} {name}{'' if number == 1 else 's'}"
+
+
+# -- learning curves -----------------------------------------------------------------------------------------
+
+
+def _curve_section(table: RunTable, folder: Path) -> Section:
+    by_steps = {case: steps_panel(networks) for case, networks in table.items()}
+    by_time = {case: hours_panel(networks) for case, networks in table.items()}
+    pictures = []
+    quantity = "return per episode"
+    for panels, over in ((by_steps, "steps"), (by_time, "hours")):
+        drawn = {case: panel for case, panel in panels.items() if panel.curves or panel.tails}
+        if not drawn:
+            continue
+        file = f"curves_{over}.png"
+        title = "Returns by environment steps" if over == "steps" else "Returns by hours of training"
+        learning_curves(folder / file, drawn, title, quantity, over)  # type: ignore[arg-type]
+        pictures.append(Picture(file, _curve_caption(over)))
+        for case, panel in drawn.items():
+            file = f"{case}_{over}.png"
+            learning_curves(folder / file, {case: panel}, "", quantity, over)  # type: ignore[arg-type]
+            pictures.append(Picture(file, f"{case}, by {over}", is_folded=True))
+    silent = [case for case, panel in by_steps.items() if not panel.curves and not panel.tails]
+    words = [f"No episode has ended yet in {', '.join(silent)}."] if silent else []
+    return Section("Learning curves", words, pictures)
+
+
+def _curve_caption(over: str) -> str:
+    told = "Lines are means over seeds, bands from the worst seed to the best; a thin line is one seed alone."
+    if over == "steps":
+        return f"{told} Dots: {PROCGEN_SOURCES['train-procgen']}. Random policy: {PROCGEN_SOURCES['lapo']}."
+    return f"{told} Hours are those of training on the machine that the runs were made on."
+
+
+def steps_panel(networks: Mapping[str, Sequence[MeasuredRun]]) -> CurvePanel:
+    """Curves over steps of one game, with published IMPALA's points as far as the runs came."""
+    curves, tails = _curves({name: [run.returns for run in runs] for name, runs in networks.items()}, networks)
+    game = game_of(next(iter(networks.values()))[0])
+    if not game.is_published:
+        return CurvePanel(curves, tails=tails)
+    known = PUBLISHED_PROCGEN[game.name]
+    end = max(run.steps for runs in networks.values() for run in runs)
+    points = {step: value for step, value in known.impala.items() if step <= end}
+    guide: dict[float, float] = {0.0: known.random, **{float(step): value for step, value in points.items()}}
+    if (at_end := impala_return(game.name, end)) is not None:
+        guide[float(end)] = at_end.value
+    return CurvePanel(curves, {PUBLISHED: points}, {RANDOM: known.random}, {PUBLISHED: guide}, tails)
+
+
+def hours_panel(networks: Mapping[str, Sequence[MeasuredRun]]) -> CurvePanel:
+    """Curves over seconds of training of one game."""
+    curves, tails = _curves({name: [run.timed for run in runs] for name, runs in networks.items()}, None)
+    game = game_of(next(iter(networks.values()))[0])
+    if not game.is_published:
+        return CurvePanel(curves, tails=tails)
+    known = PUBLISHED_PROCGEN[game.name]
+    levels = {f"{PUBLISHED}, after 25M steps": known.impala[_LAST], RANDOM: known.random}
+    return CurvePanel(curves, levels=levels, tails=tails)
+
+
+def _curves(
+    by_network: Mapping[str, Sequence[Curve]], runs: Mapping[str, Sequence[MeasuredRun]] | None
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """By the network's name mean and range over seeds as far as all came, and what single seeds have beyond."""
+    curves, tails = {}, {}
+    for network, own in by_network.items():
+        known = [curve for curve in own if len(curve.steps)]
+        if not known:
+            continue
+        smallest = max(map(rollout_size, runs[network])) if runs is not None else 60
+        width = bin_width(known, smallest)
+        mean = range_curve(known, width)
+        name = network_name(network)
+        if len(mean.steps):
+            curves[name] = mean
+        reached = int(mean.steps[-1]) if len(mean.steps) else 0
+        beyond = [range_curve([curve], width) for curve in known if int(curve.steps[-1]) > reached + width]
+        parts = [Curve(curve.steps[curve.steps >= reached], curve.mean[curve.steps >= reached]) for curve in beyond]
+        if parts:
+            tails[name] = parts
+    return curves, tails
+
+
+# -- the table of games --------------------------------------------------------------------------------------
+
+
+def game_rows(table: RunTable) -> list[dict[str, Any]]:
+    """A row for each game and network; what is not known is None."""
+    return [_game_row(case, network, runs) for case, own in table.items() for network, runs in own.items()]
+
+
+def _game_row(case: str, network: str, runs: Sequence[MeasuredRun]) -> dict[str, Any]:
+    game = game_of(runs[0])
+    row: dict[str, Any] = {"game": case, "network": network, **progress(runs)}
+    ended = [run for run in runs if run.has_returns]
+    finals = [run.final() for run in ended]
+    _put_range(row, "return", finals)
+    scores = normalise(game.name, finals, game.mode).tolist() if game.mode else []
+    _put_range(row, "normalised", scores)
+    found = [impala_return(game.name, run.steps) for run in ended] if game.is_published else []
+    pairs = [(final, beside) for final, beside in zip(finals, found, strict=False) if beside is not None]
+    row["published"] = float(np.mean([beside.value for _, beside in pairs])) if pairs else None
+    row["published_interpolated"] = any(beside.is_interpolated for _, beside in pairs) if pairs else None
+    row["published_normalised"] = (
+        float(normalise(game.name, row["published"])) if row["published"] is not None else None
+    )
+    _put_range(row, "difference", [final - beside.value for final, beside in pairs])
+    row["random"] = PUBLISHED_PROCGEN[game.name].random if game.is_published else None
+    return row
+
+
+def _put_range(row: dict[str, Any], name: str, values: Sequence[float]) -> None:
+    row[f"{name}_mean"] = float(np.mean(values)) if values else None
+    row[f"{name}_low"] = min(values, default=None)
+    row[f"{name}_high"] = max(values, default=None)
+
+
+def published_told(row: Mapping[str, Any], name: str = "published", digits: int = 2) -> str:
+    """A published value, marked where it is interpolated."""
+    mark = "~" if row["published_interpolated"] else ""
+    return "–" if row[name] is None else f"{mark}{number(row[name], digits)}"
+
+
+def _signed(value: float | None) -> str:
+    return "–" if value is None else f"{value:+.2f}"
+
+
+_GAME_COLUMNS = (
+    Column("game", lambda row: row["game"], is_text=True),
+    Column("network", lambda row: network_name(row["network"]), is_text=True),
+    Column("return [seeds from, to]", lambda row: spread(row, "return")),
+    Column("IMPALA, published, same steps", published_told),
+    Column("difference", lambda row: _signed(row["difference_mean"])),
+    Column("random policy", lambda row: number(row["random"])),
+    Column("normalised", lambda row: number(row["normalised_mean"], 3)),
+    Column("steps", steps_told),
+    Column("seeds", lambda row: str(row["seeds"])),
+    Column("hours", lambda row: number(row["hours"])),
+    Column("samples/s", lambda row: number(row["samples_per_second"], 0)),
+    Column("state", state, is_text=True),
+)
+
+
+def _game_section(rows: Sequence[Mapping[str, Any]], folder: Path) -> Section:
+    pictures = []
+    shown = [row for row in rows if row["normalised_mean"] is not None]
+    if shown:
+        beside_published(folder / "games.png", shown, {name: network_name(name) for name in _names(shown)})
+        caption = (
+            "Normalised returns (0 and 1 are the ends of the range of each game) after the steps in brackets. Black:"
+            " published IMPALA at as many steps."
+        )
+        pictures.append(Picture("games.png", caption))
+    notes = (
+        _PROTOCOL,
+        _INTERPOLATED,
+        "Hours and samples per second are means over seeds, of rollouts and updates, on the machine that the runs"
+        " were made on.",
+        f"Published IMPALA: {PROCGEN_SOURCES['train-procgen']}. Random policy: {PROCGEN_SOURCES['lapo']}. Ranges:"
+        f" {PROCGEN_SOURCES['cobbe']}.",
+    )
+    table = ReportTable("games", "Every game", rows, _GAME_COLUMNS, notes)
+    return Section("Games", pictures=pictures, tables=[table])
+
+
+def _names(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    return list(dict.fromkeys(row["network"] for row in rows))
+
+
+# -- aggregates ----------------------------------------------------------------------------------------------
+
+_AGGREGATE_COLUMNS = (
+    Column("steps", lambda row: short_steps(row["steps"])),
+    Column("network", lambda row: network_name(row["network"]), is_text=True),
+    Column("games", lambda row: str(row["games"])),
+    Column("runs", lambda row: str(row["runs"])),
+    Column("mean", lambda row: spread(row, "mean", 3)),
+    Column("IMPALA, published, same games", lambda row: published_told(row, "published_mean", 3)),
+    Column("IMPALA, published, 16 games", lambda row: number(row["published_mean_16"], 3)),
+    Column("interquartile mean", lambda row: spread(row, "iqm", 3)),
+    Column("optimality gap", lambda row: spread(row, "optimality_gap", 3)),
+)
+
+_IMPROVEMENT_COLUMNS = (
+    Column("steps", lambda row: short_steps(row["steps"])),
+    Column("networks", lambda row: f"{network_name(row['first'])} over {network_name(row['second'])}", True),
+    Column("games", lambda row: str(row["games"])),
+    Column("runs", lambda row: f"{row['first_runs']} and {row['second_runs']}"),
+    Column("probability of improvement", lambda row: spread(row, "probability")),
+    Column("mean of the first", lambda row: spread(row, "first_mean", 3)),
+    Column("mean of the second", lambda row: spread(row, "second_mean", 3)),
+)
+
+
+def _aggregate_section(table: RunTable, folder: Path) -> Section:
+    rows = aggregate_rows(table)
+    if not rows:
+        return Section("Over games", ["No run has reached 1 million steps, the first number at which runs are compared."])
+    panels = {_panel_name(part): _aggregate_panel(part) for part in aggregate_curves(table)}
+    learning_curves(folder / "aggregate.png", panels, "Mean normalised return", "mean normalised return")
+    caption = (
+        "Mean over games of normalised returns, each network as far as all its runs came. Bands: 95 % bootstrap over"
+        f" seeds, where a game has several. Dots: {PROCGEN_SOURCES['train-procgen']}, over the same games."
+    )
+    notes = (
+        "Each row is about the games in which a run of the network has reached so many steps. Brackets: 95 %"
+        " stratified bootstrap over seeds (fixed seed); none where no game has two. They tell nothing about other"
+        " games.",
+        _INTERPOLATED,
+        "The names of the games are in the CSV file.",
+    )
+    tables = [ReportTable("aggregates", "Normalised returns at equal steps", rows, _AGGREGATE_COLUMNS, notes)]
+    if pairs := improvement_rows(table):
+        note = "Over the games in which both have reached so many steps; ties count half."
+        tables.append(
+            ReportTable("improvement", "Probability of improvement", pairs, _IMPROVEMENT_COLUMNS, (note,))
+        )
+    return Section("Over games", pictures=[Picture("aggregate.png", caption)], tables=tables)
+
+
+def _panel_name(part: AggregateCurves) -> str:
+    if len(part.games) > 4:
+        return f"{len(part.games)} games"
+    return ", ".join(part.games)
+
+
+def _aggregate_panel(part: AggregateCurves) -> CurvePanel:
+    return CurvePanel(
+        part.curves,
+        {PUBLISHED: part.points} if part.guide else {},
+        guides={PUBLISHED: part.guide} if part.guide else {},
+    )
