@@ -61,7 +61,9 @@ def metrics_file(run: str | Path) -> Path:
 
 
 def curve_of(lines: Sequence[Mapping[str, float]], name: str = RETURN) -> Curve:
-    """The metric `name` of the lines of a `metrics.jsonl`; those without it (no episode had ended) are left out.
+    """The metric `name` of the lines of a `metrics.jsonl`.
+
+    Lines without it (no episode had ended) are left out.
 
     Raises:
         ValueError: the steps don't increase.

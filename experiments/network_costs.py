@@ -1,4 +1,5 @@
-"""How big the networks of runs are and what a step costs them, by counting, with the entities that they see."""
+"""How big the networks of runs are and what a step costs them, by counting, with the entities that they"
+" see."""
 
 from __future__ import annotations
 

@@ -182,7 +182,8 @@ def learning_curves(
         [handles[name] for name in order],
         order,
         loc="outside lower center",
-        ncols=min(len(order), columns + 1) or 1,
+        ncols=min(len(order), max(3, columns + 1)) or 1,
+        fontsize=9,
         frameon=False,
     )
     save(figure, path)

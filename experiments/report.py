@@ -1,4 +1,5 @@
-"""`entitize report`: curves, tables and sources of an experiment as one HTML file, as Markdown, PNG and CSV."""
+"""`entitize report`: curves, tables and sources of an experiment as one HTML file, as Markdown, PNG and"
+" CSV."""
 
 from __future__ import annotations
 

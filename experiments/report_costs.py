@@ -35,7 +35,8 @@ def millions(value: float | None) -> str:
 
 
 def cost_rows(table: RunTable, counter: CostCounter) -> list[dict[str, Any]]:
-    """A row for each game and network of ours, beside IMPALA on the game's pixels; equal ones of IMPALA once."""
+    """A row for each game and network of ours, beside IMPALA on the game's pixels; equal ones of IMPALA"
+    " once."""
     rows: list[dict[str, Any]] = []
     for case, networks in table.items():
         for network, runs in networks.items():
@@ -45,7 +46,10 @@ def cost_rows(table: RunTable, counter: CostCounter) -> list[dict[str, Any]]:
             row = {"game": case, "network": network, **cost_values(counter.of(config))}
             impala = counter.of(impala_config(config.env))
             if isinstance(impala, NetworkCost) and "parameters" in row:
-                row["impala_parameters"], row["impala_multiply_adds"] = impala.parameters, impala.multiply_adds
+                row["impala_parameters"], row["impala_multiply_adds"] = (
+                    impala.parameters,
+                    impala.multiply_adds,
+                )
                 row["parameters_ratio"] = impala.parameters / row["parameters"]
                 row["multiply_adds_ratio"] = impala.multiply_adds / row["multiply_adds"]
             rows.append(row)
@@ -77,13 +81,17 @@ def cost_section(table: RunTable, counter: CostCounter) -> Section:
         return Section("Size and cost", ["There is no run of a network that reads entities."])
     notes = [*_impala_notes(rows), *_problem_notes(rows)]
     notes += [
-        "Multiply-adds are of one step with the mean number of entities, counted part by part; activations, layer"
-        " norms and softmax are not. Entities are counted while the random policy plays 200 steps in 8 environments;"
+        "Multiply-adds are of one step with the mean number of entities, counted part by part;"
+        " activations, layer"
+        " norms and softmax are not. Entities are counted while the random policy plays 200 steps in 8"
+        " environments;"
         " the counts of each type are in the CSV file.",
         "The formulas are those of the blog (12 L D² + D Σ Fᵢ parameters, 12 L D² S + L D S² + D Σ Fᵢ Sᵢ"
         " multiply-adds), which leave out biases, layer norms, heads, and one of attention's two products.",
     ]
-    return Section("Size and cost", tables=[ReportTable("costs", "Networks, by counting", rows, _COLUMNS, notes)])
+    return Section(
+        "Size and cost", tables=[ReportTable("costs", "Networks, by counting", rows, _COLUMNS, notes)]
+    )
 
 
 def _impala_notes(rows: Sequence[Row]) -> list[str]:
@@ -91,9 +99,11 @@ def _impala_notes(rows: Sequence[Row]) -> list[str]:
     if not known:
         return []
     parameters, cost = impala_cost()
-    counted = f"{known[0]['impala_parameters']:,} parameters and {millions(known[0]['impala_multiply_adds'])} million"
+    own, own_cost = known[0]["impala_parameters"], millions(known[0]["impala_multiply_adds"])
+    counted = f"{own:,} parameters and {own_cost} million"
     return [
-        f"IMPALA on 64 × 64 pixels has {counted} multiply-adds by counting; by the blog's formula, without biases and"
+        f"IMPALA on 64 × 64 pixels has {counted} multiply-adds by counting; by the blog's formula, without"
+        " biases and"
         f" heads, {parameters:,} and {millions(cost)} million."
     ]
 

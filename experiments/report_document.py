@@ -71,7 +71,7 @@ class Document:
 
 
 def write_document(document: Document, folder: Path) -> None:
-    """Write `report.html`, `report.md` and a CSV file per table into `folder`, which has the pictures already.
+    """Write `report.html`, `report.md` and a CSV file per table into `folder`; pictures are there already.
 
     A kill leaves each file as it was or whole.
     """
@@ -99,7 +99,7 @@ def as_markdown(document: Document) -> str:
         lines += [f"## {section.title}", "", *_spaced(section.paragraphs)]
         for picture in section.pictures:
             if not picture.is_folded:
-                lines += [f"![{_plain(picture.caption)}]({picture.file})", "", picture.caption, ""]
+                lines += [f"![{Path(picture.file).stem}]({picture.file})", "", picture.caption, ""]
         for table in section.tables:
             lines += [f"### {table.title}", "", *_markdown_table(table), "", *_spaced(table.notes)]
     return "\n".join(lines).rstrip() + "\n"
@@ -107,11 +107,6 @@ def as_markdown(document: Document) -> str:
 
 def _spaced(paragraphs: Sequence[str]) -> list[str]:
     return [line for paragraph in paragraphs for line in (paragraph, "")]
-
-
-def _plain(text: str) -> str:
-    """Without what would end the text of a link."""
-    return text.replace("[", "(").replace("]", ")")
 
 
 def _markdown_table(table: ReportTable) -> list[str]:

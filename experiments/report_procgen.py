@@ -8,17 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from .curves import Curve, range_curve
 from .network_costs import CostCounter
 from .plots import CurvePanel, learning_curves
-from .published_procgen import PROCGEN_SOURCES, PUBLISHED_PROCGEN, impala_return, normalise
+from .published_procgen import IMPALA_STEPS, PROCGEN_SOURCES, PUBLISHED_PROCGEN, impala_return, normalise
 from .report_costs import cost_section
+from .report_curves import curves_and_tails
 from .report_document import Column, Document, Picture, ReportTable, Section
 from .report_plots import beside_published
 from .report_runs import (
     MeasuredRun,
     RunTable,
-    bin_width,
     network_name,
     number,
     progress,
@@ -32,15 +31,17 @@ from .report_scores import AggregateCurves, aggregate_curves, aggregate_rows, ga
 
 PUBLISHED = "IMPALA, published"
 RANDOM = "random policy"
-_LAST = 25_000_000
+_RANDOM_SOURCE = PROCGEN_SOURCES["lapo"].partition(";")[0]
 
 _PROTOCOL = (
     "Returns are means over the last 100 episodes of training, with sampled actions, averaged over the last"
     " 0.5 million steps; so are the published ones."
 )
 _INTERPOLATED = (
-    "~: between published points (1, 5, 10, 25, 50 million steps), on the straight line through them; before the"
-    " first, on that from the random policy. Learning slows down, so such a line is mostly too low: over all games"
+    "~: between published points (1, 5, 10, 25, 50 million steps), on the straight line through them;"
+    " before the"
+    " first, on that from the random policy. Learning slows down, so such a line is mostly too low: over"
+    " all games"
     " it has 0.140 at 2 million steps, where the published mean is 0.193."
 )
 
@@ -51,14 +52,32 @@ def procgen_report(table: RunTable, folder: Path, missing: Sequence[str]) -> Doc
     Args:
         missing: games that were asked for and have no run.
     """
-    rows = game_rows(table)
+    rows, over_games = game_rows(table), aggregate_rows(table)
     sections = [
         _curve_section(table, folder),
         _game_section(rows, folder),
-        _aggregate_section(table, folder),
+        _aggregate_section(table, over_games, folder),
         cost_section(table, CostCounter()),
     ]
-    return Document("Procgen: RogueNet beside IMPALA", _lead(table, rows, missing), sections)
+    lead = [*_headlines(over_games), *_lead(table, rows, missing)]
+    return Document("Procgen: RogueNet beside IMPALA", lead, sections)
+
+
+def _headlines(over_games: Sequence[Mapping[str, Any]]) -> list[str]:
+    """For each network what it comes to over the most games, as far as it came in all of these."""
+    lines = []
+    for network in _names(over_games):
+        best = max(
+            (row for row in over_games if row["network"] == network),
+            key=lambda row: (row["games"], row["steps"]),
+        )
+        told = (
+            f"{network_name(network)} at {short_steps(best['steps'])} steps, {_count(best['games'], 'game')}: mean"
+            f" normalised return {spread(best, 'mean', 3)}"
+        )
+        beside = published_told(best, "published_mean", 3)
+        lines.append(f"{told}; {PUBLISHED}, on the same games: {beside}.")
+    return lines
 
 
 def _lead(table: RunTable, rows: Sequence[Mapping[str, Any]], missing: Sequence[str]) -> list[str]:
@@ -72,9 +91,8 @@ def _lead(table: RunTable, rows: Sequence[Mapping[str, Any]], missing: Sequence[
         steps = [row["steps_max"] for row in own]
         told += f", {short_steps(min(steps))} to {short_steps(max(steps))} steps."
         if beside:
-            told += (
-                f" Above published IMPALA at its own number of steps in {better} of {_count(len(beside), 'game')}."
-            )
+            games = _count(len(beside), "game")
+            told += f" Above published IMPALA at its own number of steps in {better} of {games}."
         lines.append(told)
     unfinished = [
         f"{case}/{network}/{run.record.seed} ({short_steps(run.steps)})"
@@ -113,10 +131,10 @@ def _curve_section(table: RunTable, folder: Path) -> Section:
         title = "Returns by environment steps" if over == "steps" else "Returns by hours of training"
         learning_curves(folder / file, drawn, title, quantity, over)  # type: ignore[arg-type]
         pictures.append(Picture(file, _curve_caption(over)))
-        for case, panel in drawn.items():
-            file = f"{case}_{over}.png"
-            learning_curves(folder / file, {case: panel}, "", quantity, over)  # type: ignore[arg-type]
-            pictures.append(Picture(file, f"{case}, by {over}", is_folded=True))
+    for case, panel in by_steps.items():
+        if panel.curves or panel.tails:
+            learning_curves(folder / f"{case}.png", {case: panel}, "", quantity)
+            pictures.append(Picture(f"{case}.png", f"{case}, larger", is_folded=True))
     silent = [case for case, panel in by_steps.items() if not panel.curves and not panel.tails]
     words = [f"No episode has ended yet in {', '.join(silent)}."] if silent else []
     return Section("Learning curves", words, pictures)
@@ -125,13 +143,17 @@ def _curve_section(table: RunTable, folder: Path) -> Section:
 def _curve_caption(over: str) -> str:
     told = "Lines are means over seeds, bands from the worst seed to the best; a thin line is one seed alone."
     if over == "steps":
-        return f"{told} Dots: {PROCGEN_SOURCES['train-procgen']}. Random policy: {PROCGEN_SOURCES['lapo']}."
-    return f"{told} Hours are those of training on the machine that the runs were made on."
+        return f"{told} Dots: {PROCGEN_SOURCES['train-procgen']}. Random policy: {_RANDOM_SOURCE}."
+    return (
+        f"{told} Hours are those of training on the machine that the runs were made on. {PUBLISHED}, same"
+        " steps: its"
+        " return after as many steps as the longest run has, whatever time they took."
+    )
 
 
 def steps_panel(networks: Mapping[str, Sequence[MeasuredRun]]) -> CurvePanel:
     """Curves over steps of one game, with published IMPALA's points as far as the runs came."""
-    curves, tails = _curves({name: [run.returns for run in runs] for name, runs in networks.items()}, networks)
+    curves, tails = curves_and_tails(networks)
     game = game_of(next(iter(networks.values()))[0])
     if not game.is_published:
         return CurvePanel(curves, tails=tails)
@@ -146,36 +168,14 @@ def steps_panel(networks: Mapping[str, Sequence[MeasuredRun]]) -> CurvePanel:
 
 def hours_panel(networks: Mapping[str, Sequence[MeasuredRun]]) -> CurvePanel:
     """Curves over seconds of training of one game."""
-    curves, tails = _curves({name: [run.timed for run in runs] for name, runs in networks.items()}, None)
+    curves, tails = curves_and_tails(networks, by_time=True)
     game = game_of(next(iter(networks.values()))[0])
     if not game.is_published:
         return CurvePanel(curves, tails=tails)
     known = PUBLISHED_PROCGEN[game.name]
-    levels = {f"{PUBLISHED}, after 25M steps": known.impala[_LAST], RANDOM: known.random}
-    return CurvePanel(curves, levels=levels, tails=tails)
-
-
-def _curves(
-    by_network: Mapping[str, Sequence[Curve]], runs: Mapping[str, Sequence[MeasuredRun]] | None
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """By the network's name mean and range over seeds as far as all came, and what single seeds have beyond."""
-    curves, tails = {}, {}
-    for network, own in by_network.items():
-        known = [curve for curve in own if len(curve.steps)]
-        if not known:
-            continue
-        smallest = max(map(rollout_size, runs[network])) if runs is not None else 60
-        width = bin_width(known, smallest)
-        mean = range_curve(known, width)
-        name = network_name(network)
-        if len(mean.steps):
-            curves[name] = mean
-        reached = int(mean.steps[-1]) if len(mean.steps) else 0
-        beyond = [range_curve([curve], width) for curve in known if int(curve.steps[-1]) > reached + width]
-        parts = [Curve(curve.steps[curve.steps >= reached], curve.mean[curve.steps >= reached]) for curve in beyond]
-        if parts:
-            tails[name] = parts
-    return curves, tails
+    at_end = impala_return(game.name, max(run.steps for runs in networks.values() for run in runs))
+    levels = {} if at_end is None else {f"{PUBLISHED}, same steps": at_end.value}
+    return CurvePanel(curves, levels={**levels, RANDOM: known.random}, tails=tails)
 
 
 # -- the table of games --------------------------------------------------------------------------------------
@@ -194,7 +194,7 @@ def _game_row(case: str, network: str, runs: Sequence[MeasuredRun]) -> dict[str,
     _put_range(row, "return", finals)
     scores = normalise(game.name, finals, game.mode).tolist() if game.mode else []
     _put_range(row, "normalised", scores)
-    found = [impala_return(game.name, run.steps) for run in ended] if game.is_published else []
+    found = [impala_return(game.name, _steps_meant(run)) for run in ended] if game.is_published else []
     pairs = [(final, beside) for final, beside in zip(finals, found, strict=False) if beside is not None]
     row["published"] = float(np.mean([beside.value for _, beside in pairs])) if pairs else None
     row["published_interpolated"] = any(beside.is_interpolated for _, beside in pairs) if pairs else None
@@ -204,6 +204,12 @@ def _game_row(case: str, network: str, runs: Sequence[MeasuredRun]) -> dict[str,
     _put_range(row, "difference", [final - beside.value for final, beside in pairs])
     row["random"] = PUBLISHED_PROCGEN[game.name].random if game.is_published else None
     return row
+
+
+def _steps_meant(run: MeasuredRun) -> int:
+    """The steps of a run; a run ends with the rollout that takes it past its number of steps, and means that."""
+    beyond = [step for step in IMPALA_STEPS if 0 <= run.steps - step < rollout_size(run)]
+    return beyond[0] if beyond else run.steps
 
 
 def _put_range(row: dict[str, Any], name: str, values: Sequence[float]) -> None:
@@ -244,16 +250,19 @@ def _game_section(rows: Sequence[Mapping[str, Any]], folder: Path) -> Section:
     if shown:
         beside_published(folder / "games.png", shown, {name: network_name(name) for name in _names(shown)})
         caption = (
-            "Normalised returns (0 and 1 are the ends of the range of each game) after the steps in brackets. Black:"
+            "Normalised returns (0 and 1 are the ends of the range of each game) after the steps in"
+            " brackets. Black:"
             " published IMPALA at as many steps."
         )
         pictures.append(Picture("games.png", caption))
     notes = (
         _PROTOCOL,
         _INTERPOLATED,
-        "Hours and samples per second are means over seeds, of rollouts and updates, on the machine that the runs"
+        "Hours and samples per second are means over seeds, of rollouts and updates, on the machine that"
+        " the runs"
         " were made on.",
-        f"Published IMPALA: {PROCGEN_SOURCES['train-procgen']}. Random policy: {PROCGEN_SOURCES['lapo']}. Ranges:"
+        f"Published IMPALA: {PROCGEN_SOURCES['train-procgen']}. Random policy: {_RANDOM_SOURCE}."
+        " Ranges:"
         f" {PROCGEN_SOURCES['cobbe']}.",
     )
     table = ReportTable("games", "Every game", rows, _GAME_COLUMNS, notes)
@@ -289,19 +298,22 @@ _IMPROVEMENT_COLUMNS = (
 )
 
 
-def _aggregate_section(table: RunTable, folder: Path) -> Section:
-    rows = aggregate_rows(table)
+def _aggregate_section(table: RunTable, rows: Sequence[Mapping[str, Any]], folder: Path) -> Section:
     if not rows:
-        return Section("Over games", ["No run has reached 1 million steps, the first number at which runs are compared."])
+        return Section(
+            "Over games", ["No run has reached 1 million steps, the first number at which runs are compared."]
+        )
     panels = {_panel_name(part): _aggregate_panel(part) for part in aggregate_curves(table)}
     learning_curves(folder / "aggregate.png", panels, "Mean normalised return", "mean normalised return")
     caption = (
-        "Mean over games of normalised returns, each network as far as all its runs came. Bands: 95 % bootstrap over"
+        "Mean over games of normalised returns, each network as far as all its runs came. Bands: 95 %"
+        " bootstrap over"
         f" seeds, where a game has several. Dots: {PROCGEN_SOURCES['train-procgen']}, over the same games."
     )
     notes = (
         "Each row is about the games in which a run of the network has reached so many steps. Brackets: 95 %"
-        " stratified bootstrap over seeds (fixed seed); none where no game has two. They tell nothing about other"
+        " stratified bootstrap over seeds (fixed seed); none where no game has two. They tell nothing"
+        " about other"
         " games.",
         _INTERPOLATED,
         "The names of the games are in the CSV file.",

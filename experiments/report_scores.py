@@ -71,9 +71,9 @@ def published_mean(step: int, games: Sequence[Game]) -> tuple[float, bool] | Non
     None where one of them was trained in another way than the published runs, or beyond their steps. Of all
     games it is the mean that was published as such, which is known for more steps.
     """
-    if step in IMPALA_MEAN_NORMALISED and all(game.is_published for game in games):
-        if {game.name for game in games} == set(PUBLISHED_PROCGEN):
-            return IMPALA_MEAN_NORMALISED[step], False
+    names = {game.name for game in games if game.is_published}
+    if step in IMPALA_MEAN_NORMALISED and names == set(PUBLISHED_PROCGEN):
+        return IMPALA_MEAN_NORMALISED[step], False
     values, interpolated = [], False
     for game in games:
         found = impala_return(game.name, step) if game.is_published else None
@@ -118,7 +118,9 @@ def improvement_rows(table: RunTable) -> list[dict[str, Any]]:
             common = [case for case in ours if case in theirs]
             if not common:
                 continue
-            scores = {name: {case: own[case] for case in common} for name, own in ((first, ours), (second, theirs))}
+            scores = {
+                name: {case: own[case] for case in common} for name, own in ((first, ours), (second, theirs))
+            }
             row: dict[str, Any] = {"steps": step, "first": first, "second": second, "games": len(common)}
             _put(row, "probability", improvements(scores, resamples=RESAMPLES)[first, second])
             for name, own in (("first", first), ("second", second)):
