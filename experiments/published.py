@@ -190,8 +190,8 @@ class PublishedTraining:
     parameters: int  # by counting
 
 
-#: Table 1 of Zwingenberger; its first two rows are from Huang et al. The transformers' win rates are not those in
-#: PUBLISHED, which were read off plots of another evaluation.
+#: Table 1 of Zwingenberger; its first two rows are from Huang et al. The transformers' win rates are others
+#: than those in PUBLISHED, which were read off plots of another evaluation.
 PUBLISHED_TRAINING = (
     PublishedTraining("GridNet encoder-decoder", "huang", "basesWorkers16x16", 0.89, 180.8, 117.03, 838_191),
     PublishedTraining("UAS, IMPALA CNN", "huang", "basesWorkers16x16", 0.91, 137.6, 63.67, 220_175),

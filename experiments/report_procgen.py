@@ -72,8 +72,8 @@ def _headlines(over_games: Sequence[Mapping[str, Any]]) -> list[str]:
             key=lambda row: (row["games"], row["steps"]),
         )
         told = (
-            f"{network_name(network)} at {short_steps(best['steps'])} steps, {_count(best['games'], 'game')}: mean"
-            f" normalised return {spread(best, 'mean', 3)}"
+            f"{network_name(network)} at {short_steps(best['steps'])} steps, {_count(best['games'], 'game')}:"
+            f" mean normalised return {spread(best, 'mean', 3)}"
         )
         beside = published_told(best, "published_mean", 3)
         lines.append(f"{told}; {PUBLISHED}, on the same games: {beside}.")
@@ -207,7 +207,7 @@ def _game_row(case: str, network: str, runs: Sequence[MeasuredRun]) -> dict[str,
 
 
 def _steps_meant(run: MeasuredRun) -> int:
-    """The steps of a run; a run ends with the rollout that takes it past its number of steps, and means that."""
+    """The steps of a run; one that ends with the rollout that reaches a published point is taken to be at it."""
     beyond = [step for step in IMPALA_STEPS if 0 <= run.steps - step < rollout_size(run)]
     return beyond[0] if beyond else run.steps
 
