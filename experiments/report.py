@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import tyro
-import yaml
 from rich.console import Console
 
 from .arguments import parse
 from .errors import UserError
+from .experiment_jobs import EXPERIMENT, read_experiment
 from .microrts_lanes import is_microrts
 from .report_ablation import ablation_report
 from .report_document import Document, write_document
@@ -50,11 +50,15 @@ def write_report(directory: Path, folder: Path) -> Document:
         UserError: there are no runs, it can't be told what kind of experiment it is, or a file can't be read
             or written.
     """
-    asked = _asked(directory)
     records = read_runs(directory)
     if not records:
         raise UserError(f"{directory} has no runs: expected run folders runs/<case>/<network>/<seed> in it")
+    asked = read_experiment(directory) or {}
     kind = asked.get("kind") or _kind_of(records, directory)
+    if kind not in KINDS:
+        raise UserError(
+            f"{directory / EXPERIMENT}: there are no reports of kind {kind!r}, only of {', '.join(KINDS)}"
+        )
     table = run_table(records)
     missing = [str(case) for case in asked.get("cases") or () if str(case) not in table]
     try:
@@ -73,22 +77,6 @@ def _document(
     if kind == "microrts":
         return microrts_report(table, folder, missing)
     return ablation_report(table, folder, missing, asked.get("baseline"))
-
-
-def _asked(directory: Path) -> dict[str, Any]:
-    """What `experiment.yaml` says; nothing where there is none."""
-    path = directory / "experiment.yaml"
-    if not directory.is_dir():
-        raise UserError(f"there is no folder {directory}")
-    if not path.exists():
-        return {}
-    try:
-        asked = yaml.safe_load(path.read_text("utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise UserError(f"{path} can't be read: {error}") from error
-    if not isinstance(asked, dict) or asked.get("kind") not in KINDS:
-        raise UserError(f"{path} does not say what kind of experiment it is: one of {', '.join(KINDS)}")
-    return asked
 
 
 def _kind_of(records: Sequence[RunRecord], directory: Path) -> str:

@@ -15,6 +15,7 @@ from .plots import CurvePanel, learning_curves
 from .report_costs import cost_values, millions
 from .report_curves import curves_and_tails
 from .report_document import Column, Document, Picture, ReportTable, Row, Section
+from .report_origin import origin_section
 from .report_runs import MeasuredRun, RunTable, number, progress, short_steps, spread, state, steps_told
 from .stats import bootstrap
 
@@ -60,6 +61,7 @@ def ablation_report(table: RunTable, folder: Path, missing: Sequence[str], basel
     )
     results = ReportTable("variants", "Variants", rows, _columns(baseline), notes)
     sections = [_curve_section(games, baseline, folder), Section("Results", tables=[results])]
+    sections.append(origin_section(table))
     return Document(f"Ablation: beside {baseline}", lead, sections)
 
 

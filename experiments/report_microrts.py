@@ -19,6 +19,7 @@ from .published import SHOWN, SOURCES, PublishedAgent, Rates, published_for, pub
 from .report_costs import cost_values, millions
 from .report_curves import curves_and_tails
 from .report_document import Column, Document, Picture, ReportTable, Row, Section
+from .report_origin import origin_section
 from .report_runs import (
     MeasuredRun,
     RunTable,
@@ -63,6 +64,7 @@ def microrts_report(table: RunTable, folder: Path, missing: Sequence[str]) -> Do
         ),
         _bot_section(scores, folder),
         _curve_section(table, folder),
+        origin_section(table),
     ]
     return Document("μRTS: RogueNet beside the published networks", lead, sections)
 

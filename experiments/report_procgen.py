@@ -14,6 +14,7 @@ from .published_procgen import IMPALA_STEPS, PROCGEN_SOURCES, PUBLISHED_PROCGEN,
 from .report_costs import cost_section
 from .report_curves import curves_and_tails
 from .report_document import Column, Document, Picture, ReportTable, Section
+from .report_origin import origin_section
 from .report_plots import beside_published
 from .report_runs import (
     MeasuredRun,
@@ -58,6 +59,7 @@ def procgen_report(table: RunTable, folder: Path, missing: Sequence[str]) -> Doc
         _game_section(rows, folder),
         _aggregate_section(table, over_games, folder),
         cost_section(table, CostCounter()),
+        origin_section(table),
     ]
     lead = [*_headlines(over_games), *_lead(table, rows, missing)]
     return Document("Procgen: RogueNet beside IMPALA", lead, sections)
@@ -207,7 +209,7 @@ def _game_row(case: str, network: str, runs: Sequence[MeasuredRun]) -> dict[str,
 
 
 def _steps_meant(run: MeasuredRun) -> int:
-    """The steps of a run; one that ends with the rollout that reaches a published point is taken to be at it."""
+    """The steps of a run; one that ends with the rollout that reaches a published point is at that point."""
     beyond = [step for step in IMPALA_STEPS if 0 <= run.steps - step < rollout_size(run)]
     return beyond[0] if beyond else run.steps
 

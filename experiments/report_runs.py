@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -18,7 +17,14 @@ from .run_records import RunRecord
 WINDOW = IMPALA_WINDOW
 
 #: What networks are called in tables and pictures; others by the name of their folder.
-NETWORK_NAMES = {"roguenet": "RogueNet", "impala": "IMPALA, ours"}
+NETWORK_NAMES = {
+    "roguenet": "RogueNet",
+    "impala": "IMPALA, ours",
+    "transformer": "TransformerNet, ours",
+    "transformer_embedding": "TransformerNet, embedded, ours",
+    "gridnet": "GridNet, ours",
+    "uas": "UAS, ours",
+}
 
 #: Case -> network -> its runs, by seed.
 RunTable: TypeAlias = "Mapping[str, Mapping[str, Sequence[MeasuredRun]]]"
@@ -171,8 +177,3 @@ def rollout_size(run: MeasuredRun) -> int:
     """Steps between two lines of a run's metrics."""
     config = run.record.config
     return config.env.num_envs * config.ppo.num_steps
-
-
-def folder_of(path: Path, directory: Path) -> str:
-    """A run's folder as seen from that of its experiment."""
-    return str(path.relative_to(directory)) if path.is_relative_to(directory) else str(path)

@@ -1,0 +1,214 @@
+"""The queue of `entitize experiment`, with real runs in real processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from entitize.experiments.cli import main
+from entitize.experiments.config import read_run_config
+from entitize.experiments.experiment_child import LOCKED
+from entitize.experiments.experiment_jobs import Job
+from entitize.experiments.experiment_queue import Queue
+from entitize.experiments.run_lock import RunLockedError, run_lock
+from entitize.experiments.run_origin import read_origin
+from entitize.experiments.run_records import read_run, read_runs
+from rich.console import Console
+
+Run = Callable[..., tuple[int, str, str]]
+#: Nothing here takes so long; whoever waits for longer waits in vain.
+PATIENCE = 300.0
+TINY = (
+    *("--env.num-envs", "2", "--net.d-model", "8", "--net.n-layer", "1", "--ppo.num-steps", "8"),
+    *("--ppo.minibatch-size", "16", "--ppo.update-epochs", "1", "--ppo.checkpoint-interval", "160"),
+)
+
+
+def steps_in(folder: Path) -> list[int]:
+    path = folder / "metrics.jsonl"
+    return [json.loads(line)["step"] for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def process_of(folder: Path) -> int:
+    """Who has locked a run."""
+    return int((folder / ".lock").read_text().split()[1])
+
+
+# -- kills and restarts --------------------------------------------------------------------------------------
+
+
+def test_an_experiment_survives_kills(entitize: Run, tmp_path: Path) -> None:
+    words = ["experiment", "procgen", "--games", "bigfish,maze", "--seeds", "1", "--steps", "4800"]
+    words += ["--jobs", "2", "--out", str(tmp_path), "--", *TINY]
+    command = [sys.executable, "-m", "entitize.experiments.cli", *words]
+    folders = [tmp_path / "runs" / game / "roguenet" / "0" for game in ("bigfish", "maze")]
+
+    # SIGTERM: every run ends its update and has a checkpoint of it.
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as queue:
+        wait_until(lambda: all(len(steps_in(folder)) > 2 for folder in folders))
+        queue.send_signal(signal.SIGTERM)
+        assert queue.stdout is not None
+        told = queue.stdout.read()
+    assert queue.returncode == 130
+    assert "stopped; the same command goes on from here" in told
+    stopped = read_runs(tmp_path)
+    for record, folder in zip(stopped, folders, strict=True):
+        assert record.folder == folder
+        assert 0 < record.steps < 4800 and not record.is_done
+        assert record.steps == steps_in(folder)[-1]
+
+    # kill -9, the queue and one of its processes at once; the other one notices that it is alone.
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as queue:
+        wait_until(
+            lambda: all(
+                steps_in(folder)[-1] > record.steps for record, folder in zip(stopped, folders, strict=True)
+            )
+        )
+        os.kill(process_of(folders[0]), signal.SIGKILL)
+        queue.kill()
+
+    code, out, err = entitize(*words)
+    assert (code, err) == (0, "")
+    assert f"2 of 2 runs are done in {tmp_path}" in out
+    for folder in folders:
+        assert steps_in(folder) == list(range(16, 4801, 16))  # each once
+        assert read_run(folder).is_done
+        parts = read_origin(folder)
+        assert [part.from_step for part in parts] == sorted({part.from_step for part in parts})
+        assert parts[0].from_step == 0 and len(parts) > 1
+        assert parts[0].processor and parts[0].cores > 0 and parts[0].gpu is None
+
+    before = [(folder / "metrics.jsonl").stat().st_mtime_ns for folder in folders]
+    code, out, _ = entitize(*words)  # nothing is left to do
+    assert code == 0
+    assert "bigfish/roguenet/0 is done: 4,800 steps in 0:" in out
+    assert before == [(folder / "metrics.jsonl").stat().st_mtime_ns for folder in folders]
+
+
+def test_microrts_runs_are_evaluated_once(entitize: Run, tmp_path: Path) -> None:
+    words = ["experiment", "microrts", "--maps", "8x8", "--net", "roguenet", "--seeds", "1", "--steps", "32"]
+    words += ["--eval-games", "2", "--eval-max-steps", "5", "--out", tmp_path, "--device", "cpu", "--", *TINY]
+    words += ["--env.kwargs", "opponents=passiveAI"]
+    code, out, err = entitize(*words)
+    assert (code, err) == (0, "")
+    assert "basesWorkers8x8/roguenet/0 is evaluated" in out
+    (record,) = read_runs(tmp_path)
+    assert (record.case, record.steps, record.is_done) == ("basesWorkers8x8", 32, True)
+    results = record.folder / "eval_microrts" / "results.jsonl"
+    lines = results.read_text().splitlines()
+    assert len(lines) == 1 + 2 * 8  # the settings, and each of the fast bots from both sides
+
+    results.write_text("\n".join(lines[:-1]) + "\n")  # as if it had been killed before the last one
+    code, out, _ = entitize(*words)
+    assert code == 0
+    assert sorted(line.split('"seconds"')[0] for line in results.read_text().splitlines()[1:]) == sorted(
+        line.split('"seconds"')[0] for line in lines[1:]
+    )
+    before = results.read_text()
+    assert "evaluated" not in entitize(*words)[1]
+    assert results.read_text() == before
+
+
+# -- other jobs than those of the command --------------------------------------------------------------------
+
+
+def job_of(trained: Path, case: str, **changes: object) -> Job:
+    config = read_run_config(trained)
+    return Job(case, "roguenet", 0, replace(config, env=replace(config.env, **changes)))
+
+
+def queue_of(jobs: list[Job], directory: Path) -> tuple[Queue, StringIO]:
+    output = StringIO()
+    console = Console(file=output, width=200)
+    return Queue(jobs, directory, processes=1, device="cpu", console=console), output
+
+
+def test_a_failing_run_does_not_hold_up_the_others(trained: Path, tmp_path: Path) -> None:
+    wrong, right = job_of(trained, "wrong", id="Nonsense"), job_of(trained, "right")
+    shutil.copytree(trained, right.folder(tmp_path))
+    queue, output = queue_of([wrong, right], tmp_path)
+    handler = signal.getsignal(signal.SIGTERM)
+    assert queue.run() == 1
+    assert signal.getsignal(signal.SIGTERM) is handler
+    told = output.getvalue()
+    assert "wrong/roguenet/0 failed:\n    train ended with exit code 2\n    Nonsense can't be made: " in told
+    assert "right/roguenet/0 is done: 32 steps" in told
+    assert "1 of 2 runs are done" in told
+    assert f"its log is {wrong.folder(tmp_path) / 'log.txt'}" in told
+
+
+def test_a_run_that_others_work_on_is_waited_for(trained: Path, tmp_path: Path) -> None:
+    job = job_of(trained, "busy")
+    folder = job.folder(tmp_path)
+    queue, output = queue_of([job], tmp_path)
+    release = threading.Event()
+
+    def work() -> None:
+        with run_lock(folder):
+            release.wait(PATIENCE)
+            shutil.copytree(trained, folder, dirs_exist_ok=True)
+
+    other = threading.Thread(target=work)
+    other.start()
+    wait_until(lambda: (folder / ".lock").exists())
+    threading.Timer(0.5, release.set).start()
+    assert queue.run() == 0
+    other.join()
+    assert f"{job.name} is worked on by another process" in output.getvalue()
+    assert not (folder / "log.txt").exists()  # no process was started
+
+
+def test_a_damaged_run_is_a_failed_one(trained: Path, tmp_path: Path) -> None:
+    job = job_of(trained, "damaged")
+    shutil.copytree(trained, job.folder(tmp_path))
+    next(job.folder(tmp_path).glob("checkpoints/*/checkpoint.json")).write_text("{}")
+    queue, output = queue_of([job], tmp_path)
+    assert queue.run() == 1
+    assert "checkpoint.json can't be used" in output.getvalue()
+
+
+# -- locks ---------------------------------------------------------------------------------------------------
+
+
+def test_a_run_is_trained_by_one_process_at_a_time(entitize: Run, trained: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(trained, run)
+    with run_lock(run):
+        with pytest.raises(RunLockedError, match=f"is in use by process {os.getpid()} on "), run_lock(run):
+            pass
+        code, _, err = entitize("train", "--resume", run, "--ppo.total-timesteps", 64)
+        assert (code, f"{run} is in use by process {os.getpid()}" in err) == (2, True)
+        command = [sys.executable, "-m", "entitize.experiments.experiment_child", "train", str(run)]
+        assert subprocess.run(command, stdin=subprocess.PIPE, capture_output=True).returncode == LOCKED
+    assert steps_in(run) == [16, 32]
+    assert main(["train", "--resume", str(run), "--ppo.total-timesteps", "48"]) == 0
+
+
+def test_a_dead_process_holds_no_lock(tmp_path: Path) -> None:
+    program = (
+        "import os, signal, sys; from pathlib import Path;"
+        "from entitize.experiments.run_lock import run_lock\n"
+        "with run_lock(Path(sys.argv[1])): os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    killed = subprocess.run([sys.executable, "-c", program, str(tmp_path)])
+    assert killed.returncode == -signal.SIGKILL
+    with run_lock(tmp_path):
+        assert process_of(tmp_path) == os.getpid()
