@@ -224,7 +224,8 @@ def _bot_table(case: str, scores: Sequence[Score], published: Sequence[Published
                     _put(row, f"{score.agent} {name}", getattr(score, name))
         for agent in published:
             rates = agent.overall if bot == ALL_BOTS else agent.rates.get(bot)
-            row[f"{agent.name} ({agent.source})"] = None if rates is None else str(rates)
+            told = f" ({agent.num_bots} bots)" if bot == ALL_BOTS else ""
+            row[f"{agent.name} ({agent.source})"] = None if rates is None else f"{rates}{told}"
         rows.append(row)
     agents = list(dict.fromkeys(score.agent for score in scores))
     columns = [Column("bot", lambda row: row["bot"], is_text=True)]
@@ -258,9 +259,11 @@ def _panels(
         panels.setdefault(network_name(score.agent), {})[score.bot] = score.rates, score.wins
     bots = {score.bot for score in scores}
     for agent in published:
-        panels[f"{agent.name}\n({agent.source})"] = {
+        known: dict[str, tuple[Rates, Interval | None]] = {
             bot: (rates, None) for bot, rates in agent.rates.items() if bot in bots
         }
+        if 2 * len(known) >= len(bots):  # or else the panel would be empty words
+            panels[f"{agent.name}\n({agent.source})"] = known
     return panels
 
 
@@ -280,7 +283,8 @@ def _curve_section(table: RunTable, folder: Path) -> Section:
         file = f"curves_{over}.png"
         learning_curves(folder / file, panels, f"Returns by {over}", over=over)  # type: ignore[arg-type]
         caption = (
-            "Return per game in training, mean over the last 100 games, by the run's own rewards. Lines"
+            "Return per game in training, mean over the last 100 games, by the run's own rewards (also where"
+            " these change on the way: final_reward_weights). Lines"
             " are means over"
             " seeds, bands from the worst seed to the best; a thin line is one seed alone."
         )

@@ -9,6 +9,8 @@ from .report_document import Column, ReportTable, Section
 from .report_runs import MeasuredRun, RunTable, number
 from .run_origin import RunPart, read_origin
 
+_TOLD = ("version", "commit", "processor", "cores", "gpu", "torch")
+
 _COLUMNS = (
     Column("code", lambda row: f"{row['version']}, {row['commit'] or 'no checkout'}", is_text=True),
     Column("processor", lambda row: row["processor"], is_text=True),
@@ -29,9 +31,7 @@ def origin_section(table: RunTable) -> Section:
         if part is None:
             unknown += 1
             continue
-        values = {
-            name: getattr(part, name) for name in ("version", "commit", "processor", "cores", "gpu", "torch")
-        }
+        values = {name: getattr(part, name) for name in _TOLD}
         row = rows.setdefault(tuple(values.values()), {**values, "runs": 0, "hours": 0.0})
         row["runs"] += 1
         row["hours"] += run.seconds / 3600

@@ -65,10 +65,10 @@ def test_learning_curves_over_hours_beside_a_line_and_single_runs(
     alone = Curve(np.array([9000, 18000]), np.array([2.0, 5.0]))
     panel = plots.CurvePanel(
         {"ours": seconds},
-        {"theirs": {}},
-        {"random": 0.5},
-        {"theirs": {0.0: 0.5, 18000.0: 3.0}},
-        {"ours": [alone]},
+        points={"theirs": {}},
+        levels={"random": 0.5},
+        guides={"theirs": {0.0: 0.5, 18000.0: 3.0}},
+        tails={"ours": [alone]},
     )
     plots.learning_curves(tmp_path / "hours.png", {"maze": panel}, "", over="hours")
     axes = drawn[0].axes[0]
