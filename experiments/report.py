@@ -76,7 +76,9 @@ def _document(
         return procgen_report(table, folder, missing)
     if kind == "microrts":
         return microrts_report(table, folder, missing)
-    return ablation_report(table, folder, missing, asked.get("baseline"))
+    known = {network for networks in table.values() for network in networks}
+    absent = [*missing, *(str(name) for name in asked.get("networks") or () if str(name) not in known)]
+    return ablation_report(table, folder, absent, asked.get("baseline"), asked.get("study"))
 
 
 def _kind_of(records: Sequence[RunRecord], directory: Path) -> str:

@@ -25,12 +25,19 @@ Variants = Mapping[str, Mapping[str, Sequence[MeasuredRun]]]
 _RESAMPLES = 2000
 
 
-def ablation_report(table: RunTable, folder: Path, missing: Sequence[str], baseline: str | None) -> Document:
+def ablation_report(
+    table: RunTable,
+    folder: Path,
+    missing: Sequence[str],
+    baseline: str | None,
+    study: str | None = None,
+) -> Document:
     """Draw the pictures into `folder`, and say what they and the tables are.
 
     Args:
-        missing: cases that were asked for and have no run.
+        missing: games and variants that were asked for and have no run.
         baseline: the variant that the others are compared with.
+        study: what the ablation is called.
 
     Raises:
         UserError: no baseline is named, or there is no such variant.
@@ -62,18 +69,18 @@ def ablation_report(table: RunTable, folder: Path, missing: Sequence[str], basel
     results = ReportTable("variants", "Variants", rows, _columns(baseline), notes)
     sections = [_curve_section(games, baseline, folder), Section("Results", tables=[results])]
     sections.append(origin_section(table))
-    return Document(f"Ablation: beside {baseline}", lead, sections)
+    return Document(f"Ablation: {study or baseline}", lead, sections)
 
 
 def variants_by_game(table: RunTable, baseline: str) -> dict[str, dict[str, list[MeasuredRun]]]:
-    """Runs by the game that they are trained in, and by variant: the case, or the network where that has the
-    baseline's name."""
+    """Runs by game and variant: case and network as `entitize experiment ablation` makes them; where no network
+    has the baseline's name, variants are the cases, and games what they are trained in."""
     by_network = any(baseline in networks for networks in table.values())
     games: dict[str, dict[str, list[MeasuredRun]]] = {}
     for case, networks in table.items():
         for network, runs in networks.items():
             for run in runs:
-                game = run.record.config.env.id.rpartition("/")[2]
+                game = case if by_network else run.record.config.env.id.rpartition("/")[2]
                 variant = network if by_network else case
                 games.setdefault(game, {}).setdefault(variant, []).append(run)
     return games
