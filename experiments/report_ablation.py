@@ -54,11 +54,9 @@ def ablation_report(
         lead.append(f"Asked for, and without a run yet: {', '.join(missing)}.")
     notes = (
         "Returns are means over the last 100 episodes of training, averaged over the last 0.5 million"
-        " steps; brackets"
-        " go from the worst seed to the best.",
+        " steps; brackets go from the worst seed to the best.",
         f"The difference to {baseline} is at the same number of steps, the most that a seed of each has"
-        " reached;"
-        " brackets: 95 % bootstrap over seeds, where both have several.",
+        " reached; brackets: 95 % bootstrap over seeds, where both have several.",
         "Multiply-adds are of one step with the mean number of entities while the random policy plays.",
         *(
             f"{row['game']}, {row['variant']}, not counted: {row['not_counted']}"
@@ -73,8 +71,11 @@ def ablation_report(
 
 
 def variants_by_game(table: RunTable, baseline: str) -> dict[str, dict[str, list[MeasuredRun]]]:
-    """Runs by game and variant: case and network as `entitize experiment ablation` makes them; where no network
-    has the baseline's name, variants are the cases, and games what they are trained in."""
+    """Runs by game and variant.
+
+    These are case and network, as `entitize experiment ablation` makes them. Where no network has the name
+    of the baseline, variants are the cases, and games are what they are trained in.
+    """
     by_network = any(baseline in networks for networks in table.values())
     games: dict[str, dict[str, list[MeasuredRun]]] = {}
     for case, networks in table.items():
@@ -109,9 +110,8 @@ def _curve_section(games: Variants, baseline: str, folder: Path) -> Section:
         file = f"{game}.png"
         learning_curves(folder / file, panels, game)
         caption = (
-            f"{game}: each variant beside {baseline}. Lines are means over seeds, bands from the worst"
-            " seed to the"
-            " best; a thin line is one seed alone."
+            f"{game}: each variant beside {baseline}. Lines are means over seeds, bands from the worst seed"
+            " to the best; a thin line is one seed alone."
         )
         pictures.append(Picture(file, caption))
     words = [f"No episode has ended yet in {', '.join(silent)}."] if silent else []

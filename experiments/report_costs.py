@@ -81,11 +81,9 @@ def cost_section(table: RunTable, counter: CostCounter) -> Section:
         return Section("Size and cost", ["There is no run of a network that reads entities."])
     notes = [*_impala_notes(rows), *_problem_notes(rows)]
     notes += [
-        "Multiply-adds are of one step with the mean number of entities, counted part by part;"
-        " activations, layer"
-        " norms and softmax are not. Entities are counted while the random policy plays 200 steps in 8"
-        " environments;"
-        " the counts of each type are in the CSV file.",
+        "Multiply-adds are of one step with the mean number of entities, counted part by part; activations,"
+        " layer norms and softmax are not. Entities are counted while the random policy plays 200 steps in"
+        " 8 environments; the counts of each type are in the CSV file.",
         "The formulas are those of the blog (12 L D² + D Σ Fᵢ parameters, 12 L D² S + L D S² + D Σ Fᵢ Sᵢ"
         " multiply-adds), which leave out biases, layer norms, heads, and one of attention's two products.",
     ]
@@ -103,8 +101,7 @@ def _impala_notes(rows: Sequence[Row]) -> list[str]:
     counted = f"{own:,} parameters and {own_cost} million"
     return [
         f"IMPALA on 64 × 64 pixels has {counted} multiply-adds by counting; by the blog's formula, without"
-        " biases and"
-        f" heads, {parameters:,} and {millions(cost)} million."
+        f" biases and heads, {parameters:,} and {millions(cost)} million."
     ]
 
 

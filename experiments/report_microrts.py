@@ -53,8 +53,7 @@ def microrts_report(table: RunTable, folder: Path, missing: Sequence[str]) -> Do
     if unplayed:
         lead.append(
             f"Not evaluated yet (`entitize eval microrts RUN` does it): {', '.join(unplayed)}. Their win"
-            " rates are"
-            " left out."
+            " rates are left out."
         )
     lead += [f"{row['map']}/{row['network']}: {state(row)}." for row in rows if _is_unfinished(row)]
     sections = [
@@ -178,17 +177,16 @@ def _notes(rows: Sequence[Row]) -> list[str]:
         f"Games of all seeds of a network together, sampled actions; {METHODS}. Shaped returns have the"
         " papers' weights.",
         "Other bots, other numbers of ticks and other machines make other numbers: compare rows with equal"
-        " bots. Hours"
-        " and samples per second are means over seeds on the machine that the runs were made on.",
-        "Multiply-adds are of one step with the mean numbers of entities and actors while the random"
-        " policy plays.",
+        " bots. Hours and samples per second are means over seeds on the machine that the runs were made"
+        " on.",
+        "Multiply-adds are of one step with the mean numbers of entities and actors while the random policy"
+        " plays.",
     ]
     if any(row["source"] for row in rows):
         notes.append(
             f"Published rows: table 1 of {SOURCES['zwingenberger'].partition(';')[0]}, where those of"
-            " GridNet and UAS"
-            " are from Huang et al. 2021, arXiv 2105.13807; against 13 bots, 100 games each. Parameters by"
-            " counting."
+            " GridNet and UAS are from Huang et al. 2021, arXiv 2105.13807; against 13 bots, 100 games"
+            " each. Parameters by counting."
         )
     notes += [f"{_name(row)}, not counted: {row['not_counted']}" for row in rows if "not_counted" in row]
     return notes
@@ -283,10 +281,9 @@ def _curve_section(table: RunTable, folder: Path) -> Section:
         file = f"curves_{over}.png"
         learning_curves(folder / file, panels, f"Returns by {over}", over=over)  # type: ignore[arg-type]
         caption = (
-            "Return per game in training, mean over the last 100 games, by the run's own rewards (also where"
-            " these change on the way: final_reward_weights). Lines"
-            " are means over"
-            " seeds, bands from the worst seed to the best; a thin line is one seed alone."
+            "Return per game in training, mean over the last 100 games, by the run's own rewards (also"
+            " where these change on the way: final_reward_weights). Lines are means over seeds, bands from"
+            " the worst seed to the best; a thin line is one seed alone."
         )
         pictures.append(Picture(file, caption))
     return Section("Learning curves", pictures=pictures)

@@ -11,6 +11,15 @@ import numpy as np
 from .network_costs import CostCounter
 from .plots import CurvePanel, learning_curves
 from .published_procgen import IMPALA_STEPS, PROCGEN_SOURCES, PUBLISHED_PROCGEN, impala_return, normalise
+from .report_aggregates import (
+    INTERPOLATED,
+    PUBLISHED,
+    aggregate_section,
+    counted,
+    headlines,
+    names_of,
+    published_told,
+)
 from .report_costs import cost_section
 from .report_curves import curves_and_tails
 from .report_document import Column, Document, Picture, ReportTable, Section
@@ -28,22 +37,14 @@ from .report_runs import (
     state,
     steps_told,
 )
-from .report_scores import AggregateCurves, aggregate_curves, aggregate_rows, game_of, improvement_rows
+from .report_scores import aggregate_rows, game_of
 
-PUBLISHED = "IMPALA, published"
 RANDOM = "random policy"
 _RANDOM_SOURCE = PROCGEN_SOURCES["lapo"].partition(";")[0]
 
 _PROTOCOL = (
     "Returns are means over the last 100 episodes of training, with sampled actions, averaged over the last"
     " 0.5 million steps; so are the published ones."
-)
-_INTERPOLATED = (
-    "~: between published points (1, 5, 10, 25, 50 million steps), on the straight line through them;"
-    " before the"
-    " first, on that from the random policy. Learning slows down, so such a line is mostly too low: over"
-    " all games"
-    " it has 0.140 at 2 million steps, where the published mean is 0.193."
 )
 
 
@@ -57,29 +58,12 @@ def procgen_report(table: RunTable, folder: Path, missing: Sequence[str]) -> Doc
     sections = [
         _curve_section(table, folder),
         _game_section(rows, folder),
-        _aggregate_section(table, over_games, folder),
+        aggregate_section(table, over_games, folder),
         cost_section(table, CostCounter()),
         origin_section(table),
     ]
-    lead = [*_headlines(over_games), *_lead(table, rows, missing)]
+    lead = [*headlines(over_games), *_lead(table, rows, missing)]
     return Document("Procgen: RogueNet beside IMPALA", lead, sections)
-
-
-def _headlines(over_games: Sequence[Mapping[str, Any]]) -> list[str]:
-    """For each network what it comes to over the most games, as far as it came in all of these."""
-    lines = []
-    for network in _names(over_games):
-        best = max(
-            (row for row in over_games if row["network"] == network),
-            key=lambda row: (row["games"], row["steps"]),
-        )
-        told = (
-            f"{network_name(network)} at {short_steps(best['steps'])} steps, {_count(best['games'], 'game')}:"
-            f" mean normalised return {spread(best, 'mean', 3)}"
-        )
-        beside = published_told(best, "published_mean", 3)
-        lines.append(f"{told}; {PUBLISHED}, on the same games: {beside}.")
-    return lines
 
 
 def _lead(table: RunTable, rows: Sequence[Mapping[str, Any]], missing: Sequence[str]) -> list[str]:
@@ -89,12 +73,14 @@ def _lead(table: RunTable, rows: Sequence[Mapping[str, Any]], missing: Sequence[
         beside = [row for row in own if row["difference_mean"] is not None]
         better = sum(row["difference_mean"] > 0 for row in beside)
         runs = sum(row["seeds"] for row in own)
-        told = f"{network_name(network)}: {_count(runs, 'run')} in {_count(len(own), 'game')}"
+        told = f"{network_name(network)}: {counted(runs, 'run')} in {counted(len(own), 'game')}"
         steps = [row["steps_max"] for row in own]
         told += f", {short_steps(min(steps))} to {short_steps(max(steps))} steps."
         if beside:
-            games = _count(len(beside), "game")
-            told += f" Above published IMPALA at its own number of steps in {better} of {games}."
+            games = counted(len(beside), "game")
+            told += f" Above published IMPALA at as many steps in {better} of {games}"
+            between = sum(row["published_interpolated"] for row in beside)
+            told += f"; in {between} of these that is between published points (~)." if between else "."
         lines.append(told)
     unfinished = [
         f"{case}/{network}/{run.record.seed} ({short_steps(run.steps)})"
@@ -111,10 +97,6 @@ def _lead(table: RunTable, rows: Sequence[Mapping[str, Any]], missing: Sequence[
     if absent := [name for name in PUBLISHED_PROCGEN if name not in games]:
         lines.append(f"Of the 16 games there are no runs of {', '.join(absent)}.")
     return lines
-
-
-def _count(number: int, name: str) -> str:
-    return f"{number} {name}{'' if number == 1 else 's'}"
 
 
 # -- learning curves -----------------------------------------------------------------------------------------
@@ -148,8 +130,7 @@ def _curve_caption(over: str) -> str:
         return f"{told} Dots: {PROCGEN_SOURCES['train-procgen']}. Random policy: {_RANDOM_SOURCE}."
     return (
         f"{told} Hours are those of training on the machine that the runs were made on. {PUBLISHED}, same"
-        " steps: its"
-        " return after as many steps as the longest run has, whatever time they took."
+        " steps: its return after as many steps as the longest run has, whatever time they took."
     )
 
 
@@ -220,12 +201,6 @@ def _put_range(row: dict[str, Any], name: str, values: Sequence[float]) -> None:
     row[f"{name}_high"] = max(values, default=None)
 
 
-def published_told(row: Mapping[str, Any], name: str = "published", digits: int = 2) -> str:
-    """A published value, marked where it is interpolated."""
-    mark = "~" if row["published_interpolated"] else ""
-    return "–" if row[name] is None else f"{mark}{number(row[name], digits)}"
-
-
 def _signed(value: float | None) -> str:
     return "–" if value is None else f"{value:+.2f}"
 
@@ -250,94 +225,19 @@ def _game_section(rows: Sequence[Mapping[str, Any]], folder: Path) -> Section:
     pictures = []
     shown = [row for row in rows if row["normalised_mean"] is not None]
     if shown:
-        beside_published(folder / "games.png", shown, {name: network_name(name) for name in _names(shown)})
+        beside_published(folder / "games.png", shown, {name: network_name(name) for name in names_of(shown)})
         caption = (
             "Normalised returns (0 and 1 are the ends of the range of each game) after the steps in"
-            " brackets. Black:"
-            " published IMPALA at as many steps."
+            " brackets. Black: published IMPALA at as many steps."
         )
         pictures.append(Picture("games.png", caption))
     notes = (
         _PROTOCOL,
-        _INTERPOLATED,
+        INTERPOLATED,
         "Hours and samples per second are means over seeds, of rollouts and updates, on the machine that"
-        " the runs"
-        " were made on.",
-        f"Published IMPALA: {PROCGEN_SOURCES['train-procgen']}. Random policy: {_RANDOM_SOURCE}."
-        " Ranges:"
+        " the runs were made on.",
+        f"Published IMPALA: {PROCGEN_SOURCES['train-procgen']}. Random policy: {_RANDOM_SOURCE}. Ranges:"
         f" {PROCGEN_SOURCES['cobbe']}.",
     )
     table = ReportTable("games", "Every game", rows, _GAME_COLUMNS, notes)
     return Section("Games", pictures=pictures, tables=[table])
-
-
-def _names(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    return list(dict.fromkeys(row["network"] for row in rows))
-
-
-# -- aggregates ----------------------------------------------------------------------------------------------
-
-_AGGREGATE_COLUMNS = (
-    Column("steps", lambda row: short_steps(row["steps"])),
-    Column("network", lambda row: network_name(row["network"]), is_text=True),
-    Column("games", lambda row: str(row["games"])),
-    Column("runs", lambda row: str(row["runs"])),
-    Column("mean", lambda row: spread(row, "mean", 3)),
-    Column("IMPALA, published, same games", lambda row: published_told(row, "published_mean", 3)),
-    Column("IMPALA, published, 16 games", lambda row: number(row["published_mean_16"], 3)),
-    Column("interquartile mean", lambda row: spread(row, "iqm", 3)),
-    Column("optimality gap", lambda row: spread(row, "optimality_gap", 3)),
-)
-
-_IMPROVEMENT_COLUMNS = (
-    Column("steps", lambda row: short_steps(row["steps"])),
-    Column("networks", lambda row: f"{network_name(row['first'])} over {network_name(row['second'])}", True),
-    Column("games", lambda row: str(row["games"])),
-    Column("runs", lambda row: f"{row['first_runs']} and {row['second_runs']}"),
-    Column("probability of improvement", lambda row: spread(row, "probability")),
-    Column("mean of the first", lambda row: spread(row, "first_mean", 3)),
-    Column("mean of the second", lambda row: spread(row, "second_mean", 3)),
-)
-
-
-def _aggregate_section(table: RunTable, rows: Sequence[Mapping[str, Any]], folder: Path) -> Section:
-    if not rows:
-        return Section(
-            "Over games", ["No run has reached 1 million steps, the first number at which runs are compared."]
-        )
-    panels = {_panel_name(part): _aggregate_panel(part) for part in aggregate_curves(table)}
-    learning_curves(folder / "aggregate.png", panels, "Mean normalised return", "mean normalised return")
-    caption = (
-        "Mean over games of normalised returns, each network as far as all its runs came. Bands: 95 %"
-        " bootstrap over"
-        f" seeds, where a game has several. Dots: {PROCGEN_SOURCES['train-procgen']}, over the same games."
-    )
-    notes = (
-        "Each row is about the games in which a run of the network has reached so many steps. Brackets: 95 %"
-        " stratified bootstrap over seeds (fixed seed); none where no game has two. They tell nothing"
-        " about other"
-        " games.",
-        _INTERPOLATED,
-        "The names of the games are in the CSV file.",
-    )
-    tables = [ReportTable("aggregates", "Normalised returns at equal steps", rows, _AGGREGATE_COLUMNS, notes)]
-    if pairs := improvement_rows(table):
-        note = "Over the games in which both have reached so many steps; ties count half."
-        tables.append(
-            ReportTable("improvement", "Probability of improvement", pairs, _IMPROVEMENT_COLUMNS, (note,))
-        )
-    return Section("Over games", pictures=[Picture("aggregate.png", caption)], tables=tables)
-
-
-def _panel_name(part: AggregateCurves) -> str:
-    if len(part.games) > 4:
-        return f"{len(part.games)} games"
-    return ", ".join(part.games)
-
-
-def _aggregate_panel(part: AggregateCurves) -> CurvePanel:
-    return CurvePanel(
-        part.curves,
-        {PUBLISHED: part.points} if part.guide else {},
-        guides={PUBLISHED: part.guide} if part.guide else {},
-    )
