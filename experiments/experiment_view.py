@@ -78,7 +78,8 @@ class QueueView:
         rows = [self._row(process) for process in running]
         counts = f"{len(self.done)} done, {len(running)} running, {len(waiting)} waiting"
         counts += f", {len(failed)} failed" if failed else ""
-        left = self._seconds_left([*(process.job for process in running), *waiting])
+        in_training = [process.job for process in running if process.stage == "train"]
+        left = self._seconds_left([*in_training, *waiting])
         total = counts if left is None else f"{counts}; about {clock_time(left)} to go"
         if self._live is None:
             for row in rows:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -93,5 +94,7 @@ def network_cost(config: TrainConfig, lanes: int = 8) -> NetworkCost:
 
 def impala_config(env: EnvConfig) -> TrainConfig:
     """IMPALA on the pixels of a Procgen environment, whatever it shows in `env`."""
-    kept = {name: env.kwargs[name] for name in ("distribution_mode", "num_levels") if name in env.kwargs}
+    kept: dict[str, Any] = {
+        name: env.kwargs[name] for name in ("distribution_mode", "num_levels") if name in env.kwargs
+    }
     return TrainConfig(replace(env, kwargs={"features": "pixels", **kept}), network="ImpalaNet")

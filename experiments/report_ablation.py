@@ -45,8 +45,8 @@ def ablation_report(
     if baseline is None:
         raise UserError("experiment.yaml of an ablation must name the variant to compare with: baseline: …")
     games = variants_by_game(table, baseline)
-    names = list(dict.fromkeys(name for own in games.values() for name in own))
-    if baseline not in names:
+    if not any(baseline in variants for variants in games.values()):
+        names = dict.fromkeys(run for case, networks in table.items() for run in (case, *networks))
         raise UserError(f"the baseline {baseline!r} has no runs; there are runs of {', '.join(names)}")
     rows = variant_rows(games, baseline)
     lead = [f"Every variant beside {baseline}."]

@@ -146,7 +146,9 @@ def percent(row: Row, name: str) -> str:
     mean, low, high = (row.get(f"{name}_{part}") for part in ("mean", "low", "high"))
     if mean is None:
         return "–"
-    return f"{100 * mean:.1f}" + ("" if low is None else f" [{100 * low:.0f}, {100 * high:.0f}]")
+    if low is None or high is None:
+        return f"{100 * mean:.1f}"
+    return f"{100 * mean:.1f} [{100 * low:.0f}, {100 * high:.0f}]"
 
 
 def _name(row: Row) -> str:
@@ -279,7 +281,7 @@ def _curve_section(table: RunTable, folder: Path) -> Section:
         if not panels:
             return Section("Learning curves", ["No game has ended yet."])
         file = f"curves_{over}.png"
-        learning_curves(folder / file, panels, f"Returns by {over}", over=over)  # type: ignore[arg-type]
+        learning_curves(folder / file, panels, f"Returns by {over}", over=over)
         caption = (
             "Return per game in training, mean over the last 100 games, by the run's own rewards (also"
             " where these change on the way: final_reward_weights). Lines are means over seeds, bands from"

@@ -7,6 +7,7 @@ from itertools import cycle
 from pathlib import Path
 
 from matplotlib.artist import Artist
+from matplotlib.container import BarContainer
 from matplotlib.figure import Figure
 
 from .plots import COLOURS, save
@@ -29,7 +30,7 @@ def beside_published(path: Path, rows: Sequence[Row], names: Mapping[str, str]) 
     height = 0.8 / len(names)
     figure = Figure(figsize=(7.5, 1.4 + 0.36 * len(games)), layout="constrained")
     axes = figure.subplots()
-    handles: dict[str, Artist] = {}
+    handles: dict[str, Artist | BarContainer] = {}
     for place, game in enumerate(games):
         for index, row in enumerate(by_game[game]):
             middle = place + height * ((len(by_game[game]) - 1) / 2 - index)

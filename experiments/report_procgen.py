@@ -93,8 +93,8 @@ def _lead(table: RunTable, rows: Sequence[Mapping[str, Any]], missing: Sequence[
         lines.append(f"Unfinished, shown with the steps that they have: {', '.join(unfinished)}.")
     if missing:
         lines.append(f"Asked for, and without a run yet: {', '.join(missing)}.")
-    games = {game_of(run).name for networks in table.values() for runs in networks.values() for run in runs}
-    if absent := [name for name in PUBLISHED_PROCGEN if name not in games]:
+    played = {game_of(run).name for networks in table.values() for runs in networks.values() for run in runs}
+    if absent := [name for name in PUBLISHED_PROCGEN if name not in played]:
         lines.append(f"Of the 16 games there are no runs of {', '.join(absent)}.")
     return lines
 

@@ -371,7 +371,7 @@ def test_ablation(tmp_path: Path, no_environments: None) -> None:
         "maze": ["plain", "wide"]
     }
     (tmp_path / "experiment.yaml").write_text(yaml.safe_dump({**asked, "baseline": "narrow"}))
-    with pytest.raises(UserError, match="the baseline 'narrow' has no runs; there are runs of plain, wide"):
+    with pytest.raises(UserError, match="the baseline 'narrow' has no runs; there are runs of maze, plain"):
         write_report(tmp_path, tmp_path / "report")
 
 
