@@ -7,7 +7,6 @@ from itertools import cycle
 from pathlib import Path
 
 from matplotlib.artist import Artist
-from matplotlib.container import BarContainer
 from matplotlib.figure import Figure
 
 from .plots import COLOURS, save
@@ -30,12 +29,13 @@ def beside_published(path: Path, rows: Sequence[Row], names: Mapping[str, str]) 
     height = 0.8 / len(names)
     figure = Figure(figsize=(7.5, 1.4 + 0.36 * len(games)), layout="constrained")
     axes = figure.subplots()
-    handles: dict[str, Artist | BarContainer] = {}
+    handles: dict[str, Artist] = {}
     for place, game in enumerate(games):
         for index, row in enumerate(by_game[game]):
             middle = place + height * ((len(by_game[game]) - 1) / 2 - index)
             mean, network = row["normalised_mean"], row["network"]
-            handles[names[network]] = axes.barh(middle, mean, 0.85 * height, color=colours[network])
+            bar = axes.barh(middle, mean, 0.85 * height, color=colours[network])
+            handles[names[network]] = bar.patches[0]
             if row["seeds"] > 1:
                 ends = [row["normalised_low"], row["normalised_high"]]
                 axes.plot(ends, [middle] * 2, color="#444444", linewidth=1)
