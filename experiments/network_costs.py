@@ -94,7 +94,6 @@ def network_cost(config: TrainConfig, lanes: int = 8) -> NetworkCost:
 
 def impala_config(env: EnvConfig) -> TrainConfig:
     """IMPALA on the pixels of a Procgen environment, whatever it shows in `env`."""
-    kept: dict[str, Any] = {
-        name: env.kwargs[name] for name in ("distribution_mode", "num_levels") if name in env.kwargs
-    }
-    return TrainConfig(replace(env, kwargs={"features": "pixels", **kept}), network="ImpalaNet")
+    kwargs: dict[str, Any] = {"features": "pixels"}
+    kwargs |= {name: env.kwargs[name] for name in ("distribution_mode", "num_levels") if name in env.kwargs}
+    return TrainConfig(replace(env, kwargs=kwargs), network="ImpalaNet")
