@@ -195,7 +195,7 @@ def _panel_colours(panels: Iterable[CurvePanel]) -> dict[str, str]:
     dotted = dict.fromkeys(name for panel in panels for name in (*panel.points, *panel.guides))
     levels = dict.fromkeys(name for panel in panels for name in panel.levels)
     colours = {name: COLOURS[index % len(COLOURS)] for index, name in enumerate(drawn)}
-    for names, shades in ((dotted, ("#222222", "#777777")), (levels, ("#888888", "#BBBBBB"))):
+    for names, shades in ((dotted, ("#222222", "#777777")), (levels, ("#888888", "#222222"))):
         new = [name for name in names if name not in colours]
         colours |= {name: shades[index % len(shades)] for index, name in enumerate(new)}
     return colours

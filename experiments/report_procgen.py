@@ -157,8 +157,10 @@ def hours_panel(networks: Mapping[str, Sequence[MeasuredRun]]) -> CurvePanel:
         return CurvePanel(curves, tails=tails)
     known = PUBLISHED_PROCGEN[game.name]
     at_end = impala_return(game.name, max(run.steps for runs in networks.values() for run in runs))
-    levels = {} if at_end is None else {f"{PUBLISHED}, same steps": at_end.value}
-    return CurvePanel(curves, levels={**levels, RANDOM: known.random}, tails=tails)
+    levels = {RANDOM: known.random}
+    if at_end is not None:
+        levels[f"{PUBLISHED}, same steps"] = at_end.value
+    return CurvePanel(curves, levels=levels, tails=tails)
 
 
 # -- the table of games --------------------------------------------------------------------------------------
