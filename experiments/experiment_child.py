@@ -21,7 +21,6 @@ from pathlib import Path
 
 from .config import read_run_config
 from .errors import UserError
-from .microrts_eval import main as play_bots
 from .run_lock import RunLockedError, run_lock
 from .train import train
 
@@ -63,6 +62,8 @@ def _train(folder: Path, device: str) -> None:
 
 
 def _evaluate(folder: Path, words: Sequence[str]) -> None:
+    from .microrts_eval import main as play_bots  # with the packages that draw, which training starts without
+
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
     _at_the_end_of_input(lambda: os.kill(os.getpid(), signal.SIGINT))
