@@ -1,4 +1,4 @@
-"""The command line: `entitize train|eval|play|check|experiment|bench|info`.
+"""The command line: `entitize train|eval|experiment|report|play|check|bench|info`.
 
 Each command is a module with `main(arguments)`, loaded when it is called, so that `--help` is quick.
 """
@@ -18,6 +18,7 @@ from .errors import UserError
 COMMANDS = {
     "train": ("train", "train a network with PPO"),
     "eval": ("evaluate", "play whole episodes on held-out levels; returns with confidence intervals"),
+    "report": ("report", "curves, tables and sources of an experiment's runs, as HTML and Markdown"),
     "play": ("play", "write a video of the agent with the entities drawn over the frame"),
     "check": ("check", "check that an environment keeps the rules"),
     "experiment": ("experiment", "train many runs in a queue that survives kills: procgen, microrts"),
