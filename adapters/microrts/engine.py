@@ -178,7 +178,7 @@ class Engine:
         return failures
 
     def read(self) -> None:
-        """Read all games into `records`, and into `masks` those of the lanes' units that may be given orders."""
+        """Read all games into `records`, and what the lanes' units may be ordered into `masks`."""
         self._read_all(0, len(self.games))
 
     def glance(self) -> None:

@@ -97,6 +97,7 @@ class Observer:
         types = [engine.unit_types.getUnitType(index) for index in range(len(UNIT_TYPES))]
         self.costs: NDArray[np.int32] = np.array([kind.cost for kind in types], np.int32)
         sight = np.array([kind.sightRadius for kind in types], np.int32)
+        self._sight = sight if options.partial_observability else sight[:0]
         turns = options.perspective == "player"
         self.perspective = Perspective(engine, self.space) if turns else None
         self._walls = self._make_walls()
@@ -112,7 +113,7 @@ class Observer:
             *games,
             self.headers,
             *lanes,
-            sight if options.partial_observability else sight[:0],
+            self._sight,
             board.width,
             board.height,
             options.max_steps,
