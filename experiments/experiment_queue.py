@@ -18,6 +18,7 @@ from typing import Literal
 from rich.console import Console
 
 from ..trainers.files import replace_file
+from ..trainers.threads import available_cores
 from .arguments import parse
 from .config import RUN_CONFIG
 from .config_file import to_yaml
@@ -123,7 +124,8 @@ class Queue:
             words = ["--device", self.device]
             if stage == "eval" and job.evaluation is not None:
                 words = [*job.evaluation.words(), "--workers", "0"]
-            self.running.append(RunProcess(job, stage, folder, words, job.config.ppo.num_threads))
+            threads = job.config.ppo.num_threads or available_cores()
+            self.running.append(RunProcess(job, stage, folder, words, threads))
             self.view.start(job, stage)
 
     def _prepare(self, job: Job) -> Stage:
