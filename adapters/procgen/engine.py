@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from .games import Game
 from .options import EngineOptions
+from .terse import terse_dumps, without_generators
 
 #: Bytes set aside for each lane. The engine aborts the process where a state does not fit; the largest ones
 #: are under 128 KiB, and this is the room that the engine's own wrapper gives them. Memory that is never
@@ -80,6 +81,12 @@ class StateBuffer:
         for lane in lanes:
             lengths[lane] = call("get_state", lane, pointers[lane], LANE_BYTES)  # releases the GIL
 
+    def dump(self, engine: Any, lane: int) -> bytes:
+        """The state of one lane."""
+        self._fill(engine, iter([lane]))
+        start = self.starts[lane]
+        return self.data[start : start + self.lengths[lane]].tobytes()
+
     def close(self) -> None:
         if self._pool:
             self._pool.shutdown()
@@ -113,6 +120,7 @@ class Engine:
             render_mode="rgb_array" if render else None,
             **options.arguments(game, render or pixels),
         )
+        self._is_terse = self._can_be_terse()
 
     def step(self, actions: NDArray[np.int32]) -> None:
         """Let every lane act (num_envs,); -1 abandons the episode for the next one."""
@@ -120,8 +128,9 @@ class Engine:
         self._env.act(actions)
 
     def fetch(self) -> None:
-        """Fetch the states as they are."""
-        self.states.fill(self._env)
+        """Fetch the states as they are; the text of their random generators may be left out."""
+        with terse_dumps() if self._is_terse else contextlib.nullcontext():
+            self.states.fill(self._env)
 
     def observe(self) -> tuple[NDArray[np.float32], NDArray[np.uint8], NDArray[np.bool_]]:
         """Rewards (num_envs,), frames (num_envs, 64, 64, 3), and which lanes have just started an episode."""
@@ -140,3 +149,9 @@ class Engine:
 
     def close(self) -> None:
         self._env.close()
+
+    def _can_be_terse(self) -> bool:
+        """Whether a terse dump differs from a whole one in the generators only."""
+        whole = self.states.dump(self._env, 0)
+        with terse_dumps() as is_terse:
+            return is_terse and self.states.dump(self._env, 0) == without_generators(whole)
