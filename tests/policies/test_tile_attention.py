@@ -8,8 +8,9 @@ import torch
 from entitize.policies.rogue_net.attention.varlen import VarlenAttention
 from torch import Tensor
 
-#: Empty steps, steps of one, and lengths on both sides of multiples of 4 and 16.
-LENGTHS = [0, 1, 5, 16, 17, 0, 40, 3, 33, 12, 1, 0]
+#: Empty steps, steps of one, lengths on both sides of multiples of 4 and 16; neighbours that have fewer than
+#: 16 rows together, 16, and more.
+LENGTHS = [0, 1, 5, 16, 17, 0, 40, 3, 33, 12, 1, 0, 9, 2, 2, 3, 1, 4, 4, 5, 7, 0, 8, 8, 1]
 
 
 def attended(qkv: Tensor, n_head: int) -> Tensor:
@@ -21,7 +22,7 @@ def attended(qkv: Tensor, n_head: int) -> Tensor:
             for x in part.chunk(3, dim=1)
         )
         weights = (q @ k.transpose(1, 2) / q.shape[-1] ** 0.5).softmax(-1)
-        results.append((weights @ v).transpose(0, 1).reshape(len(part), -1))
+        results.append((weights @ v).transpose(0, 1).flatten(1))
     return torch.cat(results)
 
 
