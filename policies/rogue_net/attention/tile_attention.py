@@ -12,9 +12,7 @@ query and head is needed, lᵢ = log₂ Σⱼ exp(sⱼᵢ / √d), because Σⱼ
 
 Forward has 16 queries in the lanes of a vector and goes over the keys, backward 16 keys and goes over the
 queries, so that a softmax needs no work across lanes. A sequence of n rows costs n × (n rounded up to 16): no
-padding between sequences. Neighbours that have no more than 16 rows together are done at once, because for a
-few rows what a block costs beside its arithmetic is most of it. Pairs across sequences get no weight, or
-2 ** -125 of the largest: only what is not finite gets across.
+padding between sequences.
 
 Blocks of 16 columns may reach beyond a sequence into the next one's columns. What they write there is
 overwritten when the next sequence's turn comes (its first block sets, later ones add), and what they read
@@ -28,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from ..products import ADD, SET, product_16
-from ..simd import LANES, kernel, load, log, maximum, splat, store, transpose, where_positive
+from ..simd import LANES, kernel, load, log, maximum, splat, store, transpose
 from ..tiles import rows_to_tile, tile_to_rows
 from .score_kernels import (
     slope_block_4,
@@ -40,7 +38,6 @@ from .score_kernels import (
 
 _ZERO = np.float32(0.0)
 _ONE = np.float32(1.0)
-_LOWEST = np.float32(-1e30)
 _LOG2_E = np.float32(1.4426950408889634)
 
 
@@ -57,68 +54,23 @@ def attend_tile(
     """
     d_head = d_model // n_head
     factor = splat(np.float32(_LOG2_E / np.sqrt(d_head)))
-    marks = _blank_marks()
-    b = first
-    while b < last:
-        end = tile_end(offsets, b, last, LANES)
-        start, n, packed = offsets[b] - offsets[first], offsets[end] - offsets[b], end > b + 1
-        if packed:
-            _mark_same(offsets, b, end, marks)
+    for b in range(first, last):
+        start, n = offsets[b] - offsets[first], offsets[b + 1] - offsets[b]
         for h in range(n_head):
             q = qkv + h * d_head * stride + start
             k, v = q + d_model * stride, q + 2 * d_model * stride
             o = out + h * d_head * stride + start
             for i in range(0, n, LANES):
-                product_16((n + 3) // 4 * 4, d_head, x, k, 1, stride, x, q + i, stride, p, 0, LANES, SET)
-                if packed:
-                    _move_away(p, n, marks)
-                shift = _largest(p, n) * factor
+                shift = _scores(x, k, q + i, stride, d_head, n, p) * factor
                 total = _weighted(x, v, o + i, stride, d_head, n, p, factor, shift)
                 if logs >= 0:
                     store(x, logs + h * stride + start + i, shift + log(total) * splat(_LOG2_E))
-        b = end
 
 
 @kernel
-def _blank_marks() -> Any:
-    """Memory for `_mark_same`: 16 lines of flags, 16 lines to add to scores, and 16 zeros and 16 ones."""
-    marks = np.zeros((2 * LANES + 2) * LANES, np.float32)
-    marks[(2 * LANES + 1) * LANES :] = _ONE
-    return marks
-
-
-@kernel
-def _mark_same(offsets: Any, first: int, last: int, marks: Any) -> None:
-    """Which of the rows of sequences first to last, 16 at most, belong together: a line of flags for each;
-    and in the lines to add 0 where they do, else a number below every score."""
-    ones = (2 * LANES + 1) * LANES
-    for b in range(first, last):
-        start, stop = offsets[b] - offsets[first], offsets[b + 1] - offsets[first]
-        flags = load(marks, ones - start) - load(marks, ones - stop)
-        away = (splat(_ONE) - flags) * splat(_LOWEST)
-        for i in range(start * LANES, stop * LANES, LANES):
-            store(marks, i, flags)
-            store(marks, LANES * LANES + i, away)
-
-
-@kernel
-def _move_away(p: Any, n: int, marks: Any) -> None:
-    """Lower the scores of n keys for queries of other sequences, so that they get no weight."""
-    for j in range(0, n * LANES, LANES):
-        flags = load(marks, j)
-        store(p, j, where_positive(flags, load(p, j)) + load(marks, LANES * LANES + j))
-
-
-@kernel
-def _keep_same(p: Any, n: int, marks: Any) -> None:
-    """Zero what n queries have of keys of other sequences."""
-    for i in range(0, n * LANES, LANES):
-        store(p, i, where_positive(load(marks, i), load(p, i)))
-
-
-@kernel
-def _largest(p: Any, n: int) -> Any:
-    """The largest of n scores of each query."""
+def _scores(x: Any, k: int, q: int, stride: int, d_head: int, n: int, p: Any) -> Any:
+    """The scores of 16 queries and n keys to `p`; returns the largest of each query."""
+    product_16((n + 3) // 4 * 4, d_head, x, k, 1, stride, x, q, stride, p, 0, LANES, SET)
     top = load(p, 0)
     for j in range(1, n):
         top = maximum(top, load(p, j * LANES))
@@ -158,13 +110,9 @@ def attend_tile_backward(
     """
     d_head = d_model // n_head
     scale = np.float32(1.0 / np.sqrt(d_head))
-    turned, marks = np.empty(LANES * LANES, np.float32), _blank_marks()
-    b = first
-    while b < last:
-        end = tile_end(offsets, b, last, LANES)
-        start, n, packed = offsets[b] - offsets[first], offsets[end] - offsets[b], end > b + 1
-        if packed:
-            _mark_same(offsets, b, end, marks)
+    turned = np.empty(LANES * LANES, np.float32)
+    for b in range(first, last):
+        start, n = offsets[b] - offsets[first], offsets[b + 1] - offsets[b]
         means = (n + LANES) * LANES  # within ds, behind what the blocks below need
         for h in range(n_head):
             head = h * d_head * stride + start
@@ -177,15 +125,11 @@ def attend_tile_backward(
                 keys = min(LANES, n - j)
                 mode = SET if j == 0 else ADD
                 _slopes(x, q, k + j, do, v + j, log, stride, d_head, n, scale, p, ds, means)
-                if packed:
-                    _keep_same(p, n, marks)
-                    _keep_same(ds, n, marks)
                 product_16(d_head, n, x, do, stride, 1, p, 0, LANES, x, dv + j, stride, SET)
                 product_16(d_head, n, x, q, stride, 1, ds, 0, LANES, x, dk + j, stride, SET)
                 for i in range(0, n, LANES):
                     transpose(ds, i * LANES, LANES, turned, 0, LANES)
                     product_16(d_head, keys, x, k + j, stride, 1, turned, 0, LANES, x, dq + i, stride, mode)
-        b = end
 
 
 @kernel
