@@ -15,8 +15,8 @@ self-play. Drawing the actions is not counted. What counts for each:
 - shared: its shared-memory environment (masks, orders written, step), which makes no entities;
 - JVM alone: of the latter, the two calls into Java. The target is ours <= JVM alone / 0.9.
 
-The columns after that say where our time goes: the ticks (with passive bots in brackets), reading the games,
-reading the masks, and the rest, which is NumPy's, Numba's and Python's.
+The columns after that say where our time goes: the ticks (those with passive bots beside them), reading the
+games and masks, and the rest, which is NumPy's, Numba's and Python's.
 
 The part "processes" compares one JVM with two, each in a worker process with half of the same games: frames
 per second by the clock, drawing the actions not counted. That says something where two processors are free.
@@ -91,9 +91,9 @@ class Ours:
         self.env = MicroRTSVectorEnv(board, num_envs, bot_timeout=None, **lanes)
         self.batch, _ = self.env.reset(seed=0)
         self.env.action_space.seed(0)
-        self.spent = {"tick": 0.0, "read": 0.0, "mask": 0.0}
+        self.spent = {"tick": 0.0, "read": 0.0}
         engine = self.env._engine
-        for name, call in (("tick", "step"), ("read", "read"), ("mask", "read_masks")):
+        for name, call in (("tick", "step"), ("read", "read")):
             setattr(engine, call, self._timed(name, getattr(engine, call)))
 
     def _timed(self, name: str, call: Callable[..., Any]) -> Callable[..., Any]:
@@ -264,7 +264,7 @@ def time_steps(
     settings: list[tuple[str, int, bool]], most: int, warm_up: float
 ) -> dict[str, dict[str, float]]:
     """The part "step": print a line for each setting."""
-    columns = ("ours", "JVM alone", "shared", "grid", "tick", "passive", "read", "mask", "rest", "ratio")
+    columns = ("ours", "JVM alone", "shared", "grid", "tick", "passive", "read", "rest", "ratio")
     print("map                envs          " + "".join(f"{name:>10}" for name in columns))
     results = {}
     for board, num_envs, selfplay in settings:

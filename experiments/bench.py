@@ -19,6 +19,7 @@ from .arguments import parse
 from .bench_report import comparison_lines, table_lines
 from .bench_rows import Results, Row, compare, parse_results, read_rows, results_text
 from .errors import UserError
+from .machine import processor
 
 SCRIPTS = Path(__file__).resolve().parent.parent / "benchmarks"
 
@@ -98,21 +99,11 @@ def describe_machine() -> dict[str, object]:
     """What results depend on, as it is now."""
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
     return {
-        "processor": _processor(),
+        "processor": processor(),
         "cores": os.cpu_count(),
         "load": load and round(load, 1),
         "python": platform.python_version(),
     }
-
-
-def _processor() -> str:
-    """The model where the system tells it, else the family."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return platform.processor() or platform.machine()
-    models = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
-    return models[0] if models else platform.machine()
 
 
 def measure(script: Path, seconds: float) -> list[Row]:

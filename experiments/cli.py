@@ -1,4 +1,4 @@
-"""The command line: `entitize train|eval|play|check|bench|info`.
+"""The command line: `entitize train|eval|experiment|report|play|check|bench|info`.
 
 Each command is a module with `main(arguments)`, loaded when it is called, so that `--help` is quick.
 """
@@ -18,8 +18,10 @@ from .errors import UserError
 COMMANDS = {
     "train": ("train", "train a network with PPO"),
     "eval": ("evaluate", "play whole episodes on held-out levels; returns with confidence intervals"),
+    "report": ("report", "curves, tables and sources of an experiment's runs, as HTML and Markdown"),
     "play": ("play", "write a video of the agent with the entities drawn over the frame"),
     "check": ("check", "check that an environment keeps the rules"),
+    "experiment": ("experiment", "train many runs in a queue that survives kills: procgen, microrts"),
     "bench": ("bench", "run the benchmarks (from a checkout)"),
     "info": ("info", "versions; an environment's spaces; a network's size and cost"),
 }
@@ -64,7 +66,7 @@ def _run(words: list[str]) -> int:
 
 
 def _help() -> str:
-    lines = [f"  {name:6} {text}" for name, (_, text) in COMMANDS.items()]
+    lines = [f"  {name:10} {text}" for name, (_, text) in COMMANDS.items()]
     return "\n".join(
         [
             "usage: entitize COMMAND [OPTIONS]",

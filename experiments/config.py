@@ -18,6 +18,7 @@ from .config_file import ConfigError, number, read_config
 from .errors import UserError
 from .networks import ROGUE_NET, Network, check_options
 from .opponents import OpponentsConfig
+from .variations import Series, check_series
 
 #: Configurations that come with the package.
 CONFIGS = Path(__file__).parent / "configs"
@@ -75,11 +76,14 @@ class EvalConfig:
     """Seeds environments and actions."""
     kwargs: Pairs = field(default_factory=dict)
     """Options of the environment that differ from training; Procgen's levels are held out anyway."""
+    vary: Series = field(default_factory=dict)
+    """Options to judge under several values of, e.g. nrobots=1,2,4; `entitize eval` has a line for each."""
 
     def __post_init__(self) -> None:
         for name in ("episodes", "num_envs"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be positive, got {getattr(self, name)}")
+        check_series(self.vary)
 
 
 @dataclass(frozen=True)

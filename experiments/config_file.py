@@ -28,16 +28,25 @@ def read_config(kind: type[T], path: Path) -> T:
         ConfigError: the file can't be read, a key is unknown (the nearest one is suggested) or a value is of
             the wrong type.
     """
+    data = read_yaml(path)
+    value: T = _Reader(path, kind).read(kind, {} if data is None else data, ())
+    return value
+
+
+def read_yaml(path: Path) -> Any:
+    """What the YAML file `path` says, as plain data; an empty one says None.
+
+    Raises:
+        ConfigError: the file can't be read, is not YAML or says a key twice.
+    """
     try:
-        data = yaml.load(path.read_text("utf-8"), _Loader)
+        return yaml.load(path.read_text("utf-8"), _Loader)
     except OSError as error:
         raise ConfigError(f"{path} can't be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path} is not a text file: {error}") from error
     except yaml.YAMLError as error:
         raise ConfigError(f"{path} is not valid YAML: {_problem(error)}") from error
-    value: T = _Reader(path, kind).read(kind, {} if data is None else data, ())
-    return value
 
 
 def read_section(kind: type[T], data: Mapping[str, Any], name: str) -> T:
@@ -52,7 +61,7 @@ def read_section(kind: type[T], data: Mapping[str, Any], name: str) -> T:
 
 def to_yaml(config: Any) -> str:
     """A dataclass as YAML that `read_config` reads back as an equal one."""
-    return yaml.safe_dump(_plain(config), sort_keys=False)
+    return yaml.safe_dump(plain(config), sort_keys=False)
 
 
 def number(text: str) -> Any:
@@ -192,11 +201,12 @@ def _key_paths(kind: Any, prefix: str = "") -> Iterator[str]:
                 yield from _key_paths(option, f"{prefix}{field.name}.")
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """A dataclass as dicts, lists, numbers and strings of its own, as YAML has it."""
     if dataclasses.is_dataclass(value):
-        return {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
     if isinstance(value, Mapping):
-        return {key: _plain(part) for key, part in value.items()}
+        return {key: plain(part) for key, part in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(part) for part in value]
+        return [plain(part) for part in value]
     return str(value) if isinstance(value, Path) else value

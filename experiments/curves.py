@@ -45,28 +45,49 @@ class MeanCurve:
     high: NDArray[np.float64]  # (n,)
 
 
-def read_curve(run: str | Path, name: str = RETURN) -> Curve:
-    """The metric `name` of a run folder, or of its `metrics.jsonl` or `metrics.jsonl.gz`.
+def metrics_file(run: str | Path) -> Path:
+    """The `metrics.jsonl` or `metrics.jsonl.gz` of a run folder; any other path as it is.
+
+    Raises:
+        FileNotFoundError: the folder has neither.
+    """
+    path = Path(run)
+    if not path.is_dir():
+        return path
+    found = [file for file in (path / "metrics.jsonl", path / "metrics.jsonl.gz") if file.exists()]
+    if not found:
+        raise FileNotFoundError(f"{run} holds neither metrics.jsonl nor metrics.jsonl.gz")
+    return found[0]
+
+
+def curve_of(lines: Sequence[Mapping[str, float]], name: str = RETURN) -> Curve:
+    """The metric `name` of the lines of a `metrics.jsonl`.
 
     Lines without it (no episode had ended) are left out.
+
+    Raises:
+        ValueError: the steps don't increase.
+    """
+    points = [(line["step"], line[name]) for line in lines if name in line]
+    steps = np.array([step for step, _ in points], np.int64)
+    if (np.diff(steps) <= 0).any():
+        before = int(np.argmax(np.diff(steps) <= 0))
+        raise ValueError(f"after step {steps[before]} comes step {steps[before + 1]}")
+    return Curve(steps, np.array([value for _, value in points], np.float64))
+
+
+def read_curve(run: str | Path, name: str = RETURN) -> Curve:
+    """`curve_of` a run folder, or of its `metrics.jsonl` or `metrics.jsonl.gz`.
 
     Raises:
         FileNotFoundError: there are no metrics.
         ValueError: the steps don't increase.
     """
-    path = Path(run)
-    if path.is_dir():
-        files = [path / "metrics.jsonl", path / "metrics.jsonl.gz"]
-        found = [file for file in files if file.exists()]
-        if not found:
-            raise FileNotFoundError(f"{run} holds neither metrics.jsonl nor metrics.jsonl.gz")
-        path = found[0]
-    points = [(line["step"], line[name]) for line in read_metrics(path) if name in line]
-    steps = np.array([step for step, _ in points], np.int64)
-    if (np.diff(steps) <= 0).any():
-        before = int(np.argmax(np.diff(steps) <= 0))
-        raise ValueError(f"{path}: after step {steps[before]} comes step {steps[before + 1]}")
-    return Curve(steps, np.array([value for _, value in points], np.float64))
+    path = metrics_file(run)
+    try:
+        return curve_of(read_metrics(path), name)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
 
 
 def common_bins(curves: Sequence[Curve], width: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
@@ -94,6 +115,16 @@ def common_bins(curves: Sequence[Curve], width: int) -> tuple[NDArray[np.int64],
     reached = min(int(curve.steps[-1]) if len(curve.steps) else 0 for curve in curves)
     shared = (counts > 0).all(0) & (np.arange(last + 1) * width - width / 2 <= reached)
     return np.flatnonzero(shared) * width, totals[:, shared] / counts[:, shared]
+
+
+def range_curve(curves: Sequence[Curve], width: int) -> MeanCurve:
+    """The mean over the runs of one task, between the worst and the best of them.
+
+    Raises:
+        ValueError: as `common_bins`.
+    """
+    steps, values = common_bins(curves, width)
+    return MeanCurve(steps, values.mean(0), values.min(0), values.max(0))
 
 
 def mean_curve(curves: Sequence[Curve], width: int, level: float = 0.95, seed: int = 0) -> MeanCurve:

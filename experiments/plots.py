@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from io import BytesIO
 from pathlib import Path
+from typing import Literal
 
 import matplotlib
 
@@ -13,15 +15,17 @@ matplotlib.use("Agg")  # no screen is needed
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MultipleLocator
 
 from ..trainers import Interval
+from ..trainers.files import replace_file
 from .bench_rows import Results
-from .curves import MeanCurve
+from .curves import Curve, MeanCurve
 from .published import Rates
 from .stats import Profile
 
 #: Colours that people with any colour vision tell apart (Okabe & Ito 2008).
-_COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9")
+COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9")
 
 
 @dataclass(frozen=True)
@@ -31,6 +35,8 @@ class CurvePanel:
     curves: Mapping[str, MeanCurve]
     points: Mapping[str, Mapping[int, float]] = field(default_factory=dict)  # published values, by steps
     levels: Mapping[str, float] = field(default_factory=dict)  # drawn as lines across
+    guides: Mapping[str, Mapping[float, float]] = field(default_factory=dict)  # dotted lines, without dots
+    tails: Mapping[str, Sequence[Curve]] = field(default_factory=dict)  # single runs, drawn thinly
 
 
 def learning_curve(
@@ -59,7 +65,7 @@ def learning_curve(
     axes.xaxis.set_major_formatter(_short_steps)
     axes.grid(alpha=0.3)
     axes.legend()
-    _save(figure, path)
+    save(figure, path)
 
 
 def ratios(path: Path, results: Results, title: str) -> None:
@@ -72,7 +78,7 @@ def ratios(path: Path, results: Results, title: str) -> None:
         labels.append(f"— {benchmark} —")
         places = range(len(labels), len(labels) + len(rows))
         labels += [f"{row.case}  /  {row.peer_name}" for row in rows]
-        colour = _COLOURS[index % len(_COLOURS)]
+        colour = COLOURS[index % len(COLOURS)]
         axes.plot([row.ratio for row in rows], places, "o", color=colour, markersize=4)
         aimed = [(row.target, place) for row, place in zip(rows, places, strict=True) if row.target]
         if aimed:
@@ -83,7 +89,7 @@ def ratios(path: Path, results: Results, title: str) -> None:
     axes.set_ylim(len(labels) - 0.5, -1)
     axes.xaxis.set_major_formatter(lambda ratio, _: f"{ratio:g}")
     axes.grid(alpha=0.3, axis="x")
-    _save(figure, path)
+    save(figure, path)
 
 
 def outcome_bars(
@@ -112,7 +118,7 @@ def outcome_bars(
             axes.set_visible(False)
     handles, labels = grid[0, 0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False)
-    _save(figure, path)
+    save(figure, path)
 
 
 def _outcome_panel(
@@ -135,46 +141,92 @@ def _outcome_panel(
 
 
 def learning_curves(
-    path: Path, panels: Mapping[str, CurvePanel], title: str, quantity: str = "return per episode"
+    path: Path,
+    panels: Mapping[str, CurvePanel],
+    title: str,
+    quantity: str = "return per episode",
+    over: Literal["steps", "hours"] = "steps",
 ) -> None:
     """Draw learning curves with their intervals into a PNG file: a panel per task, a colour per name.
 
-    Published points are dots in the colour of their name, levels are dashed lines; one legend is for all.
+    Published points are dots, levels are dashed lines: in the colour of their name, or black and grey where
+    no curve has that name. One legend is for all.
+
+    Args:
+        over: what curves are by: environment steps, or "hours": seconds, which are told as hours.
     """
     columns = min(4, len(panels))
     rows = -(-len(panels) // columns)
-    figure = Figure(figsize=(1 + 3.2 * columns, 1.1 + 2.4 * rows), layout="constrained")
-    grid = figure.subplots(rows, columns, squeeze=False).flat
-    names = dict.fromkeys(
-        name
-        for panel in panels.values()
-        for part in (panel.curves, panel.points, panel.levels)
-        for name in part
-    )
-    colours = {name: _COLOURS[index % len(_COLOURS)] for index, name in enumerate(names)}
+    size = (1 + 3.2 * columns, 1.1 + 2.4 * rows) if len(panels) > 1 else (6.4, 4.2)
+    figure = Figure(figsize=size, layout="constrained")
+    grid = list(figure.subplots(rows, columns, squeeze=False).flat)
+    colours = _panel_colours(panels.values())
     handles: dict[str, Artist] = {}
     for index, (axes, (task, panel)) in enumerate(zip(grid, panels.items(), strict=False)):
-        for name, curve in panel.curves.items():
-            (line,) = axes.plot(curve.steps, curve.mean, color=colours[name])
-            axes.fill_between(curve.steps, curve.low, curve.high, color=colours[name], alpha=0.2, linewidth=0)
-            handles[name] = line
-        for name, points in panel.points.items():
-            (dots,) = axes.plot(*zip(*points.items(), strict=True), "o:", color=colours[name], markersize=4)
-            handles.setdefault(name, dots)
-        for name, level in panel.levels.items():
-            handles.setdefault(name, axes.axhline(level, color=colours[name], linestyle="--", linewidth=1))
+        for name, artist in _curve_panel(axes, panel, colours).items():
+            handles.setdefault(name, artist)
         axes.set_title(task, fontsize=9)
-        axes.xaxis.set_major_formatter(_short_steps)
+        axes.xaxis.set_major_formatter(_short_steps if over == "steps" else _short_hours)
+        if over == "hours":
+            axes.xaxis.set_major_locator(_hour_locator(axes))
         if index + columns >= len(panels):
-            axes.set_xlabel("environment steps", fontsize=8)
+            axes.set_xlabel("environment steps" if over == "steps" else "hours of training", fontsize=8)
         axes.tick_params(labelsize=7)
         axes.grid(alpha=0.3)
-    for axes in list(figure.axes)[len(panels) :]:
+    for axes in grid[len(panels) :]:
         axes.set_visible(False)
     figure.suptitle(title)
     figure.supylabel(quantity, fontsize=9)
-    figure.legend(handles.values(), handles, loc="outside lower center", ncols=3, frameon=False)
-    _save(figure, path)
+    order = [name for name in colours if name in handles]
+    figure.legend(
+        [handles[name] for name in order],
+        order,
+        loc="outside lower center",
+        ncols=min(len(order), max(3, columns + 1)) or 1,
+        fontsize=9,
+        frameon=False,
+    )
+    save(figure, path)
+
+
+def _panel_colours(panels: Iterable[CurvePanel]) -> dict[str, str]:
+    """By name, those of curves first."""
+    drawn = dict.fromkeys(name for panel in panels for name in (*panel.curves, *panel.tails))
+    dotted = dict.fromkeys(name for panel in panels for name in (*panel.points, *panel.guides))
+    levels = dict.fromkeys(name for panel in panels for name in panel.levels)
+    colours = {name: COLOURS[index % len(COLOURS)] for index, name in enumerate(drawn)}
+    for names, shades in ((dotted, ("#222222", "#777777")), (levels, ("#888888", "#222222"))):
+        new = [name for name in names if name not in colours]
+        colours |= {name: shades[index % len(shades)] for index, name in enumerate(new)}
+    return colours
+
+
+def _curve_panel(axes: Axes, panel: CurvePanel, colours: Mapping[str, str]) -> dict[str, Artist]:
+    """What stands for each name in the legend."""
+    handles: dict[str, Artist] = {}
+    for name, curve in panel.curves.items():
+        (line,) = axes.plot(curve.steps, curve.mean, color=colours[name])
+        axes.fill_between(curve.steps, curve.low, curve.high, color=colours[name], alpha=0.2, linewidth=0)
+        handles[name] = line
+    for name, tails in panel.tails.items():
+        for tail in tails:
+            (line,) = axes.plot(tail.steps, tail.values, color=colours[name], linewidth=0.8, alpha=0.7)
+            handles.setdefault(name, line)
+    for name, points in panel.points.items():
+        style = "o" if name in panel.guides else "o:"
+        (dots,) = axes.plot(
+            *(zip(*points.items(), strict=True) if points else ((), ())),
+            style,
+            color=colours[name],
+            markersize=4,
+        )
+        handles.setdefault(name, dots)
+    for name, guide in panel.guides.items():
+        (line,) = axes.plot(*zip(*guide.items(), strict=True), ":", color=colours[name], linewidth=1)
+        handles.setdefault(name, line)
+    for name, level in panel.levels.items():
+        handles.setdefault(name, axes.axhline(level, color=colours[name], linestyle="--", linewidth=1))
+    return handles
 
 
 def intervals(path: Path, panels: Mapping[str, Mapping[str, Interval]], title: str) -> None:
@@ -190,7 +242,7 @@ def intervals(path: Path, panels: Mapping[str, Mapping[str, Interval]], title: s
         for place, name in enumerate(names):
             if name in panel:
                 estimate = panel[name]
-                colour = _COLOURS[place % len(_COLOURS)]
+                colour = COLOURS[place % len(COLOURS)]
                 axes.barh(place, estimate.high - estimate.low, 0.6, estimate.low, color=colour, alpha=0.6)
                 axes.plot([estimate.mean], [place], "|", color="black", markersize=13)
         axes.use_sticky_edges = False  # or else the longest bar ends at the frame
@@ -200,7 +252,7 @@ def intervals(path: Path, panels: Mapping[str, Mapping[str, Interval]], title: s
         axes.tick_params(labelsize=8)
         axes.grid(alpha=0.3, axis="x")
     figure.suptitle(title)
-    _save(figure, path)
+    save(figure, path)
 
 
 def performance_profile(
@@ -210,14 +262,14 @@ def performance_profile(
     figure = Figure(figsize=(7, 4.5), layout="constrained")
     axes = figure.subplots()
     for index, (name, profile) in enumerate(profiles.items()):
-        colour = _COLOURS[index % len(_COLOURS)]
+        colour = COLOURS[index % len(COLOURS)]
         axes.plot(profile.thresholds, profile.share, color=colour, label=name)
         axes.fill_between(profile.thresholds, profile.low, profile.high, color=colour, alpha=0.2, linewidth=0)
     axes.set(title=title, xlabel="normalised score τ", ylabel=f"share of {quantity} with a score above τ")
     axes.set_ylim(-0.02, 1.02)
     axes.grid(alpha=0.3)
     axes.legend()
-    _save(figure, path)
+    save(figure, path)
 
 
 def _short_steps(steps: float, _: object) -> str:
@@ -227,6 +279,24 @@ def _short_steps(steps: float, _: object) -> str:
     return f"{steps:g}"
 
 
-def _save(figure: Figure, path: Path) -> None:
+def _short_hours(seconds: float, _: object) -> str:
+    return f"{seconds / 3600:.3g}"
+
+
+def _hour_locator(axes: Axes) -> MultipleLocator:
+    """Ticks at round numbers of hours."""
+    hours = max(axes.get_xlim()[1] / 3600, 1e-3)
+    step = next(
+        size
+        for power in range(-4, 5)
+        for size in (10.0**power, 2 * 10.0**power, 5 * 10.0**power)
+        if hours / size <= 6
+    )
+    return MultipleLocator(3600 * step)
+
+
+def save(figure: Figure, path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=120)
+    content = BytesIO()
+    figure.savefig(content, format="png", dpi=120)
+    replace_file(path, content.getvalue())

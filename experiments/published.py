@@ -176,6 +176,31 @@ _FEUDALNET = (
     ),
 )
 
+
+@dataclass(frozen=True)
+class PublishedTraining:
+    """A row of the table that compares networks in Zwingenberger's paper, with their sizes."""
+
+    name: str
+    source: str  # of win rate, return and hours
+    map: str
+    win_rate: float  # share of games against 13 bots
+    shaped_return: float
+    hours: float  # of training
+    parameters: int  # by counting
+
+
+#: Table 1 of Zwingenberger; its first two rows are from Huang et al. The transformers' win rates are others
+#: than those in PUBLISHED, which were read off plots of another evaluation.
+PUBLISHED_TRAINING = (
+    PublishedTraining("GridNet encoder-decoder", "huang", "basesWorkers16x16", 0.89, 180.8, 117.03, 838_191),
+    PublishedTraining("UAS, IMPALA CNN", "huang", "basesWorkers16x16", 0.91, 137.6, 63.67, 220_175),
+    PublishedTraining("TransformerNet", "zwingenberger", "basesWorkers8x8", 0.91, 84.9, 55.30, 645_470),
+    PublishedTraining(
+        "TransformerNet, embedded", "zwingenberger", "basesWorkers16x16", 0.76, 189.7, 58.87, 661_854
+    ),
+)
+
 #: The best of each paper first.
 PUBLISHED = (*_ZWINGENBERGER, *_FEUDALNET, *_HUANG)
 
@@ -196,3 +221,9 @@ def published_for(map_name: str, agents: Sequence[PublishedAgent] = PUBLISHED) -
     """Those of `agents` that have results on the map `map_name`."""
     name = _SAME_MAP.get(map_name, map_name)
     return [agent for agent in agents if agent.map == name]
+
+
+def published_training_for(map_name: str) -> list[PublishedTraining]:
+    """The rows of `PUBLISHED_TRAINING` on the map `map_name`."""
+    name = _SAME_MAP.get(map_name, map_name)
+    return [row for row in PUBLISHED_TRAINING if row.map == name]

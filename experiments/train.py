@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -12,6 +13,7 @@ import tyro
 from rich.console import Console
 
 from ..envs import EntityVectorEnv, WorkerError
+from ..policies.loading import AnyNetwork
 from ..trainers import PPO, CheckpointError, NonFiniteError
 from ..trainers.files import replace_file
 from .arguments import parse, peek
@@ -29,6 +31,8 @@ from .errors import UserError
 from .networks import make_policy
 from .opponents import with_opponents
 from .progress import TrainingProgress, clock_time
+from .run_lock import run_lock
+from .run_origin import note_origin
 
 _CONFIG_HELP = f"A YAML file, or the name of a configuration that comes along: {', '.join(config_names())}."
 
@@ -71,55 +75,69 @@ def default_run_folder(config: TrainConfig) -> Path:
     return Path("runs") / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}"
 
 
-def train(config: TrainConfig, run: Path, *, resume: bool = False, console: Console | None = None) -> PPO:
+def train(
+    config: TrainConfig,
+    run: Path,
+    *,
+    resume: bool = False,
+    console: Console | None = None,
+    stop: threading.Event | None = None,
+) -> PPO:
     """Train as `config` says, in the folder `run`; returns the trainer, its environments closed.
 
+    Once `stop` is set, training ends after the update that it is in, with a checkpoint.
+
     Raises:
+        RunLockedError: another process trains this run.
         UserError: the folder holds a run already (or none, to resume), or something in it can't be used.
     """
-    console = console or Console()
     with make_environments(config.env) as venv:
-        trainer = _open(config, run, venv, resume)
-        replace_file(run / RUN_CONFIG, to_yaml(config).encode())
-        console.print(
-            f"{config.env.id}, {venv.num_envs} environments, in {run}", highlight=False, soft_wrap=True
-        )
-        max_seconds = None if config.max_minutes is None else 60 * config.max_minutes
-        remaining = None if max_seconds is None else max_seconds - trainer.elapsed_seconds
-        with TrainingProgress(
-            config.ppo.total_timesteps, max_seconds=remaining, start=trainer.step, console=console
-        ) as progress:
-            trainer.callbacks.append(lambda trainer, metrics: progress.update(trainer.step, metrics))
-            try:
-                trainer.train(max_seconds=max_seconds)
-            except (NonFiniteError, CheckpointError) as error:
-                raise UserError(str(error)) from error
-            except WorkerError as error:
-                raise UserError(
-                    f"{error}\n`entitize train --resume {run}` goes on from the last checkpoint"
-                ) from error
-            except KeyboardInterrupt:
-                console.print(
-                    f"`entitize train --resume {run}` goes on from the last checkpoint", soft_wrap=True
-                )
-                raise
-        console.print(
-            f"{trainer.step:,} steps in {clock_time(progress.seconds)}; checkpoints in {run / 'checkpoints'}",
-            highlight=False,
-            soft_wrap=True,
-        )
+        policy = make_policy(config, venv)
+        with run_lock(run):
+            return _train(_open(config, run, venv, policy, resume), config, run, console or Console(), stop)
+
+
+def _train(
+    trainer: PPO, config: TrainConfig, run: Path, console: Console, stop: threading.Event | None
+) -> PPO:
+    replace_file(run / RUN_CONFIG, to_yaml(config).encode())
+    note_origin(run, trainer.step, trainer.device)
+    console.print(
+        f"{config.env.id}, {trainer.venv.num_envs} environments, in {run}", highlight=False, soft_wrap=True
+    )
+    max_seconds = None if config.max_minutes is None else 60 * config.max_minutes
+    remaining = None if max_seconds is None else max_seconds - trainer.elapsed_seconds
+    with TrainingProgress(
+        config.ppo.total_timesteps, max_seconds=remaining, start=trainer.step, console=console
+    ) as progress:
+        trainer.callbacks.append(lambda trainer, metrics: progress.update(trainer.step, metrics))
+        if stop is not None:
+            trainer.callbacks.append(lambda trainer, metrics: stop.is_set())
+        try:
+            trainer.train(max_seconds=max_seconds)
+        except (NonFiniteError, CheckpointError) as error:
+            raise UserError(str(error)) from error
+        except WorkerError as error:
+            raise UserError(
+                f"{error}\n`entitize train --resume {run}` goes on from the last checkpoint"
+            ) from error
+        except KeyboardInterrupt:
+            console.print(f"`entitize train --resume {run}` goes on from the last checkpoint", soft_wrap=True)
+            raise
+    console.print(
+        f"{trainer.step:,} steps in {clock_time(progress.seconds)}; checkpoints in {run / 'checkpoints'}",
+        highlight=False,
+        soft_wrap=True,
+    )
     return trainer
 
 
-def _open(config: TrainConfig, run: Path, venv: EntityVectorEnv, resume: bool) -> PPO:
-    policy = make_policy(config, venv)
+def _open(config: TrainConfig, run: Path, venv: EntityVectorEnv, policy: AnyNetwork, resume: bool) -> PPO:
     try:
         if config.opponents is not None:
             venv = with_opponents(config.opponents, venv, policy, run, config.ppo.seed)
         return PPO(policy, venv, config.ppo, run, resume=resume)
     except FileExistsError as error:
-        if not run.is_dir():
-            raise UserError(f"{run} is not a folder") from error
         raise UserError(
             f"{run} holds a run already: go on with it by --resume {run}, or name another by --run"
         ) from error

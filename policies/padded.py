@@ -23,9 +23,10 @@ from .rogue_net.config import from_options
 from .rogue_net.engine import EngineChooser
 from .rogue_net.fused import FusedRows
 from .rogue_net.inputs import Inputs, Prepared
+from .rogue_net.moments import Columns
 from .rogue_net.names import NamedModules
 from .rogue_net.network import Encoder
-from .rogue_net.normalization import InputNorm
+from .rogue_net.normalization import InputNorm, take_in
 
 #: The options that two networks with the same weights have in common.
 _SHAPING = ("d_model", "n_layer", "n_head", "pooling", "relative_position", "translation", "global_features")
@@ -164,14 +165,12 @@ class PaddedRogueNet(nn.Module):
         return EntityBatch(entities, globals_, {})
 
     def _move_statistics(self, prepared: Prepared) -> None:
-        norms = {name: self.running_normalization[name] for name in self.running_normalization.names}
+        norms: Any = {name: self.running_normalization[name] for name in self.running_normalization.names}
         learns = self.training and torch.is_grad_enabled()
-        fresh = not any(float(norm.count) for norm in norms.values())  # type: ignore[arg-type]
+        fresh = not any(float(norm.count) for norm in norms.values())
         if learns or fresh:
-            self.inputs.check_finite(prepared)
-            for name, values in prepared.features.items():
-                if name in norms:
-                    norms[name].accumulate(values)  # type: ignore[operator]
+            columns = {name: [Columns(values)] for name, values in prepared.features.items()}
+            take_in(norms, columns, self.inputs.features)
         if fresh or not self.training:
             self._refresh()
 

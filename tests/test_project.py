@@ -71,6 +71,16 @@ def test_the_package_list_names_every_folder_with_code() -> None:
     assert listed == {".".join(["entitize", *folder.parts]) for folder in package_folders()}
 
 
+def test_the_package_data_names_every_yaml_file() -> None:
+    data = PYPROJECT["tool"]["setuptools"]["package-data"]
+    found = {
+        ".".join(["entitize", *folder.parts])
+        for folder in package_folders()
+        if any((CHECKOUT / folder).glob("*.yaml"))
+    }
+    assert found == {package for package, patterns in data.items() if "*.yaml" in patterns}
+
+
 def test_every_folder_with_code_stands_on_a_floor() -> None:
     assert {folder.parts[0] for folder in package_folders() if folder.parts} == set(FLOORS)
 

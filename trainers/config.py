@@ -40,6 +40,9 @@ class PPOConfig:
     """Discount factor γ."""
     gae_lambda: float = 0.95
     """λ of generalized advantage estimation."""
+    normalize_rewards: bool = False
+    """Learn from rewards divided by the running deviation of their discounted sum, clipped to ±10; logged
+    returns stay as they are."""
 
     learning_rate: float = 1e-3
     """Step size of AdamW."""
@@ -83,8 +86,8 @@ class PPOConfig:
     reset_at_checkpoint: bool = False
     """Start new episodes at every checkpoint, which makes a resumed run bit-equal to an uninterrupted one
     even where the environments can't save their state."""
-    num_threads: int = 1
-    """Threads of torch and Numba while collecting and updating; a second one slows small networks down."""
+    num_threads: int | None = 1
+    """Threads of torch and Numba while collecting and updating; None: as many as this process has cores."""
 
     device: str = "auto"
     """Where to train: "cpu", "cuda" or "cuda:1" (the policy is moved there), or "auto": where it is."""

@@ -33,6 +33,7 @@ from .guard import NonFiniteError, Snapshot, check_batch, check_lanes, check_los
 from .idle import Shown
 from .losses import Counts, count, normalize_advantages
 from .optimizer import clip_gradients, forget_gradients
+from .reward_normalization import RewardNormalizer
 from .rollout import RolloutBuffer, Samples
 from .run_folder import RunFolder
 from .schedule import annealed, is_due
@@ -94,6 +95,9 @@ class PPO:
         self.updates = 0
         self.elapsed_seconds = 0.0  # in rollouts and updates, of earlier parts of a resumed run as well
         self.episodes = EpisodeStatistics(venv.num_envs)
+        self.reward_normalizer = (
+            RewardNormalizer(venv.num_envs, config.gamma) if config.normalize_rewards else None
+        )
         self.clock = Clock()
         self._total = config.total_timesteps
         self._max_seconds: float | None = None
@@ -197,7 +201,9 @@ class PPO:
         bootstraps = next_values(self.policy, buffer.last_values, shown)
         self._check_values(shown.batch, bootstraps)
         clock.lap("inference")
-        self._samples = buffer.samples(bootstraps, self.config.gamma, self.config.gae_lambda)
+        normalizer = self.reward_normalizer
+        scaled = None if normalizer is None else buffer.normalized_rewards(normalizer)
+        self._samples = buffer.samples(bootstraps, self.config.gamma, self.config.gae_lambda, scaled)
         clock.lap("storage")
         self.step += len(self._samples)
         return self._samples
@@ -233,6 +239,8 @@ class PPO:
         explained = explained_variance(samples.values, samples.returns)
         if explained is not None:
             metrics["losses/explained_variance"] = explained
+        if self.reward_normalizer is not None:
+            metrics["charts/reward_deviation"] = self.reward_normalizer.deviation
         return {**self.episodes.summary(), **metrics}
 
     def _optimise(self, samples: Samples) -> dict[str, float]:
@@ -307,6 +315,8 @@ class PPO:
     def _start(self) -> Shown:
         """The first episodes; a fresh policy takes its first normalisation statistics from them."""
         self.episodes.forget_running()
+        if self.reward_normalizer is not None:
+            self.reward_normalizer.forget_running()
         seed = derived_seed(self.config.seed, self.step) if self.step else self.config.seed
         shown = Shown.of(*self.venv.reset(seed=seed))
         batch = shown.at_work()

@@ -18,6 +18,7 @@ from ..envs import EntityBatch, EntityBatchBuffer, EntitySpace
 from ..policies.policy import ActResult
 from ..ragged import RaggedArray, RaggedBuffer, gather_all
 from .advantages import generalized_advantages
+from .reward_normalization import RewardNormalizer
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,14 +151,29 @@ class RolloutBuffer:
         self.terminated[t], self.truncated[t] = terminated, truncated
         self._ended += 1
 
-    def samples(self, next_values: NDArray[np.float32], gamma: float, gae_lambda: float) -> Samples:
+    def normalized_rewards(self, normalizer: RewardNormalizer) -> NDArray[np.float32]:
+        """The rewards (T, E) after `normalizer`, which takes them in."""
+        active = self.active if self._any_idle else None
+        return normalizer.normalize(self.rewards, self.terminated | self.truncated, active)
+
+    def samples(
+        self,
+        next_values: NDArray[np.float32],
+        gamma: float,
+        gae_lambda: float,
+        rewards: NDArray[np.float32] | None = None,
+    ) -> Samples:
         """All rows with their advantages; ragged parts are views, valid until `clear`.
 
-        `next_values` (E,) are the values of the observations after the last step.
+        Args:
+            next_values: (E,), the values of the observations after the last step.
+            gamma, gae_lambda: see `generalized_advantages`.
+            rewards: (T, E), in place of those that were recorded.
         """
         active = self.active if self._any_idle else None
         advantages, returns = generalized_advantages(
-            *(self.rewards, self.values, next_values, self.final_values, self.terminated, self.truncated),
+            *(self.rewards if rewards is None else rewards, self.values, next_values),
+            *(self.final_values, self.terminated, self.truncated),
             *(gamma, gae_lambda, active),
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -11,14 +12,26 @@ from ..ragged import get_num_threads, set_num_threads
 
 
 @contextmanager
-def thread_count(num_threads: int) -> Iterator[None]:
-    """Run with that many threads of torch, which the kernels go by as well, and of ragged gathers."""
+def thread_count(num_threads: int | None) -> Iterator[None]:
+    """Run with that many threads of torch, which the kernels go by as well, and of ragged gathers.
+
+    None: as many as this process has cores.
+    """
+    if num_threads is None:
+        num_threads = available_cores()
     before = get_num_threads(), torch.get_num_threads()
     _set(num_threads, num_threads)
     try:
         yield
     finally:
         _set(*before)
+
+
+def available_cores() -> int:
+    """How many cores this process may run on."""
+    if hasattr(os, "sched_getaffinity"):  # not on macOS and Windows
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def _set(of_ragged: int, of_torch: int) -> None:

@@ -72,6 +72,8 @@ def capture(trainer: PPO) -> tuple[dict[str, dict[str, Tensor]], dict[str, Any]]
         "optimizer": {f"{i}/{name}": value for i, entry in moments.items() for name, value in entry.items()},
         "trainer": {"torch_rng": torch.get_rng_state(), **_as_tensors(trainer.episodes.state())},
     }
+    if trainer.reward_normalizer is not None:
+        tensors["trainer"] |= _as_tensors(trainer.reward_normalizer.state())
     if isinstance(trainer.venv, StatefulVectorEnv) and not trainer.config.reset_at_checkpoint:
         tensors["environments"] = _as_tensors(trainer.venv.get_state())
         if trainer.shown is not None and trainer.shown.active is not None:
@@ -124,6 +126,8 @@ def restore(trainer: PPO, checkpoint: Checkpoint) -> Shown | None:
     torch.set_rng_state(checkpoint.tensors["trainer"]["torch_rng"])
     trainer.step, trainer.updates, trainer.elapsed_seconds = step, updates, elapsed
     trainer.episodes.restore(extra)
+    if trainer.reward_normalizer is not None:
+        trainer.reward_normalizer.restore(extra)
     return shown
 
 

@@ -45,17 +45,19 @@ def make_bot(jpype: Any, name: str, unit_types: Any) -> Any:
     return jpype.JClass(BOTS[name])(unit_types)
 
 
-def seed_bot(jpype: Any, bot: Any, seed: int) -> None:
-    """Give the bot's own random generators a seed: the engine makes them without one.
+def find_generators(jpype: Any, bot: Any) -> list[Any]:
+    """The fields in which a bot keeps random generators of its own: the engine makes them without a seed.
 
-    Reaches the fields of the bot's class and its ancestors; bots that search as long as the clock lets them
-    stay what they are.
+    Looks through the bot's class and its ancestors; bots that search as long as the clock lets them stay what
+    they are.
     """
     random, modifier = jpype.JClass("java.util.Random"), jpype.JClass("java.lang.reflect.Modifier")
+    generators = []
     kind = bot.getClass()
     while kind is not None:
         for field in kind.getDeclaredFields():
             if field.getType() == random.class_ and not modifier.isStatic(field.getModifiers()):
                 field.setAccessible(True)
-                field.set(bot, random(seed))
+                generators.append(field)
         kind = kind.getSuperclass()
+    return generators

@@ -11,13 +11,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .bots import make_bot, seed_bot
+from .bots import find_generators, make_bot
 from .games import STATE, Columns, Game
 from .handles import GameLoop, Handles
 from .jvm import start_engine
@@ -61,8 +60,8 @@ class Engine:
             may take for ever, and everything is played in the calling thread.
 
     Attributes:
-        records: int32, what `read` has read of all games, see `records`.
-        masks: int32 (games, height, width, MASK_SIZE): what `read_masks` has read of the units that may be
+        records: int32, what `read` or `glance` has read of all games, see `records`.
+        masks: int32 (games, height, width, MASK_SIZE): what `read` has read of the units that may be
             given orders; only ones are written, so the reader clears the rows that it has taken.
         orders: int32 (lanes, height * width, ORDER_SIZE): the orders, at the units' cells, zero elsewhere;
             who writes them clears them after the step.
@@ -91,12 +90,14 @@ class Engine:
         self._prototypes: list[Any] = [
             game.bot and make_bot(self._jpype, game.bot, self.unit_types) for game in games
         ]
+        self._generators = [find_generators(self._jpype, bot) if bot else [] for bot in self._prototypes]
+        self._state, self._random = self._jpype.JClass(STATE), self._jpype.JClass("java.util.Random")
         self._starts: dict[str, Any] = {}
         self._first_ids: dict[str, int] = {}
         self._watch = Watch(self._handles, self._columns.progress, bot_timeout) if bot_timeout else None
-        self._play_selfplay, self._play_bots = self._make_ticks(partial_observability)
+        self._all_games = self._make_ticks(partial_observability)
         self._tell = self._make_telling()
-        self._read_loop, self._mask_loop = self._make_read_loops()
+        self._read_games, self._read_all = self._make_reading(False), self._make_reading(True)
 
     # -- what is called at each step ------------------------------------------------------------------------
 
@@ -106,16 +107,15 @@ class Engine:
         Raises:
             RuntimeError: a bot raised an exception instead of getting ready for a game.
         """
-        state, random = self._jpype.JClass(STATE), self._jpype.JClass("java.util.Random")
         columns = self._columns
         with _PLAYING:
             for game, seed in zip(games, seeds, strict=True):
                 board = self.games[game].map
-                start = state(self._start_of(board).clone(), self.unit_types)
+                start = self._state(self._start_of(board).clone(), self.unit_types)
                 for column in (columns.states, columns.views, columns.other_views):
                     column.array[game] = start
                 columns.next_ids.array[game] = self._first_ids[board.name]
-                columns.generators.array[game] = random(seed)
+                columns.generators.array[game] = self._random(seed)
                 if self.games[game].bot is not None:
                     columns.bots.array[game] = self._new_bot(game, seed)
 
@@ -126,7 +126,8 @@ class Engine:
         except self._jpype.JException as error:
             name = self.games[game].bot
             raise RuntimeError(f"MicroRTS: the bot {name} can't start a game: {error}") from error
-        seed_bot(self._jpype, bot, seed)
+        for field in self._generators[game]:
+            field.set(bot, self._random(seed))
         return bot
 
     def step(self, playing: NDArray[np.bool_] | None = None) -> list[BotFailure]:
@@ -135,17 +136,16 @@ class Engine:
         Returns:
             the bots that raised an exception or hang.
         """
-        if playing is None or playing.all():
-            runs = [(0, len(self.games))]
-        else:
-            edges = np.flatnonzero(np.diff(np.concatenate([[False], playing, [False]]).astype(np.int8)))
-            runs = [(int(first), int(last)) for first, last in edges.reshape(-1, 2)]
         failures: list[BotFailure] = []
-        bounds = (0, self.num_selfplay, len(self.games))
-        self.rewards[:] = 0.0
-        for play, (low, high) in zip((self._play_selfplay, self._play_bots), pairwise(bounds), strict=True):
-            for first, last in runs:
-                failures += self._run(play, max(first, low), min(last, high))
+        if playing is None:
+            for play, first, last in self._all_games:
+                failures += self._run(play, first, last)
+        else:
+            self.rewards[:] = 0.0
+            edges = np.flatnonzero(np.diff(np.concatenate([[False], playing, [False]]).astype(np.int8)))
+            for play, low, high in self._all_games:
+                for first, last in edges.reshape(-1, 2).tolist():
+                    failures += self._run(play, max(first, low), min(last, high))
         for failure in failures:
             self.rewards[self.lane_game == failure.game] = 0.0
         return failures
@@ -178,12 +178,12 @@ class Engine:
         return failures
 
     def read(self) -> None:
-        """Read all games into `records`."""
-        self._read_loop.run(0, len(self.games))
+        """Read all games into `records`, and what the lanes' units may be ordered into `masks`."""
+        self._read_all(0, len(self.games))
 
-    def read_masks(self) -> None:
-        """Ask for the masks of the lanes' units that may be given an order, into `masks`."""
-        self._mask_loop.run(0, len(self.games))
+    def glance(self) -> None:
+        """Read all games into `records`."""
+        self._read_games(0, len(self.games))
 
     def close(self) -> None:
         """Forget the games, so that Java can free them."""
@@ -224,25 +224,30 @@ class Engine:
             unit.next_ID = max(int(unit.next_ID), self._first_ids[board.name])
         return self._starts[board.name]
 
-    def _make_read_loops(self) -> tuple[GameLoop, GameLoop]:
+    def _make_reading(self, with_masks: bool) -> Run:
         """The reading of the games, and of the masks."""
-        handles = self._handles
-        reading, masking = GameLoop(handles), GameLoop(handles)
-        reading.call(handles.bind(game_writer(handles), 0, self._record_buffer), self._states)
-        masks = mask_writer(handles, self.unit_types, self._mask_buffer, _ATTACK_WIDTH)
-        masking.call(masks, self._states, None, self._columns.skipped)
+        handles, loop = self._handles, GameLoop(self._handles)
+        loop.call(handles.bind(game_writer(handles), 0, self._record_buffer), self._states)
+        if with_masks:
+            masks = mask_writer(handles, self.unit_types, self._mask_buffer, _ATTACK_WIDTH)
+            loop.call(masks, self._states, None, self._columns.skipped)
         rewind = handles.method("java.nio.IntBuffer", "clear", "java.nio.IntBuffer")
-        reading.finish(before=handles.dropping_result(handles.bind(rewind, 0, self._record_buffer)))
-        masking.finish()
-        return reading, masking
+        loop.finish(before=handles.dropping_result(handles.bind(rewind, 0, self._record_buffer)))
+        return loop.run
 
-    def _make_ticks(self, partial_observability: bool) -> tuple[Run, Run]:
-        """The ticks of games between two lanes, and of games against bots."""
+    def _make_ticks(self, partial_observability: bool) -> list[tuple[Run, int, int]]:
+        """The ticks of games between two lanes, and of games against bots, where there are any."""
         buffers = self._order_buffer, self._reward_buffer
         tick = Tick(
             self._handles, self._columns, self.unit_types, *buffers, partial_observability, self._watch
         )
-        return tick.loop(True).run, self._watched(tick.loop(False))
+        between, count = self.num_selfplay, len(self.games)
+        ticks: list[tuple[Run, int, int]] = []
+        if between:
+            ticks.append((tick.loop(True).run, 0, between))
+        if between < count:
+            ticks.append((self._watched(tick.loop(False)), between, count))
+        return ticks
 
     def _watched(self, loop: GameLoop) -> Run:
         return self._watch.watched(loop) if self._watch else loop.run

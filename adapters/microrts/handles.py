@@ -10,7 +10,7 @@ Signatures in comments are written (arguments) -> result.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 _PRIMITIVES = {
@@ -191,9 +191,10 @@ class GameLoop:
     def __init__(self, handles: Handles) -> None:
         self._handles = handles
         self._statements: list[Any] = []  # (int) -> void
-        self._run: Any = None
         #: (int, int) -> void, all of it.
         self.whole: Any = None
+        #: Carries the statements out for the games from the first up to but not including the last.
+        self.run: Callable[[int, int], Any]
 
     def call(self, handle: Any, *columns: Column | None, out: Column | None = None) -> None:
         """Add a statement: `handle` on the game's elements of `columns`; None stands for the game's index.
@@ -228,8 +229,4 @@ class GameLoop:
             loop = handles.sequence(handles.ignoring(before, 0, "int", "int"), loop)
         self.whole = loop
         whole = handles.chain(loop, handles.constant(0))
-        self._run = handles.interface("java.util.function.IntBinaryOperator", whole).applyAsInt
-
-    def run(self, first: int, last: int) -> None:
-        """Carry the statements out for the games from `first` up to but not including `last`."""
-        self._run(first, last)
+        self.run = handles.interface("java.util.function.IntBinaryOperator", whole).applyAsInt

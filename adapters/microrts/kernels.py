@@ -71,12 +71,14 @@ def _is_seen(
 def sort_units(
     records: NDArray[np.int32],
     starts: NDArray[np.int64],
+    headers: NDArray[np.int64],
     lane_game: NDArray[np.int64],
     lane_player: NDArray[np.int64],
     sight: NDArray[np.int32],
     width: int,
     height: int,
     max_steps: int,
+    walls: NDArray[np.int64],
     keys: NDArray[np.int64],
     units: NDArray[np.int64],
     offsets: NDArray[np.int64],
@@ -85,13 +87,17 @@ def sort_units(
     """What each lane sees: own units, then the enemy's, then resources, each in the order of their cells.
 
     Args:
+        starts, headers: filled as by `read_headers`.
         sight: how far each unit type sees, in cells (7,); empty: everything is seen.
+        walls: where each lane's walls start (L + 1,).
         keys, units: room for all units that lanes may see; `units` is filled with the places of the units'
             records, lane by lane.
         offsets: filled with where each lane's own units, enemy's, resources and own units that may be given
-            orders start (4, L + 1).
+            orders start, the last of these again, and `walls` (6, L + 1): each array that is handed out has
+            a row of its own.
         globals_: filled with the lanes' global features (L, 3), or (L, 2) without the enemy's resources.
     """
+    read_headers(records, starts, headers)
     cells = width * height
     total = 0
     for lane in range(len(lane_game)):
@@ -121,19 +127,23 @@ def sort_units(
             keys[at], units[total + at] = key, unit
             count += 1
         total += count
-    offsets[:, 0] = 0
+    offsets[:4, 0] = 0
+    offsets[4] = offsets[3]
+    offsets[5] = walls
 
 
 @_kernel
 def fill_planes(
     records: NDArray[np.int32],
+    starts: NDArray[np.int64],
+    lane_game: NDArray[np.int64],
     units: NDArray[np.int64],
     offsets: NDArray[np.int64],
     own: NDArray[np.float32],
     enemy: NDArray[np.float32],
     resources: NDArray[np.float32],
 ) -> None:
-    """Cells and planes of all units seen, into zeroed rows (n, 29) per type."""
+    """Cells and planes of all units seen, into rows (n, 29) per type; takes what `fill_units` takes."""
     filled = np.zeros(3, np.int64)
     place = 0
     for lane in range(offsets.shape[1] - 1):
@@ -143,6 +153,7 @@ def fill_planes(
                 unit, row = units[place], rows[filled[kind]]
                 place += 1
                 filled[kind] += 1
+                row[:] = 0
                 row[0], row[1] = records[unit + _X], records[unit + _Y]
                 row[2 + min(records[unit + _HIT_POINTS], 4)] = 1
                 row[_PLANE_RESOURCES + min(records[unit + _RESOURCES], 4)] = 1
@@ -153,8 +164,9 @@ def fill_planes(
 
 @_kernel
 def _fill_unit(records: NDArray[np.int32], unit: int, time: int, row: NDArray[np.float32]) -> None:
-    """One unit's numbers and one-hots into a zeroed row."""
+    """One unit's numbers and one-hots into a row."""
     action = records[unit + _ACTION]
+    row[:] = 0
     row[0], row[1] = records[unit + _X], records[unit + _Y]
     row[2], row[3] = records[unit + _HIT_POINTS], records[unit + _RESOURCES]
     row[_UNIT_KIND - 1 + records[unit + _TYPE]] = 1
@@ -194,7 +206,7 @@ def fill_units(
     enemy: NDArray[np.float32],
     resources: NDArray[np.float32],
 ) -> None:
-    """Numbers and one-hots of all units seen, into zeroed rows per type."""
+    """Numbers and one-hots of all units seen, into rows per type."""
     place = own_row = enemy_row = resource_row = 0
     for lane in range(offsets.shape[1] - 1):
         time = records[starts[lane_game[lane]] + _TIME]
@@ -222,12 +234,12 @@ def fill_masks(
     lane_game: NDArray[np.int64],
     lane_player: NDArray[np.int64],
     units: NDArray[np.int64],
-    offsets: NDArray[np.int64],
     costs: NDArray[np.int32],
     reserve: bool,
     engine_masks: NDArray[np.int32],
-    actors: NDArray[np.int64],
     cells: NDArray[np.int64],
+    offsets: NDArray[np.int64],
+    actors: NDArray[np.int64],
     masks: NDArray[np.bool_],
 ) -> None:
     """Who may be given an order, and what: takes the units' rows out of `engine_masks`.
@@ -237,8 +249,8 @@ def fill_masks(
         reserve: whether to forbid what the engine would silently drop: to move or produce into a cell that
             another unit is about to enter or fill, and to spend what is set aside for a production.
         engine_masks: int32 (G, height, width, 78); the rows taken are zero afterwards.
+        cells: room for A; filled with the actors' cells, y * width + x.
         actors: filled with the actors' entity indices (A,).
-        cells: filled with their cells (A,), y * width + x.
         masks: filled with what they may do (A, 78).
     """
     height, width = engine_masks.shape[1], engine_masks.shape[2]
@@ -340,6 +352,7 @@ def place_orders(
     A lane with no orders orders nothing.
 
     Args:
+        orders, offsets: as they were given, of any number of lanes; all else is the environment's own.
         masks: what the actors may do (A, 78).
         components: where each component's columns start in a mask (8,).
         used: which components count for a kind (6, 7).
@@ -347,6 +360,8 @@ def place_orders(
     Returns:
         whether all orders are allowed; where one is not, `board` is half written.
     """
+    if len(offsets) != len(actor_offsets):
+        return False
     for lane in range(len(offsets) - 1):
         given = offsets[lane + 1] - offsets[lane]
         if given and given != actor_offsets[lane + 1] - actor_offsets[lane]:

@@ -76,7 +76,8 @@ class Observer:
 
     Attributes:
         is_over, winner, time: per game, as of the last `glance` or `observe`: bool, and int64 (games,).
-        cells: int64 (A,), the cells of the last batch's actors.
+        headers: int64 (len(HEADER), games), what these three are rows of.
+        cells: int64, room for all units; begins with the cells of the last batch's actors.
         masks: bool (A, 78), what they may do, as the engine sees the board.
         targets: what makes the actions, where `targets="entities"`; else None.
         perspective: what turns the board, where `perspective="player"`; else None.
@@ -88,10 +89,11 @@ class Observer:
         self._options = options
         board, count = engine.games[0].map, len(engine.games)
         self._starts = np.zeros(count + 1, np.int64)
-        self._headers = np.zeros((len(HEADER), count), np.int64)
+        self.headers = np.zeros((len(HEADER), count), np.int64)
         # At most two lanes see a game's units.
         self._units = np.zeros(2 * count * board.width * board.height, np.int64)
-        self._keys = np.zeros(board.width * board.height + 1, np.int64)
+        self.cells = np.zeros_like(self._units)
+        keys = np.zeros(board.width * board.height + 1, np.int64)
         types = [engine.unit_types.getUnitType(index) for index in range(len(UNIT_TYPES))]
         self.costs: NDArray[np.int32] = np.array([kind.cost for kind in types], np.int32)
         sight = np.array([kind.sightRadius for kind in types], np.int32)
@@ -99,24 +101,45 @@ class Observer:
         turns = options.perspective == "player"
         self.perspective = Perspective(engine, self.space) if turns else None
         self._walls = self._make_walls()
-        self.cells = np.zeros(0, np.int64)
         self.masks = np.zeros((0, MASK_SIZE), bool)
         by_entity = options.targets == "entities"
         self.targets = (
             EntityTargets(engine, self.space, order_space(), self.perspective) if by_entity else None
         )
+        # What the kernels are given at each step, but for the fresh arrays.
+        games = engine.records, self._starts
+        lanes = engine.lane_game, engine.lane_player
+        self._to_sort = (
+            *games,
+            self.headers,
+            *lanes,
+            self._sight,
+            board.width,
+            board.height,
+            options.max_steps,
+            self._walls.offsets,
+            keys,
+            self._units,
+        )
+        self._to_fill = *games, engine.lane_game, self._units
+        masking = self.costs, options.mask_reserved, engine.masks, self.cells
+        self._to_mask = *games, *lanes, self._units, *masking
+        self._fill = fill_units if options.features == "units" else fill_planes
+        self._widths = [len(self.space.entities[name]) for name in TYPES]
+        self._has_walls = "Wall" in self.space.entities
+        self._num_globals = len(self.space.global_features)
 
     @property
     def is_over(self) -> NDArray[np.bool_]:
-        return self._headers[_IS_OVER] != 0
+        return self.headers[_IS_OVER] != 0
 
     @property
     def winner(self) -> NDArray[np.int64]:
-        return self._headers[_WINNER]
+        return self.headers[_WINNER]
 
     @property
     def time(self) -> NDArray[np.int64]:
-        return self._headers[_TIME]
+        return self.headers[_TIME]
 
     def _make_walls(self) -> RaggedArray:
         engine = self._engine
@@ -134,8 +157,8 @@ class Observer:
 
     def glance(self) -> None:
         """Read the games, and their headers into the attributes."""
-        self._engine.read()
-        read_headers(self._engine.records, self._starts, self._headers)
+        self._engine.glance()
+        read_headers(self._engine.records, self._starts, self.headers)
 
     def units_of(self, game: int) -> NDArray[np.int32]:
         """The records (n, len(UNIT)) of a game's units, as they were last read."""
@@ -144,74 +167,42 @@ class Observer:
 
     def observe(self) -> EntityBatch:
         """What every lane sees now, in fresh arrays."""
-        self.glance()
-        engine, board = self._engine, self._engine.games[0].map
-        offsets = np.empty((len(TYPES) + 1, engine.num_lanes + 1), np.int64)
-        globals_ = np.empty((engine.num_lanes, len(self.space.global_features)), np.float32)
-        sort_units(
-            engine.records,
-            self._starts,
-            engine.lane_game,
-            engine.lane_player,
-            self._sight,
-            board.width,
-            board.height,
-            self._options.max_steps,
-            self._keys,
-            self._units,
-            offsets,
-            globals_,
+        self._engine.read()
+        num_lanes = self._engine.num_lanes
+        offsets = np.empty((len(TYPES) + 3, num_lanes + 1), np.int64)
+        globals_ = np.empty((num_lanes, self._num_globals), np.float32)
+        sort_units(*self._to_sort, offsets, globals_)
+        *starts, actor_starts, mask_starts, wall_starts = offsets
+        *ends, num_actors, _, _ = offsets[:, -1].tolist()
+        entities = self._entities(offsets, starts, ends)
+        if self._has_walls:
+            entities["Wall"] = RaggedArray.unchecked(self._walls.values.copy(), wall_starts)
+        actors = np.empty(num_actors, np.int64)
+        self.masks = masks = np.empty((num_actors, MASK_SIZE), bool)
+        fill_masks(*self._to_mask, offsets, actors, masks)
+        orders = ActionMask(
+            RaggedArray.unchecked(actors, actor_starts), RaggedArray.unchecked(masks, mask_starts)
         )
-        orders = self._orders(offsets)
         actions = {"order": orders}
         if self.targets is not None:
             actions = self.targets.actions(orders, self.cells, self._units, offsets)
         if self.perspective is not None:
             actions["order"] = self.perspective.turn_mask(actions["order"])
-        return EntityBatch(self._entities(offsets), globals_, actions)
+        return EntityBatch(entities, globals_, actions)
 
-    def _entities(self, offsets: NDArray[np.int64]) -> dict[str, RaggedArray]:
-        engine, ends = self._engine, offsets[:, -1].tolist()
-        rows = [
-            np.zeros((end, len(self.space.entities[name])), np.float32)
-            for name, end in zip(TYPES, ends, strict=False)
-        ]
-        if self._options.features == "units":
-            fill_units(engine.records, self._starts, engine.lane_game, self._units, offsets, *rows)
-        else:
-            fill_planes(engine.records, self._units, offsets, *rows)
+    def _entities(
+        self, offsets: NDArray[np.int64], starts: list[NDArray[np.int64]], ends: list[int]
+    ) -> dict[str, RaggedArray]:
+        """The units of each type, and the resources."""
+        rows = [np.empty(shape, np.float32) for shape in zip(ends, self._widths, strict=True)]
+        self._fill(*self._to_fill, offsets, *rows)
         if self._options.features == "planes29":
             for part in rows:
                 part[:, PLANE29_FEATURES.index("terrain_free")] = 1
         entities = {
-            name: RaggedArray.unchecked(values, starts)
-            for name, values, starts in zip(TYPES, rows, offsets, strict=False)
+            name: RaggedArray.unchecked(values, places)
+            for name, values, places in zip(TYPES, rows, starts, strict=True)
         }
         if self.perspective is not None:
             self.perspective.turn_entities(entities)
-        if "Wall" in self.space.entities:
-            entities["Wall"] = self._walls.copy()
         return entities
-
-    def _orders(self, offsets: NDArray[np.int64]) -> ActionMask:
-        engine, count = self._engine, int(offsets[-1, -1])
-        actors, self.cells = np.empty(count, np.int64), np.empty(count, np.int64)
-        masks = np.empty((count, MASK_SIZE), bool)
-        engine.read_masks()
-        fill_masks(
-            engine.records,
-            self._starts,
-            engine.lane_game,
-            engine.lane_player,
-            self._units,
-            offsets,
-            self.costs,
-            self._options.mask_reserved,
-            engine.masks,
-            actors,
-            self.cells,
-            masks,
-        )
-        self.masks = masks
-        starts = offsets[-1]
-        return ActionMask(RaggedArray.unchecked(actors, starts), RaggedArray.unchecked(masks, starts.copy()))

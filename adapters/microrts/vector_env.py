@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import gymnasium
@@ -21,8 +21,10 @@ from .kernels import clear_orders, place_orders
 from .observe import Observer
 from .options import Opponents, Side, check_options, plan_games
 from .painter import paint
+from .results import fill_results
 from .rewards import REWARDS, Weights, reward_schedule
 
+_INT64 = np.dtype(np.int64)
 OUTCOMES = ("loss", "draw", "win")
 
 
@@ -113,7 +115,9 @@ class MicroRTSVectorEnv(EntityVectorEnv):
         self._observer = Observer(self._engine, self.options)
         self.single_observation_space = self._observer.space
         self.single_action_space = self._observer.space.actions
-        self._order_space: Any = self.single_action_space["order"]
+        order_space: Any = self.single_action_space["order"]
+        self._order_layout = order_space.offsets, order_space.used
+        self._nothing_failed = np.zeros(len(self.games), bool)
         self._generators: dict[int, np.random.Generator] = {}
         self._seed_games(lane_seeds(seed, num_envs))
         self._batch: EntityBatch | None = None
@@ -152,20 +156,22 @@ class MicroRTSVectorEnv(EntityVectorEnv):
             raise gymnasium.error.ResetNeeded("MicroRTSVectorEnv: step before reset")
         self._place(before, actions)
         self._batch = None  # where what follows fails, the games have moved unseen and need a reset
-        rewards, failures = self._play(before)
+        raw_rewards, failures = self._play(before)
         batch = self._observer.observe()
-        over = self._observer.is_over
-        ended = over | (self._observer.time >= self.options.max_steps)
-        for failure in failures:
-            over[failure.game], ended[failure.game] = False, True
-        info: dict[str, Any] = {"raw_rewards": rewards}
-        if ended.any():
-            batch = self._end(ended, batch, failures, info)
+        failed = self._nothing_failed
+        if failures:
+            failed = failed.copy()
+            failed[[failure.game for failure in failures]] = True
+        rewards = np.empty(self.num_envs, np.float32)
+        terminated, truncated = np.empty(self.num_envs, bool), np.empty(self.num_envs, bool)
+        games = self._observer.headers, self._engine.lane_game, self.options.max_steps, failed
+        info: dict[str, Any] = {"raw_rewards": raw_rewards}
+        if fill_results(*games, raw_rewards, self._weights, rewards, terminated, truncated):
+            batch = self._end(terminated | truncated, batch, failures, info)
         self._batch = batch
-        self._show()
-        lanes = self._engine.lane_game
-        weighted = (rewards @ self._weights).astype(np.float32)
-        return batch, weighted, over[lanes], (ended & ~over)[lanes], info
+        if self._window is not None:
+            self._show()
+        return batch, rewards, terminated, truncated, info
 
     def set_progress(self, fraction: float) -> None:
         """Weigh the rewards of the next steps as at this fraction of training, from 0 to 1.
@@ -182,16 +188,13 @@ class MicroRTSVectorEnv(EntityVectorEnv):
             return
         engine, turn = self._engine, self._observer.perspective
         actor_offsets, cells = before.actions["order"].actors.offsets, self._observer.cells
-        order: Any = actions.get("order") if isinstance(actions, Mapping) and len(actions) == 1 else None
-        is_plain = (
+        order: Any = actions.get("order") if isinstance(actions, dict) and len(actions) == 1 else None
+        arrays = actor_offsets, cells, self._observer.masks, *self._order_layout, engine.orders
+        if (
             isinstance(order, RaggedArray)
-            and order.dtype == np.int64
-            and order.inner_shape == (ORDER_SIZE,)
-            and len(order) == self.num_envs
-        )
-        layout = self._order_space.offsets, self._order_space.used
-        arrays = actor_offsets, cells, self._observer.masks, *layout, engine.orders
-        if is_plain:
+            and order.values.dtype == _INT64
+            and order.values.shape[1:] == (ORDER_SIZE,)
+        ):
             given = order if turn is None else turn.turn_orders(order)
             if place_orders(given.values, given.offsets, *arrays):
                 return  # the usual case, in one pass
@@ -220,14 +223,15 @@ class MicroRTSVectorEnv(EntityVectorEnv):
 
     def _end(
         self,
-        ended: NDArray[np.bool_],
+        lanes: NDArray[np.bool_],
         batch: EntityBatch,
         failures: Sequence[BotFailure],
         info: dict[str, Any],
     ) -> EntityBatch:
-        """Say in `info` how the `ended` games ended, start the next ones, and return what is seen then."""
+        """Say in `info` how the games of `lanes` ended, start the next ones, and return what is seen then."""
         engine, observer = self._engine, self._observer
-        lanes = ended[engine.lane_game]
+        ended = np.zeros(len(self.games), bool)
+        ended[engine.lane_game[lanes]] = True
         info["final_obs"], info["_final_obs"] = batch.gather(np.flatnonzero(lanes)), lanes
         winner = np.where(observer.is_over, observer.winner, -1)
         winner[[failure.game for failure in failures]] = -1

@@ -12,6 +12,7 @@ from ...envs import EntityBatch, EntitySpace
 from ...ragged import RaggedArray
 from ...ragged.index_kernels import fill_join_rows
 from .config import RogueNetConfig
+from .moments import Columns
 from .rows import Rows
 from .translation import Translator
 
@@ -92,10 +93,7 @@ class Inputs:
         Raises:
             ValueError: an entity type or a number of features that the space does not have.
         """
-        entities = self._select(batch)
-        globals_ = batch.globals if self._global_columns is None else batch.globals[:, self._global_columns]
-        if self._translator:
-            entities = self._translator.apply(entities)
+        entities, globals_ = self._known(batch)
         if self.concatenates:
             entities = {
                 name: rows.with_values(np.concatenate([rows.values, rows.broadcast(globals_)], 1))
@@ -111,16 +109,28 @@ class Inputs:
         rows = self._rows(batch, features, destination, offsets)
         return Prepared(features, starts, destination, rows, _visible(batch, features, destination))
 
-    def check_finite(self, prepared: Prepared) -> None:
-        """
+    def columns(self, batch: EntityBatch) -> dict[str, list[Columns]]:
+        """The features of each type that occurs, as they lie in the batch, for the statistics.
+
         Raises:
-            ValueError: a feature is NaN or infinite.
+            ValueError: see `prepare`.
         """
-        for name, values in prepared.features.items():
-            finite = np.isfinite(values).all(0)
-            if not finite.all():
-                feature = self.features[name][int(np.argmin(finite))]
-                raise ValueError(f"{name}: feature {feature!r} is NaN or infinite in the batch")
+        entities, globals_ = self._known(batch)
+        result = {name: [Columns(rows.values)] for name, rows in entities.items() if len(rows.values)}
+        if self.concatenates:
+            for name, parts in result.items():
+                parts.append(Columns(globals_, entities[name].lengths))
+        if self.has_global_row and len(batch):
+            result[GLOBAL] = [Columns(globals_)]
+        return result
+
+    def _known(self, batch: EntityBatch) -> tuple[dict[str, RaggedArray], NDArray[np.float32]]:
+        """The features that the network knows, translated: by type, and the global ones (B, G)."""
+        entities = self._select(batch)
+        if self._translator:
+            entities = self._translator.apply(entities)
+        chosen = self._global_columns
+        return entities, batch.globals if chosen is None else batch.globals[:, chosen]
 
     def _select(self, batch: EntityBatch) -> dict[str, RaggedArray]:
         """The entity types and features that the network knows."""

@@ -1,14 +1,104 @@
-"""From running statistics to what normalises inputs; no torch."""
+"""Mean and spread of a batch's features; and what normalises inputs, from running statistics. No torch.
+
+Shape alphabet: N rows, F features.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
 #: A standard deviation below this part of the mean is rounding of a constant: float32 resolves 6e-8.
 _RESOLUTION = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """Neighbouring features of N rows, as they lie in a batch."""
+
+    values: NDArray[np.floating[Any]]  # (N, F)
+    times: NDArray[np.int64] | None = None  # (N,), how often each row counts; None: once
+
+    @property
+    def count(self) -> int:
+        return len(self.values) if self.times is None else int(self.times.sum())
+
+    def first(self) -> NDArray[np.float64]:
+        """The first row that counts (F,)."""
+        row = 0 if self.times is None else int(np.argmax(self.times > 0))
+        return self.values[row].astype(np.float64)
+
+    def moments(self, near: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Mean and sum of squared deviations from it, each (F,), by deviations from `near` (F,).
+
+        Deviations from numbers near the mean lose nothing to rounding when they are squared.
+        """
+        values = np.ascontiguousarray(self.values)  # no copy, but where features were selected by name
+        if self.times is None:
+            return _moments(values, near)
+        return _repeated_moments(values, self.times, near)
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """Of so many rows the mean and the sum of squared deviations from it, each (F,) float64."""
+
+    count: int
+    mean: NDArray[np.float64]
+    squares_sum: NDArray[np.float64]
+
+    def first_not_finite(self) -> int | None:
+        """The first feature that is NaN or infinite in any of the rows; None: all are finite.
+
+        float64 can hold the sum of squares of any float32.
+        """
+        finite = np.isfinite(self.mean) & np.isfinite(self.squares_sum)
+        return None if finite.all() else int(np.argmin(finite))
+
+
+@njit(cache=True, nogil=True)
+def _moments(values, near):  # type: ignore[no-untyped-def]
+    count, num_features = values.shape
+    sums = np.zeros(num_features)
+    squares = np.zeros(num_features)
+    for row in range(count):
+        for feature in range(num_features):
+            deviation = values[row, feature] - near[feature]
+            sums[feature] += deviation
+            squares[feature] += deviation * deviation
+    return _centred(count, sums, squares, near)
+
+
+@njit(cache=True, nogil=True)
+def _repeated_moments(values, times, near):  # type: ignore[no-untyped-def]
+    num_features = values.shape[1]
+    count = 0
+    sums = np.zeros(num_features)
+    squares = np.zeros(num_features)
+    for row in range(values.shape[0]):
+        if times[row] == 0:
+            continue
+        count += times[row]
+        for feature in range(num_features):
+            deviation = values[row, feature] - near[feature]
+            sums[feature] += times[row] * deviation
+            squares[feature] += times[row] * (deviation * deviation)
+    return _centred(count, sums, squares, near)
+
+
+@njit(cache=True, nogil=True)
+def _centred(count, sums, squares, near):  # type: ignore[no-untyped-def]
+    mean = np.empty_like(near)
+    for feature in range(len(near)):
+        mean[feature] = near[feature] + sums[feature] / count
+        squares[feature] -= sums[feature] * sums[feature] / count
+        if squares[feature] < 0.0:  # by rounding
+            squares[feature] = 0.0
+    return mean, squares
 
 
 def shift_and_scale(

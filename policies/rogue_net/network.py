@@ -35,7 +35,7 @@ from .gaussian import GaussianHead
 from .heads import CategoricalHead, SelectEntityHead, ValueHead
 from .inputs import Inputs, Prepared
 from .names import NamedModules
-from .normalization import InputNorm
+from .normalization import InputNorm, take_in
 from .rows import Rows
 from .static.network import Precision, StaticForm, hides, obstacle
 from .summary import Summary, summarize
@@ -236,16 +236,18 @@ class RogueNet(nn.Module):
         Raises:
             ValueError: a feature is NaN or infinite; no statistic has moved.
         """
-        prepared = self.inputs.prepare(batch)
-        self.inputs.check_finite(prepared)
-        for name, values in prepared.features.items():
-            if self.inputs.features[name]:
-                self.normalization[name].update(values)  # type: ignore[operator]
+        norms: Any = self.normalization
+        norms = {name: norms[name] for name in norms.names}
+        columns = self.inputs.columns(batch)
+        take_in(norms, columns, self.inputs.features)
+        for name in norms.keys() & columns.keys():
+            norms[name].refresh()
         if self._fused_engine is not None:
             self._fused_engine.read_again()
         for encoder in (self.policy_net, self.value_net):
             if encoder is not None and encoder.backbone.relpos_encoding is not None:
                 encoding, like = encoder.backbone.relpos_encoding, self._like
+                prepared = self.inputs.prepare(batch)
                 groups = length_groups(prepared.rows, like, False).groups
                 encoding.update(encoding.places(prepared, like), [(g.index, g.real) for g in groups])
 

@@ -2,31 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import torch
-from numba import njit
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from .embedding_kernels import CLIP
-from .moments import shift_and_scale
-
-
-@njit(cache=True, nogil=True)
-def _moments(
-    values: NDArray[np.floating[Any]], near: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Sums over the rows of values - near, and of its squares, each (F,): one pass, no copy of `values`."""
-    sums = np.zeros(values.shape[1])
-    sums_of_squares = np.zeros(values.shape[1])
-    for row in range(values.shape[0]):
-        for feature in range(values.shape[1]):
-            deviation = values[row, feature] - near[feature]
-            sums[feature] += deviation
-            sums_of_squares[feature] += deviation * deviation
-    return sums, sums_of_squares
+from .moments import Columns, Moments, shift_and_scale
 
 
 class InputNorm(nn.Module):
@@ -61,28 +46,35 @@ class InputNorm(nn.Module):
 
     def update(self, values: NDArray[np.floating[Any]]) -> None:
         """Take in the rows of `values` (N, F), which must be finite."""
-        self.accumulate(values)
-        self.refresh()
+        if len(values):
+            self.join(self.moments([Columns(values)]))
+            self.refresh()
 
-    def accumulate(self, values: NDArray[np.floating[Any]]) -> None:
-        """As `update`, but what `forward` does stays the same until `refresh`."""
-        if not len(values):
-            return
+    def moments(self, parts: Sequence[Columns]) -> Moments:
+        """Of the rows whose features are those of `parts`, one after the other: in one pass over each part.
+
+        Every part has as many rows that count, at least one.
+        """
+        known = bool(self.count > 0)
+        old_mean = self.mean.double().cpu().numpy()
+        means, squares, start = [], [], 0
+        for part in parts:
+            end = start + part.values.shape[1]
+            mean, squares_sum = part.moments(old_mean[start:end] if known else part.first())
+            means.append(mean)
+            squares.append(squares_sum)
+            start = end
+        return Moments(parts[0].count, np.concatenate(means), np.concatenate(squares))
+
+    def join(self, rows: Moments) -> None:
+        """Take in rows; what `forward` does stays the same until `refresh`."""
         count, mean = float(self.count), self.mean.double().cpu().numpy()
-        squares = self.squares_sum.double().cpu().numpy()
-        # Deviations from a number near the mean lose nothing to rounding when they are squared.
-        near = mean if count else values[0].astype(np.float64)
-        sums, sums_of_squares = _moments(np.ascontiguousarray(values), near)
-        total = count + len(values)
-        rows_mean = near + sums / len(values)
-        delta = rows_mean - mean
-        squares += np.maximum(sums_of_squares - np.square(sums) / len(values), 0.0)
-        squares += np.square(delta) * (count * len(values) / total)
-        mean = mean + delta * (len(values) / total)
-        count = total
-        self.count.fill_(count)
-        self.mean.copy_(torch.from_numpy(mean))
-        self.squares_sum.copy_(torch.from_numpy(squares))
+        total = count + rows.count
+        delta = rows.mean - mean
+        squares = rows.squares_sum + np.square(delta) * (count * rows.count / total)
+        self.count.fill_(total)
+        self.squares_sum += torch.from_numpy(squares)
+        self.mean.copy_(torch.from_numpy(mean + delta * (rows.count / total)))
 
     def refresh(self) -> None:
         """Derive what `forward` uses from the statistics."""
@@ -94,3 +86,27 @@ class InputNorm(nn.Module):
     def _load_from_state_dict(self, *args: Any, **kwargs: Any) -> None:
         super()._load_from_state_dict(*args, **kwargs)
         self.refresh()
+
+
+def take_in(
+    norms: Mapping[str, InputNorm],
+    batch: Mapping[str, Sequence[Columns]],
+    features: Mapping[str, Sequence[str]],
+) -> None:
+    """Move the statistics of each type by its rows in `batch`; what `forward` does stays until `refresh`.
+
+    Args:
+        norms: by type.
+        batch: by type that occurs, see `InputNorm.moments`.
+        features: their names, by type.
+
+    Raises:
+        ValueError: a feature is NaN or infinite; no statistic has moved.
+    """
+    moments = {name: norms[name].moments(parts) for name, parts in batch.items() if name in norms}
+    for name, rows in moments.items():
+        culprit = rows.first_not_finite()
+        if culprit is not None:
+            raise ValueError(f"{name}: feature {features[name][culprit]!r} is NaN or infinite in the batch")
+    for name, rows in moments.items():
+        norms[name].join(rows)

@@ -130,8 +130,8 @@ def test_a_game_goes_as_with_the_engines_own_client(
     observer = Observer(engine, Options("planes", mask_reserved=False))
     engine.reset([0], [0])
     for step, (masks, orders, planes, rewards) in enumerate(played):
-        engine.read_masks()
         # Both players' units are on one board here, on one board each there.
+        engine.read()
         assert np.array_equal(engine.masks[0], masks.max(0)), step
         engine.masks[:] = 0
         engine.orders[:] = orders

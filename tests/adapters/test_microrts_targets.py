@@ -44,7 +44,7 @@ def make(**options: Any) -> MicroRTSVectorEnv:
 
 def engine_masks(env: MicroRTSVectorEnv) -> np.ndarray:
     """What the engine's own mask buffer says (games, height, width, 78), asked for once more."""
-    env._engine.read_masks()
+    env._engine.read()
     masks = env._engine.masks.copy()
     env._engine.masks[:] = 0
     return masks

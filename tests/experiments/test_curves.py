@@ -8,7 +8,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from entitize.experiments.curves import RETURN, Curve, aggregate_curve, common_bins, mean_curve, read_curve
+from entitize.experiments.curves import (
+    RETURN,
+    Curve,
+    aggregate_curve,
+    common_bins,
+    mean_curve,
+    range_curve,
+    read_curve,
+)
 from entitize.experiments.stats import bootstrap
 from entitize.trainers import read_metrics
 
@@ -106,6 +114,10 @@ class TestBins:
 
 
 class TestAggregates:
+    def test_the_range_over_runs(self) -> None:
+        found = range_curve([curve((5, value), (15, 2 * value)) for value in (1.0, 2.0, 6.0)], 10)
+        assert (found.low.tolist(), found.mean.tolist(), found.high.tolist()) == ([1, 2], [3, 6], [6, 12])
+
     def test_the_mean_over_runs(self) -> None:
         runs = [curve((5, value), (15, 2 * value)) for value in (1.0, 2.0, 6.0)]
         found = mean_curve(runs, 10)

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from entitize.experiments import plots
-from entitize.experiments.curves import MeanCurve
+from entitize.experiments.curves import Curve, MeanCurve
 from entitize.experiments.stats import Profile
 from entitize.trainers import Interval
 from matplotlib.figure import Figure
@@ -22,13 +22,13 @@ UNSURE = MeanCurve(STEPS, np.array([0.5, 0.7]), np.full(2, np.nan), np.full(2, n
 def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
     """The figures that are saved."""
     figures: list[Figure] = []
-    save = plots._save
+    save = plots.save
 
     def keep(figure: Figure, path: Path) -> None:
         figures.append(figure)
         save(figure, path)
 
-    monkeypatch.setattr(plots, "_save", keep)
+    monkeypatch.setattr(plots, "save", keep)
     return figures
 
 
@@ -56,6 +56,34 @@ def test_learning_curves(tmp_path: Path, drawn: list[Figure]) -> None:
     assert dots.get_color() == shown[1].get_lines()[0].get_color() != curve.get_color()
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["RogueNet", "IMPALA", "random"]
     assert [axes.get_xlabel() for axes in shown] == ["", *["environment steps"] * 4]
+
+
+def test_learning_curves_over_hours_beside_a_line_and_single_runs(
+    tmp_path: Path, drawn: list[Figure]
+) -> None:
+    seconds = MeanCurve(np.array([3600, 9000]), *([np.array([1.0, 2.0])] * 3))
+    alone = Curve(np.array([9000, 18000]), np.array([2.0, 5.0]))
+    panel = plots.CurvePanel(
+        {"ours": seconds},
+        points={"theirs": {}},
+        levels={"random": 0.5},
+        guides={"theirs": {0.0: 0.5, 18000.0: 3.0}},
+        tails={"ours": [alone]},
+    )
+    plots.learning_curves(tmp_path / "hours.png", {"maze": panel}, "", over="hours")
+    axes = drawn[0].axes[0]
+    mean, single, dots, line, level = axes.get_lines()
+    np.testing.assert_array_equal(mean.get_xydata(), [[3600, 1], [9000, 2]])
+    np.testing.assert_array_equal(single.get_xydata(), [[9000, 2], [18000, 5]])
+    assert len(dots.get_xydata()) == 0
+    np.testing.assert_array_equal(line.get_xydata(), [[0, 0.5], [18000, 3]])
+    assert mean.get_color() == single.get_color() == plots.COLOURS[0]
+    assert line.get_color() == dots.get_color() != level.get_color()
+    assert {line.get_color(), level.get_color()}.isdisjoint(plots.COLOURS)
+    assert axes.get_xlabel() == "hours of training"
+    ticks = [text.get_text() for text in axes.get_xticklabels()]
+    assert {"0", "1", "2", "3", "4", "5"} <= set(ticks)
+    assert [text.get_text() for text in drawn[0].legends[0].get_texts()] == ["ours", "theirs", "random"]
 
 
 def test_intervals(tmp_path: Path, drawn: list[Figure]) -> None:

@@ -20,6 +20,7 @@ def test_the_configuration_is_that_of_the_blog() -> None:
     assert (ppo.learning_rate, ppo.anneal_lr, ppo.ent_coef, ppo.anneal_entropy) == (5e-4, False, 0.01, False)
     assert (config.env.num_envs, ppo.num_steps, ppo.minibatch_size, ppo.update_epochs) == (64, 256, 2048, 3)
     assert (ppo.gamma, ppo.gae_lambda, ppo.clip_coef, ppo.vf_coef) == (0.999, 0.95, 0.2, 0.5)
+    assert (ppo.normalize_rewards, entities.ppo.normalize_rewards) == (True, False)  # OpenAI's
     assert (ppo.clip_vloss, ppo.total_timesteps) == (True, 25_000_000)
     assert config.env.kwargs == {**entities.env.kwargs, "features": "pixels"}  # easy, all levels
 

@@ -11,6 +11,8 @@ from entitize.experiments.published_procgen import (
     PROGRAM_EASY_RANGES,
     PUBLISHED_PROCGEN,
     RANGES,
+    Reference,
+    impala_return,
     normalise,
 )
 
@@ -21,10 +23,29 @@ def test_they_are_about_the_sixteen_games() -> None:
     assert all(tuple(game.impala) == IMPALA_STEPS for game in PUBLISHED_PROCGEN.values())
 
 
-@pytest.mark.parametrize("step", IMPALA_MEAN_NORMALISED)
+@pytest.mark.parametrize("step", sorted(set(IMPALA_MEAN_NORMALISED) & set(IMPALA_STEPS)))
 def test_the_games_make_the_published_mean(step: int) -> None:
     mean = np.mean([normalise(name, game.impala[step]) for name, game in PUBLISHED_PROCGEN.items()])
     assert mean == pytest.approx(IMPALA_MEAN_NORMALISED[step], abs=0.003)  # returns are rounded to 0.1
+
+
+def test_returns_between_published_points_are_interpolated() -> None:
+    assert impala_return("bigfish", 5_000_000) == Reference(8.6, False)
+    half = impala_return("bigfish", 7_500_000)  # between 8.6 and 12.4
+    assert half is not None and half.is_interpolated and half.value == pytest.approx(10.5)
+    early = impala_return("bigfish", 250_000)  # a quarter of the way from the random policy's 0.9 to 1.4
+    assert early is not None and early.is_interpolated and early.value == pytest.approx(1.025)
+    assert impala_return("bigfish", 50_000_001) is None
+    with pytest.raises(ValueError, match="nothing is published of 'pong'; the games are bigfish, bossfight"):
+        impala_return("pong", 1)
+
+
+def test_lines_between_points_are_below_the_published_mean() -> None:
+    between = [impala_return(name, 2_000_000) for name in PUBLISHED_PROCGEN]
+    games = zip(PUBLISHED_PROCGEN, between, strict=True)
+    mean = np.mean([normalise(name, found.value) for name, found in games if found is not None])
+    assert mean == pytest.approx(0.140, abs=0.003)
+    assert IMPALA_MEAN_NORMALISED[2_000_000] == 0.193
 
 
 def test_impala_learns_and_experts_are_no_worse_than_random() -> None:

@@ -92,6 +92,24 @@ def test_only_update_normalization_moves_the_statistics(make_space, random_batch
     assert moved == {name for name in before if name.endswith((".count", ".mean", ".squares_sum"))}
 
 
+@pytest.mark.parametrize("options", [{}, {"global_features": "concat"}])
+def test_batches_move_the_statistics_as_numpy_does_in_float64(make_space, random_batch, make_net, options):
+    """The reference copies all rows that the network normalises, and the statistics copy none."""
+    space = make_space()
+    batches = [random_batch(space, seed=seed) for seed in range(4)]
+    net = make_net(space, batches[0], **options)
+    for batch in batches[1:]:
+        net.update_normalization(batch)
+    prepared = [net.inputs.prepare(batch).features for batch in batches]
+    for name in net.normalization.names:
+        rows = np.concatenate([part[name] for part in prepared if name in part]).astype(np.float64)
+        norm = net.normalization[name]
+        assert float(norm.count) == len(rows)
+        np.testing.assert_allclose(norm.mean, rows.mean(0), rtol=1e-6, atol=1e-12)
+        np.testing.assert_allclose(norm.squares_sum, len(rows) * rows.var(0), rtol=1e-6, atol=1e-9)
+        np.testing.assert_allclose(norm.scale, 1 / rows.std(0, ddof=1), rtol=1e-5)
+
+
 def test_a_broken_feature_is_named_and_moves_nothing(make_space, random_batch, make_net):
     space = make_space()
     batch = random_batch(space)

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 import torch
 from entitize.envs import make_vec
-from entitize.policies.rogue_net import RogueNet, Translation
+from entitize.policies.rogue_net import RogueNet, Translation, parallel
+from entitize.ragged import threads as ragged_threads
 from entitize.trainers import PPO, PPOConfig, evaluate
 
 
@@ -39,6 +40,28 @@ def test_a_resumed_run_on_a_native_game_is_bit_equal(name: str, options: Any, tm
         assert torch.equal(left, right), key
     states: list[Any] = [trainer.venv.get_state() for trainer in (whole, resumed)]  # type: ignore[attr-defined]
     assert all((array == states[1][key]).all() for key, array in states[0].items())
+
+
+def test_two_threads_train_as_one_does_and_each_time_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parallel, "ROWS_PER_THREAD", 16)  # so that little work is split as well
+    monkeypatch.setattr(ragged_threads, "PARALLEL_BYTES", 64)
+    shares: list[int] = []
+    count = parallel.row_shares
+    monkeypatch.setattr(parallel, "row_shares", lambda rows: shares.append(count(rows)) or shares[-1])
+    runs = []
+    for threads in (1, 2, 2):
+        shares.clear()
+        config = PPOConfig(total_timesteps=256, num_steps=8, minibatch_size=64, num_threads=threads)
+        venv = make_vec("MineSweeper", 16)
+        trainer = PPO(network(venv, 1), venv, config)
+        trainer.train()
+        assert max(shares) == threads
+        runs.append(trainer)
+    one, two, again = runs
+    for name, weights in two.module.state_dict().items():
+        assert torch.equal(weights, again.module.state_dict()[name]), name
+        torch.testing.assert_close(weights, one.module.state_dict()[name], rtol=1e-3, atol=1e-4)
+    assert one.episodes.finished == two.episodes.finished > 0, "rounding has changed no action"
 
 
 def test_ppo_learns_to_feed_a_snake() -> None:

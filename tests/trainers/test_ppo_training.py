@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -185,7 +186,7 @@ def test_microbatches_train_the_same_weights(toy_policy: Any, toy_venv: Any) -> 
 
 
 def test_torch_and_gathers_use_one_thread_while_training_and_as_many_as_before_after(
-    toy_policy: Any, toy_venv: Any
+    toy_policy: Any, toy_venv: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Looking(toy_policy):  # type: ignore[misc]
         def evaluate(self, batch: Any, actions: Any) -> Any:
@@ -198,12 +199,19 @@ def test_torch_and_gathers_use_one_thread_while_training_and_as_many_as_before_a
     assert seen == {(1, 1)}
     assert (torch.get_num_threads(), get_num_threads()) == before
 
+    seen.clear()
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: {0, 3, 5}, raising=False)
+    PPO(Looking(), toy_venv(4), replace(CONFIG, num_threads=None)).train()
+    assert seen == {(3, 3)}, "as many as this process may run on"
+    assert (torch.get_num_threads(), get_num_threads()) == before
+
 
 def test_the_clock_tells_where_the_time_goes(toy_policy: Any, toy_venv: Any) -> None:
     trainer = PPO(toy_policy(), toy_venv(4), CONFIG)
     metrics = trainer.train()
     parts = ("env", "inference", "storage", "update")
-    assert set(trainer.clock.wall) == set(trainer.clock.cpu) == set(parts)
+    assert set(trainer.clock.wall) == set(trainer.clock.cpu) == set(trainer.clock.own) == set(parts)
+    assert all(0 < trainer.clock.own[part] <= trainer.clock.cpu[part] + 1e-3 for part in parts)
     assert all(trainer.clock.wall[part] > metrics[f"time/{part}"] > 0 for part in parts)
 
 

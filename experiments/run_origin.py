@@ -1,0 +1,80 @@
+"""Which code, on which machine, a run comes from: `run.json` in its folder, a part for every resumption."""
+
+from __future__ import annotations
+
+import json
+import platform
+import subprocess
+from dataclasses import asdict, dataclass, fields
+from datetime import UTC, datetime
+from pathlib import Path
+
+import torch
+
+from .. import __version__
+from ..trainers.files import replace_file
+from .errors import UserError
+from .machine import available_cores, processor
+
+RUN_ORIGIN = "run.json"
+_CHECKOUT = Path(__file__).resolve().parent.parent
+
+
+@dataclass(frozen=True)
+class RunPart:
+    """What trained a run from one environment step on."""
+
+    from_step: int
+    started: str  # UTC, as ISO 8601 has it
+    version: str  # of Entitize
+    commit: str | None  # SHA-1, with "-dirty" where files differ from it; None: not from a checkout
+    processor: str
+    cores: int  # that the process might use
+    gpu: str | None  # that the network was on; None: it was on the CPU
+    python: str
+    torch: str
+
+
+def note_origin(run: Path, step: int, device: torch.device) -> None:
+    """Note that this process trains `run` from `step` on; parts that nothing is left of are dropped."""
+    part = RunPart(
+        step,
+        datetime.now(UTC).isoformat(timespec="seconds"),
+        __version__,
+        _commit(),
+        processor(),
+        available_cores(),
+        torch.cuda.get_device_name(device) if device.type == "cuda" else None,
+        platform.python_version(),
+        torch.__version__,
+    )
+    kept = [earlier for earlier in read_origin(run) if earlier.from_step < step]
+    content = json.dumps({"parts": [asdict(one) for one in [*kept, part]]}, indent=1)
+    replace_file(run / RUN_ORIGIN, content.encode())
+
+
+def read_origin(run: Path) -> list[RunPart]:
+    """The parts of a run, in order; none where that was never noted.
+
+    Raises:
+        UserError: the file is not one of ours.
+    """
+    path = run / RUN_ORIGIN
+    if not path.exists():
+        return []
+    names = [field.name for field in fields(RunPart)]
+    try:
+        parts = json.loads(path.read_text())["parts"]
+        return [RunPart(**{name: part[name] for name in names}) for part in parts]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UserError(f"{path} can't be used: {error!r}") from error
+
+
+def _commit() -> str | None:
+    if not (_CHECKOUT / ".git").exists():  # installed; a repository around the environment is not ours
+        return None
+    command = ["git", "-C", str(_CHECKOUT), "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return None

@@ -1,0 +1,404 @@
+"""Reports of made-up runs, whose numbers are worked out by hand."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import gzip
+import io
+import json
+import math
+import re
+import shutil
+from collections.abc import Callable
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import entitize as ez
+import numpy as np
+import pytest
+import yaml
+from entitize.envs import sample_actions
+from entitize.experiments import network_costs, report_document
+from entitize.experiments.config import EnvConfig, TrainConfig
+from entitize.experiments.config_file import to_yaml
+from entitize.experiments.errors import UserError
+from entitize.experiments.network_costs import count_entities
+from entitize.experiments.report import write_report
+from entitize.experiments.report_ablation import variants_by_game
+from entitize.experiments.report_runs import measure, run_table, short_steps
+from entitize.experiments.report_scores import aggregate_rows, improvement_rows
+from entitize.experiments.run_records import read_runs
+from entitize.trainers import PPOConfig
+from entitize.trainers.checkpoint import write_checkpoint
+from PIL import Image
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+UPDATE = 100_000  # steps between two lines of the made-up metrics
+
+
+def make_run(
+    directory: Path,
+    name: str,
+    points: list[tuple[int, float]],
+    *,
+    env: str = "Procgen/bigfish",
+    total: int = 2_000_000,
+    packed: bool = False,
+    **options: Any,
+) -> Path:
+    """A run whose return is on the line through `points` (steps, return), at 1000 steps per second."""
+    run = directory / "runs" / name
+    run.mkdir(parents=True)
+    kwargs = {"features": "pixels"} if options.get("network") == "ImpalaNet" else {}
+    settings = TrainConfig(
+        EnvConfig(env, num_envs=100, kwargs=kwargs),
+        ppo=PPOConfig(total_timesteps=total, num_steps=UPDATE // 100),
+        **options,
+    )
+    (run / "config.yaml").write_text(to_yaml(settings))
+    steps = range(UPDATE, points[-1][0] + 1, UPDATE)
+    values = np.interp(steps, *zip(*points, strict=True))
+    lines = [
+        {"step": step, "charts/episodic_return": value, "time/elapsed": step / 1000}
+        for step, value in zip(steps, values.tolist(), strict=True)
+    ]
+    text = "".join(json.dumps(line) + "\n" for line in lines)
+    if packed:
+        (run / "metrics.jsonl.gz").write_bytes(gzip.compress(text.encode()))
+    else:
+        (run / "metrics.jsonl").write_text(text + '{"step": 99999999, "charts/epis')  # being written
+    write_checkpoint(run / "checkpoints", steps[-1], {}, {"elapsed_seconds": steps[-1] / 1000})
+    return run
+
+
+def read_csv(path: Path) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(path.read_text())))
+
+
+@pytest.fixture(scope="module")
+def experiment(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two games with RogueNet, one with IMPALA as well, one that is missing, and a run without metrics."""
+    directory = tmp_path_factory.mktemp("experiment")
+    flat = [(0, 4.9), (2_000_000, 4.9)]  # bigfish: (4.9 - 1) / 39 = 0.1
+    make_run(directory, "bigfish/roguenet/0", flat)
+    make_run(directory, "bigfish/roguenet/1", [(0, 8.8), (2_000_000, 8.8)], packed=True)  # 0.2
+    make_run(directory, "bigfish/impala/0", [(0, 4.9), (1_000_000, 4.9)], network="ImpalaNet")  # unfinished
+    make_run(directory, "maze/roguenet/0", [(0, 5.0), (2_000_000, 9.0)], env="Procgen/maze")
+    begun = directory / "runs" / "maze" / "roguenet" / "1"
+    begun.mkdir()
+    (begun / "config.yaml").write_text(to_yaml(TrainConfig(EnvConfig("Procgen/maze"))))
+    asked = {"kind": "procgen", "cases": ["bigfish", "maze", "heist"], "networks": [], "seeds": [0, 1]}
+    (directory / "experiment.yaml").write_text(yaml.safe_dump(asked))
+    part = {
+        "from_step": 0,
+        "started": "2026-01-01",
+        "version": "0.1.0",
+        "commit": "abc",
+        "processor": "P",
+        "cores": 2,
+        "gpu": None,
+        "python": "3",
+        "torch": "2",
+    }
+    (directory / "runs" / "bigfish" / "roguenet" / "0" / "run.json").write_text(json.dumps({"parts": [part]}))
+    write_report(directory, directory / "report")
+    return directory
+
+
+class Page(HTMLParser):
+    """What a page shows and loads."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.loaded: list[str] = []
+        self.text = ""
+        self.open: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.loaded += [value or "" for name, value in attrs if name in ("src", "href", "srcset")]
+        assert tag not in ("script", "link", "iframe")
+        if tag not in ("meta", "img"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+class TestProcgen:
+    def test_the_table_of_games(self, experiment: Path) -> None:
+        ours, impala, maze = read_csv(experiment / "report" / "games.csv")
+        assert [row["game"] for row in (ours, impala, maze)] == ["bigfish", "bigfish", "maze"]
+        assert (ours["network"], impala["network"]) == ("roguenet", "impala")
+        assert float(ours["return_mean"]) == pytest.approx(6.85)
+        assert (float(ours["return_low"]), float(ours["return_high"])) == (4.9, 8.8)
+        assert float(ours["normalised_mean"]) == pytest.approx(0.15)
+        # A quarter of the way from 1.4 at 1 million steps to 8.6 at 5 million.
+        assert float(ours["published"]) == pytest.approx(3.2)
+        assert ours["published_interpolated"] == "True"
+        assert float(ours["difference_mean"]) == pytest.approx(3.65)
+        assert (ours["random"], ours["seeds"], ours["done"]) == ("0.9", "2", "2")
+        assert float(ours["hours"]) == pytest.approx(2000 / 3600)
+        assert float(ours["samples_per_second"]) == pytest.approx(1000)
+        assert (impala["published"], impala["published_interpolated"]) == ("1.4", "False")
+        assert (impala["done"], impala["steps_max"], impala["steps_asked"]) == ("0", "1000000", "2000000")
+        # The last five updates: 1.6 to 2.0 million steps, of a line from 5 to 9.
+        assert float(maze["return_mean"]) == pytest.approx(8.6)
+        assert (maze["seeds"], maze["steps_min"], maze["problems"]) == ("2", "0", "seed 1: no metrics yet")
+
+    def test_aggregates_at_the_steps_that_were_reached(self, experiment: Path) -> None:
+        rows = read_csv(experiment / "report" / "aggregates.csv")
+        known = {(row["steps"], row["network"]): row for row in rows}
+        assert list(known) == [("1000000", "roguenet"), ("1000000", "impala"), ("2000000", "roguenet")]
+        two = known["2000000", "roguenet"]
+        assert (two["games"], two["runs"]) == ("2", "3")
+        maze = (8.6 - 5) / 5  # 0.72
+        assert float(two["mean_mean"]) == pytest.approx((0.15 + maze) / 2)
+        assert float(two["optimality_gap_mean"]) == pytest.approx(1 - (0.15 + maze) / 2)
+        # Weights 1/4, 1/4, 1/2 on 0.1, 0.2, 0.72; of three scores none is dropped.
+        assert float(two["iqm_mean"]) == pytest.approx((0.1 + 0.2 + 2 * maze) / 4)
+        # Both seeds of bigfish may be drawn alike: between 0.1 and 0.2.
+        assert float(two["mean_low"]) == pytest.approx((0.1 + maze) / 2)
+        assert float(two["mean_high"]) == pytest.approx((0.2 + maze) / 2)
+        bigfish, published_maze = (3.2 - 1) / 39, (5.5 + 0.25 * 0.5 - 5) / 5
+        assert float(two["published_mean"]) == pytest.approx((bigfish + published_maze) / 2)
+        assert two["published_interpolated"] == "True"
+        assert float(two["published_mean_16"]) == 0.193
+        one = known["1000000", "impala"]
+        assert (one["games"], one["mean_low"]) == ("1", "nan")
+        assert one["published_interpolated"] == "False"
+
+    def test_the_probability_of_improvement_is_over_common_games(self, experiment: Path) -> None:
+        (row,) = read_csv(experiment / "report" / "improvement.csv")
+        assert (row["first"], row["second"], row["games"], row["names"]) == (
+            "roguenet",
+            "impala",
+            "1",
+            "bigfish",
+        )
+        assert float(row["probability_mean"]) == 0.75  # a tie with 4.9 and a win of 8.8
+        assert (row["first_runs"], row["second_runs"]) == ("2", "1")
+
+    def test_networks_are_counted(self, experiment: Path) -> None:
+        bigfish, maze = read_csv(experiment / "report" / "costs.csv")
+        with ez.make_vec("Procgen/bigfish", num_envs=1) as venv:
+            space = venv.single_observation_space
+            policy = ez.RogueNet(space, space.actions, **TrainConfig().net.to_dict())
+        assert int(bigfish["parameters"]) == sum(part.numel() for part in policy.parameters())
+        assert int(bigfish["impala_parameters"]) == 626_256
+        assert float(bigfish["parameters_ratio"]) == pytest.approx(626_256 / int(bigfish["parameters"]))
+        assert float(bigfish["mean_entities"]) == pytest.approx(
+            sum(float(value) for name, value in bigfish.items() if name.startswith("mean ") and value)
+        )
+        assert float(bigfish["mean_entities"]) < int(bigfish["largest_entities"]) < 20
+        assert maze["game"] == "maze"
+
+    def test_the_page_is_one_file(self, experiment: Path) -> None:
+        page = Page()
+        page.feed((experiment / "report" / "report.html").read_text())
+        assert not page.open or page.open == ["html"]
+        assert page.loaded
+        for address in page.loaded:
+            kind, data = address.split(",", 1)
+            assert kind == "data:image/png;base64"
+            with Image.open(io.BytesIO(base64.b64decode(data))) as picture:
+                assert picture.format == "PNG" and picture.width > 300
+        for words in (
+            "Asked for, and without a run yet: heist.",
+            "Of the 16 games there are no runs of bossfight,",
+            "bigfish/impala/0 (1M)",
+            "unfinished: 1M of 2M",
+            "results/ in openai/train-procgen",
+            "RogueNet at 2M steps, 2 games: mean normalised return 0.435 [0.410, 0.460]",
+            "last 100 episodes",
+            "0.1.0, abc",
+            "Of 4 of the runs it was not noted how they were made.",
+        ):
+            assert words in page.text
+
+    def test_markdown_shows_pictures_that_are_there(self, experiment: Path) -> None:
+        text = (experiment / "report" / "report.md").read_text()
+        pictures = re.findall(r"!\[[^]]*\]\(([^)]+)\)", text)
+        assert pictures == ["curves_steps.png", "curves_hours.png", "games.png", "aggregate.png"]
+        assert all((experiment / "report" / name).is_file() for name in (*pictures, "bigfish.png"))
+        assert "| bigfish | RogueNet | 6.85 [4.90, 8.80] | ~3.20 | +3.65 | 0.90 | 0.150 | 2M | 2 |" in text
+        assert "| bigfish | IMPALA, ours | 4.90 | 1.40 | +3.50 |" in text
+        assert not list((experiment / "report").glob(".*"))
+
+    def test_it_is_the_same_again(self, experiment: Path) -> None:
+        table = run_table(read_runs(experiment))
+        told = report_document.csv_text(aggregate_rows(table))
+        assert told == (experiment / "report" / "aggregates.csv").read_text()
+        assert len(improvement_rows(table)) == 1
+
+
+def test_hard_levels_and_few_levels_are_not_beside_published_ones(tmp_path: Path) -> None:
+    for seed, kwargs in enumerate(({"distribution_mode": "hard"}, {"num_levels": 200})):
+        run = make_run(tmp_path, f"bigfish/roguenet/{seed}", [(0, 20.0), (1_000_000, 20.0)], total=1_000_000)
+        settings = TrainConfig(EnvConfig("Procgen/bigfish", kwargs=kwargs))
+        (run / "config.yaml").write_text(to_yaml(settings))
+        (row,) = aggregate_rows({"bigfish": {"roguenet": [measure(read_runs(tmp_path)[seed])]}})
+        assert row["published_mean"] is None
+        assert row["mean_mean"] == pytest.approx(20 / 40 if seed == 0 else 19 / 39)
+
+
+def test_metrics_that_cannot_be_read_are_a_problem_of_their_run(tmp_path: Path) -> None:
+    run = make_run(tmp_path, "maze/roguenet/0", [(0, 1.0), (UPDATE, 1.0)])
+    (run / "metrics.jsonl").write_text('{"step": 5, "charts/episodic_return": 1}\n' * 2)
+    (record,) = read_runs(tmp_path)
+    assert measure(record).problem == "metrics: after step 5 comes step 5"
+    (run / "metrics.jsonl").write_text("")
+    assert (measure(record).problem, measure(record).steps) == ("no metrics yet", UPDATE)
+
+
+@pytest.mark.parametrize(
+    ("steps", "told"), [(25_001_984, "25M"), (1_015_808, "1.02M"), (512_000, "512k"), (0, "0")]
+)
+def test_steps_for_people(steps: int, told: str) -> None:
+    assert short_steps(steps) == told
+
+
+# -- what can't be done --------------------------------------------------------------------------------------
+
+
+def test_what_is_no_experiment(tmp_path: Path, entitize: Callable[..., tuple[int, str, str]]) -> None:
+    missing = tmp_path / "missing"
+    assert entitize("report", missing) == (2, "", f"entitize: there is no folder {missing}\n")
+    code, _, error = entitize("report", tmp_path)
+    assert (code, error) == (
+        2,
+        f"entitize: {tmp_path} has no runs: expected run folders runs/<case>/<network>/<seed> in it\n",
+    )
+    make_run(tmp_path, "a/roguenet/0", [(0, 1.0), (UPDATE, 1.0)], env="MineSweeper")
+    with pytest.raises(UserError, match=r"neither all of Procgen nor all of μRTS: MineSweeper"):
+        write_report(tmp_path, tmp_path / "report")
+    asked = {"kind": "chess", "cases": [], "networks": [], "seeds": []}
+    (tmp_path / "experiment.yaml").write_text(yaml.safe_dump(asked))
+    with pytest.raises(UserError, match=r"experiment.yaml: there are no reports of kind 'chess'"):
+        write_report(tmp_path, tmp_path / "report")
+    asked["kind"] = "ablation"
+    (tmp_path / "experiment.yaml").write_text(yaml.safe_dump(asked))
+    with pytest.raises(UserError, match="must name the variant to compare with"):
+        write_report(tmp_path, tmp_path / "report")
+    assert not (tmp_path / "report").exists()
+
+
+# -- other kinds ---------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def no_environments(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where an engine is not installed."""
+
+    def refuse(env: EnvConfig) -> None:
+        raise UserError(f"{env.id} can't be made")
+
+    monkeypatch.setattr(network_costs, "make_environments", refuse)
+
+
+def wilson(wins: int, games: int) -> tuple[float, float]:
+    """The roots of the quadratic equation that defines the interval."""
+    z, share = 1.959963984540054, wins / games
+    roots = np.roots([1 + z**2 / games, -(2 * share + z**2 / games), share**2])
+    return float(min(roots)), float(max(roots))
+
+
+def test_microrts(tmp_path: Path, no_environments: None) -> None:
+    run = tmp_path / "runs" / "basesWorkers8x8" / "roguenet" / "0"
+    shutil.copytree(CHECKOUT / "experiments" / "results" / "microrts_8x8", run)
+    fresh = tmp_path / "runs" / "basesWorkers16x16" / "gridnet" / "0"
+    fresh.mkdir(parents=True)
+    settings = TrainConfig(EnvConfig("MicroRTS/basesWorkers16x16"), network="GridNet")
+    (fresh / "config.yaml").write_text(to_yaml(settings))
+    write_report(tmp_path, tmp_path / "report")
+    rows = read_csv(tmp_path / "report" / "table.csv")
+    known = {(row["map"], row["network"]): row for row in rows}
+    assert len(known) == len(rows) == 6
+    ours = known["basesWorkers8x8", "roguenet"]
+    assert (ours["games"], ours["bots"]) == ("800", "8")
+    for name, count in (("wins", 665), ("ties", 4), ("losses", 131)):
+        assert float(ours[f"{name}_mean"]) == count / 800
+        found = float(ours[f"{name}_low"]), float(ours[f"{name}_high"])
+        assert found == pytest.approx(wilson(count, 800))
+    summary = json.loads((run / "eval_microrts" / "summary.json").read_text())
+    (overall,) = [score for score in summary["scores"] if score["bot"] == "all"]
+    assert float(ours["shaped_return_mean"]) == pytest.approx(overall["shaped_return"]["mean"])
+    assert float(ours["hours"]) == pytest.approx(1.0, abs=0.01)
+    assert ours["not_counted"] == "MicroRTS/basesWorkers8x8 can't be made"
+    paper = known["basesWorkers16x16", "GridNet encoder-decoder"]
+    assert (paper["wins_mean"], paper["shaped_return_mean"], paper["hours"]) == ("0.89", "180.8", "117.03")
+    assert (paper["parameters"], paper["source"]) == ("838191", "huang")
+    text = (tmp_path / "report" / "report.md").read_text()
+    assert "Not evaluated yet (`entitize eval microrts RUN` does it): basesWorkers16x16/gridnet." in text
+    assert "| coacAI | 5/1/94 [2, 11] | 99/1/0 |" in text
+    assert "basesWorkers16x16/gridnet: seed 0: no metrics yet." in text
+    assert (tmp_path / "report" / "outcomes.png").is_file()
+
+
+def test_ablation(tmp_path: Path, no_environments: None) -> None:
+    make_run(tmp_path, "maze/plain/0", [(0, 0.0), (2_000_000, 2.0)], env="Procgen/maze")
+    make_run(tmp_path, "maze/plain/1", [(0, 0.0), (2_000_000, 4.0)], env="Procgen/maze")
+    make_run(tmp_path, "maze/wide/0", [(0, 5.0), (1_000_000, 5.0)], env="Procgen/maze")
+    make_run(tmp_path, "maze/wide/1", [(0, 7.0), (1_000_000, 7.0)], env="Procgen/maze")
+    asked = {
+        "kind": "ablation",
+        "study": "width",
+        "seeds": [0],
+        "cases": ["maze"],
+        "networks": ["plain", "wide", "deep"],
+    }
+    (tmp_path / "experiment.yaml").write_text(yaml.safe_dump({**asked, "baseline": "plain"}))
+    write_report(tmp_path, tmp_path / "report")
+    plain, wide = read_csv(tmp_path / "report" / "variants.csv")
+    assert (plain["variant"], wide["variant"], wide["game"]) == ("plain", "wide", "maze")
+    assert float(plain["return_mean"]) == pytest.approx(2.7)  # the last half million of lines to 2 and to 4
+    assert plain["compared_at"] == ""
+    assert wide["compared_at"] == "1000000"
+    # At 1 million steps the baseline has 0.8 and 1.6 over the last half million.
+    assert float(wide["difference_mean"]) == pytest.approx(6 - 1.2)
+    assert float(wide["difference_low"]) == pytest.approx(5 - 1.6)
+    assert float(wide["difference_high"]) == pytest.approx(7 - 0.8)
+    text = (tmp_path / "report" / "report.md").read_text()
+    assert "Asked for, and without a run yet: deep." in text
+    assert "![maze](maze.png)" in text and text.startswith("# Ablation: width\n")
+    one, two, *_ = map(measure, read_runs(tmp_path))
+    swapped = {"plain": {"roguenet": [one]}, "wide": {"roguenet": [two]}}
+    assert {name: list(own) for name, own in variants_by_game(swapped, "plain").items()} == {
+        "maze": ["plain", "wide"]
+    }
+    (tmp_path / "experiment.yaml").write_text(yaml.safe_dump({**asked, "baseline": "narrow"}))
+    with pytest.raises(UserError, match="the baseline 'narrow' has no runs; there are runs of maze, plain"):
+        write_report(tmp_path, tmp_path / "report")
+
+
+# -- parts ---------------------------------------------------------------------------------------------------
+
+
+def test_entities_are_counted_as_by_a_loop() -> None:
+    with ez.make_vec("MineSweeper", num_envs=3) as venv:
+        found = count_entities(venv, steps=7, seed=5)
+        batch, _ = venv.reset(seed=5)
+        rng = np.random.default_rng(5)
+        totals = []
+        for _ in range(7):
+            totals += [
+                sum(len(batch.entities[name][lane]) for name in batch.entities) for lane in range(len(batch))
+            ]
+            batch = venv.step(sample_actions(venv.single_action_space, batch, rng))[0]
+    assert found.mean == pytest.approx(np.mean(totals))
+    assert found.largest == max(totals)
+    assert math.isclose(sum(found.by_type.values()), found.mean)
+
+
+def test_cells_are_escaped() -> None:
+    column = report_document.Column("a<b", lambda row: row["x"], is_text=True)
+    table = report_document.ReportTable("t", "T & U", [{"x": "1 < 2 | 3", "y": None}], [column])
+    document = report_document.Document("<D>", sections=[report_document.Section("S", tables=[table])])
+    page = report_document.as_html(document, Path())
+    assert '<td class="text">1 &lt; 2 | 3</td>' in page and "T &amp; U" in page and "&lt;D&gt;" in page
+    assert "| 1 < 2 \\| 3 |" in report_document.as_markdown(document)
+    assert report_document.csv_text(table.rows) == "x,y\n1 < 2 | 3,\n"
