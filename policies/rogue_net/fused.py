@@ -38,6 +38,8 @@ class Parameters:
             owner = module.get_submodule(".".join(path))
             self._owners.append((owner._buffers if tensor in owner._buffers else owner._parameters, tensor))
         self._sizes = np.array([entry.size for entry in layout.entries])
+        self._plain: list[int] = []  # where tensors were that kernels can read
+        self._addresses = np.zeros(0, np.int64)
 
     def tensors(self) -> list[Tensor]:
         # Straight from the modules' dicts: attribute access on a module costs a microsecond.
@@ -46,10 +48,14 @@ class Parameters:
     def flat(self, tensors: list[Tensor]) -> Floats:
         """A copy of all numbers in one array, which kernels read and backward keeps."""
         w = np.zeros(self.layout.room, np.float32)
-        if not all(t.is_contiguous() and t.dtype is torch.float32 and t.is_cpu for t in tensors):
-            tensors = [tensor.detach().float().cpu().contiguous() for tensor in tensors]
-        addresses = np.array([tensor.data_ptr() for tensor in tensors])
-        gather_floats(addresses, self._sizes, w)
+        addresses = [tensor.data_ptr() for tensor in tensors if tensor.is_contiguous()]
+        if addresses != self._plain:  # asking forty tensors what they are takes as long as a step's kernels
+            if not all(t.is_contiguous() and t.dtype is torch.float32 and t.is_cpu for t in tensors):
+                tensors = [tensor.detach().float().cpu().contiguous() for tensor in tensors]
+                gather_floats(np.array([tensor.data_ptr() for tensor in tensors]), self._sizes, w)
+                return w
+            self._plain, self._addresses = addresses, np.array(addresses)
+        gather_floats(self._addresses, self._sizes, w)
         return w
 
     def shaped(self, g: Floats, learns: list[bool]) -> list[Tensor | None]:

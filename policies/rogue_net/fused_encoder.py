@@ -26,7 +26,7 @@ from .fused_kernels import (
 )
 from .gather_kernels import address
 from .inputs import Prepared
-from .parallel import workspace
+from .parallel import recycled, workspace
 from .rows import Rows, plain
 
 Floats = NDArray[np.float32]
@@ -127,7 +127,7 @@ class FusedEncoder:
 
     def kept(self, x: Floats) -> Floats:
         """Memory for what `blocks` keeps of a batch with embedded rows `x` for `blocks_backward`."""
-        return np.empty(kept_size(len(x), self.n_layer), np.float32)
+        return recycled(kept_size(len(x), self.n_layer, self.d, self.n_head))
 
     def blocks(
         self, x: Floats, rows: Rows, folded: Floats, out: Floats, kept: Floats, first: int, last: int
@@ -136,7 +136,7 @@ class FusedEncoder:
 
         `kept`: see `kept`; empty where no backward follows.
         """
-        scratch = workspace(forward_scratch(tile_capacity(rows.longest, self.d), self.d))
+        scratch = workspace(forward_scratch(tile_capacity(rows.longest, self.d), self.d, self.n_head))
         blocks_forward(
             x, out, kept, folded, rows.offsets, first, last, self._tile, self.n_layer, self.d, self.n_head,
             scratch,
@@ -148,7 +148,7 @@ class FusedEncoder:
     ) -> None:  # fmt: skip
         """Gradients of the embedded rows to `d_x` (N * D,), which `d_out` may be; of folded parameters added
         to `g`."""
-        scratch = workspace(backward_scratch(tile_capacity(rows.longest, self.d), self.d))
+        scratch = workspace(backward_scratch(tile_capacity(rows.longest, self.d), self.d, self.n_head))
         blocks_backward(
             x, kept, d_out, d_x, folded, g[self._blocks : self._end], rows.offsets, first, last, self._tile,
             self.n_layer, self.d, self.n_head, scratch,

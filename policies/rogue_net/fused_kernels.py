@@ -1,8 +1,9 @@
 """Numba kernels: all blocks of the transformer, forward and backward, tile by tile of whole steps.
 
 A tile goes through every layer while it is in the L2 cache. For backward, forward keeps of the whole batch
-only what is dear to compute for its size: the input of every block but the first, which is at hand, and the
-attended values. Backward takes up a tile block by block and computes the rest of it again.
+only what is dear to compute for its size: the input of every block but the first, which is at hand, the
+attended values, and a number per row and head of which attention can compute its weights again. Backward
+takes up a tile block by block and computes the rest of it again.
 
 The layer norms' scale g and shift h are folded into the linear map W, b that follows (`fold`): with the
 normalised x̂,
@@ -23,10 +24,25 @@ import numpy as np
 from .attention.tile_attention import attend_tile, attend_tile_backward, tile_end
 from .products import ADD, ADD_BIAS, SET, SET_BIAS, outer_sums, product, row_sums
 from .simd import LANES, kernel
-from .tiles import gelu, gelu_only, layer_norm, layer_norm_backward, multiply, rows_to_tile, tile_to_rows
+from .tiles import (
+    copy_floats,
+    gelu,
+    gelu_only,
+    layer_norm,
+    layer_norm_backward,
+    multiply,
+    rows_to_tile,
+    tile_to_rows,
+)
 
-#: Rows of the workspace per unit of width for a layer's activations; two more hold its layer norms' roots.
+#: Rows of the workspace per unit of width for a layer's activations; see `layer_rows` for what comes on top.
 LAYER_ROWS = 14
+
+
+@kernel
+def layer_rows(d: int, n_head: int) -> int:
+    """Rows of the workspace of a layer: activations, both layer norms' roots, and attention's logs."""
+    return LAYER_ROWS * d + 2 + n_head
 
 
 @kernel
@@ -105,11 +121,11 @@ def clear_columns(s: Any, x: int, rows: int, stride: int, start: int, stop: int)
 @kernel
 def _block_places(layer: int, stride: int, d: int) -> tuple[int, ...]:
     """Where in a layer's part of the workspace lie: both normalised inputs, queries, keys and values, the
-    attended values, the MLP's slopes and activations, and the roots of both layer norms."""
+    attended values, the MLP's slopes and activations, the roots of both layer norms, and attention's logs."""
     qkv, attended = layer + d * stride, layer + 4 * d * stride
     normal2, slope, active = attended + d * stride, attended + 2 * d * stride, attended + 6 * d * stride
     root1 = active + 4 * d * stride
-    return layer, normal2, qkv, attended, slope, active, root1, root1 + stride
+    return layer, normal2, qkv, attended, slope, active, root1, root1 + stride, root1 + 2 * stride
 
 
 @kernel
@@ -118,7 +134,7 @@ def _attention_input(
 ) -> None:  # fmt: skip
     """The first layer norm of the tile at row `x` of `s`, and queries, keys and values."""
     at = places(d)
-    normal, _, qkv, _, _, _, root, _ = _block_places(layer, stride, d)
+    normal, _, qkv, _, _, _, root, _, _ = _block_places(layer, stride, d)
     layer_norm(s, x, s, normal, s, root, d, stride, columns)
     product(
         3 * d, d, w, w0 + at[2], d, 1, s, normal, stride, s, qkv, stride, columns, SET_BIAS, w, w0 + at[3]
@@ -129,7 +145,7 @@ def _attention_input(
 def _mlp_input(w: Any, w0: int, s: Any, x: int, layer: int, stride: int, columns: int, d: int) -> None:
     """Attention's result added to the tile at row `x`, the second layer norm, and the MLP before its GELU."""
     at = places(d)
-    _, normal, _, attended, slope, _, _, root = _block_places(layer, stride, d)
+    _, normal, _, attended, slope, _, _, root, _ = _block_places(layer, stride, d)
     product(d, d, w, w0 + at[4], d, 1, s, attended, stride, s, x, stride, columns, ADD_BIAS, w, w0 + at[5])
     layer_norm(s, x, s, normal, s, root, d, stride, columns)
     product(
@@ -140,13 +156,13 @@ def _mlp_input(w: Any, w0: int, s: Any, x: int, layer: int, stride: int, columns
 @kernel
 def block_forward(
     w: Any, w0: int, s: Any, x: int, layer: int, stride: int, rows: int, columns: int, d: int, n_head: int,
-    offsets: Any, first: int, end: int, p: Any,
+    offsets: Any, first: int, end: int, p: Any, learns: bool,
 ) -> None:  # fmt: skip
-    """One block on the tile at row `x` of the workspace `s`, in place; `layer`: LAYER_ROWS * d + 2 rows."""
+    """One block on the tile at row `x` of the workspace `s`, in place; `layer`: `layer_rows` rows."""
     at = places(d)
-    _, _, qkv, attended, slope, active, _, _ = _block_places(layer, stride, d)
+    _, _, qkv, attended, slope, active, _, _, logs = _block_places(layer, stride, d)
     _attention_input(w, w0, s, x, layer, stride, columns, d)
-    attend_tile(s, qkv, attended, stride, d, n_head, offsets, first, end, p)
+    attend_tile(s, qkv, attended, logs if learns else -1, stride, d, n_head, offsets, first, end, p)
     clear_columns(s, attended, d, stride, rows, columns)
     _mlp_input(w, w0, s, x, layer, stride, columns, d)
     gelu_only(s, slope, s, active, 4 * d, stride, columns)
@@ -158,14 +174,14 @@ def block_forward(
 @kernel
 def block_backward(
     w: Any, w0: int, g: Any, s: Any, dx: int, layer: int, scratch: int, stride: int, rows: int, columns: int,
-    d: int, n_head: int, offsets: Any, first: int, end: int, p: Any, dp: Any,
+    d: int, n_head: int, offsets: Any, first: int, end: int, p: Any, ds: Any,
 ) -> None:  # fmt: skip
     """The gradient at row `dx` of `s` goes back through one block, in place; parameters' add to `g`.
 
     `scratch`: 5 d rows of `s`.
     """
     at = places(d)
-    normal1, normal2, qkv, attended, slope, active, root1, root2 = _block_places(layer, stride, d)
+    normal1, normal2, qkv, attended, slope, active, root1, root2, logs = _block_places(layer, stride, d)
     wide, narrow = scratch, scratch + 4 * d * stride
     # x + down(gelu(up(norm2(x))))
     outer_sums(d, 4 * d, s, dx, s, active, stride, columns, g, w0 + at[10], 4 * d)
@@ -180,7 +196,7 @@ def block_backward(
     outer_sums(d, d, s, dx, s, attended, stride, columns, g, w0 + at[4], d)
     row_sums(d, s, dx, stride, columns, g, w0 + at[5])
     product(d, d, w, w0 + at[4], 1, d, s, dx, stride, s, narrow, stride, columns, SET, w, 0)
-    attend_tile_backward(s, qkv, narrow, wide, stride, d, n_head, offsets, first, end, p, dp)
+    attend_tile_backward(s, qkv, attended, logs, narrow, wide, stride, d, n_head, offsets, first, end, p, ds)
     clear_columns(s, wide, 3 * d, stride, rows, columns)
     outer_sums(3 * d, d, s, wide, s, normal1, stride, columns, g, w0 + at[2], d)
     row_sums(3 * d, s, wide, stride, columns, g, w0 + at[3])
@@ -199,21 +215,25 @@ def blocks_forward(
     backward needs goes to `kept`, see `kept_size`, unless it is empty. `s`: scratch of `forward_scratch`
     numbers, for the longest step.
     """
-    size, batch = places(d)[12], len(source)
+    size, batch, learns = places(d)[12], len(source), len(kept) > 0
     while first < last:
         end = tile_end(offsets, first, last, capacity)
         row, rows = offsets[first], offsets[end] - offsets[first]
         columns = (rows + LANES - 1) // LANES * LANES
         stride = max(capacity, columns) + LANES
         layer_place = d * stride
-        attended = layer_place + 4 * d * stride
-        p = s[((1 + LAYER_ROWS) * d + 2) * stride :]
+        _, _, _, attended, _, _, _, _, logs = _block_places(layer_place, stride, d)
+        p = s[(d + layer_rows(d, n_head)) * stride :]
         rows_to_tile(source, row, rows, d, s, 0, stride)
         for layer in range(layers):
             block_forward(
-                w, layer * size, s, 0, layer_place, stride, rows, columns, d, n_head, offsets, first, end, p
-            )
-            if len(kept):
+                w, layer * size, s, 0, layer_place, stride, rows, columns, d, n_head, offsets, first, end, p,
+                learns,
+            )  # fmt: skip
+            if learns:
+                lines = _kept_logs(batch, layer, layers, d, n_head) + row
+                for head in range(n_head):
+                    copy_floats(s, logs + head * stride, kept, lines + head * (batch // d), rows)
                 tile_to_rows(s, attended, stride, kept[2 * layer * batch :], row, rows, d)
                 if layer + 1 < layers:
                     tile_to_rows(s, 0, stride, kept[(2 * layer + 1) * batch :], row, rows, d)
@@ -221,15 +241,21 @@ def blocks_forward(
         first = end
 
 
-def kept_size(numbers: int, layers: int) -> int:
+@kernel
+def _kept_logs(numbers: int, layer: int, layers: int, d: int, n_head: int) -> int:
+    """Where a layer's logs (n_head, N) start in what forward keeps, for N * d `numbers`."""
+    return numbers * max(0, 2 * layers - 1) + layer * n_head * (numbers // d)
+
+
+def kept_size(numbers: int, layers: int, d: int, n_head: int) -> int:
     """Numbers that forward keeps for backward, for N * d `numbers`: one after the other, the attended values
-    of every layer and its result, but that of the last."""
-    return numbers * max(0, 2 * layers - 1)
+    of every layer and its result, but that of the last; then attention's logs of every layer."""
+    return numbers * max(0, 2 * layers - 1) + layers * n_head * (numbers // d)
 
 
-def forward_scratch(capacity: int, d: int) -> int:
+def forward_scratch(capacity: int, d: int, n_head: int) -> int:
     """Numbers of scratch memory for `blocks_forward`: x, one layer and the scores."""
-    return ((1 + LAYER_ROWS) * d + 2 + LANES) * (capacity + LANES)
+    return (d + layer_rows(d, n_head) + LANES) * (capacity + LANES)
 
 
 @kernel
@@ -249,9 +275,9 @@ def blocks_backward(
         columns = (rows + LANES - 1) // LANES * LANES
         stride = max(capacity, columns) + LANES
         x, dx, scratch, saved = 0, d * stride, 2 * d * stride, 7 * d * stride
-        p = s[saved + (LAYER_ROWS * d + 2) * stride :]
-        dp = p[stride * LANES :]
-        _, _, _, attended, slope, active, _, _ = _block_places(saved, stride, d)
+        p = s[saved + layer_rows(d, n_head) * stride :]
+        ds = p[stride * LANES :]
+        _, _, _, attended, slope, active, _, _, logs = _block_places(saved, stride, d)
         rows_to_tile(d_target, row, rows, d, s, dx, stride)
         for layer in range(layers - 1, -1, -1):
             w0 = layer * size
@@ -260,16 +286,19 @@ def blocks_backward(
                 given = kept[(2 * layer - 1) * batch :]
             rows_to_tile(given, row, rows, d, s, x, stride)
             rows_to_tile(kept[2 * layer * batch :], row, rows, d, s, attended, stride)
+            lines = _kept_logs(batch, layer, layers, d, n_head) + row
+            for head in range(n_head):
+                copy_floats(kept, lines + head * (batch // d), s, logs + head * stride, rows)
             _attention_input(w, w0, s, x, saved, stride, columns, d)
             _mlp_input(w, w0, s, x, saved, stride, columns, d)
             gelu(s, slope, s, active, s, slope, 4 * d, stride, columns)
             block_backward(
-                w, w0, g, s, dx, saved, scratch, stride, rows, columns, d, n_head, offsets, first, end, p, dp
+                w, w0, g, s, dx, saved, scratch, stride, rows, columns, d, n_head, offsets, first, end, p, ds
             )
         tile_to_rows(s, dx, stride, d_source, row, rows, d)
         first = end
 
 
-def backward_scratch(capacity: int, d: int) -> int:
-    """Numbers of scratch memory for `blocks_backward`: x, dx, 5 d rows, a layer and two scores."""
-    return (7 * d + LAYER_ROWS * d + 2 + 2 * LANES) * (capacity + LANES)
+def backward_scratch(capacity: int, d: int, n_head: int) -> int:
+    """Numbers of scratch memory for `blocks_backward`: x, dx, 5 d rows, a layer, p, and ds with the means."""
+    return (7 * d + layer_rows(d, n_head) + 2 * LANES) * (capacity + LANES) + capacity + LANES

@@ -20,7 +20,7 @@ from .flat import Entry, Layout
 from .fused_encoder import Floats, FusedEncoder, Table
 from .fused_heads import FusedHead, Task, fused_head
 from .inputs import Prepared
-from .parallel import over_sequences, row_shares, workspace
+from .parallel import over_sequences, recycled, row_shares, workspace
 from .rows import Rows
 from .value_kernels import evaluate_values, values_backward
 
@@ -181,15 +181,15 @@ class FusedNetwork:
     def _lay_out(self, prepared: Prepared) -> Encoded:
         """Memory for everything that a batch is in the network."""
         rows, kept, size = prepared.rows, None, prepared.rows.num_rows
-        embedded = np.empty(size * self.policy.d, np.float32)
+        embedded = recycled(size * self.policy.d)
         x = value_embedded = seen = embedded
         if prepared.visible is not None:
             rows, kept = rows.keep(prepared.visible), np.flatnonzero(prepared.visible)
-            embedded = np.empty(len(kept) * self.policy.d, np.float32)
-        x = np.empty_like(embedded)
+            embedded = recycled(len(kept) * self.policy.d)
+        x = recycled(len(embedded))
         if self.value is not self.policy:
-            value_embedded = np.empty(size * self.value.d, np.float32)
-        seen = x if value_embedded is embedded else np.empty_like(value_embedded)
+            value_embedded = recycled(size * self.value.d)
+        seen = x if value_embedded is embedded else recycled(len(value_embedded))
         values = np.empty(len(prepared.rows), np.float32)
         table = self.policy.table(prepared)
         return Encoded(prepared, kept, rows, table, embedded, x, value_embedded, seen, values)
@@ -240,7 +240,7 @@ class FusedNetwork:
         """
         rows, e = encoded.prepared.rows, encoded
         parts = np.zeros((row_shares(rows.num_rows), self.layout.room), np.float32)
-        d_seen = np.empty_like(e.seen)
+        d_seen = recycled(len(e.seen))
         d_x = d_seen if e.seen is e.x else np.zeros_like(e.x)
 
         def run(share: int, first: int, last: int) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...ragged.threads import Run, get_num_threads, run_shares
+from .simd import LANES
 
 #: Below this many rows a second thread costs more than it saves (its start takes some 50 µs).
 ROWS_PER_THREAD = 2048
@@ -19,12 +20,45 @@ _local = threading.local()
 def workspace(size: int) -> NDArray[np.float32]:
     """At least `size` numbers of scratch memory for this thread, with anything in them.
 
-    Kept from call to call: fresh memory costs a page fault per 4 KB, more than a small batch's arithmetic.
+    Kept from call to call: fresh memory costs a page fault per 4 KB, more than a small batch's arithmetic. It
+    starts where a cache line does, so that no vector of 16 lies in two.
     """
     scratch: NDArray[np.float32] | None = getattr(_local, "scratch", None)
     if scratch is None or len(scratch) < size:
-        scratch = _local.scratch = np.zeros(size, np.float32)
+        memory = np.zeros(size + LANES, np.float32)
+        scratch = _local.scratch = memory[-memory.ctypes.data // memory.itemsize % LANES :]
     return scratch
+
+
+def _holders(arrays: list[NDArray[np.float32]], index: int) -> int:
+    return sys.getrefcount(arrays[index])
+
+
+#: What `_holders` says of an array that only its list holds.
+_UNHELD = _holders([np.zeros(0, np.float32)], 0)
+
+#: Larger arrays are not worth holding on to.
+_LARGEST_RECYCLED = 1 << 24
+
+
+def recycled(size: int) -> NDArray[np.float32]:
+    """An array (size,) with anything in it, in memory that an earlier one had that nobody holds any more.
+
+    For what is as large as a batch and lives as long as its evaluation; see `workspace` for why.
+    """
+    if size > _LARGEST_RECYCLED:
+        return np.empty(size, np.float32)
+    if not hasattr(_local, "recycled"):
+        _local.recycled = []
+    arrays: list[NDArray[np.float32]] = _local.recycled
+    unheld = [i for i in range(len(arrays)) if _holders(arrays, i) == _UNHELD]
+    fitting = [i for i in unheld if len(arrays[i]) >= size]
+    if fitting:
+        return arrays[min(fitting, key=lambda i: len(arrays[i]))][:size]
+    for i in reversed(unheld):  # too small, so it would be all the time
+        del arrays[i]
+    arrays.append(np.empty(size + size // 8, np.float32))
+    return arrays[-1][:size]
 
 
 def shares(offsets: NDArray[np.int64], parts: int) -> NDArray[np.int64]:

@@ -53,7 +53,7 @@ _I64 = types.int64
 _ZERO = np.float32(0.0)
 
 
-class _Sums:
+class Sums:
     """The accumulators of a block: vectors on the stack that LLVM keeps in registers."""
 
     def __init__(self, builder: Any, rows: int, columns: int) -> None:
@@ -76,7 +76,7 @@ class _Sums:
         self.add(m, v, self.builder.fmul(a, b, flags=FLAGS))
 
 
-def _lines(builder: Any, first: Any, stride: Any, count: int) -> list[Any]:
+def lines(builder: Any, first: Any, stride: Any, count: int) -> list[Any]:
     """Offsets of `count` lines that start `stride` apart."""
     return [builder.add(first, builder.mul(stride, constant(m))) for m in range(count)]
 
@@ -91,10 +91,10 @@ def _product_block(rows: int, vectors: int) -> Any:
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         _, a0, a_row, a_column, _, x0, x_stride, _, y0, y_stride, inner, mode, _, bias0 = args
         a, x, y, bias = (data_pointer(context, builder, signature.args[i], args[i]) for i in (0, 4, 7, 12))
-        y_lines = _lines(builder, y0, y_stride, rows)
-        a_lines = _lines(builder, a0, a_row, rows)
+        y_lines = lines(builder, y0, y_stride, rows)
+        a_lines = lines(builder, a0, a_row, rows)
         across = [constant(LANES * v) for v in range(vectors)]
-        sums = _Sums(builder, rows, vectors)
+        sums = Sums(builder, rows, vectors)
         block = [(m, v) for m in range(rows) for v in range(vectors)]
         with builder.if_then(_has(builder, mode, SET_BIAS)):
             for m, v in block:
@@ -154,8 +154,8 @@ def _outer_block(
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         _, y0, _, x0, stride, columns, _, g0, g_stride = args
         y, x, g = (data_pointer(context, builder, signature.args[i], args[i]) for i in (0, 2, 6))
-        y_lines, x_lines = _lines(builder, y0, stride, 4), _lines(builder, x0, stride, 4)
-        sums = _Sums(builder, 4, 4)
+        y_lines, x_lines = lines(builder, y0, stride, 4), lines(builder, x0, stride, 4)
+        sums = Sums(builder, 4, 4)
         with cgutils.for_range(builder, builder.udiv(columns, constant(LANES))) as loop:
             t = builder.mul(loop.index, constant(LANES))
             ys = [load_vector(builder, y, builder.add(line, t)) for line in y_lines]
@@ -164,7 +164,7 @@ def _outer_block(
                 for k in range(4):
                     sums.add_product(m, k, ys[m], xs[k])
         totals = _totals(builder, [sums.get(m, k) for m in range(4) for k in range(4)])
-        for m, line in enumerate(_lines(builder, g0, g_stride, 4)):
+        for m, line in enumerate(lines(builder, g0, g_stride, 4)):
             lanes = ir.Constant(ir.VectorType(INT32, 4), [4 * m + k for k in range(4)])
             part = builder.shuffle_vector(totals, totals, lanes)
             place = builder.bitcast(builder.gep(g, [line]), four.as_pointer())

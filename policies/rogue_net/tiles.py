@@ -2,7 +2,7 @@
 
 A tile is feature-major: `x[x0 + feature * stride + row]`, so that neighbouring floats are the same feature of
 neighbouring rows (entities). A vector then holds 16 rows, and everything that a network does per row (layer
-norm, softmax, biases, activations) needs no work across lanes.
+norm, biases, activations) needs no work across lanes.
 
 All kernels take flat float32 arrays with a start offset each. `columns` is the number of rows of the batch in
 the tile rounded up to 16; what lies in the columns beyond is finite or not, and never read across lanes.
@@ -14,44 +14,18 @@ from typing import Any
 
 import numpy as np
 
+from .exponential import exp2
 from .products import ADD
-from .simd import LANES, erf, exp, kernel, load, maximum, splat, square_root, store, transpose
+from .simd import LANES, erf, kernel, load, splat, square_root, store, transpose
 
 _ZERO = np.float32(0.0)
 _ONE = np.float32(1.0)
 _HALF = np.float32(0.5)
 _SQRT_HALF = np.float32(0.7071067811865476)
+_HALF_LOG2_E = np.float32(-0.7213475204444817)  # exp(-v² / 2) = 2 ** (this · v²)
 _NORMAL_PEAK = np.float32(0.3989422804014327)  # 1 / sqrt(2 pi)
 #: Added to the variance, as in torch's LayerNorm.
 LAYER_NORM_EPSILON = np.float32(1e-5)
-
-
-@kernel
-def softmax(p: Any, keys: int, scale: float) -> None:
-    """Softmax over j < keys of scale * p[j * 16 + lane], in each lane."""
-    factor = splat(scale)
-    top = load(p, 0)
-    for j in range(1, keys):
-        top = maximum(top, load(p, LANES * j))
-    s = splat(_ZERO)
-    for j in range(keys):
-        e = exp((load(p, LANES * j) - top) * factor)
-        store(p, LANES * j, e)
-        s = s + e
-    inverse = splat(_ONE) / s
-    for j in range(keys):
-        store(p, LANES * j, load(p, LANES * j) * inverse)
-
-
-@kernel
-def softmax_backward(p: Any, dp: Any, keys: int, scale: float) -> None:
-    """dp[j] = scale * p[j] * (dp[j] - sum over i of p[i] dp[i]), in each lane: gradient of the raw scores."""
-    s = splat(_ZERO)
-    for j in range(keys):
-        s = s + load(p, LANES * j) * load(dp, LANES * j)
-    factor = splat(scale)
-    for j in range(keys):
-        store(dp, LANES * j, load(p, LANES * j) * factor * (load(dp, LANES * j) - s))
 
 
 @kernel
@@ -107,7 +81,7 @@ def gelu(
         for t in range(m * stride, m * stride + columns, LANES):
             v = load(x, x0 + t)
             cdf = (erf(v * splat(_SQRT_HALF)) + splat(_ONE)) * splat(_HALF)
-            pdf = exp(v * v * splat(-_HALF)) * splat(_NORMAL_PEAK)
+            pdf = exp2(v * v * splat(_HALF_LOG2_E)) * splat(_NORMAL_PEAK)
             store(y, y0 + t, v * cdf)
             store(slope, slope0 + t, cdf + v * pdf)
 

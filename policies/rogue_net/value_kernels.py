@@ -6,9 +6,24 @@ from typing import Any
 
 import numpy as np
 
-from .simd import kernel
+from .simd import LANES, kernel, load, splat, store
 
 _ZERO = np.float32(0.0)
+
+
+@kernel
+def _sum_rows(x: Any, first: int, stop: int, d: int, s: Any) -> None:
+    """s[m] = the sum over rows first to stop of x (N * d,), m < d."""
+    full = d - d % LANES
+    for m in range(0, full, LANES):
+        total = splat(_ZERO)
+        for at in range(first * d + m, stop * d, d):
+            total = total + load(x, at)
+        store(s, m, total)
+    for m in range(full, d):
+        s[m] = _ZERO
+        for at in range(first * d + m, stop * d, d):
+            s[m] += x[at]
 
 
 @kernel
@@ -17,11 +32,7 @@ def evaluate_values(
 ) -> None:
     """The values (B,) of steps first to last; rows x (N * d,), w and b from `w0` in `w`; `s`: d numbers."""
     for b in range(first, last):
-        for m in range(d):
-            s[m] = _ZERO
-        for row in range(offsets[b] * d, offsets[b + 1] * d, d):
-            for m in range(d):
-                s[m] += x[row + m]
+        _sum_rows(x, offsets[b], offsets[b + 1], d, s)
         total = _ZERO
         for m in range(d):
             total += s[m] * w[w0 + m]
@@ -34,16 +45,20 @@ def values_backward(
     s: Any,
 ) -> None:  # fmt: skip
     """Write the gradients of the rows to `d_x` (N * d,); add those of w and b to `g` where `w` has them."""
+    full = d - d % LANES
     for b in range(first, last):
         g[w0 + d] += d_values[b]
         if offsets[b + 1] == offsets[b]:
             continue
         factor = d_values[b] / np.float32(offsets[b + 1] - offsets[b])
-        for m in range(d):
-            s[m] = _ZERO
-        for row in range(offsets[b] * d, offsets[b + 1] * d, d):
-            for m in range(d):
-                s[m] += x[row + m]
-                d_x[row + m] = factor * w[w0 + m]
+        _sum_rows(x, offsets[b], offsets[b + 1], d, s)
+        start, stop = offsets[b] * d, offsets[b + 1] * d
+        for m in range(0, full, LANES):
+            change = load(w, w0 + m) * splat(factor)
+            for at in range(start + m, stop, d):
+                store(d_x, at, change)
+        for m in range(full, d):
+            for at in range(start + m, stop, d):
+                d_x[at] = factor * w[w0 + m]
         for m in range(d):
             g[w0 + m] += factor * s[m]

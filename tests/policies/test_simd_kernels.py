@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 from entitize.policies.rogue_net import parallel, products, tiles
+from entitize.policies.rogue_net.exponential import exp2
 from entitize.policies.rogue_net.products import ADD, ADD_BIAS, SET, SET_BIAS
 from entitize.policies.rogue_net.simd import (
     LANES,
@@ -30,6 +31,23 @@ from entitize.policies.rogue_net.simd import (
 )
 from numba import njit
 from numba.core.errors import TypingError
+
+
+@njit
+def _powers(x, out):
+    for i in range(0, x.size, LANES):
+        store(out, i, exp2(load(x, i)))
+
+
+def test_powers_of_two():
+    x = np.concatenate([np.linspace(-125, 127, 256 * LANES), np.arange(-120, 120)]).astype(np.float32)
+    out = np.empty_like(x)
+    _powers(x, out)
+    np.testing.assert_allclose(out, np.exp2(x.astype(np.float64)), rtol=3e-7)
+    np.testing.assert_array_equal(out[-240:], np.exp2(np.arange(-120.0, 120.0)))
+    x[:3] = -1e30, -np.inf, np.nan
+    _powers(x, out)
+    assert 0 < out[0] == out[1] < 1e-37 and np.isnan(out[2])
 
 
 @njit
@@ -179,6 +197,20 @@ def test_rows_to_tile_and_back(rows, features):
     tiles.tile_to_rows(tile, 0, stride, back.reshape(-1), 1, rows, features)
     np.testing.assert_array_equal(back[1 : rows + 1], source[1 : rows + 1])
     assert (back[[0, -1]] == 9).all()
+
+
+def test_memory_is_taken_up_again_when_nobody_holds_it():
+    first, second = parallel.recycled(1000), parallel.recycled(1000)
+    first[:], second[:] = 1, 2
+    part = first[10:20].reshape(2, 5)
+    place = second.ctypes.data
+    del first, second
+    third, fourth = parallel.recycled(900), parallel.recycled(900)
+    third[:], fourth[:] = 3, 4
+    assert (part == 1).all()  # a view keeps what it is a view of
+    assert place in (third.ctypes.data, fourth.ctypes.data)
+    assert len(third) == 900 and (third == 3).all()
+    assert len(parallel.recycled(100_000)) == 100_000
 
 
 def test_shares_cover_all_sequences_and_balance_their_work():

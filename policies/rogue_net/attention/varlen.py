@@ -45,7 +45,7 @@ class VarlenAttention(torch.autograd.Function):
         given = d_out.contiguous().numpy().reshape(-1)
 
         def run(share: int, first: int, last: int) -> None:
-            scratch = workspace((7 * d_model + 2 * LANES) * (capacity + LANES))
+            scratch = workspace((8 * d_model + n_head + 2 * LANES + 1) * (capacity + LANES))
             attend_rows_backward(
                 source, given, target, offsets, first, last, capacity, d_model, n_head, scratch
             )
