@@ -14,12 +14,6 @@ from .report_scores import AggregateCurves, aggregate_curves, improvement_rows
 
 PUBLISHED = "IMPALA, published"
 
-INTERPOLATED = (
-    "~: between published points (1, 5, 10, 25, 50 million steps), on the straight line through them;"
-    " before the first, on that from the random policy. Learning slows down, so such a line is mostly too"
-    " low: over all games it has 0.140 at 2 million steps, where the published mean is 0.193."
-)
-
 
 def headlines(over_games: Sequence[Mapping[str, Any]]) -> list[str]:
     """For each network what it comes to over the most games, as far as it came in all of these."""
@@ -30,18 +24,12 @@ def headlines(over_games: Sequence[Mapping[str, Any]]) -> list[str]:
             key=lambda row: (row["games"], row["steps"]),
         )
         where = f"{short_steps(best['steps'])} steps, {counted(best['games'], 'game')}"
-        mean, beside = spread(best, "mean", 3), published_told(best, "published_mean", 3)
+        mean, beside = spread(best, "mean", 3), number(best["published_mean"], 3)
         lines.append(
             f"{network_name(network)} at {where}: mean normalised return {mean};"
             f" {PUBLISHED}, on the same games: {beside}."
         )
     return lines
-
-
-def published_told(row: Mapping[str, Any], name: str = "published", digits: int = 2) -> str:
-    """A published value, marked where it is interpolated."""
-    mark = "~" if row["published_interpolated"] else ""
-    return "–" if row[name] is None else f"{mark}{number(row[name], digits)}"
 
 
 def counted(number: int, name: str) -> str:
@@ -60,7 +48,7 @@ _AGGREGATE_COLUMNS = (
     Column("games", lambda row: str(row["games"])),
     Column("runs", lambda row: str(row["runs"])),
     Column("mean", lambda row: spread(row, "mean", 3)),
-    Column("IMPALA, published, same games", lambda row: published_told(row, "published_mean", 3)),
+    Column("IMPALA, published, same games", lambda row: number(row["published_mean"], 3)),
     Column("IMPALA, published, 16 games", lambda row: number(row["published_mean_16"], 3)),
     Column("interquartile mean", lambda row: spread(row, "iqm", 3)),
     Column("optimality gap", lambda row: spread(row, "optimality_gap", 3)),
@@ -94,7 +82,6 @@ def aggregate_section(table: RunTable, rows: Sequence[Mapping[str, Any]], folder
         "Each row is about the games in which a run of the network has reached so many steps. Brackets: 95"
         " % stratified bootstrap over seeds (fixed seed); none where no game has two. They tell nothing"
         " about other games.",
-        INTERPOLATED,
         "The names of the games are in the CSV file.",
     )
     tables = [ReportTable("aggregates", "Normalised returns at equal steps", rows, _AGGREGATE_COLUMNS, notes)]

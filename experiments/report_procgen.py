@@ -11,15 +11,7 @@ import numpy as np
 from .network_costs import CostCounter
 from .plots import CurvePanel, learning_curves
 from .published_procgen import IMPALA_STEPS, PROCGEN_SOURCES, PUBLISHED_PROCGEN, impala_return, normalise
-from .report_aggregates import (
-    INTERPOLATED,
-    PUBLISHED,
-    aggregate_section,
-    counted,
-    headlines,
-    names_of,
-    published_told,
-)
+from .report_aggregates import PUBLISHED, aggregate_section, counted, headlines, names_of
 from .report_costs import cost_section
 from .report_curves import curves_and_tails
 from .report_document import Column, Document, Picture, ReportTable, Section
@@ -45,6 +37,12 @@ _RANDOM_SOURCE = PROCGEN_SOURCES["lapo"].partition(";")[0]
 _PROTOCOL = (
     "Returns are means over the last 100 episodes of training, with sampled actions, averaged over the last"
     " 0.5 million steps; so are the published ones."
+)
+
+_INTERPOLATED = (
+    "~: between published points (1, 2, 5, 10, 25, 50 million steps), on the straight line through them;"
+    " before the first, on that from the random policy. Learning slows down, so on average over games such a"
+    " line is too low; in a single game it may be too high."
 )
 
 
@@ -203,6 +201,11 @@ def _put_range(row: dict[str, Any], name: str, values: Sequence[float]) -> None:
     row[f"{name}_high"] = max(values, default=None)
 
 
+def _published_told(row: Mapping[str, Any]) -> str:
+    mark = "~" if row["published_interpolated"] else ""
+    return "–" if row["published"] is None else f"{mark}{number(row['published'])}"
+
+
 def _signed(value: float | None) -> str:
     return "–" if value is None else f"{value:+.2f}"
 
@@ -211,7 +214,7 @@ _GAME_COLUMNS = (
     Column("game", lambda row: row["game"], is_text=True),
     Column("network", lambda row: network_name(row["network"]), is_text=True),
     Column("return [seeds from, to]", lambda row: spread(row, "return")),
-    Column("IMPALA, published, same steps", published_told),
+    Column("IMPALA, published, same steps", _published_told),
     Column("difference", lambda row: _signed(row["difference_mean"])),
     Column("random policy", lambda row: number(row["random"])),
     Column("normalised", lambda row: number(row["normalised_mean"], 3)),
@@ -235,7 +238,7 @@ def _game_section(rows: Sequence[Mapping[str, Any]], folder: Path) -> Section:
         pictures.append(Picture("games.png", caption))
     notes = (
         _PROTOCOL,
-        INTERPOLATED,
+        _INTERPOLATED,
         "Hours and samples per second are means over seeds, of rollouts and updates, on the machine that"
         " the runs were made on.",
         f"Published IMPALA: {PROCGEN_SOURCES['train-procgen']}. Random policy: {_RANDOM_SOURCE}. Ranges:"

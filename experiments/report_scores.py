@@ -23,7 +23,7 @@ from .published_procgen import (
 from .report_runs import MeasuredRun, RunTable, bin_width, network_name, rollout_size
 from .stats import Metric, bootstrap, improvements
 
-#: Steps at which runs are compared.
+#: Steps at which runs are compared; published IMPALA is known at all of them.
 MILESTONES = (1_000_000, 2_000_000, 5_000_000, 10_000_000, 25_000_000)
 
 #: Of the bootstrap: enough for bounds that are right to their second digit.
@@ -65,23 +65,22 @@ def scores_at(step: int, table: RunTable, network: str) -> GameScores:
     return scores
 
 
-def published_mean(step: int, games: Sequence[Game]) -> tuple[float, bool] | None:
-    """Published IMPALA's mean normalised return over `games`, and whether it is interpolated.
+def published_mean(step: int, games: Sequence[Game]) -> float | None:
+    """Published IMPALA's mean normalised return over `games` at a published step, or at 0: the random policy.
 
-    None where one of them was trained in another way than the published runs, or beyond their steps. Of all
-    games it is the mean that was published as such, which is known for more steps.
+    None where one of them was trained in another way than the published runs. Of all games it is the mean of
+    returns that were not rounded, where that is known.
     """
     names = {game.name for game in games if game.is_published}
     if step in IMPALA_MEAN_NORMALISED and names == set(PUBLISHED_PROCGEN):
-        return IMPALA_MEAN_NORMALISED[step], False
-    values, interpolated = [], False
+        return IMPALA_MEAN_NORMALISED[step]
+    values = []
     for game in games:
         found = impala_return(game.name, step) if game.is_published else None
         if found is None:
             return None
         values.append(float(normalise(game.name, found.value)))
-        interpolated |= found.is_interpolated
-    return float(np.mean(values)), interpolated
+    return float(np.mean(values))
 
 
 def aggregate_rows(table: RunTable) -> list[dict[str, Any]]:
@@ -101,8 +100,7 @@ def aggregate_rows(table: RunTable) -> list[dict[str, Any]]:
             for metric in _METRICS:
                 _put(row, metric, bootstrap(scores, metric, resamples=RESAMPLES))
             games = [game_of(table[case][network][0]) for case in scores]
-            published = published_mean(step, games)
-            row["published_mean"], row["published_interpolated"] = published or (None, None)
+            row["published_mean"] = published_mean(step, games)
             row["published_mean_16"] = IMPALA_MEAN_NORMALISED[step]
             row["names"] = " ".join(scores)
             rows.append(row)
@@ -195,9 +193,8 @@ def _aggregate(runs: Mapping[str, Sequence[MeasuredRun]]) -> MeanCurve:
 
 def _published_curve(games: Sequence[Game], end: int) -> tuple[dict[int, float], dict[float, float]]:
     """The published mean over `games` at its points up to `end`, and the line through them."""
-    steps = sorted({0, *IMPALA_STEPS, *IMPALA_MEAN_NORMALISED})
-    found = {step: published_mean(step, games) for step in steps}
-    known = {step: mean[0] for step, mean in found.items() if mean and (step == 0 or not mean[1])}
+    found = {step: published_mean(step, games) for step in (0, *IMPALA_STEPS)}
+    known = {step: mean for step, mean in found.items() if mean is not None}
     if not known or end == 0:
         return {}, {}
     points = {step: mean for step, mean in known.items() if 0 < step <= end}

@@ -25,10 +25,11 @@ from entitize.experiments.config import EnvConfig, TrainConfig
 from entitize.experiments.config_file import to_yaml
 from entitize.experiments.errors import UserError
 from entitize.experiments.network_costs import count_entities
+from entitize.experiments.published_procgen import IMPALA_MEAN_NORMALISED, IMPALA_STEPS
 from entitize.experiments.report import write_report
 from entitize.experiments.report_ablation import variants_by_game
 from entitize.experiments.report_runs import measure, run_table, short_steps
-from entitize.experiments.report_scores import aggregate_rows, improvement_rows
+from entitize.experiments.report_scores import MILESTONES, aggregate_rows, improvement_rows
 from entitize.experiments.run_records import read_runs
 from entitize.trainers import PPOConfig
 from entitize.trainers.checkpoint import write_checkpoint
@@ -137,10 +138,8 @@ class TestProcgen:
         assert float(ours["return_mean"]) == pytest.approx(6.85)
         assert (float(ours["return_low"]), float(ours["return_high"])) == (4.9, 8.8)
         assert float(ours["normalised_mean"]) == pytest.approx(0.15)
-        # A quarter of the way from 1.4 at 1 million steps to 8.6 at 5 million.
-        assert float(ours["published"]) == pytest.approx(3.2)
-        assert ours["published_interpolated"] == "True"
-        assert float(ours["difference_mean"]) == pytest.approx(3.65)
+        assert (ours["published"], ours["published_interpolated"]) == ("3.1", "False")
+        assert float(ours["difference_mean"]) == pytest.approx(3.75)
         assert (ours["random"], ours["seeds"], ours["done"]) == ("0.9", "2", "2")
         assert float(ours["hours"]) == pytest.approx(2000 / 3600)
         assert float(ours["samples_per_second"]) == pytest.approx(1000)
@@ -164,13 +163,12 @@ class TestProcgen:
         # Both seeds of bigfish may be drawn alike: between 0.1 and 0.2.
         assert float(two["mean_low"]) == pytest.approx((0.1 + maze) / 2)
         assert float(two["mean_high"]) == pytest.approx((0.2 + maze) / 2)
-        bigfish, published_maze = (3.2 - 1) / 39, (5.5 + 0.25 * 0.5 - 5) / 5
+        bigfish, published_maze = (3.1 - 1) / 39, (5.5 - 5) / 5
         assert float(two["published_mean"]) == pytest.approx((bigfish + published_maze) / 2)
-        assert two["published_interpolated"] == "True"
         assert float(two["published_mean_16"]) == 0.193
         one = known["1000000", "impala"]
         assert (one["games"], one["mean_low"]) == ("1", "nan")
-        assert one["published_interpolated"] == "False"
+        assert float(one["published_mean"]) == pytest.approx((1.4 - 1) / 39)
 
     def test_the_probability_of_improvement_is_over_common_games(self, experiment: Path) -> None:
         (row,) = read_csv(experiment / "report" / "improvement.csv")
@@ -225,7 +223,7 @@ class TestProcgen:
         pictures = re.findall(r"!\[[^]]*\]\(([^)]+)\)", text)
         assert pictures == ["curves_steps.png", "curves_hours.png", "games.png", "aggregate.png"]
         assert all((experiment / "report" / name).is_file() for name in (*pictures, "bigfish.png"))
-        assert "| bigfish | RogueNet | 6.85 [4.90, 8.80] | ~3.20 | +3.65 | 0.90 | 0.150 | 2M | 2 |" in text
+        assert "| bigfish | RogueNet | 6.85 [4.90, 8.80] | 3.10 | +3.75 | 0.90 | 0.150 | 2M | 2 |" in text
         assert "| bigfish | IMPALA, ours | 4.90 | 1.40 | +3.50 |" in text
         assert not list((experiment / "report").glob(".*"))
 
@@ -234,6 +232,22 @@ class TestProcgen:
         told = report_document.csv_text(aggregate_rows(table))
         assert told == (experiment / "report" / "aggregates.csv").read_text()
         assert len(improvement_rows(table)) == 1
+
+
+def test_published_runs_are_known_where_runs_are_compared() -> None:
+    assert set(MILESTONES) == set(IMPALA_MEAN_NORMALISED) <= set(IMPALA_STEPS)
+
+
+def test_what_is_between_published_points_is_marked(tmp_path: Path, no_environments: None) -> None:
+    make_run(tmp_path, "bigfish/roguenet/0", [(0, 4.0), (3_500_000, 4.0)], total=3_500_000)
+    write_report(tmp_path, tmp_path / "report")
+    (row,) = read_csv(tmp_path / "report" / "games.csv")
+    # Half of the way from 3.1 at 2 million steps to 8.6 at 5 million.
+    assert float(row["published"]) == pytest.approx(5.85)
+    assert row["published_interpolated"] == "True"
+    text = (tmp_path / "report" / "report.md").read_text()
+    assert "| bigfish | RogueNet | 4.00 | ~5.85 | -1.85 |" in text
+    assert "in 0 of 1 game; in 1 of these that is between published points (~)." in text
 
 
 def test_hard_levels_and_few_levels_are_not_beside_published_ones(tmp_path: Path) -> None:
