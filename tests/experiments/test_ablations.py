@@ -90,7 +90,8 @@ def test_no_two_variants_are_the_same_thing(study: str, game: str) -> None:
             batches.append(look(venv))
     for i, first in enumerate(configs):
         for j in range(i):
-            assert first.net != configs[j].net or not same(batches[i], batches[j])
+            second = configs[j]
+            assert (first.net, first.ppo) != (second.net, second.ppo) or not same(batches[i], batches[j])
 
 
 def test_only_what_a_variant_says_differs_from_the_configuration() -> None:
