@@ -178,11 +178,10 @@ def bench_rows(budget: Budget) -> Iterator[Row]:
             f"{game}, step",
             us["step"],
             engine,
-            "engine's step and dump",
+            "engine's step and whole dump",
             unit,
             False,
-            "floor",
-            1 / STEP_TARGET,
+            target=1 / STEP_TARGET,
         )
         yield Row(f"{game}, decode", us["default"], us["slow"], "pure Python", unit, False)
         yield Row(f"{game}, fetch", us["fetch"], us["fresh"], "engine's get_state()", unit, False)
