@@ -17,6 +17,9 @@ Backward, from a = ∂/∂ log π and h = ∂/∂ H of an actor:
 
     ∂/∂ l_c = a n_m (1[c = c_m] - p_c) - h s_m u_m p_c (log p_c + H_m)             c of component m
             + h p_c (v_c - Σ_k p_k v_k),    v_k = Σ over m > 0 of used[k, m] H_m   c of the kind
+
+These add up to 0 in each component, so the chosen one's is computed as what the others lack: 1 - p of a
+choice that is all but certain would be nothing but rounding.
 """
 
 from __future__ import annotations
@@ -186,7 +189,7 @@ def evaluate_choices(
 def _logit_gradients(
     columns: int, d: int, components: Any, used: Any, counts_all: bool, a: int, h: int, s: Any
 ) -> None:
-    """∂/∂ logits of a tile but for 1[c = c_m], from the lines `a` and `h` of `s`."""
+    """∂/∂ logits of a tile but for the chosen ones', from the lines `a` and `h` of `s`."""
     parts = len(components) - 1
     choices, kinds = components[parts], components[1]
     _, _, logits, gradients, probabilities, _, tops, logs, entropies, _, in_entropy, in_log_prob, lines = (
@@ -253,9 +256,12 @@ def choices_backward(
                 s[in_log_prob + (m - parts) * TILE + i] = _ZERO
         _logit_gradients(columns, d, components, used, counts_all, a, h, s)
         for i in range(count):
-            for m in range(parts):
-                choice = components[m] + chosen[(start + i) * parts + m]
-                s[gradients + choice * TILE + i] += s[a + i] * s[in_log_prob + m * TILE + i]
+            for m in range(parts):  # see above: a component's gradients add up to 0
+                choice, others = components[m] + chosen[(start + i) * parts + m], _ZERO
+                for c in range(components[m], components[m + 1]):
+                    if c != choice:
+                        others += s[gradients + c * TILE + i]
+                s[gradients + choice * TILE + i] = -others
         padded = (choices + 3) // 4 * 4
         outer_sums(padded, d, s, gradients, s, tile, TILE, columns, g, w0, d)
         row_sums(choices, s, gradients, TILE, columns, g, w0 + choices * d)
