@@ -184,7 +184,7 @@ def evaluate_selections(
 
 @kernel
 def _score_gradients(s: Any, n: int, width: int, scores: int, probabilities: int, lines: int) -> None:
-    """Scores become their gradients but for 1[e = c], times 1 / √K; a and h are in the last two lines."""
+    """Scores become their gradients but for the chosen ones', times 1 / √K; a and h are in the last lines."""
     given, bonus = load(s, lines + 3 * LANES), load(s, lines + 4 * LANES)
     shift, entropy = load(s, lines) + load(s, lines + LANES), load(s, lines + 2 * LANES)
     scale = splat(np.float32(-1.0 / np.sqrt(width)))
@@ -207,7 +207,6 @@ def selections_backward(
         d, width, capacity
     )
     stride, padded = capacity + LANES, (width + 3) // 4 * 4
-    scale = np.float32(1.0 / np.sqrt(width))
     turned = np.empty(LANES * LANES, np.float32)
     a_line, h_line = lines + 3 * LANES, lines + 4 * LANES
     while first < last:
@@ -234,7 +233,13 @@ def selections_backward(
                 _score_gradients(s, n, width, scores, probabilities, lines)
                 for i in range(lanes):
                     e = _find(actees, e1, n, mask, place + i * n, chosen[a + i])
-                    s[scores + e * LANES + i] += s[a_line + i] * scale
+                    others = (
+                        _ZERO  # all of an actor's add up to 0; 1 - p of a certain choice would be rounding
+                    )
+                    for other in range(n):
+                        if other != e:
+                            others += s[scores + other * LANES + i]
+                    s[scores + e * LANES + i] = -others
                 product_16(width, n, s, key, stride, 1, s, scores, LANES, s, d_query, stride, SET)
                 for j in range(0, n, LANES):
                     transpose(s, scores + j * LANES, LANES, turned, 0, LANES)
