@@ -23,7 +23,10 @@ from .plots import outcome_bars
 from .published import PAPER_BOTS, SHOWN, SOURCES, PublishedAgent, Rates, published_for
 
 #: How the intervals were found, for readers of the files.
-METHODS = "95 % intervals: Wilson's for rates, percentile bootstrap for returns"
+METHODS = (
+    "95 % intervals: Wilson's for rates, percentile bootstrap for returns; `all` counts every bot equally"
+    " (stratified bootstrap where they played different numbers of games)"
+)
 
 
 @dataclass(frozen=True)
@@ -103,9 +106,9 @@ def _score_table(board: str, agent: str, scores: Sequence[Score]) -> TextTable:
         headings.append("own return [95 %]")
     rows = []
     for score in scores:
-        counts = [round(part.mean * score.games) for part in (score.wins, score.ties, score.losses)]
         low, high = 100 * score.wins.low, 100 * score.wins.high
-        row = [score.bot, "/".join(map(str, counts)), f"{100 * score.wins.mean:.1f} [{low:.0f}, {high:.0f}]"]
+        counts = "/".join(map(str, score.outcomes))
+        row = [score.bot, counts, f"{100 * score.wins.mean:.1f} [{low:.0f}, {high:.0f}]"]
         row += [str(score.shaped_return), f"{score.steps:.0f}"]
         rows.append(row + ([str(score.own_return)] if has_own else []))
     return TextTable(f"{agent} on {board}", headings, rows)
@@ -170,7 +173,7 @@ def _csv(scores: Sequence[Score]) -> str:
             if name.endswith("return") or isinstance(value, Interval):
                 for part in ("mean", "low", "high"):
                     flat[f"{name}_{part}"] = "" if value is None else getattr(value, part)
-            else:
+            elif name != "outcomes":  # shares and games say it
                 flat[name] = value
         if position == 0:
             writer.writerow(flat)

@@ -54,6 +54,11 @@ class ResultsFile:
         """Those of `jobs` that are finished."""
         return [self._done[job] for job in jobs if job in self._done]
 
+    def everything(self, first: Iterable[Job] = ()) -> list[Played]:
+        """All that is finished, `first` before the others; each game once."""
+        asked = self.of(first)
+        return distinct_games([*asked, *(one for one in self._done.values() if one not in asked)])
+
     def missing(self, jobs: Iterable[Job]) -> list[Job]:
         """Those of `jobs` that are not."""
         return [job for job in jobs if job not in self._done]
@@ -91,6 +96,25 @@ class ResultsFile:
                 f"{self.path} holds games by other settings: {'; '.join(differ)}. They are not mixed: give"
                 " another --out, or move that folder away"
             )
+
+
+def distinct_games(played: Iterable[Played]) -> list[Played]:
+    """Those of `played` that repeat no game of one before.
+
+    The last job of a bot is shorter where fewer games were asked for, so jobs of two commands can overlap.
+    """
+    seen: set[tuple[Any, ...]] = set()
+    kept = []
+    for one in played:
+        job = one.job
+        games = {
+            (job.agent, job.map, job.bot, job.side, number)
+            for number in range(job.first, job.first + job.games)
+        }
+        if seen.isdisjoint(games):
+            seen |= games
+            kept.append(one)
+    return kept
 
 
 def _told(settings: Mapping[str, Any], name: str) -> str:

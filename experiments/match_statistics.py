@@ -14,6 +14,7 @@ from ..adapters.microrts.rewards import weights_array
 from ..trainers import Interval, bootstrap_interval, wilson_interval
 from .matches import Job, Played
 from .published import Rates
+from .stats import bootstrap
 
 #: Stands for every bot, or both sides.
 ALL_BOTS, BOTH_SIDES = "all", "both"
@@ -24,13 +25,18 @@ _RESAMPLES = 2000
 
 @dataclass(frozen=True)
 class Score:
-    """An agent's games against a bot (or all) on a side (or both): shares are of 1, returns per game."""
+    """An agent's games against a bot (or all) on a side (or both): shares are of 1, returns per game.
+
+    All bots count equally, also where some have played fewer games (those that search take long): then
+    intervals are of the stratified bootstrap.
+    """
 
     agent: str
     map: str
     bot: str
     side: str
     games: int
+    outcomes: tuple[int, int, int]  # games won, tied and lost
     wins: Interval
     ties: Interval
     losses: Interval
@@ -77,13 +83,47 @@ def _score(
 ) -> Score:
     outcomes = Counter(outcome for one in played for outcome in one.outcomes)
     rewards = np.concatenate([np.asarray(one.rewards) for one in played])  # (games, 6)
-    games = len(rewards)
-    wins, ties, losses = (wilson_interval(outcomes[word], games) for word in ("win", "draw", "loss"))
     return Score(
-        *(agent, board, bot, side, games, wins, ties, losses),
-        shaped_return=bootstrap_interval(rewards @ weights_array(None), resamples=_RESAMPLES),
-        own_return=None if weights is None else bootstrap_interval(rewards @ weights, resamples=_RESAMPLES),
-        steps=float(np.mean([length for one in played for length in one.steps])),
+        *(agent, board, bot, side, len(rewards)),
+        outcomes=(outcomes["win"], outcomes["draw"], outcomes["loss"]),
+        wins=_share(played, "win"),
+        ties=_share(played, "draw"),
+        losses=_share(played, "loss"),
+        shaped_return=_mean_return(played, weights_array(None)),
+        own_return=None if weights is None else _mean_return(played, weights),
+        steps=float(np.mean([np.mean(lengths) for lengths in _by_bot(played, lambda one: one.steps)])),
         bot_failures=sum(len(one.failures) for one in played),
         seconds=round(sum(one.seconds for one in played), 3),
     )
+
+
+def _by_bot(played: Sequence[Played], numbers: Callable[[Played], ArrayLike]) -> list[NDArray[np.float64]]:
+    """A number for each game, for each bot."""
+    bots: dict[str, list[NDArray[np.float64]]] = {}
+    for one in played:
+        bots.setdefault(one.job.bot, []).append(np.asarray(numbers(one), np.float64))
+    return [np.concatenate(parts) for parts in bots.values()]
+
+
+def _is_balanced(groups: Sequence[NDArray[np.float64]]) -> bool:
+    """Each bot has played as many games: then each game counts equally, too."""
+    return len({len(group) for group in groups}) == 1
+
+
+def _share(played: Sequence[Played], word: str) -> Interval:
+    groups = _by_bot(played, lambda one: [outcome == word for outcome in one.outcomes])
+    if _is_balanced(groups):
+        return wilson_interval(int(sum(group.sum() for group in groups)), sum(map(len, groups)))
+    return _stratified(groups)
+
+
+def _mean_return(played: Sequence[Played], weights: NDArray[np.float64]) -> Interval:
+    groups = _by_bot(played, lambda one: np.asarray(one.rewards) @ weights)
+    if _is_balanced(groups):
+        return bootstrap_interval(np.concatenate(groups), resamples=_RESAMPLES)
+    return _stratified(groups)
+
+
+def _stratified(groups: Sequence[NDArray[np.float64]]) -> Interval:
+    bots = {str(number): group for number, group in enumerate(groups)}
+    return bootstrap(bots, "mean", resamples=_RESAMPLES)

@@ -35,9 +35,12 @@ def main(arguments: Sequence[str]) -> None:
 
                 play_jobs(missing, plan.settings, workers, finished)
     finally:  # what there is, also of an interrupted command
-        if played := results.of(plan.jobs):
+        if played := results.everything(plan.jobs):
             report(plan.out, score_all(played, plan.own_weights), plan.identity, played, console)
-        told = f"{plan.out}: {_games(one.job for one in played)} of {_games(plan.jobs)} games"
+        done = _games(one.job for one in results.of(plan.jobs))
+        told = f"{plan.out}: {done} of {_games(plan.jobs)} games"
+        if others := _games(one.job for one in played) - done:
+            told += f"; the tables also have {others} of earlier commands"
         console.print(told, highlight=False, soft_wrap=True)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from ..trainers import Interval
 from .agents import RANDOM
 from .match_report import METHODS
+from .match_results import distinct_games
 from .match_statistics import ALL_BOTS, BOTH_SIDES, Score, score_all
 from .matches import Played
 from .network_costs import CostCounter
@@ -86,7 +87,7 @@ def read_played(run: Path) -> list[Played]:
     content = path.read_bytes()
     lines = content[: content.rfind(b"\n") + 1].splitlines()
     try:
-        return [Played.from_json(json.loads(line)) for line in lines[1:]]
+        return distinct_games(Played.from_json(json.loads(line)) for line in lines[1:])
     except (ValueError, KeyError, TypeError):
         return []  # not of `entitize eval microrts`
 

@@ -195,7 +195,15 @@ def test_scores_are_those_of_a_count_by_hand() -> None:
     assert both.shaped_return == bootstrap_interval(returns, resamples=2000)
     assert both.own_return == bootstrap_interval([1, 1, 0, -1, 1, 1, 1], resamples=2000)
     assert both.rates == both.rates.__class__(71.4, 14.3, 14.3)
-    assert scores["all", "both"].losses == wilson_interval(3, 9)
+    everything = scores["all", "both"]  # each bot counts equally: c lost all of its two games
+    assert (everything.games, everything.outcomes) == (9, (5, 1, 3))
+    assert everything.wins.mean == pytest.approx((5 / 7 + 0) / 2)
+    assert everything.losses.mean == pytest.approx((1 / 7 + 1) / 2)
+    assert everything.shaped_return.mean == pytest.approx((np.mean(returns) + (-10 - 10 + 4) / 2) / 2)
+    variance = np.var([1] * 5 + [0, 0]) / 7 / 4  # of the mean of two means, one of them certain
+    assert everything.wins.high - everything.wins.low == pytest.approx(2 * 1.96 * variance**0.5, rel=0.15)
+    fair = score_all([games_of("b", 0, "wwl", 1), games_of("c", 0, "lll", 0)])[-1]
+    assert fair.wins == wilson_interval(2, 6)
     assert scores["b", "1"].shaped_return.mean == pytest.approx(15)
     assert score_all(played)[0].own_return is None
     assert weights_array(None).tolist() == [10, 1, 1, 0.2, 1, 4]

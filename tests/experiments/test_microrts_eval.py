@@ -91,7 +91,17 @@ def test_a_finished_command_plays_nothing_again(
     words = ("--random", *QUICK, "--games", 5, "--out", tmp_path / "out")
     code, out, err = entitize("eval", "microrts", *words, "--bots", "passiveAI")
     assert (code, err) == (0, "")
-    assert "5 of 5 games" in out.replace("\n", " ") and "0/5/0" in out
+    words_told = " ".join(out.split())
+    assert "5 of 5 games; the tables also have 5 of earlier commands" in words_told and "0/5/0" in out
+    assert (tmp_path / "out" / "table.md").read_text() == (judged / "table.md").read_text()
+
+
+def test_tables_count_each_game_once(entitize: Run, judged: Path, tmp_path: Path) -> None:
+    shutil.copytree(judged, tmp_path / "out")
+    words = ("--random", *QUICK, "--games", 8, "--out", tmp_path / "out", "--bots", "passiveAI")
+    assert entitize("eval", "microrts", *words)[0] == 0  # games 0 to 3 of a side; there are 0 to 2 and 0 to 1
+    table = (tmp_path / "out" / "table.md").read_text()
+    assert "| passiveAI | 0/8/0 |" in table and "| randomBiasedAI | 0/5/0 |" in table
 
 
 def test_other_settings_are_not_mixed(entitize: Run, judged: Path, fighter: Path) -> None:
