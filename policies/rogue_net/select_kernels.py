@@ -233,9 +233,7 @@ def selections_backward(
                 _score_gradients(s, n, width, scores, probabilities, lines)
                 for i in range(lanes):
                     e = _find(actees, e1, n, mask, place + i * n, chosen[a + i])
-                    others = (
-                        _ZERO  # all of an actor's add up to 0; 1 - p of a certain choice would be rounding
-                    )
+                    others = _ZERO  # all of an actor's add up to 0; 1 - p would be rounding
                     for other in range(n):
                         if other != e:
                             others += s[scores + other * LANES + i]

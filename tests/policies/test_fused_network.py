@@ -105,18 +105,42 @@ def numbers_of(
     return {**{f"output {k}": output.detach() for k, output in enumerate(outputs)}, **gradients}
 
 
+def in_torch(fused: RogueNet) -> RogueNet:
+    """The same network on torch's engine, in float32."""
+    net = RogueNet(fused.observation_space, fused.action_space, **{**fused.config, "engine": "torch"})
+    net.load_state_dict(fused.state_dict())
+    return net
+
+
 def assert_alike(
     fused: RogueNet, exact: RogueNet, batch: EntityBatch, actions: dict[str, RaggedArray]
 ) -> None:
-    """Outputs and all gradients: to 1e-4, or where torch loses more to float32, as good as torch's."""
+    """Outputs and all gradients: to 1e-4, or where torch loses more to float32, about as good as torch's.
+
+    Both errors are sums of roundings in another order: `test_rounds_about_as_much_as_torch` says how they
+    compare on average (1.4 times torch's); in one net their ratio is chance.
+    """
     got, wanted = numbers_of(fused, batch, actions), numbers_of(exact, batch, actions)
     errors = {name: error(number, wanted[name]) for name, number in got.items()}
     if max(errors.values()) > 1e-4:
-        torchs = RogueNet(fused.observation_space, fused.action_space, **{**fused.config, "engine": "torch"})
-        torchs.load_state_dict(fused.state_dict())
-        rounded = numbers_of(torchs, batch, actions)
-        allowed = {name: max(1e-4, 2 * error(rounded[name], wanted[name])) for name in errors}
+        rounded = numbers_of(in_torch(fused), batch, actions)
+        allowed = {name: max(1e-4, 4 * error(rounded[name], wanted[name])) for name in errors}
         assert not {name: (e, allowed[name]) for name, e in errors.items() if e > allowed[name]}
+
+
+def test_rounds_about_as_much_as_torch() -> None:
+    ours, torchs = [], []
+    for seed in range(12):
+        space = make_space(3, 6, ["move", "aim", "speed"], 1)
+        batch = make_batch(space, 6, seed)
+        fused, exact = make_nets(space, batch, d_model=[32, 128][seed % 2], n_head=1, n_layer=1 + seed % 3)
+        drawn = exact.act(batch, np.random.default_rng(0)).drawn
+        wanted = numbers_of(exact, batch, drawn)
+        got, rounded = numbers_of(fused, batch, drawn), numbers_of(in_torch(fused), batch, drawn)
+        ours += [error(got[name], wanted[name]) for name in wanted]
+        torchs += [error(rounded[name], wanted[name]) for name in wanted]
+    for share in (0.5, 0.9):
+        assert np.quantile(ours, share) < min(1e-4, 2 * np.quantile(torchs, share))
 
 
 @settings(max_examples=25, deadline=None, derandomize=True)
