@@ -55,18 +55,23 @@ class PackedLayout:
 
     def pack(self, batch: EntityBatch) -> PackedBatch:
         """`batch` as a dict of arrays that share its memory."""
-        arrays = batch.arrays()
         packed: PackedBatch = {_GLOBALS: _writeable(batch.globals)}
-        for name in self.formats:
-            array = arrays[name] if name in arrays else batch.visibility(name.removeprefix("visible/"))
-            assert isinstance(array, RaggedArray)
+        for name, array in zip(self.formats, self.ragged_arrays(batch), strict=True):
             packed[_VALUES + name] = _writeable(array.values)
             packed[_OFFSETS + name] = _writeable(array.offsets)
         return packed
 
+    def ragged_arrays(self, batch: EntityBatch) -> list[RaggedArray]:
+        """The ragged arrays of `batch` in the order of `formats`."""
+        arrays = batch.arrays()
+        return [
+            arrays[name] if name in arrays else batch.visibility(name.removeprefix("visible/"))
+            for name in self.formats
+        ]  # type: ignore[misc]
+
     def unpack(self, packed: Mapping[str, NDArray[Any]]) -> EntityBatch:
         """The batch that `pack` was given, unchecked: for what came from `pack` and nowhere else."""
-        return self._batch(
+        return self.batch(
             packed[_GLOBALS],
             {
                 name: RaggedArray.unchecked(packed[_VALUES + name], packed[_OFFSETS + name])
@@ -89,7 +94,7 @@ class PackedLayout:
             raise ObservationError(
                 f"globals: expected float32 (B, {width}), got {globals_.dtype} {globals_.shape}"
             )
-        return self._batch(
+        return self.batch(
             globals_, {name: self._checked(name, packed, len(globals_)) for name in self.formats}
         )
 
@@ -106,7 +111,8 @@ class PackedLayout:
             )
         return array
 
-    def _batch(self, globals_: NDArray[Any], arrays: Mapping[str, RaggedArray]) -> EntityBatch:
+    def batch(self, globals_: NDArray[Any], arrays: Mapping[str, RaggedArray]) -> EntityBatch:
+        """The batch with these `globals_` and, by the names of `formats`, these ragged arrays, unchecked."""
         space = self.space
 
         def mask(name: str) -> ActionMask:

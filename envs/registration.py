@@ -98,7 +98,8 @@ def make_vec(env_id: str, num_envs: int = 1, **kwargs: Any) -> EntityVectorEnv:
         num_envs: how many environments.
         kwargs: go to the environment; environments without a vector entry point of their own are stepped by
             a `ListVectorEnv`. `num_workers=n` shares the lanes between n processes: by a `ProcessVectorEnv`,
-            or where one environment steps all lanes (games, Procgen, μRTS) by a `ShardedVectorEnv`.
+            or where one environment steps all lanes (games, Procgen, μRTS) by a `ShardedVectorEnv`, of which
+            this process can be one (`parent_works`).
 
     Raises:
         gymnasium.error.NameNotFound: there is no such environment; the nearest names are suggested.
@@ -122,6 +123,7 @@ def share_lanes(
     num_envs: int = 1,
     num_workers: int = 0,
     *,
+    parent_works: bool | None = None,
     lanes_per_game: int = 1,
     first_seed: int | None = None,
     **options: Any,
@@ -129,6 +131,7 @@ def share_lanes(
     """`make(num_envs, **options)`, or with `num_workers` a `ShardedVectorEnv` of that many parts of it.
 
     Args:
+        parent_works: see `ShardedVectorEnv`.
         lanes_per_game: how many neighbouring lanes must stay together.
         first_seed: seeds the first `reset` in workers that gives none.
 
@@ -145,7 +148,8 @@ def share_lanes(
         return make(num_envs, **options)  # which tells what is wrong
     runs = shares([lanes_per_game] * num_games, num_workers, "envs" if lanes_per_game == 1 else "games")
     num_lanes = [len(run) * lanes_per_game for run in runs]
-    return ShardedVectorEnv([partial(make, count, **options) for count in num_lanes], num_lanes, first_seed)
+    env_fns = [partial(make, count, **options) for count in num_lanes]
+    return ShardedVectorEnv(env_fns, num_lanes, first_seed, parent_works)
 
 
 def _registered(env_id: str) -> EnvSpec:

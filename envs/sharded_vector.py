@@ -9,6 +9,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 
+from ..ragged import available_cores, keep_freed_memory
 from .batch import EntityBatch
 from .errors import WorkerError
 from .infos import join_infos
@@ -20,7 +21,7 @@ from .worker_pool import WorkerPool, closing_on_failure
 
 
 class ShardedVectorEnv(EntityVectorEnv):
-    """Steps several vector environments, each in a worker process, as one whose lanes are theirs in turn.
+    """Steps several vector environments, each in a process, as one whose lanes are theirs in turn.
 
     For environments that step all their lanes at once: engines of which a process has one, and kernels that
     run on one core. Observations and actions travel through shared memory, which grows when a batch does not
@@ -28,19 +29,25 @@ class ShardedVectorEnv(EntityVectorEnv):
     again here. Workers are started afresh ("spawn"), so a script must make this environment under
     `if __name__ == "__main__":`.
 
-    The worker whose first lane is i is reset with `seed + i`: results are those of one process wherever lane
-    i of an environment depends on nothing but `seed + i`.
+    With `parent_works` this process steps the first of the environments itself, while the workers step the
+    others: it would only wait. Where each process has a core, they wait for each other wide awake for up to
+    half a millisecond, as long as waits are that short, because waking a process takes long.
+
+    The environment whose first lane is i is reset with `seed + i`: results are those of one process
+    wherever lane i of an environment depends on nothing but `seed + i`.
 
     Args:
-        env_fns: one function per worker that makes its vector environment; pickled with cloudpickle. Their
-            spaces must be the same.
+        env_fns: one function per process that makes its vector environment; pickled with cloudpickle for
+            workers. Their spaces must be the same.
         num_lanes: how many lanes each of them has.
         seed: seeds the first `reset` that gives none.
+        parent_works: whether this process is one of them; None: where there are several, and no more cores
+            than that for this process.
 
     Raises:
         ValueError, TypeError, ImportError: what an `env_fn` raised; or another number of `num_lanes`.
         ActionError: an action is unknown, of the wrong length or not allowed; no lane has moved.
-        WorkerError: anything else raised in a worker, or a worker died; the lanes are named. All other
+        WorkerError: anything else raised in some lanes, or a worker died; the lanes are named. All other
             environments have been closed and all processes ended.
         gymnasium.error.ResetNeeded: `step` or `render` before the first `reset`, or after an interrupted one.
         gymnasium.error.ClosedEnvironmentError: a call after `close`.
@@ -49,7 +56,11 @@ class ShardedVectorEnv(EntityVectorEnv):
     _last: EntityBatch | None = None  # what actions are checked against; None: a reset is needed
 
     def __init__(
-        self, env_fns: Sequence[VectorEnvFn], num_lanes: Sequence[int], seed: int | None = None
+        self,
+        env_fns: Sequence[VectorEnvFn],
+        num_lanes: Sequence[int],
+        seed: int | None = None,
+        parent_works: bool | None = None,
     ) -> None:
         if not env_fns or len(env_fns) != len(num_lanes):
             raise ValueError(f"{len(env_fns)} env_fns came with {len(num_lanes)} numbers of lanes")
@@ -57,13 +68,16 @@ class ShardedVectorEnv(EntityVectorEnv):
             partial(VectorHost, env_fn, sum(num_lanes[:worker]), num_lanes[worker])
             for worker, env_fn in enumerate(env_fns)
         ]
+        if parent_works is None:
+            parent_works = 1 < len(env_fns) >= available_cores()
+        keep_freed_memory()
         try:
-            self._pool = WorkerPool(host_fns, num_lanes)
+            self._pool = WorkerPool(host_fns, num_lanes, parent_works)
         except WorkerError as error:
             refusal = error.__cause__
             if not isinstance(refusal, (ValueError, TypeError, ImportError)):
                 raise
-            for note in error.__notes__:
+            for note in getattr(error, "__notes__", ()):
                 refusal.add_note(note)
             raise refusal from None
         self._pool.warn(stacklevel=2)
@@ -80,7 +94,7 @@ class ShardedVectorEnv(EntityVectorEnv):
 
         Args:
             seed: a sequence has one (or None) per lane, where the environments take such.
-            options: go to every worker.
+            options: go to every environment.
 
         Raises:
             ValueError: a seed is negative, or their number is not that of the lanes.
@@ -115,7 +129,7 @@ class ShardedVectorEnv(EntityVectorEnv):
         return step.batch, step.rewards, step.terminated, step.truncated, info
 
     def set_progress(self, fraction: float) -> None:
-        """Tell every worker's environment."""
+        """Tell every environment."""
         self._check_open()
         with closing_on_failure(self):
             self._pool.set_progress(fraction)

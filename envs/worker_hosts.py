@@ -6,12 +6,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from numpy.typing import NDArray
-
 from ..ragged import RaggedArray
+from .answers import Answer, reset_step
 from .lanes import EnvFn, Lanes, LaneStep
 from .seeds import Seeds
-from .shared_block import step_arrays
 from .spaces import EntitySpace
 from .vector import EntityVectorEnv
 
@@ -25,14 +23,6 @@ class Introduction(NamedTuple):
     space: EntitySpace
     metadata: dict[str, Any]
     render_mode: str | None
-
-
-class Answer(NamedTuple):
-    """What goes back to the parent: arrays through shared memory, the rest pickled."""
-
-    arrays: list[RaggedArray | NDArray[Any]]
-    rest: Any
-    num_final: int = 0  # of how many ended lanes the arrays hold the last observations
 
 
 class Host(ABC):
@@ -78,11 +68,11 @@ class LaneHost(Host):
 
     def reset(self, seed: Sequence[int | None], options: dict[str, Any] | None) -> Answer:
         reset = self.lanes.reset(seed, options)
-        return Answer(list(reset.batch.arrays().values()), (reset.infos, {}))
+        return Answer(reset_step(reset.batch), (reset.infos, {}))
 
     def step(self, actions: dict[str, RaggedArray]) -> Answer:
         step = self.lanes.step(actions)
-        return Answer(step_arrays(step), (step.infos, step.final_infos), len(step.final_infos))
+        return Answer(step, (step.infos, step.final_infos))
 
     def render(self) -> tuple[Any, ...]:
         return self.lanes.render()
@@ -117,13 +107,12 @@ class VectorHost(Host):
     def reset(self, seed: Seeds, options: dict[str, Any] | None) -> Answer:
         # What Gymnasium's own signature calls an int is a seed per lane in most of ours.
         batch, info = self.env.reset(seed=seed, options=options)  # type: ignore[arg-type]
-        return Answer(list(batch.arrays().values()), info)
+        return Answer(reset_step(batch), info)
 
     def step(self, actions: dict[str, RaggedArray]) -> Answer:
         batch, rewards, terminated, truncated, info = self.env.step(actions)
         final = info.pop("final_obs", None)
-        step = LaneStep(batch, rewards, terminated, truncated, final)
-        return Answer(step_arrays(step), info, 0 if final is None else len(final))
+        return Answer(LaneStep(batch, rewards, terminated, truncated, final), info)
 
     def render(self) -> tuple[Any, ...]:
         return self.env.render() or ()

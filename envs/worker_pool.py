@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import pickle
-import signal
 import time
 import warnings
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from itertools import pairwise
-from multiprocessing import connection
 from typing import Any
 
 import cloudpickle  # type: ignore[import-untyped]
@@ -19,15 +16,16 @@ import numpy as np
 from gymnasium.vector import VectorEnv
 
 from ..ragged import RaggedArray
-from .batch import EntityBatch, concatenate_batches
+from .answers import AnswerLayout
+from .batch import EntityBatch
 from .errors import WorkerError
 from .lanes import LaneStep
-from .shared_block import BatchReader, SharedBlock, action_arrays, packed_size, write_all
-from .worker import work
+from .own_share import OwnShare
+from .shared_block import GrowingBlock, actions_size, write_actions
+from .waiting import Waiter, awake_time
+from .worker import Terms
+from .worker_handle import GRACE, WorkerGone, WorkerHandle
 from .worker_hosts import Host, Introduction
-
-#: Seconds that workers get to finish their step and close their environments before they are ended by force.
-_GRACE = 5.0
 
 
 def shares(sizes: Sequence[int], num_workers: int, what: str = "envs") -> list[range]:
@@ -55,156 +53,118 @@ def shares(sizes: Sequence[int], num_workers: int, what: str = "envs") -> list[r
     return [range(first, last) for first, last in pairwise([*bounds, len(sizes)])]
 
 
-class _WorkerGone(Exception):
-    """A worker's process has ended without being told to."""
-
-
-class _WorkerHandle:
-    """One worker process and its two blocks of shared memory."""
-
-    def __init__(self, pickled_host_fn: bytes, lanes: range) -> None:
-        self.lanes = lanes
-        context = multiprocessing.get_context(
-            "spawn"
-        )  # a forked child could hang in Numba's, BLAS's or Java's threads
-        self.connection, theirs = context.Pipe()
-        arguments = (theirs, pickled_host_fn, lanes.start, len(lanes))
-        self.process = context.Process(target=work, args=arguments, daemon=True)
-        self.process.start()
-        theirs.close()  # so that the worker's end is the only one, and its death ends the pipe
-        self.actions: SharedBlock | None = None
-        self.results: SharedBlock | None = None
-
-    def send(self, word: str, payload: Any = None) -> None:
-        try:
-            self.connection.send((word, payload))
-        except OSError as error:
-            raise _WorkerGone from error
-
-    def receive(self) -> tuple[str, Any]:
-        try:
-            return self.connection.recv()
-        except (EOFError, OSError) as error:
-            raise _WorkerGone from error
-
-    def write_actions(self, arrays: list[Any]) -> None:
-        """Put the lanes' actions where the worker reads them."""
-        size = packed_size(arrays)
-        if self.actions is None or size > self.actions.bytes.size:
-            self.actions = _replaced(self.actions, size)
-            self.send("actions", self.actions.name)
-        write_all(self.actions, arrays)
-
-    def grow_results(self, size: int) -> None:
-        """Give the worker a block for results of `size` bytes, and some more for the next ones."""
-        self.results = _replaced(self.results, size)
-        self.send("results", self.results.name)
-
-    def death(self) -> str:
-        """How the process ended."""
-        self.process.join(_GRACE)
-        code = self.process.exitcode
-        if code is not None and code < 0:
-            return f"was killed by {signal.Signals(-code).name}"
-        return f"ended with exit code {code}"
-
-    def release(self) -> None:
-        """Free everything, once the process has ended."""
-        for block in (self.actions, self.results):
-            if block is not None:
-                block.close()
-        self.actions = self.results = None
-        self.connection.close()
-        self.process.close()
-
-
 class WorkerPool:
-    """Worker processes that step neighbouring lanes of one vector environment.
+    """Processes that step neighbouring lanes of one vector environment: workers, and perhaps this one.
 
     Args:
-        host_fns: one function per worker that makes what it steps; pickled with cloudpickle.
-        num_lanes: how many lanes each worker has.
+        host_fns: one function per share of the lanes that makes what is stepped; for workers it is pickled
+            with cloudpickle.
+        num_lanes: how many lanes each share has.
+        parent_works: whether this process steps the first share, while workers step theirs.
 
     Attributes:
-        lanes: the indices of each worker's lanes.
-        introduction: what the first worker's lanes are like; the others' have the same space.
+        lanes: the indices of each share's lanes.
+        introduction: what the first share's lanes are like; the others' have the same space.
 
     Raises:
-        WorkerError: something raised in a worker (its cause is that error, where it can be pickled), or a
+        WorkerError: something raised in some lanes (its cause is that error, where it can be pickled), or a
             worker died, here or in any method; the lanes are named. All processes have been ended.
     """
 
-    def __init__(self, host_fns: Sequence[Callable[[], Host]], num_lanes: Sequence[int]) -> None:
-        self.workers: list[_WorkerHandle] = []
+    def __init__(
+        self, host_fns: Sequence[Callable[[], Host]], num_lanes: Sequence[int], parent_works: bool = False
+    ) -> None:
+        self.workers: list[WorkerHandle] = []
+        self._actions = GrowingBlock()
+        self._resources = ExitStack()
+        self._resources.callback(self._actions.close)
+        self._resources.callback(_end_workers, self.workers)
         # Also runs when this object is forgotten, or at the interpreter's exit.
-        self.close: Callable[[], object] = weakref.finalize(self, _end_workers, self.workers)
+        self.close: Callable[[], object] = weakref.finalize(self, self._resources.close)
         ends = np.cumsum([0, *num_lanes]).tolist()
         self.lanes = [range(first, last) for first, last in pairwise(ends)]
         self._warned: list[tuple[str, type[Warning]]] = []
+        self._own: OwnShare | None = None
         try:
-            for host_fn, lanes in zip(host_fns, self.lanes, strict=True):
-                self.workers.append(_WorkerHandle(cloudpickle.dumps(host_fn), lanes))
-            introductions: list[Introduction] = [
-                pickle.loads(answer) for answer in self._answers("being made")
-            ]
-            self.introduction = introductions[0]
-            space = self.introduction.space
-            for lanes, (other, *_) in zip(self.lanes, introductions, strict=True):
-                if other != space:
-                    raise WorkerError(
-                        f"env {lanes[0]} has the observation space {other!r}, but env 0 has {space!r}",
-                        (lanes[0],),
-                    )
+            self.introduction = self._start(host_fns, parent_works)
         except BaseException:
             self.close()
             raise
-        self._reader = BatchReader(space)
+        self._layout = AnswerLayout(self.introduction.space)
+
+    def _start(self, host_fns: Sequence[Callable[[], Host]], parent_works: bool) -> Introduction:
+        """Make all lanes; workers make theirs at the same time."""
+        num_workers = len(host_fns) - parent_works
+        awake = awake_time(num_workers + 1)
+        for host_fn, lanes in list(zip(host_fns, self.lanes, strict=True))[parent_works:]:
+            terms = Terms(lanes, self.lanes[-1].stop, awake)
+            self.workers.append(WorkerHandle(cloudpickle.dumps(host_fn), terms))
+        self._waiter = Waiter([worker.connection for worker in self.workers], awake)
+        introductions: list[Introduction] = []
+        if parent_works:
+            self._own = OwnShare(host_fns[0], self.lanes[0])
+            self._resources.callback(self._own.close)
+            introductions.append(self._own.introduction)
+        introductions += [pickle.loads(answer) for answer in self._answers("being made")]
+        space = introductions[0].space
+        for lanes, (other, *_) in zip(self.lanes, introductions, strict=True):
+            if other != space:
+                raise WorkerError(
+                    f"env {lanes[0]} has the observation space {other!r}, but env 0 has {space!r}",
+                    (lanes[0],),
+                )
+        return introductions[0]
 
     def reset(self, seeds: Sequence[Any], options: dict[str, Any] | None) -> tuple[EntityBatch, list[Any]]:
-        """Start an episode in every lane; `seeds` holds what each worker gets.
+        """Start an episode in every lane; `seeds` holds what each share gets.
 
         Returns:
-            the observations of all lanes, and what each worker says besides.
+            the observations of all lanes, and what each share says besides.
         """
-        for worker, seed in zip(self.workers, seeds, strict=True):
+        for worker, seed in zip(self.workers, seeds[len(seeds) - len(self.workers) :], strict=True):
             self._send(worker, "reset", (seed, options))
-        rests = [rest for rest, _ in self._answers("reset")]
-        batches = [self._reader.batch(_results(w), len(w.lanes)) for w in self.workers]
-        return concatenate_batches(batches), rests
+        answers = [] if self._own is None else [self._do(self._own.reset, seeds[0], options)]
+        step, rests = self._joined(answers + self._answers("reset"))
+        return step.batch, rests
 
     def step(self, actions: Mapping[str, RaggedArray]) -> tuple[LaneStep, list[Any]]:
-        """Step every lane with validated actions: what they gave, and what each worker says besides."""
-        space = self.introduction.space.actions
+        """Step every lane with validated actions: what they gave, and what each share says besides."""
+        if self._actions.fit(actions_size(actions)):
+            for worker in self.workers:
+                self._send(worker, "actions", self._actions.block.name)
+        write_actions(self._actions.block.bytes, self.introduction.space.actions, actions)
         for worker in self.workers:
-            first, last = worker.lanes.start, worker.lanes.stop
-            mine = {name: order[first:last] for name, order in actions.items()}
-            try:
-                worker.write_actions(action_arrays(space, mine))
-            except _WorkerGone as error:
-                raise self._death(worker, "step") from error
             self._send(worker, "step")
-        answers = self._answers("step")
-        steps = [
-            self._reader.step(_results(worker), len(worker.lanes), num_final)
-            for worker, (_, num_final) in zip(self.workers, answers, strict=True)
-        ]
-        finals = [step.final for step in steps if step.final is not None]
-        step = LaneStep(
-            concatenate_batches([step.batch for step in steps]),
-            np.concatenate([step.rewards for step in steps]),
-            np.concatenate([step.terminated for step in steps]),
-            np.concatenate([step.truncated for step in steps]),
-            concatenate_batches(finals) if finals else None,
-        )
-        return step, [rest for rest, _ in answers]
+        answers = []
+        if self._own is not None:
+            last = self._own.lanes.stop
+            answers.append(self._do(self._own.step, {name: order[:last] for name, order in actions.items()}))
+        return self._joined(answers + self._answers("step"))
 
     def render(self) -> tuple[Any, ...]:
         """One frame per lane."""
-        return tuple(frame for frames in self._ask("render") for frame in frames)
+        for worker in self.workers:
+            self._send(worker, "render")
+        parts = [] if self._own is None else [self._do(self._own.render)]
+        return tuple(frame for frames in parts + self._answers("render") for frame in frames)
 
     def set_progress(self, fraction: float) -> None:
-        """Tell all workers."""
-        self._ask("progress", fraction)
+        """Tell all lanes."""
+        for worker in self.workers:
+            self._send(worker, "progress", fraction)
+        if self._own is not None:
+            self._do(self._own.set_progress, fraction)
+        self._answers("progress")
+
+    def _joined(self, answers: Sequence[tuple[Any, int]]) -> tuple[LaneStep, list[Any]]:
+        """What all shares have written, as one, and what they say besides."""
+        parts = self.workers if self._own is None else [self._own, *self.workers]
+        step = self._layout.join(
+            [part.address for part in parts],
+            [len(lanes) for lanes in self.lanes],
+            [num_final for _, num_final in answers],
+        )
+        return step, [rest for rest, _ in answers]
 
     def warn(self, stacklevel: int) -> None:
         """Repeat the warnings that came from workers since the last call; `stacklevel` is the caller's."""
@@ -214,31 +174,32 @@ class WorkerPool:
 
     # -- talking to the workers -----------------------------------------------------------------------------
 
-    def _ask(self, word: str, payload: Any = None) -> list[Any]:
-        for worker in self.workers:
-            self._send(worker, word, payload)
-        return self._answers(word)
+    def _do(self, call: Callable[..., Any], *arguments: Any) -> Any:
+        """Do the own share's part of a command that workers have been given."""
+        try:
+            return call(*arguments)
+        except WorkerError as error:
+            self._close_for(error)
+            raise
 
-    def _send(self, worker: _WorkerHandle, word: str, payload: Any = None) -> None:
+    def _send(self, worker: WorkerHandle, word: str, payload: Any = None) -> None:
         try:
             worker.send(word, payload)
-        except _WorkerGone as error:
+        except WorkerGone as error:
             raise self._death(worker, word) from error
 
     def _answers(self, doing: str) -> list[Any]:
         """Each worker's answer, in the order of the workers."""
         answers: dict[int, Any] = {}
         while len(answers) < len(self.workers):
-            waiting = {w.connection: i for i, w in enumerate(self.workers) if i not in answers}
-            for ready in connection.wait(list(waiting)):
-                index = waiting[ready]  # type: ignore[index]
+            for index in self._waiter.wait():
                 worker = self.workers[index]
                 try:
                     word, payload = worker.receive()
                     if word == "grow":
                         worker.grow_results(payload)
                         continue
-                except _WorkerGone as error:
+                except WorkerGone as error:
                     raise self._death(worker, doing) from error
                 if word == "warned":
                     self._warned += pickle.loads(payload)
@@ -251,20 +212,26 @@ class WorkerPool:
     def _failure(
         self, indices: Sequence[int], sentence: str, trace: str, pickled: bytes | None
     ) -> WorkerError:
-        self.close()
         error = WorkerError(sentence, indices)
         error.add_note(f"In the worker process:\n{trace}")
         error.__cause__ = None if pickled is None else pickle.loads(pickled)
-        return error
+        return self._close_for(error)
 
-    def _death(self, worker: _WorkerHandle, doing: str) -> WorkerError:
+    def _death(self, worker: WorkerHandle, doing: str) -> WorkerError:
         sentence = f"envs {list(worker.lanes)}: their worker process {worker.death()} in {doing}"
         if doing == "being made":
             sentence += (
                 '; a script must make environments in worker processes under `if __name__ == "__main__":`'
             )
-        self.close()
-        return WorkerError(sentence, worker.lanes)
+        return self._close_for(WorkerError(sentence, worker.lanes))
+
+    def _close_for(self, error: WorkerError) -> WorkerError:
+        """Close everything because of `error`, whatever else goes wrong then."""
+        try:
+            self.close()
+        except Exception as second:
+            error.add_note(f"closing the other environments raised {second!r} in turn")
+        return error
 
 
 @contextmanager
@@ -280,31 +247,20 @@ def closing_on_failure(env: VectorEnv[Any, Any, Any]) -> Iterator[None]:
         raise
 
 
-def _results(worker: _WorkerHandle) -> SharedBlock:
-    assert worker.results is not None  # it has answered, so it has asked for one
-    return worker.results
-
-
-def _replaced(block: SharedBlock | None, size: int) -> SharedBlock:
-    if block is not None:
-        block.close()
-    return SharedBlock(2 * size)
-
-
-def _end_workers(workers: list[_WorkerHandle]) -> None:
+def _end_workers(workers: list[WorkerHandle]) -> None:
     """Have every worker close its environments; end by force those that don't in time."""
     for worker in workers:
         try:
             worker.send("close")
-        except _WorkerGone:
+        except WorkerGone:
             continue
-    deadline = time.monotonic() + _GRACE
+    deadline = time.monotonic() + GRACE
     for worker in workers:
         try:
             # Take what the worker still has to say: one that waits for room in the pipe would never end.
             while worker.connection.poll(max(0.0, deadline - time.monotonic())):
                 worker.receive()
-        except (_WorkerGone, OSError):
+        except (WorkerGone, OSError):
             pass
         worker.process.join(max(0.1, deadline - time.monotonic()))
         if worker.process.exitcode is None:

@@ -12,13 +12,13 @@ from typing import Annotated
 import torch
 import tyro
 
+from ..ragged import available_cores
 from .arguments import parse
 from .config import TrainConfig, find_config, with_flags_over_file
 from .config_file import read_config
 from .errors import UserError
 from .experiment_jobs import Job, open_experiment
 from .experiment_queue import Queue
-from .machine import available_cores
 from .train import TrainArguments
 
 _NUMBER = re.compile(r"(\d[\d_]*(?:\.\d+)?)\s*([kM]?)")

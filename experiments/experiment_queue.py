@@ -17,8 +17,8 @@ from typing import Literal
 
 from rich.console import Console
 
+from ..ragged import available_cores
 from ..trainers.files import replace_file
-from ..trainers.threads import available_cores
 from .arguments import parse
 from .config import RUN_CONFIG
 from .config_file import to_yaml

@@ -12,9 +12,10 @@ from pathlib import Path
 import torch
 
 from .. import __version__
+from ..ragged import available_cores
 from ..trainers.files import replace_file
 from .errors import UserError
-from .machine import available_cores, processor
+from .machine import processor
 
 RUN_ORIGIN = "run.json"
 _CHECKOUT = Path(__file__).resolve().parent.parent

@@ -1,15 +1,18 @@
 """Variable-length arrays without padding (floor 0: knows only NumPy and Numba)."""
 
 from .array import RaggedArray
+from .blocks import BlockLayout
 from .buffer import RaggedBuffer
 from .combine import concatenate, join, join_rows
 from .gather_all import gather_all
 from .memory import keep_freed_memory
-from .threads import get_num_threads, set_num_threads
+from .threads import available_cores, get_num_threads, set_num_threads
 
 __all__ = [
+    "BlockLayout",
     "RaggedArray",
     "RaggedBuffer",
+    "available_cores",
     "concatenate",
     "gather_all",
     "get_num_threads",

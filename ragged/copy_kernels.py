@@ -189,3 +189,59 @@ def append_row_to_items(source, offsets, rows, target, size, row_size):  # type:
             _copy(target, at, source, i * size, size)
             _copy(target, at + size, rows, b * row_size, row_size)
             at += size + row_size
+
+
+@njit(cache=True, nogil=True)
+def fill_block_offsets(  # type: ignore[no-untyped-def]
+    addresses, sequences, row_sizes, item_sizes, offsets, starts
+):
+    """Where W blocks' sequences and arrays start once they are joined; see `blocks.BlockLayout`.
+
+    Block w is at `addresses[w]` and holds `sequences[w]` sequences, rows of `row_sizes` (D,) bytes and items
+    of `item_sizes` (K,). Fills `offsets` (K, B + 1), and `starts` (D + K + 1,) with the byte at which each
+    joined array starts, and last their size.
+    """
+    at = 0
+    for d in range(len(row_sizes)):
+        starts[d] = at
+        at += (row_sizes[d] * (offsets.shape[1] - 1) + 7) & ~7
+    offsets[:, 0] = 0
+    done = 0
+    for w in range(len(addresses)):
+        address, count = addresses[w], sequences[w]
+        for d in range(len(row_sizes)):
+            address += (row_sizes[d] * count + 7) & ~7
+        for k in range(len(item_sizes)):
+            source = carray(_integer_pointer(address), (count + 1,))
+            for b in range(1, count + 1):
+                offsets[k, done + b] = offsets[k, done] + source[b]
+            address += 8 * (count + 1)
+        done += count
+    for k in range(len(item_sizes)):
+        starts[len(row_sizes) + k] = at
+        at += (item_sizes[k] * offsets[k, done] + 7) & ~7
+    starts[-1] = at
+
+
+@njit(cache=True, nogil=True)
+def join_blocks(  # type: ignore[no-untyped-def]
+    addresses, sequences, row_sizes, item_sizes, offsets, starts, target, ends
+):
+    """Copy the rows and items of W blocks to where `fill_block_offsets` said; `ends` (W,) gets the addresses
+    behind the blocks."""
+    done = 0
+    for w in range(len(addresses)):
+        address, count = addresses[w], sequences[w]
+        for d in range(len(row_sizes)):
+            size = row_sizes[d] * count
+            _copy_from_address(target, starts[d] + row_sizes[d] * done, address, 0, size)
+            address += (size + 7) & ~7
+        address += 8 * (count + 1) * len(item_sizes)
+        for k in range(len(item_sizes)):
+            first = offsets[k, done]
+            size = item_sizes[k] * (offsets[k, done + count] - first)
+            place = starts[len(row_sizes) + k] + item_sizes[k] * first
+            _copy_from_address(target, place, address, 0, size)
+            address += (size + 7) & ~7
+        done += count
+        ends[w] = address

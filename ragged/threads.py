@@ -43,6 +43,13 @@ def get_num_threads() -> int:
     return _num_threads
 
 
+def available_cores() -> int:
+    """How many cores this process may run on."""
+    if hasattr(os, "sched_getaffinity"):  # not on macOS and Windows
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 #: Does the work of a share: run(share, first, last).
 Run = Callable[[int, int, int], None]
 

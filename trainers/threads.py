@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import torch
 
-from ..ragged import get_num_threads, set_num_threads
+from ..ragged import available_cores, get_num_threads, set_num_threads
 
 
 @contextmanager
@@ -25,13 +24,6 @@ def thread_count(num_threads: int | None) -> Iterator[None]:
         yield
     finally:
         _set(*before)
-
-
-def available_cores() -> int:
-    """How many cores this process may run on."""
-    if hasattr(os, "sched_getaffinity"):  # not on macOS and Windows
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def _set(of_ragged: int, of_torch: int) -> None:

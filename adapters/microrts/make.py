@@ -19,6 +19,7 @@ def make_vec(
     num_envs: int = 1,
     *,
     num_workers: int = 0,
+    parent_works: bool | None = None,
     opponents: Opponents | None = None,
     selfplay: int = 0,
     side: Side = 0,
@@ -32,6 +33,7 @@ def make_vec(
         num_workers: how many processes play the games, 0: this one. The games are planned as for one process,
             and each worker plays a run of neighbouring ones in a JVM of its own. The same seed gives the same
             games.
+        parent_works: whether this process is one of them; see `ShardedVectorEnv`.
         options: the arguments of `MicroRTSVectorEnv`, which are told of there.
 
     Raises:
@@ -50,6 +52,7 @@ def make_vec(
         [partial(MicroRTSVectorEnv, **_players(games[run.start : run.stop]), **options) for run in runs],
         [sum(num_lanes[run.start : run.stop]) for run in runs],
         seed,
+        parent_works,
     )
     venv.lane_games = np.repeat(np.arange(len(games)), num_lanes)
     return venv

@@ -196,7 +196,14 @@ class ProcgenVectorEnv(EntityVectorEnv):
         return {"level_seed": seen.level_seeds, "level_complete": seen.level_complete}
 
 
-def make_vec(game: str, num_envs: int = 1, *, num_workers: int = 0, **options: Any) -> EntityVectorEnv:
+def make_vec(
+    game: str,
+    num_envs: int = 1,
+    *,
+    num_workers: int = 0,
+    parent_works: bool | None = None,
+    **options: Any,
+) -> EntityVectorEnv:
     """`ProcgenVectorEnv(game, num_envs, **options)`; what `entitize.make_vec("Procgen/<game>")` calls.
 
     With `num_workers` the lanes are shared between that many processes, each with an engine of its own, which
@@ -208,4 +215,4 @@ def make_vec(game: str, num_envs: int = 1, *, num_workers: int = 0, **options: A
     options = {"num_threads": 1, **options}
     seed = options.pop("seed", None)
     make = partial(ProcgenVectorEnv, game)
-    return share_lanes(make, num_envs, num_workers, first_seed=seed, **options)
+    return share_lanes(make, num_envs, num_workers, parent_works=parent_works, first_seed=seed, **options)

@@ -17,7 +17,7 @@ from entitize.envs import (
     concatenate_batches,
     unbatch_observation,
 )
-from entitize.envs.shared_block import BatchReader, SharedBlock, packed_size, write_all
+from entitize.envs.answers import AnswerLayout, reset_step
 from entitize.envs.space_schema import schema_difference, space_from_schema, space_schema
 
 ACTIONS = ez.EntityActionSpace({"Pick": ez.GlobalCategorical(3)})
@@ -74,13 +74,9 @@ def test_buffers_packed_batches_and_shared_memory_hand_pictures_on(space: ez.Ent
     layout = PackedLayout(space)
     assert layout.unpack(layout.pack(batch)).equals(batch)
     assert layout.unpack_checked(layout.pack(batch)).equals(batch)
-    arrays = list(batch.arrays().values())
-    block = SharedBlock(packed_size(arrays))
-    write_all(block, arrays)
-    read = BatchReader(space).batch(block, 5)
-    assert read.equals(batch)
-    del read
-    block.close()
+    answers, memory = AnswerLayout(space), np.empty(4096, np.uint8)
+    assert answers.write(reset_step(batch), memory) <= len(memory)
+    assert answers.join([memory.ctypes.data], [5], [0]).batch.equals(batch)
 
 
 def test_a_batch_without_pictures_is_of_another_space() -> None:

@@ -176,7 +176,7 @@ def test_warnings_and_progress_get_through_and_errors_name_the_lanes() -> None:
 
 
 def test_a_key_press_ends_a_worker_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worker_pool, "_GRACE", 0.1)
+    monkeypatch.setattr(worker_pool, "GRACE", 0.1)
     envs = ez.ShardedVectorEnv([partial(odd_environment(), 1)], [1])
     envs.reset(seed=0)
     process = envs._pool.workers[0].process
