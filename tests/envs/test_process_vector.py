@@ -98,8 +98,8 @@ def pids_of(envs: ez.ProcessVectorEnv) -> list[int]:
 
 def blocks_of(envs: ez.ProcessVectorEnv) -> list[str]:
     """The names of the shared memory in use."""
-    blocks = [block for worker in envs._pool.workers for block in (worker.actions, worker.results)]
-    return [block.name for block in blocks if block is not None]
+    memory = [envs._pool._actions, *(worker.results for worker in envs._pool.workers)]
+    return [one.block.name for one in memory if one._block is not None]
 
 
 @pytest.mark.parametrize("make_class", [environment_class, lambda: MineSweeper])
@@ -214,12 +214,14 @@ def test_an_environment_that_is_forgotten_ends_its_workers() -> None:
 PARENT = """
 import os, signal
 import entitize as ez
+from entitize.envs import worker_pool
 
 if __name__ == "__main__":
-    envs = ez.make_vec("MineSweeper", 2, num_workers=2)
+    worker_pool.awake_time = lambda num_processes: 1000.0  # while workers are wide awake, too
+    envs = ez.make_vec("MineSweeper", 2, num_workers=2, parent_works=False)
     envs.reset(seed=0)
     print(*[worker.process.pid for worker in envs._pool.workers])
-    print(*[worker.results.name for worker in envs._pool.workers], flush=True)
+    print(*[worker.results.block.name for worker in envs._pool.workers], flush=True)
     os.kill(os.getpid(), signal.SIGKILL)
 """
 

@@ -14,7 +14,7 @@ import entitize as ez
 import gymnasium
 import numpy as np
 import pytest
-from entitize.envs import worker_pool
+from entitize.envs import sharded_vector, worker_pool
 from entitize.envs.games.multi_snake import MultiSnakeVectorEnv
 from entitize.envs.infos import join_infos
 from entitize.envs.seeds import lane_seeds
@@ -23,10 +23,12 @@ from entitize.envs.worker_pool import shares
 SNAKES: dict[str, Any] = {"num_snakes": 2, "board_size": 5, "max_steps": 20, "render_mode": "rgb_array"}
 
 
-@pytest.fixture(scope="module")
-def snakes() -> Iterator[ez.EntityVectorEnv]:
-    """Three games of two snakes, each a lane that is idle once it is dead, in two workers."""
-    with ez.make_vec("MultiSnake/lanes", 6, num_workers=2, **SNAKES) as envs:
+@pytest.fixture(scope="module", params=[False, True], ids=["workers", "parent_works"])
+def snakes(request: pytest.FixtureRequest) -> Iterator[ez.EntityVectorEnv]:
+    """Three games of two snakes, each a lane that is idle once it is dead, in two processes."""
+    with ez.make_vec("MultiSnake/lanes", 6, num_workers=2, parent_works=request.param, **SNAKES) as envs:
+        assert isinstance(envs, ez.ShardedVectorEnv)
+        assert len(envs._pool.workers) == 2 - request.param
         yield envs
 
 
@@ -149,7 +151,7 @@ def odd_environment() -> Any:
 
 def test_warnings_and_progress_get_through_and_errors_name_the_lanes() -> None:
     odd = odd_environment()
-    envs = ez.ShardedVectorEnv([partial(odd, 1), partial(odd, 2)], [1, 2], seed=10)
+    envs = ez.ShardedVectorEnv([partial(odd, 1), partial(odd, 2)], [1, 2], seed=10, parent_works=False)
     with pytest.raises(gymnasium.error.ResetNeeded):
         envs.step({})
     batch, info = envs.reset()
@@ -173,6 +175,79 @@ def test_warnings_and_progress_get_through_and_errors_name_the_lanes() -> None:
     for call in (envs.reset, envs.render, partial(envs.step, {}), partial(envs.set_progress, 1.0)):
         with pytest.raises(gymnasium.error.ClosedEnvironmentError, match="ShardedVectorEnv has been closed"):
             call()
+
+
+def test_the_parents_own_lanes_fail_as_those_of_workers_do() -> None:
+    odd = odd_environment()
+
+    class Odder(odd):  # type: ignore[misc, valid-type]
+        """Raises in the first process too."""
+
+        def step(self, actions: Any) -> Any:
+            if self.progress == 0.5:
+                raise ArithmeticError("out of luck")
+            return super().step(actions)
+
+        def close_extras(self, **kwargs: Any) -> None:
+            raise OSError("does not close either")
+
+    envs = ez.ShardedVectorEnv([partial(Odder, 1), partial(odd, 2)], [1, 2], seed=10, parent_works=True)
+    (worker,) = envs._pool.workers
+    pid = worker.process.pid
+    assert pid is not None
+    assert envs.reset()[1]["seed"].tolist() == [10, 11, 11]
+    envs.set_progress(0.25)
+    with pytest.warns(FutureWarning, match="lane . is odd") as caught:
+        envs.step({})
+    assert {str(warning.message) for warning in caught} == {"lane 0 is odd", "lane 1 is odd"}
+    envs.set_progress(0.5)
+    with pytest.raises(
+        ez.WorkerError, match=r"envs \[0\] raised ArithmeticError in step: out of luck"
+    ) as failed:
+        envs.step({})
+    assert failed.value.env_indices == (0,) and isinstance(failed.value.__cause__, ArithmeticError)
+    assert failed.value.__notes__ == [
+        "closing the other environments raised OSError('does not close either') in turn"
+    ]
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+    with pytest.raises(gymnasium.error.ClosedEnvironmentError):
+        envs.step({})
+
+
+@pytest.mark.parametrize(("cores", "processes", "works"), [(2, 2, True), (3, 2, False), (1, 1, False)])
+def test_the_parent_works_where_there_are_no_more_cores_than_processes(
+    monkeypatch: pytest.MonkeyPatch, cores: int, processes: int, works: bool
+) -> None:
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: set(range(cores)), raising=False)
+    started: list[bool] = []
+
+    def start(host_fns: Any, num_lanes: Any, parent_works: bool) -> Any:
+        started.append(parent_works)
+        raise RuntimeError("enough")
+
+    monkeypatch.setattr(sharded_vector, "WorkerPool", start)
+    with pytest.raises(RuntimeError, match="enough"):
+        ez.make_vec("MultiSnake", 4, num_workers=processes)
+    assert started == [works]
+
+
+def test_a_worker_that_dies_while_the_parent_is_awake_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker_pool, "awake_time", lambda num_processes: 1000.0)
+    envs = ez.ShardedVectorEnv([partial(odd_environment(), 1)] * 2, [1, 1], parent_works=True)
+    envs.reset(seed=0)
+    envs.step({})
+    pid = envs._pool.workers[0].process.pid
+    assert pid is not None
+    os.kill(pid, signal.SIGSTOP)  # the step will not be answered
+    timer = threading.Timer(0.2, os.kill, (pid, signal.SIGKILL))
+    timer.start()
+    with pytest.raises(
+        ez.WorkerError, match=r"envs \[1\]: their worker process was killed by SIGKILL in step"
+    ):
+        envs.step({})
+    timer.join()
+    assert envs.closed
 
 
 def test_a_key_press_ends_a_worker_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
