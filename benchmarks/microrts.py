@@ -18,8 +18,9 @@ self-play. Drawing the actions is not counted. What counts for each:
 The columns after that say where our time goes: the ticks (those with passive bots beside them), reading the
 games and masks, and the rest, which is NumPy's, Numba's and Python's.
 
-The part "processes" compares one JVM with two, each in a worker process with half of the same games: frames
-per second by the clock, drawing the actions not counted. That says something where two processors are free.
+The part "processes" compares one JVM with two, in two processes with half of the same games each: two workers,
+or this process and a worker (`parent_works`). Frames per second by the clock, drawing the actions not counted.
+That says something where two processors are free.
 """
 
 from __future__ import annotations
@@ -197,13 +198,19 @@ def bench_rows(budget: Budget) -> Iterator[Row]:
             yield Row(case, us["ours"], us[peer], f"gym-microrts, {peer}", unit, False)
 
 
+PROCESSES: dict[str, dict[str, Any]] = {
+    "one process": {},
+    "two workers": {"num_workers": 2, "parent_works": False},
+    "parent and worker": {"num_workers": 2, "parent_works": True},
+}
+
+
 def time_processes(board: str, num_envs: int, most: int, warm_up: float) -> dict[str, float]:
-    """Medians in frames per second by the clock, of one process and of two workers, by turns."""
+    """Medians in frames per second by the clock, by turns, and of their ratios to one process."""
+    bots = paper_mix(num_envs)
     envs = {
-        f"{max(1, workers)} JVM": ez.make_vec(
-            f"MicroRTS/{board}", num_envs, num_workers=workers, opponents=paper_mix(num_envs)
-        )
-        for workers in (0, 2)
+        name: ez.make_vec(f"MicroRTS/{board}", num_envs, opponents=bots, **options)
+        for name, options in PROCESSES.items()
     }
     batches = {name: env.reset(seed=0)[0] for name, env in envs.items()}
     steps = max(1, 1200 // num_envs)
@@ -223,7 +230,8 @@ def time_processes(board: str, num_envs: int, most: int, warm_up: float) -> dict
             play(name)
     times = [{name: play(name) for name in envs} for _ in range(most)]
     result = {name: statistics.median(row[name] for row in times) for name in envs}
-    result["ratio"] = statistics.median(row["2 JVM"] / row["1 JVM"] for row in times)
+    for name in list(PROCESSES)[1:]:
+        result[f"ratio, {name}"] = statistics.median(row[name] / row["one process"] for row in times)
     for env in envs.values():
         env.close()
     return result
@@ -249,13 +257,18 @@ def main() -> None:
     if options.part != "processes":
         results = time_steps(settings, most, warm_up)
     if options.part != "step":
-        print("frames per second by the clock   1 process   2 workers       ratio")
+        print(
+            "frames/s by the clock   "
+            + "".join(f"{name:>18}" for name in PROCESSES)
+            + "      and their ratios"
+        )
         for board, num_envs, selfplay in settings:
             if num_envs == 24 and not selfplay:
                 times = time_processes(board, num_envs, most, warm_up)
                 results[f"{board} {num_envs} processes"] = times
-                cells = "".join(f"{times[name]:12.0f}" for name in ("1 JVM", "2 JVM"))
-                print(f"{board:18} {num_envs:3}       {cells}{times['ratio']:12.2f}", flush=True)
+                cells = "".join(f"{times[name]:18.0f}" for name in PROCESSES)
+                ratios = "".join(f"{times[f'ratio, {name}']:8.2f}" for name in list(PROCESSES)[1:])
+                print(f"{board:18} {num_envs:3}  {cells}      {ratios}", flush=True)
     if options.json:
         options.json.write_text(json.dumps(results, indent=1))
 

@@ -63,11 +63,11 @@ class PackedLayout:
 
     def ragged_arrays(self, batch: EntityBatch) -> list[RaggedArray]:
         """The ragged arrays of `batch` in the order of `formats`."""
-        arrays = batch.arrays()
+        arrays: Mapping[str, Any] = batch.arrays()
         return [
             arrays[name] if name in arrays else batch.visibility(name.removeprefix("visible/"))
             for name in self.formats
-        ]  # type: ignore[misc]
+        ]
 
     def unpack(self, packed: Mapping[str, NDArray[Any]]) -> EntityBatch:
         """The batch that `pack` was given, unchecked: for what came from `pack` and nowhere else."""

@@ -158,9 +158,9 @@ class WorkerPool:
 
     def _joined(self, answers: Sequence[tuple[Any, int]]) -> tuple[LaneStep, list[Any]]:
         """What all shares have written, as one, and what they say besides."""
-        parts = self.workers if self._own is None else [self._own, *self.workers]
+        own = [] if self._own is None else [self._own.address]
         step = self._layout.join(
-            [part.address for part in parts],
+            own + [worker.address for worker in self.workers],
             [len(lanes) for lanes in self.lanes],
             [num_final for _, num_final in answers],
         )

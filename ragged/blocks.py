@@ -55,7 +55,7 @@ class BlockLayout:
         Raises:
             ValueError: an array has another format than the layout says, or another length than the others.
         """
-        lengths = [len(array) for array in (*dense, *ragged)]
+        lengths = [*map(len, dense), *map(len, ragged)]
         formats = [(a.dtype, a.shape[1:]) for a in dense], [(a.dtype, a.inner_shape) for a in ragged]
         if len(set(lengths)) > 1 or formats != (self._dense, self._ragged):
             raise ValueError(
@@ -86,7 +86,7 @@ class BlockLayout:
         *places, size = starts.tolist()
         memory, ends = np.empty(size, np.uint8), np.empty_like(addresses)
         join_blocks(addresses, sequences, self._row_sizes, self._item_sizes, offsets, starts, memory, ends)
-        rows = [
+        rows: list[NDArray[Any]] = [
             np.ndarray((total, *shape), dtype, memory, place)
             for (dtype, shape), place in zip(self._dense, places, strict=False)
         ]

@@ -214,10 +214,8 @@ def test_an_environment_that_is_forgotten_ends_its_workers() -> None:
 PARENT = """
 import os, signal
 import entitize as ez
-from entitize.envs import worker_pool
 
 if __name__ == "__main__":
-    worker_pool.awake_time = lambda num_processes: 1000.0  # while workers are wide awake, too
     envs = ez.make_vec("MineSweeper", 2, num_workers=2, parent_works=False)
     envs.reset(seed=0)
     print(*[worker.process.pid for worker in envs._pool.workers])

@@ -232,11 +232,11 @@ def test_the_parent_works_where_there_are_no_more_cores_than_processes(
     assert started == [works]
 
 
-def test_a_worker_that_dies_while_the_parent_is_awake_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worker_pool, "awake_time", lambda num_processes: 1000.0)
+def test_a_worker_that_dies_while_the_parent_is_awake_is_an_error() -> None:
     envs = ez.ShardedVectorEnv([partial(odd_environment(), 1)] * 2, [1, 1], parent_works=True)
     envs.reset(seed=0)
-    envs.step({})
+    waiter = envs._pool._waiter
+    waiter._awake, waiter._short = 1000.0, True
     pid = envs._pool.workers[0].process.pid
     assert pid is not None
     os.kill(pid, signal.SIGSTOP)  # the step will not be answered
