@@ -18,9 +18,9 @@ self-play. Drawing the actions is not counted. What counts for each:
 The columns after that say where our time goes: the ticks (those with passive bots beside them), reading the
 games and masks, and the rest, which is NumPy's, Numba's and Python's.
 
-The part "processes" compares one JVM with two, in two processes with half of the same games each: two workers,
-or this process and a worker (`parent_works`). Frames per second by the clock, drawing the actions not counted.
-That says something where two processors are free.
+The part "processes" compares one JVM with two, in two processes with half of the same games each: two
+workers, or this process and a worker (`parent_works`). Frames per second by the clock, drawing the actions
+not counted. That says something where two processors are free.
 """
 
 from __future__ import annotations
