@@ -69,7 +69,7 @@ class ShardedVectorEnv(EntityVectorEnv):
             for worker, env_fn in enumerate(env_fns)
         ]
         if parent_works is None:
-            parent_works = 1 < len(env_fns) >= available_cores()
+            parent_works = len(env_fns) > 1 and available_cores() <= len(env_fns)
         keep_freed_memory()
         try:
             self._pool = WorkerPool(host_fns, num_lanes, parent_works)
