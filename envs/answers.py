@@ -75,13 +75,11 @@ class AnswerLayout:
             lanes: how many lanes each of them has.
             num_final: how many last observations each of them has.
         """
-        places = np.array(addresses, np.int64)
-        results, ragged, ends = self._steps.join(places, np.array(lanes, np.int64))
+        results, ragged, ends = self._steps.join(addresses, lanes)
         rewards, terminated, truncated, globals_ = results
         batch = self._packed.batch(globals_, dict(zip(self._packed.formats, ragged, strict=True)))
         step = LaneStep(batch, rewards, terminated, truncated, None)
         if any(num_final):
-            ended = np.array(num_final, np.int64)
-            (globals_,), ragged, _ = self._finals.join(ends[ended > 0], ended[ended > 0])
+            (globals_,), ragged, _ = self._finals.join(ends, num_final)
             step.final = self._packed.batch(globals_, dict(zip(self._packed.formats, ragged, strict=True)))
         return step

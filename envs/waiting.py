@@ -9,6 +9,7 @@ process at the other end has died.
 
 from __future__ import annotations
 
+import os
 import select
 import time
 from collections.abc import Sequence
@@ -51,6 +52,7 @@ class Waiter:
         end = time.perf_counter() + self._awake
         events = self._poll.poll(0)
         while not events and self._short and time.perf_counter() < end:
+            os.sched_yield()  # to a thread that is to run on this core, such as Java's
             events = self._poll.poll(0)
         if not events:
             events = self._poll.poll()

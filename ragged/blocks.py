@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from .array import RaggedArray
 from .copy_kernels import fill_block_offsets, join_blocks
 
+_OFFSET = np.dtype(np.int64)
+
 #: dtype and inner shape of an array's items.
 Format = tuple[np.dtype[Any], tuple[int, ...]]
 
@@ -31,8 +33,8 @@ class BlockLayout:
 
     def __init__(self, dense: Sequence[Format], ragged: Sequence[Format]) -> None:
         self._dense, self._ragged = list(dense), list(ragged)
-        self._row_sizes = _sizes(dense)
-        self._item_sizes = _sizes(ragged)
+        sizes = [dtype.itemsize * int(np.prod(shape)) for dtype, shape in (*dense, *ragged)]
+        self._sizes = np.array(sizes, np.int64)
 
     def size(self, dense: Sequence[NDArray[Any]], ragged: Sequence[RaggedArray]) -> int:
         """Bytes that these arrays take."""
@@ -55,46 +57,47 @@ class BlockLayout:
         Raises:
             ValueError: an array has another format than the layout says, or another length than the others.
         """
-        lengths = [*map(len, dense), *map(len, ragged)]
-        formats = [(a.dtype, a.shape[1:]) for a in dense], [(a.dtype, a.inner_shape) for a in ragged]
-        if len(set(lengths)) > 1 or formats != (self._dense, self._ragged):
-            raise ValueError(
-                f"expected arrays of {self._dense} and ragged ones of {self._ragged}, all of one length;"
-                f" got {formats[0]} and {formats[1]} of lengths {lengths}"
-            )
-        for array in (*dense, *(array.offsets for array in ragged), *(array.values for array in ragged)):
-            start = write_array(memory, start, array)
+        length = len(dense[0]) if dense else len(ragged[0])
+        for array, (dtype, shape) in zip(dense, self._dense, strict=True):
+            _check(array, len(array), length, dtype, shape)
+            start = _put(memory, start, array, dtype)
+        for one, (dtype, shape) in zip(ragged, self._ragged, strict=True):
+            _check(one.values, len(one), length, dtype, shape)
+            start = _put(memory, start, one.offsets, _OFFSET)
+        for one, (dtype, _) in zip(ragged, self._ragged, strict=True):
+            start = _put(memory, start, one.values, dtype)
         return start
 
     def join(
-        self, addresses: NDArray[np.int64], sequences: NDArray[np.int64]
-    ) -> tuple[list[NDArray[Any]], list[RaggedArray], NDArray[np.int64]]:
+        self, addresses: Sequence[int], lengths: Sequence[int]
+    ) -> tuple[list[NDArray[Any]], list[RaggedArray], list[int]]:
         """The arrays of W blocks, one block's sequences after the other's.
 
         Args:
             addresses: where in memory the blocks start (W,). Nothing is checked.
-            sequences: how many sequences each has (W,).
+            lengths: how many sequences each has (W,).
 
         Returns:
             the dense arrays and the ragged ones, in new memory that they share; and the addresses behind the
             blocks (W,).
         """
-        total = int(sequences.sum())
+        total, num_dense = sum(lengths), len(self._dense)
+        blocks = np.array((addresses, lengths, lengths), np.int64)
         offsets = np.empty((len(self._ragged), total + 1), np.int64)
-        starts = np.empty(len(self._dense) + len(self._ragged) + 1, np.int64)
-        fill_block_offsets(addresses, sequences, self._row_sizes, self._item_sizes, offsets, starts)
+        starts = np.empty(len(self._sizes) + 1, np.int64)
+        fill_block_offsets(blocks, self._sizes, num_dense, offsets, starts)
         *places, size = starts.tolist()
-        memory, ends = np.empty(size, np.uint8), np.empty_like(addresses)
-        join_blocks(addresses, sequences, self._row_sizes, self._item_sizes, offsets, starts, memory, ends)
+        memory = np.empty(size, np.uint8)
+        join_blocks(blocks, self._sizes, num_dense, offsets, starts, memory)
         rows: list[NDArray[Any]] = [
             np.ndarray((total, *shape), dtype, memory, place)
             for (dtype, shape), place in zip(self._dense, places, strict=False)
         ]
         items = []
-        for (dtype, shape), place, mine in zip(self._ragged, places[len(rows) :], offsets, strict=True):
+        for (dtype, shape), place, mine in zip(self._ragged, places[num_dense:], offsets, strict=True):
             values: NDArray[Any] = np.ndarray((mine.item(-1), *shape), dtype, memory, place)
             items.append(RaggedArray.unchecked(values, mine))
-        return rows, items, ends
+        return rows, items, blocks[2].tolist()
 
 
 def aligned(size: int) -> int:
@@ -103,12 +106,20 @@ def aligned(size: int) -> int:
 
 
 def write_array(memory: NDArray[np.uint8], start: int, array: NDArray[Any]) -> int:
-    """Write the bytes of `array` to byte `start` of `memory`: the multiple of eight behind them."""
-    end = start + array.nbytes
-    # Numba would do it in one call, but asking NumPy for the address of an array takes longer than this.
-    memory[start:end] = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-    return aligned(end)
+    """Write `array` to byte `start` of `memory`: the multiple of eight behind it."""
+    return _put(memory, start, array, array.dtype)
 
 
-def _sizes(formats: Sequence[Format]) -> NDArray[np.int64]:
-    return np.array([dtype.itemsize * int(np.prod(shape)) for dtype, shape in formats], np.int64)
+def _put(memory: NDArray[np.uint8], start: int, array: NDArray[Any], dtype: np.dtype[Any]) -> int:
+    np.ndarray(array.shape, dtype, memory, start)[...] = array
+    return start + aligned(array.nbytes)
+
+
+def _check(
+    array: NDArray[Any], length: int, expected: int, dtype: np.dtype[Any], shape: tuple[int, ...]
+) -> None:
+    if length != expected or array.dtype != dtype or array.shape[1:] != shape:
+        raise ValueError(
+            f"expected {expected} sequences of {dtype} {shape},"
+            f" got {length} of {array.dtype} {array.shape[1:]}"
+        )

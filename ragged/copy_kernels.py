@@ -192,56 +192,51 @@ def append_row_to_items(source, offsets, rows, target, size, row_size):  # type:
 
 
 @njit(cache=True, nogil=True)
-def fill_block_offsets(  # type: ignore[no-untyped-def]
-    addresses, sequences, row_sizes, item_sizes, offsets, starts
-):
+def fill_block_offsets(blocks, sizes, num_dense, offsets, starts):  # type: ignore[no-untyped-def]
     """Where W blocks' sequences and arrays start once they are joined; see `blocks.BlockLayout`.
 
-    Block w is at `addresses[w]` and holds `sequences[w]` sequences, rows of `row_sizes` (D,) bytes and items
-    of `item_sizes` (K,). Fills `offsets` (K, B + 1), and `starts` (D + K + 1,) with the byte at which each
-    joined array starts, and last their size.
+    Block w is at the address `blocks[0, w]` and holds `blocks[1, w]` sequences: rows of the first `num_dense`
+    of `sizes` (D + K,) bytes and items of the others. Fills `offsets` (K, B + 1), and `starts` (D + K + 1,)
+    with the byte at which each joined array starts, and last their size.
     """
     at = 0
-    for d in range(len(row_sizes)):
+    for d in range(num_dense):
         starts[d] = at
-        at += (row_sizes[d] * (offsets.shape[1] - 1) + 7) & ~7
+        at += (sizes[d] * (offsets.shape[1] - 1) + 7) & ~7
     offsets[:, 0] = 0
     done = 0
-    for w in range(len(addresses)):
-        address, count = addresses[w], sequences[w]
-        for d in range(len(row_sizes)):
-            address += (row_sizes[d] * count + 7) & ~7
-        for k in range(len(item_sizes)):
+    for w in range(blocks.shape[1]):
+        address, count = blocks[0, w], blocks[1, w]
+        for d in range(num_dense):
+            address += (sizes[d] * count + 7) & ~7
+        for k in range(len(offsets)):
             source = carray(_integer_pointer(address), (count + 1,))
             for b in range(1, count + 1):
                 offsets[k, done + b] = offsets[k, done] + source[b]
             address += 8 * (count + 1)
         done += count
-    for k in range(len(item_sizes)):
-        starts[len(row_sizes) + k] = at
-        at += (item_sizes[k] * offsets[k, done] + 7) & ~7
+    for k in range(len(offsets)):
+        starts[num_dense + k] = at
+        at += (sizes[num_dense + k] * offsets[k, done] + 7) & ~7
     starts[-1] = at
 
 
 @njit(cache=True, nogil=True)
-def join_blocks(  # type: ignore[no-untyped-def]
-    addresses, sequences, row_sizes, item_sizes, offsets, starts, target, ends
-):
-    """Copy the rows and items of W blocks to where `fill_block_offsets` said; `ends` (W,) gets the addresses
-    behind the blocks."""
+def join_blocks(blocks, sizes, num_dense, offsets, starts, target):  # type: ignore[no-untyped-def]
+    """Copy the rows and items of W blocks to where `fill_block_offsets` said; `blocks[2]` gets the addresses
+    behind them."""
     done = 0
-    for w in range(len(addresses)):
-        address, count = addresses[w], sequences[w]
-        for d in range(len(row_sizes)):
-            size = row_sizes[d] * count
-            _copy_from_address(target, starts[d] + row_sizes[d] * done, address, 0, size)
+    for w in range(blocks.shape[1]):
+        address, count = blocks[0, w], blocks[1, w]
+        for d in range(num_dense):
+            size = sizes[d] * count
+            _copy_from_address(target, starts[d] + sizes[d] * done, address, 0, size)
             address += (size + 7) & ~7
-        address += 8 * (count + 1) * len(item_sizes)
-        for k in range(len(item_sizes)):
-            first = offsets[k, done]
-            size = item_sizes[k] * (offsets[k, done + count] - first)
-            place = starts[len(row_sizes) + k] + item_sizes[k] * first
-            _copy_from_address(target, place, address, 0, size)
+        address += 8 * (count + 1) * len(offsets)
+        for k in range(len(offsets)):
+            first, item = offsets[k, done], sizes[num_dense + k]
+            size = item * (offsets[k, done + count] - first)
+            _copy_from_address(target, starts[num_dense + k] + item * first, address, 0, size)
             address += (size + 7) & ~7
         done += count
-        ends[w] = address
+        blocks[2, w] = address

@@ -40,10 +40,10 @@ def test_joined_blocks_hold_the_joined_arrays(counts: list[int], most: int) -> N
         starts.append(end + 8)
         end = layout.write(memory, *part, start=end + 8)
         assert end - starts[-1] == layout.size(*part)
-    addresses = memory.ctypes.data + np.array(starts)
-    dense, ragged, ends = layout.join(addresses, np.array(counts))
+    addresses = [memory.ctypes.data + start for start in starts]
+    dense, ragged, ends = layout.join(addresses, counts)
     memory[:] = 255  # what comes back is no view of it
-    assert (ends - addresses).tolist() == [layout.size(*part) for part in parts]
+    assert np.subtract(ends, addresses).tolist() == [layout.size(*part) for part in parts]
     for d, rows in enumerate(dense):
         np.testing.assert_array_equal(rows, np.concatenate([part[0][d] for part in parts]), strict=True)
     for k, array in enumerate(ragged):
@@ -56,13 +56,13 @@ def test_arrays_of_another_kind_are_refused() -> None:
     layout, rng = BlockLayout(DENSE, RAGGED), np.random.default_rng(0)
     dense, ragged = some_arrays(rng, 3, 2)
     memory = np.zeros(10_000, np.uint8)
-    for odd in (
-        ([dense[0].astype(np.float64), *dense[1:]], ragged),
-        (dense, [ragged[1], ragged[0], *ragged[2:]]),
-        (dense, ragged[:3]),
-        ([dense[0][:2], *dense[1:]], ragged),
-        (dense, [ragged[0][:2], *ragged[1:]]),
+    for odd, problem in (
+        (([dense[0].astype(np.float64), *dense[1:]], ragged), "3 sequences of float32 .*got 3 of float64"),
+        ((dense, [ragged[1], *ragged[1:]]), r"3 sequences of float32 \(2,\), got 3 of bool \(5,\)"),
+        (([*dense[:2], dense[2][:, :1]], ragged), r"float32 \(3,\), got 3 of float32 \(1,\)"),
+        ((dense, ragged[:3]), "longer"),
+        (([dense[0][:2], *dense[1:]], ragged), "2 sequences of bool .*got 3"),
+        ((dense, [ragged[0][:2], *ragged[1:]]), "3 sequences of float32 .*got 2"),
     ):
-        with pytest.raises(ValueError, match=r"expected arrays of .* all of one length; got"):
+        with pytest.raises(ValueError, match=problem):
             layout.write(memory, *odd)
-    assert not memory.any()
