@@ -19,8 +19,8 @@ The columns after that say where our time goes: the ticks (those with passive bo
 games and masks, and the rest, which is NumPy's, Numba's and Python's.
 
 The part "processes" compares one JVM with two, in two processes with half of the same games each: two
-workers, or this process and a worker (`parent_works`). Frames per second by the clock, drawing the actions
-not counted. That says something where two processors are free.
+workers, or this process and a worker (`parent_works`). Frames per second by the clock, of the median step,
+drawing the actions not counted. That says something where two processors are free.
 """
 
 from __future__ import annotations
@@ -216,13 +216,13 @@ def time_processes(board: str, num_envs: int, most: int, warm_up: float) -> dict
     steps = max(1, 1200 // num_envs)
 
     def play(name: str) -> float:
-        env, total = envs[name], 0.0
+        env, times = envs[name], []
         for _ in range(steps):
             actions = env.action_space.sample(mask=batches[name])
             start = time.perf_counter()
             batches[name] = env.step(actions)[0]
-            total += time.perf_counter() - start
-        return steps * num_envs / total
+            times.append(time.perf_counter() - start)
+        return num_envs / statistics.median(times)
 
     for name in envs:
         end = time.perf_counter() + 2 * warm_up  # Java's compiler takes processors from both
@@ -262,13 +262,13 @@ def main() -> None:
             + "".join(f"{name:>18}" for name in PROCESSES)
             + "      and their ratios"
         )
-        for board, num_envs, selfplay in settings:
-            if num_envs == 24 and not selfplay:
-                times = time_processes(board, num_envs, most, warm_up)
-                results[f"{board} {num_envs} processes"] = times
-                cells = "".join(f"{times[name]:18.0f}" for name in PROCESSES)
-                ratios = "".join(f"{times[f'ratio, {name}']:8.2f}" for name in list(PROCESSES)[1:])
-                print(f"{board:18} {num_envs:3}  {cells}      {ratios}", flush=True)
+        boards = dict.fromkeys(board for board, _, _ in settings)
+        for board, num_envs in ((board, num_envs) for board in boards for num_envs in (24, 48)):
+            times = time_processes(board, num_envs, most, warm_up)
+            results[f"{board} {num_envs} processes"] = times
+            cells = "".join(f"{times[name]:18.0f}" for name in PROCESSES)
+            ratios = "".join(f"{times[f'ratio, {name}']:8.2f}" for name in list(PROCESSES)[1:])
+            print(f"{board:18} {num_envs:3}  {cells}      {ratios}", flush=True)
     if options.json:
         options.json.write_text(json.dumps(results, indent=1))
 
