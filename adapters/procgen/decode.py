@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ...envs import ActionMask, Categorical, EntityActionSpace, EntityBatch, EntitySpace
 from ...ragged import RaggedArray
 from .errors import ProcgenStateError
-from .features import Feature, compile_features, on_screen
+from .features import Feature, compile_features, on_screen, with_distances
 from .fill import fill_states
 from .games import LENGTH, OTHER, EntityType, Tile
 from .layout import slot_table
@@ -64,7 +64,8 @@ class StateDecoder:
             return on_screen(features) if screen else tuple(features)
 
         types, tiles, dropped = self._tables()
-        features = [shown(kind.features) for kind in types]
+        player, *others = (shown(kind.features) for kind in types)
+        features = [player, *map(with_distances, others)] if options.has_distances else [player, *others]
         global_features = () if options.is_reference else shown(self.game.globals)
         sizes = vector_sizes(self.game)
         self._program = compile_features(features, self.slots, sizes)

@@ -254,7 +254,7 @@ _GAMES = (
         ),
         globals=(ready("last_fire_time", 8),),
         decoration=(12,),  # presents fill the last row of every level: the player's y says how far that is
-        sight=(2.0, 20.0),  # it only ever moves up; the screen shows 10 rows in easy mode and 20 in hard
+        sight=(1.0, 10.0),  # it only ever moves up
     ),
     Game(
         "heist",

@@ -74,6 +74,10 @@ def expected_feature(feature, state, entity):
     if item:
         number = number[int(item)] if int(item) < len(number) else 0
     value = entity[feature.field] if feature.field else None
+    gaps = [
+        abs(entity[axis] - player[axis]) - entity[f"r{axis}"] - player[f"r{axis}"] if entity else 0.0
+        for axis in "xy"
+    ]
     return {
         features.FLOAT: lambda: value * feature.scale,
         features.INT: lambda: value * feature.scale,
@@ -89,6 +93,8 @@ def expected_feature(feature, state, entity):
         features.SLOT_SINCE: lambda: unit((time - number) * feature.scale),
         features.SLOT_RECENT: lambda: float(time - number < feature.parameter),
         features.SLOT_REMAINING: lambda: unit(1 - (time - number) * feature.scale),
+        features.GAP: lambda: gaps["xy".index(feature.field)] * feature.scale,
+        features.NEARNESS: lambda: 1 / (1 + feature.scale * math.hypot(*(max(gap, 0) for gap in gaps))),
         features.MOVE_X: lambda: (-1, -1, -1, 0, 0, 0, 1, 1, 1)[number],
         features.MOVE_Y: lambda: (-1, 0, 1, -1, 0, 1, -1, 0, 1)[number],
     }[feature.kind]()
@@ -102,8 +108,9 @@ def test_default_features_follow_their_definitions(game_mode, dumps_of, slow_dec
     for index, dump in enumerate(dumps):
         state = slow_decode(dump)
         for kind in table.types:
+            shown = kind.features if kind.name == "Player" else features.with_distances(kind.features)
             expected = [
-                [expected_feature(f, state, entity) for f in kind.features]
+                [expected_feature(f, state, entity) for f in shown]
                 for number, entity in enumerate(state["entities"])
                 if entity["type"] in kind.ids and (number == 0 or is_in_sight(entity, state, table.sight))
             ]
