@@ -59,13 +59,17 @@ class StateDecoder:
             raise ValueError("features='pixels' shows frames, which are not decoded from states")
         self.slots = slot_table(game)
         screen = options.visible_only and not options.is_reference
+        tells_distances = self.game.distances and not options.is_reference
+        if options.distances is not None:
+            tells_distances = options.distances
 
         def shown(features: Sequence[Feature]) -> tuple[Feature, ...]:
             return on_screen(features) if screen else tuple(features)
 
         types, tiles, dropped = self._tables()
-        player, *others = (shown(kind.features) for kind in types)
-        features = [player, *map(with_distances, others)] if options.has_distances else [player, *others]
+        features = [shown(kind.features) for kind in types]
+        if tells_distances:
+            features[1:] = map(with_distances, features[1:])
         global_features = () if options.is_reference else shown(self.game.globals)
         sizes = vector_sizes(self.game)
         self._program = compile_features(features, self.slots, sizes)

@@ -33,7 +33,9 @@ MOVE_X, MOVE_Y = 14, 15  # direction of the move action s: -1, 0 or 1
 # Of the rectangles of an entity and the player, f and p: half their sides, g and q (rx for x, ry for y).
 GAP = 16  # (|f - p| - g - q) * scale: between their nearest edges along one axis, below 0 where they overlap
 NEARNESS = 17  # 1 / (1 + scale * distance of the rectangles), 1 where they touch
-REMAINDER = 18  # how much f is above the next lower multiple of s (at a multiple: s), times scale; 0 where s is 0
+REMAINDER = (
+    18  # how much f is above the next lower multiple of s (at a multiple: s), times scale; 0 where s is 0
+)
 
 
 @dataclass(frozen=True)

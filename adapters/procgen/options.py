@@ -77,7 +77,7 @@ class ViewOptions:
     #: "default"; "reference": all 31 fields and the globals on each entity; "pixels": the frame, no entities
     features: str = "default"
     visible_only: bool = False  # keep what the pixels show
-    distances: bool | None = None  # how far entities' edges are from the player's; None: yes (reference: no)
+    distances: bool | None = None  # how far off entities' edges are; None: where the game's table says so
     chunk_size: int | None = None  # cells per side of a chunk of tiles; None: 5 (reference: 4 in Chaser)
     window: int = 5  # chunks per side around the player; with visible_only the view takes its place
     whole_map: bool = False  # chunks of all the map
@@ -101,10 +101,6 @@ class ViewOptions:
     @property
     def is_reference(self) -> bool:
         return self.features == "reference"
-
-    @property
-    def has_distances(self) -> bool:
-        return not self.is_reference if self.distances is None else self.distances
 
     @property
     def is_pixels(self) -> bool:
