@@ -33,9 +33,7 @@ MOVE_X, MOVE_Y = 14, 15  # direction of the move action s: -1, 0 or 1
 # Of the rectangles of an entity and the player, f and p: half their sides, g and q (rx for x, ry for y).
 GAP = 16  # (|f - p| - g - q) * scale: between their nearest edges along one axis, below 0 where they overlap
 NEARNESS = 17  # 1 / (1 + scale * distance of the rectangles), 1 where they touch
-REMAINDER = (
-    18  # how much f is above the next lower multiple of s (at a multiple: s), times scale; 0 where s is 0
-)
+REMAINDER = 18  # f above the next lower multiple of s (at a multiple: s), times scale
 
 
 @dataclass(frozen=True)
@@ -145,7 +143,7 @@ def on_screen(features: Sequence[Feature]) -> tuple[Feature, ...]:
     )
 
 
-#: What `with_distances` adds. Lengths count 10 cells as 1; what is a cell away is half as near as what touches.
+#: What `with_distances` adds. Ten cells of a gap count as 1; a cell away is half as near as touching.
 DISTANCES = (
     Feature("gap_x", GAP, field="x", scale=0.1),
     Feature("gap_y", GAP, field="y", scale=0.1),

@@ -80,11 +80,9 @@ def _state_value(
 
 @kernel
 def _gap(buffer: NDArray[np.uint8], entity: int, player: int, place: int, radius: int) -> float:
-    """How far the edges of two entities are apart along one axis, in cells; `place` and `radius` are fields."""
-    between = abs(
-        np.float64(load_float(buffer, entity + place)) - np.float64(load_float(buffer, player + place))
-    )
-    return between - load_float(buffer, entity + radius) - load_float(buffer, player + radius)
+    """How far the edges of two entities are apart along one axis, in cells; below 0 they overlap."""
+    between = np.float64(load_float(buffer, entity + place)) - np.float64(load_float(buffer, player + place))
+    return abs(between) - load_float(buffer, entity + radius) - load_float(buffer, player + radius)
 
 
 @kernel

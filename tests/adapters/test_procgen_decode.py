@@ -101,17 +101,21 @@ def expected_feature(feature, state, entity):
     }[feature.kind]()
 
 
+def shown_features(kind):
+    """What there is of an entity type with all distances."""
+    return kind.features if kind.name == "Player" else features.with_distances(kind.features)
+
+
 def test_default_features_follow_their_definitions(game_mode, dumps_of, slow_decode, is_in_sight):
     game, mode = game_mode
     table = GAMES[game]
     dumps = dumps_of(game, mode)
-    batch = StateDecoder(game, mode).decode_dumps(dumps).batch
+    batch = StateDecoder(game, mode, ViewOptions(distances=True)).decode_dumps(dumps).batch
     for index, dump in enumerate(dumps):
         state = slow_decode(dump)
         for kind in table.types:
-            shown = kind.features if kind.name == "Player" else features.with_distances(kind.features)
             expected = [
-                [expected_feature(f, state, entity) for f in shown]
+                [expected_feature(f, state, entity) for f in shown_features(kind)]
                 for number, entity in enumerate(state["entities"])
                 if entity["type"] in kind.ids and (number == 0 or is_in_sight(entity, state, table.sight))
             ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from entitize.adapters.procgen import ProcgenVectorEnv, StateDecoder, ViewOptions
+from entitize.adapters.procgen.games import GAMES
 from entitize.envs import sample_actions
 
 ADDED = ("gap_x", "gap_y", "nearness")
@@ -38,15 +39,19 @@ def test_fruit_is_eaten_when_and_only_when_both_gaps_close():
     assert eaten > 5 and left_alone > 5
 
 
-def test_without_distances_there_is_all_but_them(game, dumps_of):
+def test_they_are_asked_for_or_the_games_table_has_them(game, dumps_of):
     dumps = dumps_of(game, "easy")
-    full = StateDecoder(game).decode_dumps(dumps).batch
-    batch = StateDecoder(game, options=ViewOptions(distances=False)).decode_dumps(dumps).batch
-    np.testing.assert_array_equal(batch.globals, full.globals)
-    for name, rows in batch.entities.items():
+    full, bare, plain = (
+        StateDecoder(game, options=ViewOptions(distances=choice)).decode_dumps(dumps).batch
+        for choice in (True, False, None)
+    )
+    np.testing.assert_array_equal(bare.globals, full.globals)
+    for name, rows in bare.entities.items():
         others = full.entities[name]
         np.testing.assert_array_equal(rows.offsets, others.offsets)
         np.testing.assert_array_equal(rows.values, others.values[:, : rows.inner_shape[0]])
+        assert plain.entities[name] == (others if GAMES[game].distances else rows)
+    assert GAMES["fruitbot"].distances and not GAMES["maze"].distances
 
 
 @pytest.mark.parametrize(("distances", "expected"), [(None, ()), (False, ()), (True, ADDED)])
