@@ -33,7 +33,6 @@ MOVE_X, MOVE_Y = 14, 15  # direction of the move action s: -1, 0 or 1
 # Of the rectangles of an entity and the player, f and p: half their sides, g and q (rx for x, ry for y).
 GAP = 16  # (|f - p| - g - q) * scale: between their nearest edges along one axis, below 0 where they overlap
 NEARNESS = 17  # 1 / (1 + scale * distance of the rectangles), 1 where they touch
-REMAINDER = 18  # f above the next lower multiple of s (at a multiple: s), times scale
 
 
 @dataclass(frozen=True)
@@ -55,7 +54,7 @@ _CLASS_OF = {
     **dict.fromkeys(
         (FLOAT, RELATIVE, SCREEN), _FLOATS
     ),  # (f - origin) * scale, the origin found once per state
-    **dict.fromkeys((EQUALS, SINE, COSINE, SINCE, LOOKUP, GAP, NEARNESS, REMAINDER), _SPECIAL),
+    **dict.fromkeys((EQUALS, SINE, COSINE, SINCE, LOOKUP, GAP, NEARNESS), _SPECIAL),
     INT: _INTS,
 }  # all others: the same for every entity of a state
 

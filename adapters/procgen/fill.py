@@ -19,7 +19,6 @@ from .features import (
     MOVE_Y,
     NEARNESS,
     RELATIVE,
-    REMAINDER,
     SCREEN,
     SINE,
     SLOT,
@@ -110,9 +109,6 @@ def _special_value(
     if kind == LOOKUP:
         item = load_int(buffer, at)
         return numbers[program.slot[index] + item] if 0 <= item < program.size[index] else 0.0
-    if kind == REMAINDER:
-        size = numbers[program.slot[index]]
-        return ((load_float(buffer, at) - 1.0) % size + 1.0) * program.scale[index] if size > 0 else 0.0
     if kind == SINE:
         return math.sin(load_float(buffer, at))
     if kind == COSINE:

@@ -19,7 +19,6 @@ from .features import (
     MOVE_X,
     MOVE_Y,
     RELATIVE,
-    REMAINDER,
     SINCE,
     SINE,
     SLOT_EQUALS,
@@ -133,19 +132,7 @@ _GAMES = (
         "bossfight",
         _types(
             PLAYER,
-            EntityType(
-                "Boss",
-                (2,),
-                (
-                    *MOVING,
-                    HEIGHT,
-                    field("health", 0.1, hidden=True),
-                    # How many hits are left in this round, whose last one is what is rewarded.
-                    Feature(
-                        "round_left", REMAINDER, field="health", slot="round_health", scale=0.1, hidden=True
-                    ),
-                ),
-            ),
+            EntityType("Boss", (2,), (*MOVING, HEIGHT, field("health", 0.1, hidden=True))),
             EntityType("EnemyBullet", (4,), MOVING),
             EntityType("Barrier", (7,), (*POSITION, HEIGHT)),
             EntityType("PlayerBullet", (1,), POSITION),

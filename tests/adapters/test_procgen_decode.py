@@ -95,7 +95,6 @@ def expected_feature(feature, state, entity):
         features.SLOT_REMAINING: lambda: unit(1 - (time - number) * feature.scale),
         features.GAP: lambda: gaps["xy".index(feature.field)] * feature.scale,
         features.NEARNESS: lambda: 1 / (1 + feature.scale * math.hypot(*(max(gap, 0) for gap in gaps))),
-        features.REMAINDER: lambda: ((value - 1) % number + 1) * feature.scale if number else 0,
         features.MOVE_X: lambda: (-1, -1, -1, 0, 0, 0, 1, 1, 1)[number],
         features.MOVE_Y: lambda: (-1, 0, 1, -1, 0, 1, -1, 0, 1)[number],
     }[feature.kind]()
