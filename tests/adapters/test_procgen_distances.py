@@ -37,6 +37,7 @@ def test_fruit_is_eaten_when_and_only_when_both_gaps_close():
             eaten += rewards[lane] != 0
             left_alone += rewards[lane] == 0 and near > 0
     assert eaten > 5 and left_alone > 5
+    venv.close()
 
 
 def test_they_are_asked_for_or_the_games_table_has_them(game, dumps_of):
