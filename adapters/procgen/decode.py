@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ...envs import ActionMask, Categorical, EntityActionSpace, EntityBatch, EntitySpace
 from ...ragged import RaggedArray
 from .errors import ProcgenStateError
-from .features import Feature, compile_features, on_screen
+from .features import Feature, compile_features, on_screen, with_distances
 from .fill import fill_states
 from .games import LENGTH, OTHER, EntityType, Tile
 from .layout import slot_table
@@ -59,12 +59,17 @@ class StateDecoder:
             raise ValueError("features='pixels' shows frames, which are not decoded from states")
         self.slots = slot_table(game)
         screen = options.visible_only and not options.is_reference
+        tells_distances = self.game.distances and not options.is_reference
+        if options.distances is not None:
+            tells_distances = options.distances
 
         def shown(features: Sequence[Feature]) -> tuple[Feature, ...]:
             return on_screen(features) if screen else tuple(features)
 
         types, tiles, dropped = self._tables()
         features = [shown(kind.features) for kind in types]
+        if tells_distances:
+            features[1:] = map(with_distances, features[1:])
         global_features = () if options.is_reference else shown(self.game.globals)
         sizes = vector_sizes(self.game)
         self._program = compile_features(features, self.slots, sizes)

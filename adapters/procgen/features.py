@@ -30,6 +30,9 @@ SLOT_SINCE = 11  # (t - s) * scale, cut to [0, 1]
 SLOT_RECENT = 12  # 1 where t - s < parameter
 SLOT_REMAINING = 13  # 1 - (t - s) * scale, cut to [0, 1]
 MOVE_X, MOVE_Y = 14, 15  # direction of the move action s: -1, 0 or 1
+# Of the rectangles of an entity and the player, f and p: half their sides, g and q (rx for x, ry for y).
+GAP = 16  # (|f - p| - g - q) * scale: between their nearest edges along one axis, below 0 where they overlap
+NEARNESS = 17  # 1 / (1 + scale * distance of the rectangles), 1 where they touch
 
 
 @dataclass(frozen=True)
@@ -51,7 +54,7 @@ _CLASS_OF = {
     **dict.fromkeys(
         (FLOAT, RELATIVE, SCREEN), _FLOATS
     ),  # (f - origin) * scale, the origin found once per state
-    **dict.fromkeys((EQUALS, SINE, COSINE, SINCE, LOOKUP), _SPECIAL),
+    **dict.fromkeys((EQUALS, SINE, COSINE, SINCE, LOOKUP, GAP, NEARNESS), _SPECIAL),
     INT: _INTS,
 }  # all others: the same for every entity of a state
 
@@ -137,3 +140,17 @@ def on_screen(features: Sequence[Feature]) -> tuple[Feature, ...]:
         for f in features
         if not f.hidden
     )
+
+
+#: What `with_distances` adds. Ten cells of a gap count as 1; a cell away is half as near as touching.
+DISTANCES = (
+    Feature("gap_x", GAP, field="x", scale=0.1),
+    Feature("gap_y", GAP, field="y", scale=0.1),
+    Feature("nearness", NEARNESS, field="x"),
+)
+
+
+def with_distances(features: Sequence[Feature]) -> tuple[Feature, ...]:
+    """`features`; where they say where something is, also how far its edges are from the player's."""
+    has_place = {"x", "y"} <= {f.name for f in features}
+    return (*features, *DISTANCES) if has_place else tuple(features)

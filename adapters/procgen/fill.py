@@ -12,10 +12,12 @@ from .features import (
     COSINE,
     EQUALS,
     FLOAT,
+    GAP,
     INT,
     LOOKUP,
     MOVE_X,
     MOVE_Y,
+    NEARNESS,
     RELATIVE,
     SCREEN,
     SINE,
@@ -32,7 +34,7 @@ from .plan import EntityPlan, TilePlan
 from .scan import crop
 from .tiles import fill_chunks
 
-_X, _Y = (ENTITY_FIELDS[name] * 4 for name in ("x", "y"))
+_X, _Y, _RX, _RY = (ENTITY_FIELDS[name] * 4 for name in ("x", "y", "rx", "ry"))
 
 
 @kernel
@@ -76,16 +78,32 @@ def _state_value(
 
 
 @kernel
+def _gap(buffer: NDArray[np.uint8], entity: int, player: int, place: int, radius: int) -> float:
+    """How far the edges of two entities are apart along one axis, in cells; below 0 they overlap."""
+    between = np.float64(load_float(buffer, entity + place)) - np.float64(load_float(buffer, player + place))
+    return abs(between) - load_float(buffer, entity + radius) - load_float(buffer, player + radius)
+
+
+@kernel
 def _special_value(
     buffer: NDArray[np.uint8],
-    at: int,
+    player: int,
+    entity: int,
     numbers: NDArray[np.float64],
     time: float,
     program: Program,
     index: int,
 ) -> float:
-    """A feature that is no linear function of the field at byte `at`."""
+    """A feature that is no linear function of one field of the entity at byte `entity`."""
     kind = program.kind[index]
+    at = entity + program.field[index]
+    if kind == GAP:
+        radius = _RX if program.field[index] == _X else _RY
+        return _gap(buffer, entity, player, program.field[index], radius) * program.scale[index]
+    if kind == NEARNESS:
+        x = max(_gap(buffer, entity, player, _X, _RX), 0.0)
+        y = max(_gap(buffer, entity, player, _Y, _RY), 0.0)
+        return 1.0 / (1.0 + math.sqrt(x * x + y * y) * program.scale[index])
     if kind == EQUALS:
         return 1.0 if load_int(buffer, at) == program.parameter[index] else 0.0
     if kind == LOOKUP:
@@ -137,8 +155,8 @@ def _fill_entities(
         for index in range(segments[kind, 2], segments[kind, 3]):
             rows[row + column[index]] = given[index]
         for index in range(segments[kind, 3], segments[kind, 4]):
-            at = entity + field[index]
-            rows[row + column[index]] = _special_value(buffer, at, numbers, time, program, index)
+            value = _special_value(buffer, player, entity, numbers, time, program, index)
+            rows[row + column[index]] = value
         next_row[kind] += segments[kind, 4] - segments[kind, 0]
 
 

@@ -83,6 +83,8 @@ class Game:
     modes: tuple[str, ...] = ("easy", "hard")
     #: How many cells below and above the player an entity is still of use.
     sight: tuple[float, float] = (float("inf"), float("inf"))
+    #: Whether entities also say how far their edges are from the player's, unless an option decides that.
+    distances: bool = False
     #: Entities that are drawn only while something holds: type id -> slot of a flag, or of a vector's items
     #: of which the entity's image_theme picks one ("has_keys[]").
     drawn_while: tuple[tuple[int, str], ...] = ()
@@ -254,7 +256,8 @@ _GAMES = (
         ),
         globals=(ready("last_fire_time", 8),),
         decoration=(12,),  # presents fill the last row of every level: the player's y says how far that is
-        sight=(2.0, 20.0),  # it only ever moves up; the screen shows 10 rows in easy mode and 20 in hard
+        sight=(1.0, 10.0),  # it only ever moves up; the next wall and a half
+        distances=True,  # without them it took the agent a million steps to see where walls end
     ),
     Game(
         "heist",

@@ -77,6 +77,7 @@ class ViewOptions:
     #: "default"; "reference": all 31 fields and the globals on each entity; "pixels": the frame, no entities
     features: str = "default"
     visible_only: bool = False  # keep what the pixels show
+    distances: bool | None = None  # how far off entities' edges are; None: where the game's table says so
     chunk_size: int | None = None  # cells per side of a chunk of tiles; None: 5 (reference: 4 in Chaser)
     window: int = 5  # chunks per side around the player; with visible_only the view takes its place
     whole_map: bool = False  # chunks of all the map
@@ -86,6 +87,7 @@ class ViewOptions:
     def __post_init__(self) -> None:
         _check_choice("features", self.features, FEATURES)
         _check_choice("visible_only", self.visible_only, (False, True))
+        _check_choice("distances", self.distances, (None, False, True))
         _check_choice("whole_map", self.whole_map, (False, True))
         _check_choice("centred", self.centred, (None, False, True))
         _check_choice("skip_space", self.skip_space, (None, False, True))

@@ -74,6 +74,10 @@ def expected_feature(feature, state, entity):
     if item:
         number = number[int(item)] if int(item) < len(number) else 0
     value = entity[feature.field] if feature.field else None
+    gaps = [
+        abs(entity[axis] - player[axis]) - entity[f"r{axis}"] - player[f"r{axis}"] if entity else 0.0
+        for axis in "xy"
+    ]
     return {
         features.FLOAT: lambda: value * feature.scale,
         features.INT: lambda: value * feature.scale,
@@ -89,21 +93,28 @@ def expected_feature(feature, state, entity):
         features.SLOT_SINCE: lambda: unit((time - number) * feature.scale),
         features.SLOT_RECENT: lambda: float(time - number < feature.parameter),
         features.SLOT_REMAINING: lambda: unit(1 - (time - number) * feature.scale),
+        features.GAP: lambda: gaps["xy".index(feature.field)] * feature.scale,
+        features.NEARNESS: lambda: 1 / (1 + feature.scale * math.hypot(*(max(gap, 0) for gap in gaps))),
         features.MOVE_X: lambda: (-1, -1, -1, 0, 0, 0, 1, 1, 1)[number],
         features.MOVE_Y: lambda: (-1, 0, 1, -1, 0, 1, -1, 0, 1)[number],
     }[feature.kind]()
+
+
+def shown_features(kind):
+    """What there is of an entity type with all distances."""
+    return kind.features if kind.name == "Player" else features.with_distances(kind.features)
 
 
 def test_default_features_follow_their_definitions(game_mode, dumps_of, slow_decode, is_in_sight):
     game, mode = game_mode
     table = GAMES[game]
     dumps = dumps_of(game, mode)
-    batch = StateDecoder(game, mode).decode_dumps(dumps).batch
+    batch = StateDecoder(game, mode, ViewOptions(distances=True)).decode_dumps(dumps).batch
     for index, dump in enumerate(dumps):
         state = slow_decode(dump)
         for kind in table.types:
             expected = [
-                [expected_feature(f, state, entity) for f in kind.features]
+                [expected_feature(f, state, entity) for f in shown_features(kind)]
                 for number, entity in enumerate(state["entities"])
                 if entity["type"] in kind.ids and (number == 0 or is_in_sight(entity, state, table.sight))
             ]
