@@ -167,6 +167,10 @@ class Handles:
         proxies = self.jpype.JClass("java.lang.invoke.MethodHandleProxies")
         return proxies.asInterfaceInstance(self.java_class(name), handle)
 
+    def runner(self, handle: Any) -> Callable[[], None]:
+        """What carries out `handle` () -> void: called at half the price of one with arguments."""
+        return self.interface("java.lang.Runnable", handle).run  # type: ignore[no-any-return]
+
 
 class Column:
     """A Java array with one element per game; a statement that is given it gets the game's element."""
@@ -217,6 +221,10 @@ class GameLoop:
             result = statement.asType(handles.signature(out.kind, "int"))
             statement = handles.reordered(handles.collected(out.set, 1, result), [0, 0], "int")
         self._statements.append(statement)
+
+    def over(self, first: int, last: int) -> Any:
+        """() -> void: the statements for the games from the first up to but not including the last."""
+        return self._handles.bind(self.whole, 0, first, last)
 
     def finish(self, before: Any = None) -> None:
         """Compile the statements; `before` () -> void, where given, is done before all games."""

@@ -20,7 +20,7 @@ from ...envs import (
 from ...envs.vector import Actions
 from ...ragged import RaggedArray
 from .engine import ORDER_SIZE, Engine
-from .kernels import clear_orders, place_orders
+from .order_kernels import place_orders
 from .perspective import Perspective
 from .target_kernels import (
     UNTARGETED_COMPONENTS,
@@ -116,11 +116,10 @@ class EntityTargets:
         """Check actions for the last batch, `before`, and put them where the engine reads them.
 
         Raises:
-            ActionError: an action that the masks forbid; no order is left behind.
+            ActionError: an action that the masks forbid.
         """
         if self._is_plain(actions, len(before)) and self._write(before, actions):
             return  # the usual case
-        clear_orders(before.actions["order"].actors.offsets, self._cells, self._engine.orders)
         self._write(before, validate_actions(self._space, before, actions))
 
     def _is_plain(self, actions: Any, num_lanes: int) -> bool:

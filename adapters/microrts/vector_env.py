@@ -17,9 +17,9 @@ from ...envs.vector import Actions, StepResult
 from ...envs.window import Window
 from ...ragged import RaggedArray, keep_freed_memory
 from .engine import ORDER_SIZE, BotFailure, Engine
-from .kernels import clear_orders, place_orders
 from .observe import Observer
 from .options import Opponents, Side, check_options, plan_games
+from .order_kernels import place_orders
 from .painter import paint
 from .results import fill_results
 from .rewards import REWARDS, Weights, reward_schedule
@@ -156,8 +156,8 @@ class MicroRTSVectorEnv(EntityVectorEnv):
             raise gymnasium.error.ResetNeeded("MicroRTSVectorEnv: step before reset")
         self._place(before, actions)
         self._batch = None  # where what follows fails, the games have moved unseen and need a reset
-        raw_rewards, failures = self._play(before)
-        batch = self._observer.observe()
+        raw_rewards, failures = self._play()
+        batch = self._observer.look()
         failed = self._nothing_failed
         if failures:
             failed = failed.copy()
@@ -198,18 +198,18 @@ class MicroRTSVectorEnv(EntityVectorEnv):
             given = order if turn is None else turn.turn_orders(order)
             if place_orders(given.values, given.offsets, *arrays):
                 return  # the usual case, in one pass
-        clear_orders(actor_offsets, cells, engine.orders)
         checked = validate_actions(self.single_observation_space, before, actions)["order"]
         checked = checked if turn is None else turn.turn_orders(checked)
         place_orders(checked.values, checked.offsets, *arrays)
 
-    def _play(self, before: EntityBatch) -> tuple[NDArray[np.float64], list[BotFailure]]:
-        """The ticks of one step: the raw rewards (num_envs, 6), and the bots that failed."""
+    def _play(self) -> tuple[NDArray[np.float64], list[BotFailure]]:
+        """The ticks of one step, and reading: the raw rewards (num_envs, 6), and the bots that failed."""
         engine, observer = self._engine, self._observer
-        try:
-            failures = engine.step()
-        finally:
-            clear_orders(before.actions["order"].actors.offsets, observer.cells, engine.orders)
+        if self.options.frame_skip == 1:
+            failures = engine.play()
+            return engine.rewards.copy(), failures
+        failures = engine.step()
+        engine.orders[:] = 0  # orders are given once
         rewards = engine.rewards.copy()
         for _ in range(self.options.frame_skip - 1):
             observer.glance()
@@ -219,6 +219,7 @@ class MicroRTSVectorEnv(EntityVectorEnv):
                 break
             failures += engine.step(playing)
             rewards += engine.rewards
+        engine.read()
         return rewards, failures
 
     def _end(
