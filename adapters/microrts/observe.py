@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,12 +26,17 @@ from .features import (
 from .options import Options
 from .perspective import Perspective
 from .records import ACTIONS, HEADER, UNIT, UNIT_TYPES
+from .results import sort_and_judge
 from .sort_kernels import read_headers, sort_units
 from .targets import EntityTargets, entity_actions
 from .unit_kernels import see_planes, see_units
 
 _INT64, _FLOAT32, _BOOL = np.dtype(np.int64), np.dtype(np.float32), np.dtype(np.bool_)
 _IS_OVER, _WINNER, _TIME = (HEADER.index(name) for name in ("is_over", "winner", "time"))
+
+#: What `sort_and_judge` takes and fills at a step: `failed`, `weights`, `earned`; `raw_rewards`, `rewards`,
+#: `terminated`, `truncated`.
+Step = tuple[NDArray[Any], ...]
 
 
 def order_space() -> MultiCategorical:
@@ -79,6 +85,7 @@ class Observer:
     Attributes:
         is_over, winner, time: per game, as of the last `glance` or `observe`: bool, and int64 (games,).
         headers: int64 (len(HEADER), games), what these three are rows of.
+        any_ended: whether the last step that was looked at has ended a game.
         cells: int64, room for all units; begins with the cells of the last batch's actors.
         masks: bool (A, 78), what they may do, as the engine sees the board.
         targets: what makes the actions, where `targets="entities"`; else None.
@@ -95,6 +102,7 @@ class Observer:
         # At most two lanes see a game's units.
         self._units = np.zeros(2 * count * board.width * board.height, np.int64)
         self.cells = np.zeros_like(self._units)
+        self.any_ended = False
         keys = np.zeros(board.width * board.height + 1, np.int64)
         types = [engine.unit_types.getUnitType(index) for index in range(len(UNIT_TYPES))]
         self.costs: NDArray[np.int32] = np.array([kind.cost for kind in types], np.int32)
@@ -161,12 +169,21 @@ class Observer:
         self._engine.read()
         return self.look()
 
-    def look(self) -> EntityBatch:
-        """What every lane sees in what the engine has read, in fresh arrays; once for each time it reads."""
+    def look(self, step: Step | None = None) -> EntityBatch:
+        """What every lane sees in what the engine has read, in fresh arrays; once for each time it reads.
+
+        Args:
+            step: the step that has led there, of which the results are filled; None: none has.
+        """
         num_lanes = self._engine.num_lanes
         offsets = np.empty((4, num_lanes + 1), _INT64)
         globals_ = np.empty((num_lanes, self._num_globals), _FLOAT32)
-        num_own, num_enemy, num_resources, num_actors = sort_units(*self._to_sort, offsets, globals_)
+        if step is None:
+            num_own, num_enemy, num_resources, num_actors = sort_units(*self._to_sort, offsets, globals_)
+        else:
+            num_own, num_enemy, num_resources, num_actors, self.any_ended = sort_and_judge(
+                *self._to_sort, offsets, globals_, *step
+            )
         own = np.empty((num_own, self._widths[0]), _FLOAT32)
         enemy = np.empty((num_enemy, self._widths[1]), _FLOAT32)
         resources = np.empty((num_resources, self._widths[2]), _FLOAT32)

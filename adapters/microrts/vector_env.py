@@ -21,7 +21,6 @@ from .observe import Observer
 from .options import Opponents, Side, check_options, plan_games
 from .order_kernels import place_orders
 from .painter import paint
-from .results import fill_results
 from .rewards import REWARDS, Weights, reward_schedule
 
 _INT64 = np.dtype(np.int64)
@@ -156,17 +155,18 @@ class MicroRTSVectorEnv(EntityVectorEnv):
             raise gymnasium.error.ResetNeeded("MicroRTSVectorEnv: step before reset")
         self._place(before, actions)
         self._batch = None  # where what follows fails, the games have moved unseen and need a reset
-        raw_rewards, failures = self._play()
-        batch = self._observer.look()
+        earned, failures = self._play()
         failed = self._nothing_failed
         if failures:
             failed = failed.copy()
             failed[[failure.game for failure in failures]] = True
+        raw_rewards = np.empty(earned.shape)
         rewards = np.empty(self.num_envs, np.float32)
         terminated, truncated = np.empty(self.num_envs, bool), np.empty(self.num_envs, bool)
-        games = self._observer.headers, self._engine.lane_game, self.options.max_steps, failed
+        results = raw_rewards, rewards, terminated, truncated
+        batch = self._observer.look((failed, self._weights, earned, *results))
         info: dict[str, Any] = {"raw_rewards": raw_rewards}
-        if fill_results(*games, raw_rewards, self._weights, rewards, terminated, truncated):
+        if self._observer.any_ended:
             batch = self._end(terminated | truncated, batch, failures, info)
         self._batch = batch
         if self._window is not None:
@@ -203,11 +203,13 @@ class MicroRTSVectorEnv(EntityVectorEnv):
         place_orders(checked.values, checked.offsets, *arrays)
 
     def _play(self) -> tuple[NDArray[np.float64], list[BotFailure]]:
-        """The ticks of one step, and reading: the raw rewards (num_envs, 6), and the bots that failed."""
+        """The ticks of one step, and reading: the raw rewards (num_envs, 6) of it, which are the engine's own
+        array or a fresh one, and the bots that failed.
+        """
         engine, observer = self._engine, self._observer
         if self.options.frame_skip == 1:
             failures = engine.play()
-            return engine.rewards.copy(), failures
+            return engine.rewards, failures
         failures = engine.step()
         engine.orders[:] = 0  # orders are given once
         rewards = engine.rewards.copy()
