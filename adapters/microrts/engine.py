@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from .bots import find_generators, make_bot
 from .games import STATE, Columns, Game
-from .handles import GameLoop, Handles
+from .handles import GameLoop, Handles, what_was_raised
 from .jvm import start_engine
 from .maps import Map
 from .records import HEADER, UNIT, game_writer, mask_writer
@@ -198,7 +198,7 @@ class Engine:
         Raises:
             RuntimeError: it has no bot that could have failed.
         """
-        what = str(error) if isinstance(error, BotHungError) else f"raised {_what_bots_raised(error)}"
+        what = str(error) if isinstance(error, BotHungError) else f"raised {what_was_raised(error)}"
         game = int(self._columns.progress.array[0])
         name = self.games[game].bot
         if name is None:
@@ -219,23 +219,15 @@ class Engine:
 
     # -- set-up ---------------------------------------------------------------------------------------------
 
-    def _buffer(self, dtype: Any, *shape: int) -> tuple[Any, NDArray[Any]]:
-        """A Java buffer, and the NumPy array over the same memory."""
-        size = int(np.prod(shape)) * np.dtype(dtype).itemsize
-        memory = bytearray(size)
-        order = self._jpype.JClass("java.nio.ByteOrder").nativeOrder()
-        java = self._jpype.nio.convertToDirectBuffer(memory).order(order)
-        java = java.asIntBuffer() if dtype == np.int32 else java.asDoubleBuffer()
-        return java, np.frombuffer(memory, dtype).reshape(shape)
-
     def _make_buffers(self) -> None:
         board = self.games[0].map
         height, width, count = board.height, board.width, len(self.games)
         cells = height * width
-        self._record_buffer, self.records = self._buffer(np.int32, count * (len(HEADER) + cells * len(UNIT)))
-        mask_buffer, self.masks = self._buffer(np.int32, count, height, width, MASK_SIZE)
-        order_buffer, self.orders = self._buffer(np.int32, self.num_lanes, cells, ORDER_SIZE)
-        self._reward_buffer, rewards = self._buffer(np.float64, self.num_lanes, len(REWARDS))
+        make = self._handles.buffer
+        self._record_buffer, self.records = make(np.int32, count * (len(HEADER) + cells * len(UNIT)))
+        mask_buffer, self.masks = make(np.int32, count, height, width, MASK_SIZE)
+        order_buffer, self.orders = make(np.int32, self.num_lanes, cells, ORDER_SIZE)
+        self._reward_buffer, rewards = make(np.float64, self.num_lanes, len(REWARDS))
         self.rewards = rewards
         shaped = self._jpype.JClass("util.NDBuffer")
         ints = self._jpype.JArray(self._jpype.JInt)
@@ -298,9 +290,3 @@ class Engine:
         loop.call(self._watch.guarded(tell) if self._watch else tell, self._bots, self._columns.winners)
         loop.finish()
         return self._watched(loop)
-
-
-def _what_bots_raised(error: Any) -> Any:
-    """The exception itself, out of what Java wraps around those that an interface does not declare."""
-    wrapped = str(error.getClass().getName()) == "java.lang.reflect.UndeclaredThrowableException"
-    return error.getCause() if wrapped else error
