@@ -201,7 +201,10 @@ class Observer:
         if self.perspective is not None:
             self.perspective.turn_entities(entities)
         if self._has_walls:
-            entities["Wall"] = RaggedArray.unchecked(self._walls.values.copy(), self._walls.offsets)
+            walls = self._walls  # where there are none, nobody can change them
+            entities["Wall"] = (
+                RaggedArray.unchecked(walls.values.copy(), walls.offsets) if len(walls.values) else walls
+            )
         starts = offsets[3]
         orders = ActionMask(RaggedArray.unchecked(actors, starts), RaggedArray.unchecked(masks, starts))
         actions = {"order": orders}
