@@ -8,12 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...envs import ActionMask, EntityActionSpace, EntityBatch, EntitySpace, MultiCategorical
+from ...envs import ActionMask, EntityActionSpace, EntityBatch, EntitySpace
 from ...ragged import RaggedArray
-from .engine import COMPONENT_SIZES, MASK_SIZE, Engine
+from .engine import MASK_SIZE, Engine
 from .features import (
-    ATTACKED,
-    DIRECTIONS,
     EMPTY_PLANES,
     GLOBAL_FEATURES,
     PLANE29_FEATURES,
@@ -24,8 +22,9 @@ from .features import (
     WALL_FEATURES,
 )
 from .options import Options
+from .order_kernels import order_space
 from .perspective import Perspective
-from .records import ACTIONS, HEADER, UNIT, UNIT_TYPES
+from .records import HEADER, UNIT, UNIT_TYPES
 from .results import sort_and_judge
 from .sort_kernels import read_headers, sort_units
 from .targets import EntityTargets, entity_actions
@@ -37,30 +36,6 @@ _IS_OVER, _WINNER, _TIME = (HEADER.index(name) for name in ("is_over", "winner",
 #: What `sort_and_judge` takes and fills at a step: `failed`, `weights`, `earned`; `raw_rewards`, `rewards`,
 #: `terminated`, `truncated`.
 Step = tuple[NDArray[Any], ...]
-
-
-def order_space() -> MultiCategorical:
-    """A unit's order: its kind, and what the kind needs to know."""
-    space = MultiCategorical(
-        {
-            "kind": ACTIONS,
-            "move": DIRECTIONS,
-            "harvest": DIRECTIONS,
-            "return": DIRECTIONS,
-            "produce": DIRECTIONS,
-            "produce_type": UNIT_TYPES,
-            "attack": ATTACKED,
-        },
-        uses={
-            "move": ["move"],
-            "harvest": ["harvest"],
-            "return": ["return"],
-            "produce": ["produce", "produce_type"],
-            "attack": ["attack"],
-        },
-    )
-    assert tuple(space.sizes) == COMPONENT_SIZES
-    return space
 
 
 def observation_space(options: Options) -> EntitySpace:

@@ -1,4 +1,4 @@
-"""Orders, checked and put where the engine reads them."""
+"""What an order is; orders, checked and put where the engine reads them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,41 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from ...envs import MultiCategorical
+from .engine import COMPONENT_SIZES
+from .features import ATTACKED, DIRECTIONS
+from .records import ACTIONS, UNIT_TYPES
+
 _kernel: Any = numba.njit(cache=True, error_model="numpy")
+
+
+def order_space() -> MultiCategorical:
+    """A unit's order: its kind, and what the kind needs to know."""
+    space = MultiCategorical(
+        {
+            "kind": ACTIONS,
+            "move": DIRECTIONS,
+            "harvest": DIRECTIONS,
+            "return": DIRECTIONS,
+            "produce": DIRECTIONS,
+            "produce_type": UNIT_TYPES,
+            "attack": ATTACKED,
+        },
+        uses={
+            "move": ["move"],
+            "harvest": ["harvest"],
+            "return": ["return"],
+            "produce": ["produce", "produce_type"],
+            "attack": ["attack"],
+        },
+    )
+    assert tuple(space.sizes) == COMPONENT_SIZES
+    return space
+
+
+# Constants of the kernel, which cost nothing at a call: where each component's columns start in a mask (8,),
+# and which components count for a kind (6, 7).
+_COMPONENTS, _USED = order_space().offsets, order_space().used
 
 
 @_kernel
@@ -18,8 +52,6 @@ def place_orders(
     actor_offsets: NDArray[np.int64],
     cells: NDArray[np.int64],
     masks: NDArray[np.bool_],
-    components: NDArray[np.int64],
-    used: NDArray[np.bool_],
     board: NDArray[np.int32],
 ) -> bool:
     """Write each lane's orders (n, 7) into `board` (L, height * width, 7), at the actors' cells.
@@ -29,8 +61,6 @@ def place_orders(
     Args:
         orders, offsets: as they were given, of any number of lanes; all else is the environment's own.
         masks: what the actors may do (A, 78).
-        components: where each component's columns start in a mask (8,).
-        used: which components count for a kind (6, 7).
         board: all actors' cells are written, and no others.
 
     Returns:
@@ -51,11 +81,11 @@ def place_orders(
                 continue
             order = orders[offsets[lane] + k]
             for component in range(len(row)):
-                choice, first = order[component], components[component]
-                if not 0 <= choice < components[component + 1] - first:
+                choice, first = order[component], _COMPONENTS[component]
+                if not 0 <= choice < _COMPONENTS[component + 1] - first:
                     return False
                 # The first component is the kind, which has been found to be one before it is looked up.
-                if used[order[0], component] and not masks[actor, first + choice]:
+                if _USED[order[0], component] and not masks[actor, first + choice]:
                     return False
                 row[component] = choice
     return True

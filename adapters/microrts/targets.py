@@ -64,7 +64,6 @@ class EntityTargets:
         self._perspective = perspective
         self._engine = engine
         self._space = space
-        self._order = order
         self._width = engine.games[0].map.width
         bounds = order.offsets
         columns = [np.arange(bounds[k], bounds[k + 1]) for k in UNTARGETED_COMPONENTS]
@@ -145,9 +144,8 @@ class EntityTargets:
         widen_orders(order.values, wide)
         board, cells, masks = self._engine.orders, self._cells, self._masks
         actor_offsets = before.actions["order"].actors.offsets
-        layout = self._order.offsets, self._order.used
         return bool(
-            place_orders(wide, order.offsets, actor_offsets, cells, masks, *layout, board)
+            place_orders(wide, order.offsets, actor_offsets, cells, masks, board)
             and place_targets(
                 target.values, target.offsets, cells, masks, self._width, *self._selection, board
             )
