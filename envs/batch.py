@@ -6,7 +6,7 @@ Shape alphabet: B steps, N entities, A actors, E actees, C choices, F features, 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from ..ragged import RaggedArray, concatenate, gather_all, join_rows
 from .spaces import ActionSpace, Categorical, EntitySpace, MultiCategorical, SelectEntity
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, init=False)
 class ActionMask:
     """Who may do what, for one action at many steps.
 
@@ -30,6 +30,10 @@ class ActionMask:
     mask: RaggedArray
     actees: RaggedArray | None = None  # (E,) int64: entity indices within the step; select-entity only
 
+    def __init__(self, actors: RaggedArray, mask: RaggedArray, actees: RaggedArray | None = None) -> None:
+        # What a frozen dataclass makes itself sets one attribute after the other, at twice the price.
+        self.__dict__.update(actors=actors, mask=mask, actees=actees)
+
     def map(self, function: Callable[[RaggedArray], RaggedArray]) -> ActionMask:
         """The same function on each of the arrays."""
         return ActionMask(
@@ -37,7 +41,7 @@ class ActionMask:
         )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, init=False)
 class EntityBatch:
     """B observations: what a vector environment returns and a policy reads.
 
@@ -47,10 +51,21 @@ class EntityBatch:
     entities: dict[str, RaggedArray]  # per type (N_t, F_t) float32, in the order of the space
     globals: NDArray[np.float32]  # (B, G)
     actions: dict[str, ActionMask]  # per action, in the order of the space
-    visible: dict[str, RaggedArray] = field(
-        default_factory=dict
-    )  # per type (N_t,) bool; no entry: all visible
+    visible: dict[str, RaggedArray]  # per type (N_t,) bool; no entry: all visible
     frames: RaggedArray | None = None  # uint8 (B, H, W, channels), one at each step; None: the space has none
+
+    def __init__(
+        self,
+        entities: dict[str, RaggedArray],
+        globals: NDArray[np.float32],
+        actions: dict[str, ActionMask],
+        visible: dict[str, RaggedArray] | None = None,
+        frames: RaggedArray | None = None,
+    ) -> None:
+        visible = {} if visible is None else visible
+        self.__dict__.update(
+            entities=entities, globals=globals, actions=actions, visible=visible, frames=frames
+        )
 
     def __len__(self) -> int:
         return len(self.globals)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from .bots import find_generators, make_bot
 from .games import STATE, Columns, Game
-from .handles import GameLoop, Handles
+from .handles import GameLoop, Handles, what_was_raised
 from .jvm import start_engine
 from .maps import Map
 from .records import HEADER, UNIT, game_writer, mask_writer
@@ -63,8 +63,8 @@ class Engine:
         records: int32, what `read` or `glance` has read of all games, see `records`.
         masks: int32 (games, height, width, MASK_SIZE): what `read` has read of the units that may be
             given orders; only ones are written, so the reader clears the rows that it has taken.
-        orders: int32 (lanes, height * width, ORDER_SIZE): the orders, at the units' cells, zero elsewhere;
-            who writes them clears them after the step.
+        orders: int32 (lanes, height * width, ORDER_SIZE): the orders, at the cells of the units that may be
+            given some; zeros let a unit wait. What stands in other cells is not looked at.
         rewards: float64 (lanes, 6), the raw rewards of the last step.
     """
 
@@ -95,9 +95,11 @@ class Engine:
         self._starts: dict[str, Any] = {}
         self._first_ids: dict[str, int] = {}
         self._watch = Watch(self._handles, self._columns.progress, bot_timeout) if bot_timeout else None
-        self._all_games = self._make_ticks(partial_observability)
         self._tell = self._make_telling()
-        self._read_games, self._read_all = self._make_reading(False), self._make_reading(True)
+        reading = self._make_reading(True)
+        self._read_games = self._handles.runner(self._make_reading(False))
+        self._read_all = self._handles.runner(reading)
+        self._all_games, self._step_and_read = self._make_ticks(partial_observability, reading)
 
     # -- what is called at each step ------------------------------------------------------------------------
 
@@ -146,6 +148,26 @@ class Engine:
             for play, low, high in self._all_games:
                 for first, last in edges.reshape(-1, 2).tolist():
                     failures += self._run(play, max(first, low), min(last, high))
+        return self._without_rewards(failures)
+
+    def play(self) -> list[BotFailure]:
+        """A `step` of all games and a `read`: in one call of Java, where no bot is watched."""
+        if self._step_and_read is None:
+            failures = self.step()
+            self.read()
+            return failures
+        try:
+            with _PLAYING:
+                self._step_and_read()
+            return []
+        except self._jpype.JException as error:
+            failures = [self._failure(error)]
+        for play, first, last in self._all_games:
+            failures += self._run(play, max(first, failures[0].game + 1), last)
+        self.read()
+        return self._without_rewards(failures)
+
+    def _without_rewards(self, failures: list[BotFailure]) -> list[BotFailure]:
         for failure in failures:
             self.rewards[self.lane_game == failure.game] = 0.0
         return failures
@@ -165,25 +187,31 @@ class Engine:
                 with _PLAYING:
                     play(first, last)
                 break
-            except BotHungError as error:
-                cause, what = error, str(error)
-            except self._jpype.JException as error:
-                cause, what = error, f"raised {_what_bots_raised(error)}"
-            game = int(self._columns.progress.array[0])
-            name = self.games[game].bot
-            if name is None:
-                raise RuntimeError(f"MicroRTS: game {game} {what}") from cause
-            failures.append(BotFailure(game, name, what))
-            first = game + 1
+            except (BotHungError, self._jpype.JException) as error:
+                failures.append(self._failure(error))
+                first = failures[-1].game + 1
         return failures
+
+    def _failure(self, error: Exception) -> BotFailure:
+        """What became of the game that is being played.
+
+        Raises:
+            RuntimeError: it has no bot that could have failed.
+        """
+        what = str(error) if isinstance(error, BotHungError) else f"raised {what_was_raised(error)}"
+        game = int(self._columns.progress.array[0])
+        name = self.games[game].bot
+        if name is None:
+            raise RuntimeError(f"MicroRTS: game {game} {what}") from error
+        return BotFailure(game, name, what)
 
     def read(self) -> None:
         """Read all games into `records`, and what the lanes' units may be ordered into `masks`."""
-        self._read_all(0, len(self.games))
+        self._read_all()
 
     def glance(self) -> None:
         """Read all games into `records`."""
-        self._read_games(0, len(self.games))
+        self._read_games()
 
     def close(self) -> None:
         """Forget the games, so that Java can free them."""
@@ -191,23 +219,15 @@ class Engine:
 
     # -- set-up ---------------------------------------------------------------------------------------------
 
-    def _buffer(self, dtype: Any, *shape: int) -> tuple[Any, NDArray[Any]]:
-        """A Java buffer, and the NumPy array over the same memory."""
-        size = int(np.prod(shape)) * np.dtype(dtype).itemsize
-        memory = bytearray(size)
-        order = self._jpype.JClass("java.nio.ByteOrder").nativeOrder()
-        java = self._jpype.nio.convertToDirectBuffer(memory).order(order)
-        java = java.asIntBuffer() if dtype == np.int32 else java.asDoubleBuffer()
-        return java, np.frombuffer(memory, dtype).reshape(shape)
-
     def _make_buffers(self) -> None:
         board = self.games[0].map
         height, width, count = board.height, board.width, len(self.games)
         cells = height * width
-        self._record_buffer, self.records = self._buffer(np.int32, count * (len(HEADER) + cells * len(UNIT)))
-        mask_buffer, self.masks = self._buffer(np.int32, count, height, width, MASK_SIZE)
-        order_buffer, self.orders = self._buffer(np.int32, self.num_lanes, cells, ORDER_SIZE)
-        self._reward_buffer, rewards = self._buffer(np.float64, self.num_lanes, len(REWARDS))
+        make = self._handles.buffer
+        self._record_buffer, self.records = make(np.int32, count * (len(HEADER) + cells * len(UNIT)))
+        mask_buffer, self.masks = make(np.int32, count, height, width, MASK_SIZE)
+        order_buffer, self.orders = make(np.int32, self.num_lanes, cells, ORDER_SIZE)
+        self._reward_buffer, rewards = make(np.float64, self.num_lanes, len(REWARDS))
         self.rewards = rewards
         shaped = self._jpype.JClass("util.NDBuffer")
         ints = self._jpype.JArray(self._jpype.JInt)
@@ -224,8 +244,8 @@ class Engine:
             unit.next_ID = max(int(unit.next_ID), self._first_ids[board.name])
         return self._starts[board.name]
 
-    def _make_reading(self, with_masks: bool) -> Run:
-        """The reading of the games, and of the masks."""
+    def _make_reading(self, with_masks: bool) -> Any:
+        """() -> void: the reading of the games, and of the masks."""
         handles, loop = self._handles, GameLoop(self._handles)
         loop.call(handles.bind(game_writer(handles), 0, self._record_buffer), self._states)
         if with_masks:
@@ -233,21 +253,31 @@ class Engine:
             loop.call(masks, self._states, None, self._columns.skipped)
         rewind = handles.method("java.nio.IntBuffer", "clear", "java.nio.IntBuffer")
         loop.finish(before=handles.dropping_result(handles.bind(rewind, 0, self._record_buffer)))
-        return loop.run
+        return loop.over(0, len(self.games))
 
-    def _make_ticks(self, partial_observability: bool) -> list[tuple[Run, int, int]]:
-        """The ticks of games between two lanes, and of games against bots, where there are any."""
+    def _make_ticks(
+        self, partial_observability: bool, reading: Any
+    ) -> tuple[list[tuple[Run, int, int]], Callable[[], None] | None]:
+        """The ticks of games between two lanes, and of games against bots, where there are any.
+
+        Args:
+            reading: () -> void, what is read after them.
+
+        Returns:
+            what runs each and for which games; and, where no bot is watched, what does all of it.
+        """
         buffers = self._order_buffer, self._reward_buffer
-        tick = Tick(
-            self._handles, self._columns, self.unit_types, *buffers, partial_observability, self._watch
-        )
-        between, count = self.num_selfplay, len(self.games)
-        ticks: list[tuple[Run, int, int]] = []
-        if between:
-            ticks.append((tick.loop(True).run, 0, between))
-        if between < count:
-            ticks.append((self._watched(tick.loop(False)), between, count))
-        return ticks
+        handles, watch, between = self._handles, self._watch, self.num_selfplay
+        tick = Tick(handles, self._columns, self.unit_types, *buffers, partial_observability, watch)
+        spans = [(0, between), (between, len(self.games))]
+        loops = [(tick.loop(last == between), first, last) for first, last in spans if first < last]
+        ticks = [
+            (loop.run if last == between else self._watched(loop), first, last) for loop, first, last in loops
+        ]
+        if watch is not None and between < len(self.games):
+            return ticks, None
+        whole = handles.sequence(*(loop.over(first, last) for loop, first, last in loops), reading)
+        return ticks, handles.runner(whole)
 
     def _watched(self, loop: GameLoop) -> Run:
         return self._watch.watched(loop) if self._watch else loop.run
@@ -260,9 +290,3 @@ class Engine:
         loop.call(self._watch.guarded(tell) if self._watch else tell, self._bots, self._columns.winners)
         loop.finish()
         return self._watched(loop)
-
-
-def _what_bots_raised(error: Any) -> Any:
-    """The exception itself, out of what Java wraps around those that an interface does not declare."""
-    wrapped = str(error.getClass().getName()) == "java.lang.reflect.UndeclaredThrowableException"
-    return error.getCause() if wrapped else error

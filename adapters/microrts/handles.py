@@ -13,6 +13,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 _PRIMITIVES = {
     "int": "Integer",
     "long": "Long",
@@ -167,6 +170,18 @@ class Handles:
         proxies = self.jpype.JClass("java.lang.invoke.MethodHandleProxies")
         return proxies.asInterfaceInstance(self.java_class(name), handle)
 
+    def buffer(self, dtype: Any, *shape: int) -> tuple[Any, NDArray[Any]]:
+        """A Java buffer of int32 or float64, and the NumPy array over the same memory."""
+        memory = bytearray(int(np.prod(shape)) * np.dtype(dtype).itemsize)
+        order = self.jpype.JClass("java.nio.ByteOrder").nativeOrder()
+        java = self.jpype.nio.convertToDirectBuffer(memory).order(order)
+        java = java.asIntBuffer() if dtype == np.int32 else java.asDoubleBuffer()
+        return java, np.frombuffer(memory, dtype).reshape(shape)
+
+    def runner(self, handle: Any) -> Callable[[], None]:
+        """What carries out `handle` () -> void: called at half the price of one with arguments."""
+        return self.interface("java.lang.Runnable", handle).run
+
 
 class Column:
     """A Java array with one element per game; a statement that is given it gets the game's element."""
@@ -218,6 +233,10 @@ class GameLoop:
             statement = handles.reordered(handles.collected(out.set, 1, result), [0, 0], "int")
         self._statements.append(statement)
 
+    def over(self, first: int, last: int) -> Any:
+        """() -> void: the statements for the games from the first up to but not including the last."""
+        return self._handles.bind(self.whole, 0, first, last)
+
     def finish(self, before: Any = None) -> None:
         """Compile the statements; `before` () -> void, where given, is done before all games."""
         handles = self._handles
@@ -230,3 +249,9 @@ class GameLoop:
         self.whole = loop
         whole = handles.chain(loop, handles.constant(0))
         self.run = handles.interface("java.util.function.IntBinaryOperator", whole).applyAsInt
+
+
+def what_was_raised(error: Any) -> Any:
+    """The exception itself, out of what Java wraps around those that an interface does not declare."""
+    wrapped = str(error.getClass().getName()) == "java.lang.reflect.UndeclaredThrowableException"
+    return error.getCause() if wrapped else error

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...envs import ActionMask, EntityActionSpace, EntityBatch, EntitySpace, MultiCategorical
+from ...envs import ActionMask, EntityActionSpace, EntityBatch, EntitySpace
 from ...ragged import RaggedArray
-from .engine import COMPONENT_SIZES, MASK_SIZE, Engine
+from .engine import MASK_SIZE, Engine
 from .features import (
-    ATTACKED,
-    DIRECTIONS,
     EMPTY_PLANES,
     GLOBAL_FEATURES,
     PLANE29_FEATURES,
@@ -22,37 +21,21 @@ from .features import (
     UNIT_FEATURES,
     WALL_FEATURES,
 )
-from .kernels import fill_masks, fill_planes, fill_units, read_headers, sort_units
 from .options import Options
+from .order_kernels import order_space
 from .perspective import Perspective
-from .records import ACTIONS, HEADER, UNIT, UNIT_TYPES
+from .records import HEADER, UNIT, UNIT_TYPES
+from .results import sort_and_judge
+from .sort_kernels import read_headers, sort_units
 from .targets import EntityTargets, entity_actions
+from .unit_kernels import see_planes, see_units
 
+_INT64, _FLOAT32, _BOOL = np.dtype(np.int64), np.dtype(np.float32), np.dtype(np.bool_)
 _IS_OVER, _WINNER, _TIME = (HEADER.index(name) for name in ("is_over", "winner", "time"))
 
-
-def order_space() -> MultiCategorical:
-    """A unit's order: its kind, and what the kind needs to know."""
-    space = MultiCategorical(
-        {
-            "kind": ACTIONS,
-            "move": DIRECTIONS,
-            "harvest": DIRECTIONS,
-            "return": DIRECTIONS,
-            "produce": DIRECTIONS,
-            "produce_type": UNIT_TYPES,
-            "attack": ATTACKED,
-        },
-        uses={
-            "move": ["move"],
-            "harvest": ["harvest"],
-            "return": ["return"],
-            "produce": ["produce", "produce_type"],
-            "attack": ["attack"],
-        },
-    )
-    assert tuple(space.sizes) == COMPONENT_SIZES
-    return space
+#: What `sort_and_judge` takes and fills at a step: `failed`, `weights`, `earned`; `raw_rewards`, `rewards`,
+#: `terminated`, `truncated`.
+Step = tuple[NDArray[Any], ...]
 
 
 def observation_space(options: Options) -> EntitySpace:
@@ -77,6 +60,7 @@ class Observer:
     Attributes:
         is_over, winner, time: per game, as of the last `glance` or `observe`: bool, and int64 (games,).
         headers: int64 (len(HEADER), games), what these three are rows of.
+        any_ended: whether the last step that was looked at has ended a game.
         cells: int64, room for all units; begins with the cells of the last batch's actors.
         masks: bool (A, 78), what they may do, as the engine sees the board.
         targets: what makes the actions, where `targets="entities"`; else None.
@@ -93,6 +77,7 @@ class Observer:
         # At most two lanes see a game's units.
         self._units = np.zeros(2 * count * board.width * board.height, np.int64)
         self.cells = np.zeros_like(self._units)
+        self.any_ended = False
         keys = np.zeros(board.width * board.height + 1, np.int64)
         types = [engine.unit_types.getUnitType(index) for index in range(len(UNIT_TYPES))]
         self.costs: NDArray[np.int32] = np.array([kind.cost for kind in types], np.int32)
@@ -108,23 +93,12 @@ class Observer:
         )
         # What the kernels are given at each step, but for the fresh arrays.
         games = engine.records, self._starts
-        lanes = engine.lane_game, engine.lane_player
-        self._to_sort = (
-            *games,
-            self.headers,
-            *lanes,
-            self._sight,
-            board.width,
-            board.height,
-            options.max_steps,
-            self._walls.offsets,
-            keys,
-            self._units,
-        )
-        self._to_fill = *games, engine.lane_game, self._units
+        lanes = np.array([engine.lane_game, engine.lane_player], np.int64)
+        sorting = self._sight, board.width, options.max_steps, keys
+        self._to_sort = *games, self.headers, lanes, *sorting, self._units
         masking = self.costs, options.mask_reserved, engine.masks, self.cells
-        self._to_mask = *games, *lanes, self._units, *masking
-        self._fill = fill_units if options.features == "units" else fill_planes
+        self._to_see = *games, lanes, self._units, *masking
+        self._see = see_units if options.features == "units" else see_planes
         self._widths = [len(self.space.entities[name]) for name in TYPES]
         self._has_walls = "Wall" in self.space.entities
         self._num_globals = len(self.space.global_features)
@@ -168,41 +142,49 @@ class Observer:
     def observe(self) -> EntityBatch:
         """What every lane sees now, in fresh arrays."""
         self._engine.read()
+        return self.look()
+
+    def look(self, step: Step | None = None) -> EntityBatch:
+        """What every lane sees in what the engine has read, in fresh arrays; once for each time it reads.
+
+        Args:
+            step: the step that has led there, of which the results are filled; None: none has.
+        """
         num_lanes = self._engine.num_lanes
-        offsets = np.empty((len(TYPES) + 3, num_lanes + 1), np.int64)
-        globals_ = np.empty((num_lanes, self._num_globals), np.float32)
-        sort_units(*self._to_sort, offsets, globals_)
-        *starts, actor_starts, mask_starts, wall_starts = offsets
-        *ends, num_actors, _, _ = offsets[:, -1].tolist()
-        entities = self._entities(offsets, starts, ends)
+        offsets = np.empty((4, num_lanes + 1), _INT64)
+        globals_ = np.empty((num_lanes, self._num_globals), _FLOAT32)
+        if step is None:
+            num_own, num_enemy, num_resources, num_actors = sort_units(*self._to_sort, offsets, globals_)
+        else:
+            num_own, num_enemy, num_resources, num_actors, self.any_ended = sort_and_judge(
+                *self._to_sort, offsets, globals_, *step
+            )
+        own = np.empty((num_own, self._widths[0]), _FLOAT32)
+        enemy = np.empty((num_enemy, self._widths[1]), _FLOAT32)
+        resources = np.empty((num_resources, self._widths[2]), _FLOAT32)
+        actors = np.empty(num_actors, _INT64)
+        self.masks = masks = np.empty((num_actors, MASK_SIZE), _BOOL)
+        self._see(*self._to_see, offsets, own, enemy, resources, actors, masks)
+        entities = {
+            "Own": RaggedArray.unchecked(own, offsets[0]),
+            "Enemy": RaggedArray.unchecked(enemy, offsets[1]),
+            "Resource": RaggedArray.unchecked(resources, offsets[2]),
+        }
+        if self._options.features == "planes29":
+            for rows in entities.values():
+                rows.values[:, PLANE29_FEATURES.index("terrain_free")] = 1
+        if self.perspective is not None:
+            self.perspective.turn_entities(entities)
         if self._has_walls:
-            entities["Wall"] = RaggedArray.unchecked(self._walls.values.copy(), wall_starts)
-        actors = np.empty(num_actors, np.int64)
-        self.masks = masks = np.empty((num_actors, MASK_SIZE), bool)
-        fill_masks(*self._to_mask, offsets, actors, masks)
-        orders = ActionMask(
-            RaggedArray.unchecked(actors, actor_starts), RaggedArray.unchecked(masks, mask_starts)
-        )
+            walls = self._walls  # where there are none, nobody can change them
+            entities["Wall"] = (
+                RaggedArray.unchecked(walls.values.copy(), walls.offsets) if len(walls.values) else walls
+            )
+        starts = offsets[3]
+        orders = ActionMask(RaggedArray.unchecked(actors, starts), RaggedArray.unchecked(masks, starts))
         actions = {"order": orders}
         if self.targets is not None:
             actions = self.targets.actions(orders, self.cells, self._units, offsets)
         if self.perspective is not None:
             actions["order"] = self.perspective.turn_mask(actions["order"])
         return EntityBatch(entities, globals_, actions)
-
-    def _entities(
-        self, offsets: NDArray[np.int64], starts: list[NDArray[np.int64]], ends: list[int]
-    ) -> dict[str, RaggedArray]:
-        """The units of each type, and the resources."""
-        rows = [np.empty(shape, np.float32) for shape in zip(ends, self._widths, strict=True)]
-        self._fill(*self._to_fill, offsets, *rows)
-        if self._options.features == "planes29":
-            for part in rows:
-                part[:, PLANE29_FEATURES.index("terrain_free")] = 1
-        entities = {
-            name: RaggedArray.unchecked(values, places)
-            for name, values, places in zip(TYPES, rows, starts, strict=True)
-        }
-        if self.perspective is not None:
-            self.perspective.turn_entities(entities)
-        return entities

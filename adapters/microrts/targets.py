@@ -20,7 +20,7 @@ from ...envs import (
 from ...envs.vector import Actions
 from ...ragged import RaggedArray
 from .engine import ORDER_SIZE, Engine
-from .kernels import clear_orders, place_orders
+from .order_kernels import place_orders
 from .perspective import Perspective
 from .target_kernels import (
     UNTARGETED_COMPONENTS,
@@ -64,7 +64,6 @@ class EntityTargets:
         self._perspective = perspective
         self._engine = engine
         self._space = space
-        self._order = order
         self._width = engine.games[0].map.width
         bounds = order.offsets
         columns = [np.arange(bounds[k], bounds[k + 1]) for k in UNTARGETED_COMPONENTS]
@@ -116,11 +115,10 @@ class EntityTargets:
         """Check actions for the last batch, `before`, and put them where the engine reads them.
 
         Raises:
-            ActionError: an action that the masks forbid; no order is left behind.
+            ActionError: an action that the masks forbid.
         """
         if self._is_plain(actions, len(before)) and self._write(before, actions):
             return  # the usual case
-        clear_orders(before.actions["order"].actors.offsets, self._cells, self._engine.orders)
         self._write(before, validate_actions(self._space, before, actions))
 
     def _is_plain(self, actions: Any, num_lanes: int) -> bool:
@@ -146,9 +144,8 @@ class EntityTargets:
         widen_orders(order.values, wide)
         board, cells, masks = self._engine.orders, self._cells, self._masks
         actor_offsets = before.actions["order"].actors.offsets
-        layout = self._order.offsets, self._order.used
         return bool(
-            place_orders(wide, order.offsets, actor_offsets, cells, masks, *layout, board)
+            place_orders(wide, order.offsets, actor_offsets, cells, masks, board)
             and place_targets(
                 target.values, target.offsets, cells, masks, self._width, *self._selection, board
             )

@@ -11,20 +11,19 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
-from ...envs import EntityBatch, EntityVectorEnv, validate_actions
+from ...envs import EntityBatch, EntityVectorEnv
 from ...envs.seeds import Seeds, lane_seeds
 from ...envs.vector import Actions, StepResult
 from ...envs.window import Window
-from ...ragged import RaggedArray, keep_freed_memory
-from .engine import ORDER_SIZE, BotFailure, Engine
-from .kernels import clear_orders, place_orders
+from ...ragged import keep_freed_memory
+from .engine import BotFailure, Engine
 from .observe import Observer
 from .options import Opponents, Side, check_options, plan_games
+from .orders import Orders
 from .painter import paint
-from .results import fill_results
 from .rewards import REWARDS, Weights, reward_schedule
 
-_INT64 = np.dtype(np.int64)
+_FLOAT32, _BOOL = np.dtype(np.float32), np.dtype(np.bool_)
 OUTCOMES = ("loss", "draw", "win")
 
 
@@ -115,8 +114,7 @@ class MicroRTSVectorEnv(EntityVectorEnv):
         self._observer = Observer(self._engine, self.options)
         self.single_observation_space = self._observer.space
         self.single_action_space = self._observer.space.actions
-        order_space: Any = self.single_action_space["order"]
-        self._order_layout = order_space.offsets, order_space.used
+        self._orders = self._observer.targets or Orders(self._engine, self._observer)
         self._nothing_failed = np.zeros(len(self.games), bool)
         self._generators: dict[int, np.random.Generator] = {}
         self._seed_games(lane_seeds(seed, num_envs))
@@ -154,19 +152,19 @@ class MicroRTSVectorEnv(EntityVectorEnv):
         before = self._batch
         if before is None:
             raise gymnasium.error.ResetNeeded("MicroRTSVectorEnv: step before reset")
-        self._place(before, actions)
+        self._orders.place(before, actions)
         self._batch = None  # where what follows fails, the games have moved unseen and need a reset
-        raw_rewards, failures = self._play(before)
-        batch = self._observer.observe()
+        earned, failures = self._play()
         failed = self._nothing_failed
         if failures:
             failed = failed.copy()
             failed[[failure.game for failure in failures]] = True
-        rewards = np.empty(self.num_envs, np.float32)
-        terminated, truncated = np.empty(self.num_envs, bool), np.empty(self.num_envs, bool)
-        games = self._observer.headers, self._engine.lane_game, self.options.max_steps, failed
+        raw_rewards, rewards = np.empty(earned.shape), np.empty(self.num_envs, _FLOAT32)
+        terminated, truncated = np.empty(self.num_envs, _BOOL), np.empty(self.num_envs, _BOOL)
+        results = raw_rewards, rewards, terminated, truncated
+        batch = self._observer.look((failed, self._weights, earned, *results))
         info: dict[str, Any] = {"raw_rewards": raw_rewards}
-        if fill_results(*games, raw_rewards, self._weights, rewards, terminated, truncated):
+        if self._observer.any_ended:
             batch = self._end(terminated | truncated, batch, failures, info)
         self._batch = batch
         if self._window is not None:
@@ -181,35 +179,16 @@ class MicroRTSVectorEnv(EntityVectorEnv):
         """
         self._weights = self._schedule.at(fraction)
 
-    def _place(self, before: EntityBatch, actions: Actions) -> None:
-        """Check the orders, and put them where the engine reads them."""
-        if self._observer.targets is not None:
-            self._observer.targets.place(before, actions)
-            return
-        engine, turn = self._engine, self._observer.perspective
-        actor_offsets, cells = before.actions["order"].actors.offsets, self._observer.cells
-        order: Any = actions.get("order") if isinstance(actions, dict) and len(actions) == 1 else None
-        arrays = actor_offsets, cells, self._observer.masks, *self._order_layout, engine.orders
-        if (
-            isinstance(order, RaggedArray)
-            and order.values.dtype == _INT64
-            and order.values.shape[1:] == (ORDER_SIZE,)
-        ):
-            given = order if turn is None else turn.turn_orders(order)
-            if place_orders(given.values, given.offsets, *arrays):
-                return  # the usual case, in one pass
-        clear_orders(actor_offsets, cells, engine.orders)
-        checked = validate_actions(self.single_observation_space, before, actions)["order"]
-        checked = checked if turn is None else turn.turn_orders(checked)
-        place_orders(checked.values, checked.offsets, *arrays)
-
-    def _play(self, before: EntityBatch) -> tuple[NDArray[np.float64], list[BotFailure]]:
-        """The ticks of one step: the raw rewards (num_envs, 6), and the bots that failed."""
+    def _play(self) -> tuple[NDArray[np.float64], list[BotFailure]]:
+        """The ticks of one step, and reading: the raw rewards (num_envs, 6) of it, which are the engine's own
+        array or a fresh one, and the bots that failed.
+        """
         engine, observer = self._engine, self._observer
-        try:
-            failures = engine.step()
-        finally:
-            clear_orders(before.actions["order"].actors.offsets, observer.cells, engine.orders)
+        if self.options.frame_skip == 1:
+            failures = engine.play()
+            return engine.rewards, failures
+        failures = engine.step()
+        engine.orders[:] = 0  # orders are given once
         rewards = engine.rewards.copy()
         for _ in range(self.options.frame_skip - 1):
             observer.glance()
@@ -219,6 +198,7 @@ class MicroRTSVectorEnv(EntityVectorEnv):
                 break
             failures += engine.step(playing)
             rewards += engine.rewards
+        engine.read()
         return rewards, failures
 
     def _end(

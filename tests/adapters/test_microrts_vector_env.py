@@ -421,18 +421,33 @@ def test_frames_are_skipped_and_their_rewards_added_up() -> None:
         assert truncated.all() and info["final_obs"].globals[0, 0] == 1
 
 
-def test_a_bot_that_raises_ends_its_game_alone() -> None:
-    with make(3, opponents="workerRushAI") as env:
+@pytest.mark.parametrize("bot_timeout", [60, None])
+def test_a_bot_that_raises_ends_its_game_alone(bot_timeout: float | None) -> None:
+    with make(6, selfplay=2, opponents="workerRushAI", bot_timeout=bot_timeout) as env:
         env.reset(seed=0)
         env.step({})
-        env._engine._bots.array[1] = None  # Java raises where it is called
-        with pytest.warns(UserWarning, match="MicroRTS env 1: the bot workerRushAI raised"):
+        for game in (1, 3):
+            env._engine._bots.array[game] = None  # Java raises where it is called
+        with pytest.warns(UserWarning, match="MicroRTS env [24]: the bot workerRushAI raised"):
             batch, rewards, terminated, truncated, info = env.step({})
-        assert truncated.tolist() == [False, True, False] and not terminated.any() and not rewards.any()
-        assert info["outcome"].tolist() == [None, "draw", None]
-        assert "workerRushAI" in info["bot_error"][1] and info["_bot_error"].tolist() == [False, True, False]
-        assert batch.globals[:, 0].tolist() == [np.float32(2 / 2000), 0, np.float32(2 / 2000)]
+        failed = np.array([False, False, True, False, True, False])
+        assert np.array_equal(truncated, failed) and not terminated.any() and not rewards.any()
+        assert info["outcome"].tolist() == [None, None, "draw", None, "draw", None]
+        assert "workerRushAI" in info["bot_error"][2] and np.array_equal(info["_bot_error"], failed)
+        assert np.array_equal(batch.globals[:, 0], np.where(failed, 0, np.float32(2 / 2000)))
         assert not env.step({})[3].any()
+
+
+def test_a_game_between_lanes_that_raises_is_an_error_and_needs_a_reset() -> None:
+    with make(4, selfplay=4) as env:
+        env.reset(seed=0)
+        env._engine._states.array[1] = None  # Java raises where it is called
+        with pytest.raises(RuntimeError, match=r"MicroRTS: game 1 raised .*NullPointerException"):
+            env.step({})
+        with pytest.raises(gymnasium.error.ResetNeeded):
+            env.step({})
+        env.reset(seed=0)
+        assert env.step({})[0].globals[:, 0].tolist() == [np.float32(1 / 2000)] * 4
 
 
 # -- the rest -----------------------------------------------------------------------------------------------

@@ -1,0 +1,91 @@
+"""What an order is; orders, checked and put where the engine reads them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from ...envs import MultiCategorical
+from .engine import COMPONENT_SIZES
+from .features import ATTACKED, DIRECTIONS
+from .records import ACTIONS, UNIT_TYPES
+
+_kernel: Any = numba.njit(cache=True, error_model="numpy")
+
+
+def order_space() -> MultiCategorical:
+    """A unit's order: its kind, and what the kind needs to know."""
+    space = MultiCategorical(
+        {
+            "kind": ACTIONS,
+            "move": DIRECTIONS,
+            "harvest": DIRECTIONS,
+            "return": DIRECTIONS,
+            "produce": DIRECTIONS,
+            "produce_type": UNIT_TYPES,
+            "attack": ATTACKED,
+        },
+        uses={
+            "move": ["move"],
+            "harvest": ["harvest"],
+            "return": ["return"],
+            "produce": ["produce", "produce_type"],
+            "attack": ["attack"],
+        },
+    )
+    assert tuple(space.sizes) == COMPONENT_SIZES
+    return space
+
+
+# Constants of the kernel, which cost nothing at a call: where each component's columns start in a mask (8,),
+# and which components count for a kind (6, 7).
+_COMPONENTS, _USED = order_space().offsets, order_space().used
+
+
+@_kernel
+def place_orders(
+    orders: NDArray[np.int64],
+    offsets: NDArray[np.int64],
+    actor_offsets: NDArray[np.int64],
+    cells: NDArray[np.int64],
+    masks: NDArray[np.bool_],
+    board: NDArray[np.int32],
+) -> bool:
+    """Write each lane's orders (n, 7) into `board` (L, height * width, 7), at the actors' cells.
+
+    A lane with no orders orders nothing.
+
+    Args:
+        orders, offsets: as they were given, of any number of lanes; all else is the environment's own.
+        masks: what the actors may do (A, 78).
+        board: all actors' cells are written, and no others.
+
+    Returns:
+        whether all orders are allowed; where one is not, `board` is half written.
+    """
+    if len(offsets) != len(actor_offsets):
+        return False
+    for lane in range(len(offsets) - 1):
+        given = offsets[lane + 1] - offsets[lane]
+        num_actors = actor_offsets[lane + 1] - actor_offsets[lane]
+        if given and given != num_actors:
+            return False
+        for k in range(num_actors):
+            actor = actor_offsets[lane] + k
+            row = board[lane, cells[actor]]
+            if not given:
+                row[:] = 0
+                continue
+            order = orders[offsets[lane] + k]
+            for component in range(len(row)):
+                choice, first = order[component], _COMPONENTS[component]
+                if not 0 <= choice < _COMPONENTS[component + 1] - first:
+                    return False
+                # The first component is the kind, which has been found to be one before it is looked up.
+                if _USED[order[0], component] and not masks[actor, first + choice]:
+                    return False
+                row[component] = choice
+    return True
