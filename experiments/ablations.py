@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
@@ -13,7 +12,7 @@ from typing import Any, Literal
 from ..adapters.procgen.games import GAMES
 from .config import TrainConfig, find_config
 from .config_file import plain, read_config, read_section, read_yaml
-from .errors import UserError
+from .errors import unknown
 
 #: The studies that come with the package.
 STUDIES_FILE = Path(__file__).with_suffix(".yaml")
@@ -102,6 +101,4 @@ def _change(data: dict[str, Any], keys: list[str], value: Any) -> None:
 def _known(what: str, name: str, known: Iterable[str], where: str) -> None:
     names = list(known)
     if name not in names:
-        nearest = difflib.get_close_matches(name, names, 1)
-        hint = f"did you mean {nearest[0]!r}?" if nearest else f"there are {', '.join(names)}"
-        raise UserError(f"there is no {what} {name!r}{where}; {hint}")
+        raise unknown(what, name, names, where)

@@ -5,14 +5,13 @@ Each command is a module with `main(arguments)`, loaded when it is called, so th
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import os
 import sys
 from collections.abc import Sequence
 
 from .. import __version__
-from .errors import UserError
+from .errors import UserError, unknown
 
 #: Command -> (module beside this one, what it does).
 COMMANDS = {
@@ -53,9 +52,7 @@ def _run(words: list[str]) -> int:
         return 0
     command, *rest = words
     if command not in COMMANDS:
-        nearest = difflib.get_close_matches(command, COMMANDS, 1)
-        hint = f"did you mean {nearest[0]!r}?" if nearest else f"there are {', '.join(COMMANDS)}"
-        raise UserError(f"there is no command {command!r}; {hint}")
+        raise unknown("command", command, COMMANDS)
     try:
         module = importlib.import_module(f".{COMMANDS[command][0]}", __package__)
     except ModuleNotFoundError as error:

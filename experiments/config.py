@@ -10,12 +10,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
 
-import tyro
-
 from ..policies.rogue_net import RogueNetConfig
 from ..trainers import PPOConfig
 from .config_file import ConfigError, number, read_config
 from .errors import UserError
+from .named_values import named_values
 from .networks import ROGUE_NET, Network, check_options
 from .opponents import OpponentsConfig
 from .variations import Series, check_series
@@ -26,24 +25,8 @@ CONFIGS = Path(__file__).parent / "configs"
 RUN_CONFIG = "config.yaml"
 
 
-def _pairs(words: list[str]) -> dict[str, Any]:
-    for word in words:
-        if "=" not in word:
-            raise ValueError(f"{word!r} is not of the form name=value")
-    return {name: number(value) for name, value in (word.split("=", 1) for word in words)}
-
-
 #: A dict on the command line: `--env.kwargs num_levels=200 distribution_mode=easy`, values as in YAML.
-Pairs = Annotated[
-    dict[str, Any],
-    tyro.constructors.PrimitiveConstructorSpec(
-        nargs="*",
-        metavar="NAME=VALUE",
-        instance_from_str=_pairs,
-        is_instance=lambda value: isinstance(value, dict),
-        str_from_instance=lambda value: [f"{name}={part}" for name, part in value.items()],
-    ),
-]
+Pairs = Annotated[dict[str, Any], named_values("NAME=VALUE", number, str)]
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,35 @@
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterable, Mapping
+from typing import Any
+
 
 class UserError(Exception):
     """One clear sentence for the person at the keyboard; the command line prints it and exits with code 2."""
+
+
+def unknown(what: str, name: str, known: Iterable[str], where: str = "") -> UserError:
+    """There is no `what` called `name`: suggests the nearest of those that are known, or lists them."""
+    names = list(known)
+    nearest = difflib.get_close_matches(name, names, 1)
+    hint = f"did you mean {nearest[0]!r}?" if nearest else f"there are {', '.join(names)}"
+    return UserError(f"there is no {what} {name!r}{where}; {hint}")
+
+
+def differences(theirs: Mapping[str, Any], ours: Mapping[str, Any], now: str) -> str:
+    """In which settings what is on the disk differs from what is asked for; empty where in none.
+
+    Args:
+        now: stands behind our value, "was asked for", say.
+    """
+    return "; ".join(
+        f"{name} is {_told(theirs, name)} there, {_told(ours, name)} {now}"
+        for name in sorted({*theirs, *ours})
+        if theirs.get(name) != ours.get(name)
+    )
+
+
+def _told(settings: Mapping[str, Any], name: str) -> str:
+    return repr(settings[name]) if name in settings else "not set"

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
 from collections.abc import Sequence
 
-from .errors import UserError
+from .errors import unknown
 
 #: Kind -> (module beside this one, what it does).
 KINDS = {
@@ -30,8 +29,6 @@ def main(arguments: Sequence[str]) -> int:
         return 0
     kind, *rest = arguments
     if kind not in KINDS:
-        nearest = difflib.get_close_matches(kind, KINDS, 1)
-        hint = f"did you mean {nearest[0]!r}?" if nearest else f"there are {', '.join(KINDS)}"
-        raise UserError(f"there is no experiment {kind!r}; {hint}")
+        raise unknown("experiment", kind, KINDS)
     code: int = importlib.import_module(f".{KINDS[kind][0]}", __package__).main(rest)
     return code

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,7 +14,7 @@ import tyro
 from .arguments import parse
 from .config import TrainConfig, find_config, with_flags_over_file
 from .config_file import read_config
-from .errors import UserError
+from .errors import UserError, unknown
 from .experiment_jobs import Job, open_experiment
 from .experiment_queue import Queue
 from .machine import available_cores
@@ -153,9 +152,7 @@ def names(what: str, words: Sequence[str], known: Iterable[str]) -> list[str]:
         elif name in known:
             chosen.append(name)
         elif name:
-            nearest = difflib.get_close_matches(name, known, 1)
-            hint = f"did you mean {nearest[0]!r}?" if nearest else f"there are {', '.join(known)}"
-            raise UserError(f"there is no {what} {name!r}; {hint}")
+            raise unknown(what, name, known)
     if not chosen:
         raise UserError(f"name at least one {what}; there are {', '.join(known)}")
     return list(dict.fromkeys(chosen))

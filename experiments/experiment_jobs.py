@@ -12,7 +12,7 @@ import yaml
 from ..trainers.files import replace_file
 from .config import RUN_CONFIG, TrainConfig, read_run_config
 from .config_file import to_yaml
-from .errors import UserError
+from .errors import UserError, differences
 from .run_records import run_folder
 
 EXPERIMENT = "experiment.yaml"
@@ -137,15 +137,10 @@ def check_folder(job: Job, directory: Path) -> None:
         if (folder / "checkpoints").exists():
             raise UserError(f"{folder} has checkpoints but no {RUN_CONFIG}: move it away")
         return
-    theirs, ours = _flat(read_run_config(folder)), _flat(job.config)
-    differ = [
-        f"{name} is {theirs.get(name)} there, {ours.get(name)} was asked for"
-        for name in sorted({*theirs, *ours})
-        if theirs.get(name) != ours.get(name)
-    ]
+    differ = differences(_flat(read_run_config(folder)), _flat(job.config), "was asked for")
     if differ:
         raise UserError(
-            f"{folder} holds another run: {'; '.join(differ)}. A run is not changed under way (what is"
+            f"{folder} holds another run: {differ}. A run is not changed under way (what is"
             " annealed ends with its steps): give another --out, or ask for what is there"
         )
 

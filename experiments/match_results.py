@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..trainers.files import replace_file
-from .errors import UserError
+from .errors import UserError, differences
 from .matches import Job, Played
 
 FORMAT = 1
@@ -85,15 +85,9 @@ class ResultsFile:
     def _compare(self, found: Mapping[str, Any], head: Mapping[str, Any]) -> None:
         if found["format"] != FORMAT:
             raise UserError(f"{self.path}: its format is {found['format']!r}, this version reads {FORMAT}")
-        theirs, ours = found["settings"], head["settings"]
-        differ = [
-            f"{name} is {_told(theirs, name)} there and {_told(ours, name)} now"
-            for name in sorted({*theirs, *ours})
-            if theirs.get(name) != ours.get(name)
-        ]
-        if differ:
+        if differ := differences(found["settings"], head["settings"], "now"):
             raise UserError(
-                f"{self.path} holds games by other settings: {'; '.join(differ)}. They are not mixed: give"
+                f"{self.path} holds games by other settings: {differ}. They are not mixed: give"
                 " another --out, or move that folder away"
             )
 
@@ -115,10 +109,6 @@ def distinct_games(played: Iterable[Played]) -> list[Played]:
             seen |= games
             kept.append(one)
     return kept
-
-
-def _told(settings: Mapping[str, Any], name: str) -> str:
-    return repr(settings[name]) if name in settings else "not set"
 
 
 def _line(value: Mapping[str, Any]) -> bytes:

@@ -5,32 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
-import tyro
-
-from .config_file import number
-
-
-def _series(words: list[str]) -> dict[str, Any]:
-    for word in words:
-        if "=" not in word:
-            raise ValueError(f"{word!r} is not of the form name=value,value")
-    pairs = (word.split("=", 1) for word in words)
-    return {name: [number(value) for value in values.split(",")] for name, values in pairs}
-
+from .named_values import named_values, read_series, show_series
 
 #: Lists of values on the command line: `--vary width=6,12 nmines=5,20`, values as in YAML.
-Series = Annotated[
-    dict[str, Any],
-    tyro.constructors.PrimitiveConstructorSpec(
-        nargs="*",
-        metavar="NAME=VALUE,VALUE",
-        instance_from_str=_series,
-        is_instance=lambda value: isinstance(value, dict),
-        str_from_instance=lambda value: [
-            f"{name}={','.join(map(str, values))}" for name, values in value.items()
-        ],
-    ),
-]
+Series = Annotated[dict[str, Any], named_values("NAME=VALUE,VALUE", read_series, show_series)]
 
 
 def check_series(series: Mapping[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""Multiply-adds of convolutional networks, counted while they run once."""
+"""What networks cost: their parameters, and multiply-adds of convolutional ones, counted while they run."""
 
 from __future__ import annotations
 
@@ -18,6 +18,15 @@ def _multiply_adds(module: nn.Module, x: Tensor, out: Tensor) -> float:
         case nn.Linear():
             return float(out.numel() * module.in_features)
     return 0.0
+
+
+def parameters_by_part(net: nn.Module) -> dict[str, int]:
+    """Numbers of weights and of biases in each submodule."""
+    parameters: dict[str, int] = {}
+    for name, parameter in net.named_parameters():
+        part = f"{name.partition('.')[0]} {'weights' if name.endswith('weight') else 'biases'}"
+        parameters[part] = parameters.get(part, 0) + parameter.numel()
+    return parameters
 
 
 def convolution_cost(module: nn.Module, shape: tuple[int, ...]) -> float:

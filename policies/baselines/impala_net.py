@@ -24,7 +24,7 @@ from ..rogue_net.sampling import draw_categorical
 from ..rogue_net.summary import Cost, Summary, impala_cost
 from ..rogue_net.tensors import as_tensor
 from .config import ImpalaNetConfig
-from .cost import convolution_cost
+from .cost import convolution_cost, parameters_by_part
 from .gridnet import scaled
 from .impala import ImpalaEncoder
 
@@ -158,10 +158,6 @@ class ImpalaNet(nn.Module):
         for name in actors or {}:
             if name != self.name:
                 raise ValueError(f"there is no action {name!r}; there is {self.name}")
-        parameters: dict[str, int] = {}
-        for name, parameter in self.named_parameters():
-            part = f"{name.partition('.')[0]} {'weights' if name.endswith('weight') else 'biases'}"
-            parameters[part] = parameters.get(part, 0) + parameter.numel()
         cost = None
         if entity_counts is not None:
             height, width, channels = self.frame
@@ -171,7 +167,7 @@ class ImpalaNet(nn.Module):
                 "critic": float(self.settings.hidden),
             }
             cost = Cost({}, items, None)
-        return Summary(parameters, None, 0, cost, impala_cost())
+        return Summary(parameters_by_part(self), None, 0, cost, impala_cost())
 
     # -- inside ---------------------------------------------------------------------------------------------
 

@@ -22,6 +22,7 @@ from ..rogue_net.composite import CompositeOrders
 from ..rogue_net.config import from_options
 from ..rogue_net.summary import Cost, Summary, impala_cost
 from .config import GridConfig, MapConfig
+from .cost import parameters_by_part
 from .entity_map import EntityMap, MapEntities
 
 
@@ -140,15 +141,11 @@ class MapPolicy(nn.Module, ABC):
             for name in names:
                 if name not in known:
                     raise ValueError(f"there is no {what} {name!r}; there are {', '.join(known)}")
-        parameters: dict[str, int] = {}
-        for name, parameter in self.named_parameters():
-            part = f"{name.partition('.')[0]} {'weights' if name.endswith('weight') else 'biases'}"
-            parameters[part] = parameters.get(part, 0) + parameter.numel()
         cost = None
         if entity_counts is not None:
             items = self._cost(sum(entity_counts.values()), (actors or {}).get(self.name, 1.0))
             cost = Cost(dict(entity_counts), items, None)
-        return Summary(parameters, None, 0, cost, impala_cost())
+        return Summary(parameters_by_part(self), None, 0, cost, impala_cost())
 
     # -- inside ---------------------------------------------------------------------------------------------
 

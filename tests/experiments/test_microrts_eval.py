@@ -109,11 +109,11 @@ def test_other_settings_are_not_mixed(entitize: Run, judged: Path, fighter: Path
     words = ("--random", "--map", BOARD, "--out", judged, "--games", 4)
     code, _, err = entitize("eval", "microrts", *words, "--seed", 3, "--max-steps", 31)
     assert code == 2
-    assert "max_steps is 30 there and 31 now; seed is 1000003 there and 3 now" in err
+    assert "max_steps is 30 there, 31 now; seed is 1000003 there, 3 now" in err
     code, _, err = entitize("eval", "microrts", fighter, *words, "--max-steps", 30)
     assert code == 2
-    assert "checkpoint of fighter is not set there and 'step 16, SHA-256 " in err
-    assert "option mask_reserved is not set there and False now" in err
+    assert "checkpoint of fighter is not set there, 'step 16, SHA-256 " in err
+    assert "option mask_reserved is not set there, False now" in err
     assert (judged / "results.jsonl").read_bytes() == before
 
 
