@@ -50,8 +50,8 @@ def short_end(offsets: Any, first: int, last: int) -> int:
 def plan_rounds(offsets: Any, first: int, end: int, turns: bool, rounds: Any) -> int:
     """Who meets whom in sequences first to end; returns how many rounds there are.
 
-    Each starts with the first row of its sequence; or where it `turns`, with itself. A lane beyond the rows is
-    a sequence of its own.
+    Each starts with the first row of its sequence; or where it `turns`, with itself. A lane beyond the rows
+    is a sequence of its own.
     """
     longest, rows = 1, offsets[end] - offsets[first]
     for b in range(first, end):
