@@ -330,6 +330,22 @@ def total(typing_context: Any, value: Any) -> Any:
     return types.float32(vector), generate
 
 
+@intrinsic
+def permuted(typing_context: Any, value: Any, lanes: Any) -> Any:
+    """Lane i of the result is lane `lanes[i]` of `value`; for processors with AVX-512.
+
+    `lanes`: whole numbers from 0 to 15, as floats.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        function_type = ir.FunctionType(VECTOR, [VECTOR, _VECTOR_INT])
+        name = "llvm.x86.avx512.permvar.sf.512"
+        function = cgutils.get_or_insert_function(builder.module, function_type, name)
+        return builder.call(function, [args[0], builder.fptosi(args[1], _VECTOR_INT)])
+
+    return vector(vector, vector), generate
+
+
 # Cephes expf: x = n ln 2 + r with |r| <= ln(2) / 2, and a polynomial of degree 5 in r; ln 2 is split in two
 # so that n ln 2 is subtracted without loss. Relative error about 1e-7.
 _LOG2_E = np.float32(1.44269504088896341)

@@ -61,12 +61,38 @@ def test_scores_of_any_size_neither_overflow_nor_vanish() -> None:
         assert moved.grad is not None and moved.grad.isfinite().all()
 
 
-def test_a_broken_number_breaks_its_own_step_only() -> None:
+@pytest.mark.parametrize("step", [4, 6, 14, 22])
+def test_a_broken_number_breaks_its_own_step_only(step: int) -> None:
+    # Long steps, and short ones that share vectors with their neighbours.
     qkv = torch.randn(sum(LENGTHS), 48, generator=torch.Generator().manual_seed(0))
-    start = sum(LENGTHS[:4])
-    qkv[start + 3, 20] = float("nan")  # a key of the step of 17, in the first head
+    start, stop = sum(LENGTHS[:step]), sum(LENGTHS[: step + 1])
+    qkv[stop - 1, 20] = float("nan")  # a key, in the first head
+    qkv.requires_grad_()
     out = run(qkv, 2)
-    broken = out.isnan()
-    assert broken[start : start + 17, :8].all()
-    broken[start : start + 17, :8] = False
-    assert not broken.any()
+    out.sum().backward()
+    assert qkv.grad is not None
+    for broken, columns in ((out.isnan(), [0]), (qkv.grad.isnan(), [0, 16])):
+        for column in columns:
+            assert broken[start:stop, column : column + 8].all()
+        broken[start:stop] = False
+        assert not broken.any()
+
+
+@pytest.mark.parametrize("value", [float("inf"), 3e38])
+def test_an_overflow_stays_in_its_step(value: float) -> None:
+    qkv = torch.randn(sum(LENGTHS), 48, generator=torch.Generator().manual_seed(0))
+    for step in (6, 14, 22):
+        start, stop = sum(LENGTHS[:step]), sum(LENGTHS[: step + 1])
+        broken = qkv.clone()
+        broken[start:stop] = value
+        sound = torch.ones(len(qkv), dtype=torch.bool)
+        sound[start:stop] = False
+        torch.testing.assert_close(run(broken, 2)[sound], run(qkv, 2)[sound], rtol=1e-5, atol=1e-6)
+
+
+def test_equal_rows_of_a_step_have_equal_results() -> None:
+    qkv = torch.randn(sum(LENGTHS), 48, generator=torch.Generator().manual_seed(0))
+    start = sum(LENGTHS[:15])  # a step of 3, which shares a vector
+    qkv[start + 2] = qkv[start]
+    out = run(qkv, 2)
+    assert torch.equal(out[start + 2], out[start])

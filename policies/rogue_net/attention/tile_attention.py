@@ -12,7 +12,8 @@ query and head is needed, lᵢ = log₂ Σⱼ exp(sⱼᵢ / √d), because Σⱼ
 
 Forward has 16 queries in the lanes of a vector and goes over the keys, backward 16 keys and goes over the
 queries, so that a softmax needs no work across lanes. A sequence of n rows costs n × (n rounded up to 16): no
-padding between sequences.
+padding between sequences. Neighbours that have no more than 16 rows together are done at once, see
+`short_attention`.
 
 Blocks of 16 columns may reach beyond a sequence into the next one's columns. What they write there is
 overwritten when the next sequence's turn comes (its first block sets, later ones add), and what they read
@@ -35,6 +36,7 @@ from .score_kernels import (
     weigh_block_4,
     weigh_block_8,
 )
+from .short_attention import ROUNDS, attend_short, attend_short_backward, plan_rounds, short_end
 
 _ZERO = np.float32(0.0)
 _ONE = np.float32(1.0)
@@ -54,17 +56,27 @@ def attend_tile(
     """
     d_head = d_model // n_head
     factor = splat(np.float32(_LOG2_E / np.sqrt(d_head)))
-    for b in range(first, last):
-        start, n = offsets[b] - offsets[first], offsets[b + 1] - offsets[b]
+    rounds = np.empty(ROUNDS, np.float32)
+    b = first
+    while b < last:
+        end, longest = short_end(offsets, b, last), 0
+        if end > b + 1:
+            longest = plan_rounds(offsets, b, end, False, rounds)
+        start, n = offsets[b] - offsets[first], offsets[end] - offsets[b]
         for h in range(n_head):
             q = qkv + h * d_head * stride + start
             k, v = q + d_model * stride, q + 2 * d_model * stride
             o = out + h * d_head * stride + start
+            if longest > 0:
+                place = logs + h * stride + start if logs >= 0 else -1
+                attend_short(x, q, k, v, o, place, stride, d_head, rounds, longest, p)
+                continue
             for i in range(0, n, LANES):
                 shift = _scores(x, k, q + i, stride, d_head, n, p) * factor
                 total = _weighted(x, v, o + i, stride, d_head, n, p, factor, shift)
                 if logs >= 0:
                     store(x, logs + h * stride + start + i, shift + log(total) * splat(_LOG2_E))
+        b = end
 
 
 @kernel
@@ -110,9 +122,13 @@ def attend_tile_backward(
     """
     d_head = d_model // n_head
     scale = np.float32(1.0 / np.sqrt(d_head))
-    turned = np.empty(LANES * LANES, np.float32)
-    for b in range(first, last):
-        start, n = offsets[b] - offsets[first], offsets[b + 1] - offsets[b]
+    turned, rounds = np.empty(LANES * LANES, np.float32), np.empty(ROUNDS, np.float32)
+    b = first
+    while b < last:
+        end, longest = short_end(offsets, b, last), 0
+        if end > b + 1:
+            longest = plan_rounds(offsets, b, end, True, rounds)
+        start, n = offsets[b] - offsets[first], offsets[end] - offsets[b]
         means = (n + LANES) * LANES  # within ds, behind what the blocks below need
         for h in range(n_head):
             head = h * d_head * stride + start
@@ -120,6 +136,12 @@ def attend_tile_backward(
             k, dk = q + d_model * stride, dq + d_model * stride
             v, dv = k + d_model * stride, dk + d_model * stride
             log = logs + h * stride + start
+            if longest > 0:
+                o = out + head
+                attend_short_backward(
+                    x, q, k, v, o, log, do, dq, dk, dv, stride, d_head, rounds, longest, p, ds
+                )
+                continue
             _means(x, out + head, do, stride, d_head, n, scale, ds, means)
             for j in range(0, n, LANES):
                 keys = min(LANES, n - j)
@@ -130,6 +152,7 @@ def attend_tile_backward(
                 for i in range(0, n, LANES):
                     transpose(ds, i * LANES, LANES, turned, 0, LANES)
                     product_16(d_head, keys, x, k + j, stride, 1, turned, 0, LANES, x, dq + i, stride, mode)
+        b = end
 
 
 @kernel
