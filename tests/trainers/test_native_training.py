@@ -78,9 +78,7 @@ def test_ppo_learns_to_feed_a_snake() -> None:
             translation=Translation("SnakeHead", ("x", "y")),
         )
         random = evaluate(policy, venv, 256, seed=1).returns.mean()
-        PPO(
-            policy, venv, config, callbacks=[lambda _, metrics: metrics["charts/episodic_return"] >= 0.995]
-        ).train()
+        PPO(policy, venv, config).train()
         trained = evaluate(policy, venv, 256, deterministic=True, seed=2).returns.mean()
     assert random < 0.2, "there must be something to learn"
     assert trained >= 0.97, "1.0 is the optimum"
