@@ -16,6 +16,8 @@ from .moments import Columns
 from .rows import Rows
 from .translation import Translator
 
+_FLOAT32 = np.dtype(np.float32)
+
 #: The type of the row that stands for the step as a whole.
 GLOBAL = "__global__"
 
@@ -134,14 +136,14 @@ class Inputs:
 
     def _select(self, batch: EntityBatch) -> dict[str, RaggedArray]:
         """The entity types and features that the network knows."""
-        if batch.globals.shape[1] != self._num_globals or batch.globals.dtype != np.float32:
+        if batch.globals.shape[1] != self._num_globals or batch.globals.dtype != _FLOAT32:
             raise ValueError(
                 f"globals: {batch.globals.shape[1]} features of {batch.globals.dtype}, "
                 f"expected {self._num_globals} of float32"
             )
-        entities = {}
+        entities, num_offsets = {}, len(batch.globals) + 1
         for name, rows in batch.entities.items():
-            if len(rows.offsets) != len(batch.globals) + 1:
+            if len(rows.offsets) != num_offsets:
                 raise ValueError(
                     f"entity type {name!r}: {len(rows)} steps, expected {len(batch)} as in globals"
                 )
@@ -151,7 +153,7 @@ class Inputs:
                     "for an env with more types call adapt_to(space)"
                 )
             values = rows.values
-            if values.dtype != np.float32 or values.ndim != 2 or values.shape[1] != self._widths[name]:
+            if values.dtype != _FLOAT32 or values.ndim != 2 or values.shape[1] != self._widths[name]:
                 raise ValueError(
                     f"entity type {name!r}: items of shape {rows.inner_shape} and {rows.dtype}, "
                     f"expected ({self._widths[name]},) and float32"

@@ -37,8 +37,8 @@ def _holders(arrays: list[NDArray[np.float32]], index: int) -> int:
 #: What `_holders` says of an array that only its list holds.
 _UNHELD = _holders([np.zeros(0, np.float32)], 0)
 
-#: Larger arrays are not worth holding on to.
-_LARGEST_RECYCLED = 1 << 24
+#: Smaller arrays are had faster than looked for, larger ones are not worth holding on to.
+_SMALLEST_RECYCLED, _LARGEST_RECYCLED = 1 << 12, 1 << 24
 
 
 def recycled(size: int) -> NDArray[np.float32]:
@@ -46,7 +46,7 @@ def recycled(size: int) -> NDArray[np.float32]:
 
     For what is as large as a batch and lives as long as its evaluation; see `workspace` for why.
     """
-    if size > _LARGEST_RECYCLED:
+    if not _SMALLEST_RECYCLED <= size <= _LARGEST_RECYCLED:
         return np.empty(size, np.float32)
     if not hasattr(_local, "recycled"):
         _local.recycled = []
@@ -83,7 +83,7 @@ def allowed_threads() -> int:
 
 def row_shares(rows: int) -> int:
     """Into how many shares `rows` rows are split: as many as there may be threads and the work fills."""
-    return max(1, min(allowed_threads(), rows // ROWS_PER_THREAD))
+    return 1 if rows < 2 * ROWS_PER_THREAD else min(allowed_threads(), rows // ROWS_PER_THREAD)
 
 
 def over_sequences(offsets: NDArray[np.int64], run: Run) -> None:

@@ -200,17 +200,18 @@ def test_rows_to_tile_and_back(rows, features):
 
 
 def test_memory_is_taken_up_again_when_nobody_holds_it():
-    first, second = parallel.recycled(1000), parallel.recycled(1000)
+    first, second = parallel.recycled(10_000), parallel.recycled(10_000)
     first[:], second[:] = 1, 2
     part = first[10:20].reshape(2, 5)
     place = second.ctypes.data
     del first, second
-    third, fourth = parallel.recycled(900), parallel.recycled(900)
+    third, fourth = parallel.recycled(9_000), parallel.recycled(9_000)
     third[:], fourth[:] = 3, 4
     assert (part == 1).all()  # a view keeps what it is a view of
     assert place in (third.ctypes.data, fourth.ctypes.data)
-    assert len(third) == 900 and (third == 3).all()
+    assert len(third) == 9_000 and (third == 3).all()
     assert len(parallel.recycled(100_000)) == 100_000
+    assert len(parallel.recycled(10)) == 10
 
 
 def test_shares_cover_all_sequences_and_balance_their_work():
