@@ -28,6 +28,32 @@ BOTS = {
     "guidedRojoA3N": "ai.competition.GRojoA3N.GuidedRojoA3N",
 }
 
+#: Those whose every loop ends, as their byte code says, and that of what they call: loops over units and cells,
+#: and searches that enter a cell once. They look at no clock, and wait for nobody.
+_ALWAYS_ANSWER = frozenset(
+    {
+        "randomBiasedAI",
+        "randomAI",
+        "passiveAI",
+        "workerRushAI",
+        "lightRushAI",
+        "POLightRush",
+        "POWorkerRush",
+        "POHeavyRush",
+        "PORangedRush",
+        "coacAI",
+    }
+)
+
+
+def may_hang(name: str, partial_observability: bool) -> bool:
+    """Whether nothing is known that keeps this bot from thinking for ever.
+
+    mayari's loops end as long as it sees an enemy: else it looks for ever for the best of the directions that
+    are left, where its barracks can't pay for a unit.
+    """
+    return name not in _ALWAYS_ANSWER and (name != "mayari" or partial_observability)
+
 
 def check_bot(name: str) -> str:
     """`name`, where there is such a bot.

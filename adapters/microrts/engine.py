@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .bots import find_generators, make_bot
+from .bots import find_generators, make_bot, may_hang
 from .games import STATE, Columns, Game
 from .handles import GameLoop, Handles, what_was_raised
 from .jvm import start_engine
@@ -57,7 +57,7 @@ class Engine:
         games: all on maps of one size.
         partial_observability: whether each player sees only what its units see.
         bot_timeout: seconds that a bot may take for a tick before its game is given up, see `watch`; None: it
-            may take for ever, and everything is played in the calling thread.
+            may take for ever. Then, and where no bot can hang, everything is played in the calling thread.
 
     Attributes:
         records: int32, what `read` or `glance` has read of all games, see `records`.
@@ -94,7 +94,10 @@ class Engine:
         self._state, self._random = self._jpype.JClass(STATE), self._jpype.JClass("java.util.Random")
         self._starts: dict[str, Any] = {}
         self._first_ids: dict[str, int] = {}
-        self._watch = Watch(self._handles, self._columns.progress, bot_timeout) if bot_timeout else None
+        may_wait = any(game.bot and may_hang(game.bot, partial_observability) for game in games)
+        self._watch = (
+            Watch(self._handles, self._columns.progress, bot_timeout) if bot_timeout and may_wait else None
+        )
         self._tell = self._make_telling()
         reading = self._make_reading(True)
         self._read_games = self._handles.runner(self._make_reading(False))
@@ -274,7 +277,7 @@ class Engine:
         ticks = [
             (loop.run if last == between else self._watched(loop), first, last) for loop, first, last in loops
         ]
-        if watch is not None and between < len(self.games):
+        if watch is not None:
             return ticks, None
         whole = handles.sequence(*(loop.over(first, last) for loop, first, last in loops), reading)
         return ticks, handles.runner(whole)

@@ -421,9 +421,11 @@ def test_frames_are_skipped_and_their_rewards_added_up() -> None:
         assert truncated.all() and info["final_obs"].globals[0, 0] == 1
 
 
-@pytest.mark.parametrize("bot_timeout", [60, None])
-def test_a_bot_that_raises_ends_its_game_alone(bot_timeout: float | None) -> None:
-    with make(6, selfplay=2, opponents="workerRushAI", bot_timeout=bot_timeout) as env:
+@pytest.mark.parametrize("watched", [True, False])
+def test_a_bot_that_raises_ends_its_game_alone(watched: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("entitize.adapters.microrts.engine.may_hang", lambda name, partial: watched)
+    with make(6, selfplay=2, opponents="workerRushAI") as env:
+        assert (env._engine._watch is not None) == watched
         env.reset(seed=0)
         env.step({})
         for game in (1, 3):

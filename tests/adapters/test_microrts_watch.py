@@ -15,7 +15,8 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
-from entitize.adapters.microrts import MicroRTSVectorEnv
+from entitize.adapters.microrts import BOTS, MicroRTSVectorEnv
+from entitize.adapters.microrts.bots import may_hang
 from entitize.adapters.microrts.engine import BotFailure, Engine
 from entitize.adapters.microrts.games import Game
 from entitize.adapters.microrts.jvm import start_engine
@@ -60,7 +61,13 @@ class SlowServer:
 
 
 @pytest.fixture
-def server() -> Iterator[SlowServer]:
+def no_trust(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Any bot may hang, so that one that does can take the place of a quick one."""
+    monkeypatch.setattr("entitize.adapters.microrts.engine.may_hang", lambda name, partial: True)
+
+
+@pytest.fixture
+def server(no_trust: None) -> Iterator[SlowServer]:
     server = SlowServer()
     yield server
     server.close()
@@ -133,7 +140,7 @@ def test_a_bot_that_hangs_ends_its_game_alone(server: SlowServer) -> None:
             step_both()
 
 
-def test_two_bots_may_hang_in_one_step() -> None:
+def test_two_bots_may_hang_in_one_step(no_trust: None) -> None:
     servers = [SlowServer(), SlowServer()]
     with MicroRTSVectorEnv(BOARD, 3, opponents="workerRushAI", bot_timeout=0.5, frame_skip=2) as env:
         env.reset(seed=0)
@@ -186,6 +193,19 @@ def test_ctrl_c_reaches_a_step_that_waits_for_a_bot(server: SlowServer) -> None:
         server.may_answer.set()
         wait_until_idle(env._engine)
         assert env.step({})[0].globals[:, 0].tolist() == [np.float32(1 / 2000)] * 2
+
+
+def test_bots_whose_loops_end_are_not_watched() -> None:
+    known = [name for name in BOTS if not may_hang(name, True)]
+    assert [name for name in BOTS if not may_hang(name, False)] == [*known, "mayari"]
+    board = find_map(BOARD)
+
+    def is_watched(bots: list[str | None], partial: bool = False) -> bool:
+        return Engine([Game(board, bot) for bot in bots], partial, bot_timeout=1.0)._watch is not None
+
+    assert not is_watched([None, *known]) and not is_watched([None], True)
+    assert not is_watched(["mayari"]) and is_watched(["mayari"], True)
+    assert is_watched([None, "coacAI", "rojo"])
 
 
 def test_without_a_watch_everything_is_played_in_the_calling_thread() -> None:
