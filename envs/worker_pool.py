@@ -32,7 +32,7 @@ def shares(sizes: Sequence[int], num_workers: int, what: str = "envs") -> list[r
     """Share neighbouring items of these `sizes` between `num_workers`, as evenly as it goes.
 
     Args:
-        sizes: how many lanes each item has; items are not split.
+        sizes: how large each item is (in lanes, or in time); items are not split.
         what: what an error calls the items.
 
     Returns:

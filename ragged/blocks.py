@@ -63,7 +63,10 @@ class BlockLayout:
             start = _put(memory, start, array, dtype)
         for one, (dtype, shape) in zip(ragged, self._ragged, strict=True):
             _check(one.values, len(one), length, dtype, shape)
-            start = _put(memory, start, one.offsets, _OFFSET)
+        if ragged:
+            places: NDArray[np.int64] = np.ndarray(len(ragged) * (length + 1), _OFFSET, memory, start)
+            np.concatenate([one.offsets for one in ragged], out=places)
+            start += places.nbytes
         for one, (dtype, _) in zip(ragged, self._ragged, strict=True):
             start = _put(memory, start, one.values, dtype)
         return start

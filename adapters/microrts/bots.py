@@ -55,6 +55,25 @@ def may_hang(name: str, partial_observability: bool) -> bool:
     return name not in _ALWAYS_ANSWER and (name != "mayari" or partial_observability)
 
 
+#: How long a game against a bot takes, in games against the quickest ones; 1 for those that are not named.
+_COSTS = {
+    "coacAI": 2,
+    "mayari": 3,
+    "rojo": 3,
+    "naiveMCTSAI": 600,
+    "mixedBot": 600,
+    "izanagi": 600,
+    "tiamat": 600,
+    "droplet": 600,
+    "guidedRojoA3N": 5000,
+}
+
+
+def expected_cost(name: str | None) -> int:
+    """About how long a game against this bot takes; None: one between two lanes."""
+    return 2 if name is None else _COSTS.get(name, 1)
+
+
 def check_bot(name: str) -> str:
     """`name`, where there is such a bot.
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...envs import EntityVectorEnv
+from .bots import expected_cost
 from .games import Game
 from .options import Opponents, Side, plan_games
 from .vector_env import MicroRTSVectorEnv
@@ -31,8 +32,9 @@ def make_vec(
 
     Args:
         num_workers: how many processes play the games, 0: this one. The games are planned as for one process,
-            and each worker plays a run of neighbouring ones in a JVM of its own. The same seed gives the same
-            games.
+            and each worker plays a run of neighbouring ones in a JVM of its own, which are to take as long as
+            the others' (against coacAI a game takes twice as long as against a rush). The same seed gives the
+            same games.
         parent_works: whether this process is one of them; see `ShardedVectorEnv`.
         options: the arguments of `MicroRTSVectorEnv`, which are told of there.
 
@@ -47,7 +49,7 @@ def make_vec(
 
     games = plan_games([map] if maps is None else maps, num_envs, selfplay, opponents, side)
     num_lanes = [len(game.players) for game in games]
-    runs = shares(num_lanes, num_workers, "games")
+    runs = shares([expected_cost(game.bot) for game in games], num_workers, "games")
     venv = ShardedVectorEnv(
         [partial(MicroRTSVectorEnv, **_players(games[run.start : run.stop]), **options) for run in runs],
         [sum(num_lanes[run.start : run.stop]) for run in runs],
