@@ -28,8 +28,8 @@ BOTS = {
     "guidedRojoA3N": "ai.competition.GRojoA3N.GuidedRojoA3N",
 }
 
-#: Those whose every loop ends, as their byte code says, and that of what they call: loops over units and cells,
-#: and searches that enter a cell once. They look at no clock, and wait for nobody.
+#: Those whose every loop ends, as their byte code says, and that of what they call: they go over units and
+#: cells, or search in a way that enters a cell once. No clock says how long they think; they wait for nobody.
 _ALWAYS_ANSWER = frozenset(
     {
         "randomBiasedAI",

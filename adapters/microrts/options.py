@@ -36,7 +36,7 @@ class Options:
     frame_skip: int = 1  # ticks per step; orders are given at the first of them
     partial_observability: bool = False  # each player sees what its units see
     mask_reserved: bool = True  # forbid cells and money that are spoken for
-    bot_timeout: float | None = 60.0  # seconds that a bot may take for a tick; None: for ever
+    bot_timeout: float | None = 60.0  # seconds that a bot that may hang may take for a tick; None: for ever
     targets: str = "cells"  # or "entities": attack, harvest and return by selecting an entity
     perspective: str = "board"  # or "player": turned by half for the one who starts in the lower right
 

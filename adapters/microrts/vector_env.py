@@ -47,7 +47,8 @@ class MicroRTSVectorEnv(EntityVectorEnv):
 
     A bot that raises an exception, or does not answer within `bot_timeout` seconds, ends its game as a draw
     that is truncated: `info["bot_error"]` (num_envs,) object then says which bot and what, and a warning does
-    so too.
+    so too. Bots that are known to answer always are not watched (see `bots.may_hang`), unless others are
+    played beside them.
 
     The same seed gives the same games against bots that use neither the clock nor threads; the generators of
     the random bots are seeded.

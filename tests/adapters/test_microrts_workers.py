@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import entitize as ez
@@ -162,6 +163,28 @@ def test_games_are_planned_for_all_lanes_before_they_are_shared() -> None:
             )
         ]
         assert [(g.map.name, g.bot, g.side) for g in again] == [(g.map.name, g.bot, g.side) for g in games]
+
+
+@pytest.mark.parametrize(
+    ("opponents", "lanes"),
+    [
+        ({"coacAI": 18, "randomBiasedAI": 2, "lightRushAI": 2, "workerRushAI": 2}, [10, 14]),
+        ("passiveAI", [12, 12]),
+        ({"naiveMCTSAI": 2, "workerRushAI": 22}, [1, 23]),
+    ],
+)
+def test_processes_get_as_much_to_do(
+    opponents: Any, lanes: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[list[int]] = []
+
+    def sharded(env_fns: Any, num_lanes: list[int], *rest: Any) -> Any:
+        given.append(num_lanes)
+        return SimpleNamespace()
+
+    monkeypatch.setattr("entitize.envs.sharded_vector.ShardedVectorEnv", sharded)
+    make.make_vec(BOARD, 24, opponents=opponents, num_workers=2)
+    assert given == [lanes]
 
 
 def test_games_are_not_split() -> None:
