@@ -7,10 +7,8 @@ medians over rounds in which everyone takes their turn, in random legal play aga
 (18 coacAI and 2 each of randomBiasedAI, lightRushAI and workerRushAI, or as many eighths of that) and in
 self-play. Drawing the actions is not counted. What counts for each:
 
-- ours: `MicroRTSVectorEnv.step`, actions checked, entities, masks and rewards made, with `bot_timeout=None`,
-  which plays in the calling thread as the others do. The default hands the games against bots to a thread of
-  Java's, once per step: in processor time of both threads that was lost in the noise (within 3 % either
-  way, 24 lanes on 8x8), and it adds about 50 microseconds of waiting per step to some 650;
+- ours: `MicroRTSVectorEnv.step`, actions checked, entities, masks and rewards made. None of these bots can
+  hang, so everything is played in the calling thread, as the others do;
 - grid: the package's grid environment (masks, step with its conversion of actions);
 - shared: its shared-memory environment (masks, orders written, step), which makes no entities;
 - JVM alone: of the latter, the two calls into Java. The target is ours <= JVM alone / 0.9.
@@ -19,9 +17,9 @@ The columns after that say where our time goes, by steps with more clocks: the t
 beside them), reading the games and masks (by doing it twice), and the rest, which is NumPy's, Numba's and
 Python's. What looking at the clock costs is taken off all times.
 
-The part "processes" compares one JVM with two, in two processes with half of the same games each: two
-workers, or this process and a worker (`parent_works`). Frames per second by the clock, of the median step,
-drawing the actions not counted. That says something where two processors are free.
+The part "processes" compares one JVM with two, in two processes that share the same games: two workers, or
+this process and a worker (`parent_works`). Frames per second by the clock, of the median step, drawing the
+actions not counted. That says something where two processors are free.
 """
 
 from __future__ import annotations
@@ -107,7 +105,7 @@ class Ours:
     def __init__(self, board: str, num_envs: int, selfplay: bool, bots: list[str] | None = None) -> None:
         opponents: Any = [] if selfplay else bots or paper_mix(num_envs)
         lanes: dict[str, Any] = {"opponents": opponents, "selfplay": num_envs * selfplay}
-        self.env = MicroRTSVectorEnv(board, num_envs, bot_timeout=None, **lanes)
+        self.env = MicroRTSVectorEnv(board, num_envs, **lanes)
         self.batch, _ = self.env.reset(seed=0)
         self.env.action_space.seed(0)
 

@@ -1,10 +1,10 @@
 """Bots that hang are left behind.
 
 Java's threads can't be killed, and one that runs a call from Python can't be taken out of it. So where a bot
-may hang, the games against bots are played on a thread of Java's own, for which the caller waits; when a bot takes too long, the
-caller goes on without that thread. While a bot thinks, the thread is written down as the one that plays: to
-leave it behind is to strike that out, and a thread that comes back from a bot and is no longer the one that
-plays touches nothing more: it raises, and with that is out of the games for good.
+may hang, the games against bots are played on a thread of Java's own, for which the caller waits; when a bot
+takes too long, the caller goes on without that thread. While a bot thinks, the thread is written down as the
+one that plays: to leave it behind is to strike that out, and a thread that comes back from a bot and is no
+longer the one that plays touches nothing more: it raises, and with that is out of the games for good.
 """
 
 from __future__ import annotations
