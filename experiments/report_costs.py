@@ -35,8 +35,7 @@ def millions(value: float | None) -> str:
 
 
 def cost_rows(table: RunTable, counter: CostCounter) -> list[dict[str, Any]]:
-    """A row for each game and network of ours, beside IMPALA on the game's pixels; equal ones of IMPALA"
-    " once."""
+    """A row for each game and network of ours that reads entities, beside IMPALA on the game's pixels."""
     rows: list[dict[str, Any]] = []
     for case, networks in table.items():
         for network, runs in networks.items():
