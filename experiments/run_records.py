@@ -23,8 +23,8 @@ RUNS = "runs"
 class RunRecord:
     """One run of an experiment, as its newest checkpoint has it."""
 
-    case: str  # the game, the map, or the variant of an ablation
-    network: str  # "roguenet", "impala", ...
+    case: str  # the game or the map
+    network: str  # "roguenet", "impala", ..., or the variant of an ablation
     seed: int
     folder: Path
     config: TrainConfig
