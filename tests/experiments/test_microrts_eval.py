@@ -65,7 +65,7 @@ def test_results_are_kept_in_files(judged: Path) -> None:
     table = (judged / "table.md").read_text()
     assert "| passiveAI | 0/5/0 | 0.0 [0, 43] |" in table
     assert "| passiveAI | 0/100/0 | 100/0/0 |  |" in table
-    assert "89.8 (13 bots)" in table and "arXiv 2301.03679" in table
+    assert "| all | 0/100/0 (2 bots) | 89.8 (13 bots) |" in table and "arXiv 2301.03679" in table
     assert (judged / "winrates.png").read_bytes().startswith(b"\x89PNG")
 
 
