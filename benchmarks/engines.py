@@ -170,9 +170,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=6, help="trainings of each path")
     parser.add_argument("--updates", type=int, default=200, help="of each training")
     parser.add_argument("--envs", type=int, default=32, help="environments of each training")
-    parser.add_argument(
-        "--quick", action="store_true", help="one seed and one update, to see that it runs"
-    )
+    parser.add_argument("--quick", action="store_true", help="one seed and one update, to see that it runs")
     parser.add_argument("--json", metavar="PATH", help="write the numbers there too")
     options = parser.parse_args()
     seeds, updates, num_envs = options.seeds, options.updates, options.envs

@@ -60,7 +60,7 @@ def test_a_replayed_graph_makes_the_same_steps(monkeypatch: pytest.MonkeyPatch) 
     """With a stand-in for CUDA graphs: a capture runs nothing, a replay works on the capture's memory."""
     replays = []
 
-    def capture(function: Any) -> Any:
+    def capture(function: Any, device: torch.device) -> Any:
         result = torch.zeros(8, dtype=torch.float64)
         return result, lambda: replays.append(result.copy_(function().detach()))
 
