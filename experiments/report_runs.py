@@ -19,6 +19,7 @@ WINDOW = IMPALA_WINDOW
 #: What networks are called in tables and pictures; others by the name of their folder.
 NETWORK_NAMES = {
     "roguenet": "RogueNet",
+    "roguenet_normalized": "RogueNet, normalised rewards",
     "impala": "IMPALA, ours",
     "transformer": "TransformerNet, ours",
     "transformer_embedding": "TransformerNet, embedded, ours",
