@@ -72,7 +72,8 @@ class FusedEncoder:
             else:
                 start = layout.add(types, name, vector=(1, d))
             self._types[name] = start
-        self._blocks = layout.size
+        #: Where the blocks' parameters start.
+        self.blocks_place = layout.size
         for i in range(self.n_layer):
             layout.add(
                 f"{place}backbone.blocks.{i}", None,
@@ -87,14 +88,14 @@ class FusedEncoder:
 
     def fold(self, w: Floats) -> Floats:
         """The blocks' parameters with the layer norms' folded into the maps behind them."""
-        own = w[self._blocks : self._end]
+        own = w[self.blocks_place : self._end]
         folded = own.copy()
         fold(own, folded, self.n_layer, self.d)
         return folded
 
     def unfold(self, w: Floats, g: Floats) -> None:
         """Gradients of folded parameters to those of the parameters, in place."""
-        unfold(w[self._blocks : self._end], g[self._blocks : self._end], self.n_layer, self.d)
+        unfold(w[self.blocks_place : self._end], g[self.blocks_place : self._end], self.n_layer, self.d)
 
     def table(self, prepared: Prepared) -> Table:
         """What the kernels need to know of a batch's features."""
@@ -150,6 +151,6 @@ class FusedEncoder:
         to `g`."""
         scratch = workspace(backward_scratch(tile_capacity(rows.longest, self.d), self.d, self.n_head))
         blocks_backward(
-            x, kept, d_out, d_x, folded, g[self._blocks : self._end], rows.offsets, first, last, self._tile,
-            self.n_layer, self.d, self.n_head, scratch,
+            x, kept, d_out, d_x, folded, g[self.blocks_place : self._end], rows.offsets, first, last,
+            self._tile, self.n_layer, self.d, self.n_head, scratch,
         )  # fmt: skip

@@ -1,0 +1,102 @@
+"""A gradient step of the fused network in one pass over the batch; see `update_kernels`.
+
+Shape alphabet: B steps, A actors of the action, P numbers of all parameters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...envs import ActionMask
+from ...ragged import RaggedArray
+from ..objective import Objective
+from .attention.tile_attention import tile_capacity
+from .choice_kernels import choice_scratch
+from .embedding_kernels import embedding_scratch
+from .fused_encoder import Floats
+from .fused_heads import FusedChoices
+from .fused_network import FusedNetwork, Weights
+from .inputs import Prepared
+from .parallel import over_sequences, recycled, row_shares, workspace
+from .rows import plain
+from .simd import LANES
+from .update_kernels import Actors, Net, Outputs, Steps, Target, learn_tiles, update_scratch
+
+
+def goes_in_one_pass(network: FusedNetwork, prepared: Prepared) -> bool:
+    """Whether `learn` can do the work: one encoder that sees everything, and one action chosen by softmax."""
+    heads = list(network.heads.values())
+    chooses = len(heads) == 1 and isinstance(heads[0], FusedChoices)
+    return chooses and network.value is network.policy and prepared.visible is None
+
+
+def learn(
+    network: FusedNetwork,
+    prepared: Prepared,
+    masks: Mapping[str, ActionMask],
+    actions: Mapping[str, RaggedArray],
+    weights: Weights,
+    objective: Objective,
+) -> tuple[Floats, NDArray[np.float64]]:
+    """The gradients (P,) of `objective` by all parameters, and the sums (6,) that `loss_kernels` names.
+
+    Raises:
+        ValueError: a mask does not fit the batch, or an action was not allowed.
+    """
+    encoder, ((name, head),) = network.policy, network.heads.items()
+    assert isinstance(head, FusedChoices)
+    d, rows = encoder.d, prepared.rows
+    task, table = head.read(rows, masks[name], actions[name]), encoder.table(prepared)
+    net = Net(
+        weights.flat, weights.policy, encoder.blocks_place, network.value_head, head.place, d,
+        encoder.n_layer, encoder.n_head,
+    )  # fmt: skip
+    steps = Steps(
+        table.rows.reshape(-1),
+        np.concatenate([np.zeros(0, np.int64), *table.offsets]),
+        table.destination,
+        rows.offsets,
+    )
+    actors = Actors(
+        task.rows, task.offsets, task.flags, task.chosen, head.components, head.used, head.counts_all
+    )
+    scale, share = 1.0 / objective.units, 0.5 / objective.steps
+    before = (objective.log_probs[name].values, objective.values, objective.advantages, objective.returns)
+    target = Target(
+        *[plain(numbers.astype(np.float32, copy=False)) for numbers in before],
+        objective.clip_coef, objective.clips_values,
+        scale, -objective.ent_coef * scale, objective.vf_coef * share,
+    )  # fmt: skip
+    num_actors, num_steps = len(task.rows), len(rows)
+    out = Outputs(
+        *(recycled(rows.num_rows * d) for _ in range(2)),
+        *np.empty((4, num_actors), np.float32),
+        *np.empty((2, num_steps), np.float32),
+    )
+    shares = row_shares(rows.num_rows)
+    parts, sums = np.zeros((shares, network.layout.room), np.float32), np.zeros((shares, 6))
+    longest = tile_capacity(rows.longest, d)
+    scratch = update_scratch(longest, encoder.n_layer, d, encoder.n_head)
+    scratch_of_rows = max(
+        embedding_scratch(table.widest, d), choice_scratch(d, head.num_choices, head.parts), d
+    )
+    wrong: list[int] = []
+
+    def run(part: int, first: int, last: int) -> None:
+        s = workspace(scratch + scratch_of_rows + LANES)
+        actor = learn_tiles(
+            net, steps, actors, target, out, parts[part], first, last, tile_capacity(0, d), sums[part], s,
+            s[-(-scratch // LANES) * LANES :],
+        )  # fmt: skip
+        if actor >= 0:
+            wrong.append(actor)
+
+    over_sequences(rows.offsets, run)
+    if wrong:
+        head.complain(task, actions[name], min(wrong))
+    g = parts[0] if shares == 1 else parts.sum(0)
+    encoder.unfold(weights.flat, g)
+    return g, sums.sum(0)
