@@ -78,18 +78,18 @@ def learn(
     )
     shares = row_shares(rows.num_rows)
     parts, sums = np.zeros((shares, network.layout.room), np.float32), np.zeros((shares, 6))
-    longest = tile_capacity(rows.longest, d)
-    scratch = update_scratch(longest, encoder.n_layer, d, encoder.n_head)
-    scratch_of_rows = max(
-        embedding_scratch(table.widest, d), choice_scratch(d, head.num_choices, head.parts), d
+    capacity = tile_capacity(rows.longest, d)
+    sizes = (
+        update_scratch(capacity, encoder.n_layer, d, encoder.n_head),
+        embedding_scratch(table.rows, d, capacity),
+        max(choice_scratch(d, head.num_choices, head.parts), d),
     )
     wrong: list[int] = []
 
     def run(part: int, first: int, last: int) -> None:
-        s = workspace(scratch + scratch_of_rows + LANES)
         actor = learn_tiles(
-            net, steps, actors, target, out, parts[part], first, last, tile_capacity(0, d), sums[part], s,
-            s[-(-scratch // LANES) * LANES :],
+            net, steps, actors, target, out, parts[part], first, last, tile_capacity(0, d), sums[part],
+            *_scratch(sizes),
         )  # fmt: skip
         if actor >= 0:
             wrong.append(actor)
@@ -100,3 +100,10 @@ def learn(
     g = parts[0] if shares == 1 else parts.sum(0)
     encoder.unfold(weights.flat, g)
     return g, sums.sum(0)
+
+
+def _scratch(sizes: tuple[int, ...]) -> list[Floats]:
+    """This thread's scratch memory in parts of at least these sizes, each from where a cache line starts."""
+    starts = np.cumsum([0, *(-(-size // LANES) * LANES for size in sizes)])
+    memory = workspace(int(starts[-1]))
+    return [memory[start:] for start in starts[:-1]]

@@ -19,7 +19,13 @@ from numpy.typing import NDArray
 from ..loss_kernels import VALUE, actor_units, value_errors
 from .attention.tile_attention import tile_end
 from .choice_kernels import choices_backward, evaluate_choices
-from .embedding_kernels import COLUMNS, embed_types, embed_types_backward
+from .embedding_kernels import (
+    COLUMNS,
+    embed_tiles,
+    embed_tiles_backward,
+    give_weights,
+    turn_weights,
+)
 from .fused_kernels import SLOPES, block_backward, block_forward, layer_rows, places
 from .simd import LANES, kernel
 from .tiles import rows_to_tile, tile_to_rows
@@ -141,17 +147,19 @@ def _heads(
 @kernel
 def learn_tiles(
     net: Net, steps: Steps, actors: Actors, target: Target, out: Outputs, g: Any, first: int, last: int,
-    capacity: int, sums: Any, s: Any, s_rows: Any,
+    capacity: int, sums: Any, s: Any, s_embedding: Any, s_heads: Any,
 ) -> int:  # fmt: skip
     """Add the gradients of the parameters at steps first to last to `g` (P,), where `net.w` has them, those
     of the blocks folded; and to `sums` (6,).
 
     `capacity` as in `blocks_forward`; `s`: scratch of `update_scratch` numbers, for the longest step;
-    `s_rows`: scratch that is enough for embedding and heads. Returns as `_heads`.
+    `s_embedding`: of `embedding_scratch` numbers for a tile's rows; `s_heads`: enough for either head.
+    Returns as `_heads`.
     """
     d, layers, n_head, offsets = net.d, net.layers, net.n_head, steps.offsets
     size, g_blocks, steps_and_one = places(d)[12], g[net.blocks :], len(offsets)
     table = steps.table.copy()
+    turn_weights(table, d, net.w, s_embedding)
     while first < last:
         end = tile_end(offsets, first, last, capacity)
         row, rows = offsets[first], offsets[end] - offsets[first]
@@ -164,7 +172,7 @@ def learn_tiles(
         for t in range(len(table) // COLUMNS):
             table[t * COLUMNS + 4] = steps.type_offsets[t * steps_and_one + first]
             table[t * COLUMNS + 5] = steps.type_offsets[t * steps_and_one + end]
-        embed_types(table, d, net.w, steps.destination, out.x, s_rows)
+        embed_tiles(table, d, net.w, steps.destination, out.x, s_embedding, True)
         rows_to_tile(out.x, row, rows, d, s, x, stride)
         for layer in range(layers):
             block_forward(
@@ -172,7 +180,7 @@ def learn_tiles(
                 offsets, first, end, p, SLOPES,
             )  # fmt: skip
         tile_to_rows(s, x, stride, out.x, row, rows, d)
-        wrong = _heads(net, steps, actors, target, out, g, first, end, sums, s_rows)
+        wrong = _heads(net, steps, actors, target, out, g, first, end, sums, s_heads)
         if wrong >= 0:
             return wrong
         rows_to_tile(out.d_x, row, rows, d, s, dx, stride)
@@ -182,6 +190,7 @@ def learn_tiles(
                 columns, d, n_head, offsets, first, end, p, ds,
             )  # fmt: skip
         tile_to_rows(s, dx, stride, out.d_x, row, rows, d)
-        embed_types_backward(table, d, net.w, steps.destination, out.d_x, g, s_rows)
+        embed_tiles_backward(table, d, net.w, steps.destination, out.d_x, g, s_embedding, True)
         first = end
+    give_weights(table, d, g, s_embedding)
     return -1
