@@ -1,11 +1,12 @@
 """A gradient step of the fused network in one pass over the batch; see `update_kernels`.
 
-Shape alphabet: B steps, A actors of the action, P numbers of all parameters.
+Shape alphabet: B steps, A actors of all actions, P numbers of all parameters.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +18,7 @@ from .attention.tile_attention import tile_capacity
 from .choice_kernels import choice_scratch
 from .embedding_kernels import embedding_scratch
 from .fused_encoder import Floats
-from .fused_heads import FusedChoices
+from .fused_heads import FusedChoices, Task
 from .fused_network import FusedNetwork, Weights
 from .inputs import Prepared
 from .parallel import over_sequences, recycled, row_shares, workspace
@@ -27,10 +28,29 @@ from .update_kernels import Actors, Net, Outputs, Steps, Target, learn_tiles, up
 
 
 def goes_in_one_pass(network: FusedNetwork, prepared: Prepared) -> bool:
-    """Whether `learn` can do the work: one encoder that sees everything, and one action chosen by softmax."""
-    heads = list(network.heads.values())
-    chooses = len(heads) == 1 and isinstance(heads[0], FusedChoices)
+    """Whether `learn` can do the work: one encoder that sees everything, all actions chosen by softmax."""
+    chooses = bool(network.heads) and all(isinstance(head, FusedChoices) for head in network.heads.values())
     return chooses and network.value is network.policy and prepared.visible is None
+
+
+def _actors(heads: list[FusedChoices], tasks: list[Task]) -> Actors:
+    """All actions one behind the other."""
+    parts = [
+        (t.rows, t.offsets, t.flags, t.chosen, h.components, h.used)
+        for h, t in zip(heads, tasks, strict=True)
+    ]
+    rows, offsets, mask, chosen, components, used = zip(*parts, strict=True)
+    table, starts = [], [0] * 5
+    for i, head in enumerate(heads):
+        table += [*starts, head.parts, head.place, int(head.counts_all)]
+        for k, arrays in enumerate((rows, mask, chosen, components, used)):
+            starts[k] += len(arrays[i])
+    return Actors(np.array(table), *map(_joined, (rows, offsets, mask, chosen, components, used)))
+
+
+def _joined(arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """One array, without a copy where there is but one."""
+    return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
 
 
 def learn(
@@ -46,13 +66,14 @@ def learn(
     Raises:
         ValueError: a mask does not fit the batch, or an action was not allowed.
     """
-    encoder, ((name, head),) = network.policy, network.heads.items()
-    assert isinstance(head, FusedChoices)
+    encoder, names = network.policy, list(network.heads)
+    heads: list[Any] = list(network.heads.values())
     d, rows = encoder.d, prepared.rows
-    task, table = head.read(rows, masks[name], actions[name]), encoder.table(prepared)
+    tasks = [head.read(rows, masks[head.name], actions[head.name]) for head in heads]
+    table, actors = encoder.table(prepared), _actors(heads, tasks)
     net = Net(
-        weights.flat, weights.policy, encoder.blocks_place, network.value_head, head.place, d,
-        encoder.n_layer, encoder.n_head,
+        weights.flat, weights.policy, encoder.blocks_place, network.value_head, d, encoder.n_layer,
+        encoder.n_head,
     )  # fmt: skip
     steps = Steps(
         table.rows.reshape(-1),
@@ -60,17 +81,15 @@ def learn(
         table.destination,
         rows.offsets,
     )
-    actors = Actors(
-        task.rows, task.offsets, task.flags, task.chosen, head.components, head.used, head.counts_all
-    )
     scale, share = 1.0 / objective.units, 0.5 / objective.steps
-    before = (objective.log_probs[name].values, objective.values, objective.advantages, objective.returns)
+    log_probs = _joined([objective.log_probs[name].values for name in names])
+    before = (log_probs, objective.values, objective.advantages, objective.returns)
     target = Target(
         *[plain(numbers.astype(np.float32, copy=False)) for numbers in before],
         objective.clip_coef, objective.clips_values,
         scale, -objective.ent_coef * scale, objective.vf_coef * share,
     )  # fmt: skip
-    num_actors, num_steps = len(task.rows), len(rows)
+    num_actors, num_steps = len(actors.rows), len(rows)
     out = Outputs(
         *(recycled(rows.num_rows * d) for _ in range(2)),
         *np.empty((4, num_actors), np.float32),
@@ -82,21 +101,22 @@ def learn(
     sizes = (
         update_scratch(capacity, encoder.n_layer, d, encoder.n_head),
         embedding_scratch(table.rows, d, capacity),
-        max(choice_scratch(d, head.num_choices, head.parts), d),
+        max(d, *(choice_scratch(d, head.num_choices, head.parts) for head in heads)),
     )
-    wrong: list[int] = []
+    wrong: list[tuple[int, int]] = []
 
     def run(part: int, first: int, last: int) -> None:
-        actor = learn_tiles(
+        action, actor = learn_tiles(
             net, steps, actors, target, out, parts[part], first, last, tile_capacity(0, d), sums[part],
             *_scratch(sizes),
         )  # fmt: skip
         if actor >= 0:
-            wrong.append(actor)
+            wrong.append((action, actor))
 
     over_sequences(rows.offsets, run)
     if wrong:
-        head.complain(task, actions[name], min(wrong))
+        action, actor = min(wrong)
+        heads[action].complain(tasks[action], actions[names[action]], actor)
     g = parts[0] if shares == 1 else parts.sum(0)
     encoder.unfold(weights.flat, g)
     return g, sums.sum(0)

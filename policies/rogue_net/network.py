@@ -218,8 +218,8 @@ class RogueNet(nn.Module):
         """Evaluation, loss and gradients in one pass of the fused engine; see `ObjectivePolicy`.
 
         The gradients lie in memory that the next call writes to, as those of `evaluate_arrays`. None where
-        that one gives None, where a subclass has one of its own, with several actions or one that is not
-        chosen by softmax, with a value network, and where entities are hidden.
+        that one gives None, where a subclass has one of its own, with actions that are not chosen by softmax,
+        with a value network, and where entities are hidden.
 
         Raises:
             ValueError: as `evaluate`.

@@ -6,7 +6,7 @@ own outputs only. So here a tile goes all the way, and what backward needs of al
 cache.
 
 The pieces are those of the two passes, with the same results. It is for networks that have one encoder for
-policy and value, and one action that is chosen by softmax.
+policy and value, and whose actions are all chosen by softmax.
 """
 
 from __future__ import annotations
@@ -42,7 +42,6 @@ class Net(NamedTuple):
     folded: Floats  # the blocks' parameters, see `fold`
     blocks: int  # where the blocks' parameters start in `w`
     value_head: int  # and the value head's
-    action_head: int
     d: int
     layers: int
     n_head: int
@@ -58,15 +57,20 @@ class Steps(NamedTuple):
 
 
 class Actors(NamedTuple):
-    """Who acted, and what was chosen; see `choice_kernels`."""
+    """Who acted, and what was chosen, of H actions one behind the other; see `choice_kernels`."""
 
+    heads: Integers  # (H * HEAD,): where each action's part of the arrays below starts, and in `Net.w`
     rows: Integers  # (A,)
-    offsets: Integers  # (B + 1,): where each step's actors start
+    offsets: Integers  # (H * (B + 1),): where each step's actors start, counted for each action by itself
     mask: NDArray[np.bool_]  # (A * C,)
     chosen: Integers  # (A * M,)
     components: Integers  # (M + 1,)
     used: NDArray[np.bool_]  # (K * M,)
-    counts_all: bool
+
+
+#: Numbers per action in the table of heads: starts in rows, mask, chosen, components and used; the number of
+#: components; where the parameters start; whether all components count.
+HEAD = 8
 
 
 class Target(NamedTuple):
@@ -103,17 +107,53 @@ def update_scratch(capacity: int, layers: int, d: int, n_head: int) -> int:
 
 
 @kernel
-def _loss(actors: Actors, target: Target, out: Outputs, first: int, end: int, sums: Any) -> None:
-    """The gradients of what the heads gave for steps first to end; adds to `sums` (6,)."""
-    actor_units(
-        out.log_probs, target.log_probs, out.entropies, actors.offsets[first : end + 1],
-        target.advantages[first:end], target.clip, target.scale, out.d_log_probs, sums,
+def _actors_of(actors: Actors, h: int, steps_and_one: int) -> Any:
+    """Rows, offsets, mask, chosen, components and used of action h, and its numbers in the table."""
+    table = actors.heads[h * HEAD : (h + 1) * HEAD]
+    return (
+        actors.rows[table[0] :], actors.offsets[h * steps_and_one : (h + 1) * steps_and_one],
+        actors.mask[table[1] :], actors.chosen[table[2] :], actors.components[table[3] :][: table[5] + 1],
+        actors.used[table[4] :], table[0], table[6], table[7] > 0,
     )  # fmt: skip
-    for i in range(actors.offsets[first], actors.offsets[end]):
-        out.d_entropies[i] = target.entropy_scale
-    sums[VALUE] += value_errors(
-        out.values[first:end], target.values[first:end], target.returns[first:end], target.clips_values,
-        target.clip, target.value_scale, out.d_values[first:end],
+
+
+@kernel
+def _act(
+    net: Net, actors: Actors, target: Target, out: Outputs, h: int, first: int, end: int, sums: Any, s: Any
+) -> int:
+    """What action h adds to the loss at steps first to end, and its gradients by log π and entropy.
+
+    Returns the first actor whose choice can't have been drawn, or -1.
+    """
+    rows, offsets, mask, chosen, components, used, at, place, counts_all = _actors_of(
+        actors, h, len(out.values) + 1
+    )
+    start, stop = offsets[first], offsets[end]
+    wrong = evaluate_choices(
+        out.x, rows, start, stop, net.d, net.w, place, components, used, counts_all, mask, chosen,
+        out.log_probs[at:], out.entropies[at:], s,
+    )  # fmt: skip
+    if wrong < 0:
+        actor_units(
+            out.log_probs[at:], target.log_probs[at:], out.entropies[at:], offsets[first : end + 1],
+            target.advantages[first:end], target.clip, target.scale, out.d_log_probs[at:], sums,
+        )  # fmt: skip
+        for i in range(at + start, at + stop):
+            out.d_entropies[i] = target.entropy_scale
+    return wrong
+
+
+@kernel
+def _act_backward(
+    net: Net, actors: Actors, out: Outputs, h: int, g: Any, first: int, end: int, s: Any
+) -> None:
+    """Add to the rows' gradients what action h gives at steps first to end, and to `g`."""
+    rows, offsets, mask, chosen, components, used, at, place, counts_all = _actors_of(
+        actors, h, len(out.values) + 1
+    )
+    choices_backward(
+        out.x, rows, offsets[first], offsets[end], net.d, net.w, place, components, used, counts_all, mask,
+        chosen, out.d_log_probs[at:], out.d_entropies[at:], out.d_x, g, s,
     )  # fmt: skip
 
 
@@ -121,34 +161,34 @@ def _loss(actors: Actors, target: Target, out: Outputs, first: int, end: int, su
 def _heads(
     net: Net, steps: Steps, actors: Actors, target: Target, out: Outputs, g: Any, first: int, end: int,
     sums: Any, s: Any,
-) -> int:  # fmt: skip
+) -> tuple[int, int]:  # fmt: skip
     """From rows `out.x` of steps first to end to their gradients `out.d_x`, through heads and loss.
 
-    Returns the first actor whose choice can't have been drawn, or -1.
+    Returns the first action and its actor whose choice can't have been drawn, or -1 twice.
     """
-    start, stop = actors.offsets[first], actors.offsets[end]
+    actions = len(actors.heads) // HEAD
     evaluate_values(out.x, steps.offsets, first, end, net.d, net.w, net.value_head, out.values, s)
-    wrong = evaluate_choices(
-        out.x, actors.rows, start, stop, net.d, net.w, net.action_head, actors.components, actors.used,
-        actors.counts_all, actors.mask, actors.chosen, out.log_probs, out.entropies, s,
+    for h in range(actions):
+        wrong = _act(net, actors, target, out, h, first, end, sums, s)
+        if wrong >= 0:
+            return h, wrong
+    sums[VALUE] += value_errors(
+        out.values[first:end], target.values[first:end], target.returns[first:end], target.clips_values,
+        target.clip, target.value_scale, out.d_values[first:end],
     )  # fmt: skip
-    if wrong < 0:
-        _loss(actors, target, out, first, end, sums)
-        values_backward(
-            out.x, steps.offsets, first, end, net.d, net.w, net.value_head, out.d_values, out.d_x, g, s
-        )
-        choices_backward(
-            out.x, actors.rows, start, stop, net.d, net.w, net.action_head, actors.components, actors.used,
-            actors.counts_all, actors.mask, actors.chosen, out.d_log_probs, out.d_entropies, out.d_x, g, s,
-        )  # fmt: skip
-    return wrong
+    values_backward(
+        out.x, steps.offsets, first, end, net.d, net.w, net.value_head, out.d_values, out.d_x, g, s
+    )
+    for h in range(actions):
+        _act_backward(net, actors, out, h, g, first, end, s)
+    return -1, -1
 
 
 @kernel
 def learn_tiles(
     net: Net, steps: Steps, actors: Actors, target: Target, out: Outputs, g: Any, first: int, last: int,
     capacity: int, sums: Any, s: Any, s_embedding: Any, s_heads: Any,
-) -> int:  # fmt: skip
+) -> tuple[int, int]:  # fmt: skip
     """Add the gradients of the parameters at steps first to last to `g` (P,), where `net.w` has them, those
     of the blocks folded; and to `sums` (6,).
 
@@ -181,7 +221,7 @@ def learn_tiles(
             )  # fmt: skip
         tile_to_rows(s, x, stride, out.x, row, rows, d)
         wrong = _heads(net, steps, actors, target, out, g, first, end, sums, s_heads)
-        if wrong >= 0:
+        if wrong[0] >= 0:
             return wrong
         rows_to_tile(out.d_x, row, rows, d, s, dx, stride)
         for layer in range(layers - 1, -1, -1):
@@ -193,4 +233,4 @@ def learn_tiles(
         embed_tiles_backward(table, d, net.w, steps.destination, out.d_x, g, s_embedding, True)
         first = end
     give_weights(table, d, g, s_embedding)
-    return -1
+    return -1, -1

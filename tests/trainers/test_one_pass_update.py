@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -34,10 +35,10 @@ ACTIONS: dict[str, Any] = {
 }
 
 
-def make_nets(action: Any, seed: int, **options: Any) -> tuple[RogueNet, RogueNet]:
+def make_nets(names: list[str], seed: int, **options: Any) -> tuple[RogueNet, RogueNet]:
     """A random network, and the same on torch in float64; types of 0, 3 and 20 features."""
     types = {"a": ["x", "y", "z"], "b": [], "c": [f"f{i}" for i in range(20)]}
-    space = EntitySpace(types, EntityActionSpace({"act": action}), ["g"])
+    space = EntitySpace(types, EntityActionSpace({name: ACTIONS[name] for name in names}), ["g"])
     torch.manual_seed(seed)
     fused = RogueNet(space, space.actions, engine="fused", **options)
     with torch.no_grad():
@@ -97,7 +98,7 @@ def test_losses_and_gradients_are_those_of_torch_in_float64(data: st.DataObject)
 
     n_head, seed = draw(st.sampled_from([1, 2, 4])), draw(st.integers(0, 1000))
     fused, exact = make_nets(
-        ACTIONS[draw(st.sampled_from(list(ACTIONS)))],
+        draw(st.lists(st.sampled_from(list(ACTIONS)), min_size=1, unique=True)),
         seed,
         d_model=4 * n_head * draw(st.integers(1, 24 // n_head)),
         n_head=n_head,
@@ -113,7 +114,7 @@ def test_losses_and_gradients_are_those_of_torch_in_float64(data: st.DataObject)
 def test_many_steps_fill_tiles_and_threads(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parallel, "allowed_threads", lambda: threads)
     monkeypatch.setattr(parallel, "ROWS_PER_THREAD", 100)
-    fused, exact = make_nets(ACTIONS["each"], 0, d_model=16)
+    fused, exact = make_nets(["each"], 0, d_model=16)
     rng = np.random.default_rng(0)
     lengths = rng.integers(0, 9, (2, 120))
     lengths[0, 40] = 300  # a step that is longer than a tile stands between others
@@ -124,12 +125,12 @@ def test_many_steps_fill_tiles_and_threads(threads: int, monkeypatch: pytest.Mon
         "a": RaggedArray.from_lengths(rng.standard_normal((lengths[0].sum(), 3), np.float32), lengths[0]),
         "c": RaggedArray.from_lengths(rng.standard_normal((lengths[1].sum(), 20), np.float32), lengths[1]),
     }
-    batch = EntityBatch(entities, np.ones((120, 1), np.float32), {"act": ActionMask(actors, mask)})
+    batch = EntityBatch(entities, np.ones((120, 1), np.float32), {"each": ActionMask(actors, mask)})
     assert_alike(fused, exact, make_samples(fused, batch, 1), PPOConfig())
 
 
 def test_parts_of_a_minibatch_add_up() -> None:
-    fused, exact = make_nets(ACTIONS["order"], 3, d_model=8, n_layer=1)
+    fused, exact = make_nets(["order", "each"], 3, d_model=8, n_layer=1)
     samples = make_samples(fused, make_batch(fused.observation_space, 20, 3), 3)
     counts, config = count(samples, False), PPOConfig()
     fused.zero_grad()
@@ -142,13 +143,13 @@ def test_parts_of_a_minibatch_add_up() -> None:
 
 
 def test_what_goes_in_two_passes() -> None:
-    """Several actions, other heads, a value network, hooks, a joint ratio and methods of one's own."""
+    """Other heads, a value network, hooks, a joint ratio and methods of one's own."""
 
     class Louder(RogueNet):
         def evaluate_arrays(self, *of: Any) -> Any:
             return super().evaluate_arrays(*of)
 
-    both = EntityActionSpace({"each": Categorical(2), "step": GlobalCategorical(2)})
+    both = EntityActionSpace({"act": Categorical(2), "aim": SelectEntity()})
     one, aims = (EntityActionSpace({"act": action}) for action in (Categorical(2), SelectEntity()))
     for kind, actions, options, joint, hooks, goes in (
         (RogueNet, one, {}, False, False, True),
@@ -170,12 +171,12 @@ def test_what_goes_in_two_passes() -> None:
 
 
 def test_an_action_that_was_not_allowed_changes_no_gradient() -> None:
-    fused, _ = make_nets(ACTIONS["each"], 0, d_model=8, n_layer=1)
+    fused, _ = make_nets(["each", "step"], 0, d_model=8, n_layer=1)
     samples = make_samples(fused, make_batch(fused.observation_space, 6, 0), 0)
-    values = samples.actions["act"].values.copy()
-    values[1] = 7
-    wrong = {"act": RaggedArray(values, samples.actions["act"].offsets)}
-    samples = Samples(**{**vars(samples), "actions": wrong})
-    with pytest.raises(ValueError, match="act"):
-        learn(fused, samples, count(samples, False), PPOConfig(), 0.03)
+    for name in ("each", "step"):
+        values = samples.actions[name].values.copy()
+        values[1] = 7
+        wrong = {**samples.actions, name: RaggedArray(values, samples.actions[name].offsets)}
+        with pytest.raises(ValueError, match=f"action '{name}'"):
+            learn(fused, replace(samples, actions=wrong), count(samples, False), PPOConfig(), 0.03)
     assert all(parameter.grad is None for parameter in fused.parameters())
