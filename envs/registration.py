@@ -196,6 +196,13 @@ def _not_found(env_id: str) -> NoReturn:
     for spec in gymnasium.registry.values():
         if spec.namespace == _NAMESPACE:
             known += [spec.id, spec.name]
+    namespace, _, name = env_id.partition("/")
+    if name:  # the names of some namespaces are not known here: take it that only the namespace is wrong
+        open_spaces = {
+            space.lower(): space for space, names in _NAMES.items() if not names and "/" not in space
+        }
+        spaces = difflib.get_close_matches(namespace.lower(), open_spaces, n=1, cutoff=0.7)
+        known = [f"{open_spaces[space]}/{name}" for space in spaces] or known
     near = [f"{name!r}" for name in difflib.get_close_matches(env_id, known, n=3, cutoff=0.5)]
     hint = f"Did you mean {' or '.join(near)}?" if near else f"Known: {', '.join(known)}."
     raise gymnasium.error.NameNotFound(f"There is no environment {env_id!r}. {hint}")

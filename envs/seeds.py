@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -13,12 +13,14 @@ def lane_seeds(seed: Seeds, num_envs: int) -> list[int | None]:
     """The seed of each of `num_envs` lanes: lane i gets `seed + i`, or the i-th of a sequence.
 
     Raises:
-        ValueError: a sequence of another length, or a negative seed.
+        ValueError: a sequence of another length, a negative seed, or something else.
     """
     if seed is None:
         return [None] * num_envs
     if isinstance(seed, (int, np.integer)):
         seeds: list[int | None] = [int(seed) + lane for lane in range(num_envs)]
+    elif isinstance(seed, str) or not isinstance(seed, Iterable):
+        raise ValueError(f"a seed must be a whole number, or one for each env, not {seed!r}")
     else:
         seeds = [None if value is None else int(value) for value in seed]
     if len(seeds) != num_envs:

@@ -20,7 +20,10 @@ COMMANDS = {
     "report": ("report", "curves, tables and sources of an experiment's runs, as HTML and Markdown"),
     "play": ("play", "write a video of the agent with the entities drawn over the frame"),
     "check": ("check", "check that an environment keeps the rules"),
-    "experiment": ("experiment", "train many runs in a queue that survives kills: procgen, microrts"),
+    "experiment": (
+        "experiment",
+        "train many runs in a queue that survives kills: procgen, microrts, ablation",
+    ),
     "bench": ("bench", "run the benchmarks (from a checkout)"),
     "info": ("info", "versions; an environment's spaces; a network's size and cost"),
 }

@@ -12,6 +12,8 @@ import torch
 import tyro
 
 from ..ragged import available_cores
+from ..trainers import PPOConfig
+from ..trainers.device import find_device
 from .arguments import parse
 from .config import TrainConfig, find_config, with_flags_over_file
 from .config_file import read_config
@@ -37,17 +39,23 @@ def read_steps(words: list[str]) -> int:
     return int(steps)
 
 
-#: A number of environment steps on the command line.
+#: A number of environment steps on the command line, or none. (Told together: of a union's members tyro tells
+#: what each made of the word, with its insides.)
 Steps = Annotated[
-    int,
+    int | None,
     tyro.constructors.PrimitiveConstructorSpec(
         nargs=1,
         metavar="STEPS",
         instance_from_str=read_steps,
-        is_instance=lambda value: isinstance(value, int),
+        is_instance=lambda value: value is None or isinstance(value, int),
         str_from_instance=lambda value: [str(value)],
     ),
 ]
+#: Flags of `entitize train` that are the queue's to say.
+_FLAGS_OF_QUEUE = (
+    *("--run", "--resume", "--config", "--env.id", "--network", "--max-minutes"),
+    *("--ppo.seed", "--ppo.total-timesteps", "--ppo.device"),
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +66,7 @@ class QueueFlags:
     """The folder of the experiment; the same command with the same folder goes on after a kill."""
     seeds: int = 3
     """Runs of each case and network, with the seeds 0, 1, ..."""
-    steps: Steps | None = None
+    steps: Steps = None
     """Environment steps of a run, e.g. 25M (default: as the network's configuration says)."""
     max_minutes: float | None = None
     """The time after which a run ends anyway, annealing with it."""
@@ -82,12 +90,23 @@ def run_jobs(
     """Run `jobs` in the folder of the flags, which says `about` the experiment; returns the exit code.
 
     Raises:
-        UserError: the folder is for something else.
+        UserError: the folder is for something else, or torch can't train on the device.
     """
+    device = _device(flags.device)
     open_experiment(flags.out, kind, jobs, about)
-    device = flags.device or ("cuda" if torch.cuda.is_available() else "cpu")
     processes = flags.jobs or (1 if device.startswith("cuda") else available_cores())
     return Queue(jobs, flags.out, processes=processes, device=device).run()
+
+
+def _device(name: str | None) -> str:
+    """Where to train, as torch calls it; the runs would find out one by one that they can't."""
+    if name is None or name == "auto":
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        find_device(PPOConfig(device=name).device)
+    except ValueError as error:
+        raise UserError(f"--device: {error}") from error
+    return name
 
 
 def split_train_flags(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -108,20 +127,14 @@ def read_base(name: str, train_flags: Sequence[str]) -> TrainConfig:
     file = read_config(TrainConfig, find_config(name))
     if not train_flags:
         return file
+    given = {word.partition("=")[0].replace("_", "-") for word in train_flags}
+    for flag in _FLAGS_OF_QUEUE:
+        if flag in given:
+            raise UserError(
+                f"{flag} can't stand behind --: cases, networks, seeds, steps and devices are the queue's"
+            )
     chosen = parse(TrainArguments, "train", train_flags, TrainArguments(file))
-    settings = with_flags_over_file(chosen.settings, file)
-    given = {
-        "--run, --resume or --config": chosen.run or chosen.resume or chosen.config,
-        "--env.id": settings.env.id != file.env.id,
-        "--network": settings.network != file.network,
-        "--max-minutes": settings.max_minutes is not None,
-        "--ppo.seed": settings.ppo.seed != file.ppo.seed,
-        "--ppo.total-timesteps": settings.ppo.total_timesteps != file.ppo.total_timesteps,
-    }
-    for flag, is_given in given.items():
-        if is_given:
-            raise UserError(f"{flag} can't stand behind --: cases, networks, seeds and steps are the queue's")
-    return settings
+    return with_flags_over_file(chosen.settings, file)
 
 
 def configured(

@@ -34,7 +34,8 @@ class MicroRTSArguments(QueueFlags):
     """Train networks on maps of μRTS, and play the trained agents against its bots.
 
     The same command goes on after a kill. What stands behind `--` goes to every run as flags of
-    `entitize train`: `entitize experiment microrts --out DIR -- --env.num-envs 12`.
+    `entitize train`: `entitize experiment microrts --out DIR -- --ppo.checkpoint-interval 200000`. (Another
+    number of environments needs other opponents: `-- --env.num-envs 12 --env.kwargs opponents=coacAI`.)
     """
 
     maps: Annotated[tuple[str, ...], tyro.conf.UseAppendAction, tyro.conf.arg(metavar="A,B")] = ()

@@ -14,7 +14,11 @@ from .experiment_flags import QueueFlags, configured, names, read_base, run_jobs
 from .experiment_jobs import Job
 
 #: Name of a network in an experiment -> the configuration that trains it.
-NETWORKS = {"roguenet": "procgen", "impala": "procgen_impala"}
+NETWORKS = {
+    "roguenet": "procgen",
+    "roguenet_normalized": "procgen_normalized",
+    "impala": "procgen_impala",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,7 +34,7 @@ class ProcgenArguments(QueueFlags):
     net: Annotated[
         tuple[str, ...], tyro.conf.UseAppendAction, tyro.conf.arg(aliases=["--nets"], metavar="A,B")
     ] = ()
-    """Networks: roguenet (default), impala."""
+    """Networks: roguenet (default), roguenet_normalized, impala."""
 
 
 def main(arguments: Sequence[str]) -> int:

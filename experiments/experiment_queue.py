@@ -112,7 +112,9 @@ class Queue:
     def _start_one(self, job: Job) -> None:
         try:
             stage = self._prepare(job)
-        except UserError as error:
+            if stage in ("train", "eval"):
+                self.running.append(self._process(job, stage))
+        except (UserError, OSError) as error:
             self._fail(job, [str(error)])
             return
         if stage == "locked":
@@ -120,13 +122,14 @@ class Queue:
         elif stage == "done":
             self.view.finish(job)
         else:
-            folder = job.folder(self.directory)
-            words = ["--device", self.device]
-            if stage == "eval" and job.evaluation is not None:
-                words = [*job.evaluation.words(), "--workers", "0"]
-            threads = job.config.ppo.num_threads or available_cores()
-            self.running.append(RunProcess(job, stage, folder, words, threads))
             self.view.start(job, stage)
+
+    def _process(self, job: Job, stage: Stage) -> RunProcess:
+        words = ["--device", self.device]
+        if stage == "eval" and job.evaluation is not None:
+            words = [*job.evaluation.words(), "--workers", "0"]
+        threads = job.config.ppo.num_threads or available_cores()
+        return RunProcess(job, stage, job.folder(self.directory), words, threads)
 
     def _prepare(self, job: Job) -> Stage:
         """What a run needs next; its folder is ready for that."""
@@ -180,7 +183,7 @@ class Queue:
             return
         try:
             stage = self._prepare(job)
-        except UserError as error:
+        except (UserError, OSError) as error:
             self._fail(job, [str(error)])
             return
         if stage == process.stage:

@@ -11,6 +11,7 @@ import tyro
 
 from ..adapters.microrts import Options
 from ..adapters.microrts.bots import check_bot
+from ..adapters.microrts.jvm import check_installed
 from ..adapters.microrts.maps import find_map
 from ..adapters.microrts.options import check_options
 from ..adapters.microrts.rewards import weights_array
@@ -107,6 +108,7 @@ def make_plan(chosen: MicroRTSEvalArguments) -> Plan:
     out = chosen.out or (chosen.run or Path()) / "eval_microrts"
     agents: dict[str, Path] = {}
     try:
+        check_installed()
         maps = chosen.maps or _maps_of(env)
         options = _options_of(env, chosen)
         own_weights = weights_array(env.kwargs.get("reward_weights"))

@@ -119,6 +119,8 @@ def _beside_table(board: str, scores: Sequence[Score], published: Sequence[Publi
     columns: dict[str, dict[str, str]] = {}
     for score in scores:
         columns.setdefault(score.agent, {})[score.bot] = str(score.rates)
+    for column in columns.values():  # ours; which bots a mean is over is not always the same
+        column[ALL_BOTS] += f" ({len(column) - 1} bots)"
     for agent in published:
         column = {bot: str(rates) for bot, rates in agent.rates.items()}
         columns[f"{agent.name} ({agent.source})"] = column

@@ -1,5 +1,4 @@
-"""How big the networks of runs are and what a step costs them, by counting, with the entities that they"
-" see."""
+"""How big the networks of runs are and what a step costs them, counted with the entities that they see."""
 
 from __future__ import annotations
 

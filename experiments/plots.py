@@ -205,7 +205,8 @@ def _curve_panel(axes: Axes, panel: CurvePanel, colours: Mapping[str, str]) -> d
     """What stands for each name in the legend."""
     handles: dict[str, Artist] = {}
     for name, curve in panel.curves.items():
-        (line,) = axes.plot(curve.steps, curve.mean, color=colours[name])
+        mark = "." if len(curve.steps) == 1 else None  # of one point there is no line to see
+        (line,) = axes.plot(curve.steps, curve.mean, color=colours[name], marker=mark)
         axes.fill_between(curve.steps, curve.low, curve.high, color=colours[name], alpha=0.2, linewidth=0)
         handles[name] = line
     for name, tails in panel.tails.items():

@@ -1,10 +1,9 @@
-"""`entitize report`: curves, tables and sources of an experiment as one HTML file, as Markdown, PNG and"
-" CSV."""
+"""`entitize report`: curves, tables and sources of an experiment as one HTML file, Markdown, PNG and CSV."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ from .report_document import Document, write_document
 from .report_microrts import microrts_report
 from .report_procgen import procgen_report
 from .report_runs import RunTable, run_table
-from .run_records import RunRecord, read_runs
+from .run_records import RunRecord, read_sound_runs
 
 KINDS = ("procgen", "microrts", "ablation")
 
@@ -46,11 +45,15 @@ def main(arguments: Sequence[str]) -> None:
 def write_report(directory: Path, folder: Path) -> Document:
     """Read the runs of the experiment in `directory`, and write the report into `folder`.
 
+    Runs that can't be read are named in it, and left out.
+
     Raises:
-        UserError: there are no runs, it can't be told what kind of experiment it is, or a file can't be read
-            or written.
+        UserError: there are no runs that can be read, it can't be told what kind of experiment it is, or a
+            file can't be written.
     """
-    records = read_runs(directory)
+    records, problems = read_sound_runs(directory)
+    if problems and not records:
+        raise UserError("\n".join(problems))
     if not records:
         raise UserError(f"{directory} has no runs: expected run folders runs/<case>/<network>/<seed> in it")
     asked = read_experiment(directory) or {}
@@ -60,9 +63,14 @@ def write_report(directory: Path, folder: Path) -> Document:
             f"{directory / EXPERIMENT}: there are no reports of kind {kind!r}, only of {', '.join(KINDS)}"
         )
     table = run_table(records)
-    missing = [str(case) for case in asked.get("cases") or () if str(case) not in table]
+    known = {*table, *(network for networks in table.values() for network in networks)}
+    missing = [
+        str(name) for name in (*asked.get("cases", ()), *asked.get("networks", ())) if str(name) not in known
+    ]
     try:
         document = _document(kind, table, folder, missing, asked)
+        told = [f"Can't be read, and left out: {problem}" for problem in problems]
+        document = replace(document, paragraphs=[*document.paragraphs, *told])
         write_document(document, folder)
     except OSError as error:
         raise UserError(f"{folder} can't be written: {error}") from error
@@ -76,9 +84,7 @@ def _document(
         return procgen_report(table, folder, missing)
     if kind == "microrts":
         return microrts_report(table, folder, missing)
-    known = {network for networks in table.values() for network in networks}
-    absent = [*missing, *(str(name) for name in asked.get("networks") or () if str(name) not in known)]
-    return ablation_report(table, folder, absent, asked.get("baseline"), asked.get("study"))
+    return ablation_report(table, folder, missing, asked.get("baseline"), asked.get("study"))
 
 
 def _kind_of(records: Sequence[RunRecord], directory: Path) -> str:

@@ -14,7 +14,7 @@ from .network_costs import CostCounter
 from .plots import CurvePanel, learning_curves
 from .report_costs import cost_values, millions
 from .report_curves import curves_and_tails
-from .report_document import Column, Document, Picture, ReportTable, Row, Section
+from .report_document import Column, Document, Picture, ReportTable, Section
 from .report_origin import origin_section
 from .report_runs import MeasuredRun, RunTable, number, progress, short_steps, spread, state, steps_told
 from .stats import bootstrap
@@ -36,20 +36,19 @@ def ablation_report(
 
     Args:
         missing: games and variants that were asked for and have no run.
-        baseline: the variant that the others are compared with.
+        baseline: the variant that the others are compared with; it may have no runs yet.
         study: what the ablation is called.
 
     Raises:
-        UserError: no baseline is named, or there is no such variant.
+        UserError: no baseline is named.
     """
     if baseline is None:
         raise UserError("experiment.yaml of an ablation must name the variant to compare with: baseline: …")
     games = variants_by_game(table, baseline)
-    if not any(baseline in variants for variants in games.values()):
-        names = dict.fromkeys(run for case, networks in table.items() for run in (case, *networks))
-        raise UserError(f"the baseline {baseline!r} has no runs; there are runs of {', '.join(names)}")
     rows = variant_rows(games, baseline)
     lead = [f"Every variant beside {baseline}."]
+    if not any(baseline in variants for variants in games.values()):
+        lead = [f"There are no runs of {baseline} yet, beside which every variant is to be."]
     if missing:
         lead.append(f"Asked for, and without a run yet: {', '.join(missing)}.")
     notes = (
@@ -73,10 +72,10 @@ def ablation_report(
 def variants_by_game(table: RunTable, baseline: str) -> dict[str, dict[str, list[MeasuredRun]]]:
     """Runs by game and variant.
 
-    These are case and network, as `entitize experiment ablation` makes them. Where no network has the name
-    of the baseline, variants are the cases, and games are what they are trained in.
+    These are case and network, as `entitize experiment ablation` makes them. Where a case has the name of the
+    baseline and no network has, variants are the cases, and games are what they are trained in.
     """
-    by_network = any(baseline in networks for networks in table.values())
+    by_network = baseline not in table or any(baseline in networks for networks in table.values())
     games: dict[str, dict[str, list[MeasuredRun]]] = {}
     for case, networks in table.items():
         for network, runs in networks.items():
@@ -167,7 +166,7 @@ def _columns(baseline: str) -> list[Column]:
         Column("game", lambda row: row["game"], is_text=True),
         Column("variant", lambda row: row["variant"], is_text=True),
         Column("return [seeds from, to]", lambda row: spread(row, "return")),
-        Column(f"difference to {baseline}", lambda row: _told(row)),
+        Column(f"difference to {baseline}", lambda row: spread(row, "difference")),
         Column(
             "compared at", lambda row: "–" if row["compared_at"] is None else short_steps(row["compared_at"])
         ),
@@ -180,7 +179,3 @@ def _columns(baseline: str) -> list[Column]:
         Column("entities, mean", lambda row: number(row.get("mean_entities"), 1)),
         Column("state", state, is_text=True),
     ]
-
-
-def _told(row: Row) -> str:
-    return spread(row, "difference")

@@ -35,8 +35,7 @@ def millions(value: float | None) -> str:
 
 
 def cost_rows(table: RunTable, counter: CostCounter) -> list[dict[str, Any]]:
-    """A row for each game and network of ours, beside IMPALA on the game's pixels; equal ones of IMPALA"
-    " once."""
+    """A row for each game and network of ours that reads entities, beside IMPALA on the game's pixels."""
     rows: list[dict[str, Any]] = []
     for case, networks in table.items():
         for network, runs in networks.items():
@@ -83,7 +82,8 @@ def cost_section(table: RunTable, counter: CostCounter) -> Section:
     notes += [
         "Multiply-adds are of one step with the mean number of entities, counted part by part; activations,"
         " layer norms and softmax are not. Entities are counted while the random policy plays 200 steps in"
-        " 8 environments; the counts of each type are in the CSV file.",
+        " 8 environments; the counts of each type are in the CSV file. What a game shows, and so the size of"
+        " a network, is that of the code that made this report, which may not be the code of a run.",
         "The formulas are those of the blog (12 L D² + D Σ Fᵢ parameters, 12 L D² S + L D S² + D Σ Fᵢ Sᵢ"
         " multiply-adds), which leave out biases, layer norms, heads, and one of attention's two products.",
     ]

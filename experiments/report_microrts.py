@@ -40,7 +40,7 @@ def microrts_report(table: RunTable, folder: Path, missing: Sequence[str]) -> Do
     """Draw the pictures into `folder`, and say what they and the tables are.
 
     Args:
-        missing: maps that were asked for and have no run.
+        missing: maps and networks that were asked for and have no run.
     """
     scores = {case: _scores(case, networks) for case, networks in table.items()}
     counter = CostCounter()

@@ -50,7 +50,7 @@ def procgen_report(table: RunTable, folder: Path, missing: Sequence[str]) -> Doc
     """Draw the pictures into `folder`, and say what they and the tables are.
 
     Args:
-        missing: games that were asked for and have no run.
+        missing: games and networks that were asked for and have no run.
     """
     rows, over_games = game_rows(table), aggregate_rows(table)
     sections = [
@@ -73,7 +73,7 @@ def _lead(table: RunTable, rows: Sequence[Mapping[str, Any]], missing: Sequence[
         runs = sum(row["seeds"] for row in own)
         told = f"{network_name(network)}: {counted(runs, 'run')} in {counted(len(own), 'game')}"
         steps = [row["steps_max"] for row in own]
-        told += f", {short_steps(min(steps))} to {short_steps(max(steps))} steps."
+        told += f", {steps_told({'steps_min': min(steps), 'steps_max': max(steps)})} steps."
         if beside:
             games = counted(len(beside), "game")
             told += f" Above published IMPALA at as many steps in {better} of {games}"

@@ -19,6 +19,7 @@ WINDOW = IMPALA_WINDOW
 #: What networks are called in tables and pictures; others by the name of their folder.
 NETWORK_NAMES = {
     "roguenet": "RogueNet",
+    "roguenet_normalized": "RogueNet, normalised rewards",
     "impala": "IMPALA, ours",
     "transformer": "TransformerNet, ours",
     "transformer_embedding": "TransformerNet, embedded, ours",
@@ -76,13 +77,19 @@ def measure(record: RunRecord) -> MeasuredRun:
     """Read the metrics of a run; what can't be read is its `problem`."""
     try:
         lines = read_metrics(metrics_file(record.folder))
-        returns = curve_of(lines)
+        if lines:
+            return _measured(record, lines)
     except FileNotFoundError:
-        return MeasuredRun(record, _EMPTY, _EMPTY, record.steps, record.seconds, "no metrics yet")
-    except (OSError, ValueError, KeyError, EOFError) as error:
+        pass
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, EOFError) as error:
         return MeasuredRun(record, _EMPTY, _EMPTY, record.steps, record.seconds, f"metrics: {error}")
-    if not lines:
-        return MeasuredRun(record, _EMPTY, _EMPTY, record.steps, record.seconds, "no metrics yet")
+    return MeasuredRun(record, _EMPTY, _EMPTY, record.steps, record.seconds, "no metrics yet")
+
+
+def _measured(record: RunRecord, lines: Sequence[Mapping[str, float]]) -> MeasuredRun:
+    returns = curve_of(lines)
+    if not np.isfinite(returns.values).all():
+        raise ValueError("there are returns that are no finite numbers")
     timed = [
         (line["time/elapsed"], line[RETURN]) for line in lines if RETURN in line and "time/elapsed" in line
     ]

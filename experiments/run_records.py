@@ -6,6 +6,7 @@ DIR/runs/<case>/<network>/<seed>/        run folders, as `entitize train` makes 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,8 +23,8 @@ RUNS = "runs"
 class RunRecord:
     """One run of an experiment, as its newest checkpoint has it."""
 
-    case: str  # the game, the map, or the variant of an ablation
-    network: str  # "roguenet", "impala", ...
+    case: str  # the game or the map
+    network: str  # "roguenet", "impala", ..., or the variant of an ablation
     seed: int
     folder: Path
     config: TrainConfig
@@ -70,10 +71,32 @@ def read_runs(directory: Path) -> list[RunRecord]:
     Raises:
         UserError: there is no such folder, or a configuration or a checkpoint in it can't be read.
     """
+    return _in_order(read_run(folder) for folder in _run_folders(directory))
+
+
+def read_sound_runs(directory: Path) -> tuple[list[RunRecord], list[str]]:
+    """`read_runs`, and for each run that can't be read why, in place of an error.
+
+    Raises:
+        UserError: there is no such folder.
+    """
+    records, problems = [], []
+    for folder in sorted(_run_folders(directory)):
+        try:
+            records.append(read_run(folder))
+        except UserError as error:
+            problems.append(str(error))
+    return _in_order(records), problems
+
+
+def _run_folders(directory: Path) -> list[Path]:
     if not directory.is_dir():
         raise UserError(f"there is no folder {directory}")
     paths = (directory / RUNS).glob(f"*/*/*/{RUN_CONFIG}")
-    records = [read_run(path.parent) for path in paths if path.parent.name.isdecimal()]
+    return [path.parent for path in paths if path.parent.name.isdecimal()]
+
+
+def _in_order(records: Iterable[RunRecord]) -> list[RunRecord]:
     return sorted(records, key=lambda record: (record.case, record.network, record.seed))
 
 

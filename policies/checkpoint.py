@@ -149,8 +149,9 @@ def _read_whole(path: Path, decode: Callable[[bytes], dict[str, T]], only: str |
 def _read_metadata(path: Path) -> dict[str, Any]:
     if not path.is_dir():
         raise CheckpointError(f"there is no checkpoint folder {path}")
+    content = _read(path, METADATA)
     try:
-        metadata = json.loads(_read(path, METADATA))
+        metadata = json.loads(content)
     except ValueError as error:  # UnicodeDecodeError is one too
         raise _corrupt(path, METADATA, f"it is no JSON ({error})") from error
     if not isinstance(metadata, dict) or not isinstance(metadata.get("sha256"), dict):

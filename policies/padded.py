@@ -84,7 +84,7 @@ class PaddedRogueNet(nn.Module):
             {name: InputNorm(len(names)) for name, names in features.items() if names}
         )
         self.encoder = Encoder(self.settings, features)
-        self._chooser = EngineChooser(self.settings)
+        self._chooser = EngineChooser(self.settings, self)
         self._fused: FusedRows | None = None  # made when it is needed
         self._slots = Slots(self.layout, slot_rows)
         self._counts = dict.fromkeys(self.running_normalization.names, 0.0)  # when last refreshed
@@ -106,7 +106,9 @@ class PaddedRogueNet(nn.Module):
         prepared = self.inputs.prepare(batch)
         self._move_statistics(prepared)
         like = next(self.encoder.parameters())
-        if self._chooser.choose(like, self.training).name == "fused":
+        choice = self._chooser.choose(like, self.training)
+        self._chooser.tell(choice)
+        if choice.name == "fused":
             if self._fused is None:
                 features = self.inputs.features
                 self._fused = FusedRows(self.encoder, self.running_normalization, features, self.settings)

@@ -18,6 +18,19 @@ def device_of(module: nn.Module) -> torch.device:
     return torch.device("cpu") if parameter is None else parameter.device
 
 
+def find_device(name: str) -> torch.device:
+    """The device that torch calls `name`.
+
+    Raises:
+        ValueError: torch sees no such GPU.
+    """
+    device = torch.device(name)
+    count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    if device.type == "cuda" and (device.index or 0) >= count:
+        raise ValueError(f"device={name!r}: torch sees {count} GPUs that it can use")
+    return device
+
+
 def place(module: nn.Module, config: PPOConfig) -> torch.device:
     """Move a policy to `config.device`; with "auto" it stays where it is.
 
@@ -25,11 +38,7 @@ def place(module: nn.Module, config: PPOConfig) -> torch.device:
         ValueError: torch sees no such device, or the precision is one that only GPUs have.
     """
     if config.device != "auto":
-        wanted = torch.device(config.device)
-        count = torch.cuda.device_count() if torch.cuda.is_available() else 0
-        if wanted.type == "cuda" and (wanted.index or 0) >= count:
-            raise ValueError(f"device={config.device!r}: torch sees {count} GPUs that it can use")
-        module.to(wanted)
+        module.to(find_device(config.device))
     device = device_of(module)
     if device.type == "cpu" and config.precision != "float32":
         raise ValueError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Hashable, Sequence
 from typing import Any
 
@@ -25,6 +26,8 @@ from .losses import count, normalize_advantages
 from .rollout import Samples
 from .static_losses import NUMBERS, loss_fields, static_losses, write_loss
 
+_log = logging.getLogger(__name__)
+
 
 class DeviceUpdate:
     """Makes the gradient steps of an epoch: forward, loss, backward, clipping and AdamW.
@@ -46,10 +49,17 @@ class DeviceUpdate:
         self._capacities = Capacities()
         self._staging = Staging(form.device)
         self._packings: dict[Capacity, Packing] = {}
+        self._refused = False
 
     def takes(self, samples: Samples) -> bool:
-        """Whether it can learn from them: no entity is hidden, and minibatches are not split."""
-        return self._config.microbatch_size is None and not hides(samples.observations)
+        """Whether it can learn from them: no entity is hidden, and minibatches are not split. Logs the first
+        refusal."""
+        split = self._config.microbatch_size is not None
+        refused = split or hides(samples.observations)
+        if refused and not self._refused:
+            self._refused = True
+            _tell_ragged("minibatches are split" if split else "entities are hidden")
+        return not refused
 
     def epoch(
         self, samples: Samples, minibatches: Sequence[NDArray[np.int64]], ent_coef: float
@@ -109,7 +119,8 @@ class DeviceUpdate:
 
 
 def device_update(policy: Policy, optimizer: torch.optim.Optimizer, config: PPOConfig) -> DeviceUpdate | None:
-    """The updates of a policy that is on a GPU; None where it is not, or where it has no static form.
+    """The updates of a policy that is on a GPU; None where it is not, or (which is logged) where it has no
+    static form.
 
     Raises:
         ValueError: the precision is one that it would need for.
@@ -124,4 +135,9 @@ def device_update(policy: Policy, optimizer: torch.optim.Optimizer, config: PPOC
             return DeviceUpdate(form, policy, optimizer, config)
     if config.precision == "bf16":
         raise ValueError(f"precision='bf16' needs a policy with a static form: {problem}")
+    _tell_ragged(problem)
     return None
+
+
+def _tell_ragged(reason: str) -> None:
+    _log.info("updates on the GPU launch kernels one at a time, on ragged arrays: %s", reason)

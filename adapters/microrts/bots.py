@@ -28,6 +28,10 @@ BOTS = {
     "guidedRojoA3N": "ai.competition.GRojoA3N.GuidedRojoA3N",
 }
 
+#: Who plays where nobody is named. Most of the others look for what partial observability may hide from them,
+#: and raise a NullPointerException when they don't find it: coacAI does so at the first tick.
+USUAL_BOT, USUAL_BOT_PARTIAL = "coacAI", "POLightRush"
+
 
 def check_bot(name: str) -> str:
     """`name`, where there is such a bot.

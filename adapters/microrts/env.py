@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 from ...envs import EntityActionSpace, EntitySpace, unbatch_observation
 from ...envs.dispatch import ragged_orders
+from .names import argument_names
+from .options import check_options, is_player
 from .vector_env import MicroRTSVectorEnv
 
 Observation = dict[str, Any]
@@ -34,7 +36,7 @@ class MicroRTSEnv(gymnasium.Env[Observation, Mapping[str, Any]]):
 
     Args:
         map: the map's name.
-        opponent: the bot's name.
+        opponent: the bot's name; None: as in `MicroRTSVectorEnv`.
         side: which player the agent is: 0 (upper left) or 1.
         reward_weights: by name or six numbers; None: those of the papers.
         seed: seeds the first `reset` that gives none; None: from the operating system.
@@ -55,7 +57,7 @@ class MicroRTSEnv(gymnasium.Env[Observation, Mapping[str, Any]]):
     def __init__(
         self,
         map: str = "basesWorkers8x8",
-        opponent: str = "coacAI",
+        opponent: str | None = None,
         side: int = 0,
         *,
         reward_weights: Mapping[str, float] | Sequence[float] | None = None,
@@ -63,11 +65,12 @@ class MicroRTSEnv(gymnasium.Env[Observation, Mapping[str, Any]]):
         render_mode: str | None = None,
         **options: Any,
     ) -> None:
-        if side not in (0, 1):
+        check_options(options, argument_names(MicroRTSEnv))
+        if not is_player(side):
             raise ValueError(f"side must be 0 or 1, not {side!r}")
         self._venv = _OneGame(
             map,
-            opponents=[opponent],
+            opponents=opponent,
             side=side,
             reward_weights=reward_weights,
             seed=seed,

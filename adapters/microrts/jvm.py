@@ -90,6 +90,22 @@ def _java_version(home: Path) -> int | None:
     return int(found[1]) if found else None
 
 
+def check_installed() -> None:
+    """Start nothing, but raise what `start_engine` would.
+
+    Raises:
+        EngineMissingError: gym-microrts, JPype or Java is missing.
+    """
+    engine_folder()
+    _check_jpype()
+    find_java()
+
+
+def _check_jpype() -> None:
+    if importlib.util.find_spec("jpype") is None:
+        raise EngineMissingError(f"MicroRTS needs the package JPype1: {EXTRA}")
+
+
 def start_engine() -> Any:
     """The module `jpype`, with a JVM running that knows the engine's classes.
 
@@ -102,8 +118,7 @@ def start_engine() -> Any:
         RuntimeError: another package started the JVM, and the engine can't be added to it.
     """
     folder = engine_folder()
-    if importlib.util.find_spec("jpype") is None:
-        raise EngineMissingError(f"MicroRTS needs the package JPype1: {EXTRA}")
+    _check_jpype()
     jpype: Any = importlib.import_module("jpype")
     if not jpype.isJVMStarted():
         _start(jpype, folder)

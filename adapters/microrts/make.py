@@ -45,7 +45,11 @@ def make_vec(
     from ...envs.sharded_vector import ShardedVectorEnv
     from ...envs.worker_pool import shares
 
-    games = plan_games([map] if maps is None else maps, num_envs, selfplay, opponents, side)
+    names, partial_observability = (
+        [map] if maps is None else maps,
+        options.get("partial_observability", False),
+    )
+    games = plan_games(names, num_envs, selfplay, opponents, side, partial_observability)
     num_lanes = [len(game.players) for game in games]
     runs = shares(num_lanes, num_workers, "games")
     venv = ShardedVectorEnv(

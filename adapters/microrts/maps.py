@@ -35,7 +35,7 @@ def _files(folder: Path) -> dict[str, Path]:
 
 
 def map_names() -> list[str]:
-    """The names of all maps.
+    """The names of all maps; one of them, melee4x4Mixed2, has a form that the engine no longer reads.
 
     Raises:
         EngineMissingError: gym-microrts is not installed.
@@ -48,13 +48,17 @@ def find_map(name: str) -> Map:
     """The map of that name ("basesWorkers16x16").
 
     Raises:
-        ValueError: there is none; the nearest name is given.
+        ValueError: there is none; the nearest name is given. Or the engine can't load it.
         EngineMissingError: gym-microrts is not installed.
     """
     files = _files(engine_folder())
     if name not in files:
         raise ValueError(unknown("map", name, files))
     root = ElementTree.parse(files[name]).getroot()
+    if any(unit.tag != "rts.units.Unit" for unit in root.iterfind("units/*")):
+        raise ValueError(
+            f"MicroRTS can't play the map {name!r}: its file has a form that the engine no longer reads"
+        )
     width, height = int(root.attrib["width"]), int(root.attrib["height"])
     terrain = "".join((root.findtext("terrain") or "").split())
     cells = np.flatnonzero(np.array(list(terrain)) == "1")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+import inspect
+from collections.abc import Callable, Iterable
+from typing import Any
 
 
 def unknown(what: str, name: object, known: Iterable[str]) -> str:
@@ -17,3 +19,9 @@ def unknown(what: str, name: object, known: Iterable[str]) -> str:
     near = difflib.get_close_matches(str(name).lower(), list(lowered), 1, 0.4 if is_short else 0.0)
     hint = f"did you mean {lowered[near[0]]!r}?" if near else f"known: {', '.join(known)}"
     return f"MicroRTS has no {what} {name!r}; {hint}"
+
+
+def argument_names(function: Callable[..., Any]) -> list[str]:
+    """What `function` takes by name, without what its `**options` may hold."""
+    parameters = inspect.signature(function).parameters.values()
+    return [parameter.name for parameter in parameters if parameter.kind is not parameter.VAR_KEYWORD]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from .bots import check_bot
+import numpy as np
+
+from .bots import USUAL_BOT, USUAL_BOT_PARTIAL, check_bot
 from .games import Game
 from .maps import Map, find_map
 from .names import unknown
@@ -15,7 +17,6 @@ from .names import unknown
 FEATURES = ("units", "planes", "planes29")
 TARGETS = ("cells", "entities")
 PERSPECTIVES = ("board", "player")
-SIDES = (0, 1, "both")
 
 Opponents = Mapping[str, int] | Sequence[str] | str
 Side = int | str | Sequence[int]
@@ -47,9 +48,7 @@ class Options:
             if value not in known:
                 raise ValueError(f"{name} must be one of {', '.join(map(repr, known))}, not {value!r}")
         for name in ("max_steps", "frame_skip"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise ValueError(f"{name} must be a whole number of at least 1, not {value!r}")
+            object.__setattr__(self, name, _whole_number(name, getattr(self, name)))
         for name in ("partial_observability", "mask_reserved"):
             if not isinstance(getattr(self, name), bool):
                 raise ValueError(f"{name} must be True or False, not {getattr(self, name)!r}")
@@ -60,8 +59,18 @@ class Options:
             raise ValueError(f"bot_timeout must be a number of seconds above 0, or None, not {seconds!r}")
 
 
-def check_options(options: Mapping[str, Any]) -> Options:
+def _whole_number(name: str, value: Any) -> int:
+    """`value` as an int, where it is a whole number (NumPy's too) of at least 1."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
+        raise ValueError(f"{name} must be a whole number of at least 1, not {value!r}")
+    return int(value)
+
+
+def check_options(options: Mapping[str, Any], beside: Iterable[str] = ()) -> Options:
     """`Options(**options)`.
+
+    Args:
+        beside: what else the caller takes by name, and so may be meant by a wrong name.
 
     Raises:
         TypeError: an unknown option; the message says which one is nearest.
@@ -70,29 +79,38 @@ def check_options(options: Mapping[str, Any]) -> Options:
     known = [field.name for field in fields(Options)]
     for name in options:
         if name not in known:
-            raise TypeError(unknown("option", name, known))
+            raise TypeError(unknown("option", name, [*known, *beside]))
     return Options(**options)
 
 
 def plan_games(
-    maps: Sequence[str], num_envs: int, selfplay: int, opponents: Opponents | None, side: Side
+    maps: Sequence[str],
+    num_envs: int,
+    selfplay: int,
+    opponents: Opponents | None,
+    side: Side,
+    partial_observability: bool = False,
 ) -> list[Game]:
     """The games of `num_envs` lanes: those between two lanes first.
 
     Args:
         maps: taken in turns by the games; all of one size.
         selfplay: how many lanes play each other, two by two.
-        opponents: the bots of the other lanes: one name, one per lane, or how many lanes play each.
+        opponents: the bots of the other lanes: one name, one per lane, or how many lanes play each; None: the
+            usual one, which `partial_observability` decides.
         side: which player the lanes against bots are: 0, 1, "both" in turns, or one for each of them.
 
     Raises:
         ValueError: an unknown name, numbers that don't fit, or maps of different sizes.
     """
-    if num_envs < 1:
-        raise ValueError(f"num_envs must be at least 1, not {num_envs}")
-    if isinstance(selfplay, bool) or selfplay % 2 or not 0 <= selfplay <= num_envs:
+    num_envs = _whole_number("num_envs", num_envs)
+    is_whole = isinstance(selfplay, (int, np.integer)) and not isinstance(selfplay, bool)
+    if not is_whole or selfplay % 2 or not 0 <= selfplay <= num_envs:
         raise ValueError(f"selfplay must be an even number of lanes from 0 to {num_envs}, not {selfplay!r}")
     boards = _boards(maps)
+    if opponents is None:
+        usual = USUAL_BOT_PARTIAL if partial_observability else USUAL_BOT
+        opponents = [usual] * (num_envs - selfplay)
     pairs, bots = selfplay // 2, _bots(num_envs - selfplay, opponents)
     sides = _sides(side, pairs, len(bots))
     players = [(None, 0)] * pairs + list(zip(bots, sides, strict=True))
@@ -101,19 +119,26 @@ def plan_games(
 
 def _sides(side: Side, first: int, count: int) -> list[int]:
     """The players that the lanes of `count` games against bots are; `first` is the first game's index."""
-    if not isinstance(side, (int, str)):
+    if isinstance(side, Iterable) and not isinstance(side, str):
         sides = list(side)
-        if len(sides) != count or any(isinstance(one, bool) or one not in (0, 1) for one in sides):
+        if len(sides) != count or not all(map(is_player, sides)):
             raise ValueError(f"side must be 0 or 1 for each of {count} lanes against bots, not {sides!r}")
-        return sides
-    if side not in SIDES or isinstance(side, bool):
+        return [int(player) for player in sides]
+    if isinstance(side, str) and side == "both":
+        return [(first + k) % 2 for k in range(count)]
+    if not is_player(side):
         raise ValueError(f"side must be 0, 1 or 'both', not {side!r}")
-    return [(first + k) % 2 if isinstance(side, str) else side for k in range(count)]
+    return [int(side)] * count
+
+
+def is_player(value: Any) -> bool:
+    """Whether `value` is the number of a player, 0 or 1."""
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool) and value in (0, 1)
 
 
 def _boards(maps: Sequence[str]) -> list[Map]:
-    if not maps:
-        raise ValueError("maps must name at least one map")
+    if isinstance(maps, str) or not maps:
+        raise ValueError(f"maps must be a list that names at least one map, not {maps!r}")
     boards = [find_map(name) for name in maps]
     for board in boards[1:]:
         if board.size != boards[0].size:
@@ -124,17 +149,20 @@ def _boards(maps: Sequence[str]) -> list[Map]:
     return boards
 
 
-def _bots(count: int, opponents: Opponents | None) -> list[str]:
+def _bots(count: int, opponents: Opponents) -> list[str]:
     """The bot of each of `count` lanes."""
-    if opponents is None:
-        opponents = "coacAI" if count else []
     if isinstance(opponents, str):
         return [check_bot(opponents)] * count
     if isinstance(opponents, Mapping):
         for name, number in opponents.items():
-            if isinstance(number, bool) or not isinstance(number, int) or number < 0:
+            if isinstance(number, bool) or not isinstance(number, (int, np.integer)) or number < 0:
                 raise ValueError(f"opponents: {name!r} must play a whole number of lanes, not {number!r}")
         opponents = [name for name, number in opponents.items() for _ in range(number)]
+    elif not isinstance(opponents, Sequence):  # a set, say, whose order is not the same in every process
+        raise ValueError(
+            "opponents must be the name of a bot, a list with one for each lane, or a dict of how many lanes"
+            f" play each, not {opponents!r}"
+        )
     names = [check_bot(name) for name in opponents]
     if len(names) != count:
         raise ValueError(f"opponents are given for {len(names)} lanes, but {count} lanes play against bots")

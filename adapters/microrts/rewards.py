@@ -42,7 +42,10 @@ def weights_array(weights: Weights | None, option: str = "reward_weights") -> ND
             if name not in REWARDS:
                 raise ValueError(unknown("reward", name, REWARDS))
         weights = [weights.get(name, 0.0) for name in REWARDS]
-    array = np.asarray(weights, np.float64)
+    try:
+        array = np.asarray(weights, np.float64)
+    except (TypeError, ValueError):
+        array = np.empty(0)
     if array.shape != (len(REWARDS),) or not np.isfinite(array).all():
         raise ValueError(
             f"{option} must be {len(REWARDS)} finite numbers ({', '.join(REWARDS)}), not {weights!r}"

@@ -17,6 +17,7 @@ from ...envs.vector import Actions, StepResult
 from ...envs.window import Window
 from ...ragged import keep_freed_memory
 from .engine import BotFailure, Engine
+from .names import argument_names
 from .observe import Observer
 from .options import Opponents, Side, check_options, plan_games
 from .orders import Orders
@@ -55,7 +56,8 @@ class MicroRTSVectorEnv(EntityVectorEnv):
     Args:
         map: the map's name ("basesWorkers16x16").
         num_envs: how many lanes.
-        opponents: the bots: one name, one per lane, or a dict of how many lanes play each; None: coacAI.
+        opponents: the bots: one name, one per lane, or a dict of how many lanes play each; None: coacAI,
+            or POLightRush under partial observability, where coacAI can't play.
         selfplay: how many lanes play each other: 0 and 1, 2 and 3, …; the lanes against bots come after them.
         side: which player the lanes against bots are: 0 (upper left), 1, "both" in turns, or one for each.
         maps: several maps of one size, which the games take in turns, instead of `map`.
@@ -102,10 +104,11 @@ class MicroRTSVectorEnv(EntityVectorEnv):
     ) -> None:
         if render_mode not in (None, *self.metadata["render_modes"]):
             raise ValueError(f"render_mode must be None, 'rgb_array' or 'human', not {render_mode!r}")
-        self.options = check_options(options)
+        self.options = check_options(options, argument_names(MicroRTSVectorEnv))
         self._schedule = reward_schedule(reward_weights, final_reward_weights)
         self.set_progress(0.0)
-        self.games = plan_games([map] if maps is None else maps, num_envs, selfplay, opponents, side)
+        names, partial = [map] if maps is None else maps, self.options.partial_observability
+        self.games = plan_games(names, num_envs, selfplay, opponents, side, partial)
         keep_freed_memory()
         self.num_envs = num_envs
         self.render_mode = render_mode

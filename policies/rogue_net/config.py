@@ -198,14 +198,16 @@ class RogueNetConfig:
             raise ValueError("relative_position is part of attention, which pooling replaces")
 
     def _check_sizes(self) -> None:
-        for name in ("d_model", "n_head", "d_qk", "value_d_model", "value_n_head"):
+        least = {"d_model": 1, "n_head": 1, "d_qk": 1, "n_layer": 0}
+        least |= {f"value_{name}": number for name, number in least.items() if name != "d_qk"}
+        for name, number in least.items():
             value = getattr(self, name)
-            if value is not None and value < 1:
-                raise ValueError(f"{name} is {value}, expected at least 1")
-        for name in ("n_layer", "value_n_layer"):
-            value = getattr(self, name)
-            if value is not None and value < 0:
-                raise ValueError(f"{name} is {value}, expected at least 0")
+            if value is None and name.startswith("value_"):
+                continue
+            if not isinstance(value, int) or isinstance(value, bool):
+                raise TypeError(f"{name} is {value!r}, expected an integer")
+            if value < number:
+                raise ValueError(f"{name} is {value}, expected at least {number}")
         for name in ("dropout", "embedding_dropout", "residual_dropout", "attention_dropout"):
             value = getattr(self, name)
             if value is not None and not 0 <= value < 1:

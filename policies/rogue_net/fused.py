@@ -94,6 +94,11 @@ class FusedEngine:
             self._held = weights
         return weights
 
+    @property
+    def holds_weights(self) -> bool:
+        """Whether the parameters were read and stay as they are; see `hold`."""
+        return self._held is not None
+
     def read_again(self) -> None:
         """Something has changed the parameters."""
         self._held = None

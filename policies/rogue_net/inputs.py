@@ -93,6 +93,7 @@ class Inputs:
         """The batch as the network reads it.
 
         Raises:
+            TypeError: it is no batch, but an observation, say.
             ValueError: an entity type or a number of features that the space does not have.
         """
         entities, globals_ = self._known(batch)
@@ -136,6 +137,10 @@ class Inputs:
 
     def _select(self, batch: EntityBatch) -> dict[str, RaggedArray]:
         """The entity types and features that the network knows."""
+        if not isinstance(batch, EntityBatch):
+            raise TypeError(
+                f"a network reads an EntityBatch (batch_observations makes one), got {type(batch).__name__}"
+            )
         if batch.globals.shape[1] != self._num_globals or batch.globals.dtype != _FLOAT32:
             raise ValueError(
                 f"globals: {batch.globals.shape[1]} features of {batch.globals.dtype}, "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
@@ -41,8 +40,6 @@ from .rows import Rows
 from .static.network import Precision, StaticForm, hides, obstacle
 from .summary import Summary, summarize
 from .tensors import as_tensor
-
-_log = logging.getLogger(__name__)
 
 
 class Encoder(nn.Module):
@@ -113,9 +110,8 @@ class RogueNet(nn.Module):
             {name: self._head(name, action) for name, action in action_space.spaces.items()}
         )
         self.value_head = ValueHead(settings.for_value().d_model)
-        self._chooser = EngineChooser(settings)
+        self._chooser = EngineChooser(settings, self)
         self._fused_engine: FusedEngine | None = None  # made when it is needed
-        self._engine_told = False
         self._static: StaticForm | None = None  # likewise
         self._precision: Precision = "float32"
 
@@ -324,11 +320,11 @@ class RogueNet(nn.Module):
     # -- inside ---------------------------------------------------------------------------------------------
 
     def _fused(self, acting: bool = False) -> FusedEngine | None:
-        """The fused engine, if it is the one to use; which engine that is gets logged at the first use."""
+        """The fused engine, if it is the one to use; each choice is logged at its first use."""
+        if acting and self._fused_engine is not None and self._fused_engine.holds_weights:
+            return self._fused_engine
         choice = self._chooser.choose(self._like, self.training and not acting)
-        if not self._engine_told:
-            self._engine_told = True
-            _log.info("RogueNet runs on the %s engine: %s", *choice)
+        self._chooser.tell(choice)
         if choice.name == "torch":
             return None
         if self._fused_engine is None:
@@ -340,11 +336,19 @@ class RogueNet(nn.Module):
         return getattr(type(self), method) is getattr(RogueNet, method) and method not in vars(self)
 
     def _check_actions(self, batch: EntityBatch, actions: Mapping[str, RaggedArray]) -> None:
-        for name in self.action_heads.names:
+        for name, action in self.action_space.spaces.items():
             if name not in actions:
                 raise ValueError(f"action {name!r} is missing; there are {', '.join(actions)}")
-            if not np.array_equal(actions[name].offsets, batch.actions[name].actors.offsets):
+            chosen = actions[name]
+            if not np.array_equal(chosen.offsets, batch.actions[name].actors.offsets):
                 raise ValueError(f"action {name!r} does not have one item for each actor of the batch")
+            if isinstance(action, Categorical | SelectEntity) and (
+                chosen.inner_shape or chosen.dtype.kind != "i"
+            ):
+                raise ValueError(
+                    f"action {name!r}: items must be integers,"
+                    f" got {chosen.dtype} of shape {chosen.inner_shape}"
+                )
 
     def _static_for(self, batch: EntityBatch) -> StaticForm | None:
         """What acts on a GPU, where it can."""

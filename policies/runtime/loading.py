@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ from ..checkpoint import CheckpointError, StoredCheckpoint, newest_checkpoint, r
 from ..rogue_net.config import RogueNetConfig, from_options
 from .agent import Agent
 from .network import KernelNetwork, Network
+
+_log = logging.getLogger(__name__)
 
 
 def load_agent(path: str | Path, seed: int | None = None) -> Agent:
@@ -57,6 +60,7 @@ def _network(space: EntitySpace, checkpoint: StoredCheckpoint[NDArray[Any]]) -> 
         raise ImportError(
             f"the network of {checkpoint.path} needs torch ({reason}): pip install 'entitize[train]'"
         )
+    _log.info("the network of %s runs on torch: %s", checkpoint.path, reason)
     from ..loading import load_policy
 
     return load_policy(checkpoint.path)

@@ -161,6 +161,12 @@ def test_wrong_orders_are_told_and_leave_the_game_as_it_is() -> None:
 def test_bad_options_are_told() -> None:
     with pytest.raises(ValueError, match="side must be 0 or 1, not 'both'"):
         make(side="both")
+    with pytest.raises(ValueError, match=r"side must be 0 or 1, not 1\.0"):
+        make(side=1.0)
+    with pytest.raises(TypeError, match="no option 'opponents'; did you mean 'opponent'"):
+        make(opponents="coacAI")
+    with pytest.raises(TypeError, match="no option 'selfplay'"):
+        make(selfplay=0)
     with pytest.raises(ValueError, match="no bot 'coacAi'; did you mean 'coacAI'"):
         make(opponent="coacAi")
     with pytest.raises(ValueError, match="render_mode must be None, 'rgb_array' or 'human', not 'ansi'"):

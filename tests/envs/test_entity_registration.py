@@ -164,6 +164,8 @@ def test_namespaces_and_ids_have_entry_points(
     assert width("Open/anything") == 8
     with pytest.raises(gymnasium.error.NameNotFound, match="Did you mean 'Arena/seven77'"):
         ez.make_vec("Arena/sevn77")
+    with pytest.raises(gymnasium.error.NameNotFound, match="Did you mean 'Open/anything'"):
+        ez.make_vec("opn/anything")
     with pytest.raises(gymnasium.error.NameNotFound, match=r"no environment 'qqqq'.*Arena/seven77, "):
         ez.make_vec("qqqq")
     with pytest.raises(TypeError, match="'Arena/odd' made 'nonsense', which is no EntityVectorEnv"):

@@ -65,8 +65,8 @@ def test_what_has_begun_comes_first(tmp_path: Path) -> None:
 
 
 def test_runs_have_the_configuration_of_their_network() -> None:
-    ours, theirs = procgen("--games", "coinrun", "--nets", "roguenet,impala", "--seeds", "1")
-    for job, name in ((ours, "procgen"), (theirs, "procgen_impala")):
+    jobs = procgen("--games", "coinrun", "--nets", "roguenet,roguenet_normalized,impala", "--seeds", "1")
+    for job, name in zip(jobs, ("procgen", "procgen_normalized", "procgen_impala"), strict=True):
         file = shipped(name)
         env, ppo = replace(file.env, id="Procgen/coinrun"), replace(file.ppo, seed=0)
         assert job.config == replace(file, env=env, ppo=ppo)
@@ -209,15 +209,24 @@ def test_a_folder_that_is_a_file_is_told(entitize: Run, tmp_path: Path) -> None:
     [
         (["procgn"], "there is no experiment 'procgn'; did you mean 'procgen'?"),
         (["procgen", "--games", "maze,coinrunn"], "there is no game 'coinrunn'; did you mean 'coinrun'?"),
-        (["procgen", "--net", "cnn3"], "there is no network 'cnn3'; there are roguenet, impala"),
-        (["procgen", "--net", ","], "name at least one network; there are roguenet, impala"),
+        (
+            ["procgen", "--net", "cnn3"],
+            "there is no network 'cnn3'; there are roguenet, roguenet_normalized, impala",
+        ),
+        (
+            ["procgen", "--net", ","],
+            "name at least one network; there are roguenet, roguenet_normalized, impala",
+        ),
         (["procgen", "--seeds", "0"], "--seeds must be positive, got 0"),
         (["procgen", "--jobs", "0"], "--jobs must be positive, got 0"),
         (["procgen", "--max-minutes", "0"], "--max-minutes must be positive, got 0"),
-        (["procgen", "--steps", "fast"], "such as 25M, 500k or 2_000_000, not 'fast'"),
+        (["procgen", "--steps", "fast"], "Error parsing --steps: steps are a positive number such as 25M"),
+        (["procgen", "--device", "cdua"], "--device: device must be 'auto', 'cpu', 'cuda' or"),
+        (["procgen", "--device", "cuda:99"], "--device: device='cuda:99': torch sees"),
         (["procgen", "--", "--env.id", "MineSweeper"], "--env.id can't stand behind --"),
         (["procgen", "--", "--ppo.seed", "5"], "--ppo.seed can't stand behind --"),
-        (["procgen", "--", "--run", "here"], "--run, --resume or --config can't stand behind --"),
+        (["procgen", "--", "--ppo.total_timesteps=25000000"], "--ppo.total-timesteps can't stand behind --"),
+        (["procgen", "--", "--run", "here"], "--run can't stand behind --"),
         (["procgen", "--", "--ppo.gamma", "2"], "gamma must lie between 0 and 1, got 2"),
         (["microrts", "--maps", "8x9"], "MicroRTS has no map 'basesWorkers8x9'; did you mean"),
         (["microrts", "--net", "gridnett"], "there is no network 'gridnett'; did you mean 'gridnet'?"),

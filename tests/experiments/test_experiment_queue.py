@@ -147,6 +147,16 @@ def test_a_failing_run_does_not_hold_up_the_others(trained: Path, tmp_path: Path
     assert f"its log is {wrong.folder(tmp_path) / 'log.txt'}" in told
 
 
+def test_a_folder_that_can_not_be_written_fails_its_run_alone(trained: Path, tmp_path: Path) -> None:
+    wrong, right = job_of(trained, "wrong"), job_of(trained, "right")
+    shutil.copytree(trained, right.folder(tmp_path))
+    (wrong.folder(tmp_path) / "log.txt").mkdir(parents=True)
+    queue, output = queue_of([wrong, right], tmp_path)
+    assert queue.run() == 1
+    assert "wrong/roguenet/0 failed:" in output.getvalue()
+    assert "right/roguenet/0 is done: 32 steps" in output.getvalue()
+
+
 def test_a_run_that_others_work_on_is_waited_for(trained: Path, tmp_path: Path) -> None:
     job = job_of(trained, "busy")
     folder = job.folder(tmp_path)

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from entitize.adapters.microrts import jvm
+from entitize.adapters.microrts.jvm import EngineMissingError
 from entitize.experiments import match_workers
 from entitize.experiments.cli import main
 from entitize.experiments.matches import Job, Played, Player
@@ -65,7 +67,7 @@ def test_results_are_kept_in_files(judged: Path) -> None:
     table = (judged / "table.md").read_text()
     assert "| passiveAI | 0/5/0 | 0.0 [0, 43] |" in table
     assert "| passiveAI | 0/100/0 | 100/0/0 |  |" in table
-    assert "89.8 (13 bots)" in table and "arXiv 2301.03679" in table
+    assert "| all | 0/100/0 (2 bots) | 89.8 (13 bots) |" in table and "arXiv 2301.03679" in table
     assert (judged / "winrates.png").read_bytes().startswith(b"\x89PNG")
 
 
@@ -197,6 +199,19 @@ def test_a_wrong_flag_is_one_clear_error(
     monkeypatch.chdir(tmp_path)
     code, _, err = entitize("eval", "microrts", *words)
     assert (code, sentence in " ".join(err.split())) == (2, True), err
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_missing_java_is_one_clear_error(
+    entitize: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def find_no_java() -> Path:
+        raise EngineMissingError("MicroRTS needs Java 9 or newer")
+
+    monkeypatch.setattr(jvm, "find_java", find_no_java)
+    monkeypatch.chdir(tmp_path)
+    code, _, err = entitize("eval", "microrts", "--random", *QUICK)
+    assert (code, err) == (2, "entitize: MicroRTS needs Java 9 or newer\n")
     assert not list(tmp_path.iterdir())
 
 

@@ -86,6 +86,12 @@ def test_learning_curves_over_hours_beside_a_line_and_single_runs(
     assert [text.get_text() for text in drawn[0].legends[0].get_texts()] == ["ours", "theirs", "random"]
 
 
+def test_a_curve_of_one_point_is_seen(tmp_path: Path, drawn: list[Figure]) -> None:
+    point = MeanCurve(np.array([16384]), *([np.array([1.0])] * 3))
+    plots.learning_curves(tmp_path / "point.png", {"maze": plots.CurvePanel({"a": point, "b": CURVE})}, "")
+    assert [line.get_marker() for line in drawn[0].axes[0].get_lines()] == [".", "None"]
+
+
 def test_intervals(tmp_path: Path, drawn: list[Figure]) -> None:
     panels = {
         "IQM": {"RogueNet": Interval(0.6, 0.5, 0.8), "IMPALA": Interval(0.4, np.nan, np.nan)},

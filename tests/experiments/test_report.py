@@ -268,6 +268,31 @@ def test_metrics_that_cannot_be_read_are_a_problem_of_their_run(tmp_path: Path) 
     assert measure(record).problem == "metrics: after step 5 comes step 5"
     (run / "metrics.jsonl").write_text("")
     assert (measure(record).problem, measure(record).steps) == ("no metrics yet", UPDATE)
+    (run / "metrics.jsonl").write_text("[1]\n")
+    assert (measure(record).problem or "").startswith("metrics: ")
+    (run / "metrics.jsonl").write_text('{"step": 5, "charts/episodic_return": NaN}\n')
+    assert measure(record).problem == "metrics: there are returns that are no finite numbers"
+
+
+def test_runs_that_cannot_be_read_are_named_and_left_out(tmp_path: Path, no_environments: None) -> None:
+    for seed in range(3):
+        make_run(tmp_path, f"maze/roguenet/{seed}", [(0, 1.0), (UPDATE, 1.0)], env="Procgen/maze")
+    asked = {"kind": "procgen", "cases": ["maze", "heist"], "networks": ["roguenet", "impala"], "seeds": [0]}
+    (tmp_path / "experiment.yaml").write_text(yaml.safe_dump(asked))
+    runs = tmp_path / "runs" / "maze" / "roguenet"
+    next(runs.glob("0/checkpoints/*/checkpoint.json")).write_text("{")
+    (runs / "1" / "config.yaml").write_text("env: [")
+    *_, first, second = write_report(tmp_path, tmp_path / "report").paragraphs
+    assert first.startswith("Can't be read, and left out: ") and "it is no JSON" in first
+    assert second.startswith("Can't be read, and left out: ") and "is not valid YAML" in second
+    (row,) = read_csv(tmp_path / "report" / "games.csv")
+    assert row["seeds"] == "1"
+    text = (tmp_path / "report" / "report.md").read_text()
+    assert "RogueNet: 1 run in 1 game, 100k steps." in text
+    assert "Asked for, and without a run yet: heist, impala." in text
+    (runs / "2" / "config.yaml").write_text("env: [")
+    with pytest.raises(UserError, match="it is no JSON"):
+        write_report(tmp_path, tmp_path / "report")
 
 
 @pytest.mark.parametrize(
@@ -383,9 +408,11 @@ def test_ablation(tmp_path: Path, no_environments: None) -> None:
     assert {name: list(own) for name, own in variants_by_game(swapped, "plain").items()} == {
         "maze": ["plain", "wide"]
     }
-    (tmp_path / "experiment.yaml").write_text(yaml.safe_dump({**asked, "baseline": "narrow"}))
-    with pytest.raises(UserError, match="the baseline 'narrow' has no runs; there are runs of maze, plain"):
-        write_report(tmp_path, tmp_path / "report")
+    (tmp_path / "experiment.yaml").write_text(yaml.safe_dump({**asked, "baseline": "deep"}))
+    write_report(tmp_path, tmp_path / "report")
+    assert [row["variant"] for row in read_csv(tmp_path / "report" / "variants.csv")] == ["plain", "wide"]
+    text = (tmp_path / "report" / "report.md").read_text()
+    assert "There are no runs of deep yet, beside which every variant is to be." in text
 
 
 # -- parts ---------------------------------------------------------------------------------------------------

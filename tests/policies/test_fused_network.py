@@ -269,7 +269,7 @@ def test_the_engine_changes_with_dtype_and_mode_and_is_logged_once(caplog: pytes
     space = make_space(1, 2, ["move"])
     net = RogueNet(space, space.actions, dropout=0.1)
     batch = make_batch(space, 3, 0)
-    with caplog.at_level(logging.INFO, "entitize.policies.rogue_net.network"):
+    with caplog.at_level(logging.INFO, "entitize.policies.rogue_net.engine"):
         net.value(batch)
         net.value(batch)
     assert [record.message for record in caplog.records] == [

@@ -368,6 +368,11 @@ def test_corrupt_and_foreign_checkpoints_are_refused(tmp_path: Path) -> None:
     (path / "policy.safetensors").write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
     with pytest.raises(CheckpointError, match=r"policy\.safetensors can't be used: it has changed"):
         load_agent(path)
+    (path / "checkpoint.json").unlink()
+    with pytest.raises(
+        CheckpointError, match=r"^checkpoint file \S+checkpoint.json can't be used: it can't be read"
+    ):
+        load_agent(path)
     with pytest.raises(CheckpointError, match="there is no checkpoint folder"):
         load_agent(tmp_path / "nowhere")
     (tmp_path / "empty" / "checkpoints").mkdir(parents=True)

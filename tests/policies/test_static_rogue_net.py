@@ -281,7 +281,7 @@ class FakeGraphs:
         monkeypatch.setattr(cuda, "aside", lambda function, device: function())
         monkeypatch.setattr(cuda, "capture", self.capture)
 
-    def capture(self, function: Any) -> Any:
+    def capture(self, function: Any, device: torch.device) -> Any:
         self.captures += 1
         result = torch.zeros(self.size)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import replace
 from typing import Any
 
@@ -59,7 +60,7 @@ def test_a_replayed_graph_makes_the_same_steps(monkeypatch: pytest.MonkeyPatch) 
     """With a stand-in for CUDA graphs: a capture runs nothing, a replay works on the capture's memory."""
     replays = []
 
-    def capture(function: Any) -> Any:
+    def capture(function: Any, device: torch.device) -> Any:
         result = torch.zeros(8, dtype=torch.float64)
         return result, lambda: replays.append(result.copy_(function().detach()))
 
@@ -105,11 +106,28 @@ def test_graphs_are_not_used_once_the_optimizer_was_loaded() -> None:
     assert update._token() != token
 
 
-def test_what_it_does_not_take() -> None:
+def test_what_it_does_not_take_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
     trainer = trainer_of(replace(CONFIG, microbatch_size=8), True)
     assert trainer.device_update is not None
+    caplog.set_level(logging.INFO, "entitize.trainers.device_update")
     assert not trainer.device_update.takes(trainer.collect())
     trainer.update()  # as ragged parts
+    assert [record.message for record in caplog.records] == [
+        "updates on the GPU launch kernels one at a time, on ragged arrays: minibatches are split"
+    ]
+
+
+def test_a_network_without_fixed_shapes_is_told(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    trainer = trainer_of(CONFIG, False)
+    net = RogueNet(trainer.policy.observation_space, trainer.policy.action_space, pooling="mean")
+    monkeypatch.setattr("entitize.trainers.device_update.device_of", lambda _: torch.device("cuda"))
+    with caplog.at_level(logging.INFO, "entitize.trainers.device_update"):
+        assert device_update(net, trainer.optimizer, CONFIG) is None
+    assert caplog.records[0].message.endswith("on ragged arrays: it pools instead of attending")
+    with pytest.raises(ValueError, match="precision='bf16' needs a policy with a static form: it pools"):
+        device_update(net, trainer.optimizer, replace(CONFIG, precision="bf16"))
 
 
 def test_devices_and_precisions() -> None:

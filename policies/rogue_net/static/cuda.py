@@ -26,10 +26,11 @@ def aside(function: Callable[[], Tensor], device: torch.device) -> Tensor:
     return result
 
 
-def capture(function: Callable[[], Tensor]) -> tuple[Tensor, Callable[[], Any]]:
+def capture(function: Callable[[], Tensor], device: torch.device) -> tuple[Tensor, Callable[[], Any]]:
     """Record what `function` launches, without running it; returns its result's memory and how to run it."""
     graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
+    # torch's own stream for captures is on the GPU that was current at the first one, perhaps another.
+    with torch.cuda.device(device), torch.cuda.graph(graph, stream=torch.cuda.Stream(device)):
         result = function()
     return result, graph.replay
 

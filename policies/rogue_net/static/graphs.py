@@ -67,7 +67,7 @@ class Graphs:
             return result
         if entry.replay is None:
             own = entry.block = torch.empty_like(block)
-            entry.result, entry.replay = cuda.capture(lambda: self.function(capacity, own))
+            entry.result, entry.replay = cuda.capture(lambda: self.function(capacity, own), self.device)
         assert entry.block is not None and entry.result is not None
         entry.block.copy_(block)
         entry.replay()
