@@ -3,9 +3,9 @@
     python benchmarks/policy.py [--quick] [--json PATH] [--repeats 9] [--threads 1] [--networks d16 d64]
 
 A whole network: 5 entity types of 50 features, one actor per step with 15 choices, a value. "act": `act` on
-64 steps; "train": `evaluate`, a loss and backward on 2048 steps, without the optimizer. "one pass" is the same
-with PPO's loss, as the trainer does it: without torch's autograd. Lengths: "geom n" are skewed with mean n (up
-to 8 n), "unif n" uniform from 1 to 2 n - 1.
+64 steps; "train": `evaluate`, a loss and backward on 2048 steps, without the optimizer. "one pass" is the
+same with PPO's loss, as the trainer does it: without torch's autograd. Lengths: "geom n" are skewed with mean
+n (up to 8 n), "unif n" uniform from 1 to 2 n - 1.
 
 The paths take turns in random order, each after an untimed run of its own; medians of processor time on one
 thread, of wall time on more. The padded path is left out where it would compute over 12 times the scores.
@@ -160,14 +160,13 @@ def measure_row(network: str, lengths: str, mode: str, repeats: int, seconds: fl
     width, layers, heads = NETWORKS[network]
     runs = {}
     for path in PATHS:
-        if path == "one pass":
-            if mode == "train":
-                runs[path] = make_one_pass(net, batch)
-        elif path != "padded" or padding(batch) <= MAX_PADDING:
-            chosen = {"engine": "fused"} if path == "fused" else {"engine": "torch", "attention": path}
-            net = RogueNet(space, space.actions, d_model=width, n_layer=layers, n_head=heads, **chosen)
-            net.update_normalization(batch)
-            runs[path] = make_run(net, batch, mode)
+        if (path == "one pass" and mode == "act") or (path == "padded" and padding(batch) > MAX_PADDING):
+            continue
+        fused = path in ("fused", "one pass")
+        chosen = {"engine": "fused"} if fused else {"engine": "torch", "attention": path}
+        net = RogueNet(space, space.actions, d_model=width, n_layer=layers, n_head=heads, **chosen)
+        net.update_normalization(batch)
+        runs[path] = make_one_pass(net, batch) if path == "one pass" else make_run(net, batch, mode)
     return Row(network, lengths, mode, measure(runs, repeats, seconds))
 
 
