@@ -18,34 +18,49 @@ from .attention.tile_attention import tile_capacity
 from .choice_kernels import choice_scratch
 from .embedding_kernels import embedding_scratch
 from .fused_encoder import Floats
-from .fused_heads import FusedChoices, Task
+from .fused_heads import FusedChoices, FusedSelection, Task
 from .fused_network import FusedNetwork, Weights
 from .inputs import Prepared
 from .parallel import over_sequences, recycled, row_shares, workspace
 from .rows import plain
+from .select_kernels import select_scratch
 from .simd import LANES
 from .update_kernels import Actors, Net, Outputs, Steps, Target, learn_tiles, update_scratch
 
 
 def goes_in_one_pass(network: FusedNetwork, prepared: Prepared) -> bool:
     """Whether `learn` can do the work: one encoder that sees everything, all actions chosen by softmax."""
-    chooses = bool(network.heads) and all(isinstance(head, FusedChoices) for head in network.heads.values())
+    softmax = (FusedChoices, FusedSelection)
+    chooses = bool(network.heads) and all(isinstance(head, softmax) for head in network.heads.values())
     return chooses and network.value is network.policy and prepared.visible is None
 
 
-def _actors(heads: list[FusedChoices], tasks: list[Task]) -> Actors:
+def _actors(heads: list[Any], tasks: list[Task]) -> Actors:
     """All actions one behind the other."""
-    parts = [
-        (t.rows, t.offsets, t.flags, t.chosen, h.components, h.used)
-        for h, t in zip(heads, tasks, strict=True)
-    ]
-    rows, offsets, mask, chosen, components, used = zip(*parts, strict=True)
-    table, starts = [], [0] * 5
-    for i, head in enumerate(heads):
-        table += [*starts, head.parts, head.place, int(head.counts_all)]
-        for k, arrays in enumerate((rows, mask, chosen, components, used)):
-            starts[k] += len(arrays[i])
-    return Actors(np.array(table), *map(_joined, (rows, offsets, mask, chosen, components, used)))
+    none, no_flags, table, starts = np.zeros(0, np.int64), np.zeros(0, bool), [], [0] * 6
+    parts = []
+    for head, task in zip(heads, tasks, strict=True):
+        actees, actee_offsets, pairs, entities = none, none, none, none
+        components, used, of_choice, of_selection = none, no_flags, [0, 0], [0, 0]
+        if isinstance(head, FusedSelection):
+            actees, _, actee_offsets, pairs, entities, capacity = task.more
+            of_selection = [head.width, capacity]
+        else:
+            actee_offsets = pairs = np.zeros_like(task.offsets)
+            components, used, of_choice = head.components, head.used, [head.parts, int(head.counts_all)]
+        table += [*starts, head.place, *of_choice, *of_selection]
+        started: tuple[Any, ...] = (task.rows, task.flags, task.chosen, actees, components, used)
+        starts = [start + len(array) for start, array in zip(starts, started, strict=True)]
+        actors = (task.rows, task.offsets, task.flags, task.chosen)
+        parts.append((*actors, actees, entities, actee_offsets, pairs, components, used))
+    return Actors(np.array(table), *map(_joined, zip(*parts, strict=True)))
+
+
+def _head_scratch(head: Any, task: Task, d: int) -> int:
+    """Numbers of scratch memory for the kernels of a head."""
+    if isinstance(head, FusedSelection):
+        return select_scratch(d, head.width, task.more[-1])
+    return choice_scratch(d, head.num_choices, head.parts)
 
 
 def _joined(arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
@@ -83,10 +98,12 @@ def learn(
     )
     scale, share = 1.0 / objective.units, 0.5 / objective.steps
     log_probs = _joined([objective.log_probs[name].values for name in names])
-    before = (log_probs, objective.values, objective.advantages, objective.returns)
+    before, values, advantages, returns = (
+        plain(numbers.astype(np.float32, copy=False))
+        for numbers in (log_probs, objective.values, objective.advantages, objective.returns)
+    )
     target = Target(
-        *[plain(numbers.astype(np.float32, copy=False)) for numbers in before],
-        objective.clip_coef, objective.clips_values,
+        before, values, advantages, returns, objective.clip_coef, objective.clips_values,
         scale, -objective.ent_coef * scale, objective.vf_coef * share,
     )  # fmt: skip
     num_actors, num_steps = len(actors.rows), len(rows)
@@ -101,7 +118,7 @@ def learn(
     sizes = (
         update_scratch(capacity, encoder.n_layer, d, encoder.n_head),
         embedding_scratch(table.rows, d, capacity),
-        max(d, *(choice_scratch(d, head.num_choices, head.parts) for head in heads)),
+        max(d, *(_head_scratch(head, task, d) for head, task in zip(heads, tasks, strict=True))),
     )
     wrong: list[tuple[int, int]] = []
 

@@ -6,7 +6,7 @@ own outputs only. So here a tile goes all the way, and what backward needs of al
 cache.
 
 The pieces are those of the two passes, with the same results. It is for networks that have one encoder for
-policy and value, and whose actions are all chosen by softmax.
+policy and value, and whose actions are all chosen by softmax, among choices or entities.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from .embedding_kernels import (
     turn_weights,
 )
 from .fused_kernels import SLOPES, block_backward, block_forward, layer_rows, places
+from .select_kernels import evaluate_selections, selections_backward
 from .simd import LANES, kernel
 from .tiles import rows_to_tile, tile_to_rows
 from .value_kernels import evaluate_values, values_backward
@@ -57,20 +58,26 @@ class Steps(NamedTuple):
 
 
 class Actors(NamedTuple):
-    """Who acted, and what was chosen, of H actions one behind the other; see `choice_kernels`."""
+    """Who acted, and what was chosen, of H actions one behind the other; see `choice_kernels` and
+    `select_kernels`, which have names for the last three and the four before them."""
 
     heads: Integers  # (H * HEAD,): where each action's part of the arrays below starts, and in `Net.w`
     rows: Integers  # (A,)
     offsets: Integers  # (H * (B + 1),): where each step's actors start, counted for each action by itself
-    mask: NDArray[np.bool_]  # (A * C,)
-    chosen: Integers  # (A * M,)
+    mask: NDArray[np.bool_]
+    chosen: Integers
+    actees: Integers  # (E,): their rows
+    entities: Integers  # (E,): their indices
+    actee_offsets: Integers  # (H * (B + 1),), counted like `offsets`
+    pair_offsets: Integers  # likewise
     components: Integers  # (M + 1,)
     used: NDArray[np.bool_]  # (K * M,)
 
 
-#: Numbers per action in the table of heads: starts in rows, mask, chosen, components and used; the number of
-#: components; where the parameters start; whether all components count.
-HEAD = 8
+#: Numbers per action in the table of heads: starts in rows, mask, chosen, actees, components and used; where
+#: the parameters start; of a choice the number of components and whether all count; of a selection the width
+#: of queries (of a choice 0) and the columns of a tile.
+HEAD = 11
 
 
 class Target(NamedTuple):
@@ -107,13 +114,21 @@ def update_scratch(capacity: int, layers: int, d: int, n_head: int) -> int:
 
 
 @kernel
-def _actors_of(actors: Actors, h: int, steps_and_one: int) -> Any:
-    """Rows, offsets, mask, chosen, components and used of action h, and its numbers in the table."""
-    table = actors.heads[h * HEAD : (h + 1) * HEAD]
+def _choosing(actors: Actors, h: int) -> Any:
+    """Of action h, a choice: mask, chosen, components, used, and whether all components count."""
+    head = actors.heads[h * HEAD : (h + 1) * HEAD]
+    components = actors.components[head[4] : head[4] + head[7] + 1]
+    return actors.mask[head[1] :], actors.chosen[head[2] :], components, actors.used[head[5] :], head[8] > 0
+
+
+@kernel
+def _selecting(actors: Actors, h: int, ends: int) -> Any:
+    """Of action h, a selection: actees' rows, their offsets and those of pairs, entities, mask and chosen."""
+    head = actors.heads[h * HEAD : (h + 1) * HEAD]
     return (
-        actors.rows[table[0] :], actors.offsets[h * steps_and_one : (h + 1) * steps_and_one],
-        actors.mask[table[1] :], actors.chosen[table[2] :], actors.components[table[3] :][: table[5] + 1],
-        actors.used[table[4] :], table[0], table[6], table[7] > 0,
+        actors.actees[head[3] :], actors.actee_offsets[h * ends : (h + 1) * ends],
+        actors.pair_offsets[h * ends : (h + 1) * ends],
+        actors.entities[head[3] :], actors.mask[head[1] :], actors.chosen[head[2] :],
     )  # fmt: skip
 
 
@@ -125,14 +140,22 @@ def _act(
 
     Returns the first actor whose choice can't have been drawn, or -1.
     """
-    rows, offsets, mask, chosen, components, used, at, place, counts_all = _actors_of(
-        actors, h, len(out.values) + 1
-    )
+    head, ends = actors.heads[h * HEAD : (h + 1) * HEAD], len(out.values) + 1
+    at, place, width, capacity = head[0], head[6], head[9], head[10]
+    rows, offsets = actors.rows[at:], actors.offsets[h * ends : (h + 1) * ends]
     start, stop = offsets[first], offsets[end]
-    wrong = evaluate_choices(
-        out.x, rows, start, stop, net.d, net.w, place, components, used, counts_all, mask, chosen,
-        out.log_probs[at:], out.entropies[at:], s,
-    )  # fmt: skip
+    if width:
+        actees, actee_offsets, pair_offsets, entities, mask, chosen = _selecting(actors, h, ends)
+        wrong = evaluate_selections(
+            out.x, rows, actees, offsets, actee_offsets, pair_offsets, entities, first, end, net.d, net.w,
+            place, width, capacity, mask, chosen, out.log_probs[at:], out.entropies[at:], s,
+        )  # fmt: skip
+    else:
+        mask, chosen, components, used, counts_all = _choosing(actors, h)
+        wrong = evaluate_choices(
+            out.x, rows, start, stop, net.d, net.w, place, components, used, counts_all, mask, chosen,
+            out.log_probs[at:], out.entropies[at:], s,
+        )  # fmt: skip
     if wrong < 0:
         actor_units(
             out.log_probs[at:], target.log_probs[at:], out.entropies[at:], offsets[first : end + 1],
@@ -148,13 +171,21 @@ def _act_backward(
     net: Net, actors: Actors, out: Outputs, h: int, g: Any, first: int, end: int, s: Any
 ) -> None:
     """Add to the rows' gradients what action h gives at steps first to end, and to `g`."""
-    rows, offsets, mask, chosen, components, used, at, place, counts_all = _actors_of(
-        actors, h, len(out.values) + 1
-    )
-    choices_backward(
-        out.x, rows, offsets[first], offsets[end], net.d, net.w, place, components, used, counts_all, mask,
-        chosen, out.d_log_probs[at:], out.d_entropies[at:], out.d_x, g, s,
-    )  # fmt: skip
+    head, ends = actors.heads[h * HEAD : (h + 1) * HEAD], len(out.values) + 1
+    at, place, width, capacity = head[0], head[6], head[9], head[10]
+    rows, offsets = actors.rows[at:], actors.offsets[h * ends : (h + 1) * ends]
+    if width:
+        actees, actee_offsets, pair_offsets, entities, mask, chosen = _selecting(actors, h, ends)
+        selections_backward(
+            out.x, rows, actees, offsets, actee_offsets, pair_offsets, entities, first, end, net.d, net.w,
+            place, width, capacity, mask, chosen, out.d_log_probs[at:], out.d_entropies[at:], out.d_x, g, s,
+        )  # fmt: skip
+    else:
+        mask, chosen, components, used, counts_all = _choosing(actors, h)
+        choices_backward(
+            out.x, rows, offsets[first], offsets[end], net.d, net.w, place, components, used, counts_all,
+            mask, chosen, out.d_log_probs[at:], out.d_entropies[at:], out.d_x, g, s,
+        )  # fmt: skip
 
 
 @kernel

@@ -11,10 +11,12 @@ import torch
 from entitize.envs import (
     ActionMask,
     Categorical,
+    Continuous,
     EntityActionSpace,
     EntityBatch,
     EntitySpace,
     GlobalCategorical,
+    GlobalContinuous,
     MultiCategorical,
     SelectEntity,
     batch_observations,
@@ -32,6 +34,7 @@ ACTIONS: dict[str, Any] = {
     "each": Categorical(5),
     "step": GlobalCategorical(3),
     "order": MultiCategorical({"kind": ["wait", "go"], "where": 4}, uses={"go": ["where"]}),
+    "aim": SelectEntity(),
 }
 
 
@@ -130,7 +133,7 @@ def test_many_steps_fill_tiles_and_threads(threads: int, monkeypatch: pytest.Mon
 
 
 def test_parts_of_a_minibatch_add_up() -> None:
-    fused, exact = make_nets(["order", "each"], 3, d_model=8, n_layer=1)
+    fused, exact = make_nets(["order", "aim"], 3, d_model=8, n_layer=1)
     samples = make_samples(fused, make_batch(fused.observation_space, 20, 3), 3)
     counts, config = count(samples, False), PPOConfig()
     fused.zero_grad()
@@ -149,12 +152,14 @@ def test_what_goes_in_two_passes() -> None:
         def evaluate_arrays(self, *of: Any) -> Any:
             return super().evaluate_arrays(*of)
 
-    both = EntityActionSpace({"act": Categorical(2), "aim": SelectEntity()})
-    one, aims = (EntityActionSpace({"act": action}) for action in (Categorical(2), SelectEntity()))
+    both = EntityActionSpace({"act": Categorical(2), "go": Continuous(-1.0, 1.0)})
+    one, real = (
+        EntityActionSpace({"act": action}) for action in (Categorical(2), GlobalContinuous(-1.0, 1.0))
+    )
     for kind, actions, options, joint, hooks, goes in (
         (RogueNet, one, {}, False, False, True),
         (RogueNet, both, {}, False, False, False),
-        (RogueNet, aims, {}, False, False, False),
+        (RogueNet, real, {}, False, False, False),
         (RogueNet, one, {"separate_value_net": True}, False, False, False),
         (RogueNet, one, {}, True, False, False),
         (RogueNet, one, {}, False, True, False),
@@ -171,11 +176,11 @@ def test_what_goes_in_two_passes() -> None:
 
 
 def test_an_action_that_was_not_allowed_changes_no_gradient() -> None:
-    fused, _ = make_nets(["each", "step"], 0, d_model=8, n_layer=1)
+    fused, _ = make_nets(["each", "aim"], 0, d_model=8, n_layer=1)
     samples = make_samples(fused, make_batch(fused.observation_space, 6, 0), 0)
-    for name in ("each", "step"):
+    for name in ("each", "aim"):
         values = samples.actions[name].values.copy()
-        values[1] = 7
+        values[1] = 70
         wrong = {**samples.actions, name: RaggedArray(values, samples.actions[name].offsets)}
         with pytest.raises(ValueError, match=f"action '{name}'"):
             learn(fused, replace(samples, actions=wrong), count(samples, False), PPOConfig(), 0.03)
