@@ -3,8 +3,9 @@
     python benchmarks/policy.py [--quick] [--json PATH] [--repeats 9] [--threads 1] [--networks d16 d64]
 
 A whole network: 5 entity types of 50 features, one actor per step with 15 choices, a value. "act": `act` on
-64 steps; "train": `evaluate`, a loss and backward on 2048 steps, without the optimizer. Lengths: "geom n" are
-skewed with mean n (up to 8 n), "unif n" uniform from 1 to 2 n - 1.
+64 steps; "train": `evaluate`, a loss and backward on 2048 steps, without the optimizer. "one pass" is the
+same with PPO's loss, as the trainer does it: without torch's autograd. Lengths: "geom n" are skewed with mean
+n (up to 8 n), "unif n" uniform from 1 to 2 n - 1.
 
 The paths take turns in random order, each after an untimed run of its own; medians of processor time on one
 thread, of wall time on more. The padded path is left out where it would compute over 12 times the scores.
@@ -31,10 +32,15 @@ from entitize.experiments.bench_rows import Budget, add_options, rounds, write_r
 from entitize.experiments.bench_rows import Row as BenchRow
 from entitize.policies.rogue_net import RogueNet
 from entitize.ragged import RaggedArray
+from entitize.trainers import PPOConfig
+from entitize.trainers.fused_losses import learn
+from entitize.trainers.losses import count
+from entitize.trainers.optimizer import forget_gradients
+from entitize.trainers.rollout import Samples
 from numpy.typing import NDArray
 
-#: The fused engine, and the torch engine's attention paths.
-PATHS = ("fused", "numba", "sorted", "padded")
+#: The fused engine, its gradients without autograd, and the torch engine's attention paths.
+PATHS = ("fused", "one pass", "numba", "sorted", "padded")
 
 #: Width, layers and heads.
 NETWORKS = {"d16": (16, 2, 2), "d64": (64, 2, 4), "murts": (64, 5, 4), "d128": (128, 4, 4)}
@@ -112,6 +118,21 @@ def make_run(net: RogueNet, batch: EntityBatch, mode: str) -> Callable[[], Any]:
     return train
 
 
+def make_one_pass(net: RogueNet, batch: EntityBatch) -> Callable[[], Any]:
+    """As "train", with the trainer's loss, whose gradients the fused engine computes itself."""
+    rng = np.random.default_rng(0)
+    got = net.act(batch, rng)
+    advantages, returns = rng.standard_normal((2, len(batch)), np.float32)
+    samples = Samples(batch, got.drawn, got.log_probs, got.values, advantages, returns)
+    counts, config, parameters = count(samples, False), PPOConfig(), list(net.parameters())
+
+    def train() -> None:
+        forget_gradients(parameters)
+        learn(net, samples, counts, config, config.ent_coef)
+
+    return train
+
+
 def measure(runs: dict[str, Callable[[], Any]], repeats: int, seconds: float = math.inf) -> dict[str, float]:
     """Median milliseconds of each."""
     # processor time is blind to what other programs do meanwhile, and to what a second thread saves
@@ -139,11 +160,13 @@ def measure_row(network: str, lengths: str, mode: str, repeats: int, seconds: fl
     width, layers, heads = NETWORKS[network]
     runs = {}
     for path in PATHS:
-        if path != "padded" or padding(batch) <= MAX_PADDING:
-            chosen = {"engine": "fused"} if path == "fused" else {"engine": "torch", "attention": path}
-            net = RogueNet(space, space.actions, d_model=width, n_layer=layers, n_head=heads, **chosen)
-            net.update_normalization(batch)
-            runs[path] = make_run(net, batch, mode)
+        if (path == "one pass" and mode == "act") or (path == "padded" and padding(batch) > MAX_PADDING):
+            continue
+        fused = path in ("fused", "one pass")
+        chosen = {"engine": "fused"} if fused else {"engine": "torch", "attention": path}
+        net = RogueNet(space, space.actions, d_model=width, n_layer=layers, n_head=heads, **chosen)
+        net.update_normalization(batch)
+        runs[path] = make_one_pass(net, batch) if path == "one pass" else make_run(net, batch, mode)
     return Row(network, lengths, mode, measure(runs, repeats, seconds))
 
 

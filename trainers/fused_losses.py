@@ -16,19 +16,21 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from ..policies.policy import Evaluation
-from .config import PPOConfig
-from .loss_kernels import (
+from ..policies.loss_kernels import (
     CLIPPED,
     ENTROPY,
     KL,
     LOG_RATIO,
     POLICY,
+    VALUE,
     actor_units,
     add_actors,
     step_units,
     value_errors,
 )
+from ..policies.objective import Objective, ObjectivePolicy
+from ..policies.policy import Evaluation
+from .config import PPOConfig
 from .losses import Counts, Losses, ppo_losses
 from .rollout import Samples
 
@@ -74,7 +76,7 @@ def losses_and_gradients(
     ent_coef: float,
 ) -> tuple[dict[str, float], Gradients]:
     """The numbers of `ppo_losses` and the gradients of its total, from arrays of any float dtype."""
-    sums = np.zeros(5)
+    sums = np.zeros(6)
     scale, share = 1.0 / counts.units, 0.5 / counts.steps
     ratios = _joint if config.joint_log_prob else _apart
     d_log_probs = ratios(log_probs, entropies, samples, config.clip_coef, scale, sums)
@@ -84,9 +86,31 @@ def losses_and_gradients(
         *(values, samples.values, samples.returns, config.clip_vloss, config.clip_coef),
         *(config.vf_coef * share, d_values),
     )
-    means = (sums * scale).tolist()
-    value_loss = float(errors * share)
-    numbers = {
+    sums[VALUE] = errors
+    return _numbers(sums, counts, config, ent_coef), Gradients(d_log_probs, d_entropies, d_values)
+
+
+def learn(
+    policy: object, samples: Samples, counts: Counts, config: PPOConfig, ent_coef: float
+) -> dict[str, float] | None:
+    """The numbers of `ppo_losses`, with the gradients added to the parameters' `grad`, by a policy that does
+    all that by itself; None where it doesn't."""
+    if config.joint_log_prob or not isinstance(policy, ObjectivePolicy):
+        return None
+    objective = Objective(
+        samples.log_probs, samples.values, samples.advantages, samples.returns,
+        config.clip_coef, config.clip_vloss, ent_coef, config.vf_coef, counts.units, counts.steps,
+    )  # fmt: skip
+    sums = policy.learn_arrays(samples.observations, samples.actions, objective)
+    return None if sums is None else _numbers(sums, counts, config, ent_coef)
+
+
+def _numbers(
+    sums: NDArray[np.float64], counts: Counts, config: PPOConfig, ent_coef: float
+) -> dict[str, float]:
+    """What `ppo_losses` gives, from the sums (6,) of its kernels."""
+    means, value_loss = (sums / counts.units).tolist(), 0.5 * float(sums[VALUE]) / counts.steps
+    return {
         "loss": means[POLICY] - ent_coef * means[ENTROPY] + config.vf_coef * value_loss,
         "policy_loss": means[POLICY],
         "value_loss": value_loss,
@@ -95,7 +119,6 @@ def losses_and_gradients(
         "old_approx_kl": -means[LOG_RATIO],
         "clipfrac": means[CLIPPED],
     }
-    return numbers, Gradients(d_log_probs, d_entropies, d_values)
 
 
 def _runs_kernels(tensors: list[Tensor]) -> bool:

@@ -15,9 +15,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from ..policies.loss_kernels import normalize
 from ..policies.policy import Evaluation
 from .config import PPOConfig
-from .loss_kernels import normalize
 from .rollout import Samples
 
 

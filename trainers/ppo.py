@@ -28,7 +28,7 @@ from .compatibility import checked_module
 from .config import PPOConfig
 from .device import make_optimizer, place, set_learning_rate
 from .device_update import device_update
-from .fused_losses import fast_losses, losses_and_gradients
+from .fused_losses import fast_losses, learn, losses_and_gradients
 from .guard import NonFiniteError, Snapshot, check_batch, check_lanes, check_losses, check_module
 from .idle import Shown
 from .losses import Counts, count, normalize_advantages
@@ -296,6 +296,9 @@ class PPO:
     def _differentiate(self, part: Samples, counts: Counts, ent_coef: float) -> dict[str, float]:
         """Add the gradients of a part of a minibatch; returns its share of the losses."""
         policy, config = self.policy, self.config
+        learned = learn(policy, part, counts, config, ent_coef)
+        if learned is not None:
+            return learned
         if isinstance(policy, ArrayPolicy):
             arrays = policy.evaluate_arrays(part.observations, part.actions)
             if arrays is not None:

@@ -9,15 +9,18 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from ...envs import ActionMask, EntityActionSpace
 from ...ragged import RaggedArray
+from ..objective import Objective
 from .config import RogueNetConfig
 from .flat import Layout
 from .fused_encoder import Floats, FusedEncoder
 from .fused_network import NOTHING, Encoded, FusedNetwork, Weights
+from .fused_update import goes_in_one_pass, learn
 from .gather_kernels import gather_floats
 from .inputs import Prepared
 from .names import module_key
@@ -132,11 +135,29 @@ class FusedEngine:
     ) -> FusedEvaluation | None:
         """As `evaluate`, without torch; None where a parameter has hooks, which only torch runs."""
         tensors = self.parameters.tensors()
-        if any(t._backward_hooks or t._post_accumulate_grad_hooks for t in tensors):
+        if _have_hooks(tensors):
             return None
         weights = self.network.weights(self.parameters.flat(tensors))
         evaluated = self.network.evaluate(prepared, masks, actions, weights)
         return FusedEvaluation(self, tensors, weights, *evaluated)
+
+    def learn_arrays(
+        self, prepared: Prepared, masks: Mapping[str, ActionMask], actions: Mapping[str, RaggedArray],
+        objective: Objective,
+    ) -> NDArray[np.float64] | None:  # fmt: skip
+        """See `ObjectivePolicy.learn_arrays`."""
+        tensors, network = self.parameters.tensors(), self.network
+        if _have_hooks(tensors) or not goes_in_one_pass(network, prepared):
+            return None
+        weights = network.weights(self.parameters.flat(tensors))
+        g, sums = learn(network, prepared, masks, actions, weights, objective)
+        learns = [network.learns(entry, prepared, network.heads, True) for entry in network.layout.entries]
+        self.gradients.add(tensors, g, learns)
+        return sums
+
+
+def _have_hooks(tensors: list[Tensor]) -> bool:
+    return any(t._backward_hooks or t._post_accumulate_grad_hooks for t in tensors)
 
 
 class Gradients:

@@ -40,7 +40,6 @@ class Table:
     offsets: list[NDArray[np.int64]]  # per type (B + 1,): where its entities of each step start
     values: list[Floats]  # keeps the memory alive whose addresses stand in `rows`
     destination: NDArray[np.int64]
-    widest: int  # most features of a type
 
     def of_steps(self, first: int, last: int) -> NDArray[np.int64]:
         """The table (T * COLUMNS,) for the entities of steps first to last."""
@@ -72,7 +71,8 @@ class FusedEncoder:
             else:
                 start = layout.add(types, name, vector=(1, d))
             self._types[name] = start
-        self._blocks = layout.size
+        #: Where the blocks' parameters start.
+        self.blocks_place = layout.size
         for i in range(self.n_layer):
             layout.add(
                 f"{place}backbone.blocks.{i}", None,
@@ -87,33 +87,32 @@ class FusedEncoder:
 
     def fold(self, w: Floats) -> Floats:
         """The blocks' parameters with the layer norms' folded into the maps behind them."""
-        own = w[self._blocks : self._end]
+        own = w[self.blocks_place : self._end]
         folded = own.copy()
         fold(own, folded, self.n_layer, self.d)
         return folded
 
     def unfold(self, w: Floats, g: Floats) -> None:
         """Gradients of folded parameters to those of the parameters, in place."""
-        unfold(w[self._blocks : self._end], g[self._blocks : self._end], self.n_layer, self.d)
+        unfold(w[self.blocks_place : self._end], g[self.blocks_place : self._end], self.n_layer, self.d)
 
     def table(self, prepared: Prepared) -> Table:
         """What the kernels need to know of a batch's features."""
         rows: list[int] = []
-        values, start, widest = [], 0, 0
+        values, start = [], 0
         for name, own in prepared.features.items():
             own = plain(own)
             count, features = own.shape
             rows += address(own), features, self._types[name], start, 0, count
             values.append(own)
             start += count
-            widest = max(widest, features)
         table = np.array(rows, np.int64).reshape(-1, COLUMNS)
-        return Table(table, list(prepared.offsets.values()), values, prepared.destination, widest)
+        return Table(table, list(prepared.offsets.values()), values, prepared.destination)
 
     def embed(self, table: Table, w: Floats, out: Floats, first: int, last: int) -> None:
         """Embed the entities of steps first to last into `out` (N * D,)."""
         if len(table.rows):
-            scratch = workspace(embedding_scratch(table.widest, self.d))
+            scratch = workspace(embedding_scratch(table.rows, self.d))
             embed_types(table.of_steps(first, last), self.d, w, table.destination, out, scratch)
 
     def embed_backward(
@@ -121,7 +120,7 @@ class FusedEncoder:
     ) -> None:
         """Add the gradients of the embedding's parameters, from those of its rows (N * D,), to `g`."""
         if len(table.rows):
-            scratch = workspace(embedding_scratch(table.widest, self.d))
+            scratch = workspace(embedding_scratch(table.rows, self.d))
             part = table.of_steps(first, last)
             embed_types_backward(part, self.d, w, table.destination, d_out, g, scratch)
 
@@ -150,6 +149,6 @@ class FusedEncoder:
         to `g`."""
         scratch = workspace(backward_scratch(tile_capacity(rows.longest, self.d), self.d, self.n_head))
         blocks_backward(
-            x, kept, d_out, d_x, folded, g[self._blocks : self._end], rows.offsets, first, last, self._tile,
-            self.n_layer, self.d, self.n_head, scratch,
+            x, kept, d_out, d_x, folded, g[self.blocks_place : self._end], rows.offsets, first, last,
+            self._tile, self.n_layer, self.d, self.n_head, scratch,
         )  # fmt: skip

@@ -38,6 +38,10 @@ from .tiles import (
 #: Rows of the workspace per unit of width for a layer's activations; see `layer_rows` for what comes on top.
 LAYER_ROWS = 14
 
+#: What a block leaves in the workspace for its backward, beside what it computes anyway: nothing; attention's
+#: logs; the GELU's slopes as well, so that nothing need be computed again.
+NOTHING, LOGS, SLOPES = 0, 1, 2
+
 
 @kernel
 def layer_rows(d: int, n_head: int) -> int:
@@ -156,16 +160,20 @@ def _mlp_input(w: Any, w0: int, s: Any, x: int, layer: int, stride: int, columns
 @kernel
 def block_forward(
     w: Any, w0: int, s: Any, x: int, layer: int, stride: int, rows: int, columns: int, d: int, n_head: int,
-    offsets: Any, first: int, end: int, p: Any, learns: bool,
+    offsets: Any, first: int, end: int, p: Any, leaves: int,
 ) -> None:  # fmt: skip
-    """One block on the tile at row `x` of the workspace `s`, in place; `layer`: `layer_rows` rows."""
+    """One block on the tile at row `x` of the workspace `s`, in place; `layer`: `layer_rows` rows, where it
+    `leaves` NOTHING, LOGS or SLOPES."""
     at = places(d)
     _, _, qkv, attended, slope, active, _, _, logs = _block_places(layer, stride, d)
     _attention_input(w, w0, s, x, layer, stride, columns, d)
-    attend_tile(s, qkv, attended, logs if learns else -1, stride, d, n_head, offsets, first, end, p)
+    attend_tile(s, qkv, attended, logs if leaves else -1, stride, d, n_head, offsets, first, end, p)
     clear_columns(s, attended, d, stride, rows, columns)
     _mlp_input(w, w0, s, x, layer, stride, columns, d)
-    gelu_only(s, slope, s, active, 4 * d, stride, columns)
+    if leaves == SLOPES:
+        gelu(s, slope, s, active, s, slope, 4 * d, stride, columns)
+    else:
+        gelu_only(s, slope, s, active, 4 * d, stride, columns)
     product(
         d, 4 * d, w, w0 + at[10], 4 * d, 1, s, active, stride, s, x, stride, columns, ADD_BIAS, w, w0 + at[11]
     )
@@ -228,7 +236,7 @@ def blocks_forward(
         for layer in range(layers):
             block_forward(
                 w, layer * size, s, 0, layer_place, stride, rows, columns, d, n_head, offsets, first, end, p,
-                learns,
+                LOGS if learns else NOTHING,
             )  # fmt: skip
             if learns:
                 lines = _kept_logs(batch, layer, layers, d, n_head) + row

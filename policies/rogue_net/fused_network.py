@@ -81,7 +81,8 @@ class FusedNetwork:
             name: fused_head(self.layout, name, action, settings)
             for name, action in action_space.spaces.items()
         }
-        self._value_head = self.layout.add("value_head", None, proj__weight=(1, own.d_model), proj__bias=(1,))
+        #: Where the value head's parameters start.
+        self.value_head = self.layout.add("value_head", None, proj__weight=(1, own.d_model), proj__bias=(1,))
 
     def weights(self, flat: Floats) -> Weights:
         """What the methods below take, of the parameters (`layout.room`,)."""
@@ -217,7 +218,7 @@ class FusedNetwork:
         self.value.embed(self._value_table(e), weights.flat, e.value_embedded, first, last)
         self.value.blocks(e.value_embedded, rows, weights.value, e.seen, e.value_kept, first, last)
         evaluate_values(
-            e.seen, rows.offsets, first, last, self.value.d, weights.flat, self._value_head, e.values,
+            e.seen, rows.offsets, first, last, self.value.d, weights.flat, self.value_head, e.values,
             workspace(self.value.d),
         )  # fmt: skip
 
@@ -246,7 +247,7 @@ class FusedNetwork:
         def run(share: int, first: int, last: int) -> None:
             g = parts[share]
             values_backward(
-                e.seen, rows.offsets, first, last, self.value.d, weights.flat, self._value_head, d_values,
+                e.seen, rows.offsets, first, last, self.value.d, weights.flat, self.value_head, d_values,
                 d_seen, g, workspace(self.value.d),
             )  # fmt: skip
             for name, given in d_log_probs.items():

@@ -21,6 +21,7 @@ from ...envs import (
     SelectEntity,
 )
 from ...ragged import RaggedArray
+from ..objective import Objective
 from ..policy import ActResult, ArrayEvaluation, Evaluation
 from .actors import Drawn
 from .attention.groups import length_groups
@@ -202,10 +203,28 @@ class RogueNet(nn.Module):
             ValueError: as `evaluate`.
         """
         fused = self._fused()
-        if fused is None or type(self).evaluate is not RogueNet.evaluate or "evaluate" in vars(self):
+        if fused is None or not self._keeps("evaluate"):
             return None
         self._check_actions(batch, actions)
         return fused.evaluate_arrays(self.inputs.prepare(batch), batch.actions, actions)
+
+    def learn_arrays(
+        self, batch: EntityBatch, actions: Mapping[str, RaggedArray], objective: Objective
+    ) -> NDArray[np.float64] | None:
+        """Evaluation, loss and gradients in one pass of the fused engine; see `ObjectivePolicy`.
+
+        The gradients lie in memory that the next call writes to, as those of `evaluate_arrays`. None where
+        that one gives None, where a subclass has one of its own, with actions that are not chosen by softmax,
+        with a value network, and where entities are hidden.
+
+        Raises:
+            ValueError: as `evaluate`.
+        """
+        fused = self._fused()
+        if fused is None or not (self._keeps("evaluate") and self._keeps("evaluate_arrays")):
+            return None
+        self._check_actions(batch, actions)
+        return fused.learn_arrays(self.inputs.prepare(batch), batch.actions, actions, objective)
 
     def as_drawn(self, actions: Mapping[str, RaggedArray]) -> dict[str, RaggedArray]:
         """Actions of any origin (demonstrations, say) in the form that `evaluate` takes.
@@ -311,6 +330,10 @@ class RogueNet(nn.Module):
         if self._fused_engine is None:
             self._fused_engine = FusedEngine(self, self.inputs.features, self.action_space, self.settings)
         return self._fused_engine
+
+    def _keeps(self, method: str) -> bool:
+        """Whether a method is this class's, and not a subclass's."""
+        return getattr(type(self), method) is getattr(RogueNet, method) and method not in vars(self)
 
     def _check_actions(self, batch: EntityBatch, actions: Mapping[str, RaggedArray]) -> None:
         for name, action in self.action_space.spaces.items():

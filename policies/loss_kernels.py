@@ -1,4 +1,4 @@
-"""Numba kernels: PPO's loss and its gradients in one pass; `losses.ppo_losses` is the same in torch.
+"""Numba kernels: PPO's loss and its gradients in one pass; `trainers.losses.ppo_losses` is the same in torch.
 
 A unit's log-ratio is ℓ = log π(a) − log π_old(a), its ratio ρ = exp ℓ. With the advantage Â of its step,
 
@@ -21,8 +21,8 @@ import numpy as np
 
 njit: Any = numba.njit
 
-#: What `sums` (5,) holds: sums over units of these.
-POLICY, ENTROPY, KL, LOG_RATIO, CLIPPED = range(5)
+#: What `sums` (6,) holds: sums over units of the first five, over steps of the errors of values.
+POLICY, ENTROPY, KL, LOG_RATIO, CLIPPED, VALUE = range(6)
 
 
 @njit(cache=True, nogil=True)
@@ -62,7 +62,7 @@ def actor_units(
     log_probs: Any, old: Any, entropies: Any, offsets: Any, advantages: Any, clip: float, scale: float,
     d_log_probs: Any, sums: Any,
 ) -> None:  # fmt: skip
-    """One action whose actors are units: writes `scale` times the gradients (A,), adds to `sums` (5,)."""
+    """One action whose actors are units: writes `scale` times the gradients (A,), adds to `sums`."""
     for b in range(len(offsets) - 1):
         advantage = np.float64(advantages[b])
         for i in range(offsets[b], offsets[b + 1]):
