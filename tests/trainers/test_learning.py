@@ -75,13 +75,14 @@ def test_ppo_comes_within_3_percent_of_the_optimum(game: str) -> None:
     with make_vec(game, num_envs=64) as venv, make_vec(game, num_envs=64) as other:
         torch.manual_seed(1)
         policy = RogueNet(venv.single_observation_space, venv.single_action_space, **net)
-        before = evaluate(policy, other, 64).returns.mean()
+        before = evaluate(policy, other, 64, seed=1000).returns.mean()
 
         def is_mastered(trainer: PPO, metrics: dict[str, float]) -> bool:
-            is_near = metrics.get("charts/episodic_return", -1) >= 0.8
-            return is_near and evaluate(policy, other, 256, deterministic=True).returns.mean() >= 0.98
+            if metrics.get("charts/episodic_return", -1) < 0.8:
+                return False
+            return evaluate(policy, other, 1024, deterministic=True, seed=2000).returns.mean() >= 0.985
 
         PPO(policy, venv, config, callbacks=[is_mastered]).train()
-        trained = evaluate(policy, other, 256, deterministic=True, seed=1000).returns.mean()
+        trained = evaluate(policy, other, 1024, deterministic=True, seed=1000).returns.mean()
     assert before < 0.4, "there must be something to learn"
     assert trained >= 0.97, "1.0 is the optimum of all three"
