@@ -141,13 +141,18 @@ class FusedEngine:
         evaluated = self.network.evaluate(prepared, masks, actions, weights)
         return FusedEvaluation(self, tensors, weights, *evaluated)
 
+    @property
+    def goes_in_one_pass(self) -> bool:
+        """Whether `learn_arrays` can do the work, where nothing is hidden and no parameter has hooks."""
+        return goes_in_one_pass(self.network)
+
     def learn_arrays(
         self, prepared: Prepared, masks: Mapping[str, ActionMask], actions: Mapping[str, RaggedArray],
         objective: Objective,
     ) -> NDArray[np.float64] | None:  # fmt: skip
-        """See `ObjectivePolicy.learn_arrays`."""
+        """See `ObjectivePolicy.learn_arrays`; for networks that go in one pass."""
         tensors, network = self.parameters.tensors(), self.network
-        if _have_hooks(tensors) or not goes_in_one_pass(network, prepared):
+        if _have_hooks(tensors) or prepared.visible is not None:
             return None
         weights = network.weights(self.parameters.flat(tensors))
         g, sums = learn(network, prepared, masks, actions, weights, objective)

@@ -28,11 +28,11 @@ from .simd import LANES
 from .update_kernels import Actors, Net, Outputs, Steps, Target, learn_tiles, update_scratch
 
 
-def goes_in_one_pass(network: FusedNetwork, prepared: Prepared) -> bool:
-    """Whether `learn` can do the work: one encoder that sees everything, all actions chosen by softmax."""
+def goes_in_one_pass(network: FusedNetwork) -> bool:
+    """Whether `learn` can do the work where nothing is hidden: one encoder, all actions chosen by softmax."""
     softmax = (FusedChoices, FusedSelection)
     chooses = bool(network.heads) and all(isinstance(head, softmax) for head in network.heads.values())
-    return chooses and network.value is network.policy and prepared.visible is None
+    return chooses and network.value is network.policy
 
 
 def _actors(heads: list[Any], tasks: list[Task]) -> Actors:

@@ -221,7 +221,9 @@ class RogueNet(nn.Module):
             ValueError: as `evaluate`.
         """
         fused = self._fused()
-        if fused is None or not (self._keeps("evaluate") and self._keeps("evaluate_arrays")):
+        if fused is None or not fused.goes_in_one_pass:
+            return None  # before anything is prepared that two passes would prepare again
+        if not (self._keeps("evaluate") and self._keeps("evaluate_arrays")):
             return None
         self._check_actions(batch, actions)
         return fused.learn_arrays(self.inputs.prepare(batch), batch.actions, actions, objective)
