@@ -21,6 +21,7 @@ from .games import STATE, Columns, Game
 from .handles import GameLoop, Handles, what_was_raised
 from .jvm import start_engine
 from .maps import Map
+from .order_reader import order_reader
 from .records import HEADER, UNIT, game_writer, mask_writer
 from .rewards import REWARDS
 from .tick import Tick
@@ -63,8 +64,10 @@ class Engine:
         records: int32, what `read` or `glance` has read of all games, see `records`.
         masks: int32 (games, height, width, MASK_SIZE): what `read` has read of the units that may be
             given orders; only ones are written, so the reader clears the rows that it has taken.
-        orders: int32 (lanes, height * width, ORDER_SIZE): the orders, at the cells of the units that may be
-            given some; zeros let a unit wait. What stands in other cells is not looked at.
+        orders: int32 (lanes, 1 + height * width, 1 + ORDER_SIZE): the first row of a lane begins with how many
+            orders it gives, each of which has one of the next rows: the cell of a unit of this lane that may
+            be given one, y * width + x, and the order. Units that are given none wait for a tick. Rows behind
+            them are not looked at.
         rewards: float64 (lanes, 6), the raw rewards of the last step.
     """
 
@@ -85,7 +88,7 @@ class Engine:
         self._handles = Handles(self._jpype)
         self.unit_types = self._jpype.JClass("rts.units.UnitTypeTable")()
         self._make_buffers()
-        self._columns = Columns(self._handles, games)
+        self._columns = Columns(self._handles, games, self.orders[0].size)
         self._states, self._bots = self._columns.states, self._columns.bots
         self._prototypes: list[Any] = [
             game.bot and make_bot(self._jpype, game.bot, self.unit_types) for game in games
@@ -229,13 +232,12 @@ class Engine:
         make = self._handles.buffer
         self._record_buffer, self.records = make(np.int32, count * (len(HEADER) + cells * len(UNIT)))
         mask_buffer, self.masks = make(np.int32, count, height, width, MASK_SIZE)
-        order_buffer, self.orders = make(np.int32, self.num_lanes, cells, ORDER_SIZE)
+        self._order_buffer, self.orders = make(np.int32, self.num_lanes, 1 + cells, 1 + ORDER_SIZE)
         self._reward_buffer, rewards = make(np.float64, self.num_lanes, len(REWARDS))
         self.rewards = rewards
         shaped = self._jpype.JClass("util.NDBuffer")
         ints = self._jpype.JArray(self._jpype.JInt)
         self._mask_buffer = shaped(mask_buffer, ints(list(self.masks.shape)))
-        self._order_buffer = shaped(order_buffer, ints(list(self.orders.shape)))
 
     def _start_of(self, board: Map) -> Any:
         """The board before the first tick; the engine's clients parse the file again for each game."""
@@ -269,9 +271,10 @@ class Engine:
         Returns:
             what runs each and for which games; and, where no bot is watched, what does all of it.
         """
-        buffers = self._order_buffer, self._reward_buffer
         handles, watch, between = self._handles, self._watch, self.num_selfplay
-        tick = Tick(handles, self._columns, self.unit_types, *buffers, partial_observability, watch)
+        width, row_size = self.games[0].map.width, 1 + ORDER_SIZE
+        read_orders = order_reader(handles, self.unit_types, self._order_buffer, row_size, width)
+        tick = Tick(handles, self._columns, read_orders, self._reward_buffer, partial_observability, watch)
         spans = [(0, between), (between, len(self.games))]
         loops = [(tick.loop(last == between), first, last) for first, last in spans if first < last]
         ticks = [

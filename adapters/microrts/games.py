@@ -30,11 +30,14 @@ class Game:
 class Columns:
     """Java's arrays with one element per game, which the loops' statements read and write.
 
+    Args:
+        orders_per_lane: how many numbers there are in the engine's `orders` for each lane.
+
     Attributes:
         first_lane: the number of each game's first lane.
     """
 
-    def __init__(self, handles: Handles, games: Sequence[Game]) -> None:
+    def __init__(self, handles: Handles, games: Sequence[Game], orders_per_lane: int) -> None:
         nothing = [None] * len(games)
         self.states = Column(handles, STATE, nothing)
         self.views = Column(handles, STATE, nothing)  # what the lane's player may see
@@ -48,8 +51,9 @@ class Columns:
         # Whose units need no masks: the bot's; -1, nobody's, where both players are lanes.
         self.skipped = Column(handles, "int", [-1 if g.bot is None else 1 - g.side for g in games])
         self.first_lane = list(accumulate((len(game.players) for game in games[:-1]), initial=0))
-        self.lanes = Column(handles, "int", self.first_lane)
-        self.second_lanes = Column(handles, "int", [lane + 1 for lane in self.first_lane])
+        order_starts = [lane * orders_per_lane for lane in self.first_lane]
+        self.order_starts = Column(handles, "int", order_starts)
+        self.second_order_starts = Column(handles, "int", [start + orders_per_lane for start in order_starts])
         self.next_ids = Column(handles, "long", [0] * len(games))
         self.generators = Column(handles, "java.util.Random", nothing)
         self.winners = Column(handles, "int", [-1] * len(games))

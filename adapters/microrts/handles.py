@@ -136,11 +136,17 @@ class Handles:
         """One after the other, on the same arguments; what they return is dropped."""
         done = self.dropping_result(handles[0])
         for handle in handles[1:]:
-            done = self.methods.foldArguments(self.dropping_result(handle), done)
+            done = self.given(self.dropping_result(handle), done)
         return done
 
     def dropping_result(self, handle: Any) -> Any:
         return handle.asType(handle.type().changeReturnType(self.java_class("void")))
+
+    def given(self, handle: Any, source: Any) -> Any:
+        """The first argument comes out of `source`, which is given as many of the others as it takes; where it
+        returns nothing, it is only done before.
+        """
+        return self.methods.foldArguments(handle, source)
 
     def when(self, test: Any, handle: Any, otherwise: Any = None) -> Any:
         """`handle` where `test` is true, else `otherwise` (nothing); all take the same arguments."""

@@ -33,6 +33,18 @@ OUTPUT_VARIABLE = "ENTITIZE_JAVA_OUTPUT"
 #: that needs more, as Procgen's drawing does, then crashes. It must stay below the system's usual 8 MB.
 STACK = "7m"
 
+#: What the loops over games call and Java must not compile into them. In one piece with all of that, a loop
+#: takes six seconds to compile, during which its steps take three times as long, and has to be compiled anew
+#: whenever something rare happens for the first time in any of it.
+_COMPILED_APART = (
+    "ai.rewardfunction.*::computeReward",
+    "rts.GameState::cycle",
+    "rts.GameState::getResourceUsage",
+    "rts.GameState::issueSafe",
+    "rts.PlayerAction::fillWithNones",
+    "rts.UnitAction::getValidActionBuffer",
+)
+
 _LIBRARIES = ("lib/server/libjvm.so", "lib/server/libjvm.dylib", "bin/server/jvm.dll")
 
 
@@ -141,6 +153,8 @@ def _start(jpype: Any, folder: Path) -> None:
         f"-Xss{STACK}",
         "-XX:+UseSerialGC",
         "-Djava.awt.headless=true",
+        "-XX:CompileCommand=quiet",
+        *(f"-XX:CompileCommand=dontinline,{method}" for method in _COMPILED_APART),
     ]
     if version is not None and version >= 24:  # it would warn of what JPype does
         options.append("--enable-native-access=ALL-UNNAMED")

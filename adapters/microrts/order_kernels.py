@@ -52,19 +52,20 @@ def place_orders(
     actor_offsets: NDArray[np.int64],
     cells: NDArray[np.int64],
     masks: NDArray[np.bool_],
-    board: NDArray[np.int32],
+    rows: NDArray[np.int32],
 ) -> bool:
-    """Write each lane's orders (n, 7) into `board` (L, height * width, 7), at the actors' cells.
+    """Write each lane's orders (n, 7) where the engine reads them.
 
-    A lane with no orders orders nothing.
+    A lane with no orders lets all its actors wait.
 
     Args:
         orders, offsets: as they were given, of any number of lanes; all else is the environment's own.
         masks: what the actors may do (A, 78).
-        board: all actors' cells are written, and no others.
+        rows: int32 (L, 1 + height * width, 8), of which a lane's first begins with the number of its actors,
+            and each of the next has an actor's cell and order.
 
     Returns:
-        whether all orders are allowed; where one is not, `board` is half written.
+        whether all orders are allowed; where one is not, `rows` is half written.
     """
     if len(offsets) != len(actor_offsets):
         return False
@@ -73,19 +74,21 @@ def place_orders(
         num_actors = actor_offsets[lane + 1] - actor_offsets[lane]
         if given and given != num_actors:
             return False
+        rows[lane, 0, 0] = num_actors
         for k in range(num_actors):
             actor = actor_offsets[lane] + k
-            row = board[lane, cells[actor]]
+            row = rows[lane, 1 + k]
+            row[0] = cells[actor]
             if not given:
-                row[:] = 0
+                row[1:] = 0
                 continue
             order = orders[offsets[lane] + k]
-            for component in range(len(row)):
+            for component in range(len(row) - 1):
                 choice, first = order[component], _COMPONENTS[component]
                 if not 0 <= choice < _COMPONENTS[component + 1] - first:
                     return False
                 # The first component is the kind, which has been found to be one before it is looked up.
                 if _USED[order[0], component] and not masks[actor, first + choice]:
                     return False
-                row[component] = choice
+                row[1 + component] = choice
     return True

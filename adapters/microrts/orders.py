@@ -24,7 +24,7 @@ class Orders:
     """
 
     def __init__(self, engine: Engine, observer: Observer) -> None:
-        self._board, self._observer = engine.orders, observer
+        self._rows, self._observer = engine.orders, observer
 
     def place(self, before: EntityBatch, actions: Actions) -> None:
         """Check actions for the last batch, `before`, and put them where the engine reads them.
@@ -34,7 +34,7 @@ class Orders:
         """
         observer, turn = self._observer, self._observer.perspective
         actor_offsets = before.actions["order"].actors.offsets
-        arrays = actor_offsets, observer.cells, observer.masks, self._board
+        arrays = actor_offsets, observer.cells, observer.masks, self._rows
         order: Any = actions.get("order") if isinstance(actions, dict) and len(actions) == 1 else None
         if (
             isinstance(order, RaggedArray)

@@ -161,14 +161,16 @@ def place_targets(
     actee_cells: NDArray[np.int64],
     offsets: NDArray[np.int64],
     allowed: NDArray[np.bool_],
-    board: NDArray[np.int32],
+    actor_offsets: NDArray[np.int64],
+    order_rows: NDArray[np.int32],
 ) -> bool:
-    """Write the orders that follow from the entities chosen over those in `board` (L, height * width, 7).
+    """Write the orders that follow from the entities chosen over those in `order_rows`, which `place_orders`
+    has filled.
 
     Who chose itself keeps the order that is there, and so does a lane without choices.
 
     Returns:
-        whether all choices are allowed; where one is not, `board` is half written.
+        whether all choices are allowed; where one is not, `order_rows` is half written.
     """
     for lane in range(len(target_offsets) - 1):
         given = target_offsets[lane + 1] - target_offsets[lane]
@@ -184,7 +186,7 @@ def place_targets(
             actor = rows[offsets[0, lane] + k]
             kind, parameter = targeted_order(masks[actor], width, cells[actor], actee_cells[first + column])
             if kind:
-                order = board[lane, cells[actor]]
+                order = order_rows[lane, 1 + actor - actor_offsets[lane], 1:]
                 order[:] = 0
                 order[0] = kind
                 order[_ATTACKED if kind == _ATTACK else kind] = parameter

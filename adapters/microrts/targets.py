@@ -71,9 +71,9 @@ class EntityTargets:
         self._columns = np.concatenate(columns)
         self._cells = np.zeros(0, np.int64)
         self._masks = np.zeros((0, order.num_choices), bool)
-        # Of the units that have targets: their places among the actors, the actees and their cells, where
-        # each lane's start, and who may be aimed at whom.
-        self._selection: tuple[NDArray[Any], ...] = ()
+        # The board's width; of the units that have targets: their places among the actors, the actees and
+        # their cells, where each lane's start, and who may be aimed at whom; where each lane's actors start.
+        self._selection: tuple[Any, ...] = ()
 
     def actions(
         self,
@@ -100,7 +100,7 @@ class EntityTargets:
         allowed = np.empty(num_pairs, bool)
         fill_target_masks(cells, masks, width, rows, actee_cells, starts, allowed)
         self._cells, self._masks = cells, masks
-        self._selection = rows, actees, actee_cells, starts, allowed
+        self._selection = width, rows, actees, actee_cells, starts, allowed, order.actors.offsets
         target = ActionMask(
             RaggedArray.unchecked(actors[rows], starts[0].copy()),
             RaggedArray.unchecked(allowed, starts[2].copy()),
@@ -142,11 +142,9 @@ class EntityTargets:
             order = self._perspective.turn_orders(order)
         wide = np.zeros((order.num_items, ORDER_SIZE), np.int64)
         widen_orders(order.values, wide)
-        board, cells, masks = self._engine.orders, self._cells, self._masks
+        order_rows, cells, masks = self._engine.orders, self._cells, self._masks
         actor_offsets = before.actions["order"].actors.offsets
         return bool(
-            place_orders(wide, order.offsets, actor_offsets, cells, masks, board)
-            and place_targets(
-                target.values, target.offsets, cells, masks, self._width, *self._selection, board
-            )
+            place_orders(wide, order.offsets, actor_offsets, cells, masks, order_rows)
+            and place_targets(target.values, target.offsets, cells, masks, *self._selection, order_rows)
         )

@@ -16,8 +16,7 @@ class Tick:
     Args:
         handles: of the engine.
         columns: of the games.
-        unit_types: the engine's.
-        orders: the buffer out of which the lanes' orders are read.
+        read_orders: (int player, GameState, int start) -> PlayerAction, see `order_reader`.
         rewards: the buffer into which the lanes' rewards are written.
         partial_observability: whether each player sees only what its units see.
         watch: over the bots; None: nobody watches.
@@ -27,14 +26,13 @@ class Tick:
         self,
         handles: Handles,
         columns: Columns,
-        unit_types: Any,
-        orders: Any,
+        read_orders: Any,
         rewards: Any,
         partial_observability: bool,
         watch: Watch | None,
     ) -> None:
-        self._handles, self._columns, self._unit_types = handles, columns, unit_types
-        self._order_buffer, self._reward_buffer = orders, rewards
+        self._handles, self._columns = handles, columns
+        self._read_orders, self._reward_buffer = read_orders, rewards
         self._partial, self._watch = partial_observability, watch
 
     def loop(self, selfplay: bool) -> GameLoop:
@@ -71,17 +69,16 @@ class Tick:
     def _add_orders(self, loop: GameLoop, selfplay: bool) -> None:
         """Both players' orders are read or thought out, and issued; those that can't be are dropped."""
         handles, columns = self._handles, self._columns
-        reader = self._handles.jpype.JClass("ai.jni.JNIAI")(100, 0, self._unit_types)
-        read = handles.method(
-            "ai.jni.JNIAI", "getActionFromBuffer", ACTION, "int", STATE, "int", "util.NDBuffer"
-        )
-        read = handles.bind(handles.bind(read, 4, self._order_buffer), 0, reader)  # (player, state, lane)
         think = handles.method("ai.core.AI", "getAction", ACTION, "int", STATE)
         think = self._watch.guarded(think) if self._watch else think
-        issue = handles.method(STATE, "issueSafe", "boolean", ACTION)
-        loop.call(read, columns.sides, columns.views, columns.lanes, out=columns.orders_a)
+        issue = handles.dropping_result(handles.method(STATE, "issueSafe", "boolean", ACTION))
+        is_empty = handles.ignoring(handles.method(ACTION, "isEmpty", "boolean"), 0, STATE)
+        issue = handles.when(is_empty, handles.methods.empty(issue.type()), issue)
+        read = self._read_orders
+        loop.call(read, columns.sides, columns.views, columns.order_starts, out=columns.orders_a)
         if selfplay:
-            loop.call(read, columns.others, columns.other_views, columns.second_lanes, out=columns.orders_b)
+            starts = columns.second_order_starts
+            loop.call(read, columns.others, columns.other_views, starts, out=columns.orders_b)
         else:
             loop.call(think, columns.bots, columns.others, columns.other_views, out=columns.orders_b)
         loop.call(issue, columns.states, columns.orders_a)

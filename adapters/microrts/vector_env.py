@@ -192,7 +192,7 @@ class MicroRTSVectorEnv(EntityVectorEnv):
             failures = engine.play()
             return engine.rewards, failures
         failures = engine.step()
-        engine.orders[:] = 0  # orders are given once
+        engine.orders[:, 0, 0] = 0  # orders are given once
         rewards = engine.rewards.copy()
         for _ in range(self.options.frame_skip - 1):
             observer.glance()

@@ -134,9 +134,11 @@ def test_a_game_goes_as_with_the_engines_own_client(
         engine.read()
         assert np.array_equal(engine.masks[0], masks.max(0)), step
         engine.masks[:] = 0
-        engine.orders[:] = 1  # what stands in the cells of other units, and of none, is not looked at
-        ready = masks.reshape(*orders.shape[:2], -1)[:, :, 0] > 0
-        engine.orders[ready] = orders[ready]
+        engine.orders[:] = 1  # what stands behind a lane's last order is not looked at
+        for lane, ready in enumerate(masks.reshape(*orders.shape[:2], -1)[:, :, 0] > 0):
+            cells = np.flatnonzero(ready)
+            engine.orders[lane, 0, 0] = len(cells)
+            engine.orders[lane, 1 : 1 + len(cells)] = np.column_stack([cells, orders[lane, cells]])
         assert engine.step() == []
         assert np.array_equal(engine.rewards, rewards), step
         if step < len(played) - 1:  # the client's last board is the next game's
