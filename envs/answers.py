@@ -48,24 +48,24 @@ class AnswerLayout:
         self._steps = BlockLayout([(_FLOAT, ()), (_BOOL, ()), (_BOOL, ()), globals_], ragged)
         self._finals = BlockLayout([globals_], ragged)
 
-    def write(self, step: LaneStep, memory: NDArray[np.uint8]) -> int:
-        """Write `step` into `memory`, if there is room.
+    def write(self, step: LaneStep, memory: NDArray[np.uint8], start: int = 0) -> int:
+        """Write `step` into `memory` from byte `start` on, a multiple of eight, if there is room.
 
         Returns:
-            the bytes that it takes; where they are more than there are, nothing has been written.
+            the byte behind it; where that lies outside `memory`, nothing has been written.
         """
         dense = [step.rewards, step.terminated, step.truncated, step.batch.globals]
         ragged = self._packed.ragged_arrays(step.batch)
-        size = self._steps.size(dense, ragged)
+        end = start + self._steps.size(dense, ragged)
         if step.final is None:
-            if size <= len(memory):
-                self._steps.write(memory, dense, ragged)
-            return size
+            if end <= len(memory):
+                self._steps.write(memory, dense, ragged, start)
+            return end
         last = [step.final.globals], self._packed.ragged_arrays(step.final)
-        size += self._finals.size(*last)
-        if size <= len(memory):
-            self._finals.write(memory, *last, self._steps.write(memory, dense, ragged))
-        return size
+        end += self._finals.size(*last)
+        if end <= len(memory):
+            self._finals.write(memory, *last, self._steps.write(memory, dense, ragged, start))
+        return end
 
     def join(self, addresses: Sequence[int], lanes: Sequence[int], num_final: Sequence[int]) -> LaneStep:
         """The steps written at some memory addresses as one, in new memory.
@@ -77,9 +77,9 @@ class AnswerLayout:
         """
         results, ragged, ends = self._steps.join(addresses, lanes)
         rewards, terminated, truncated, globals_ = results
-        batch = self._packed.batch(globals_, dict(zip(self._packed.formats, ragged, strict=True)))
+        batch = self._packed.batch(globals_, ragged)
         step = LaneStep(batch, rewards, terminated, truncated, None)
         if any(num_final):
             (globals_,), ragged, _ = self._finals.join(ends, num_final)
-            step.final = self._packed.batch(globals_, dict(zip(self._packed.formats, ragged, strict=True)))
+            step.final = self._packed.batch(globals_, ragged)
         return step

@@ -41,14 +41,14 @@ def join_infos(infos: Sequence[Mapping[str, Any]], counts: Sequence[int]) -> dic
     joined: dict[str, Any] = {}
     for key in dict.fromkeys(key for info in infos for key in info):
         given = [info[key] for info in infos if key in info]
-        if all(isinstance(value, Mapping) for value in given):
-            joined[key] = join_infos([info.get(key, {}) for info in infos], counts)
-        elif all(
+        if all(
             isinstance(info[key], np.ndarray) and info[key].shape[:1] == (count,)
             for info, count in zip(infos, counts, strict=True)
             if key in info
         ):
             joined[key] = _joined_column([info.get(key) for info in infos], counts)
+        elif all(isinstance(value, Mapping) for value in given):
+            joined[key] = join_infos([info.get(key, {}) for info in infos], counts)
         else:
             joined[key] = given[0]
     return joined

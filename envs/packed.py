@@ -5,7 +5,7 @@ Shape alphabet: B steps, N items of a ragged array, A actors of one action, M nu
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from ..ragged import RaggedArray
 from .batch import ActionMask, EntityBatch, batch_observations
 from .batch_actions import no_actions
 from .errors import ActionError, ObservationError
-from .spaces import Continuous, EntitySpace
+from .spaces import Continuous, EntitySpace, SelectEntity
 
 #: An `EntityBatch` without its classes: see `PackedLayout`.
 PackedBatch = dict[str, NDArray[Any]]
@@ -48,6 +48,7 @@ class PackedLayout:
             _GLOBALS,
             *(f"{part}{name}" for name in self.formats for part in (_VALUES, _OFFSETS)),
         )
+        self._selecting = {n for n, action in space.actions.items() if isinstance(action, SelectEntity)}
         self._real = tuple(n for n, action in space.actions.items() if isinstance(action, Continuous))
         self.action_dtype: np.dtype[Any] = np.dtype(np.float64 if self._real else np.int64)
 
@@ -63,21 +64,24 @@ class PackedLayout:
 
     def ragged_arrays(self, batch: EntityBatch) -> list[RaggedArray]:
         """The ragged arrays of `batch` in the order of `formats`."""
-        arrays: Mapping[str, Any] = batch.arrays()
-        return [
-            arrays[name] if name in arrays else batch.visibility(name.removeprefix("visible/"))
-            for name in self.formats
-        ]
+        arrays = [batch.entities[name] for name in self.space.entities]
+        for name in self.space.actions.spaces:
+            part = batch.actions[name]
+            arrays += (part.actors, part.mask)
+            if part.actees is not None:
+                arrays.append(part.actees)
+        if self.space.hidden:
+            arrays += [batch.visibility(name) for name in self.space.entities]
+        if batch.frames is not None:
+            arrays.append(batch.frames)
+        return arrays
 
     def unpack(self, packed: Mapping[str, NDArray[Any]]) -> EntityBatch:
         """The batch that `pack` was given, unchecked: for what came from `pack` and nowhere else."""
-        return self.batch(
-            packed[_GLOBALS],
-            {
-                name: RaggedArray.unchecked(packed[_VALUES + name], packed[_OFFSETS + name])
-                for name in self.formats
-            },
-        )
+        arrays = [
+            RaggedArray.unchecked(packed[_VALUES + name], packed[_OFFSETS + name]) for name in self.formats
+        ]
+        return self.batch(packed[_GLOBALS], arrays)
 
     def unpack_checked(self, packed: Mapping[str, Any]) -> EntityBatch:
         """The same for arrays from anywhere.
@@ -94,9 +98,7 @@ class PackedLayout:
             raise ObservationError(
                 f"globals: expected float32 (B, {width}), got {globals_.dtype} {globals_.shape}"
             )
-        return self.batch(
-            globals_, {name: self._checked(name, packed, len(globals_)) for name in self.formats}
-        )
+        return self.batch(globals_, [self._checked(name, packed, len(globals_)) for name in self.formats])
 
     def _checked(self, name: str, packed: Mapping[str, Any], steps: int) -> RaggedArray:
         try:
@@ -111,23 +113,18 @@ class PackedLayout:
             )
         return array
 
-    def batch(self, globals_: NDArray[Any], arrays: Mapping[str, RaggedArray]) -> EntityBatch:
-        """The batch with these `globals_` and, by the names of `formats`, these ragged arrays, unchecked."""
-        space = self.space
-
-        def mask(name: str) -> ActionMask:
-            prefix = f"actions/{name}"
-            return ActionMask(
-                arrays[f"{prefix}/actors"], arrays[f"{prefix}/mask"], arrays.get(f"{prefix}/actees")
+    def batch(self, globals_: NDArray[Any], arrays: Iterable[RaggedArray]) -> EntityBatch:
+        """The batch with these `globals_` and, in the order of `formats`, these ragged arrays, unchecked."""
+        space, following = self.space, iter(arrays)
+        entities = {name: next(following) for name in space.entities}
+        actions = {
+            name: ActionMask(
+                next(following), next(following), next(following) if name in self._selecting else None
             )
-
-        return EntityBatch(
-            {name: arrays[f"entities/{name}"] for name in space.entities},
-            globals_,
-            {name: mask(name) for name in space.actions},
-            {name: arrays[f"visible/{name}"] for name in space.entities} if space.hidden else {},
-            arrays.get("frames"),
-        )
+            for name in space.actions.spaces
+        }
+        visible = {name: next(following) for name in space.entities} if space.hidden else None
+        return EntityBatch(entities, globals_, actions, visible, next(following, None))
 
     # -- actions --------------------------------------------------------------------------------------------
 

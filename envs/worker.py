@@ -5,6 +5,8 @@ The pipe carries small tuples (word, payload) both ways, pickled:
     parent                          worker
     "reset" (seed, options)         "done" (what is pickled of the answer, 0), the batch in the result block
     "step" None                     "done" (likewise, number of last observations), the step in the block
+                                    "columns" formats: before "done", where other columns of infos than last
+                                    time stand at the beginning of the block
     "render" None                   "done" frames
     "progress" fraction             "done" None
     "close" None                    the worker ends
@@ -15,6 +17,8 @@ The pipe carries small tuples (word, payload) both ways, pickled:
 
 Where something raises, the worker closes its lanes, answers "failed" (indices, sentence, traceback, the
 error), and ends.
+
+At most steps nothing is pickled at all: STEP is the parent's message then, and NOTHING_MORE the answer.
 """
 
 from __future__ import annotations
@@ -31,9 +35,13 @@ import numpy as np
 
 from .answers import Answer, AnswerLayout
 from .errors import WorkerError
+from .info_columns import Formats, columns_size, formats_of, split_info, write_columns
 from .shared_block import SharedBlock, read_actions
 from .waiting import Waiter
 from .worker_hosts import Host
+
+#: What stands for ("step", None), and for ("done", ({}, 0)).
+STEP, NOTHING_MORE = b"step", b"done"
 
 _NO_MEMORY = np.empty(0, np.uint8)
 
@@ -98,13 +106,15 @@ class _Worker:
         self.terms = terms
         self.warned = warned
         self.layout = AnswerLayout(host.introduction.space)
+        self.columns: Formats = ()
         self.actions: SharedBlock | None = None
         self.results: SharedBlock | None = None
 
     def serve(self) -> bool:
         """Carry out one command; false once there is nothing more to do."""
         self.waiter.wait()
-        word, payload = self.connection.recv()
+        message = self.connection.recv_bytes()
+        word, payload = ("step", None) if message == STEP else pickle.loads(message)
         if word == "close":
             return False
         if word == "actions":
@@ -125,8 +135,14 @@ class _Worker:
 
     def answer(self, answer: Answer) -> bool:
         """Write the step into the result block, have it enlarged if need be, and send the rest."""
+        columns, rest = split_info(answer.rest, self.host.num_lanes)
+        formats = formats_of(columns)
+        if formats != self.columns:
+            self.columns = formats
+            self.send("columns", formats)
+        start = columns_size(formats)
         memory = _NO_MEMORY if self.results is None else self.results.bytes
-        size = self.layout.write(answer.step, memory)
+        size = self.layout.write(answer.step, memory, start)
         if size > len(memory):
             del memory  # a block with an array over it can't be closed
             self.send("grow", size)
@@ -134,15 +150,24 @@ class _Worker:
             if word != "results":  # told to close in the meantime
                 return False
             self.results = _replaced(self.results, name)
-            self.layout.write(answer.step, self.results.bytes)
-        self.done((answer.rest, answer.num_final))
+            memory = self.results.bytes
+            self.layout.write(answer.step, memory, start)
+        write_columns(memory, columns)
+        self.warn()
+        if rest == {} and not answer.num_final:
+            self.connection.send_bytes(NOTHING_MORE)
+        else:
+            self.send("done", (rest, answer.num_final))
         return True
 
     def done(self, payload: Any) -> None:
+        self.warn()
+        self.send("done", payload)
+
+    def warn(self) -> None:
         if self.warned:
             self.send("warned", cloudpickle.dumps(self.warned))
             self.warned.clear()
-        self.send("done", payload)
 
     def send(self, word: str, payload: Any) -> None:
         # What the connection's own `send` does, in half of its time.

@@ -7,13 +7,12 @@ import pickle
 import signal
 from typing import Any
 
+from .info_columns import Formats, columns_size, read_columns
 from .shared_block import GrowingBlock
-from .worker import Terms, work
+from .worker import NOTHING_MORE, STEP, Terms, work
 
 #: Seconds that workers get to finish their step and close their environments before they are ended by force.
 GRACE = 5.0
-
-_STEP = pickle.dumps(("step", None))
 
 
 class WorkerGone(Exception):
@@ -37,6 +36,8 @@ class WorkerHandle:
         self.process.start()
         theirs.close()  # so that the worker's end is the only one, and its death ends the pipe
         self.results = GrowingBlock()
+        self._columns: Formats = ()
+        self._columns_size = 0
 
     def send(self, word: str, payload: Any = None) -> None:
         """Give a command.
@@ -46,7 +47,7 @@ class WorkerHandle:
         """
         try:
             if word == "step":
-                self.connection.send_bytes(_STEP)
+                self.connection.send_bytes(STEP)
             else:
                 self.connection.send((word, payload))
         except OSError as error:
@@ -59,15 +60,26 @@ class WorkerHandle:
             WorkerGone: there is nobody any more.
         """
         try:
-            word, payload = pickle.loads(self.connection.recv_bytes())
+            message = self.connection.recv_bytes()
         except (EOFError, OSError) as error:
             raise WorkerGone from error
+        if message == NOTHING_MORE:
+            return "done", ({}, 0)
+        word, payload = pickle.loads(message)
         return word, payload
+
+    def expect_columns(self, formats: Formats) -> None:
+        """What stands before the steps of the next answers."""
+        self._columns, self._columns_size = formats, columns_size(formats)
+
+    def complete(self, rest: Any) -> Any:
+        """The last answer's info, of which `rest` was pickled."""
+        return {**read_columns(self.results.block.bytes, self._columns), **rest} if self._columns else rest
 
     @property
     def address(self) -> int:
-        """Where in memory the last answer is."""
-        return self.results.block.address
+        """Where in memory the step of the last answer is."""
+        return self.results.block.address + self._columns_size
 
     def grow_results(self, size: int) -> None:
         """Give the worker a block for results of `size` bytes."""

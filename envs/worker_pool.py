@@ -164,7 +164,9 @@ class WorkerPool:
             [len(lanes) for lanes in self.lanes],
             [num_final for _, num_final in answers],
         )
-        return step, [rest for rest, _ in answers]
+        rests = [rest for rest, _ in answers]
+        mine, theirs = rests[: len(own)], rests[len(own) :]
+        return step, mine + [w.complete(rest) for w, rest in zip(self.workers, theirs, strict=True)]
 
     def warn(self, stacklevel: int) -> None:
         """Repeat the warnings that came from workers since the last call; `stacklevel` is the caller's."""
@@ -203,6 +205,8 @@ class WorkerPool:
                     raise self._death(worker, doing) from error
                 if word == "warned":
                     self._warned += pickle.loads(payload)
+                elif word == "columns":
+                    worker.expect_columns(payload)
                 elif word == "failed":
                     raise self._failure(*payload)
                 else:
