@@ -114,7 +114,8 @@ class _Worker:
         """Carry out one command; false once there is nothing more to do."""
         self.waiter.wait()
         message = self.connection.recv_bytes()
-        word, payload = ("step", None) if message == STEP else pickle.loads(message)
+        command: tuple[str, Any] = ("step", None) if message == STEP else pickle.loads(message)
+        word, payload = command
         if word == "close":
             return False
         if word == "actions":

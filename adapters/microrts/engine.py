@@ -64,7 +64,7 @@ class Engine:
         records: int32, what `read` or `glance` has read of all games, see `records`.
         masks: int32 (games, height, width, MASK_SIZE): what `read` has read of the units that may be
             given orders; only ones are written, so the reader clears the rows that it has taken.
-        orders: int32 (lanes, 1 + height * width, 1 + ORDER_SIZE): the first row of a lane begins with how many
+        orders: int32 (lanes, 1 + height * width, 1 + ORDER_SIZE): a lane's first row begins with how many
             orders it gives, each of which has one of the next rows: the cell of a unit of this lane that may
             be given one, y * width + x, and the order. Units that are given none wait for a tick. Rows behind
             them are not looked at.

@@ -143,8 +143,8 @@ class Handles:
         return handle.asType(handle.type().changeReturnType(self.java_class("void")))
 
     def given(self, handle: Any, source: Any) -> Any:
-        """The first argument comes out of `source`, which is given as many of the others as it takes; where it
-        returns nothing, it is only done before.
+        """The first argument comes out of `source`, which is given as many of the others as it takes; a
+        `source` that returns nothing is only done before.
         """
         return self.methods.foldArguments(handle, source)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -18,8 +19,6 @@ from entitize.adapters.microrts.records import HEADER, UNIT
 from entitize.adapters.microrts.rewards import REWARDS
 
 BOARD = "basesWorkers8x8"
-#: The first id that the engine gives to a new unit on that map.
-FIRST_NEW_ID = 10
 NUM_STEPS = 400
 
 
@@ -33,10 +32,12 @@ def random_orders(masks: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 class Reference:
     """The engine's own client for one game: one against `bot`, or (with none) between two lanes."""
 
-    def __init__(self, bot: str | None, players: tuple[int, ...]) -> None:
+    def __init__(self, name: str, bot: str | None, players: tuple[int, ...]) -> None:
         jpype: Any = start_engine()
         self.players, self.jpype = players, jpype
-        lanes, board = len(players), find_map(BOARD)
+        lanes, board = len(players), find_map(name)
+        units = ElementTree.parse(board.path).iter("rts.units.Unit")
+        self.first_new_id = 1 + max(int(unit.attrib["ID"]) for unit in units)
         arrays = []
         for shape in (
             (lanes, board.height, board.width, 27),
@@ -71,7 +72,7 @@ class Reference:
 
     def reset(self) -> None:
         self.client.reset(self.sides)
-        self.jpype.JClass("rts.units.Unit").next_ID = FIRST_NEW_ID
+        self.jpype.JClass("rts.units.Unit").next_ID = self.first_new_id
 
     def read_masks(self) -> np.ndarray:
         self.client.getMasks(self.players[0])
@@ -83,9 +84,9 @@ class Reference:
         return np.array(answer.reward), np.array(answer.done)[:, 0]
 
 
-def play_reference(bot: str | None, players: tuple[int, ...]) -> list[tuple[np.ndarray, ...]]:
+def play_reference(name: str, bot: str | None, players: tuple[int, ...]) -> list[tuple[np.ndarray, ...]]:
     """What the reference gave at each step of one game of random orders: masks, orders, planes, rewards."""
-    reference, rng = Reference(bot, players), np.random.default_rng(5)
+    reference, rng = Reference(name, bot, players), np.random.default_rng(5)
     reference.reset()
     played = []
     for _ in range(NUM_STEPS):
@@ -113,20 +114,21 @@ def planes_of(observer: Observer, width: int, height: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize(
-    ("bot", "name", "players"),
+    ("name", "bot", "java_class", "players"),
     [
-        ("ai.abstraction.LightRush", "lightRushAI", (0,)),
-        ("ai.abstraction.WorkerRush", "workerRushAI", (1,)),
-        (None, None, (0, 1)),
+        (BOARD, "lightRushAI", "ai.abstraction.LightRush", (0,)),
+        (BOARD, "workerRushAI", "ai.abstraction.WorkerRush", (1,)),
+        (BOARD, None, None, (0, 1)),
+        ("NoWhereToRun9x8", None, None, (0, 1)),
     ],
 )
 def test_a_game_goes_as_with_the_engines_own_client(
-    bot: str | None, name: str | None, players: tuple[int, ...]
+    name: str, bot: str | None, java_class: str | None, players: tuple[int, ...]
 ) -> None:
-    played = play_reference(bot, players)
+    played = play_reference(name, java_class, players)
     assert len(played) > 60
-    board = find_map(BOARD)
-    engine = Engine([Game(board, name, players[0])])
+    board = find_map(name)
+    engine = Engine([Game(board, bot, players[0])])
     observer = Observer(engine, Options("planes", mask_reserved=False))
     engine.reset([0], [0])
     for step, (masks, orders, planes, rewards) in enumerate(played):

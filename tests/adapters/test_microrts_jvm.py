@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import importlib.util
 import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -44,6 +46,30 @@ def hide(monkeypatch: pytest.MonkeyPatch, *hidden: str) -> None:
         return None if name in hidden else real(name, package)
 
     monkeypatch.setattr(importlib.util, "find_spec", find_spec)
+
+
+def test_python_does_not_collect_its_garbage_whenever_java_does() -> None:
+    collect = jvm.start_engine().JClass("java.lang.System").gc
+    seen: list[str] = []
+
+    def look(phase: str, info: dict[str, int]) -> None:
+        if info["generation"] == 2:
+            seen.append(phase)
+
+    def wait() -> None:
+        """For JPype's thread, which would take up to a quarter of a second."""
+        time.sleep(0.4)
+
+    collect()  # the first one that JPype sees has Python collect its own, once
+    wait()
+    gc.callbacks.append(look)
+    try:
+        for _ in range(2):
+            collect()
+            wait()
+    finally:
+        gc.callbacks.remove(look)
+    assert seen == []
 
 
 @pytest.mark.parametrize("version", ["9", "17.0.9", "21.0.8+9", None])

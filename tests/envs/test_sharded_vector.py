@@ -177,6 +177,46 @@ def test_warnings_and_progress_get_through_and_errors_name_the_lanes() -> None:
             call()
 
 
+def changing_columns() -> Any:
+    """A class, pickled by value likewise, whose infos are others at every step."""
+
+    class Changing(odd_environment()):  # type: ignore[misc]
+        """Says in `step` what it was told in `said`, with as many rows as it has lanes."""
+
+        steps = 0
+
+        def said(self, step: int, rows: int, first: int) -> dict[str, Any]:
+            lanes = np.arange(first, first + rows)
+            words = np.array([None, *(f"lane {lane}" for lane in lanes)], object)[1:]
+            infos: list[dict[str, Any]] = [
+                {"heavy": lanes * 0.5},
+                {"heavy": lanes * 1.5},
+                {"light": lanes.astype(np.uint8) * 3, "heavy": np.outer(lanes, [1, 2, 3]).astype(np.int16)},
+                {},
+                {"flag": lanes % 2 == 0, "word": words, "heavy": lanes + 2.5},
+                {"flag": lanes % 2 == 1, "complex": lanes * 1j, "of all": np.arange(7)},
+            ]
+            return infos[step % len(infos)]
+
+        def step(self, actions: Any) -> Any:
+            self.steps += 1
+            info = self.said(self.steps, self.num_envs, self.first_lane)
+            return (*super().step(actions)[:4], info)
+
+    return Changing
+
+
+@pytest.mark.parametrize("parent_works", [False, True])
+def test_infos_get_through_whatever_is_in_them(parent_works: bool) -> None:
+    changing = changing_columns()
+    with ez.ShardedVectorEnv(
+        [partial(changing, 1), partial(changing, 2)], [1, 2], seed=10, parent_works=parent_works
+    ) as envs:
+        envs.reset()
+        for step in range(1, 14):
+            assert_same(envs.step({})[-1], changing(3).said(step, 3, 0))
+
+
 def test_the_parents_own_lanes_fail_as_those_of_workers_do() -> None:
     odd = odd_environment()
 
