@@ -101,8 +101,8 @@ class OpponentPool:
             or "variance" (by w (1 - w)); see `WEIGHTINGS`.
 
     Raises:
-        ValueError: an unknown `weighting`, a `max_size` that leaves no place for a past self, or a fixed
-            member that can't play with the learner's spaces.
+        ValueError: an unknown `weighting`, a `max_size` that is no whole number or leaves no place for a past
+            self, or a fixed member that can't play with the learner's spaces.
         CheckpointError: a checkpoint is missing, corrupt or foreign.
     """
 
@@ -120,6 +120,8 @@ class OpponentPool:
             raise ValueError(f"weighting must be one of {known}, got {weighting!r}")
         if isinstance(checkpoints, (str, Path)):
             raise ValueError(f"checkpoints must be a list of paths, got {checkpoints!r}")
+        if isinstance(max_size, bool) or not isinstance(max_size, (int, np.integer)):
+            raise ValueError(f"max_size must be a whole number, got {max_size!r}")
         if max_size <= len(checkpoints):
             raise ValueError(
                 f"max_size must leave a place for a past self beside the {len(checkpoints)} checkpoints,"

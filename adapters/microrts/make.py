@@ -11,6 +11,7 @@ import numpy as np
 from ...envs import EntityVectorEnv
 from .bots import expected_cost
 from .games import Game
+from .maps import find_map
 from .options import Opponents, Side, plan_games
 from .vector_env import MicroRTSVectorEnv
 
@@ -41,6 +42,7 @@ def make_vec(
     Raises:
         ValueError: `num_workers` is not between 1 and the number of games; and see `MicroRTSVectorEnv`.
     """
+    find_map(map)  # an unknown one is told of, also where `maps` are played instead
     if not num_workers:
         options |= {"opponents": opponents, "selfplay": selfplay, "side": side, "maps": maps, "seed": seed}
         return MicroRTSVectorEnv(map, num_envs, **options)

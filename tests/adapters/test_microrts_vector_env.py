@@ -508,6 +508,8 @@ def test_maps_of_one_size_are_taken_in_turns() -> None:
         batch, _ = env.reset(seed=0)
         own = batch.entities["Own"].lengths
         assert own[0] == own[2] == 2 and own[1] == own[3] > 2
+    with pytest.raises(ValueError, match="no map 'basesWorkers8x9'; did you mean"):
+        ez.make_vec("MicroRTS/basesWorkers8x9", 4, maps=maps)
 
 
 def test_a_picture_shows_every_unit_where_it_is() -> None:

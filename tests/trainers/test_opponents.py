@@ -131,6 +131,7 @@ def test_small_pools_keep_the_newest(toy_policy: Any, size: int, kept: list[list
     ("options", "message"),
     [
         ({"weighting": "soft"}, "weighting must be one of 'uniform', 'hard', 'variance', got 'soft'"),
+        ({"max_size": 1.5}, "max_size must be a whole number, got 1.5"),
         ({"max_size": 0}, "max_size must leave a place for a past self beside the 0 checkpoints, got 0"),
         ({"max_size": 2, "checkpoints": ["a", "b"]}, "beside the 2 checkpoints, got 2"),
         ({"checkpoints": "runs/a"}, "checkpoints must be a list of paths, got 'runs/a'"),
