@@ -18,8 +18,9 @@ beside them), reading the games and masks (by doing it twice), and the rest, whi
 Python's. What looking at the clock costs is taken off all times.
 
 The part "processes" compares one JVM with two, in two processes that share the same games: two workers, or
-this process and a worker (`parent_works`). Frames per second by the clock, of the median step, drawing the
-actions not counted. That says something where two processors are free.
+this process and a worker (`parent_works`), against the papers' mix and against a bot that searches. Frames
+per second by the clock, drawing the actions not counted, medians over rounds. That says something where two
+processors are free.
 """
 
 from __future__ import annotations
@@ -50,6 +51,8 @@ sys.path = [folder for folder in sys.path if Path(folder).resolve() != Path(__fi
 
 MIX = {"coacAI": 18, "randomBiasedAI": 2, "lightRushAI": 2, "workerRushAI": 2}
 TARGET = 0.9
+#: A bot that thinks for some 13 ms, when one of its units can be given an order.
+SEARCHING = "naiveMCTSAI"
 CUTS = np.cumsum([6, 4, 4, 4, 4, 7])
 
 Times = dict[str, list[float]]
@@ -225,24 +228,28 @@ PROCESSES: dict[str, dict[str, Any]] = {
 }
 
 
-def time_processes(board: str, num_envs: int, most: int, warm_up: float) -> dict[str, float]:
-    """Medians in frames per second by the clock, by turns, and of their ratios to one process."""
-    bots = paper_mix(num_envs)
+def time_processes(board: str, num_envs: int, bot: str | None, most: int, warm_up: float) -> dict[str, float]:
+    """Medians in frames per second by the clock, by turns, and of their ratios to one process.
+
+    Args:
+        bot: that all lanes play; None: the papers' mix.
+    """
+    bots = [bot] * num_envs if bot else paper_mix(num_envs)
     envs = {
         name: ez.make_vec(f"MicroRTS/{board}", num_envs, opponents=bots, **options)
         for name, options in PROCESSES.items()
     }
     batches = {name: env.reset(seed=0)[0] for name, env in envs.items()}
-    steps = max(1, 1200 // num_envs)
+    steps = 20 if bot else max(1, 4800 // num_envs)
 
     def play(name: str) -> float:
-        env, times = envs[name], []
+        env, seconds = envs[name], 0.0
         for _ in range(steps):
             actions = env.action_space.sample(mask=batches[name])
             start = time.perf_counter()
             batches[name] = env.step(actions)[0]
-            times.append(time.perf_counter() - start)
-        return num_envs / statistics.median(times)
+            seconds += time.perf_counter() - start
+        return steps * num_envs / seconds
 
     for name in envs:
         end = time.perf_counter() + 2 * warm_up  # Java's compiler takes processors from both
@@ -278,17 +285,21 @@ def main() -> None:
         results = time_steps(settings, most, warm_up)
     if options.part != "step":
         print(
-            "frames/s by the clock   "
+            "frames/s by the clock             "
             + "".join(f"{name:>18}" for name in PROCESSES)
             + "      and their ratios"
         )
-        boards = dict.fromkeys(board for board, _, _ in settings)
-        for board, num_envs in ((board, num_envs) for board in boards for num_envs in (24, 48)):
-            times = time_processes(board, num_envs, most, warm_up)
-            results[f"{board} {num_envs} processes"] = times
+        shared: list[tuple[str, int, str | None]] = [
+            (board, num_envs, None)
+            for board in dict.fromkeys(board for board, _, _ in settings)
+            for num_envs in (24, 48)
+        ]
+        for board, num_envs, bot in [*shared, (settings[-1][0], 8, SEARCHING)]:
+            times = time_processes(board, num_envs, bot, most, warm_up)
+            results[f"{board} {num_envs} {bot or 'bots'} processes"] = times
             cells = "".join(f"{times[name]:18.0f}" for name in PROCESSES)
             ratios = "".join(f"{times[f'ratio, {name}']:8.2f}" for name in list(PROCESSES)[1:])
-            print(f"{board:18} {num_envs:3}  {cells}      {ratios}", flush=True)
+            print(f"{board:18} {num_envs:3} {bot or 'mix':11}{cells}      {ratios}", flush=True)
     if options.json:
         options.json.write_text(json.dumps(results, indent=1))
 
