@@ -18,9 +18,9 @@ beside them), reading the games and masks (by doing it twice), and the rest, whi
 Python's. What looking at the clock costs is taken off all times.
 
 The part "processes" compares one JVM with two, in two processes that share the same games: two workers, or
-this process and a worker (`parent_works`), against the papers' mix and against a bot that searches. Frames
-per second by the clock, drawing the actions not counted, medians over rounds. That says something where two
-processors are free.
+this process and a worker (`parent_works`). "two programs" are two processes that know nothing of each other
+and play as many games each: what two JVMs could do if nobody had to wait. Frames per second by the clock,
+drawing the actions not counted, medians over rounds. That says something where two processors are free.
 """
 
 from __future__ import annotations
@@ -29,11 +29,14 @@ import argparse
 import importlib
 import json
 import math
+import multiprocessing
 import platform
 import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
+from multiprocessing.connection import Connection
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -51,8 +54,6 @@ sys.path = [folder for folder in sys.path if Path(folder).resolve() != Path(__fi
 
 MIX = {"coacAI": 18, "randomBiasedAI": 2, "lightRushAI": 2, "workerRushAI": 2}
 TARGET = 0.9
-#: A bot that thinks for some 13 ms, when one of its units can be given an order.
-SEARCHING = "naiveMCTSAI"
 CUTS = np.cumsum([6, 4, 4, 4, 4, 7])
 
 Times = dict[str, list[float]]
@@ -226,41 +227,62 @@ PROCESSES: dict[str, dict[str, Any]] = {
     "two workers": {"num_workers": 2, "parent_works": False},
     "parent and worker": {"num_workers": 2, "parent_works": True},
 }
+TWO = "two programs"
 
 
-def time_processes(board: str, num_envs: int, bot: str | None, most: int, warm_up: float) -> dict[str, float]:
-    """Medians in frames per second by the clock, by turns, and of their ratios to one process.
+class Clocked:
+    """An environment and what it has seen last."""
 
-    Args:
-        bot: that all lanes play; None: the papers' mix.
-    """
-    bots = [bot] * num_envs if bot else paper_mix(num_envs)
-    envs = {
-        name: ez.make_vec(f"MicroRTS/{board}", num_envs, opponents=bots, **options)
-        for name, options in PROCESSES.items()
-    }
-    batches = {name: env.reset(seed=0)[0] for name, env in envs.items()}
-    steps = 20 if bot else max(1, 4800 // num_envs)
+    def __init__(self, board: str, bots: list[str], **options: Any) -> None:
+        self.env = ez.make_vec(f"MicroRTS/{board}", len(bots), opponents=bots, **options)
+        self.batch, _ = self.env.reset(seed=0)
 
-    def play(name: str) -> float:
-        env, seconds = envs[name], 0.0
+    def play(self, steps: int) -> float:
+        """Frames per second of so many steps, by the clock."""
+        seconds = 0.0
         for _ in range(steps):
-            actions = env.action_space.sample(mask=batches[name])
+            actions = self.env.action_space.sample(mask=self.batch)
             start = time.perf_counter()
-            batches[name] = env.step(actions)[0]
+            self.batch = self.env.step(actions)[0]
             seconds += time.perf_counter() - start
-        return steps * num_envs / seconds
+        return steps * self.env.num_envs / seconds
 
-    for name in envs:
+
+def play_beside(connection: Connection, board: str, bots: list[str]) -> None:
+    """The second program: plays as many steps as it is told, time and again, and says how fast."""
+    player = Clocked(board, bots)
+    while steps := connection.recv():
+        connection.send(player.play(steps))
+    player.env.close()
+
+
+def time_processes(board: str, num_envs: int, most: int, warm_up: float) -> dict[str, float]:
+    """Medians in frames per second by the clock, by turns, and of their ratios to one process."""
+    bots = paper_mix(num_envs)
+    players = {name: Clocked(board, bots, **options) for name, options in PROCESSES.items()}
+    context = multiprocessing.get_context("spawn")
+    connection, theirs = context.Pipe()
+    beside = context.Process(target=play_beside, args=(theirs, board, bots), daemon=True)
+    beside.start()
+    steps = max(1, 4800 // num_envs)
+
+    def play_both() -> float:
+        connection.send(steps)
+        return players["one process"].play(steps) + float(connection.recv())
+
+    plays = {name: partial(player.play, steps) for name, player in players.items()} | {TWO: play_both}
+    for play in plays.values():
         end = time.perf_counter() + 2 * warm_up  # Java's compiler takes processors from both
         while time.perf_counter() < end:
-            play(name)
-    times = [{name: play(name) for name in envs} for _ in range(most)]
-    result = {name: statistics.median(row[name] for row in times) for name in envs}
-    for name in list(PROCESSES)[1:]:
+            play()
+    times = [{name: play() for name, play in plays.items()} for _ in range(most)]
+    result = {name: statistics.median(row[name] for row in times) for name in plays}
+    for name in list(plays)[1:]:
         result[f"ratio, {name}"] = statistics.median(row[name] / row["one process"] for row in times)
-    for env in envs.values():
-        env.close()
+    connection.send(0)
+    beside.join()
+    for player in players.values():
+        player.env.close()
     return result
 
 
@@ -284,22 +306,17 @@ def main() -> None:
     if options.part != "processes":
         results = time_steps(settings, most, warm_up)
     if options.part != "step":
+        columns = [*PROCESSES, TWO]
         print(
-            "frames/s by the clock             "
-            + "".join(f"{name:>18}" for name in PROCESSES)
-            + "      and their ratios"
+            "frames/s by the clock   " + "".join(f"{name:>18}" for name in columns) + "      and their ratios"
         )
-        shared: list[tuple[str, int, str | None]] = [
-            (board, num_envs, None)
-            for board in dict.fromkeys(board for board, _, _ in settings)
-            for num_envs in (24, 48)
-        ]
-        for board, num_envs, bot in [*shared, (settings[-1][0], 8, SEARCHING)]:
-            times = time_processes(board, num_envs, bot, most, warm_up)
-            results[f"{board} {num_envs} {bot or 'bots'} processes"] = times
-            cells = "".join(f"{times[name]:18.0f}" for name in PROCESSES)
-            ratios = "".join(f"{times[f'ratio, {name}']:8.2f}" for name in list(PROCESSES)[1:])
-            print(f"{board:18} {num_envs:3} {bot or 'mix':11}{cells}      {ratios}", flush=True)
+        boards = dict.fromkeys(board for board, _, _ in settings)
+        for board, num_envs in ((board, num_envs) for board in boards for num_envs in (24, 48)):
+            times = time_processes(board, num_envs, most, warm_up)
+            results[f"{board} {num_envs} processes"] = times
+            cells = "".join(f"{times[name]:18.0f}" for name in columns)
+            ratios = "".join(f"{times[f'ratio, {name}']:8.2f}" for name in columns[1:])
+            print(f"{board:18} {num_envs:3}  {cells}      {ratios}", flush=True)
     if options.json:
         options.json.write_text(json.dumps(results, indent=1))
 
