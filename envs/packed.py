@@ -40,7 +40,7 @@ class PackedLayout:
         self.space = space
         template = batch_observations(space, [])
         arrays = {name: array for name, array in template.arrays().items() if isinstance(array, RaggedArray)}
-        #: dtype and item shape of each ragged array, by name.
+        #: dtype and item shape of each ragged array, by name; `ragged_arrays` and `batch` keep to this order.
         self.formats: dict[str, tuple[np.dtype[Any], tuple[int, ...]]] = {
             name: (array.dtype, array.inner_shape) for name, array in arrays.items()
         }

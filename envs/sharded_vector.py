@@ -24,10 +24,10 @@ class ShardedVectorEnv(EntityVectorEnv):
     """Steps several vector environments, each in a process, as one whose lanes are theirs in turn.
 
     For environments that step all their lanes at once: engines of which a process has one, and kernels that
-    run on one core. Observations and actions travel through shared memory, which grows when a batch does not
-    fit; infos are pickled and joined (see `join_infos`), warnings that are raised in a worker are raised
-    again here. Workers are started afresh ("spawn"), so a script must make this environment under
-    `if __name__ == "__main__":`.
+    run on one core. Observations, actions and the numbers that infos hold for every lane travel through
+    shared memory, which grows when a batch does not fit; the rest of infos is pickled, and infos are joined
+    (see `join_infos`). Warnings that are raised in a worker are raised again here. Workers are started afresh
+    ("spawn"), so a script must make this environment under `if __name__ == "__main__":`.
 
     With `parent_works` this process steps the first of the environments itself, while the workers step the
     others: it would only wait. Where each process has a core, they wait for each other wide awake for up to

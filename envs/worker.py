@@ -18,7 +18,8 @@ The pipe carries small tuples (word, payload) both ways, pickled:
 Where something raises, the worker closes its lanes, answers "failed" (indices, sentence, traceback, the
 error), and ends.
 
-At most steps nothing is pickled at all: STEP is the parent's message then, and NOTHING_MORE the answer.
+The parent says STEP for a step, and the worker NOTHING_MORE where there is nothing to pickle, as at most of
+the steps of vector environments.
 """
 
 from __future__ import annotations
@@ -143,10 +144,10 @@ class _Worker:
             self.send("columns", formats)
         start = columns_size(formats)
         memory = _NO_MEMORY if self.results is None else self.results.bytes
-        size = self.layout.write(answer.step, memory, start)
-        if size > len(memory):
+        end = self.layout.write(answer.step, memory, start)
+        if end > len(memory):
             del memory  # a block with an array over it can't be closed
-            self.send("grow", size)
+            self.send("grow", end)
             word, name = self.connection.recv()
             if word != "results":  # told to close in the meantime
                 return False
@@ -155,7 +156,7 @@ class _Worker:
             self.layout.write(answer.step, memory, start)
         write_columns(memory, columns)
         self.warn()
-        if rest == {} and not answer.num_final:
+        if type(rest) is dict and not rest and not answer.num_final:
             self.connection.send_bytes(NOTHING_MORE)
         else:
             self.send("done", (rest, answer.num_final))

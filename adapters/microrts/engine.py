@@ -68,6 +68,7 @@ class Engine:
             orders it gives, each of which has one of the next rows: the cell of a unit of this lane that may
             be given one, y * width + x, and the order. Units that are given none wait for a tick. Rows behind
             them are not looked at.
+        read_orders: Java's handle that reads a lane's orders, see `order_reader`.
         rewards: float64 (lanes, 6), the raw rewards of the last step.
     """
 
@@ -273,8 +274,9 @@ class Engine:
         """
         handles, watch, between = self._handles, self._watch, self.num_selfplay
         width, row_size = self.games[0].map.width, 1 + ORDER_SIZE
-        read_orders = order_reader(handles, self.unit_types, self._order_buffer, row_size, width)
-        tick = Tick(handles, self._columns, read_orders, self._reward_buffer, partial_observability, watch)
+        self.read_orders = order_reader(handles, self.unit_types, self._order_buffer, row_size, width)
+        read, rewards = self.read_orders, self._reward_buffer
+        tick = Tick(handles, self._columns, read, rewards, partial_observability, watch)
         spans = [(0, between), (between, len(self.games))]
         loops = [(tick.loop(last == between), first, last) for first, last in spans if first < last]
         ticks = [

@@ -61,6 +61,7 @@ class Columns:
 
     def clear(self) -> None:
         """Forget the games, so that Java can free them."""
-        for column in (self.states, self.views, self.other_views, self.bots, self.orders_a, self.orders_b):
+        boards = self.states, self.views, self.other_views, self.traces
+        for column in (*boards, self.bots, self.orders_a, self.orders_b):
             for game in range(len(self.first_lane)):
                 column.array[game] = None

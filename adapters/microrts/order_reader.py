@@ -23,7 +23,8 @@ def order_reader(handles: Handles, unit_types: Any, orders: Any, row_size: int, 
     """(int player, GameState, int start) -> PlayerAction: the orders that stand in a buffer from `start` on.
 
     What does not fit to what is going on or was ordered before it is left out, and units without an order
-    wait for a tick.
+    wait for a tick. Nothing else is checked: in each cell there must be a unit of the player that may be
+    given an order.
 
     Args:
         orders: an IntBuffer of rows: the first says how many follow, each of these a cell and an order.

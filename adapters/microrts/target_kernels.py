@@ -164,8 +164,8 @@ def place_targets(
     actor_offsets: NDArray[np.int64],
     order_rows: NDArray[np.int32],
 ) -> bool:
-    """Write the orders that follow from the entities chosen over those in `order_rows`, which `place_orders`
-    has filled.
+    """Write the orders that follow from the entities chosen over those in `order_rows`
+    (L, 1 + height * width, 8), which `place_orders` has filled.
 
     Who chose itself keeps the order that is there, and so does a lane without choices.
 

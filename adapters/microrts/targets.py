@@ -71,9 +71,9 @@ class EntityTargets:
         self._columns = np.concatenate(columns)
         self._cells = np.zeros(0, np.int64)
         self._masks = np.zeros((0, order.num_choices), bool)
-        # The board's width; of the units that have targets: their places among the actors, the actees and
-        # their cells, where each lane's start, and who may be aimed at whom; where each lane's actors start.
-        self._selection: tuple[Any, ...] = ()
+        # Of the units that have targets: their places among the actors, the actees and their cells, where
+        # each lane's start, and who may be aimed at whom.
+        self._selection: tuple[NDArray[Any], ...] = ()
 
     def actions(
         self,
@@ -100,7 +100,7 @@ class EntityTargets:
         allowed = np.empty(num_pairs, bool)
         fill_target_masks(cells, masks, width, rows, actee_cells, starts, allowed)
         self._cells, self._masks = cells, masks
-        self._selection = width, rows, actees, actee_cells, starts, allowed, order.actors.offsets
+        self._selection = rows, actees, actee_cells, starts, allowed
         target = ActionMask(
             RaggedArray.unchecked(actors[rows], starts[0].copy()),
             RaggedArray.unchecked(allowed, starts[2].copy()),
@@ -143,8 +143,9 @@ class EntityTargets:
         wide = np.zeros((order.num_items, ORDER_SIZE), np.int64)
         widen_orders(order.values, wide)
         order_rows, cells, masks = self._engine.orders, self._cells, self._masks
-        actor_offsets = before.actions["order"].actors.offsets
+        starts, width = before.actions["order"].actors.offsets, self._width
+        chosen, lanes = target.values, target.offsets
         return bool(
-            place_orders(wide, order.offsets, actor_offsets, cells, masks, order_rows)
-            and place_targets(target.values, target.offsets, cells, masks, *self._selection, order_rows)
+            place_orders(wide, order.offsets, starts, cells, masks, order_rows)
+            and place_targets(chosen, lanes, cells, masks, width, *self._selection, starts, order_rows)
         )

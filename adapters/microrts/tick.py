@@ -67,7 +67,10 @@ class Tick:
         return loop
 
     def _add_orders(self, loop: GameLoop, selfplay: bool) -> None:
-        """Both players' orders are read or thought out, and issued; those that can't be are dropped."""
+        """Both players' orders are read or thought out, and issued; those that can't be are dropped.
+
+        Both come before either is issued, so that no player goes first.
+        """
         handles, columns = self._handles, self._columns
         think = handles.method("ai.core.AI", "getAction", ACTION, "int", STATE)
         think = self._watch.guarded(think) if self._watch else think

@@ -67,8 +67,8 @@ class Watch:
         result = handle.type().returnType()
         if str(result.getName()) != "void":  # hand on what the bot has answered
             check = handles.ignoring(check, 0, str(result.getName()))
-            check = handles.methods.foldArguments(handles.methods.identity(result), check)
-        return handles.methods.foldArguments(handles.chain(handle, check), enter)
+            check = handles.given(handles.methods.identity(result), check)
+        return handles.given(handles.chain(handle, check), enter)
 
     def watched(self, loop: GameLoop) -> Callable[[int, int], None]:
         """`loop.run`, but on the thread.
@@ -128,5 +128,5 @@ class Watch:
         make = handles.bind(make, 1, "entitize-bots")
         daemon = handles.method(kind, "setDaemon", "void", "boolean")
         daemon = handles.bind(daemon, 1, handles.jpype.JClass("java.lang.Boolean")(True))
-        daemon = handles.methods.foldArguments(handles.methods.identity(handles.java_class(kind)), daemon)
+        daemon = handles.given(handles.methods.identity(handles.java_class(kind)), daemon)
         return handles.interface("java.util.concurrent.ThreadFactory", handles.chain(make, daemon))

@@ -195,6 +195,7 @@ def changing_columns() -> Any:
                 {},
                 {"flag": lanes % 2 == 0, "word": words, "heavy": lanes + 2.5},
                 {"flag": lanes % 2 == 1, "complex": lanes * 1j, "of all": np.arange(7)},
+                {"large": np.outer(lanes, np.arange(5000.0))},
             ]
             return infos[step % len(infos)]
 
@@ -213,7 +214,7 @@ def test_infos_get_through_whatever_is_in_them(parent_works: bool) -> None:
         [partial(changing, 1), partial(changing, 2)], [1, 2], seed=10, parent_works=parent_works
     ) as envs:
         envs.reset()
-        for step in range(1, 14):
+        for step in range(1, 16):
             assert_same(envs.step({})[-1], changing(3).said(step, 3, 0))
 
 
