@@ -311,7 +311,7 @@ def main() -> None:
             "frames/s by the clock   " + "".join(f"{name:>18}" for name in columns) + "      and their ratios"
         )
         boards = dict.fromkeys(board for board, _, _ in settings)
-        for board, num_envs in ((board, num_envs) for board in boards for num_envs in (24, 48)):
+        for board, num_envs in ((board, num_envs) for board in boards for num_envs in (24, 48, 96)):
             times = time_processes(board, num_envs, most, warm_up)
             results[f"{board} {num_envs} processes"] = times
             cells = "".join(f"{times[name]:18.0f}" for name in columns)
