@@ -35,7 +35,8 @@ def order_reader(handles: Handles, unit_types: Any, orders: Any, row_size: int, 
     read_row = handles.dropping_result(
         handles.bind(handles.method(_BUFFER, "get", _BUFFER, "int[]"), 0, orders)
     )
-    read_row = read_row.bindTo(row)  # () -> void
+    read_row = read_row.bindTo(row)  # () -> void: the next row of the buffer into `row`
+    # () -> int: the number of orders while the first row is there, then the cell of each.
     first = handles.bind(handles.methods.arrayElementGetter(handles.java_class("int[]")).bindTo(row), 0, 0)
     take = handles.sequence(
         handles.ignoring(read_row, 0, STATE, ACTION), _order_taker(handles, unit_types, row, first, width)
@@ -43,6 +44,7 @@ def order_reader(handles: Handles, unit_types: Any, orders: Any, row_size: int, 
     take_all = handles.methods.countedLoop(
         handles.ignoring(first, 0, STATE, ACTION), None, handles.ignoring(take, 0, "int")
     )
+    # (action, state): what is used up already; only orders have to fit to that.
     claim = handles.filtered(
         handles.method(ACTION, "setResourceUsage", "void", _USAGE),
         1,
