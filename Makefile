@@ -21,7 +21,7 @@ help:
 	@echo "make clean  drop compiled kernels, which Numba can't tell are stale when an imported module changes"
 
 demo: $(READY)
-	$(VENV)/bin/python -m entitize.experiments.demo
+	$(VENV)/bin/python -m entitize.cli.demo
 
 test: $(READY)
 	$(VENV)/bin/python -m pytest

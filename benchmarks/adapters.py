@@ -22,7 +22,7 @@ from typing import Any
 import entitize
 import gymnasium
 import numpy as np
-from entitize.experiments.bench_rows import Budget, Row, add_options, rounds, write_rows
+from entitize.experiments.reports.bench_rows import Budget, Row, add_options, rounds, write_rows
 from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorWrapper
 
 

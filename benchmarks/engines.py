@@ -32,11 +32,11 @@ from typing import Any
 import numpy as np
 import torch
 from entitize.envs import make_vec
+from entitize.policies.engines.graphs.static_network import StaticForm
 from entitize.policies.policy import Evaluation
 from entitize.policies.rogue_net import RogueNet
-from entitize.policies.rogue_net.static.network import StaticForm
 from entitize.trainers import PPO, PPOConfig
-from entitize.trainers.device_update import DeviceUpdate
+from entitize.trainers.learners.device_update import DeviceUpdate
 
 #: Options of games that shall be half learned after 100,000 steps, where differences would show.
 GAMES: dict[str, dict[str, Any]] = {

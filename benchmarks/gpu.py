@@ -27,12 +27,12 @@ from typing import Any
 
 import torch
 from entitize.envs import make_vec
+from entitize.policies.engines.graphs.capacity import Capacities
+from entitize.policies.engines.graphs.packing import Packing
+from entitize.policies.engines.graphs.static_network import Plan, StaticForm, room_of
 from entitize.policies.rogue_net import RogueNet
-from entitize.policies.rogue_net.static.capacity import Capacities
-from entitize.policies.rogue_net.static.network import Plan, StaticForm, room_of
-from entitize.policies.rogue_net.static.packing import Packing
 from entitize.trainers import PPO, PPOConfig
-from entitize.trainers.device_update import DeviceUpdate
+from entitize.trainers.learners.device_update import DeviceUpdate
 
 GAME = "entitize/MineSweeper-v0"
 PARTS = ("env", "inference", "storage", "update")

@@ -45,9 +45,9 @@ import entitize as ez
 import gymnasium
 import numpy as np
 from entitize.adapters.microrts import MicroRTSVectorEnv
-from entitize.adapters.microrts.jvm import start_engine
-from entitize.adapters.microrts.maps import find_map
-from entitize.experiments.bench_rows import Budget, Row, add_options, rounds, write_rows
+from entitize.adapters.microrts.java.jvm import start_engine
+from entitize.adapters.microrts.java.maps import find_map
+from entitize.experiments.reports.bench_rows import Budget, Row, add_options, rounds, write_rows
 
 # This file's folder is on the path, where other packages' names could be looked for first.
 sys.path = [folder for folder in sys.path if Path(folder).resolve() != Path(__file__).resolve().parent]

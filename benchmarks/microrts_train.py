@@ -21,9 +21,9 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import torch
-from entitize.adapters.microrts.maps import find_map
+from entitize.adapters.microrts.java.maps import find_map
 from entitize.envs import EntityVectorEnv, make_vec
-from entitize.experiments.bench_rows import Budget, Row, add_options, rounds, write_rows
+from entitize.experiments.reports.bench_rows import Budget, Row, add_options, rounds, write_rows
 from entitize.policies.baselines import GridNet, ImpalaGridNet, TransformerNet, UnitActionNet
 from entitize.policies.rogue_net import RogueNet
 from entitize.trainers import PPO, PPOConfig

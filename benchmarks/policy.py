@@ -28,14 +28,14 @@ from typing import Any
 import numpy as np
 import torch
 from entitize.envs import ActionMask, Categorical, EntityActionSpace, EntityBatch, EntitySpace
-from entitize.experiments.bench_rows import Budget, add_options, rounds, write_rows
-from entitize.experiments.bench_rows import Row as BenchRow
+from entitize.experiments.reports.bench_rows import Budget, add_options, rounds, write_rows
+from entitize.experiments.reports.bench_rows import Row as BenchRow
 from entitize.policies.rogue_net import RogueNet
 from entitize.ragged import RaggedArray
 from entitize.trainers import PPOConfig
-from entitize.trainers.fused_losses import learn
-from entitize.trainers.losses import count
-from entitize.trainers.optimizer import forget_gradients
+from entitize.trainers.learners.fused_losses import learn
+from entitize.trainers.learners.losses import count
+from entitize.trainers.learners.optimizer import forget_gradients
 from entitize.trainers.rollout import Samples
 from numpy.typing import NDArray
 

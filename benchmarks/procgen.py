@@ -27,7 +27,7 @@ import numpy as np
 from entitize.adapters.procgen import EngineOptions, ProcgenVectorEnv, StateDecoder, ViewOptions
 from entitize.adapters.procgen.engine import StateBuffer, import_engine
 from entitize.adapters.procgen.games import GAMES
-from entitize.experiments.bench_rows import Budget, Row, add_options, rounds, write_rows
+from entitize.experiments.reports.bench_rows import Budget, Row, add_options, rounds, write_rows
 from entitize.ragged import RaggedArray
 
 # This file's folder is on the path, where the engine's package of the same name would be looked for first.

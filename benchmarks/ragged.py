@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from entitize.experiments.bench_rows import Budget, Row, add_options, rounds, write_rows
+from entitize.experiments.reports.bench_rows import Budget, Row, add_options, rounds, write_rows
 from entitize.ragged import RaggedArray, RaggedBuffer, concatenate, join, join_rows, set_num_threads
 
 PEERS = ("rust", "awkward", "numpy")

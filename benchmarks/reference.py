@@ -41,7 +41,7 @@ from typing import Any
 import numpy as np
 import torch
 from entitize.envs import make_vec
-from entitize.experiments.bench_rows import Budget, Row, add_options, rounds, write_rows
+from entitize.experiments.reports.bench_rows import Budget, Row, add_options, rounds, write_rows
 from entitize.policies.rogue_net import RogueNet
 from entitize.trainers import PPO, PPOConfig
 from policy import NUM_CHOICES, NUM_FEATURES, make_batch, make_run

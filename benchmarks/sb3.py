@@ -33,7 +33,7 @@ import entitize as ez
 import gymnasium
 import numpy as np
 import torch
-from entitize.experiments.bench_rows import Budget, Row, add_options, rounds, write_rows
+from entitize.experiments.reports.bench_rows import Budget, Row, add_options, rounds, write_rows
 from stable_baselines3 import PPO
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor

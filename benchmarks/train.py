@@ -33,7 +33,7 @@ from typing import Any
 import torch
 from entitize.adapters.procgen.games import GAMES
 from entitize.envs import make_vec
-from entitize.experiments.bench_rows import Budget, Row, add_options, write_rows
+from entitize.experiments.reports.bench_rows import Budget, Row, add_options, write_rows
 from entitize.policies.rogue_net import RogueNet
 from entitize.trainers import PPO, PPOConfig
 

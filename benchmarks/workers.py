@@ -11,8 +11,9 @@ on 16x16 (24 lanes with 30 entities of 27 features and 8 actors with 78 choices 
 - two processes of which the parent is one, `parent_works=True`.
 
 What two processes add to half of the time is what sharing costs; it pays where that is less than the other
-half. Waiting wide awake takes as many cores as there are processes (see `entitize.envs.waiting`): on two
-cores, two workers and a parent share them and sleep. Run it where nothing else does.
+half. Waiting wide awake takes as many cores as there are processes (see
+`entitize.envs.vector.workers.waiting`): on two cores, two workers and a parent
+share them and sleep. Run it where nothing else does.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from typing import Any
 
 import entitize as ez
 import numpy as np
-from entitize.envs.batch import ActionMask
+from entitize.envs.batch.entity_batch import ActionMask
 from entitize.ragged import RaggedArray, available_cores
 
 LANES, ENTITIES, FEATURES, ACTORS, CHOICES = 24, 30, 27, 8, 78

@@ -9,11 +9,11 @@ from typing import Any
 
 import gymnasium
 
-from .dispatch import Dispatcher
+from .actions.dispatch import Dispatcher
+from .actions.resolve import ResolvedObservation, Resolver
+from .batch.observation import Action, Observation
 from .errors import ObservationError
-from .observation import Action, Observation
-from .resolve import ResolvedObservation, Resolver
-from .spaces import EntityActionSpace, EntitySpace
+from .spaces.entity_space import EntityActionSpace, EntitySpace
 
 Transition = tuple[Observation, float, bool, bool, dict[str, Any]]
 

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any
 
-from .spaces import EntityActionSpace, EntitySpace
+from .spaces.entity_space import EntityActionSpace, EntitySpace
 
 #: By agent: plain observations of its `EntitySpace`, rewards, terminations, truncations and infos.
 MultiAgentStep = tuple[

@@ -15,7 +15,7 @@ import gymnasium
 from gymnasium.envs.registration import EnvSpec
 
 if TYPE_CHECKING:
-    from .vector import EntityVectorEnv
+    from .vector.vector_env import EntityVectorEnv
 
 _NAMESPACE = "entitize"
 
@@ -140,8 +140,8 @@ def share_lanes(
     """
     if not num_workers:
         return make(num_envs, **options)
-    from .sharded_vector import ShardedVectorEnv
-    from .worker_pool import shares
+    from .vector.sharded_vector import ShardedVectorEnv
+    from .vector.workers.worker_pool import shares
 
     num_games, rest = divmod(num_envs, lanes_per_game)
     if rest:
@@ -167,8 +167,8 @@ def _registered(env_id: str) -> EnvSpec:
 def _from_gymnasium(spec: EnvSpec, num_envs: int, kwargs: dict[str, Any]) -> Any:
     if spec.vector_entry_point is not None:
         return gymnasium.make_vec(spec, num_envs, **kwargs)
-    from .list_vector import ListVectorEnv
-    from .process_vector import ProcessVectorEnv
+    from .vector.list_vector import ListVectorEnv
+    from .vector.process_vector import ProcessVectorEnv
 
     num_workers = kwargs.pop("num_workers", 0)
     env_fns = [partial(gymnasium.make, spec, **kwargs)] * num_envs
@@ -176,7 +176,7 @@ def _from_gymnasium(spec: EnvSpec, num_envs: int, kwargs: dict[str, Any]) -> Any
 
 
 def _entity(env_id: str, env: Any) -> EntityVectorEnv:
-    from .vector import EntityVectorEnv
+    from .vector.vector_env import EntityVectorEnv
 
     if not isinstance(env, EntityVectorEnv):
         if isinstance(env, gymnasium.vector.VectorEnv):

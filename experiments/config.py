@@ -16,7 +16,7 @@ from .config_file import ConfigError, number, read_config
 from .errors import UserError
 from .named_values import named_values
 from .networks import ROGUE_NET, Network, check_options
-from .opponents import OpponentsConfig
+from .run_opponents import OpponentsConfig
 from .variations import Series, check_series
 
 #: Configurations that come with the package.

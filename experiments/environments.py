@@ -10,7 +10,7 @@ import gymnasium
 from ..envs import EntityVectorEnv, WorkerError, make_vec
 from .config import EnvConfig, EvalConfig
 from .errors import UserError
-from .microrts_lanes import with_lanes
+from .microrts.microrts_lanes import with_lanes
 
 #: Procgen draws a level's seed from the numbers below this.
 _LEVELS = 2**31 - 1

@@ -22,7 +22,7 @@ from ..policies.loading import AnyNetwork
 from ..policies.rogue_net import RogueNet, RogueNetConfig
 from .config_file import read_section
 from .errors import UserError
-from .microrts_lanes import board_of, is_microrts
+from .microrts.microrts_lanes import board_of, is_microrts
 
 if TYPE_CHECKING:
     from .config import TrainConfig

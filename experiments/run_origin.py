@@ -13,7 +13,7 @@ import torch
 
 from .. import __version__
 from ..ragged import available_cores
-from ..trainers.files import replace_file
+from ..trainers.runs.files import replace_file
 from .errors import UserError
 from .machine import processor
 

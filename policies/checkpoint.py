@@ -1,4 +1,4 @@
-"""Reading checkpoints, with whatever makes arrays or tensors of the bytes; `trainers.checkpoint` writes them.
+"""Reading checkpoints as arrays or tensors; `trainers.runs.checkpoint` writes them.
 
 step_000000163840/
     policy.safetensors     parameters and buffers of the network

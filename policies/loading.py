@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 import safetensors.torch
 
-from ..envs.space_schema import space_from_schema
+from ..envs.spaces.space_schema import space_from_schema
 from .baselines import GridNet, ImpalaGridNet, ImpalaNet, TransformerNet, UnitActionNet
 from .baselines.map_policy import MapPolicy
 from .checkpoint import CheckpointError, check_weights, newest_checkpoint, read_stored

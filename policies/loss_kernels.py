@@ -1,4 +1,4 @@
-"""Numba kernels: PPO's loss and its gradients in one pass; `trainers.losses.ppo_losses` is the same in torch.
+"""Numba kernels of PPO's loss and its gradients; `trainers.learners.losses.ppo_losses` is the same in torch.
 
 A unit's log-ratio is ℓ = log π(a) − log π_old(a), its ratio ρ = exp ℓ. With the advantage Â of its step,
 

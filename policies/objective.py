@@ -18,7 +18,7 @@ from ..ragged import RaggedArray
 
 @dataclass(frozen=True, eq=False)
 class Objective:
-    """PPO's loss where every actor is a unit, as `trainers.losses.ppo_losses` has it."""
+    """PPO's loss where every actor is a unit, as `trainers.learners.losses.ppo_losses` has it."""
 
     log_probs: Mapping[str, RaggedArray]  # per action (A,), when the action was taken
     values: NDArray[np.float32]  # (B,), when the action was taken

@@ -16,14 +16,14 @@ from torch import Tensor, nn
 
 from ..envs import EntityBatch, PaddedSpace
 from ..ragged import RaggedArray
+from .engines.engine_choice import EngineChooser
+from .engines.fused_engine import FusedRows
+from .inputs.moments import Columns
+from .inputs.prepare import Inputs, Prepared
 from .padded_slots import Flags, Slots
 from .rogue_net import RogueNet, RogueNetConfig
 from .rogue_net.blocks import mean_of_steps
 from .rogue_net.config import from_options
-from .rogue_net.engine import EngineChooser
-from .rogue_net.fused import FusedRows
-from .rogue_net.inputs import Inputs, Prepared
-from .rogue_net.moments import Columns
 from .rogue_net.names import NamedModules
 from .rogue_net.network import Encoder
 from .rogue_net.normalization import InputNorm, take_in

@@ -19,15 +19,14 @@ CHECKOUT = Path(__file__).resolve().parent.parent
 PYPROJECT = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())
 
 #: Height of each part of the house; a part may use those strictly below it, and itself.
-FLOORS = {"ragged": 0, "envs": 1, "adapters": 2, "policies": 2, "trainers": 3, "experiments": 4}
+FLOORS = {"ragged": 0, "envs": 1, "adapters": 2, "policies": 2, "trainers": 3, "experiments": 4, "cli": 5}
 #: Third-party packages that a part may import when it is itself imported; the rest of the world is lazy.
 CORE = {"numpy", "numba", "llvmlite"}
 ALLOWED = {
     "ragged": CORE,
     "envs": CORE | {"gymnasium", "cloudpickle"},
-    "adapters": CORE
-    | {"gymnasium", "procgen", "gym3", "cffi", "pettingzoo", "entity_gym", "stable_baselines3"},
-    "policies": CORE | {"gymnasium", "torch", "safetensors", "stable_baselines3"},
+    "adapters": CORE | {"gymnasium", "procgen", "gym3", "cffi", "pettingzoo", "entity_gym"},
+    "policies": CORE | {"gymnasium", "torch", "safetensors"},
 }
 
 

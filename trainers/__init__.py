@@ -2,15 +2,15 @@
 
 from ..policies.loading import load_policy
 from .advantages import generalized_advantages
-from .checkpoint import Checkpoint, CheckpointError, checkpoint_paths, read_checkpoint
 from .config import PPOConfig
 from .evaluation import EpisodeResults, Interval, bootstrap_interval, evaluate, wilson_interval
-from .guard import NonFiniteError
-from .opponents import Opponent, OpponentPool
 from .ppo import PPO
-from .run_folder import RunFolder, read_metrics
-from .self_play import PastSelfPlay, past_self_play
-from .trainer_state import EvolvingVectorEnv, StatefulVectorEnv
+from .runs.checkpoint import Checkpoint, CheckpointError, checkpoint_paths, read_checkpoint
+from .runs.guard import NonFiniteError
+from .runs.run_folder import RunFolder, read_metrics
+from .runs.trainer_state import EvolvingVectorEnv, StatefulVectorEnv
+from .self_play.opponents import Opponent, OpponentPool
+from .self_play.past_self_play import PastSelfPlay, past_self_play
 
 __all__ = [
     "PPO",

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..policies.policy import Policy
-from .guard import check_lanes
 from .idle import Shown
+from .runs.guard import check_lanes
 
 
 def final_values(

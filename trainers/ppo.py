@@ -18,28 +18,28 @@ from numpy.typing import NDArray
 from torch.optim import Optimizer
 
 from ..envs import EntityBatch, EntityVectorEnv, no_actions
-from ..envs.space_schema import space_schema
+from ..envs.spaces.space_schema import space_schema
 from ..policies.policy import ActResult, ArrayPolicy, Policy, constant
 from ..ragged import keep_freed_memory
 from .bootstraps import final_values, next_values
-from .checkpoint import Checkpoint, checkpoint_paths, clear_leftovers, read_checkpoint, write_checkpoint
 from .clock import Clock
 from .compatibility import checked_module
 from .config import PPOConfig
-from .device import make_optimizer, place, set_learning_rate
-from .device_update import device_update
-from .fused_losses import fast_losses, learn, losses_and_gradients
-from .guard import NonFiniteError, Snapshot, check_batch, check_lanes, check_losses, check_module
 from .idle import Shown
-from .losses import Counts, count, normalize_advantages
-from .optimizer import clip_gradients, forget_gradients
+from .learners.device import make_optimizer, place, set_learning_rate
+from .learners.device_update import device_update
+from .learners.fused_losses import fast_losses, learn, losses_and_gradients
+from .learners.losses import Counts, count, normalize_advantages
+from .learners.optimizer import clip_gradients, forget_gradients
 from .reward_normalization import RewardNormalizer
 from .rollout import RolloutBuffer, Samples
-from .run_folder import RunFolder
+from .runs.checkpoint import Checkpoint, checkpoint_paths, clear_leftovers, read_checkpoint, write_checkpoint
+from .runs.guard import NonFiniteError, Snapshot, check_batch, check_lanes, check_losses, check_module
+from .runs.run_folder import RunFolder
+from .runs.trainer_state import EvolvingVectorEnv, capture, derived_seed, restore
 from .schedule import annealed, is_due
 from .statistics import EpisodeStatistics, explained_variance
 from .threads import thread_count
-from .trainer_state import EvolvingVectorEnv, capture, derived_seed, restore
 
 #: Called after every update with the trainer and its metrics; a true result stops the training.
 Callback = Callable[["PPO", dict[str, float]], bool | None]

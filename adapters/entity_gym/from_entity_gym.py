@@ -15,9 +15,9 @@ from ...envs import (
     ObservationError,
     SelectEntityAction,
 )
+from ...envs.actions.resolve import ResolvedMask
+from ...envs.batch.observation import Action
 from ...envs.env import Transition
-from ...envs.observation import Action
-from ...envs.resolve import ResolvedMask
 from .package import entity_gym
 from .random_streams import RandomStreams
 from .translation import allows_nothing, entity_space, our_mask

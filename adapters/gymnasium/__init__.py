@@ -3,7 +3,7 @@
 from . import views
 from .faces import FlatFace, GymnasiumFace, PaddedFace, RaggedFace, to_gymnasium
 from .limits import Nearest
-from .scope import ViewError
+from .views.scope import ViewError
 from .wrap import EntityWrapper, wrap
 from .wrap_vec import WrappedVectorEnv, wrap_vec
 

@@ -14,8 +14,8 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from ...envs import ActionSpace, GlobalCategorical, GlobalContinuous, ObservationError
-from .batches import pick
-from .scope import ViewError
+from .views.batches import pick
+from .views.scope import ViewError
 
 #: Per named action what was chosen in each lane: int64 (B,), or float32 (B, K) where it is continuous.
 Choices = Mapping[str, NDArray[Any]]

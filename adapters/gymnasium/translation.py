@@ -24,10 +24,10 @@ from ...envs import (
 )
 from ...ragged import RaggedArray
 from .actions import take_apart
-from .auto import auto
-from .batches import pick
-from .known import known
-from .scope import Scope, View, ViewError
+from .views.auto import auto
+from .views.batches import pick
+from .views.known import known
+from .views.scope import Scope, View, ViewError
 
 #: Where an environment says which actions are legal.
 MaskSource = Literal["auto", "info", "observation", "method", "none"]

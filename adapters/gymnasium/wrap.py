@@ -15,10 +15,10 @@ from ...envs import (
     unbatch_observation,
     validate_actions,
 )
-from .batches import ragged_orders, stack
-from .config import from_config, to_config
-from .scope import View
 from .translation import MASK, MaskSource, Translation, lift
+from .views.batches import ragged_orders, stack
+from .views.scope import View
+from .views.view_config import from_config, to_config
 
 
 class EntityWrapper(gymnasium.Wrapper[dict[str, Any], Mapping[str, Any], Any, Any], RecordConstructorArgs):

@@ -22,11 +22,11 @@ from ...envs import (
     ObservationError,
     validate_actions,
 )
-from ...envs.vector import Actions, StepResult
+from ...envs.vector.vector_env import Actions, StepResult
 from ...ragged import RaggedArray
-from .batches import select, stack
-from .scope import View
 from .translation import MASK, MaskSource, Translation
+from .views.batches import select, stack
+from .views.scope import View
 from .wrap import env_name
 
 

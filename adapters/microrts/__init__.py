@@ -11,12 +11,12 @@ from typing import Any
 
 #: Public name -> the module of this package that defines it.
 _HOMES = {
-    "BOTS": "bots",
+    "BOTS": "java.bots",
     "MicroRTSEnv": "env",
     "MicroRTSVectorEnv": "vector_env",
     "Options": "options",
     "make_vec": "make",
-    "map_names": "maps",
+    "map_names": "java.maps",
     "register": "registration",
 }
 

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...envs import EntityActionSpace, EntitySpace, unbatch_observation
-from ...envs.dispatch import ragged_orders
-from .names import argument_names
+from ...envs.actions.dispatch import ragged_orders
+from .java.names import argument_names
 from .options import check_options, is_player
 from .vector_env import MicroRTSVectorEnv
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .records import ACTIONS, UNIT_TYPES
+from .java.records import ACTIONS, UNIT_TYPES
 
 #: Entity types, in the order of the papers: own units come first, so that actors are the first entities.
 TYPES = ("Own", "Enemy", "Resource")

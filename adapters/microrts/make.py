@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from ...envs import EntityVectorEnv
-from .bots import expected_cost
-from .games import Game
-from .maps import find_map
+from .java.bots import expected_cost
+from .java.games import Game
+from .java.maps import find_map
 from .options import Opponents, Side, plan_games
 from .vector_env import MicroRTSVectorEnv
 
@@ -46,8 +46,8 @@ def make_vec(
     if not num_workers:
         options |= {"opponents": opponents, "selfplay": selfplay, "side": side, "maps": maps, "seed": seed}
         return MicroRTSVectorEnv(map, num_envs, **options)
-    from ...envs.sharded_vector import ShardedVectorEnv
-    from ...envs.worker_pool import shares
+    from ...envs.vector.sharded_vector import ShardedVectorEnv
+    from ...envs.vector.workers.worker_pool import shares
 
     names, partial_observability = (
         [map] if maps is None else maps,

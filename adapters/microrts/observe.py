@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from ...envs import ActionMask, EntityActionSpace, EntityBatch, EntitySpace
 from ...ragged import RaggedArray
-from .engine import MASK_SIZE, Engine
 from .features import (
     EMPTY_PLANES,
     GLOBAL_FEATURES,
@@ -21,14 +20,15 @@ from .features import (
     UNIT_FEATURES,
     WALL_FEATURES,
 )
+from .java.engine import MASK_SIZE, Engine
+from .java.records import HEADER, UNIT, UNIT_TYPES
+from .kernels.order_kernels import order_space
+from .kernels.sort_kernels import read_headers, sort_units
+from .kernels.unit_kernels import see_planes, see_units
 from .options import Options
-from .order_kernels import order_space
 from .perspective import Perspective
-from .records import HEADER, UNIT, UNIT_TYPES
 from .results import sort_and_judge
-from .sort_kernels import read_headers, sort_units
 from .targets import EntityTargets, entity_actions
-from .unit_kernels import see_planes, see_units
 
 _INT64, _FLOAT32, _BOOL = np.dtype(np.int64), np.dtype(np.float32), np.dtype(np.bool_)
 _IS_OVER, _WINNER, _TIME = (HEADER.index(name) for name in ("is_over", "winner", "time"))

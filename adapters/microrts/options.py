@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from .bots import USUAL_BOT, USUAL_BOT_PARTIAL, check_bot
-from .games import Game
-from .maps import Map, find_map
-from .names import unknown
+from .java.bots import USUAL_BOT, USUAL_BOT_PARTIAL, check_bot
+from .java.games import Game
+from .java.maps import Map, find_map
+from .java.names import unknown
 
 FEATURES = ("units", "planes", "planes29")
 TARGETS = ("cells", "entities")

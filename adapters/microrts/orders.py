@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from ...envs import EntityBatch, validate_actions
-from ...envs.vector import Actions
+from ...envs.vector.vector_env import Actions
 from ...ragged import RaggedArray
-from .engine import ORDER_SIZE, Engine
+from .java.engine import ORDER_SIZE, Engine
+from .kernels.order_kernels import place_orders
 from .observe import Observer
-from .order_kernels import place_orders
 
 _INT64 = np.dtype(np.int64)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from .maps import Map
-from .records import ACTIONS, UNIT, UNIT_TYPES
+from .java.maps import Map
+from .java.records import ACTIONS, UNIT, UNIT_TYPES
 
 #: Pixels per side of a cell.
 CELL = 24

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from ...envs import ActionMask, EntitySpace
 from ...ragged import RaggedArray
-from .engine import Engine
 from .features import ATTACKED, DIRECTIONS
+from .java.engine import Engine
 
 _kernel: Any = numba.njit(cache=True, error_model="numpy")
 

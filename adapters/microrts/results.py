@@ -8,8 +8,8 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from .records import HEADER
-from .sort_kernels import sort_units
+from .java.records import HEADER
+from .kernels.sort_kernels import sort_units
 
 _kernel: Any = numba.njit(cache=True, error_model="numpy")
 

@@ -17,12 +17,11 @@ from ...envs import (
     SelectEntity,
     validate_actions,
 )
-from ...envs.vector import Actions
+from ...envs.vector.vector_env import Actions
 from ...ragged import RaggedArray
-from .engine import ORDER_SIZE, Engine
-from .order_kernels import place_orders
-from .perspective import Perspective
-from .target_kernels import (
+from .java.engine import ORDER_SIZE, Engine
+from .kernels.order_kernels import place_orders
+from .kernels.target_kernels import (
     UNTARGETED_COMPONENTS,
     UNTARGETED_KINDS,
     fill_target_masks,
@@ -30,6 +29,7 @@ from .target_kernels import (
     place_targets,
     widen_orders,
 )
+from .perspective import Perspective
 
 
 def entity_actions(order: MultiCategorical) -> EntityActionSpace:

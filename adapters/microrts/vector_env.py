@@ -13,16 +13,16 @@ from numpy.typing import NDArray
 
 from ...envs import EntityBatch, EntityVectorEnv
 from ...envs.seeds import Seeds, lane_seeds
-from ...envs.vector import Actions, StepResult
+from ...envs.vector.vector_env import Actions, StepResult
 from ...envs.window import Window
 from ...ragged import keep_freed_memory
-from .engine import BotFailure, Engine
-from .names import argument_names
+from .java.engine import BotFailure, Engine
+from .java.names import argument_names
+from .java.rewards import REWARDS, Weights, reward_schedule
 from .observe import Observer
 from .options import Opponents, Side, check_options, plan_games
 from .orders import Orders
 from .painter import paint
-from .rewards import REWARDS, Weights, reward_schedule
 
 _FLOAT32, _BOOL = np.dtype(np.float32), np.dtype(np.bool_)
 OUTCOMES = ("loss", "draw", "win")

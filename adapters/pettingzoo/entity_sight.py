@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...envs import EntityActionSpace, EntityBatch, EntitySpace, ObservationError, batch_observations
-from ..gymnasium.scope import ViewError
+from ..gymnasium.views.scope import ViewError
 from .match import Match
 from .moves import Orders
 from .sight import Look, Sight, place, still_shown

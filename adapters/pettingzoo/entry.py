@@ -8,8 +8,8 @@ from functools import partial
 from typing import Any, Literal, overload
 
 from ...envs import EntitySpace, ListVectorEnv
-from ..gymnasium.auto import auto
-from ..gymnasium.scope import ViewError
+from ..gymnasium.views.auto import auto
+from ..gymnasium.views.scope import ViewError
 from .entity_sight import EntitySight
 from .game_view import GameView
 from .games import find_view

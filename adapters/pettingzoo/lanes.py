@@ -13,8 +13,8 @@ from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
 from ...envs import ActionError, EntityBatch, EntityVectorEnv, WorkerError, validate_actions
-from ...envs.infos import lane_mask, merge_infos
-from ...envs.vector import Actions, StepResult
+from ...envs.vector.infos import lane_mask, merge_infos
+from ...envs.vector.vector_env import Actions, StepResult
 from .match import Match, Outcome
 from .opponents import Opponent
 from .sight import Look, Sight

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ...envs import ActionMask, ActionSpace, Categorical, Continuous, EntityActionSpace, ObservationError
 from ...ragged import RaggedArray
 from ..gymnasium.actions import take_apart
-from ..gymnasium.batches import pick
+from ..gymnasium.views.batches import pick
 from .match import Match
 from .names import group, same
 

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from ...envs import EntityBatch, EntitySpace, ObservationError
 from ...ragged import RaggedArray, concatenate
-from ..gymnasium.auto import auto
-from ..gymnasium.batches import stack
-from ..gymnasium.scope import Scope, View, ViewError
 from ..gymnasium.translation import without_mask
+from ..gymnasium.views.auto import auto
+from ..gymnasium.views.batches import stack
+from ..gymnasium.views.scope import Scope, View, ViewError
 from .match import Match, has_mask
 from .moves import Moves, Orders
 from .names import group, kind_of, same

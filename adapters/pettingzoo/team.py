@@ -8,10 +8,10 @@ from typing import Any, Literal
 import gymnasium
 
 from ...envs import EntityEnv, Observation
-from ...envs.dispatch import Dispatcher
+from ...envs.actions.dispatch import Dispatcher
+from ...envs.actions.resolve import Resolver
+from ...envs.batch.observation import Action
 from ...envs.env import Transition
-from ...envs.observation import Action
-from ...envs.resolve import Resolver
 from .match import Match, Outcome
 from .opponents import Opponent
 from .table import Table

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...envs import Categorical, EntitySpace
-from ...envs.observation import (
+from ...envs.batch.observation import (
     Action,
     CategoricalAction,
     CategoricalMask,
@@ -26,8 +26,8 @@ from ...envs.observation import (
     Mask,
     Observation,
 )
-from ..gymnasium.scope import ViewError
-from ..gymnasium.vector import Vector
+from ..gymnasium.views.scope import ViewError
+from ..gymnasium.views.vector import Vector
 from .match import Match, TurnMatch
 from .moves import MoveKind, Moves
 from .names import group, same

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ...envs import EntityBatch, EntitySpace, ObservationError
 from ...ragged import RaggedArray
-from ..gymnasium.scope import ViewError
+from ..gymnasium.views.scope import ViewError
 from .game_view import GameView, Seen
 from .match import Match
 from .moves import Moves, Orders

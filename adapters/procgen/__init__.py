@@ -15,7 +15,7 @@ _HOMES = {
     "ProcgenEnv": "env",
     "ProcgenStateError": "errors",
     "ProcgenVectorEnv": "vector_env",
-    "StateDecoder": "decode",
+    "StateDecoder": "decoder.decode",
     "ViewOptions": "options",
     "make_vec": "vector_env",
     "register": "registration",

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...envs import unbatch_observation
-from ...envs.dispatch import ragged_orders
+from ...envs.actions.dispatch import ragged_orders
 from .vector_env import ProcgenVectorEnv
 from .window import Window
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .features import (
+from .decoder.features import (
     COSINE,
     EQUALS,
     LOOKUP,
@@ -30,7 +30,7 @@ from .features import (
     relative,
     slot,
 )
-from .layout import TAILS, Field
+from .decoder.layout import TAILS, Field
 
 LENGTH = 0.1
 SPEED = 2.0

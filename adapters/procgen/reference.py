@@ -7,9 +7,9 @@ off, and some types were called "???".
 
 from __future__ import annotations
 
-from .features import Feature, field, slot
+from .decoder.features import Feature, field, slot
+from .decoder.layout import ENTITY, TAILS
 from .games import GAMES, OTHER, EntityType, Tile
-from .layout import ENTITY, TAILS
 
 _TYPES: dict[str, str] = {
     "bigfish": "2 Fish",

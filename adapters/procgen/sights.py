@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ...envs import ActionMask, EntityActionSpace, EntityBatch, EntitySpace, GlobalCategorical
 from ...ragged import RaggedArray
-from .decode import DecodedStates, StateDecoder
+from .decoder.decode import DecodedStates, StateDecoder
 from .engine import Engine
 from .games import LENGTH
 from .options import ACTIONS, ViewOptions

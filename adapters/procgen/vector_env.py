@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ...envs import EntityBatch, EntityVectorEnv, validate_actions
 from ...envs.registration import share_lanes
-from ...envs.vector import Actions, StepResult
+from ...envs.vector.vector_env import Actions, StepResult
 from ...ragged import keep_freed_memory
 from .engine import Engine, StateBuffer, default_threads, import_engine
 from .options import ACTIONS, find_game, split_options

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..env import EntityEnv, Transition
-from ..observation import (
+from ..batch.observation import (
     Action,
     CategoricalAction,
     CategoricalMask,
@@ -21,9 +20,10 @@ from ..observation import (
     SelectEntityAction,
     SelectEntityMask,
 )
+from ..env import EntityEnv, Transition
 from ..registration import share_lanes
-from ..spaces import Categorical, EntityActionSpace, EntitySpace, SelectEntity
-from ..vector import EntityVectorEnv
+from ..spaces.entity_space import Categorical, EntityActionSpace, EntitySpace, SelectEntity
+from ..vector.vector_env import EntityVectorEnv
 
 Cell = tuple[int, int]  # (x, y)
 

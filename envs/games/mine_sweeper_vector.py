@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...ragged import RaggedArray
-from ..batch import ActionMask, EntityBatch
-from ..native import NativeVectorEnv
+from ..batch.entity_batch import ActionMask, EntityBatch
 from ..randomness import draw_first
+from ..vector.native import NativeVectorEnv
 from .mine_sweeper import MineSweeper
 
 _compiled: Any = numba.njit(cache=True, error_model="numpy")

@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...ragged import RaggedArray
-from ..batch import EntityBatch
-from ..native import even_offsets, free_choice
-from ..native_env import NativeEnv
+from ..batch.entity_batch import EntityBatch
 from ..registration import share_lanes
-from ..spaces import Categorical, EntityActionSpace, EntitySpace
-from ..vector import EntityVectorEnv
+from ..spaces.entity_space import Categorical, EntityActionSpace, EntitySpace
+from ..vector.native import even_offsets, free_choice
+from ..vector.native_env import NativeEnv
+from ..vector.vector_env import EntityVectorEnv
 from .snake_boards import MOVES, PICTURES, SnakeBoards, creep, free_cell, head_cell, neighbour, set_up
 
 _compiled: Any = numba.njit(cache=True, error_model="numpy")

@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...ragged import RaggedArray
-from ..batch import EntityBatch
-from ..native import NativeVectorEnv, free_choice
-from ..native_env import NativeEnv
+from ..batch.entity_batch import EntityBatch
 from ..randomness import below
 from ..registration import share_lanes
-from ..spaces import Categorical, EntityActionSpace, EntitySpace
-from ..vector import EntityVectorEnv
+from ..spaces.entity_space import Categorical, EntityActionSpace, EntitySpace
+from ..vector.native import NativeVectorEnv, free_choice
+from ..vector.native_env import NativeEnv
+from ..vector.vector_env import EntityVectorEnv
 from .parts import even, featureless, nobody, sole_choices
 
 _compiled: Any = numba.njit(cache=True, error_model="numpy")

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...ragged import RaggedArray
-from ..batch import ActionMask
-from ..native import even_offsets
+from ..batch.entity_batch import ActionMask
+from ..vector.native import even_offsets
 
 
 def even(values: NDArray[Any], per_step: int = 1) -> RaggedArray:

@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...ragged import RaggedArray
-from ..batch import ActionMask, EntityBatch
-from ..native import NativeVectorEnv
-from ..native_env import NativeEnv
+from ..batch.entity_batch import ActionMask, EntityBatch
 from ..randomness import below
 from ..registration import share_lanes
-from ..spaces import EntityActionSpace, EntitySpace, SelectEntity
-from ..vector import EntityVectorEnv
+from ..spaces.entity_space import EntityActionSpace, EntitySpace, SelectEntity
+from ..vector.native import NativeVectorEnv
+from ..vector.native_env import NativeEnv
+from ..vector.vector_env import EntityVectorEnv
 from .parts import even, sole_choices
 
 _compiled: Any = numba.njit(cache=True, error_model="numpy")

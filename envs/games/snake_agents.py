@@ -9,11 +9,11 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
-from ..batch import unbatch_observation
-from ..dispatch import ragged_orders
+from ..actions.dispatch import ragged_orders
+from ..batch.entity_batch import unbatch_observation
 from ..errors import ActionError
 from ..multi_agent import MultiAgentEnv, MultiAgentStep
-from ..spaces import EntityActionSpace, EntitySpace
+from ..spaces.entity_space import EntityActionSpace, EntitySpace
 from .snake_boards import PICTURES
 from .snake_lanes import SnakeLanesVectorEnv
 

@@ -12,9 +12,9 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from ..native import NativeVectorEnv
 from ..randomness import below
-from ..spaces import EntitySpace
+from ..spaces.entity_space import EntitySpace
+from ..vector.native import NativeVectorEnv
 
 _compiled: Any = numba.njit(cache=True, error_model="numpy")
 

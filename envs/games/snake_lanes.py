@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...ragged import RaggedArray
-from ..batch import EntityBatch
-from ..native import free_choice
+from ..batch.entity_batch import EntityBatch
 from ..registration import share_lanes
-from ..spaces import Categorical, EntityActionSpace, EntitySpace
-from ..vector import EntityVectorEnv
+from ..spaces.entity_space import Categorical, EntityActionSpace, EntitySpace
+from ..vector.native import free_choice
+from ..vector.vector_env import EntityVectorEnv
 from .snake_boards import (
     ALIVE,
     ENDED,

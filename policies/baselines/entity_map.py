@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ...envs import EntityBatch, EntitySpace
-from ..rogue_net.rows import Rows
+from ..inputs.rows import Rows
 from ..rogue_net.tensors import as_tensor
 
 #: How the features of every type begin; what follows are its planes.

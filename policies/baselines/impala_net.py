@@ -16,10 +16,10 @@ from torch import Tensor, nn
 
 from ...envs import ActionMask, EntityActionSpace, EntityBatch, EntitySpace, GlobalCategorical
 from ...ragged import RaggedArray
+from ..inputs.actors import FORBIDDEN, check_choices, no_choice, uniform
+from ..inputs.rows import plain
 from ..policy import ActResult, Evaluation
-from ..rogue_net.actors import FORBIDDEN, check_choices, no_choice, uniform
 from ..rogue_net.config import from_options
-from ..rogue_net.rows import plain
 from ..rogue_net.sampling import draw_categorical
 from ..rogue_net.summary import Cost, Summary, impala_cost
 from ..rogue_net.tensors import as_tensor

@@ -16,8 +16,8 @@ from torch import Tensor, nn
 
 from ...envs import ActionMask, EntityActionSpace, EntityBatch, EntitySpace, MultiCategorical
 from ...ragged import RaggedArray
+from ..inputs.actors import Drawn, actor_rows
 from ..policy import ActResult, Evaluation
-from ..rogue_net.actors import Drawn, actor_rows
 from ..rogue_net.composite import CompositeOrders
 from ..rogue_net.config import from_options
 from ..rogue_net.summary import Cost, Summary, impala_cost

@@ -16,8 +16,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from ...envs import EntityActionSpace, EntitySpace
+from ..inputs.rows import Rows
 from ..rogue_net.attention.paths import attend
-from ..rogue_net.rows import Rows
 from ..rogue_net.tensors import as_tensor
 from .config import TransformerConfig
 from .entity_map import MapEntities

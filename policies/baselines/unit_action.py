@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from ...envs import ActionMask, EntityActionSpace, EntitySpace
 from ...ragged import RaggedArray
-from ..rogue_net.actors import FORBIDDEN, Drawn
+from ..inputs.actors import FORBIDDEN, Drawn
 from ..rogue_net.sampling import draw_categorical
 from ..rogue_net.tensors import as_tensor
 from .config import ImpalaConfig

@@ -13,10 +13,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from ..inputs.rows import Rows
 from .attention.paths import attend, relative_pairs
 from .config import RogueNetConfig
 from .relative_position import Places, RelativeEncoding, RelativePairs
-from .rows import Rows
 from .tensors import inverse_lengths, steps_of
 
 

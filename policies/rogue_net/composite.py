@@ -14,9 +14,9 @@ from torch import Tensor, nn
 
 from ...envs import ActionMask, MultiCategorical
 from ...ragged import RaggedArray
-from .actors import FORBIDDEN, Drawn, actor_rows, check_orders, no_order
+from ..inputs.actors import FORBIDDEN, Drawn, actor_rows, check_orders, no_order
+from ..inputs.rows import Rows, plain
 from .config import Composite, RogueNetConfig
-from .rows import Rows, plain
 from .sampling import draw_orders
 from .tensors import as_tensor
 

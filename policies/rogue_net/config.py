@@ -161,7 +161,7 @@ class RogueNetConfig:
     """"entity": one more row per step holds them; "concat": appended to every entity, as in the reference."""
     engine: Engine = "auto"
     """What computes the network: kernels that fuse all of it, where they can and are faster, or torch; see
-    `policies.rogue_net.engine`."""
+    `policies.engines.engine_choice`."""
     attention: AttentionPath = "auto"
     """How the torch engine computes attention; see `policies.rogue_net.attention.paths`."""
     squash: bool = False

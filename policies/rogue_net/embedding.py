@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from .inputs import Prepared
+from ..inputs.prepare import Prepared
 from .names import NamedModules
 from .tensors import as_tensor, place_rows
 

@@ -14,10 +14,10 @@ from torch.nn import functional
 
 from ...envs import ActionMask, Continuous
 from ...ragged import RaggedArray
-from .actors import Drawn, actor_rows
+from ..inputs.actors import Drawn, actor_rows
+from ..inputs.rows import Rows
 from .config import RogueNetConfig
 from .number_units import POINTS, WEIGHTS, Numbers
-from .rows import Rows
 from .tensors import as_tensor
 
 #: Half of log 2π.

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from ...envs import ActionMask
 from ...ragged import RaggedArray
-from .actors import (
+from ..inputs.actors import (
     FORBIDDEN,
     Drawn,
     actor_rows,
@@ -26,7 +26,7 @@ from .actors import (
     selection_rows,
     uniform,
 )
-from .rows import Rows, plain
+from ..inputs.rows import Rows, plain
 from .sampling import allowed_pairs, draw_categorical, draw_entity
 from .tensors import as_tensor, inverse_lengths, steps_of
 

@@ -21,23 +21,23 @@ from ...envs import (
     SelectEntity,
 )
 from ...ragged import RaggedArray
+from ..engines.engine_choice import EngineChoice, EngineChooser
+from ..engines.fused_engine import FusedEngine
+from ..engines.graphs.static_network import Precision, StaticForm, hides, obstacle
+from ..inputs.actors import Drawn
+from ..inputs.prepare import Inputs, Prepared
+from ..inputs.rows import Rows
 from ..objective import Objective
 from ..policy import ActResult, ArrayEvaluation, Evaluation
-from .actors import Drawn
 from .attention.groups import length_groups
 from .blocks import Backbone
 from .composite import CompositeHead
 from .config import RogueNetConfig, from_options
 from .embedding import Embedding
-from .engine import EngineChoice, EngineChooser
-from .fused import FusedEngine
 from .gaussian import GaussianHead
 from .heads import CategoricalHead, SelectEntityHead, ValueHead
-from .inputs import Inputs, Prepared
 from .names import NamedModules
 from .normalization import InputNorm, take_in
-from .rows import Rows
-from .static.network import Precision, StaticForm, hides, obstacle
 from .summary import Summary, summarize
 from .tensors import as_tensor
 

@@ -10,8 +10,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from .embedding_kernels import CLIP
-from .moments import Columns, Moments, shift_and_scale
+from ..inputs.moments import Columns, Moments, shift_and_scale
+from ..kernels.embedding_kernels import CLIP
 
 
 class InputNorm(nn.Module):

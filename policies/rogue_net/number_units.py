@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ...envs import Continuous
 from ...ragged import RaggedArray
-from .actors import step_of
+from ..inputs.actors import step_of
 
 #: Bounds from here on are none: spaces write float32's largest number where they mean infinity.
 _BOUNDLESS = 1e30

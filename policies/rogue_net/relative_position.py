@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
+from ..inputs.prepare import GLOBAL, Prepared
 from .config import RelativePosition
-from .inputs import GLOBAL, Prepared
 from .normalization import InputNorm
 from .tensors import as_tensor
 

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ...envs import ActionSpace, Categorical, Continuous, MultiCategorical, SelectEntity
+from ..inputs.prepare import GLOBAL
 from .config import RogueNetConfig
-from .inputs import GLOBAL
 
 if TYPE_CHECKING:
     from .network import Encoder, RogueNet

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from .rows import Rows, plain
+from ..inputs.rows import Rows, plain
 
 
 def as_tensor(array: NDArray[Any], like: Tensor | None = None, dtype: torch.dtype | None = None) -> Tensor:

@@ -19,9 +19,9 @@ from ...envs import (
     Observation,
     ObservationError,
 )
-from ...envs.dispatch import Dispatcher
-from ...envs.observation import Action
-from ...envs.resolve import Resolver
+from ...envs.actions.dispatch import Dispatcher
+from ...envs.actions.resolve import Resolver
+from ...envs.batch.observation import Action
 from ..policy import ActResult
 from .network import Network
 from .steps import StepReader

@@ -11,7 +11,7 @@ import safetensors.numpy
 from numpy.typing import NDArray
 
 from ...envs import EntitySpace
-from ...envs.space_schema import space_from_schema
+from ...envs.spaces.space_schema import space_from_schema
 from ..checkpoint import CheckpointError, StoredCheckpoint, newest_checkpoint, read_stored
 from ..rogue_net.config import RogueNetConfig, from_options
 from .agent import Agent

@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 
 from ...envs import EntityBatch, EntitySpace
 from ..checkpoint import StoredCheckpoint, check_weights
+from ..inputs.moments import shift_and_scale
+from ..inputs.prepare import Inputs
+from ..kernels.flat import Entry
+from ..kernels.fused_network import FusedNetwork
 from ..policy import ActResult
 from ..rogue_net.config import RogueNetConfig
-from ..rogue_net.flat import Entry
-from ..rogue_net.fused_network import FusedNetwork
-from ..rogue_net.inputs import Inputs
 from ..rogue_net.keys import escaped
-from ..rogue_net.moments import shift_and_scale
 
 Arrays = Mapping[str, NDArray[Any]]
 

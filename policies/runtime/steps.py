@@ -25,7 +25,7 @@ from ...envs import (
     SelectEntity,
 )
 from ...ragged import RaggedArray
-from ..rogue_net.gather_kernels import all_finite
+from ..kernels.gather_kernels import all_finite
 
 _FLOAT, _INT, _FLAG, _BOOL = (np.dtype(kind) for kind in (np.float32, np.int64, np.int8, np.bool_))
 

@@ -23,7 +23,7 @@ from entitize import (
     entity,
     orders,
 )
-from entitize.adapters.entities import schema_of
+from entitize.envs.entities import schema_of
 
 
 class Terrain(Enum):

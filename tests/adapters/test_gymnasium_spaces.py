@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 from entitize import ObservationError, ViewError, views
-from entitize.adapters.gymnasium.batches import join, pick, select, size, stack
-from entitize.adapters.gymnasium.scope import Scope
+from entitize.adapters.gymnasium.views.batches import join, pick, select, size, stack
+from entitize.adapters.gymnasium.views.scope import Scope
 from gymnasium import spaces
 from gymnasium.spaces import (
     Box,

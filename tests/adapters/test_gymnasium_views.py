@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 from entitize import ViewError, views
-from entitize.adapters.gymnasium.batches import stack
-from entitize.adapters.gymnasium.scope import Encoder, Scope
+from entitize.adapters.gymnasium.views.batches import stack
+from entitize.adapters.gymnasium.views.scope import Encoder, Scope
 from entitize.envs import ObservationError
 from gymnasium import spaces
 from hypothesis import given, settings

@@ -9,14 +9,14 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from entitize.adapters.microrts.engine import MASK_SIZE, ORDER_SIZE, Engine
-from entitize.adapters.microrts.games import Game
-from entitize.adapters.microrts.jvm import engine_folder, start_engine
-from entitize.adapters.microrts.maps import find_map
+from entitize.adapters.microrts.java.engine import MASK_SIZE, ORDER_SIZE, Engine
+from entitize.adapters.microrts.java.games import Game
+from entitize.adapters.microrts.java.jvm import engine_folder, start_engine
+from entitize.adapters.microrts.java.maps import find_map
+from entitize.adapters.microrts.java.records import HEADER, UNIT
+from entitize.adapters.microrts.java.rewards import REWARDS
 from entitize.adapters.microrts.observe import Observer
 from entitize.adapters.microrts.options import Options
-from entitize.adapters.microrts.records import HEADER, UNIT
-from entitize.adapters.microrts.rewards import REWARDS
 
 BOARD = "basesWorkers8x8"
 NUM_STEPS = 400

@@ -15,7 +15,7 @@ from typing import Any
 
 import entitize as ez
 import pytest
-from entitize.adapters.microrts import jvm
+from entitize.adapters.microrts.java import jvm
 
 LIBRARY = Path("lib") / "server" / "libjvm.so"
 
@@ -164,7 +164,7 @@ def test_a_jvm_that_another_package_has_started_is_used() -> None:
     done = run(
         """
 import jpype
-from entitize.adapters.microrts.jvm import find_java
+from entitize.adapters.microrts.java.jvm import find_java
 jpype.startJVM(str(find_java()))
 import entitize as ez
 env = ez.make_vec("MicroRTS/basesWorkers8x8", 1, opponents=["workerRushAI"])
@@ -182,8 +182,8 @@ def test_what_bots_print_is_dropped_unless_it_is_asked_for(shown: str) -> None:
         """
 import entitize as ez
 import jpype
-from entitize.adapters.microrts.handles import Handles
-from entitize.adapters.microrts.jvm import start_engine
+from entitize.adapters.microrts.java.handles import Handles
+from entitize.adapters.microrts.java.jvm import start_engine
 start_engine()
 system = jpype.JClass("java.lang.System")
 system.out.println("to out")
@@ -211,7 +211,7 @@ def test_ctrl_c_wakes_a_process_that_waits() -> None:
         """
 import os, signal, threading, time
 signal.signal(signal.SIGINT, signal.default_int_handler)
-from entitize.adapters.microrts.jvm import start_engine
+from entitize.adapters.microrts.java.jvm import start_engine
 start_engine()
 threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
 start = time.monotonic()
@@ -229,7 +229,7 @@ def test_a_request_to_end_ends_the_process() -> None:
     done = run(
         """
 import os, signal, time
-from entitize.adapters.microrts.jvm import start_engine
+from entitize.adapters.microrts.java.jvm import start_engine
 start_engine()
 os.kill(os.getpid(), signal.SIGTERM)
 time.sleep(60)

@@ -8,7 +8,7 @@ import entitize as ez
 import numpy as np
 import pytest
 from entitize.adapters.microrts import MicroRTSVectorEnv
-from entitize.adapters.microrts.engine import ORDER_SIZE
+from entitize.adapters.microrts.java.engine import ORDER_SIZE
 
 
 class BothReaders:

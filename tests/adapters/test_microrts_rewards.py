@@ -7,8 +7,8 @@ from typing import Any
 import entitize as ez
 import numpy as np
 import pytest
-from entitize.adapters.microrts.records import ACTIONS, UNIT_TYPES
-from entitize.adapters.microrts.rewards import SHAPED, reward_schedule, weights_array
+from entitize.adapters.microrts.java.records import ACTIONS, UNIT_TYPES
+from entitize.adapters.microrts.java.rewards import SHAPED, reward_schedule, weights_array
 
 WIN_ONLY = {"win_loss": 10.0}
 

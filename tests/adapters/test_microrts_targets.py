@@ -9,9 +9,9 @@ import entitize as ez
 import numpy as np
 import pytest
 from entitize.adapters.microrts import MicroRTSVectorEnv
-from entitize.adapters.microrts.engine import COMPONENT_SIZES
-from entitize.adapters.microrts.records import ACTIONS
-from entitize.adapters.microrts.target_kernels import targeted_order
+from entitize.adapters.microrts.java.engine import COMPONENT_SIZES
+from entitize.adapters.microrts.java.records import ACTIONS
+from entitize.adapters.microrts.kernels.target_kernels import targeted_order
 
 HARVEST, RETURN, ATTACK = (ACTIONS.index(name) for name in ("harvest", "return", "attack"))
 STARTS = np.cumsum((0, *COMPONENT_SIZES))  # where each component's columns start in the engine's mask

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from entitize.adapters.microrts import MicroRTSVectorEnv
 from entitize.adapters.microrts.features import PLANES, UNIT_FEATURES
-from entitize.adapters.microrts.records import ACTIONS, HEADER, UNIT, UNIT_TYPES
+from entitize.adapters.microrts.java.records import ACTIONS, HEADER, UNIT, UNIT_TYPES
 
 BOARD = "basesWorkers8x8"
 KIND, MOVE, HARVEST, RETURN, PRODUCE, PRODUCT, ATTACK = range(7)
@@ -431,7 +431,7 @@ def test_frames_are_skipped_and_their_rewards_added_up() -> None:
 
 @pytest.mark.parametrize("watched", [True, False])
 def test_a_bot_that_raises_ends_its_game_alone(watched: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("entitize.adapters.microrts.engine.may_hang", lambda name, partial: watched)
+    monkeypatch.setattr("entitize.adapters.microrts.java.engine.may_hang", lambda name, partial: watched)
     with make(6, selfplay=2, opponents="workerRushAI") as env:
         assert (env._engine._watch is not None) == watched
         env.reset(seed=0)

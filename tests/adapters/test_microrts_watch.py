@@ -16,11 +16,11 @@ import gymnasium
 import numpy as np
 import pytest
 from entitize.adapters.microrts import BOTS, MicroRTSVectorEnv
-from entitize.adapters.microrts.bots import may_hang
-from entitize.adapters.microrts.engine import BotFailure, Engine
-from entitize.adapters.microrts.games import Game
-from entitize.adapters.microrts.jvm import start_engine
-from entitize.adapters.microrts.maps import find_map
+from entitize.adapters.microrts.java.bots import may_hang
+from entitize.adapters.microrts.java.engine import BotFailure, Engine
+from entitize.adapters.microrts.java.games import Game
+from entitize.adapters.microrts.java.jvm import start_engine
+from entitize.adapters.microrts.java.maps import find_map
 
 BOARD = "basesWorkers8x8"
 
@@ -63,7 +63,7 @@ class SlowServer:
 @pytest.fixture
 def no_trust(monkeypatch: pytest.MonkeyPatch) -> None:
     """Any bot may hang, so that one that does can take the place of a quick one."""
-    monkeypatch.setattr("entitize.adapters.microrts.engine.may_hang", lambda name, partial: True)
+    monkeypatch.setattr("entitize.adapters.microrts.java.engine.may_hang", lambda name, partial: True)
 
 
 @pytest.fixture

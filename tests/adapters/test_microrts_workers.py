@@ -182,7 +182,7 @@ def test_processes_get_as_much_to_do(
         given.append(num_lanes)
         return SimpleNamespace()
 
-    monkeypatch.setattr("entitize.envs.sharded_vector.ShardedVectorEnv", sharded)
+    monkeypatch.setattr("entitize.envs.vector.sharded_vector.ShardedVectorEnv", sharded)
     make.make_vec(BOARD, 24, opponents=opponents, num_workers=2)
     assert given == [lanes]
 

@@ -6,9 +6,10 @@ import math
 
 import numpy as np
 import pytest
-from entitize.adapters.procgen import ProcgenStateError, StateDecoder, ViewOptions, features
+from entitize.adapters.procgen import ProcgenStateError, StateDecoder, ViewOptions
+from entitize.adapters.procgen.decoder import features
+from entitize.adapters.procgen.decoder.layout import ENTITY
 from entitize.adapters.procgen.games import GAMES
-from entitize.adapters.procgen.layout import ENTITY
 from entitize.adapters.procgen.reference import reference_features
 
 

@@ -9,10 +9,10 @@ import entitize as ez
 import gymnasium
 import numpy as np
 import pytest
-from entitize.adapters.sb3 import RaggedVecEnv, make_vec, vec_env
 from entitize.envs import PackedLayout, batch_observations, sample_actions
-from entitize.envs.vector import Actions, StepResult
+from entitize.envs.vector.vector_env import Actions, StepResult
 from entitize.ragged import RaggedArray
+from entitize.trainers.sb3 import RaggedVecEnv, make_vec, vec_env
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import VecMonitor

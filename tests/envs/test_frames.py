@@ -17,8 +17,8 @@ from entitize.envs import (
     concatenate_batches,
     unbatch_observation,
 )
-from entitize.envs.answers import AnswerLayout, reset_step
-from entitize.envs.space_schema import schema_difference, space_from_schema, space_schema
+from entitize.envs.spaces.space_schema import schema_difference, space_from_schema, space_schema
+from entitize.envs.vector.workers.answers import AnswerLayout, reset_step
 
 ACTIONS = ez.EntityActionSpace({"Pick": ez.GlobalCategorical(3)})
 PLAIN = ez.EntitySpace({}, ACTIONS, frame=(4, 5, 3))

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from entitize.envs import batch_observations
 from entitize.envs.games.mine_sweeper import MineSweeper
-from entitize.envs.infos import merge_infos
+from entitize.envs.vector.infos import merge_infos
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 

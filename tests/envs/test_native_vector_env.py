@@ -10,7 +10,7 @@ import gymnasium
 import numpy as np
 import pytest
 from entitize.envs import NativeVectorEnv, sample_actions, unbatch_observation, validate_actions
-from entitize.envs.native_checks import checked_actions
+from entitize.envs.actions.native_checks import checked_actions
 from entitize.ragged import RaggedArray
 from gymnasium.utils.env_checker import data_equivalence
 from hypothesis import given

@@ -14,11 +14,12 @@ import entitize as ez
 import gymnasium
 import numpy as np
 import pytest
-from entitize.envs import sharded_vector, worker_pool
 from entitize.envs.games.multi_snake import MultiSnakeVectorEnv
-from entitize.envs.infos import join_infos
 from entitize.envs.seeds import lane_seeds
-from entitize.envs.worker_pool import shares
+from entitize.envs.vector import sharded_vector
+from entitize.envs.vector.infos import join_infos
+from entitize.envs.vector.workers import worker_pool
+from entitize.envs.vector.workers.worker_pool import shares
 
 SNAKES: dict[str, Any] = {"num_snakes": 2, "board_size": 5, "max_steps": 20, "render_mode": "rgb_array"}
 

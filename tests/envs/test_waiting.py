@@ -7,8 +7,8 @@ from multiprocessing import Pipe
 from typing import Any
 
 import pytest
-from entitize.envs import waiting
-from entitize.envs.waiting import AWAKE, Waiter, awake_time
+from entitize.envs.vector.workers import waiting
+from entitize.envs.vector.workers.waiting import AWAKE, Waiter, awake_time
 
 
 class Clock:

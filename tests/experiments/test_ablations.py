@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 from entitize.adapters.procgen.games import GAMES
 from entitize.envs import EntityBatch, EntityVectorEnv, sample_actions
-from entitize.experiments.ablations import Study, ablation_config, find_study, read_studies
+from entitize.experiments.ablations.studies import Study, ablation_config, find_study, read_studies
 from entitize.experiments.config import TrainConfig, find_config
 from entitize.experiments.config_file import read_config
 from entitize.experiments.environments import held_out, make_environments
 from entitize.experiments.errors import UserError
 from entitize.experiments.networks import make_policy
-from entitize.experiments.train import train
+from entitize.experiments.training import train
 from entitize.policies.rogue_net import RogueNet, RogueNetConfig
 from entitize.trainers import PPO
 from torch import nn

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import matplotlib.image
 import pytest
-from entitize.experiments.bench import SCRIPTS, committed, read_budgets, run_scripts
-from entitize.experiments.bench_report import comparison_lines, table_lines
-from entitize.experiments.bench_rows import (
+from entitize.cli.bench import SCRIPTS, committed, read_budgets, run_scripts
+from entitize.experiments.errors import UserError
+from entitize.experiments.reports.bench_report import comparison_lines, table_lines
+from entitize.experiments.reports.bench_rows import (
     Budget,
     Row,
     add_options,
@@ -23,14 +24,13 @@ from entitize.experiments.bench_rows import (
     rounds,
     write_rows,
 )
-from entitize.experiments.errors import UserError
-from entitize.experiments.plots import ratios
+from entitize.experiments.reports.plots import ratios
 
 #: A benchmark as those of the repository are, of two rows; one figure comes from a file beside it.
 SCRIPT = """
 import argparse
 from pathlib import Path
-from entitize.experiments.bench_rows import Budget, Row, add_options, rounds, write_rows
+from entitize.experiments.reports.bench_rows import Budget, Row, add_options, rounds, write_rows
 
 def bench_rows(budget):
     assert 0 < budget.share(1) <= 5

@@ -12,7 +12,7 @@ from typing import Any
 import entitize as ez
 import gymnasium
 import pytest
-from entitize.experiments.cli import COMMANDS
+from entitize.cli.main import COMMANDS
 from entitize.experiments.config import CONFIGS, TrainConfig, read_run_config
 from entitize.experiments.config_file import read_config
 from PIL import Image
@@ -50,14 +50,12 @@ def test_an_unknown_command_suggests_the_nearest(entitize: Run) -> None:
 
 
 def test_help_loads_nothing_heavy() -> None:
-    program = (
-        "import sys; from entitize.experiments.cli import main; main([]); sys.exit('torch' in sys.modules)"
-    )
+    program = "import sys; from entitize.cli.main import main; main([]); sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], capture_output=True).returncode == 0
 
 
 def test_a_mistake_ends_the_process_with_code_2_and_without_a_traceback(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "entitize.experiments.cli", "eval", str(tmp_path / "missing")]
+    command = [sys.executable, "-m", "entitize.cli.main", "eval", str(tmp_path / "missing")]
     result = subprocess.run(command, capture_output=True, text=True)
     assert result.returncode == 2
     assert result.stderr == f"entitize: there is no run folder {tmp_path / 'missing'}\n"

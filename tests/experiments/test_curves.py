@@ -8,7 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from entitize.experiments.curves import (
+from entitize.experiments.statistics.aggregates import bootstrap
+from entitize.experiments.statistics.curves import (
     RETURN,
     Curve,
     aggregate_curve,
@@ -17,7 +18,6 @@ from entitize.experiments.curves import (
     range_curve,
     read_curve,
 )
-from entitize.experiments.stats import bootstrap
 from entitize.trainers import read_metrics
 
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 import yaml
 from entitize.adapters.procgen.games import GAMES
-from entitize.experiments.ablations import ablation_config, read_studies
+from entitize.experiments.ablations.experiment_ablation import AblationArguments, jobs_of
+from entitize.experiments.ablations.studies import ablation_config, read_studies
 from entitize.experiments.errors import UserError
-from entitize.experiments.experiment_ablation import AblationArguments, jobs_of
-from entitize.experiments.run_records import read_runs
+from entitize.experiments.queue.run_records import read_runs
 
 Run = Callable[..., tuple[int, str, str]]
 

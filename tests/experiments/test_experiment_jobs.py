@@ -10,15 +10,16 @@ from typing import Any
 import pytest
 import yaml
 from entitize.adapters.procgen.games import GAMES
-from entitize.experiments import experiment_microrts, experiment_procgen
 from entitize.experiments.arguments import parse
 from entitize.experiments.config import TrainConfig, find_config
 from entitize.experiments.config_file import read_config, to_yaml
 from entitize.experiments.errors import UserError
-from entitize.experiments.experiment_flags import read_steps
-from entitize.experiments.experiment_jobs import Job, in_order, open_experiment, read_experiment
-from entitize.experiments.experiment_microrts import MicroRTSArguments
-from entitize.experiments.experiment_procgen import ProcgenArguments
+from entitize.experiments.microrts import experiment_microrts
+from entitize.experiments.microrts.experiment_microrts import MicroRTSArguments
+from entitize.experiments.procgen import experiment_procgen
+from entitize.experiments.procgen.experiment_procgen import ProcgenArguments
+from entitize.experiments.queue.experiment_flags import read_steps
+from entitize.experiments.queue.experiment_jobs import Job, in_order, open_experiment, read_experiment
 
 Run = Callable[..., tuple[int, str, str]]
 

@@ -16,14 +16,14 @@ from io import StringIO
 from pathlib import Path
 
 import pytest
-from entitize.experiments import experiment_child
-from entitize.experiments.cli import main
+from entitize.cli.main import main
 from entitize.experiments.config import read_run_config
-from entitize.experiments.experiment_jobs import Job
-from entitize.experiments.experiment_queue import Queue
+from entitize.experiments.queue import experiment_child
+from entitize.experiments.queue.experiment_jobs import Job
+from entitize.experiments.queue.experiment_queue import Queue
+from entitize.experiments.queue.run_records import read_run, read_runs
 from entitize.experiments.run_lock import RunLockedError, run_lock
 from entitize.experiments.run_origin import read_origin
-from entitize.experiments.run_records import read_run, read_runs
 from rich.console import Console
 
 Run = Callable[..., tuple[int, str, str]]
@@ -61,7 +61,7 @@ def test_an_experiment_survives_kills(entitize: Run, tmp_path: Path) -> None:
     folder = tmp_path / "runs" / "maze" / "roguenet" / "0"
 
     # kill -9, the queue and its run: what came after the last checkpoint is lost.
-    command = [sys.executable, "-m", "entitize.experiments.cli", *words]
+    command = [sys.executable, "-m", "entitize.cli.main", *words]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL) as queue:
         wait_until(lambda: steps_in(folder)[-1:] > [160])
         os.kill(process_of(folder), signal.SIGKILL)

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 from entitize.experiments.config import read_run_config
-from entitize.experiments.experiment_jobs import Job
-from entitize.experiments.experiment_process import last_lines, last_metrics
-from entitize.experiments.experiment_view import QueueView
+from entitize.experiments.queue.experiment_jobs import Job
+from entitize.experiments.queue.experiment_process import last_lines, last_metrics
+from entitize.experiments.queue.experiment_view import QueueView
 from rich.console import Console
 
 

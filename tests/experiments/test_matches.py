@@ -11,13 +11,21 @@ from typing import Any
 import entitize as ez
 import numpy as np
 import pytest
-from entitize.adapters.microrts.rewards import weights_array
+from entitize.adapters.microrts.java.rewards import weights_array
 from entitize.envs import EntityBatch, sample_actions
 from entitize.experiments.agents import RANDOM, RandomActor
 from entitize.experiments.errors import UserError
-from entitize.experiments.match_statistics import score_all
-from entitize.experiments.match_workers import play_jobs
-from entitize.experiments.matches import Duel, Job, MatchSettings, Played, Player, plan_jobs, play_games
+from entitize.experiments.microrts.match_statistics import score_all
+from entitize.experiments.microrts.match_workers import play_jobs
+from entitize.experiments.microrts.matches import (
+    Duel,
+    Job,
+    MatchSettings,
+    Played,
+    Player,
+    plan_jobs,
+    play_games,
+)
 from entitize.trainers import bootstrap_interval, wilson_interval
 
 BOARD = "basesWorkers8x8"

@@ -12,11 +12,11 @@ import entitize as ez
 import numpy as np
 import pytest
 from entitize.adapters.microrts import MicroRTSVectorEnv
-from entitize.adapters.microrts.rewards import weights_array
+from entitize.adapters.microrts.java.rewards import weights_array
 from entitize.experiments.config import TrainConfig, config_names, find_config
 from entitize.experiments.config_file import read_config
 from entitize.experiments.environments import make_environments
-from entitize.experiments.microrts_lanes import with_lanes
+from entitize.experiments.microrts.microrts_lanes import with_lanes
 from entitize.experiments.networks import make_policy
 
 CONFIGS = [name for name in config_names() if name.startswith("microrts")]

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from entitize.adapters.microrts import jvm
-from entitize.adapters.microrts.jvm import EngineMissingError
-from entitize.experiments import match_workers
-from entitize.experiments.cli import main
-from entitize.experiments.matches import Job, Played, Player
+from entitize.adapters.microrts.java import jvm
+from entitize.adapters.microrts.java.jvm import EngineMissingError
+from entitize.cli.main import main
+from entitize.experiments.microrts import match_workers
+from entitize.experiments.microrts.matches import Job, Played, Player
 
 Run = Callable[..., tuple[int, str, str]]
 BOARD = "basesWorkers8x8"

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from entitize.experiments.config import EnvConfig, EvalConfig
 from entitize.experiments.environments import held_out, make_environments
-from entitize.experiments.microrts_lanes import board_of, with_lanes
+from entitize.experiments.microrts.microrts_lanes import board_of, with_lanes
 
 MIX = {"coacAI": 18, "randomBiasedAI": 2, "lightRushAI": 2, "workerRushAI": 2}
 

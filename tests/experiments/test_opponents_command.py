@@ -12,7 +12,7 @@ import pytest
 import yaml
 from entitize.experiments.config import CONFIGS, TrainConfig, read_run_config
 from entitize.experiments.config_file import read_config
-from entitize.experiments.opponents import OpponentsConfig
+from entitize.experiments.run_opponents import OpponentsConfig
 
 Run = Callable[..., tuple[int, str, str]]
 

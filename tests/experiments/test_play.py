@@ -5,11 +5,11 @@ import pytest
 from entitize import RaggedArray, make_vec
 from entitize.adapters.microrts import MicroRTSVectorEnv
 from entitize.adapters.procgen.games import GAMES
+from entitize.cli.drawing import COLOURS, FRAME_HEIGHT, Camera, HasCamera
+from entitize.cli.play import make_visible, record
 from entitize.experiments.agents import RandomActor
 from entitize.experiments.config import EnvConfig
-from entitize.experiments.drawing import COLOURS, FRAME_HEIGHT, Camera, HasCamera
-from entitize.experiments.microrts_lanes import with_lanes
-from entitize.experiments.play import make_visible, record
+from entitize.experiments.microrts.microrts_lanes import with_lanes
 from PIL import ImageColor
 
 

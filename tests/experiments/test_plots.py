@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from entitize.experiments import plots
-from entitize.experiments.curves import Curve, MeanCurve
-from entitize.experiments.stats import Profile
+from entitize.experiments.reports import plots
+from entitize.experiments.statistics.aggregates import Profile
+from entitize.experiments.statistics.curves import Curve, MeanCurve
 from entitize.trainers import Interval
 from matplotlib.figure import Figure
 from PIL import Image

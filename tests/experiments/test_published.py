@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from entitize.adapters.microrts import BOTS
-from entitize.experiments.published import (
+from entitize.experiments.microrts.published_microrts import (
     ALL_BOTS,
     PAPER_BOTS,
     PUBLISHED,

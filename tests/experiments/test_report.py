@@ -20,20 +20,20 @@ import entitize as ez
 import numpy as np
 import pytest
 import yaml
+from entitize.cli.report import write_report
 from entitize.envs import sample_actions
-from entitize.experiments import network_costs, report_document
 from entitize.experiments.config import EnvConfig, TrainConfig
 from entitize.experiments.config_file import to_yaml
 from entitize.experiments.errors import UserError
-from entitize.experiments.network_costs import count_entities
-from entitize.experiments.published_procgen import IMPALA_MEAN_NORMALISED, IMPALA_STEPS
-from entitize.experiments.report import write_report
-from entitize.experiments.report_ablation import variants_by_game
-from entitize.experiments.report_runs import measure, run_table, short_steps
-from entitize.experiments.report_scores import MILESTONES, aggregate_rows, improvement_rows
-from entitize.experiments.run_records import read_runs
+from entitize.experiments.procgen.published_procgen import IMPALA_MEAN_NORMALISED, IMPALA_STEPS
+from entitize.experiments.queue.run_records import read_runs
+from entitize.experiments.reports import network_costs, report_document
+from entitize.experiments.reports.network_costs import count_entities
+from entitize.experiments.reports.report_ablation import variants_by_game
+from entitize.experiments.reports.report_runs import measure, run_table, short_steps
+from entitize.experiments.reports.report_scores import MILESTONES, aggregate_rows, improvement_rows
 from entitize.trainers import PPOConfig
-from entitize.trainers.checkpoint import write_checkpoint
+from entitize.trainers.runs.checkpoint import write_checkpoint
 from PIL import Image
 
 CHECKOUT = Path(__file__).resolve().parents[2]

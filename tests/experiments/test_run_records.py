@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from entitize.experiments.errors import UserError
-from entitize.experiments.run_records import RunRecord, read_run, read_runs, run_folder
+from entitize.experiments.queue.run_records import RunRecord, read_run, read_runs, run_folder
 
 Run = Callable[..., tuple[int, str, str]]
 

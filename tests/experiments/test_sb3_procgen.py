@@ -13,7 +13,15 @@ from stable_baselines3 import PPO
 
 def test_the_example_trains_evaluates_and_exports(tmp_path: Path) -> None:
     size = "--timesteps 128 --num-envs 4 --num-steps 16 --batch-size 32 --evaluations 2 --eval-episodes 2"
-    command = [sys.executable, "-W", "error", "-m", "entitize.experiments.sb3_procgen", "--game", "chaser"]
+    command = [
+        sys.executable,
+        "-W",
+        "error",
+        "-m",
+        "entitize.experiments.procgen.sb3_procgen",
+        "--game",
+        "chaser",
+    ]
     result = subprocess.run(
         [*command, *size.split(), "--no-progress", "--out", str(tmp_path)],
         capture_output=True,

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from entitize.experiments import video
+from entitize.cli import video
 from entitize.experiments.errors import UserError
 from PIL import Image, ImageColor
 

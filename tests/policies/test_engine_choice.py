@@ -26,7 +26,7 @@ from torch.nn.utils import parametrizations, prune
 
 ACTIONS: dict[str, Any] = {"move": Categorical(3), "aim": SelectEntity(), "steer": Continuous([-1.0], [1.0])}
 SPACE = EntitySpace({"Unit": ["x", "y"]}, EntityActionSpace(ACTIONS))
-CHOOSING = "entitize.policies.rogue_net.engine"
+CHOOSING = "entitize.policies.engines.engine_choice"
 
 
 def make_batch() -> EntityBatch:

@@ -25,7 +25,8 @@ from entitize.envs import (
     batch_observations,
     make_vec,
 )
-from entitize.policies.rogue_net import RogueNet, RogueNetConfig, parallel
+from entitize.policies.kernels import parallel
+from entitize.policies.rogue_net import RogueNet, RogueNetConfig
 from entitize.ragged import RaggedArray
 from entitize.trainers import PPO, PPOConfig
 from hypothesis import given, settings
@@ -270,7 +271,7 @@ def test_the_engine_changes_with_dtype_and_mode_and_is_logged_once(caplog: pytes
     space = make_space(1, 2, ["move"])
     net = RogueNet(space, space.actions, dropout=0.1)
     batch = make_batch(space, 3, 0)
-    with caplog.at_level(logging.INFO, "entitize.policies.rogue_net.engine"):
+    with caplog.at_level(logging.INFO, "entitize.policies.engines.engine_choice"):
         net.value(batch)
         net.value(batch)
     assert [record.message for record in caplog.records] == [
@@ -317,7 +318,7 @@ def test_both_engines_learn_alike() -> None:
 
 def test_kernels_and_the_fused_network_need_no_torch() -> None:
     code = (
-        "import sys, entitize.policies.rogue_net.fused_network, entitize.policies.rogue_net.inputs;"
+        "import sys, entitize.policies.kernels.fused_network, entitize.policies.inputs.prepare;"
         "assert 'torch' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

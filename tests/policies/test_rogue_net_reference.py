@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 from entitize.envs import concatenate_batches
-from entitize.policies.rogue_net import parallel
+from entitize.policies.kernels import parallel
 
 PATHS = ["fused", "numba", "sorted", "padded"]
 

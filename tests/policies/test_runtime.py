@@ -25,13 +25,13 @@ from entitize.envs import (
     make_vec,
     unbatch_observation,
 )
-from entitize.envs.space_schema import space_schema
+from entitize.envs.spaces.space_schema import space_schema
 from entitize.policies.policy import constant
 from entitize.policies.rogue_net import RogueNet
 from entitize.policies.runtime import Agent, load_agent
 from entitize.ragged import RaggedArray
 from entitize.trainers import PPO, CheckpointError, PPOConfig, checkpoint_paths, evaluate, load_policy
-from entitize.trainers.checkpoint import write_checkpoint
+from entitize.trainers.runs.checkpoint import write_checkpoint
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 import torch
 from entitize.envs import PackedActionSpace, PackedBatchSpace, batch_observations
-from entitize.policies.sb3 import RogueNetPolicy, RolloutSteps
 from entitize.ragged import RaggedArray
+from entitize.trainers.sb3 import RogueNetPolicy
+from entitize.trainers.sb3.sb3_policy import RolloutSteps
 from stable_baselines3.common.utils import obs_as_tensor
 
 CPU = torch.device("cpu")

@@ -10,10 +10,12 @@ import warnings
 import numpy as np
 import pytest
 import torch
-from entitize.policies.rogue_net import parallel, products, tiles
-from entitize.policies.rogue_net.exponential import exp2
-from entitize.policies.rogue_net.products import ADD, ADD_BIAS, SET, SET_BIAS
-from entitize.policies.rogue_net.simd import (
+from entitize.policies.kernels import parallel
+from entitize.policies.kernels.tiles import products
+from entitize.policies.kernels.tiles import tile_kernels as tiles
+from entitize.policies.kernels.tiles.exponential import exp2
+from entitize.policies.kernels.tiles.products import ADD, ADD_BIAS, SET, SET_BIAS
+from entitize.policies.kernels.tiles.simd import (
     LANES,
     erf,
     exp,

@@ -8,16 +8,17 @@ import numpy as np
 import pytest
 import torch
 from entitize.envs import EntityBatch, concatenate_batches
+from entitize.policies.engines.graphs import cuda
+from entitize.policies.engines.graphs import static_attention as attention
+from entitize.policies.engines.graphs.capacity import Capacities, Capacity, rounded_up
+from entitize.policies.engines.graphs.captured_graphs import WARM_UP, Graphs
+from entitize.policies.engines.graphs.packing import Field, Packing
+from entitize.policies.engines.graphs.staging import Staging
+from entitize.policies.engines.graphs.static_attention import Capabilities, choose_path
+from entitize.policies.engines.graphs.static_network import Plan, StaticForm
+from entitize.policies.engines.graphs.static_tiles import Tiles
+from entitize.policies.inputs.rows import Rows
 from entitize.policies.rogue_net import RogueNet
-from entitize.policies.rogue_net.rows import Rows
-from entitize.policies.rogue_net.static import attention, cuda
-from entitize.policies.rogue_net.static.attention import Capabilities, choose_path
-from entitize.policies.rogue_net.static.capacity import Capacities, Capacity, rounded_up
-from entitize.policies.rogue_net.static.graphs import WARM_UP, Graphs
-from entitize.policies.rogue_net.static.network import Plan, StaticForm
-from entitize.policies.rogue_net.static.packing import Field, Packing
-from entitize.policies.rogue_net.static.staging import Staging
-from entitize.policies.rogue_net.static.tiles import Tiles
 from torch import Tensor
 
 CPU = torch.device("cpu")
@@ -158,7 +159,7 @@ def test_variable_length_attention_gets_the_steps_as_sequences(
     space = make_space()
     batch = concatenate_batches([random_batch(space, steps=4), random_batch(space, 2, most=60, seed=1)])
     monkeypatch.setattr(attention, "choose_path", lambda *_: "varlen")
-    monkeypatch.setattr("entitize.policies.rogue_net.static.network.choose_path", lambda *_: "varlen")
+    monkeypatch.setattr("entitize.policies.engines.graphs.static_network.choose_path", lambda *_: "varlen")
     monkeypatch.setattr("torch.nn.attention.varlen.varlen_attn", slow_varlen)
     net = make_net(space, batch, engine="torch")
     assert_same(net, StaticForm(net), batch, legal_actions(space, batch), 2e-5)

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from entitize.policies.rogue_net.static import cuda
-from entitize.policies.rogue_net.static.packing import Field, Packing
-from entitize.policies.rogue_net.static.staging import Staging
+from entitize.policies.engines.graphs import cuda
+from entitize.policies.engines.graphs.packing import Field, Packing
+from entitize.policies.engines.graphs.staging import Staging
 
 GPU = torch.device("cuda", 1)
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import torch
 from entitize.trainers import PPO, CheckpointError, PPOConfig, checkpoint_paths, read_checkpoint
-from entitize.trainers import checkpoint as checkpoint_module
-from entitize.trainers.checkpoint import step_of, write_checkpoint
+from entitize.trainers.runs import checkpoint as checkpoint_module
+from entitize.trainers.runs.checkpoint import step_of, write_checkpoint
 
 CONFIG = PPOConfig(
     total_timesteps=96, num_steps=6, minibatch_size=12, update_epochs=1, checkpoint_interval=24

@@ -21,7 +21,7 @@ from entitize.envs import (
     sample_actions,
     validate_actions,
 )
-from entitize.envs.space_schema import schema_difference, space_from_schema, space_schema
+from entitize.envs.spaces.space_schema import schema_difference, space_from_schema, space_schema
 from entitize.policies.rogue_net import RogueNet
 from entitize.ragged import RaggedArray
 from entitize.trainers import PPO, PPOConfig, evaluate, load_policy

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 import torch
 from entitize.envs import make_vec
+from entitize.policies.engines.graphs import cuda
+from entitize.policies.engines.graphs.static_network import StaticForm
 from entitize.policies.rogue_net import RogueNet
-from entitize.policies.rogue_net.static import cuda
-from entitize.policies.rogue_net.static.network import StaticForm
 from entitize.trainers import PPO, NonFiniteError, PPOConfig
-from entitize.trainers.device import make_optimizer, place, set_learning_rate
-from entitize.trainers.device_update import DeviceUpdate, device_update
+from entitize.trainers.learners.device import make_optimizer, place, set_learning_rate
+from entitize.trainers.learners.device_update import DeviceUpdate, device_update
 
 CONFIG = PPOConfig(num_steps=16, minibatch_size=48, update_epochs=3, learning_rate=0.003, target_kl=0.5)
 
@@ -109,7 +109,7 @@ def test_graphs_are_not_used_once_the_optimizer_was_loaded() -> None:
 def test_what_it_does_not_take_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
     trainer = trainer_of(replace(CONFIG, microbatch_size=8), True)
     assert trainer.device_update is not None
-    caplog.set_level(logging.INFO, "entitize.trainers.device_update")
+    caplog.set_level(logging.INFO, "entitize.trainers.learners.device_update")
     assert not trainer.device_update.takes(trainer.collect())
     trainer.update()  # as ragged parts
     assert [record.message for record in caplog.records] == [
@@ -122,8 +122,8 @@ def test_a_network_without_fixed_shapes_is_told(
 ) -> None:
     trainer = trainer_of(CONFIG, False)
     net = RogueNet(trainer.policy.observation_space, trainer.policy.action_space, pooling="mean")
-    monkeypatch.setattr("entitize.trainers.device_update.device_of", lambda _: torch.device("cuda"))
-    with caplog.at_level(logging.INFO, "entitize.trainers.device_update"):
+    monkeypatch.setattr("entitize.trainers.learners.device_update.device_of", lambda _: torch.device("cuda"))
+    with caplog.at_level(logging.INFO, "entitize.trainers.learners.device_update"):
         assert device_update(net, trainer.optimizer, CONFIG) is None
     assert caplog.records[0].message.endswith("on ragged arrays: it pools instead of attending")
     with pytest.raises(ValueError, match="precision='bf16' needs a policy with a static form: it pools"):

@@ -14,9 +14,9 @@ from entitize.policies.policy import ArrayPolicy, Evaluation
 from entitize.policies.rogue_net import RogueNet
 from entitize.ragged import RaggedArray
 from entitize.trainers import PPO, PPOConfig
-from entitize.trainers.fused_losses import fast_losses
-from entitize.trainers.losses import Counts, count, ppo_losses
-from entitize.trainers.optimizer import AdamW, clip_gradients
+from entitize.trainers.learners.fused_losses import fast_losses
+from entitize.trainers.learners.losses import Counts, count, ppo_losses
+from entitize.trainers.learners.optimizer import AdamW, clip_gradients
 from entitize.trainers.rollout import Samples
 from torch import Tensor, nn
 

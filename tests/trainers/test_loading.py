@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 import torch
 from entitize.envs import Continuous, EntityActionSpace, EntitySpace, GlobalContinuous, make_vec
-from entitize.envs.space_schema import schema_difference, space_from_schema, space_schema
+from entitize.envs.spaces.space_schema import schema_difference, space_from_schema, space_schema
 from entitize.policies.rogue_net import RogueNet
 from entitize.trainers import PPO, CheckpointError, PPOConfig, checkpoint_paths, load_policy, read_checkpoint
-from entitize.trainers.checkpoint import write_checkpoint
+from entitize.trainers.runs.checkpoint import write_checkpoint
 
 CONFIG = PPOConfig(total_timesteps=128, num_steps=8, checkpoint_interval=64)
 

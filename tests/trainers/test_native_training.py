@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 import torch
 from entitize.envs import make_vec
-from entitize.policies.rogue_net import RogueNet, Translation, parallel
+from entitize.policies.kernels import parallel
+from entitize.policies.rogue_net import RogueNet, Translation
 from entitize.ragged import threads as ragged_threads
 from entitize.trainers import PPO, PPOConfig, evaluate
 

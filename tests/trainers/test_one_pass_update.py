@@ -21,11 +21,12 @@ from entitize.envs import (
     SelectEntity,
     batch_observations,
 )
-from entitize.policies.rogue_net import RogueNet, parallel
+from entitize.policies.kernels import parallel
+from entitize.policies.rogue_net import RogueNet
 from entitize.ragged import RaggedArray
 from entitize.trainers import PPOConfig
-from entitize.trainers.fused_losses import learn
-from entitize.trainers.losses import count, ppo_losses
+from entitize.trainers.learners.fused_losses import learn
+from entitize.trainers.learners.losses import count, ppo_losses
 from entitize.trainers.rollout import Samples
 from hypothesis import given, settings
 from hypothesis import strategies as st

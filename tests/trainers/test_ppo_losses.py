@@ -12,7 +12,7 @@ import torch
 from entitize.envs import EntityBatch
 from entitize.ragged import RaggedArray
 from entitize.trainers import PPOConfig
-from entitize.trainers.losses import count, normalize_advantages, ppo_losses
+from entitize.trainers.learners.losses import count, normalize_advantages, ppo_losses
 from entitize.trainers.rollout import Samples
 
 ENT_COEF = 0.03

@@ -10,7 +10,7 @@ import pytest
 import torch
 from entitize.ragged import get_num_threads
 from entitize.trainers import PPO, NonFiniteError, PPOConfig
-from entitize.trainers.guard import check_batch
+from entitize.trainers.runs.guard import check_batch
 from gymnasium.vector import AutoresetMode
 
 CONFIG = PPOConfig(total_timesteps=96, num_steps=6, minibatch_size=8, update_epochs=2, learning_rate=0.01)

@@ -16,7 +16,7 @@ import pytest
 import torch
 import yaml
 from entitize.trainers import PPO, CheckpointError, PPOConfig, RunFolder, checkpoint_paths, read_metrics
-from entitize.trainers.checkpoint import read_checkpoint, step_of
+from entitize.trainers.runs.checkpoint import read_checkpoint, step_of
 
 OPTIONS: dict[str, Any] = {
     "total_timesteps": 144,

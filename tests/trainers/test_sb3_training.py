@@ -333,9 +333,9 @@ def test_saved_models_name_paths_that_are_to_stay(tmp_path: Path) -> None:
     ]
     named = set().union(*map(globals_of, pickles))
     assert {name for name in named if "sb3" in name or "packed" in name} == {
-        "entitize.envs.packed_spaces.PackedActionSpace",
-        "entitize.envs.packed_spaces.PackedBatchSpace",
-        "entitize.policies.sb3.policy.RogueNetPolicy",
+        "entitize.envs.batch.packed_spaces.PackedActionSpace",
+        "entitize.envs.batch.packed_spaces.PackedBatchSpace",
+        "entitize.trainers.sb3.sb3_policy.RogueNetPolicy",
         "entitize.trainers.sb3.buffer.RaggedRolloutBuffer",
     }
 

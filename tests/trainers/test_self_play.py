@@ -14,7 +14,7 @@ import torch
 from entitize.envs import ActionError
 from entitize.ragged import RaggedArray
 from entitize.trainers import PPO, OpponentPool, PPOConfig, past_self_play
-from entitize.trainers.seats import LEARNER
+from entitize.trainers.self_play.seats import LEARNER
 
 Make = Callable[..., Any]
 CONFIG = PPOConfig(num_steps=9, minibatch_size=16, update_epochs=1, learning_rate=0.01)

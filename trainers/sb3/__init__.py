@@ -5,11 +5,12 @@ import importlib.util
 if importlib.util.find_spec("stable_baselines3") is None:
     raise ImportError("entitize.sb3 needs Stable-Baselines3: pip install 'entitize[sb3]'")
 
-from ...adapters.sb3 import RaggedVecEnv, make_vec, vec_env
-from ...policies.sb3 import RogueNetExtractor, RogueNetPolicy
 from .algorithms import PPO
 from .buffer import RaggedRolloutBuffer
 from .export import export_policy
+from .extractor import RogueNetExtractor
+from .sb3_policy import RogueNetPolicy
+from .vec_env import RaggedVecEnv, make_vec, vec_env
 
 __all__ = [
     "PPO",

@@ -14,11 +14,11 @@ from stable_baselines3.common.vec_env import (
     VecTransposeImage,
 )
 
-from ...adapters.sb3 import RaggedVecEnv, make_vec
 from ...envs import EntityVectorEnv
 from ...policies.rogue_net import RogueNet
-from ...policies.sb3 import RogueNetPolicy
 from .buffer import RaggedRolloutBuffer
+from .sb3_policy import RogueNetPolicy
+from .vec_env import RaggedVecEnv, make_vec
 
 #: The largest minibatch that `PPO` chooses by itself.
 _BATCH_SIZE = 2048

@@ -20,9 +20,9 @@ from stable_baselines3.common.vec_env import VecNormalize
 from torch import Tensor
 
 from ...envs import EntityBatch, EntityBatchBuffer, PackedActionSpace, PackedBatchSpace
-from ...envs.packed import PackedBatch
-from ...policies.sb3 import RolloutSteps
+from ...envs.batch.packed import PackedBatch
 from ...ragged import RaggedArray, RaggedBuffer, keep_freed_memory
+from .sb3_policy import RolloutSteps
 
 
 class RaggedRolloutBuffer(RolloutBuffer):

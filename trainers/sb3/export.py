@@ -6,9 +6,9 @@ from pathlib import Path
 
 from stable_baselines3.common.base_class import BaseAlgorithm
 
-from ...envs.space_schema import space_schema
-from ...policies.sb3 import RogueNetPolicy
-from ..checkpoint import write_checkpoint
+from ...envs.spaces.space_schema import space_schema
+from ..runs.checkpoint import write_checkpoint
+from .sb3_policy import RogueNetPolicy
 
 
 def export_policy(model: BaseAlgorithm | RogueNetPolicy, folder: str | Path) -> Path:

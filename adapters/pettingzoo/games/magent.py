@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...gymnasium.scope import ViewError
+from ...gymnasium.views.scope import ViewError
 from ..game_view import Seen
 from .magent_field import NOBODY, Field, Group, Integers
 from .reading import GameReader

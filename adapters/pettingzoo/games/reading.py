@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ...gymnasium.scope import ViewError
+from ...gymnasium.views.scope import ViewError
 from ..game_view import GameView
 
 

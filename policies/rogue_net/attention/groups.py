@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
+from ...inputs.rows import Rows
 from ..relative_position import RelativePairs
-from ..rows import Rows
 from ..tensors import as_tensor, place_rows
 
 #: A group takes in lengths up to this factor above its shortest, plus 2: at most 1.6 times the needed scores.

@@ -17,9 +17,9 @@ from typing import Any
 
 from torch import Tensor
 
+from ...inputs.rows import Rows
 from ..config import AttentionPath
 from ..relative_position import RelativeEncoding, RelativePairs
-from ..rows import Rows
 from ..tensors import runs_kernels
 from .groups import grouped_attention, length_groups
 from .varlen import VarlenAttention

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from ..parallel import over_sequences, workspace
-from ..simd import LANES
-from .tile_attention import attend_rows, attend_rows_backward, tile_capacity
+from ...kernels.attention.tile_attention import attend_rows, attend_rows_backward, tile_capacity
+from ...kernels.parallel import over_sequences, workspace
+from ...kernels.tiles.simd import LANES
 
 
 class VarlenAttention(torch.autograd.Function):

@@ -1,0 +1,104 @@
+"""`Function`: what no other view can say, in plain Python."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+
+from ....envs import ObservationError
+from ....ragged import RaggedArray
+from .batches import pick
+from .imports import resolve
+from .scope import Encoder, Scope, View
+
+
+@dataclass(frozen=True, repr=False)
+class Function(View):
+    """A function from an observation to rows of entities.
+
+    Args:
+        function: from one observation to `{type: array (n, F)}`, where types without entities may be left
+            out; or, with `batched`, from a batched observation to `{type: RaggedArray}`. As "module:function"
+            it is imported, and the environment's spec can be written as JSON.
+        entities: the types, with their feature names.
+        batched: the function takes the observations of all lanes at once.
+    """
+
+    function: Callable[[Any], Mapping[str, Any]] | str
+    entities: Mapping[str, Sequence[str]]
+    batched: bool = False
+
+    def bind(self, space: spaces.Space[Any], scope: Scope) -> Encoder:
+        function = resolve(self.function)
+        entities = {name: tuple(features) for name, features in self.entities.items()}
+
+        def encode(observation: Any, batch_size: int) -> dict[str, RaggedArray]:
+            if self.batched:
+                return _checked(function(observation), entities, batch_size, scope)
+            parts = [function(pick(space, observation, lane)) for lane in range(batch_size)]
+            for part in parts:
+                _refuse_other_kinds(part, scope)
+            _refuse_unknown({name for part in parts for name in part}, entities, scope)
+            rows = {}
+            for name, features in entities.items():
+                given = [np.asarray(part.get(name, ()), np.float32) for part in parts]
+                for lane, array in enumerate(given):
+                    if array.shape not in ((0,), (len(array) if array.ndim else 0, len(features))):
+                        raise ObservationError(
+                            f"{scope.place}: the function returned {name!r} of shape {array.shape}"
+                            f" in lane {lane}, expected (n, {len(features)})"
+                        )
+                rows[name] = RaggedArray.from_arrays(given, dtype=np.float32, inner_shape=(len(features),))
+            return _checked(rows, entities, batch_size, scope)
+
+        return Encoder(entities, encode)
+
+
+def _refuse_other_kinds(given: Any, scope: Scope) -> None:
+    if not isinstance(given, Mapping):
+        raise ObservationError(
+            f"{scope.place}: the function returned {type(given).__name__}, expected a dict from type to rows"
+        )
+
+
+def _refuse_unknown(names: set[str], entities: dict[str, tuple[str, ...]], scope: Scope) -> None:
+    unknown = names - set(entities)
+    if unknown:
+        raise ObservationError(
+            f"{scope.place}: the function returned the undeclared type {min(unknown)!r};"
+            f" declared: {list(entities)}"
+        )
+
+
+def _checked(
+    rows: Mapping[str, RaggedArray], entities: dict[str, tuple[str, ...]], batch_size: int, scope: Scope
+) -> dict[str, RaggedArray]:
+    _refuse_other_kinds(rows, scope)
+    _refuse_unknown(set(rows), entities, scope)
+    checked = {}
+    for name, features in entities.items():
+        array = rows.get(name)
+        if array is None:
+            array = RaggedArray.empty(batch_size, (len(features),))
+        if not isinstance(array, RaggedArray):
+            raise ObservationError(
+                f"{scope.place}: the function returned {type(array).__name__} for {name!r},"
+                " expected a RaggedArray"
+            )
+        if len(array) != batch_size or array.inner_shape != (len(features),):
+            raise ObservationError(
+                f"{scope.place}: the function returned {len(array)} sequences of {name!r} with rows"
+                f" {array.inner_shape}, expected {batch_size} with rows ({len(features)},)"
+            )
+        if not np.isfinite(array.values).all():
+            raise ObservationError(
+                f"{scope.place}: the function returned numbers in {name!r} that are not finite"
+            )
+        checked[name] = (
+            array if array.dtype == np.float32 else array.with_values(array.values.astype(np.float32))
+        )
+    return checked

@@ -1,0 +1,242 @@
+"""`Channels` and `Cells`: grids whose cells hold objects."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+
+from ....envs import ObservationError
+from ....ragged import RaggedArray
+from .scope import Encoder, Scope, View, ViewError, group
+
+Vocabulary = int | Sequence[str] | None
+
+#: The order of a grid's axes: h is y, w is x, c the channels.
+LAYOUTS = ("hwc", "chw", "whc", "cwh", "hw", "wh")
+
+
+def grid_reader(
+    view: View, space: spaces.Space[Any], scope: Scope, layout: str | None
+) -> tuple[tuple[int, int, int], Callable[[Any, int], NDArray[Any]]]:
+    """How batched observations of a grid space become arrays (B, h, w, c), and (h, w, c).
+
+    With four and more axes the leading ones (stacked frames) become channels. Without a declared layout the
+    channels are the shorter of the first and the last axis, and y comes before x.
+    """
+    if not isinstance(space, spaces.Box | spaces.MultiBinary | spaces.MultiDiscrete) or len(space.shape) < 2:
+        raise scope.refuse(view, space, "a grid of two axes or more")
+    shape, flat = space.shape, len(space.shape) == 2
+    if layout is None:
+        layout = "hw" if flat else "chw" if shape[-3] < shape[-1] else "hwc"
+    if layout not in LAYOUTS or (len(layout) == 2) != flat:
+        fitting = [known for known in LAYOUTS if (len(known) == 2) == flat]
+        raise ViewError(f"{scope.place} has shape {shape}; layout {layout!r} is not one of {fitting}")
+    inner = (*shape[-2:], 1) if flat else shape[-3:]
+    layout = f"{layout}c" if flat else layout
+    height, width, channels = (inner[layout.index(axis)] for axis in "hwc")
+    frames = int(np.prod(shape[:-3])) if not flat else 1
+    y, x, c = (2 + layout.index(axis) for axis in "hwc")
+
+    def read(observation: Any, batch_size: int) -> NDArray[Any]:
+        array = scope.array(observation, (batch_size, *shape)).reshape(batch_size, frames, *inner)
+        return array.transpose(0, y, x, 1, c).reshape(batch_size, height, width, frames * channels)
+
+    return (height, width, frames * channels), read
+
+
+@dataclass(frozen=True, repr=False)
+class Channels(View):
+    """Each channel of a grid is a kind of object: every non-zero cell is an entity at x, y.
+
+    Args:
+        names: the type of each channel; "Channel0", … when left out. None as a name drops a channel.
+        layout: the order of the axes, one of "hwc", "chw", "whc", "cwh", "hw", "wh"; by default y before x,
+            and the channels are the shorter of the first and the last axis.
+        values: adds the cell's number as a feature; by default where it may be something else than 0 and 1.
+    """
+
+    names: Sequence[str | None] | None = None
+    layout: str | None = None
+    values: bool | None = None
+
+    def bind(self, space: spaces.Space[Any], scope: Scope) -> Encoder:
+        (height, width, channels), read = grid_reader(self, space, scope, self.layout)
+        known = scope.feature_names.get(scope.path, ())
+        names: Sequence[str | None]
+        if self.names is not None:
+            names = tuple(self.names)
+        elif len(known) == channels:
+            names = tuple(scope.member_name(name) for name in known)
+        else:
+            names = tuple(scope.member_name(f"Channel{i}") for i in range(channels))
+        if len(names) != channels:
+            raise ViewError(f"{scope.place} has {channels} channels, but {len(names)} names: {list(names)}")
+        types = [name for name in names if name is not None]
+        if len(set(types)) < len(types):
+            raise ViewError(f"{scope.place}: channel names repeat: {types}")
+        with_values = not is_binary(space) if self.values is None else self.values
+
+        # Where each number of one observation stands, so that only the non-zero ones need any arithmetic.
+        slot_of = np.tile([types.index(name) if name is not None else -1 for name in names], height * width)
+        place = np.arange(height * width * channels) // channels
+        position_of = np.stack([place % width, place // width], 1).astype(np.float32)
+
+        def encode(observation: Any, batch_size: int) -> dict[str, RaggedArray]:
+            grid = read(observation, batch_size).reshape(-1)
+            found = np.flatnonzero(grid)
+            steps, places = np.divmod(found, len(slot_of))
+            slots, rows = slot_of[places], position_of[places]
+            if with_values:
+                rows = np.column_stack([rows, grid[found].astype(np.float32)])
+            if len(types) < channels:
+                kept = slots >= 0
+                rows, steps, slots = rows[kept], steps[kept], slots[kept]
+            return dict(zip(types, group(rows, steps, slots, len(types), batch_size), strict=True))
+
+        return Encoder(dict.fromkeys(types, ("x", "y", "value") if with_values else ("x", "y")), encode)
+
+
+def is_binary(space: spaces.Space[Any]) -> bool:
+    """Whether the numbers of `space` are all 0 or 1."""
+    if isinstance(space, spaces.MultiBinary):
+        return True
+    if isinstance(space, spaces.MultiDiscrete):
+        return bool(np.all(space.start == 0) and np.all(space.nvec <= 2))
+    whole = isinstance(space, spaces.Box) and space.dtype is not None and space.dtype.kind in "biu"
+    return whole and bool(np.all(space.low >= 0) and np.all(space.high <= 1))  # type: ignore[attr-defined]
+
+
+@dataclass(frozen=True, repr=False)
+class Cells(View):
+    """Each cell of a grid holds one object: its id (or one-hot) first, then channels with its properties.
+
+    Args:
+        objects: names of the ids 0, 1, …, or a mapping from name to id.
+        ignore: objects that are no entities, such as empty cells and walls.
+        properties: names of the further channels, in order, each with its vocabulary: None for a number as it
+            is, a count or a list of names for ids that become one-hot. Left out: numbers as they are.
+        one_hot: the object is given by as many channels as there are objects; a cell without a bit is empty.
+        name: all objects are of this one type, which tells them apart by one-hot features; by default each
+            object is a type of its own.
+        layout: the order of the axes, one of "hwc", "chw", "whc", "cwh", "hw", "wh"; by default y before x,
+            and the channels are the shorter of the first and the last axis.
+    """
+
+    objects: Sequence[str] | Mapping[str, int]
+    ignore: Sequence[str] = ()
+    properties: Mapping[str, Vocabulary] | None = None
+    one_hot: bool = False
+    name: str | None = None
+    layout: str | None = None
+
+    def bind(self, space: spaces.Space[Any], scope: Scope) -> Encoder:
+        (_, width, channels), read = grid_reader(self, space, scope, self.layout)
+        ids = (
+            dict(self.objects)
+            if isinstance(self.objects, Mapping)
+            else {n: i for i, n in enumerate(self.objects)}
+        )
+        if len(set(ids.values())) < len(self.objects):
+            raise ViewError(f"{scope.place}: each object needs a name and an id of its own: {self.objects}")
+        unknown = [name for name in self.ignore if name not in ids]
+        if unknown or not ids:
+            raise ViewError(f"{scope.place}: cannot ignore {unknown}; the objects are {list(ids)}")
+        kept = [name for name in ids if name not in self.ignore]
+        if not kept:
+            raise ViewError(f"{scope.place}: every object is ignored")
+        num_object_channels = len(ids) if self.one_hot else 1
+        columns = self._properties(channels - num_object_channels, scope)
+        locate = _one_hot_objects(list(ids), kept) if self.one_hot else _objects_by_id(ids, kept, scope)
+        identity = tuple(f"is_{name}" for name in kept) if self.name else ()
+        features = ("x", "y", *identity, *(f for names, _ in columns for f in names))
+
+        def encode(observation: Any, batch_size: int) -> dict[str, RaggedArray]:
+            grid = read(observation, batch_size)
+            flat = grid.reshape(-1, channels)
+            slots = locate(flat[:, :num_object_channels])
+            places = np.flatnonzero(slots >= 0)
+            slots = slots[places]
+            steps, cell = np.divmod(places, grid.shape[1] * width)
+            y, x = np.divmod(cell, width)
+            parts = [x[:, None], y[:, None]]
+            if self.name:
+                parts.append(slots[:, None] == np.arange(len(kept)))
+            properties = flat[places, num_object_channels:]
+            parts += [write(properties[:, i]) for i, (_, write) in enumerate(columns)]
+            rows = np.concatenate(parts, 1, dtype=np.float32, casting="unsafe")
+            if self.name:
+                return {self.name: RaggedArray.from_lengths(rows, np.bincount(steps, minlength=batch_size))}
+            return dict(zip(kept, group(rows, steps, slots, len(kept), batch_size), strict=True))
+
+        return Encoder(dict.fromkeys([self.name] if self.name else kept, features), encode)
+
+    def _properties(
+        self, count: int, scope: Scope
+    ) -> list[tuple[tuple[str, ...], Callable[[NDArray[Any]], NDArray[Any]]]]:
+        """For each further channel the names of its features and how they are written from numbers (N,)."""
+        if count < 0:
+            raise ViewError(f"{scope.place} has too few channels for {len(self.objects)} one-hot objects")
+        properties = (
+            {f"property_{i}": None for i in range(count)} if self.properties is None else self.properties
+        )
+        if len(properties) != count:
+            raise ViewError(
+                f"{scope.place} has {count} channels besides the object's, but {len(properties)} properties: "
+                f"{list(properties)}"
+            )
+        return [_property(name, vocabulary, scope) for name, vocabulary in properties.items()]
+
+
+def in_range(ids: NDArray[Any], count: int) -> NDArray[np.bool_]:
+    """Where `ids`, which may be floats, are whole numbers in [0, count)."""
+    inside = (ids >= 0) & (ids < count)
+    return inside & (ids == np.floor(ids)) if ids.dtype.kind == "f" else inside
+
+
+def _property(
+    name: str, vocabulary: Vocabulary, scope: Scope
+) -> tuple[tuple[str, ...], Callable[[NDArray[Any]], NDArray[Any]]]:
+    if vocabulary is None:
+        return (name,), lambda numbers: numbers[:, None]
+    words = tuple(map(str, range(vocabulary))) if isinstance(vocabulary, int) else tuple(vocabulary)
+
+    def one_hot(numbers: NDArray[Any]) -> NDArray[np.bool_]:
+        outside = ~in_range(numbers, len(words))
+        if outside.any():
+            raise ObservationError(
+                f"{scope.place}: {name} is {numbers[outside][0]}, expected an id in {list(words)}"
+            )
+        return numbers[:, None] == np.arange(len(words))
+
+    return tuple(f"{name}={word}" for word in words), one_hot
+
+
+def _objects_by_id(
+    ids: dict[str, int], kept: list[str], scope: Scope
+) -> Callable[[NDArray[Any]], NDArray[np.int64]]:
+    """From ids (N, 1) to the place of each object in `kept` (N,); -1 where it is ignored."""
+    known = np.array(sorted(ids.values()), np.int64)
+    name_of = {number: name for name, number in ids.items()}
+    slot_of = np.array([kept.index(n) if (n := name_of[int(i)]) in kept else -1 for i in known], np.int64)
+    dense = known[-1] - known[0] == len(known) - 1  # then a subtraction finds the place
+
+    def locate(cells: NDArray[Any]) -> NDArray[np.int64]:
+        numbers = cells[:, 0]
+        places = numbers.astype(np.int64) - known[0] if dense else np.searchsorted(known, numbers)
+        places = places.clip(0, len(known) - 1)
+        unknown = known[places] != numbers
+        if unknown.any():
+            raise ObservationError(f"{scope.place}: object id {numbers[unknown][0]}; known: {ids}")
+        return slot_of[places]
+
+    return locate
+
+
+def _one_hot_objects(names: list[str], kept: list[str]) -> Callable[[NDArray[Any]], NDArray[np.int64]]:
+    table = np.array([kept.index(name) if name in kept else -1 for name in names], np.int64)
+    return lambda cells: np.where((cells != 0).any(1), table[(cells != 0).argmax(1)], -1)

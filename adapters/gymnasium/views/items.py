@@ -1,0 +1,212 @@
+"""`Items`: composite spaces, each component an entity type of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+
+from ....ragged import RaggedArray
+from .batches import join, size, stack
+from .scope import Encoder, Scope, View, ViewError, merge, one_per_observation
+from .values import flat_values
+
+
+@dataclass(frozen=True, repr=False)
+class Items(View):
+    """The components of a Dict, Tuple, Sequence, Graph or OneOf, each with a view of its own.
+
+    Dict and Tuple: each component is viewed by itself. Sequence: each item is an entity (or, where items are
+    composite, several that carry their item's position). Graph: nodes and edges are entities; edges have the
+    positions of their source and target. OneOf: the alternative that is there.
+
+    Args:
+        views: how to view a component, by its path: keys and indices joined by "/", and "item", "nodes" and
+            "edges" for what is in a Sequence or Graph. None drops the component. What isn't named is viewed
+            as `auto` would.
+    """
+
+    views: Mapping[str, View | None] = field(default_factory=dict)
+
+    def bind(self, space: spaces.Space[Any], scope: Scope) -> Encoder:
+        if isinstance(space, spaces.Dict):
+            parts = list(space.spaces.items())
+            return self._components(space, parts, list(space.spaces), scope)
+        if isinstance(space, spaces.Tuple):
+            parts = [(str(i), part) for i, part in enumerate(space.spaces)]
+            return self._components(space, parts, list(range(len(parts))), scope)
+        if isinstance(space, spaces.Sequence):
+            self._refuse_unknown(["item"], scope)
+            return self._sequence(space, scope)
+        if isinstance(space, spaces.Graph):
+            self._refuse_unknown(["nodes", "edges"], scope)
+            return self._graph(space, scope)
+        if isinstance(space, spaces.OneOf):
+            self._refuse_unknown([str(i) for i in range(len(space.spaces))], scope)
+            return self._one_of(space, scope)
+        raise scope.refuse(self, space, "a Dict, Tuple, Sequence, Graph or OneOf")
+
+    # -- what is declared for a component -----------------------------------------------------------------
+
+    def _refuse_unknown(self, keys: list[str], scope: Scope) -> None:
+        for path in self.views:
+            if not any(path == key or path.startswith(f"{key}/") for key in keys):
+                raise ViewError(f"{scope.place} has no component {path!r}; its components: {keys}")
+
+    def _view(self, key: str, space: spaces.Space[Any], scope: Scope) -> View | None:
+        """The view of component `key`; None to drop it."""
+        if key in self.views:
+            return self.views[key]
+        below = {path[len(key) + 1 :]: v for path, v in self.views.items() if path.startswith(f"{key}/")}
+        return Items(below) if below else scope.default(space)
+
+    def _bound(self, key: str, space: spaces.Space[Any], scope: Scope) -> Encoder | None:
+        view = self._view(key, space, scope.at(key))
+        return None if view is None else view.bind(space, scope.at(key))
+
+    # -- the kinds of composite spaces --------------------------------------------------------------------
+
+    def _components(
+        self,
+        space: spaces.Space[Any],
+        parts: list[tuple[str, spaces.Space[Any]]],
+        keys: list[Any],
+        scope: Scope,
+    ) -> Encoder:
+        self._refuse_unknown([key for key, _ in parts], scope)
+        bound = [
+            (key, scope.at(name), encoder)
+            for key, (name, part) in zip(keys, parts, strict=True)
+            if (encoder := self._bound(name, part, scope)) is not None
+        ]
+        if not bound:
+            raise ViewError(f"{scope.place} has no components left to see")
+        entities = merge([(part, encoder) for _, part, encoder in bound])
+
+        def encode(observation: Any, batch_size: int) -> dict[str, RaggedArray]:
+            rows: dict[str, RaggedArray] = {}
+            for key, _, encoder in bound:
+                rows.update(encoder.encode(observation[key], batch_size))
+            return rows
+
+        return Encoder(entities, encode)
+
+    def _element(self, key: str, space: spaces.Space[Any], default: str, scope: Scope) -> Encoder:
+        """How the items of a list are encoded: flat ones as rows of one type named after the list."""
+        if key not in self.views:
+            flat = flat_values(space, scope)
+            if flat is not None and not any(path.startswith(f"{key}/") for path in self.views):
+                return Encoder(
+                    {scope.type_name(None, default): flat.names},
+                    lambda items, n: {
+                        scope.type_name(None, default): one_per_observation(flat.encode(items, n))
+                    },
+                    single=True,
+                )
+        encoder = self._bound(key, space, scope)
+        if encoder is None:
+            raise ViewError(f"{scope.place}: {key!r} cannot be dropped; drop the whole of it instead")
+        return encoder
+
+    def _sequence(self, space: spaces.Sequence, scope: Scope) -> Encoder:
+        encoder = _with_position(self._element("item", space.feature_space, "Item", scope), "item")
+
+        def encode(observation: Any, batch_size: int) -> dict[str, RaggedArray]:
+            element = space.feature_space
+            parts = observation if space.stack else [stack(element, part) for part in observation]
+            return _collapsed(encoder, element, list(parts))
+
+        return Encoder(encoder.entities, encode)
+
+    def _graph(self, space: spaces.Graph, scope: Scope) -> Encoder:
+        nodes_scope, edges_scope = scope.at("nodes"), scope.at("edges")
+        node = self._element("nodes", space.node_space, "Node", _list_scope(scope, "Node"))
+        node = _with_position(node, "node", always=True)
+        bound = [(nodes_scope, node)]
+        edge_space: spaces.Space[Any] | None = space.edge_space
+        edge = None
+        if edge_space is not None and self.views.get("edges", self) is not None:
+            edge = self._element("edges", edge_space, "Edge", _list_scope(scope, "Edge"))
+            edge = _with_links(edge)
+            bound.append((edges_scope, edge))
+        entities = merge(bound)
+
+        def encode(observation: Any, batch_size: int) -> dict[str, RaggedArray]:
+            rows = _collapsed(node, space.node_space, [graph.nodes for graph in observation])
+            if edge is not None and edge_space is not None:
+                empty = stack(edge_space, [])
+                edges = [empty if graph.edges is None else graph.edges for graph in observation]
+                links = [
+                    np.zeros((0, 2)) if graph.edge_links is None else graph.edge_links
+                    for graph in observation
+                ]
+                rows.update(_collapsed(edge, edge_space, edges, np.concatenate(links)))
+            return rows
+
+        return Encoder(entities, encode)
+
+    def _one_of(self, space: spaces.OneOf, scope: Scope) -> Encoder:
+        bound = [
+            (i, scope.at(str(i)), encoder)
+            for i, part in enumerate(space.spaces)
+            if (encoder := self._bound(str(i), part, scope)) is not None
+        ]
+        entities = merge([(part, encoder) for _, part, encoder in bound])
+
+        def encode(observation: Any, batch_size: int) -> dict[str, RaggedArray]:
+            chosen = np.array([int(index) for index, _ in observation], np.int64)
+            rows: dict[str, RaggedArray] = {}
+            for i, _, encoder in bound:
+                lanes = np.flatnonzero(chosen == i)
+                batch = stack(space.spaces[i], [observation[lane][1] for lane in lanes])
+                for name, array in encoder.encode(batch, len(lanes)).items():
+                    lengths = np.zeros(batch_size, np.int64)
+                    lengths[lanes] = array.lengths
+                    rows[name] = RaggedArray.from_lengths(array.values, lengths)
+            return rows
+
+        return Encoder(entities, encode)
+
+
+def _list_scope(scope: Scope, kind: str) -> Scope:
+    """Nodes and edges are named behind their graph's path: two types share that path."""
+    return scope.at(kind) if scope.path else scope
+
+
+def _with_position(encoder: Encoder, feature: str, always: bool = False) -> Encoder:
+    """Encode items so that each row carries its item's position in the list, unless an item is one row."""
+    if encoder.single and not always:
+        return encoder
+    while any(feature in features for features in encoder.entities.values()):
+        feature = f"outer_{feature}"  # a list of lists: each level has its own
+    entities = {name: (feature, *features) for name, features in encoder.entities.items()}
+    return Encoder(entities, encoder.encode)
+
+
+def _with_links(encoder: Encoder) -> Encoder:
+    entities = {name: ("source", "target", *features) for name, features in encoder.entities.items()}
+    return Encoder(entities, encoder.encode)
+
+
+def _collapsed(
+    encoder: Encoder, element: spaces.Space[Any], parts: list[Any], links: NDArray[Any] | None = None
+) -> dict[str, RaggedArray]:
+    """Encode the items of B lists (each a batch of `element`) all at once, and hand them back to their lists.
+
+    Where the encoder has features in front for it, rows get their item's position, or its `links` (items, 2).
+    """
+    lengths = np.array([size(element, part) for part in parts], np.int64)
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    encoded = encoder.encode(join(element, parts), int(offsets[-1]))
+    front = (np.arange(offsets[-1]) - np.repeat(offsets[:-1], lengths))[:, None] if links is None else links
+    rows = {}
+    for name, array in encoded.items():
+        values = array.values
+        if values.shape[1] < len(encoder.entities[name]):
+            values = np.concatenate([array.broadcast(front), values], 1, dtype=np.float32)
+        rows[name] = RaggedArray(values, array.offsets[offsets])
+    return rows

@@ -1,0 +1,201 @@
+"""What a view is: declared once, bound to a Gymnasium space, run on whole batches of observations.
+
+Shape alphabet: B observations in a batch, N entities in all of them, F features.
+
+A *batched observation* has the layout that Gymnasium's vector environments return: arrays (B, ...) for Box
+and the discrete spaces, dicts and tuples of those for Dict and Tuple, and a tuple of B samples for everything
+else (Sequence, Graph, OneOf, Text).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import MISSING, dataclass, field, fields, replace
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+
+from ....envs import ObservationError
+from ....ragged import RaggedArray
+
+#: The spaces whose samples are plain arrays (or numbers), so that a batch of them is one array.
+ARRAY_SPACES = (spaces.Box, spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary)
+
+
+class ViewError(ValueError):
+    """A view that doesn't fit the space it was applied to; raised when an environment is wrapped."""
+
+
+@dataclass(frozen=True)
+class Encoder:
+    """A view bound to a space.
+
+    Attributes:
+        entities: the entity types that it yields, with their feature names.
+        encode: from a batched observation and B to one float32 `RaggedArray` (N, F) of B sequences per type.
+        single: each observation yields exactly one entity (which then needs no link to its origin).
+    """
+
+    entities: dict[str, tuple[str, ...]]
+    encode: Callable[[Any, int], dict[str, RaggedArray]]
+    single: bool = False
+
+
+@dataclass(frozen=True)
+class Scope:
+    """Where a view is applied: which env, which part of its observation. It writes the error messages.
+
+    Attributes:
+        env: the environment's name.
+        default: the view that suits a space when none is declared (`auto`).
+        path: keys and indices from the root of the observation space.
+        feature_names: names of a part's columns or numbers that the environment itself knows, by path.
+    """
+
+    env: str
+    default: Callable[[spaces.Space[Any]], View]
+    path: tuple[str, ...] = ()
+    feature_names: dict[tuple[str, ...], tuple[str, ...]] = field(default_factory=dict)
+
+    def at(self, *keys: str) -> Scope:
+        """The scope of a component."""
+        return replace(self, path=self.path + keys)
+
+    @property
+    def place(self) -> str:
+        return f"{self.env}: observation_space" + "".join(f"[{key!r}]" for key in self.path)
+
+    def type_name(self, given: str | None, default: str) -> str:
+        """The name of a view's only type: as given, else the path, else `default`."""
+        return given or "/".join(map(_word, self.path)) or default
+
+    def member_name(self, default: str) -> str:
+        """The name of one of several types that nobody named: `default` behind the path."""
+        return "/".join((*map(_word, self.path), default))
+
+    def names(self, given: tuple[str, ...] | None, count: int) -> tuple[str, ...]:
+        """Feature names: as given, else as the environment knows them, else numbered.
+
+        Raises:
+            ViewError: not `count` names.
+        """
+        known = self.feature_names.get(self.path)
+        if given is None and known is not None and len(known) == count:
+            return known
+        if given is None:
+            return tuple(f"{self.path[-1] if self.path else 'x'}_{i}" for i in range(count))
+        if len(given) != count:
+            raise ViewError(
+                f"{self.place} has {count} numbers per entity, but {len(given)} names: {list(given)}"
+            )
+        return given
+
+    def refuse(self, view: View, space: spaces.Space[Any], needs: str) -> ViewError:
+        """The error for a view that needs another space."""
+        try:
+            suggestion = f"; {self.default(space)!r} would fit"
+        except ViewError:
+            suggestion = ""
+        return ViewError(f"{self.place} is {space}; {type(view).__name__} needs {needs}{suggestion}")
+
+    def array(self, observation: Any, shape: tuple[int, ...]) -> NDArray[Any]:
+        """`observation` as an array of `shape`.
+
+        Raises:
+            ObservationError: it has another shape, or numbers that are not finite.
+        """
+        array = np.asarray(observation)
+        if array.shape != shape:
+            raise ObservationError(
+                f"{self.place}: expected an array of shape {shape[1:]}, got {array.shape[1:]}"
+            )
+        if array.dtype.kind == "f" and not np.isfinite(array).all():
+            where = np.argwhere(~np.isfinite(array))[0]
+            raise ObservationError(
+                f"{self.place}: {array[tuple(where)]} at {where[1:].tolist()} of lane {where[0]}"
+            )
+        return array
+
+
+class View(ABC):
+    """How a part of an observation becomes entities. Views are frozen dataclasses of plain values."""
+
+    @abstractmethod
+    def bind(self, space: spaces.Space[Any], scope: Scope) -> Encoder:
+        """Fit the view to a space.
+
+        Raises:
+            ViewError: the space is not of the kind that this view reads.
+        """
+
+    def __repr__(self) -> str:
+        """The call that makes this view, without the arguments that are at their defaults."""
+        arguments = []
+        for option in fields(self):  # type: ignore[arg-type]
+            value = getattr(self, option.name)
+            default = option.default if option.default_factory is MISSING else option.default_factory()
+            if value != default:
+                arguments.append(f"{option.name}={value!r}")
+        return f"{type(self).__name__}({', '.join(arguments)})"
+
+
+def _word(key: str) -> str:
+    """A key of a path as a part of a type's name; the place in a Tuple alone says too little."""
+    return f"part_{key}" if key.isdigit() else key
+
+
+def merge(encoders: list[tuple[Scope, Encoder]]) -> dict[str, tuple[str, ...]]:
+    """The types of several encoders together.
+
+    Raises:
+        ViewError: two of them use the same type name.
+    """
+    entities: dict[str, tuple[str, ...]] = {}
+    owners: dict[str, Scope] = {}
+    for part, encoder in encoders:
+        for name, features in encoder.entities.items():
+            if name in entities:
+                raise ViewError(
+                    f"{owners[name].place} and {part.place} both have an entity type {name!r};"
+                    " name one of them otherwise"
+                )
+            entities[name], owners[name] = features, part
+    return entities
+
+
+def one_per_observation(values: NDArray[np.float32]) -> RaggedArray:
+    """Rows (B, F), one entity in each observation."""
+    return RaggedArray(values, np.arange(len(values) + 1))
+
+
+def group(
+    values: NDArray[np.float32], steps: NDArray[Any], slots: NDArray[Any], num_slots: int, batch_size: int
+) -> list[RaggedArray]:
+    """Sort entities into their types.
+
+    Args:
+        values: contiguous rows (N, F), ordered by observation.
+        steps: the observation of each row (N,).
+        slots: the type of each row (N,), in [0, num_slots).
+
+    Returns:
+        for each type the rows of it, B sequences each, in their old order.
+    """
+    keys = slots * batch_size + steps
+    if num_slots > 1:
+        # A stable sort of small integers is a radix sort: linear in N.
+        order = np.argsort(slots.astype(np.uint8 if num_slots <= 256 else np.int64), kind="stable")
+        values = values[order]
+    values = np.ascontiguousarray(values)  # columns picked out of a table come transposed
+    counts = np.bincount(keys, minlength=num_slots * batch_size)
+    ends = np.zeros(len(counts) + 1, np.int64)  # where the rows of each type and observation end
+    np.cumsum(counts, out=ends[1:])
+    groups = []
+    for slot in range(num_slots):
+        offsets = ends[slot * batch_size : (slot + 1) * batch_size + 1]
+        # Right by construction; with a dozen types the checks of the constructor would take the most time.
+        groups.append(RaggedArray.unchecked(values[offsets[0] : offsets[-1]], offsets - offsets[0]))
+    return groups

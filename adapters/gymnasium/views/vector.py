@@ -1,0 +1,98 @@
+"""`Vector`: a flat observation as one entity, or named slices of it as several."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+
+from ....ragged import RaggedArray
+from .scope import Encoder, Scope, View, ViewError, one_per_observation
+from .values import flat_values
+
+Part = int | slice | Sequence[str]
+
+
+@dataclass(frozen=True, repr=False)
+class Vector(View):
+    """A row of numbers: one entity, or one per part.
+
+    Reads every space of fixed size: Box, Discrete (one-hot), MultiDiscrete, MultiBinary, and Dict and Tuple
+    of those.
+
+    Args:
+        parts: which numbers make which entity, in order: `{"Ball": 4, "Paddle": ["x", "y"]}` gives the first
+            four to a Ball and the next two, named, to a Paddle; a slice takes its numbers from where it says.
+            As a list of pairs a type may come several times: `[("Ball", 2), ("Brick", 3), ("Brick", 3)]`.
+            Without parts everything is one entity.
+        name: the type of the only entity, without parts.
+        features: names of its numbers, without parts.
+    """
+
+    parts: Mapping[str, Part] | Sequence[tuple[str, Part]] | None = None
+    name: str | None = None
+    features: Sequence[str] | None = None
+
+    def bind(self, space: spaces.Space[Any], scope: Scope) -> Encoder:
+        flat = flat_values(space, scope)
+        if flat is None:
+            raise scope.refuse(self, space, "a space of fixed size")
+        if self.parts is None:
+            name = scope.type_name(self.name, "Vector")
+            features = (
+                flat.names if self.features is None else scope.names(tuple(self.features), len(flat.names))
+            )
+            encode = flat.encode
+            return Encoder(
+                {name: features},
+                lambda observation, n: {name: one_per_observation(encode(observation, n))},
+                single=True,
+            )
+        pairs = (
+            list(self.parts.items()) if isinstance(self.parts, Mapping) else [(n, p) for n, p in self.parts]
+        )
+        entities, columns = _columns(pairs, flat.names, scope)
+
+        def encode_parts(observation: Any, batch_size: int) -> dict[str, RaggedArray]:
+            rows = flat.encode(observation, batch_size)
+            return {name: _repeated(rows[:, where]) for name, where in columns.items()}
+
+        return Encoder(entities, encode_parts)
+
+
+def _columns(
+    pairs: list[tuple[str, Part]], names: tuple[str, ...], scope: Scope
+) -> tuple[dict[str, tuple[str, ...]], dict[str, NDArray[np.int64]]]:
+    """For each type its feature names and the columns (K, F) of its K entities."""
+    entities: dict[str, tuple[str, ...]] = {}
+    columns: dict[str, list[list[int]]] = {}
+    position = 0
+    for name, part in pairs:
+        if isinstance(part, slice):
+            where = list(range(*part.indices(len(names))))
+        else:
+            count = part if isinstance(part, int) else len(part)
+            where = list(range(position, position + count))
+        if not where or where[-1] >= len(names):
+            raise ViewError(
+                f"{scope.place} has {len(names)} numbers; part {name!r} asks for {part!r} at {position}"
+            )
+        position = where[-1] + 1
+        features = tuple(names[i] for i in where) if isinstance(part, int | slice) else tuple(part)
+        if name in columns and len(entities[name]) != len(where):
+            raise ViewError(
+                f"{scope.place}: part {name!r} has {len(where)} numbers here and {len(entities[name])} before"
+            )
+        entities.setdefault(name, features)
+        columns.setdefault(name, []).append(where)
+    return entities, {name: np.array(where) for name, where in columns.items()}
+
+
+def _repeated(rows: NDArray[np.float32]) -> RaggedArray:
+    """K entities in each of B observations, from (B, K, F)."""
+    batch_size, count, width = rows.shape
+    return RaggedArray(rows.reshape(batch_size * count, width), np.arange(batch_size + 1) * count)

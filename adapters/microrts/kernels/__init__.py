@@ -1,0 +1,1 @@
+"""Numba kernels from the engine's records to features and masks."""

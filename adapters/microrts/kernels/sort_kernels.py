@@ -1,0 +1,116 @@
+"""Whom each lane sees, sorted, for all lanes at once.
+
+Shape alphabet: G games, L lanes, U units seen by all lanes together, A units that may be given orders.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from ..java.records import HEADER, UNIT
+
+_kernel: Any = numba.njit(cache=True, error_model="numpy")
+
+_HEADER_SIZE = len(HEADER)
+_COUNT = HEADER.index("count")
+_RESOURCES_0 = HEADER.index("resources_0")
+_TIME = HEADER.index("time")
+
+_RECORD_SIZE = len(UNIT)
+_PLAYER, _TYPE, _X, _Y = (UNIT.index(name) for name in ("player", "type", "x", "y"))
+_ACTION = UNIT.index("action")
+
+
+@_kernel
+def read_headers(records: NDArray[np.int32], starts: NDArray[np.int64], headers: NDArray[np.int64]) -> None:
+    """Where each game's header is in `records`, into `starts` (G + 1,), and the headers into `headers`."""
+    place = 0
+    for game in range(len(starts) - 1):
+        starts[game] = place
+        for k in range(_HEADER_SIZE):
+            headers[k, game] = records[place + k]
+        place += _HEADER_SIZE + records[place + _COUNT] * _RECORD_SIZE
+    starts[-1] = place
+
+
+@_kernel
+def _is_seen(
+    records: NDArray[np.int32], first: int, last: int, player: int, unit: int, sight: NDArray[np.int32]
+) -> bool:
+    """Whether a unit of `player` among the records from `first` to `last` sees the one at `unit`."""
+    for watcher in range(first, last, _RECORD_SIZE):
+        if records[watcher + _PLAYER] == player:
+            dx = records[watcher + _X] - records[unit + _X]
+            dy = records[watcher + _Y] - records[unit + _Y]
+            radius = sight[records[watcher + _TYPE]]
+            if dx * dx + dy * dy <= radius * radius:
+                return True
+    return False
+
+
+@_kernel
+def sort_units(
+    records: NDArray[np.int32],
+    starts: NDArray[np.int64],
+    headers: NDArray[np.int64],
+    lanes: NDArray[np.int64],
+    sight: NDArray[np.int32],
+    width: int,
+    max_steps: int,
+    keys: NDArray[np.int64],
+    units: NDArray[np.int64],
+    offsets: NDArray[np.int64],
+    globals_: NDArray[np.float32],
+) -> tuple[int, int, int, int]:
+    """What each lane sees: own units, then the enemy's, then resources, each in the order of their cells.
+
+    Args:
+        starts, headers: filled as by `read_headers`.
+        lanes: each lane's game and player (2, L).
+        sight: how far each unit type sees, in cells (7,); empty: everything is seen.
+        width: of the board.
+        keys: room for a number per cell, and one more.
+        units: room for all units that lanes may see; filled with the places of their records, lane by lane.
+        offsets: filled with where each lane's own units, enemy's, resources and own units that may be given
+            orders start (4, L + 1).
+        globals_: filled with the lanes' global features (L, 3), or (L, 2) without the enemy's resources.
+
+    Returns:
+        how many there are of the four that `offsets` tells apart.
+    """
+    read_headers(records, starts, headers)
+    cells = len(keys) - 1
+    total = 0
+    offsets[:, 0] = 0
+    for lane in range(lanes.shape[1]):
+        game, player = lanes[0, lane], lanes[1, lane]
+        start = starts[game]
+        globals_[lane, 0] = records[start + _TIME] / max_steps
+        globals_[lane, 1] = records[start + _RESOURCES_0 + player]
+        if globals_.shape[1] > 2:
+            globals_[lane, 2] = records[start + _RESOURCES_0 + 1 - player]
+        for kind in range(4):
+            offsets[kind, lane + 1] = offsets[kind, lane]
+        first, last = start + _HEADER_SIZE, starts[game + 1]
+        count = 0
+        for unit in range(first, last, _RECORD_SIZE):
+            owner = records[unit + _PLAYER]
+            kind = 0 if owner == player else (2 if owner < 0 else 1)
+            if kind and len(sight) and not _is_seen(records, first, last, player, unit, sight):
+                continue
+            offsets[kind, lane + 1] += 1
+            if kind == 0 and records[unit + _ACTION] < 0:
+                offsets[3, lane + 1] += 1
+            key = kind * cells + records[unit + _Y] * width + records[unit + _X]
+            at = count
+            while at and keys[at - 1] > key:  # there are few units, and they hardly move
+                keys[at], units[total + at] = keys[at - 1], units[total + at - 1]
+                at -= 1
+            keys[at], units[total + at] = key, unit
+            count += 1
+        total += count
+    return offsets[0, -1], offsets[1, -1], offsets[2, -1], offsets[3, -1]

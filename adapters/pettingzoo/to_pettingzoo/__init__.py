@@ -1,0 +1,1 @@
+"""Entity games behind PettingZoo's interfaces."""

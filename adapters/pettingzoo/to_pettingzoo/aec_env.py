@@ -1,0 +1,130 @@
+"""`AECFace`: a `MultiAgentEnv` as a PettingZoo `AECEnv`.
+
+PettingZoo's own conversion (`parallel_to_aec`) hands the actions of a cycle over together, so that the last
+agent would be blamed for what the first one did, and it can't go on after a refused action. This one looks at
+each action as it comes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium
+from gymnasium import spaces
+
+from ....envs import ActionError
+from .parallel_env import AECEnv, ParallelFace
+
+
+class AECFace(AECEnv[str, Any, Any]):
+    """Agents act one after the other; the game moves when all who live have acted.
+
+    An agent whose action is None orders nothing. One that has ended is stepped once more, with None, as in
+    every AEC environment. Made by `to_pettingzoo`.
+
+    Attributes:
+        parallel: the same game behind the parallel interface.
+    """
+
+    def __init__(self, parallel: ParallelFace) -> None:
+        super().__init__()
+        self.parallel = parallel
+        self.metadata = parallel.metadata
+        self.render_mode = parallel.render_mode
+        self.possible_agents = parallel.possible_agents
+        self.agents: list[str] = []
+        self.agent_selection = ""
+        self._actions: dict[str, Any] = {}
+
+    @property
+    def max_cycles(self) -> int | None:
+        """After so many cycles everybody is truncated."""
+        return self.parallel.max_cycles
+
+    @max_cycles.setter
+    def max_cycles(self, value: int | None) -> None:
+        self.parallel.max_cycles = value
+
+    def observation_space(self, agent: str) -> spaces.Space[Any]:
+        """What `agent` sees; the same object at every call."""
+        return self.parallel.observation_space(agent)
+
+    def action_space(self, agent: str) -> spaces.Space[Any]:
+        """What `agent` may do; the same object at every call."""
+        return self.parallel.action_space(agent)
+
+    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
+        """Start a game."""
+        self.agents = []
+        self._observations, infos = self.parallel.reset(seed=seed, options=options)
+        self.agents = list(self.parallel.agents)
+        self.infos = infos
+        self.rewards = dict.fromkeys(self.agents, 0.0)
+        self._cumulative_rewards = dict.fromkeys(self.agents, 0.0)
+        self.terminations = dict.fromkeys(self.agents, False)
+        self.truncations = dict.fromkeys(self.agents, False)
+        self._skip_agent_selection = None
+        self._start_cycle()
+
+    def observe(self, agent: str) -> Any:
+        """What `agent` saw last: at the beginning of the cycle."""
+        if agent not in self._observations:
+            raise ActionError(f"{self}: agent {agent!r} does not play; there are {', '.join(self.agents)}")
+        return self._observations[agent]
+
+    def step(self, action: Any) -> None:
+        """The selected agent acts.
+
+        Raises:
+            ActionError: an action that the agent may not take, or any but None of an agent that has ended;
+                nothing has changed.
+            gymnasium.error.ResetNeeded: before the first reset, or when no agent is left.
+        """
+        if not self.agents:
+            raise gymnasium.error.ResetNeeded(f"{self}: no agent lives; call reset() before step()")
+        agent = self.agent_selection
+        if self.terminations[agent] or self.truncations[agent]:
+            if action is not None:
+                raise ActionError(
+                    f"{self}: agent {agent!r} has ended; its action must be None, got {action!r}"
+                )
+            self._was_dead_step(None)
+            return
+        if action is not None:
+            self.parallel.check(agent, action)
+        self._actions[agent] = action
+        self._cumulative_rewards[agent] = 0.0
+        living = self.parallel.agents
+        if agent != living[-1]:
+            self._clear_rewards()
+            self.agent_selection = living[living.index(agent) + 1]
+            return
+        self._finish_cycle()
+
+    def _start_cycle(self) -> None:
+        self._actions = {}
+        self.agent_selection = self.parallel.agents[0] if self.parallel.agents else ""
+
+    def _finish_cycle(self) -> None:
+        try:
+            self._observations, rewards, terminations, truncations, infos = self.parallel.step(self._actions)
+        except ActionError:  # of a game stricter than its space: the cycle can be played again
+            self._start_cycle()
+            raise
+        self.rewards, self.terminations, self.truncations, self.infos = (
+            rewards,
+            terminations,
+            truncations,
+            infos,
+        )
+        self._accumulate_rewards()
+        self._start_cycle()
+        self._deads_step_first()
+
+    def render(self) -> Any:
+        """The game's frame."""
+        return self.parallel.render()
+
+    def close(self) -> None:
+        """Release what the game holds."""
+        self.parallel.close()

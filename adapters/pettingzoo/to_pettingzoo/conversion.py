@@ -1,0 +1,171 @@
+"""`to_pettingzoo`: games of entities behind PettingZoo's interfaces."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import gymnasium
+
+from ....envs import ActionError, EntityActionSpace, EntitySpace, MultiAgentEnv
+from ....envs.multi_agent import MultiAgentStep
+from ...gymnasium.faces import Illegal, Layout
+from ...gymnasium.limits import Beyond
+from ...gymnasium.wrap import env_name
+from .aec_env import AECFace
+from .agent_ports import EntityPort, FacePort, Port, Seat
+from .parallel_env import ParallelFace
+
+AGENT = "agent_0"
+
+
+class SingleAgentGame(MultiAgentEnv):
+    """An entity environment as a game of one agent, "agent_0"."""
+
+    def __init__(self, env: gymnasium.Env[Any, Any]) -> None:
+        self.env = env
+        self.metadata = {"name": env_name(env), **env.metadata}
+        self.render_mode = env.render_mode
+        self.possible_agents = [AGENT]
+        self.agents: list[str] = []
+
+    def observation_space(self, agent: str) -> EntitySpace:
+        assert isinstance(self.env.observation_space, EntitySpace)
+        return self.env.observation_space
+
+    def action_space(self, agent: str) -> EntityActionSpace:
+        assert isinstance(self.env.action_space, EntityActionSpace)
+        return self.env.action_space
+
+    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, Any]:
+        observation, info = self.env.reset(seed=seed, options=options)
+        self.agents = [AGENT]
+        return {AGENT: observation}, {AGENT: info}
+
+    def step(self, actions: Mapping[str, Mapping[str, Any]]) -> MultiAgentStep:
+        if not self.agents:
+            raise gymnasium.error.ResetNeeded(f"{self.metadata['name']}: call reset() before step()")
+        if actions.keys() - {AGENT}:
+            raise ActionError(f"{self.metadata['name']}: the only agent is {AGENT!r}, got {list(actions)}")
+        observation, reward, terminated, truncated, info = self.env.step(actions.get(AGENT, {}))
+        self.agents = [] if terminated or truncated else [AGENT]
+        return (
+            {AGENT: observation},
+            {AGENT: float(reward)},
+            {AGENT: bool(terminated)},
+            {AGENT: bool(truncated)},
+            {AGENT: info},
+        )
+
+    def render(self) -> Any:
+        return self.env.render()
+
+    def close(self) -> None:
+        self.env.close()
+
+
+def to_pettingzoo(
+    env: MultiAgentEnv | gymnasium.Env[Any, Any],
+    api: Literal["parallel", "aec"] = "parallel",
+    layout: Layout = "ragged",
+    *,
+    maxima: Mapping[str, int] | int | None = None,
+    beyond: Beyond = "error",
+    max_actors: Mapping[str, int] | None = None,
+    illegal: Illegal | None = None,
+    max_cycles: int | None = None,
+) -> ParallelFace | AECFace:
+    """A game of entities as a PettingZoo environment.
+
+        env = ez.to_pettingzoo(MultiSnakeAgents(num_snakes=4))
+        env = ez.to_pettingzoo(MultiSnakeAgents(num_snakes=4), "aec", "flat", maxima=32, beyond="drop")
+
+    In the ragged layout `observation_space(agent)` is the agent's `EntitySpace` and `action_space(agent)` its
+    `EntityActionSpace`: `action_space(agent).sample(mask=observation)` draws a legal action, and one that the
+    observation does not allow is an `ActionError`. The others are those of `to_gymnasium`, agent by agent.
+
+    Args:
+        env: a `MultiAgentEnv`, or an environment with an `EntitySpace`, which becomes a game of "agent_0".
+        api: "parallel" for a `ParallelEnv`, "aec" for an `AECEnv`.
+        layout: "ragged", "padded" or "flat".
+        maxima, beyond, max_actors, illegal: as for `to_gymnasium`, for the padded and the flat layout; the
+            maxima name the types, and `max_actors` the actions, of all agents together.
+        max_cycles: truncate all agents after so many steps.
+
+    Raises:
+        ImportError: PettingZoo is not installed.
+        TypeError: `env` is neither.
+        ValueError: an option that doesn't fit, or two agents of one name.
+    """
+    if api not in ("parallel", "aec"):
+        raise ValueError(f"api must be 'parallel' or 'aec', got {api!r}")
+    if layout not in ("ragged", "padded", "flat"):
+        raise ValueError(f"layout must be 'ragged', 'padded' or 'flat', got {layout!r}")
+    if max_cycles is not None and max_cycles < 1:
+        raise ValueError(f"max_cycles must be at least 1, got {max_cycles}")
+    options = {"maxima": maxima, "max_actors": max_actors, "beyond": beyond, "illegal": illegal}
+    if layout == "ragged":
+        given = [name for name, value in options.items() if value not in (None, "error")]
+        if given:
+            raise ValueError(f"{given[0]} is for the padded and the flat layout, not for the ragged one")
+    game = _game(env)
+    _check_agents(game)
+    ports = _ports(game, layout, {**options, "illegal": illegal or "replace"})
+    parallel = ParallelFace(game, ports, max_cycles)
+    return parallel if api == "parallel" else AECFace(parallel)
+
+
+def _game(env: Any) -> MultiAgentEnv:
+    if isinstance(env, MultiAgentEnv):
+        return env
+    if isinstance(env, gymnasium.Env) and isinstance(env.observation_space, EntitySpace):
+        return SingleAgentGame(env)
+    raise TypeError(f"expected a MultiAgentEnv or an entity environment, got {env!r}")
+
+
+def _check_agents(game: MultiAgentEnv) -> None:
+    name, agents = type(game).__name__, list(game.possible_agents)
+    if not agents:
+        raise ValueError(f"{name}: possible_agents is empty")
+    for position, agent in enumerate(agents):
+        if agent in agents[:position]:
+            raise ValueError(f"{name}: agent {agent!r} appears twice in possible_agents {agents}")
+
+
+def _ports(game: MultiAgentEnv, layout: Layout, options: dict[str, Any]) -> dict[str, Port]:
+    spaces = {agent: game.observation_space(agent) for agent in game.possible_agents}
+    if layout == "ragged":
+        return {agent: EntityPort(space, game.action_space(agent)) for agent, space in spaces.items()}
+    known = {
+        "maxima": {name for space in spaces.values() for name in space.entities},
+        "max_actors": {name for space in spaces.values() for name in space.actions},
+    }
+    for what, names in known.items():
+        unknown = [name for name in _mapping(options[what]) if name not in names]
+        if unknown:
+            raise ValueError(f"{what}: no agent has {unknown[0]!r}; known: {', '.join(sorted(names))}")
+    ports: dict[str, Port] = {}
+    for agent, space in spaces.items():
+        mine = {
+            **options,
+            "layout": layout,
+            "maxima": _restricted(options["maxima"], set(space.entities)),
+            "max_actors": _restricted(options["max_actors"], set(space.actions)),
+        }
+        try:
+            ports[agent] = FacePort(space, game.action_space(agent), mine)
+        except ValueError as error:
+            sentence = str(error).removeprefix(Seat.__name__).lstrip(": ")
+            raise ValueError(f"{type(game).__name__}: agent {agent!r}: {sentence}") from None
+    return ports
+
+
+def _mapping(option: Any) -> Mapping[str, Any]:
+    return option if isinstance(option, Mapping) else {}
+
+
+def _restricted(option: Any, names: set[str]) -> Any:
+    """What an option by name says for `names`; other options as they are."""
+    if not isinstance(option, Mapping):
+        return option
+    return {name: value for name, value in option.items() if name in names}

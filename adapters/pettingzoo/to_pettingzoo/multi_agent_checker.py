@@ -1,0 +1,229 @@
+"""`check_multi_agent_env`: whether a `MultiAgentEnv` keeps the rules, its own and PettingZoo's."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any, NoReturn
+
+import gymnasium
+import numpy as np
+from gymnasium.utils.env_checker import data_equivalence
+from numpy.typing import NDArray
+
+from ....envs import (
+    ActionError,
+    ConformanceError,
+    EntityActionSpace,
+    EntityBatch,
+    EntitySpace,
+    MultiAgentEnv,
+    ObservationError,
+    batch_observations,
+    sample_actions,
+)
+from ....envs.actions.illegal_actions import illegal_actions
+from .conversion import to_pettingzoo
+from .parallel_env import ParallelFace
+
+
+def check_multi_agent_env(
+    env: MultiAgentEnv | Callable[[], MultiAgentEnv], num_steps: int = 100, seed: int = 0
+) -> None:
+    """Check that a game of several agents keeps the rules of `MultiAgentEnv`, and PettingZoo's.
+
+    Plays `num_steps` random legal steps three times from one seed; the third time illegal actions are offered
+    before each step. Then PettingZoo's `parallel_api_test` and `api_test` look at what `to_pettingzoo` makes
+    of the game, and, where `env` is a class or function, its `parallel_seed_test` at two of them.
+
+    Raises:
+        ConformanceError: a sentence that says which rule is broken, where.
+    """
+    game = env if isinstance(env, MultiAgentEnv) else env()
+    subject = _Game(game)
+    subject.check_spaces()
+    played, again = subject.play(num_steps, seed), subject.play(num_steps, seed)
+    subject.compare(played, again, "the same seed and actions gave different results")
+    provoked = subject.play(num_steps, seed, provoke=True)
+    subject.compare(played, provoked, "an illegal action raised ActionError but moved the game")
+    subject.check_samples_without_mask(seed)
+    subject.check_with_pettingzoo(num_steps, env)
+
+
+#: How many observations back a new one may not share its arrays with.
+_MEMORY = 3
+
+
+def _arrays(observation: Any) -> Iterator[NDArray[Any]]:
+    if isinstance(observation, dict):
+        for part in observation.values():
+            yield from _arrays(part)
+    else:
+        yield observation
+
+
+class _Game:
+    """A game under examination."""
+
+    def __init__(self, game: MultiAgentEnv) -> None:
+        self.game = game
+        self.name = type(game).__name__
+        self._kept: list[list[NDArray[Any]]] = []  # what was returned last
+        try:
+            face = to_pettingzoo(game)
+        except ValueError as error:
+            raise ConformanceError(str(error)) from error
+        assert isinstance(face, ParallelFace)
+        self.face = face
+
+    def fail(self, sentence: str) -> NoReturn:
+        raise ConformanceError(f"{self.name}: {sentence}")
+
+    def check_spaces(self) -> None:
+        for agent in self.game.possible_agents:
+            space, actions = self.game.observation_space(agent), self.game.action_space(agent)
+            if not isinstance(space, EntitySpace) or not isinstance(actions, EntityActionSpace):
+                self.fail(
+                    f"agent {agent!r}: its spaces must be an EntitySpace and an EntityActionSpace,"
+                    f" got {space!r} and {actions!r}"
+                )
+            if space.actions != actions:
+                self.fail(
+                    f"agent {agent!r}: its observation space was made for {space.actions!r},"
+                    f" not for {actions!r}"
+                )
+            again = self.game.observation_space(agent), self.game.action_space(agent)
+            if again[0] is not space or again[1] is not actions:
+                self.fail(f"agent {agent!r}: its spaces must be the same objects at every call")
+
+    def play(self, num_steps: int, seed: int, provoke: bool = False) -> list[Any]:
+        """What random legal steps gave; games that end are followed by others."""
+        rng = np.random.default_rng(seed)
+        seen = self._reset(seed)
+        played: list[Any] = [seen]
+        for _ in range(num_steps):
+            batches = {
+                agent: batch_observations(self.game.observation_space(agent), [seen[agent]])
+                for agent in self.face.agents
+            }
+            orders = {
+                agent: {
+                    name: order[0].copy()
+                    for name, order in sample_actions(self.game.action_space(agent), batch, rng).items()
+                }
+                for agent, batch in batches.items()
+            }
+            if provoke:
+                self._provoke(batches, orders, rng)
+            seen, *rest = self._step(orders)
+            played.append((seen, *rest))
+            if not self.face.agents:
+                self._check_needs_reset()
+                seen = self._reset(None)
+        return played
+
+    def compare(self, one: list[Any], other: list[Any], sentence: str) -> None:
+        for step, (mine, theirs) in enumerate(zip(one, other, strict=True)):
+            if not data_equivalence(mine, theirs, exact=True):
+                self.fail(f"{sentence}, in {f'step {step}' if step else 'reset'}")
+
+    def check_samples_without_mask(self, seed: int) -> None:
+        for what, sampled in (("action_space(agent).sample() of every agent", True), ("{}", False)):
+            self._reset(seed)
+            actions = {a: self.game.action_space(a).sample() for a in self.face.agents} if sampled else {}
+            try:
+                self.face.step(actions)
+            except ActionError as error:
+                self.fail(f"step with {what} orders nothing and must be accepted, but raised: {error}")
+
+    def check_with_pettingzoo(self, num_steps: int, env: Any) -> None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # advice, and that it imports its own games in the old way
+            from pettingzoo.test import api_test, parallel_api_test, parallel_seed_test
+
+            tests: list[Callable[[], None]] = [
+                lambda: parallel_api_test(to_pettingzoo(self.game), num_cycles=num_steps),
+                lambda: api_test(to_pettingzoo(self.game, "aec"), num_cycles=num_steps),
+            ]
+            names = ["parallel_api_test", "api_test"]
+            if not isinstance(env, MultiAgentEnv):
+                tests.append(lambda: parallel_seed_test(lambda: to_pettingzoo(env()), num_cycles=num_steps))
+                names.append("parallel_seed_test")
+            for name, test in zip(names, tests, strict=True):
+                try:
+                    with contextlib.redirect_stdout(io.StringIO()):
+                        test()
+                except (AssertionError, ObservationError) as error:
+                    raise ConformanceError(f"{self.name}: pettingzoo's {name}: {error}") from error
+
+    def _reset(self, seed: int | None) -> dict[str, Any]:
+        try:
+            seen, _ = self.face.reset(seed=seed)
+        except ObservationError as error:
+            raise ConformanceError(str(error)) from error
+        self._check_observations("reset", seen)
+        return seen
+
+    def _step(self, orders: dict[str, Any]) -> tuple[Any, ...]:
+        try:
+            parts = self.face.step(orders)
+        except ActionError as error:
+            self.fail(f"a legal action was refused: {error}")
+        except ObservationError as error:
+            raise ConformanceError(str(error)) from error
+        self._check_observations("step", parts[0])
+        return parts
+
+    def _check_observations(self, where: str, seen: dict[str, Any]) -> None:
+        for agent, observation in seen.items():
+            problem = self.game.observation_space(agent).problem(observation)
+            if problem:
+                self.fail(f"{where}: agent {agent!r}: {problem}")
+        arrays = [array for observation in seen.values() for array in _arrays(observation) if array.size]
+        for earlier in self._kept:
+            if any(np.may_share_memory(old, new) for old in earlier for new in arrays):
+                self.fail(
+                    f"{where} returned arrays that it had returned before; they must be fresh every time"
+                )
+        self._kept = [*self._kept[-_MEMORY + 1 :], arrays]
+
+    def _provoke(
+        self, batches: dict[str, EntityBatch], orders: dict[str, Any], rng: np.random.Generator
+    ) -> None:
+        """Offer the game what one agent may not do, with legal actions of the others."""
+        for agent, batch in batches.items():
+            space = self.game.observation_space(agent)
+            # Drawn elsewhere, so that what is played stays the same.
+            legal = sample_actions(space.actions, batch, np.random.default_rng(0))
+            for what, illegal in illegal_actions(space, batch, legal):
+                self._check_refused(
+                    f"agent {agent!r}: {what}",
+                    {**orders, agent: {name: order[0].copy() for name, order in illegal.items()}},
+                )
+        stranger = "".join(self.game.possible_agents)
+        self._check_refused(f"the unknown agent {stranger!r}", {**orders, stranger: {}})
+        dead = [agent for agent in self.game.possible_agents if agent not in self.game.agents]
+        if dead:
+            self._check_refused(f"agent {dead[0]!r}, which has ended,", {**orders, dead[0]: {}})
+
+    def _check_refused(self, what: str, actions: dict[str, Any]) -> None:
+        try:
+            self.game.step(actions)
+        except ActionError:
+            return
+        except Exception as error:
+            self.fail(f"{what} must raise ActionError, but raised {error!r}")
+        self.fail(f"{what} must raise ActionError, but was accepted")
+
+    def _check_needs_reset(self) -> None:
+        try:
+            self.game.step({})
+        except gymnasium.error.ResetNeeded:
+            return
+        except Exception as error:
+            self.fail(
+                f"step when no agent is left must raise gymnasium.error.ResetNeeded, but raised {error!r}"
+            )
+        self.fail("step when no agent is left must raise gymnasium.error.ResetNeeded")

@@ -1,0 +1,193 @@
+"""`ParallelFace`: a `MultiAgentEnv` as a PettingZoo `ParallelEnv`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, NoReturn
+
+import gymnasium
+from gymnasium import spaces
+
+from ....envs import ActionError, MultiAgentEnv, ObservationError
+from .agent_ports import Port, Seat
+
+try:
+    from pettingzoo import AECEnv as AECEnv
+    from pettingzoo import ParallelEnv
+except ModuleNotFoundError as missing:
+    raise ImportError("to_pettingzoo needs PettingZoo: pip install 'entitize[pettingzoo]'") from missing
+
+#: What PettingZoo returns of a step: observations, rewards, terminations, truncations, infos by agent.
+Step = tuple[dict[str, Any], dict[str, float], dict[str, bool], dict[str, bool], dict[str, dict[str, Any]]]
+
+_PARTS = ("observation", "reward", "termination", "truncation", "info")
+
+
+class ParallelFace(ParallelEnv[str, Any, Any]):
+    """A `MultiAgentEnv` behind PettingZoo's parallel interface; made by `to_pettingzoo`.
+
+    An agent that is left out of `step`'s actions, or whose action is None, orders nothing.
+
+    Attributes:
+        game: the `MultiAgentEnv`.
+        max_cycles: after so many steps everybody is truncated; None: the game alone says when it ends.
+    """
+
+    def __init__(self, game: MultiAgentEnv, ports: dict[str, Port], max_cycles: int | None = None) -> None:
+        self.game = game
+        self.max_cycles = max_cycles
+        self.metadata = {"name": type(game).__name__, "render_modes": [], **game.metadata}
+        self.metadata["is_parallelizable"] = True
+        self.render_mode = game.render_mode
+        self.possible_agents: list[str] = list(game.possible_agents)
+        self.agents: list[str] = []
+        self._ports = ports
+        self._cycle = 0
+
+    def observation_space(self, agent: str) -> spaces.Space[Any]:
+        """What `agent` sees; the same object at every call."""
+        return self._port(agent).observation_space
+
+    def action_space(self, agent: str) -> spaces.Space[Any]:
+        """What `agent` may do; the same object at every call."""
+        return self._port(agent).action_space
+
+    def reset(
+        self, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+        """Start a game.
+
+        Raises:
+            ObservationError: the game breaks a rule of `MultiAgentEnv`, which is named with the agent.
+        """
+        self.agents, self._cycle = [], 0
+        seen, infos = self.game.reset(seed=seed, options=options)
+        agents = self._living(self.possible_agents)
+        self._check_keys(agents, (seen, infos), ("observation", "info"))
+        observations, shown_infos = {}, {}
+        for agent in agents:
+            with self._named(agent):
+                observations[agent], more = self._ports[agent].start(seen[agent], seed)
+            shown_infos[agent] = {**infos[agent], **more}
+        self.agents = agents
+        return observations, shown_infos
+
+    def step(self, actions: Mapping[str, Any]) -> Step:
+        """Let all agents act.
+
+        Raises:
+            ActionError: an agent that there is not or that has ended, or an action that it may not take; the
+                game has not moved.
+            ObservationError: the game breaks a rule of `MultiAgentEnv`; it needs a reset then.
+            gymnasium.error.ResetNeeded: before the first reset, or when no agent is left.
+        """
+        orders, told = self._orders(actions)
+        acted, self.agents = self.agents, []  # a game that raises is left in need of a reset
+        try:
+            parts = self.game.step(orders)
+        except ActionError:
+            self.agents = acted
+            raise
+        except Exception as error:
+            error.add_note(f"raised by {self} in step, behind to_pettingzoo")
+            raise
+        self._check_keys(acted, parts, _PARTS)
+        self._cycle += 1
+        seen, rewards, terminations, truncations, infos = parts
+        living = self._living(acted)
+        for agent in acted:
+            ended = terminations[agent] or truncations[agent]
+            if ended == (agent in living):
+                self._break(
+                    f"agent {agent!r} {'lives on after its end' if ended else 'is gone without an end'}"
+                )
+            if not math.isfinite(rewards[agent]):
+                self._break(f"agent {agent!r}: its reward is {rewards[agent]}")
+        over = self.max_cycles is not None and self._cycle >= self.max_cycles
+        observations, shown_infos = {}, {}
+        for agent in acted:
+            with self._named(agent):
+                observations[agent], more = self._ports[agent].show(seen[agent])
+            shown_infos[agent] = {**infos[agent], **more, **told.get(agent, {})}
+        self.agents = [] if over else living
+        return (
+            observations,
+            {agent: float(rewards[agent]) for agent in acted},
+            {agent: bool(terminations[agent]) for agent in acted},
+            {agent: bool(truncations[agent]) or (over and agent in living) for agent in acted},
+            shown_infos,
+        )
+
+    def check(self, agent: str, action: Any) -> None:
+        """Raises `ActionError` for an action that `agent` may not take now."""
+        with self._named(agent):
+            self._ports[agent].check(action)
+
+    def render(self) -> Any:
+        """The game's frame."""
+        return self.game.render()
+
+    def close(self) -> None:
+        """Release what the game holds."""
+        self.game.close()
+
+    def _orders(self, actions: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+        """What the agents order, by agent, and infos about that."""
+        if not self.agents:
+            raise gymnasium.error.ResetNeeded(f"{self}: no agent lives; call reset() before step()")
+        if not isinstance(actions, Mapping):
+            raise ActionError(f"{self}: actions are a dict by agent, got {type(actions).__name__}")
+        orders: dict[str, Any] = {}
+        told: dict[str, dict[str, Any]] = {}
+        for agent, action in actions.items():
+            if agent not in self.agents:
+                self._port(agent)
+                living = ", ".join(self.agents)
+                raise ActionError(f"{self}: agent {agent!r} has ended and can't act; still there: {living}")
+            if action is not None:
+                with self._named(agent):
+                    orders[agent], told[agent] = self._ports[agent].orders(action)
+        return orders, told
+
+    def _port(self, agent: str) -> Port:
+        try:
+            return self._ports[agent]
+        except (KeyError, TypeError):
+            known = ", ".join(self.possible_agents)
+            raise ActionError(f"{self}: there is no agent {agent!r}; there are {known}") from None
+
+    @contextmanager
+    def _named(self, agent: str) -> Iterator[None]:
+        """Errors about what is seen or ordered say whose it is."""
+        try:
+            yield
+        except (ActionError, ObservationError) as error:
+            sentence = str(error).removeprefix(f"{Seat.__name__}: ")
+            raise type(error)(f"{self}: agent {agent!r}: {sentence}") from None
+
+    def _living(self, before: list[str]) -> list[str]:
+        """The game's agents, each once and all of them there before."""
+        agents = list(self.game.agents)
+        for position, agent in enumerate(agents):
+            if agent in agents[:position]:
+                self._break(f"agent {agent!r} appears twice among the agents {agents}")
+            if agent not in before:
+                known = ", ".join(before)
+                self._break(f"agent {agent!r} appears, which could not come; there could be {known}")
+        return agents
+
+    def _check_keys(
+        self, agents: list[str], parts: tuple[dict[str, Any], ...], names: tuple[str, ...]
+    ) -> None:
+        for part, name in zip(parts, names, strict=True):
+            if part.keys() != set(agents):
+                missing = [agent for agent in agents if agent not in part]
+                if missing:
+                    self._break(f"agent {missing[0]!r} got no {name}")
+                extra = next(agent for agent in part if agent not in agents)
+                self._break(f"agent {extra!r} got {name}, but does not play")
+
+    def _break(self, sentence: str) -> NoReturn:
+        raise ObservationError(f"{self}: {sentence}")

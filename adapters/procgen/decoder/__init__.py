@@ -1,0 +1,1 @@
+"""Procgen's state dumps decoded into entity batches."""

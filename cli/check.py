@@ -1,0 +1,199 @@
+"""`entitize check`: whether an environment keeps the rules."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+import traceback
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import tyro
+
+from ..adapters.gymnasium import ViewError, wrap, wrap_vec
+from ..envs import (
+    ConformanceError,
+    EntityEnv,
+    EntitySpace,
+    EntityVectorEnv,
+    MultiAgentEnv,
+    ObservationError,
+    WorkerError,
+    check_entity_env,
+)
+from ..experiments.arguments import parse
+from ..experiments.errors import UserError
+from .check_target import Target, find
+
+#: Packages whose code is not the environment's own.
+_NOT_OWN = ("entitize", "gymnasium", "numpy", "pettingzoo")
+
+
+@dataclass(frozen=True)
+class CheckArguments:
+    """Check that an environment keeps the rules of entity environments; exit code 1 if it doesn't."""
+
+    env: tyro.conf.Positional[str]
+    """module:attribute, an environment or a class or function that makes one; or an environment's name."""
+    steps: int = 100
+    """How many random steps to play; enough for an episode to end in."""
+    seed: int = 0
+    """The seed of the environment and of the actions."""
+    kwargs: tuple[str, ...] = ()
+    """Options of the class or function: key=value, values as in JSON or plain words; or one JSON object."""
+
+    def __post_init__(self) -> None:
+        if self.steps < 1:
+            raise ValueError(f"--steps must be at least 1, got {self.steps}")
+        if self.seed < 0:
+            raise ValueError(f"--seed must not be negative, got {self.seed}")
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Parse and run the command; 0 if all rules are kept, 1 if not."""
+    chosen = parse(CheckArguments, "check", arguments)
+    options = read_options(chosen.kwargs)
+    try:
+        for target in find(chosen.env, options):
+            _check(target, chosen)
+    except (UserError, KeyboardInterrupt):
+        raise
+    except (ConformanceError, ObservationError) as error:
+        print(error)
+        return 1
+    except WorkerError as error:
+        print(error if error.__cause__ is None else f"{error}\n{_where(error.__cause__)}")
+        return 1
+    except Exception as error:  # of the environment's own code
+        print(f"{type(error).__name__}: {error}\n{_where(error)}")
+        return 1
+    print("ok")
+    return 0
+
+
+def read_options(words: Sequence[str]) -> dict[str, Any]:
+    """`key=value` words, or JSON objects, as keywords.
+
+    Raises:
+        UserError: a word that is neither.
+    """
+    options: dict[str, Any] = {}
+    for word in words:
+        if word.startswith("{"):
+            try:
+                options.update(json.loads(word))
+            except ValueError as error:
+                raise UserError(f"--kwargs {word}: no JSON object: {error}") from None
+            continue
+        key, equals, value = word.partition("=")
+        if not equals or not key.isidentifier():
+            raise UserError(f"--kwargs takes key=value or a JSON object, got {word!r}")
+        try:
+            options[key] = json.loads(value)
+        except ValueError:
+            options[key] = value
+    return options
+
+
+def _check(target: Target, chosen: CheckArguments) -> None:
+    """Make and check one environment and print what was done.
+
+    Raises:
+        ConformanceError: a rule is broken.
+        UserError: it is no environment of a known kind.
+    """
+    env = target.make()
+    if isinstance(env, MultiAgentEnv):
+        try:
+            from ..adapters.pettingzoo.to_pettingzoo.multi_agent_checker import check_multi_agent_env
+        except ImportError as error:
+            raise UserError(str(error)) from error
+        _say(
+            f"{target.name} makes {type(env).__name__}, a MultiAgentEnv of {len(env.possible_agents)} agents"
+        )
+        with contextlib.closing(env):
+            check_multi_agent_env(target.make if target.remakes else env, chosen.steps, chosen.seed)
+        _say(f"{chosen.steps} random steps, three times from seed {chosen.seed}: {_PLAYED}, deaths")
+        _say("pettingzoo's parallel_api_test and api_test, of what to_pettingzoo makes of it")
+        return
+    env = _entities(target, env)
+    with contextlib.closing(env):
+        check_entity_env(env, chosen.steps, chosen.seed)
+    _say(f"{chosen.steps} random steps, three times from seed {chosen.seed}: {_PLAYED}")
+    if isinstance(env, gymnasium.Env):
+        _say("gymnasium's check_env")
+
+
+_PLAYED = "observations, rewards, ends, masks, fresh arrays, the seed, illegal actions"
+
+
+def _entities(target: Target, env: Any) -> gymnasium.Env[Any, Any] | EntityVectorEnv:
+    """`env` as one of entities, and a line about what it is."""
+    name, kind = target.name, type(getattr(env, "unwrapped", env)).__name__
+    if isinstance(env, EntityVectorEnv):
+        _say(f"{name} makes {kind}, an EntityVectorEnv of {env.num_envs} lanes")
+        return env
+    if isinstance(env, gymnasium.vector.VectorEnv):
+        _say(f"{name} makes {kind}, which knows no entities: use ez.wrap_vec(env), which is what is checked")
+        return _wrapped(wrap_vec, env)
+    if isinstance(env, gymnasium.Env):
+        if isinstance(env.observation_space, EntitySpace) or isinstance(env.unwrapped, EntityEnv):
+            _say(f"{name} makes {kind}, an environment of entities")
+            return env
+        _say(f"{name} makes {kind}, which knows no entities: use ez.wrap(env), which is what is checked")
+        return _wrapped(wrap, env)
+    if "entity_gym" in sys.modules:
+        from ..adapters.entity_gym import from_entity_gym
+        from ..adapters.entity_gym.package import entity_gym
+
+        if isinstance(env, entity_gym.Environment):
+            _say(f"{name} makes {kind} for entity_gym: use ez.from_entity_gym(env), which is what is checked")
+            return from_entity_gym(target.make if target.remakes else env)
+    if "pettingzoo" in sys.modules:
+        from pettingzoo import AECEnv, ParallelEnv
+
+        if isinstance(env, (AECEnv, ParallelEnv)):
+            raise UserError(f"{name} makes a PettingZoo environment; check what from_pettingzoo makes of it")
+    raise UserError(f"{name} makes {env!r}, which is no environment")
+
+
+def _wrapped(wrapper: Any, env: Any) -> Any:
+    try:
+        return wrapper(env)
+    except ViewError as error:
+        raise UserError(f"it can't be wrapped without a view: {error}") from error
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)
+
+
+def _where(error: BaseException) -> str:
+    """Where in the environment's own code an exception was raised."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if _is_own(Path(frame.filename))]
+    frame = (own or list(frames))[-1]
+    path = Path(frame.filename)
+    where = path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
+    return f"  raised at {where}:{frame.lineno} in {frame.name}"
+
+
+def _is_own(path: Path) -> bool:
+    return path.exists() and not _NOT_OWN_FOLDERS.intersection(path.resolve().parents)
+
+
+def _folders() -> set[Path]:
+    """Where the packages lie whose code is not the environment's own."""
+    found = set()
+    for name in _NOT_OWN:
+        module = sys.modules.get(name if name != "entitize" else __name__.partition(".")[0])
+        if module is not None and module.__file__ is not None:
+            found.add(Path(module.__file__).resolve().parent)
+    return found
+
+
+_NOT_OWN_FOLDERS = _folders()

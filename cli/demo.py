@@ -1,0 +1,133 @@
+"""`make demo`: train RogueNet on a Procgen game for about five minutes and show what it has learned.
+
+Ends with a table (random policy, before, after training; levels that training did not see), a learning curve
+and a short video in runs/demo/.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from rich.console import Console
+
+from ..experiments.agents import RANDOM, RandomActor
+from ..experiments.arguments import parse
+from ..experiments.config import RUN_CONFIG, TrainConfig, find_config
+from ..experiments.config_file import read_config
+from ..experiments.environments import held_out, make_environments
+from ..experiments.errors import UserError
+from ..experiments.networks import make_policy
+from ..experiments.reports.plots import learning_curve
+from ..experiments.training import train
+from ..trainers import EpisodeResults, bootstrap_interval, read_metrics
+from ..trainers.evaluation import Actor
+from ..trainers.threads import thread_count
+from .evaluate import judge, results_table
+from .play import make_visible, record
+from .video import write_video
+
+#: What a finished demo leaves in its folder; the gif shows every other step, to be small.
+CURVE, TABLE, VIDEO, SMALL_VIDEO = "learning-curve.png", "results.txt", "play.mp4", "play.gif"
+FPS = 15
+
+
+@dataclass(frozen=True)
+class DemoArguments:
+    """Train RogueNet on a Procgen game for about five minutes; results in runs/demo/."""
+
+    config: str = "demo"
+    """A YAML file, or the name of a configuration that comes along."""
+    out: Path = Path("runs/demo")
+    """The run folder; a former demo in it is replaced."""
+    quick: bool = False
+    """A few seconds of everything, to see that it works."""
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Parse and run the demo."""
+    chosen = parse(DemoArguments, "demo", arguments)
+    config = read_config(TrainConfig, find_config(chosen.config))
+    run_demo(
+        shortened(config) if chosen.quick else config, chosen.out, max_frames=15 if chosen.quick else 300
+    )
+
+
+def shortened(config: TrainConfig) -> TrainConfig:
+    """The same in a few seconds: two small updates, a handful of short episodes."""
+    ppo = replace(config.ppo, num_steps=16, total_timesteps=2 * 16 * 4, minibatch_size=32)
+    env = replace(config.env, num_envs=4)
+    return replace(config, env=env, ppo=ppo, eval=replace(config.eval, episodes=4, num_envs=4))
+
+
+def run_demo(config: TrainConfig, out: Path, max_frames: int, console: Console | None = None) -> None:
+    """Evaluate, train, evaluate again; write table, curve and videos into `out`.
+
+    Raises:
+        UserError: `out` is a folder of something else than a run.
+    """
+    console = console or Console()
+    clear(out)
+    with thread_count(config.ppo.num_threads):
+        policy = _train_and_judge(config, out, console)
+        env, _ = held_out(config.env, config.eval)
+        with make_visible(env) as venv:
+            frames, _ = record(policy, venv, 1, max_frames, config.eval.seed, config.eval.deterministic)
+    write_video(out / VIDEO, frames, FPS)
+    write_video(out / SMALL_VIDEO, frames[::2], FPS // 2)
+    console.print(f"Learning curve, table and videos are in {out}", highlight=False, soft_wrap=True)
+
+
+def _train_and_judge(config: TrainConfig, out: Path, console: Console) -> Actor:
+    env, told = held_out(config.env, config.eval)
+    with make_environments(env) as venv:
+        console.print(f"Before training: {config.eval.episodes} episodes, {told}", highlight=False)
+        random = RandomActor(venv.single_action_space)
+        agents: dict[str, Actor] = {RANDOM: random, "before": make_policy(config, venv)}
+        results = judge(agents, venv, config.eval)
+        policy = train(config, out, console=console).policy
+        console.print(f"After training: {config.eval.episodes} episodes", highlight=False)
+        results |= judge({"after": policy}, venv, config.eval)
+    report(config, told, results, out, console)
+    return policy
+
+
+def clear(out: Path) -> None:
+    """Make room for a new demo where a former run was.
+
+    Raises:
+        UserError: there is something else.
+    """
+    if out.exists():
+        if not (out / RUN_CONFIG).is_file():
+            raise UserError(
+                f"{out} is no run folder, so the demo doesn't replace it; name another with --out"
+            )
+        shutil.rmtree(out)
+
+
+def report(
+    config: TrainConfig, told: str, results: dict[str, EpisodeResults], out: Path, console: Console
+) -> None:
+    """Print the table and write it, and draw the learning curve."""
+    table = results_table(config.env.id, told, results)
+    console.print(table)
+    with (out / TABLE).open("w") as file:
+        Console(file=file, width=100).print(table)
+    intervals = {name: bootstrap_interval(result.returns) for name, result in results.items()}
+    before, after = intervals[RANDOM].mean, intervals["after"].mean
+    if before > 0:  # Fruitbot's random return is not
+        console.print(
+            f"After training the mean return is {after / before:.1f} times that of the random policy."
+        )
+    learning_curve(out / CURVE, read_metrics(out / "metrics.jsonl"), intervals, config.env.id)
+
+
+if __name__ == "__main__":
+    try:
+        main(sys.argv[1:])
+    except UserError as error:
+        sys.exit(f"demo: {error}")

@@ -1,0 +1,84 @@
+"""The command line: `entitize train|eval|experiment|report|play|check|bench|info`.
+
+Each command is a module with `main(arguments)`, loaded when it is called, so that `--help` is quick.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+
+from .. import __version__
+from ..experiments.errors import UserError, unknown
+
+#: Command -> (its module, what it does).
+COMMANDS = {
+    "train": ("experiments.training", "train a network with PPO"),
+    "eval": ("cli.evaluate", "play whole episodes on held-out levels; returns with confidence intervals"),
+    "report": ("cli.report", "curves, tables and sources of an experiment's runs, as HTML and Markdown"),
+    "play": ("cli.play", "write a video of the agent with the entities drawn over the frame"),
+    "check": ("cli.check", "check that an environment keeps the rules"),
+    "experiment": (
+        "cli.experiment",
+        "train many runs in a queue that survives kills: procgen, microrts, ablation",
+    ),
+    "bench": ("cli.bench", "run the benchmarks (from a checkout)"),
+    "info": ("cli.info", "versions; an environment's spaces; a network's size and cost"),
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; returns the exit code: 0, 1 where a check found a fault, or 2 where the user
+    asked for what can't be done."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        return _run(words)
+    except UserError as error:
+        print(f"entitize: {error}", file=sys.stderr)
+        return 2
+    except BrokenPipeError:  # whoever read our output has seen enough, like `head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except KeyboardInterrupt:
+        print("entitize: interrupted", file=sys.stderr)
+        return 130
+
+
+def _run(words: list[str]) -> int:
+    if not words or words[0] in ("-h", "--help"):
+        print(_help())
+        return 0
+    if words[0] == "--version":
+        print(__version__)
+        return 0
+    command, *rest = words
+    if command not in COMMANDS:
+        raise unknown("command", command, COMMANDS)
+    try:
+        module = importlib.import_module(f"entitize.{COMMANDS[command][0]}")
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("entitize"):
+            raise
+        raise UserError(f"{command} needs the package {error.name}: pip install 'entitize[train]'") from error
+    return module.main(rest) or 0
+
+
+def _help() -> str:
+    lines = [f"  {name:10} {text}" for name, (_, text) in COMMANDS.items()]
+    return "\n".join(
+        [
+            "usage: entitize COMMAND [OPTIONS]",
+            "",
+            "Entity-based reinforcement learning for Gymnasium.",
+            "",
+            *lines,
+            "",
+            "`entitize COMMAND --help` lists a command's options.",
+        ]
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,114 @@
+"""`entitize play`: a video of the agent with what it sees drawn over what a person sees."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+import tyro
+from rich.console import Console
+
+from ..envs import EntityVectorEnv
+from ..experiments.agents import RandomActor, load_agent
+from ..experiments.arguments import parse
+from ..experiments.config import EnvConfig, Pairs, read_run_config
+from ..experiments.environments import held_out, make_environments
+from ..experiments.microrts.microrts_lanes import with_lanes
+from ..trainers.evaluation import Actor
+from ..trainers.threads import thread_count
+from .drawing import Camera, EntityDrawing, HasCamera
+from .evaluate import override
+from .video import Frame, check_ending, write_video
+
+
+@dataclass(frozen=True)
+class PlayArguments:
+    """Write a video of a trained agent on a held-out level, with the entities that it sees drawn in."""
+
+    run: tyro.conf.Positional[Path]
+    """The run folder."""
+    out: Path | None = None
+    """The video, an .mp4 or a .gif (default: play.mp4 in the run folder)."""
+    episodes: int = 1
+    """Episodes to show."""
+    max_steps: int = 1000
+    """Stop after this many steps, whatever the episode does."""
+    fps: int = 15
+    """Steps per second of video; Procgen's games run at 15."""
+    random: bool = False
+    """Show the random policy instead."""
+    deterministic: bool = False
+    """Always take the most probable choice instead of drawing one."""
+    seed: int | None = None
+    """Seeds environment and actions (default: as the run's configuration says)."""
+    checkpoint: Path | None = None
+    """A checkpoint folder (default: the run's newest)."""
+    kwargs: Pairs = field(default_factory=dict)
+    """Options of the environment that differ from the run's, e.g. opponents=workerRushAI side=1."""
+
+    def __post_init__(self) -> None:
+        for name in ("episodes", "max_steps", "fps"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"--{name.replace('_', '-')} must be positive, got {getattr(self, name)}")
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Parse and run the command."""
+    chosen = parse(PlayArguments, "play", arguments)
+    out = chosen.out or chosen.run / "play.mp4"
+    check_ending(out)
+    config = read_run_config(chosen.run)
+    settings = override(config.eval, None, chosen.seed, chosen.deterministic)
+    settings = replace(settings, kwargs={**settings.kwargs, **chosen.kwargs})
+    env, told = held_out(config.env, settings)
+    with thread_count(config.ppo.num_threads), make_visible(env) as venv:
+        actor: Actor = RandomActor(venv.single_action_space)
+        if not chosen.random:
+            actor = load_agent(chosen.checkpoint or chosen.run, venv.single_observation_space)
+        frames, returns = record(
+            actor, venv, chosen.episodes, chosen.max_steps, settings.seed, settings.deterministic
+        )
+    write_video(out, frames, chosen.fps)
+    summary = f"{len(frames)} steps on {told}, returns {', '.join(f'{value:.1f}' for value in returns)}"
+    Console().print(f"{out}: {summary}", highlight=False, soft_wrap=True)
+
+
+def make_visible(env: EnvConfig) -> EntityVectorEnv:
+    """One environment that renders frames, or one without where the kind has none."""
+    single = with_lanes(env, 1)
+    venv = make_environments(single)
+    if "rgb_array" not in venv.metadata["render_modes"]:
+        return venv
+    venv.close()
+    return make_environments(single, render_mode="rgb_array")
+
+
+def record(
+    actor: Actor, venv: EntityVectorEnv, episodes: int, max_steps: int, seed: int, deterministic: bool = False
+) -> tuple[list[Frame], list[float]]:
+    """Frames of the first environment of `venv`, and the return of each episode (the last one's so far)."""
+    rng = np.random.default_rng(seed)
+    drawing = EntityDrawing(venv.single_observation_space)
+    batch, _ = venv.reset(seed=seed)
+    frames: list[Frame] = []
+    returns = [0.0]
+    for step in range(max_steps):
+        caption = f"step {step}\nreturn {returns[-1]:.1f}"
+        frames.append(drawing.draw(batch, 0, caption, *_view(venv)))
+        batch, rewards, terminated, truncated, _ = venv.step(actor.act(batch, rng, deterministic).actions)
+        returns[-1] += float(rewards[0])
+        if terminated[0] or truncated[0]:
+            if len(returns) == episodes:
+                break
+            returns.append(0.0)
+    return frames, returns
+
+
+def _view(venv: EntityVectorEnv) -> tuple[Frame | None, Camera | None]:
+    """The frame of the first environment, and what it shows, where both are to be had."""
+    if venv.render_mode != "rgb_array" or not isinstance(venv, HasCamera):
+        return None, None
+    rendered = venv.render()
+    return (None, None) if rendered is None else (np.asarray(rendered[0]), Camera(*venv.camera(0)))

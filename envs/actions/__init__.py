@@ -1,0 +1,1 @@
+"""The kinds of actions: spaces, masks, legality, sampling."""

@@ -1,0 +1,396 @@
+"""From an author's `Observation` to entity indices, and from plain actions back to entity ids.
+
+This is the work that `EntityEnv` does between its author's code and the plain dicts that Gymnasium sees.
+Shape alphabet: N entities, A actors, E actees, C choices, F features, G global features.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..batch.observation import (
+    CategoricalMask,
+    ContinuousMask,
+    GlobalCategoricalMask,
+    GlobalContinuousMask,
+    Mask,
+    MultiCategoricalMask,
+    Observation,
+    SelectEntityMask,
+)
+from ..errors import ObservationError
+from ..spaces.entity_space import (
+    ActionSpace,
+    Categorical,
+    Continuous,
+    EntitySpace,
+    GlobalCategorical,
+    MultiCategorical,
+    SelectEntity,
+)
+
+
+@dataclass(slots=True)
+class ResolvedMask:
+    """Who may do what at this step, by entity index."""
+
+    actors: NDArray[np.int64]  # (A,); empty for a global action
+    #: (Multi-)categorical (A, C); global (1, C), or (0, C) where absent; continuous (…, 0); select-entity
+    #: (A, E).
+    mask: NDArray[np.bool_]
+    actees: NDArray[np.int64] | None = None  # (E,), select-entity only
+
+    def part(self, action: ActionSpace) -> dict[str, NDArray[Any]]:
+        """This action's part of an observation dict, in fresh arrays."""
+        mask = self.mask.astype(np.int8)
+        if action.is_global:
+            return {"mask": mask}
+        if self.actees is None:
+            return {"actors": self.actors.copy(), "mask": mask}
+        return {"actors": self.actors.copy(), "actees": self.actees.copy(), "mask": mask.reshape(-1)}
+
+
+@dataclass(slots=True)
+class ResolvedObservation:
+    """One step by entity index, and what each entity is called."""
+
+    entities: dict[str, NDArray[np.float32]]  # per type (n, F), in the order of the space
+    globals: NDArray[np.float32]  # (G,)
+    visible: dict[str, NDArray[np.int8]]
+    names: Sequence[Any]  # (N,) per entity index its id, or the index itself where it has none
+    starts: list[int]  # (T + 1,) per type the index of its first entity, then N
+    index_of: dict[Hashable, int]  # the entities that have an id
+    actions: dict[str, ResolvedMask] = field(default_factory=dict)
+
+    def plain(self, space: EntitySpace) -> dict[str, Any]:
+        """The observation dict of `space`. The arrays are this object's own, handed over once."""
+        observation: dict[str, Any] = {
+            "actions": {name: self.actions[name].part(action) for name, action in space.actions.items()}
+        }
+        if space.entities:
+            observation["entities"] = self.entities
+        if space.global_features:
+            observation["globals"] = self.globals
+        if space.hidden:
+            observation["visible"] = self.visible
+        return observation
+
+
+class Resolver:
+    """Resolves the observations of one environment.
+
+    Args:
+        space: what the environment may return.
+        env_name: what error messages call it.
+
+    Raises:
+        ObservationError: the space shows frames, which an `Observation` does not have.
+    """
+
+    def __init__(self, space: EntitySpace, env_name: str) -> None:
+        if space.frame is not None:
+            raise ObservationError(f"{env_name}: an Observation holds no frame, and the space shows frames")
+        self.space = space
+        self.env_name = env_name
+        self.type_indices = {name: t for t, name in enumerate(space.entities)}
+
+    def resolve(self, observation: Observation) -> ResolvedObservation:
+        """Check `observation` and resolve ids and types to indices.
+
+        Raises:
+            ObservationError: naming env, entity type, feature or action; see `EntityEnv`.
+        """
+        if not isinstance(observation, Observation):
+            self._fail(f"must return an Observation, got {type(observation).__name__}")
+        entities: dict[str, NDArray[np.float32]] = {}
+        starts = [0]
+        for name, features in self.space.entities.items():
+            rows = entities[name] = self._rows(name, features, observation.entities.get(name))
+            starts.append(starts[-1] + len(rows))
+        globals_ = self._globals(observation.globals)
+        self._check_types(observation.entities, "entities")
+        names, index_of = self._names(observation.ids, starts)
+        visible = self._visible(observation.visible, entities)
+        resolved = ResolvedObservation(entities, globals_, visible, names, starts, index_of)
+        for name, action in self.space.actions.items():
+            resolved.actions[name] = self._action(name, action, observation.actions.get(name), resolved)
+        for name in observation.actions:
+            if name not in resolved.actions:
+                self._fail(f"unknown action {name!r}; known: {', '.join(map(repr, resolved.actions))}")
+        return resolved
+
+    def _fail(self, sentence: str) -> NoReturn:
+        raise ObservationError(f"{self.env_name}: {sentence}") from None
+
+    # -- entities -------------------------------------------------------------------------------------------
+
+    def _rows(self, name: str, features: tuple[str, ...], given: ArrayLike | None) -> NDArray[np.float32]:
+        """The entities of one type (n, F), copied and checked."""
+        if given is None:
+            return np.zeros((0, len(features)), np.float32)
+        try:
+            rows = np.array(given, np.float32)
+        except (TypeError, ValueError, RuntimeWarning) as error:  # a warning of overflow may be an error
+            self._fail(f"entity type {name!r}: not an array of numbers (n, {len(features)}): {error}")
+        if rows.shape == (0,):
+            return rows.reshape(0, len(features))
+        if rows.ndim != 2 or rows.shape[1] != len(features):
+            self._fail(
+                f"entity type {name!r} has shape {rows.shape}, expected (n, {len(features)})"
+                f" for the features ({', '.join(features)})"
+            )
+        if not _all_finite(rows):
+            entity, feature = np.argwhere(~np.isfinite(rows))[0]
+            self._fail(
+                f"entity type {name!r}: feature {features[feature]!r} of entity {entity}"
+                f" is {rows[entity, feature]}"
+            )
+        return rows
+
+    def _globals(self, given: ArrayLike) -> NDArray[np.float32]:
+        features = self.space.global_features
+        try:
+            values = np.array(given, np.float32)
+        except (TypeError, ValueError, RuntimeWarning) as error:
+            self._fail(f"globals: not an array of numbers ({len(features)},): {error}")
+        if values.shape != (len(features),):
+            self._fail(
+                f"globals have shape {values.shape}, expected ({len(features)},)"
+                f" for the features ({', '.join(features)})"
+            )
+        if not _all_finite(values):
+            bad = np.flatnonzero(~np.isfinite(values))[0]
+            self._fail(f"global feature {features[bad]!r} is {values[bad]}")
+        return values
+
+    def _check_types(self, given: Mapping[str, Any], what: str) -> None:
+        for name in given:
+            if name not in self.type_indices:
+                known = ", ".join(map(repr, self.type_indices))
+                self._fail(f"unknown entity type {name!r} in {what}; known: {known}")
+
+    def _names(
+        self, ids: Mapping[str, Sequence[Hashable]], starts: list[int]
+    ) -> tuple[Sequence[Any], dict[Hashable, int]]:
+        """What each entity is called, and the index of each id. Types without ids advance the indices too."""
+        index_of: dict[Hashable, int] = {}
+        if not ids:
+            return range(starts[-1]), index_of
+        self._check_types(ids, "ids")
+        names: list[Any] = list(range(starts[-1]))
+        for name, given in ids.items():
+            t = self.type_indices[name]
+            first, last = starts[t], starts[t + 1]
+            if len(given) != last - first:
+                self._fail(f"entity type {name!r} has {len(given)} ids for {last - first} entities")
+            for index, identity in enumerate(given, first):
+                try:
+                    other = index_of.setdefault(identity, index)
+                except TypeError:
+                    self._fail(f"entity type {name!r}: id {identity!r} is not hashable")
+                if other != index:
+                    self._fail(f"entity type {name!r}: the id {identity!r} is given to two entities")
+                names[index] = identity
+        return names, index_of
+
+    def _visible(
+        self, given: Mapping[str, ArrayLike], entities: Mapping[str, NDArray[np.float32]]
+    ) -> dict[str, NDArray[np.int8]]:
+        if not self.space.hidden:
+            if given:
+                self._fail("'visible' is given, but the space was made without hidden=True")
+            return {}
+        self._check_types(given, "visible")
+        visible = {}
+        for name, rows in entities.items():
+            flags = (
+                np.ones(len(rows), np.int8)
+                if name not in given
+                else np.array(given[name], bool).astype(np.int8)
+            )
+            if flags.shape != (len(rows),):
+                self._fail(
+                    f"'visible' of entity type {name!r} has shape {flags.shape}, expected ({len(rows)},)"
+                )
+            visible[name] = flags
+        return visible
+
+    # -- actions --------------------------------------------------------------------------------------------
+
+    def _action(
+        self, name: str, action: ActionSpace, given: Mask | None, resolved: ResolvedObservation
+    ) -> ResolvedMask:
+        """Resolve one action's mask; None means that nobody can take it at this step."""
+        if isinstance(action, GlobalCategorical):
+            return self._global_categorical(name, action, given)
+        if isinstance(action, Categorical):
+            return self._categorical(name, action, given, resolved)
+        if isinstance(action, Continuous):
+            return self._continuous(name, action, given, resolved)
+        if isinstance(action, MultiCategorical):
+            return self._multi_categorical(name, action, given, resolved)
+        assert isinstance(action, SelectEntity)
+        return self._select_entity(name, given, resolved)
+
+    def _global_categorical(self, name: str, action: GlobalCategorical, given: Mask | None) -> ResolvedMask:
+        nobody = np.zeros(0, np.int64)
+        if given is None:
+            return ResolvedMask(nobody, np.zeros((0, action.num_choices), bool))
+        self._check_kind(name, given, GlobalCategoricalMask)
+        assert isinstance(given, GlobalCategoricalMask)
+        self._check_choices(name, action, given.choices)
+        if given.mask is None:
+            return ResolvedMask(nobody, np.ones((1, action.num_choices), bool))
+        mask = self._flags(name, given.mask, (action.num_choices,))
+        if not mask.any():
+            self._fail(f"action {name!r}: the mask allows none of {', '.join(action.choices)}")
+        return ResolvedMask(nobody, mask[None])
+
+    def _categorical(
+        self, name: str, action: Categorical, given: Mask | None, resolved: ResolvedObservation
+    ) -> ResolvedMask:
+        if given is None:
+            return ResolvedMask(np.zeros(0, np.int64), np.zeros((0, action.num_choices), bool))
+        self._check_kind(name, given, CategoricalMask)
+        assert isinstance(given, CategoricalMask)
+        self._check_choices(name, action, given.choices)
+        actors = self._indices(name, "actor", given.actor_ids, given.actor_types, resolved)
+        shape = (len(actors), action.num_choices)
+        if given.mask is None:
+            return ResolvedMask(actors, np.ones(shape, bool))
+        mask = self._flags(name, given.mask, shape)
+        self._check_rows(name, mask, actors, resolved)
+        return ResolvedMask(actors, mask)
+
+    def _multi_categorical(
+        self, name: str, action: MultiCategorical, given: Mask | None, resolved: ResolvedObservation
+    ) -> ResolvedMask:
+        if given is None:
+            return ResolvedMask(np.zeros(0, np.int64), np.zeros((0, action.num_choices), bool))
+        self._check_kind(name, given, MultiCategoricalMask)
+        assert isinstance(given, MultiCategoricalMask)
+        actors = self._indices(name, "actor", given.actor_ids, given.actor_types, resolved)
+        shape = (len(actors), action.num_choices)
+        if given.mask is None:
+            return ResolvedMask(actors, np.ones(shape, bool))
+        mask = self._flags(name, given.mask, shape)
+        stuck = action.stuck_actor(mask)
+        if stuck:
+            row, problem = stuck
+            actor = resolved.names[actors[row]]
+            self._fail(f"action {name!r}: the mask of actor {actor!r} {problem}")
+        return ResolvedMask(actors, mask)
+
+    def _continuous(
+        self, name: str, action: Continuous, given: Mask | None, resolved: ResolvedObservation
+    ) -> ResolvedMask:
+        nobody = np.zeros(0, np.int64)
+        if given is None:
+            return ResolvedMask(nobody, np.zeros((0, 0), bool))
+        self._check_kind(name, given, GlobalContinuousMask if action.is_global else ContinuousMask)
+        if not isinstance(given, ContinuousMask):
+            return ResolvedMask(nobody, np.zeros((1, 0), bool))
+        actors = self._indices(name, "actor", given.actor_ids, given.actor_types, resolved)
+        return ResolvedMask(actors, np.zeros((len(actors), 0), bool))
+
+    def _select_entity(self, name: str, given: Mask | None, resolved: ResolvedObservation) -> ResolvedMask:
+        if given is not None:
+            self._check_kind(name, given, SelectEntityMask)
+            assert isinstance(given, SelectEntityMask)
+            actors = self._indices(name, "actor", given.actor_ids, given.actor_types, resolved)
+            if len(actors):
+                actees = self._indices(name, "actee", given.actee_ids, given.actee_types, resolved)
+                shape = (len(actors), len(actees))
+                mask = np.ones(shape, bool) if given.mask is None else self._flags(name, given.mask, shape)
+                self._check_rows(name, mask, actors, resolved)
+                return ResolvedMask(actors, mask, actees)
+        nobody = np.zeros(0, np.int64)  # nobody selects, so nobody is selectable
+        return ResolvedMask(nobody, np.zeros((0, 0), bool), nobody)
+
+    def _check_kind(self, name: str, given: Mask, kind: type) -> None:
+        if type(given) is not kind:
+            self._fail(f"action {name!r} needs a {kind.__name__}, got {type(given).__name__}")
+
+    def _check_choices(self, name: str, action: Categorical, given: Sequence[str] | None) -> None:
+        if given is not None and tuple(given) != action.choices:
+            self._fail(
+                f"action {name!r}: the mask is for the choices {', '.join(given)};"
+                f" there are {', '.join(action.choices)}"
+            )
+
+    def _indices(
+        self,
+        action: str,
+        side: str,
+        ids: Sequence[Hashable] | None,
+        types: Sequence[str] | None,
+        resolved: ResolvedObservation,
+    ) -> NDArray[np.int64]:
+        """The entities named by id, by type (type after type, as listed) or, with neither, all of them."""
+        if ids is not None and types is not None:
+            self._fail(f"action {action!r}: {side}s are named by id and by type; one of them, please")
+        if ids is not None:
+            indices = [self._index(action, side, identity, resolved) for identity in ids]
+            self._check_once(action, side, ids)
+            return np.array(indices, np.int64)
+        if types is None:
+            return np.arange(resolved.starts[-1])
+        runs = [self._run(action, side, name, resolved) for name in types]
+        self._check_once(action, side, types)
+        return runs[0] if len(runs) == 1 else np.concatenate([np.zeros(0, np.int64), *runs])
+
+    def _check_once(self, action: str, side: str, named: Sequence[Hashable]) -> None:
+        if len(set(named)) < len(named):
+            twice = next(name for position, name in enumerate(named) if name in named[:position])
+            self._fail(f"action {action!r}: {side} {twice!r} is named twice")
+
+    def _index(self, action: str, side: str, identity: Hashable, resolved: ResolvedObservation) -> int:
+        try:
+            return resolved.index_of[identity]
+        except (KeyError, TypeError):
+            known = ", ".join(map(repr, resolved.index_of)) or "none"
+            self._fail(f"action {action!r}: unknown {side} id {identity!r}; ids at this step: {known}")
+
+    def _run(self, action: str, side: str, name: str, resolved: ResolvedObservation) -> NDArray[np.int64]:
+        """The indices of the entities of one type."""
+        t = self.type_indices.get(name)
+        if t is None:
+            known = ", ".join(map(repr, self.type_indices))
+            self._fail(f"action {action!r}: unknown {side} type {name!r}; known: {known}")
+        return np.arange(resolved.starts[t], resolved.starts[t + 1])
+
+    def _flags(self, action: str, given: ArrayLike, shape: tuple[int, ...]) -> NDArray[np.bool_]:
+        """A mask of exactly `shape`; any empty mask will do where nobody acts."""
+        try:
+            mask = np.array(given)
+        except ValueError as error:
+            self._fail(f"action {action!r}: the mask is not an array of shape {shape}: {error}")
+        if mask.size == 0 and 0 in shape:
+            return np.zeros(shape, bool)
+        if mask.shape != shape:
+            self._fail(f"action {action!r}: the mask has shape {mask.shape}, expected {shape}")
+        if mask.dtype.kind not in "biu":
+            self._fail(f"action {action!r}: the mask must be boolean, got {mask.dtype}")
+        return mask.astype(bool, copy=False)
+
+    def _check_rows(
+        self, action: str, mask: NDArray[np.bool_], actors: NDArray[np.int64], resolved: ResolvedObservation
+    ) -> None:
+        """Each actor must be allowed something."""
+        allowed = mask.any(1)
+        if not allowed.all():
+            actor = resolved.names[actors[allowed.argmin()]]
+            self._fail(
+                f"action {action!r}: actor {actor!r} is allowed nothing; leave out actors without a choice"
+            )
+
+
+def _all_finite(array: NDArray[np.float32]) -> bool:
+    # One pass where all is well; a sum of squares that overflows or meets inf or nan is looked at closely.
+    return math.isfinite(np.vdot(array, array)) or bool(np.isfinite(array).all())

@@ -1,0 +1,1 @@
+"""Observations of one step and of many: batches, buffers, packing and padding."""

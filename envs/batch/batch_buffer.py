@@ -1,0 +1,102 @@
+"""`EntityBatchBuffer`: where a rollout keeps its observations."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ...ragged import RaggedArray, RaggedBuffer
+from ..spaces.entity_space import EntitySpace
+from .entity_batch import ActionMask, EntityBatch, batch_observations
+
+
+class EntityBatchBuffer:
+    """Growable storage of `EntityBatch`es of one space.
+
+    Memory is kept when the buffer is cleared and grows by doubling, so that a rollout as long as the last one
+    allocates nothing for the data.
+
+    Args:
+        space: what the batches hold.
+    """
+
+    def __init__(self, space: EntitySpace) -> None:
+        self.space = space
+        template = batch_observations(space, [])
+        self._formats = {
+            name: (array.dtype, array.inner_shape)
+            for name, array in template.arrays().items()
+            if isinstance(array, RaggedArray)
+        }
+        self._columns = {name: RaggedBuffer(shape, dtype) for name, (dtype, shape) in self._formats.items()}
+        self._globals = np.empty((0, len(space.global_features)), np.float32)
+        self._steps = 0
+
+    def __len__(self) -> int:
+        """How many steps are stored."""
+        return self._steps
+
+    def append(self, batch: EntityBatch) -> None:
+        """Copy the steps of `batch` in behind the others.
+
+        Raises:
+            ValueError: `batch` is not of this space; the buffer is as it was.
+        """
+        arrays = self._checked(batch)
+        for name, column in self._columns.items():
+            column.append(arrays[name])
+        needed = self._steps + len(batch)
+        if needed > len(self._globals):
+            grown = np.empty((max(needed, 2 * len(self._globals)), self._globals.shape[1]), np.float32)
+            grown[: self._steps] = self._globals[: self._steps]
+            self._globals = grown
+        self._globals[self._steps : needed] = batch.globals
+        self._steps = needed
+
+    def _checked(self, batch: EntityBatch) -> dict[str, RaggedArray]:
+        """The ragged arrays of `batch`, all of which fit."""
+        if batch.globals.shape != (len(batch), self._globals.shape[1]):
+            raise ValueError(
+                f"globals have shape {batch.globals.shape}, expected {(len(batch), self._globals.shape[1])}"
+            )
+        arrays = {name: array for name, array in batch.arrays().items() if isinstance(array, RaggedArray)}
+        if self.space.hidden:
+            arrays.update({f"visible/{name}": batch.visibility(name) for name in batch.entities})
+        if arrays.keys() != self._columns.keys():
+            raise ValueError(f"the batch has {sorted(arrays)}, expected {sorted(self._columns)}")
+        for name, array in arrays.items():
+            wanted = self._formats[name]
+            if (array.dtype, array.inner_shape, len(array)) != (*wanted, len(batch)):
+                raise ValueError(
+                    f"{name} has {len(array)} sequences of {array.dtype} {array.inner_shape},"
+                    f" expected {len(batch)} of {wanted[0]} {wanted[1]}"
+                )
+        return arrays
+
+    def clear(self) -> None:
+        """Forget the steps and keep the memory."""
+        for column in self._columns.values():
+            column.clear()
+        self._steps = 0
+
+    def batch(self) -> EntityBatch:
+        """All steps, as views that are valid until the next `append` or `clear`."""
+        arrays = {name: column.array() for name, column in self._columns.items()}
+
+        def mask(name: str) -> ActionMask:
+            prefix = f"actions/{name}"
+            return ActionMask(
+                arrays[f"{prefix}/actors"], arrays[f"{prefix}/mask"], arrays.get(f"{prefix}/actees")
+            )
+
+        return EntityBatch(
+            {name: arrays[f"entities/{name}"] for name in self.space.entities},
+            self._globals[: self._steps],
+            {name: mask(name) for name in self.space.actions.spaces},
+            {name: arrays[f"visible/{name}"] for name in self.space.entities} if self.space.hidden else {},
+            arrays.get("frames"),
+        )
+
+    def gather(self, indices: ArrayLike) -> EntityBatch:
+        """The steps at `indices` (K,), as copies: a minibatch."""
+        return self.batch().gather(indices)

@@ -1,0 +1,266 @@
+"""`EntityBatch`: the observations of many steps, without padding.
+
+Shape alphabet: B steps, N entities, A actors, E actees, C choices, F features, G global features.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ...ragged import RaggedArray, concatenate, gather_all, join_rows
+from ..spaces.entity_space import ActionSpace, Categorical, EntitySpace, MultiCategorical, SelectEntity
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class ActionMask:
+    """Who may do what, for one action at many steps.
+
+    A global action has no entity behind it: its `actors` hold a single -1 at each step where it can be taken.
+    A continuous action forbids nothing: its `mask` has no columns.
+    """
+
+    actors: RaggedArray  # (A,) int64: entity indices within the step
+    #: bool, true = allowed; (multi-)categorical (A, C), continuous (A, 0), select-entity (sum A_b * E_b,) by
+    #: actor
+    mask: RaggedArray
+    actees: RaggedArray | None = None  # (E,) int64: entity indices within the step; select-entity only
+
+    def __init__(self, actors: RaggedArray, mask: RaggedArray, actees: RaggedArray | None = None) -> None:
+        # What a frozen dataclass makes itself sets one attribute after the other, at twice the price.
+        self.__dict__.update(actors=actors, mask=mask, actees=actees)
+
+    def map(self, function: Callable[[RaggedArray], RaggedArray]) -> ActionMask:
+        """The same function on each of the arrays."""
+        return ActionMask(
+            function(self.actors), function(self.mask), None if self.actees is None else function(self.actees)
+        )
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class EntityBatch:
+    """B observations: what a vector environment returns and a policy reads.
+
+    Every ragged array has B sequences. A type that is absent at a step has an empty sequence there.
+    """
+
+    entities: dict[str, RaggedArray]  # per type (N_t, F_t) float32, in the order of the space
+    globals: NDArray[np.float32]  # (B, G)
+    actions: dict[str, ActionMask]  # per action, in the order of the space
+    visible: dict[str, RaggedArray]  # per type (N_t,) bool; no entry: all visible
+    frames: RaggedArray | None = None  # uint8 (B, H, W, channels), one at each step; None: the space has none
+
+    def __init__(
+        self,
+        entities: dict[str, RaggedArray],
+        globals: NDArray[np.float32],
+        actions: dict[str, ActionMask],
+        visible: dict[str, RaggedArray] | None = None,
+        frames: RaggedArray | None = None,
+    ) -> None:
+        visible = {} if visible is None else visible
+        self.__dict__.update(
+            entities=entities, globals=globals, actions=actions, visible=visible, frames=frames
+        )
+
+    def __len__(self) -> int:
+        return len(self.globals)
+
+    @property
+    def num_entities(self) -> int:
+        return sum(rows.num_items for rows in self.entities.values())
+
+    @property
+    def entity_offsets(self) -> NDArray[np.int64]:
+        """Where each step starts in the flat list of all entities (B + 1,).
+
+        Entity index + the step's offset is the entity's row in that list (its sequential index).
+        """
+        total = np.zeros(len(self) + 1, np.int64)
+        for rows in self.entities.values():  # one by one: np.sum takes twice as long for a single step
+            total += rows.offsets
+        return total
+
+    def entity_rows(self) -> tuple[dict[str, NDArray[np.int64]], NDArray[np.int64]]:
+        """For each type the flat row of each of its entities (N_t,), and `entity_offsets`."""
+        if not self.entities:
+            return {}, self.entity_offsets
+        rows, offsets = join_rows([r.offsets for r in self.entities.values()])
+        return dict(zip(self.entities, rows, strict=True)), offsets
+
+    def actor_rows(self, action: str) -> NDArray[np.int64]:
+        """The flat entity row of each actor of `action` (A,); of no meaning for a global action."""
+        actors = self.actions[action].actors
+        return actors.values + actors.broadcast(self.entity_offsets[:-1])
+
+    def _map(self, function: Callable[[RaggedArray], RaggedArray], rows: Any) -> EntityBatch:
+        return EntityBatch(
+            {name: function(r) for name, r in self.entities.items()},
+            self.globals[rows],
+            {name: m.map(function) for name, m in self.actions.items()},
+            {name: function(v) for name, v in self.visible.items()},
+            None if self.frames is None else function(self.frames),
+        )
+
+    def gather(self, indices: ArrayLike) -> EntityBatch:
+        """The steps at `indices` (K,) int, in that order; repeats and an empty index are fine.
+
+        Raises:
+            TypeError: the indices are no integers (a boolean mask, say).
+            IndexError: an index outside [-B, B).
+        """
+        rows = np.asarray(indices)
+        if rows.dtype.kind not in "iu" and rows.size:
+            raise TypeError(f"indices must be integers, got {rows.dtype}")
+        rows = rows.astype(np.int64, copy=False)
+        if rows.size and not -len(self) <= rows.min() <= rows.max() < len(self):
+            raise IndexError(
+                f"indices {rows.min()} to {rows.max()} are out of range for a batch of {len(self)}"
+            )
+        gathered = iter(gather_all([a for a in self.arrays().values() if isinstance(a, RaggedArray)], rows))
+        return self._map(lambda _: next(gathered), rows)  # which asks for them in the same order
+
+    def __getitem__(self, key: slice) -> EntityBatch:
+        """A slice of the steps; a view where the step of the slice is 1."""
+        if not isinstance(key, slice):
+            raise TypeError(f"a batch is cut by slices, got {key!r}; see gather and unbatch_observation")
+        return self._map(lambda array: array[key], key)
+
+    def entity_counts(self, step: int) -> list[int]:
+        """How many entities of each type there are at `step` (T,)."""
+        return [int(rows.offsets[step + 1] - rows.offsets[step]) for rows in self.entities.values()]
+
+    def visibility(self, name: str) -> RaggedArray:
+        """Which entities of type `name` the policy may see (N_t,) bool, where nothing is said all of them."""
+        rows = self.entities[name]
+        return self.visible[name] if name in self.visible else rows.with_values(np.ones(rows.num_items, bool))
+
+    def arrays(self) -> dict[str, RaggedArray | NDArray[np.float32]]:
+        """All arrays by name: "entities/Mine", "globals", "actions/Move/actors", "visible/Mine" and so on."""
+        arrays: dict[str, RaggedArray | NDArray[np.float32]] = {
+            f"entities/{name}": rows for name, rows in self.entities.items()
+        }
+        arrays["globals"] = self.globals
+        for name, part in self.actions.items():
+            arrays[f"actions/{name}/actors"] = part.actors
+            arrays[f"actions/{name}/mask"] = part.mask
+            if part.actees is not None:
+                arrays[f"actions/{name}/actees"] = part.actees
+        arrays.update({f"visible/{name}": flags for name, flags in self.visible.items()})
+        if self.frames is not None:
+            arrays["frames"] = self.frames
+        return arrays
+
+    def equals(self, other: EntityBatch) -> bool:
+        """Whether both hold the same steps, to the bit."""
+        mine, others = self.arrays(), other.arrays()
+        return list(mine) == list(others) and all(
+            np.array_equal(array, others[name]) if isinstance(array, np.ndarray) else array == others[name]  # type: ignore[arg-type]
+            for name, array in mine.items()
+        )
+
+
+def concatenate_batches(batches: Sequence[EntityBatch]) -> EntityBatch:
+    """The steps of all `batches`, one batch after the other, in new arrays."""
+    if not batches:
+        raise ValueError("there is no batch to concatenate")
+    first = batches[0]
+
+    def actions(name: str) -> ActionMask:
+        masks = [b.actions[name] for b in batches]
+        return ActionMask(
+            concatenate([m.actors for m in masks]),
+            concatenate([m.mask for m in masks]),
+            None
+            if masks[0].actees is None
+            else concatenate([m.actees for m in masks if m.actees is not None]),
+        )
+
+    hidden = [name for name in first.entities if any(name in b.visible for b in batches)]
+    return EntityBatch(
+        {name: concatenate([b.entities[name] for b in batches]) for name in first.entities},
+        np.concatenate([b.globals for b in batches]),
+        {name: actions(name) for name in first.actions},
+        {name: concatenate([b.visibility(name) for b in batches]) for name in hidden},
+        None if first.frames is None else concatenate([b.frames for b in batches if b.frames is not None]),
+    )
+
+
+def _ragged(parts: Sequence[NDArray[Any]], dtype: Any, inner_shape: tuple[int, ...] = ()) -> RaggedArray:
+    """Checked arrays (n_b, *inner) as one; dtypes are changed once for all of them."""
+    if not parts:
+        return RaggedArray.empty(0, inner_shape, dtype)
+    values = np.concatenate(parts).astype(dtype, copy=False)
+    return RaggedArray.from_lengths(values, np.array([len(part) for part in parts], np.int64))
+
+
+def _batch_action(action: ActionSpace, parts: Sequence[Mapping[str, NDArray[Any]]]) -> ActionMask:
+    """One action's parts of many observations."""
+    if isinstance(action, SelectEntity):
+        return ActionMask(
+            _ragged([p["actors"] for p in parts], np.int64),
+            _ragged([p["mask"] for p in parts], bool),
+            _ragged([p["actees"] for p in parts], np.int64),
+        )
+    columns = action.num_choices if isinstance(action, Categorical | MultiCategorical) else 0
+    mask = _ragged([p["mask"] for p in parts], bool, (columns,))
+    if action.is_global:
+        return ActionMask(mask.with_values(np.full(mask.num_items, -1, np.int64)), mask)
+    return ActionMask(_ragged([p["actors"] for p in parts], np.int64), mask)
+
+
+def batch_observations(space: EntitySpace, observations: Sequence[Mapping[str, Any]]) -> EntityBatch:
+    """Observation dicts of `space` as one batch; `space.problem` says whether they are of that space."""
+    globals_ = np.zeros((len(observations), len(space.global_features)), np.float32)
+    if space.global_features:
+        for row, observation in zip(globals_, observations, strict=True):
+            row[:] = observation["globals"]
+    return EntityBatch(
+        {
+            name: _ragged([o["entities"][name] for o in observations], np.float32, (len(features),))
+            for name, features in space.entities.items()
+        },
+        globals_,
+        {
+            name: _batch_action(action, [o["actions"][name] for o in observations])
+            for name, action in space.actions.items()
+        },
+        {name: _ragged([o["visible"][name] for o in observations], bool) for name in space.entities}
+        if space.hidden
+        else {},
+        None
+        if space.frame is None
+        else _ragged([o["frame"][None] for o in observations], np.uint8, space.frame),
+    )
+
+
+def unbatch_observation(space: EntitySpace, batch: EntityBatch, step: int) -> dict[str, Any]:
+    """Step `step` of `batch` as an observation dict of `space`, in fresh arrays."""
+    if not -len(batch) <= step < len(batch):
+        raise IndexError(f"step {step} is out of range for a batch of {len(batch)}")
+
+    actions = {}
+    for name, action in space.actions.items():
+        arrays = batch.actions[name]
+        part = {"mask": arrays.mask[step].astype(np.int8)}
+        if not action.is_global:
+            part["actors"] = arrays.actors[step].copy()
+        if arrays.actees is not None:
+            part["actees"] = arrays.actees[step].copy()
+        actions[name] = part
+    observation: dict[str, Any] = {"actions": actions}
+    if space.entities:
+        observation["entities"] = {name: rows[step].copy() for name, rows in batch.entities.items()}
+    if space.global_features:
+        observation["globals"] = batch.globals[step].copy()
+    if space.hidden:
+        observation["visible"] = {
+            name: batch.visibility(name)[step].astype(np.int8) for name in space.entities
+        }
+    if batch.frames is not None:
+        observation["frame"] = batch.frames[step][0].copy()
+    return observation

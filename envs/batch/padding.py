@@ -1,0 +1,308 @@
+"""Padding layouts: ragged batches as fixed arrays, for learners and networks that need those, and back.
+
+Shape alphabet: B steps, M_t the most entities of type t, M all of them together, A the most actors and E the
+most actees of an action, C choices, M (of an action) components of an order, F features, G global features.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+
+from ...ragged import RaggedArray
+from ..errors import ObservationError
+from ..spaces.entity_space import Categorical, Continuous, EntitySpace, MultiCategorical, SelectEntity
+from .entity_batch import ActionMask, EntityBatch
+from .padded_space import PaddedSpace
+
+Padded = dict[str, NDArray[Any]]
+
+_LIMIT = float(np.finfo(np.float32).max)
+
+
+class PaddedLayout:
+    """Where everything goes in fixed arrays. Types have their *slots* one after the other, M in all.
+
+    `pad` gives a flat dict of arrays, zero where there is nothing:
+
+    - `"entities/<type>"` float32 (B, M_t, F) and `"presence/<type>"` bool (B, M_t);
+    - `"globals"` float32 (B, G), where there are global features;
+    - `"visible/<type>"` bool (B, M_t), where the space says `hidden=True`;
+    - for each action `"actions/<name>/presence"` bool (B, A), `"actions/<name>/mask"` bool (B, A, C), and
+      `"actions/<name>/actors"` int64 (B, A), the actors' slots. A global action has A = 1 and no actors, a
+      continuous one no mask;
+    - for a select-entity action the mask is (B, A, E), and there are `"actions/<name>/actees"` int64 (B, E)
+      slots and `"actions/<name>/actee_presence"` bool (B, E).
+
+    Args:
+        space: what the batches hold.
+        max_entities: per entity type, the most that there may be at a step.
+        max_actors: per action, the most actors; left out: M.
+        max_actees: per select-entity action, the most actees; left out: M.
+
+    Raises:
+        ValueError: a type has no maximum, a name is unknown, a maximum is negative, or the space shows
+            frames.
+    """
+
+    def __init__(
+        self,
+        space: EntitySpace,
+        max_entities: Mapping[str, int],
+        max_actors: Mapping[str, int] | None = None,
+        max_actees: Mapping[str, int] | None = None,
+    ) -> None:
+        if space.frame is not None:
+            raise ValueError("a padded layout holds entities, and the space shows frames")
+        self.space = space
+        self.max_entities = _maxima("max_entities", max_entities, dict.fromkeys(space.entities))
+        self.num_slots = sum(self.max_entities.values())
+        actors = {name: 1 if action.is_global else self.num_slots for name, action in space.actions.items()}
+        actees = {
+            name: self.num_slots for name, action in space.actions.items() if isinstance(action, SelectEntity)
+        }
+        self.max_actors = _maxima("max_actors", max_actors or {}, actors)
+        self.max_actees = _maxima("max_actees", max_actees or {}, actees)
+        starts = np.cumsum([0, *self.max_entities.values()])
+        self.first_slots = dict(
+            zip(space.entities, starts.tolist(), strict=False)
+        )  # per type, its first slot
+
+    @property
+    def observation_space(self) -> PaddedSpace:
+        """The space of one step's padded arrays, without the leading B."""
+        parts: dict[str, spaces.Space[Any]] = {}
+        for name, features in self.space.entities.items():
+            count = self.max_entities[name]
+            parts[f"entities/{name}"] = spaces.Box(-_LIMIT, _LIMIT, (count, len(features)), np.float32)
+            parts[f"presence/{name}"] = _flags(count)
+            if self.space.hidden:
+                parts[f"visible/{name}"] = _flags(count)
+        if self.space.global_features:
+            parts["globals"] = spaces.Box(-_LIMIT, _LIMIT, (len(self.space.global_features),), np.float32)
+        for name, action in self.space.actions.items():
+            prefix, actors = f"actions/{name}", self.max_actors[name]
+            parts[f"{prefix}/presence"] = _flags(actors)
+            if not isinstance(action, Continuous):
+                parts[f"{prefix}/mask"] = _flags(actors, self._width(name))
+            if not action.is_global:
+                parts[f"{prefix}/actors"] = self._slot_space(actors)
+            if name in self.max_actees:
+                parts[f"{prefix}/actees"] = self._slot_space(self.max_actees[name])
+                parts[f"{prefix}/actee_presence"] = _flags(self.max_actees[name])
+        return PaddedSpace(self, parts)
+
+    def _slot_space(self, count: int) -> spaces.Box:
+        return spaces.Box(0, max(self.num_slots - 1, 0), (count,), np.int64)
+
+    def _width(self, action: str) -> int:
+        """Columns of an action's mask: C or E."""
+        space = self.space.actions[action]
+        if isinstance(space, Categorical | MultiCategorical):
+            return space.num_choices
+        return self.max_actees[action]
+
+    # -- observations ---------------------------------------------------------------------------------------
+
+    def pad(self, batch: EntityBatch) -> Padded:
+        """The padded arrays of `batch`.
+
+        Raises:
+            ObservationError: there is more of something than the layout holds, naming env and type or action.
+        """
+        padded: Padded = {}
+        for name, rows in batch.entities.items():
+            what = f"entities of type {name!r}"
+            padded[f"entities/{name}"] = _padded(rows, self.max_entities[name], what)
+            padded[f"presence/{name}"] = _presence(rows, self.max_entities[name])
+            if self.space.hidden:
+                padded[f"visible/{name}"] = _padded(batch.visibility(name), self.max_entities[name], what)
+        if self.space.global_features:
+            padded["globals"] = batch.globals.copy()
+        for name, part in batch.actions.items():
+            prefix, count = f"actions/{name}", self.max_actors[name]
+            if not self.space.actions[name].is_global:
+                slots = self._slots(batch, part.actors)
+                padded[f"{prefix}/actors"] = _padded(slots, count, f"actors of action {name!r}")
+            padded[f"{prefix}/presence"] = _presence(part.actors, count)
+            if isinstance(self.space.actions[name], Continuous):
+                continue
+            if part.actees is None:
+                padded[f"{prefix}/mask"] = _padded(part.mask, count, f"actors of action {name!r}")
+                continue
+            width = self.max_actees[name]
+            padded[f"{prefix}/actees"] = _padded(
+                self._slots(batch, part.actees), width, f"actees of action {name!r}"
+            )
+            padded[f"{prefix}/actee_presence"] = _presence(part.actees, width)
+            padded[f"{prefix}/mask"] = _padded_pairs(part, count, width)
+        return padded
+
+    def unpad(self, padded: Mapping[str, NDArray[Any]]) -> EntityBatch:
+        """The batch that `pad` made `padded` of; steps may have been chosen or reordered since."""
+        entities = {
+            name: RaggedArray.from_padded(padded[f"entities/{name}"], padded[f"presence/{name}"])
+            for name in self.space.entities
+        }
+        num_steps = len(next(iter(padded.values()))) if padded else 0
+        globals_ = padded.get("globals", np.zeros((num_steps, 0), np.float32))
+        visible = {}
+        if self.space.hidden:
+            visible = {
+                name: RaggedArray.from_padded(
+                    np.asarray(padded[f"visible/{name}"], bool), padded[f"presence/{name}"]
+                )
+                for name in self.space.entities
+            }
+        batch = EntityBatch(entities, np.array(globals_, np.float32), {}, visible)
+        for name in self.space.actions:
+            batch.actions[name] = self._unpad_action(name, padded, batch)
+        return batch
+
+    def _unpad_action(self, name: str, padded: Mapping[str, NDArray[Any]], batch: EntityBatch) -> ActionMask:
+        prefix = f"actions/{name}"
+        action, presence = self.space.actions[name], np.asarray(padded[f"{prefix}/presence"], bool)
+        continuous = isinstance(action, Continuous)
+        mask = (
+            np.zeros((*presence.shape, 0), bool) if continuous else np.asarray(padded[f"{prefix}/mask"], bool)
+        )
+        if action.is_global:
+            rows = RaggedArray.from_padded(mask, presence)
+            return ActionMask(rows.with_values(np.full(rows.num_items, -1, np.int64)), rows)
+        actors = self._indices(batch, RaggedArray.from_padded(padded[f"{prefix}/actors"], presence))
+        if name not in self.max_actees:
+            return ActionMask(actors, RaggedArray.from_padded(mask, presence))
+        actee_presence = np.asarray(padded[f"{prefix}/actee_presence"], bool)
+        actees = self._indices(batch, RaggedArray.from_padded(padded[f"{prefix}/actees"], actee_presence))
+        pairs = mask[presence[:, :, None] & actee_presence[:, None, :]]
+        return ActionMask(actors, RaggedArray.from_lengths(pairs, actors.lengths * actees.lengths), actees)
+
+    # -- actions --------------------------------------------------------------------------------------------
+
+    def pad_actions(self, batch: EntityBatch, actions: Mapping[str, RaggedArray]) -> Padded:
+        """Ragged actions for `batch` as int64 (B, A) per action, zero where nobody acts; composite orders
+        as int64 (B, A, M), continuous ones as float32 (B, A, K).
+
+        A select-entity action says which of the padded actees is selected, 0 to E - 1.
+        """
+        padded = {}
+        for name, order in actions.items():
+            part = batch.actions[name]
+            if part.actees is not None:
+                order = order.with_values(_positions(part, order))
+            padded[name] = _padded(order, self.max_actors[name], f"actors of action {name!r}")
+        return padded
+
+    def unpad_actions(self, batch: EntityBatch, padded: Mapping[str, NDArray[Any]]) -> dict[str, RaggedArray]:
+        """Padded actions, as from `pad_actions`, as the ragged ones that a vector environment takes.
+
+        What stands where nobody acts is not looked at.
+
+        Raises:
+            ValueError: an array of the wrong shape.
+        """
+        actions = {}
+        for name, choices in padded.items():
+            part, count = batch.actions[name], self.max_actors[name]
+            action = self.space.actions[name]
+            shape = (len(batch), count, *action.item_shape)
+            if np.shape(choices) != shape:
+                raise ValueError(f"action {name!r} has shape {np.shape(choices)}, expected {shape}")
+            order = RaggedArray.from_padded(np.asarray(choices, action.dtype), _presence(part.actors, count))
+            if part.actees is not None:
+                outside = (order.values < 0) | (order.values >= order.broadcast(part.actees.lengths))
+                if outside.any():
+                    step = order.sequence_indices()[outside.argmax()]
+                    raise ValueError(
+                        f"env {step}: action {name!r}: {order.values[outside.argmax()]} is none of the"
+                        f" {part.actees.lengths[step]} actees"
+                    )
+                order = order.with_values(
+                    part.actees.values[order.broadcast(part.actees.offsets[:-1]) + order.values]
+                )
+            actions[name] = order
+        return actions
+
+    # -- slots and indices ----------------------------------------------------------------------------------
+
+    def _slots(self, batch: EntityBatch, indices: RaggedArray) -> RaggedArray:
+        """The slot of each entity index; a global action's -1 stays."""
+        slots = indices.values.copy()
+        first = np.zeros(len(batch), np.int64)  # of the type at hand, per step
+        for name, rows in batch.entities.items():
+            position = indices.values - indices.broadcast(first)
+            mine = (position >= 0) & (position < indices.broadcast(rows.lengths))
+            slots[mine] = position[mine] + self.first_slots[name]
+            first += rows.lengths
+        return indices.with_values(slots)
+
+    def _indices(self, batch: EntityBatch, slots: RaggedArray) -> RaggedArray:
+        """The entity index of each slot."""
+        indices = slots.values.copy()
+        first = np.zeros(len(batch), np.int64)
+        for name, rows in batch.entities.items():
+            position = slots.values - self.first_slots[name]
+            mine = (position >= 0) & (position < self.max_entities[name])
+            indices[mine] = (position + slots.broadcast(first))[mine]
+            first += rows.lengths
+        return slots.with_values(indices)
+
+
+def _maxima(what: str, given: Mapping[str, int], defaults: Mapping[str, int | None]) -> dict[str, int]:
+    """The given maxima over the defaults; a default of None has to be given."""
+    for name in given:
+        if name not in defaults:
+            raise ValueError(f"{what}: unknown name {name!r}; known: {', '.join(map(repr, defaults))}")
+    maxima = {}
+    for name, default in defaults.items():
+        maximum = given.get(name, default)
+        if maximum is None or maximum < 0:
+            raise ValueError(f"{what}: {name!r} needs a maximum of at least 0, got {maximum}")
+        maxima[name] = int(maximum)
+    return maxima
+
+
+def _flags(*shape: int) -> spaces.Box:
+    return spaces.Box(0, 1, shape, np.bool_)  # type: ignore[arg-type]
+
+
+def _presence(array: RaggedArray, maximum: int) -> NDArray[np.bool_]:
+    return np.arange(maximum) < array.lengths[:, None]
+
+
+def _padded(array: RaggedArray, maximum: int, what: str) -> NDArray[Any]:
+    """The items of each sequence (B, maximum, *inner), zeros behind them."""
+    too_many = array.lengths > maximum
+    if too_many.any():
+        step = int(too_many.argmax())
+        raise ObservationError(
+            f"env {step} has {array.lengths[step]} {what}, but the layout holds at most {maximum}"
+        )
+    padded = np.zeros((len(array), maximum, *array.inner_shape), array.dtype)
+    padded[array.sequence_indices(), array.item_indices()] = array.values
+    return padded
+
+
+def _padded_pairs(part: ActionMask, max_actors: int, max_actees: int) -> NDArray[np.bool_]:
+    """The mask of a select-entity action as (B, A, E)."""
+    assert part.actees is not None
+    padded = np.zeros((len(part.mask), max_actors, max_actees), bool)
+    position = part.mask.item_indices()
+    width = part.mask.broadcast(part.actees.lengths)
+    padded[part.mask.sequence_indices(), position // width, position % width] = part.mask.values
+    return padded
+
+
+def _positions(part: ActionMask, order: RaggedArray) -> NDArray[np.int64]:
+    """For each selected entity its place among the actees of its step."""
+    assert part.actees is not None
+    stride = int(max(part.actees.values.max(initial=0), order.values.max(initial=0))) + 1
+    keys = part.actees.values + part.actees.sequence_indices() * stride
+    by_key = np.argsort(keys)
+    wanted = order.values + order.sequence_indices() * stride
+    places = np.searchsorted(keys, wanted, sorter=by_key)
+    return part.actees.item_indices()[by_key[places]]

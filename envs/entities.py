@@ -1,0 +1,282 @@
+"""The declarative way in: an author's own classes as entities, an `Enum` as an action.
+
+    @ez.entity
+    class Drone:
+        x: float
+        y: float
+        kind: Literal["scout", "miner"]
+        hp: Annotated[int, ez.Scale(1 / 100)]
+
+    class Move(Enum):
+        LEFT = 0
+        RIGHT = 1
+
+    observation_space, action_space = ez.declare(entities=[Drone], actions={"move": Move})
+    ez.Obs(drones, actions={"move": drones})  # what the environment returns
+
+Shape alphabet: n entities of a type, F features.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from operator import attrgetter
+from typing import Any, TypeVar, dataclass_transform, overload
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from . import (
+    ActionSpace,
+    Categorical,
+    CategoricalAction,
+    CategoricalMask,
+    EntityActionSpace,
+    EntitySpace,
+    GlobalCategoricalMask,
+    Observation,
+    ObservationError,
+)
+from .batch.observation import Mask
+from .entity_fields import Columns, Scale, class_columns
+
+__all__ = ["Obs", "Scale", "Schema", "declare", "entity", "orders", "schema_of"]
+
+_Class = TypeVar("_Class", bound=type)
+_Choice = TypeVar("_Choice", bound=Enum)
+
+
+@dataclass(frozen=True)
+class Schema:
+    """What `entity` knows of a class."""
+
+    name: str
+    features: tuple[str, ...]
+    fields: tuple[tuple[str, Columns], ...]
+
+    def rows(self, entities: Sequence[Any]) -> NDArray[np.float32]:
+        """The entities as rows (n, F).
+
+        Raises:
+            ObservationError: a value that its field's annotation doesn't allow.
+        """
+        parts = []
+        for field, columns in self.fields:
+            try:
+                parts.append(columns.write(list(map(attrgetter(field), entities))))
+            except (TypeError, ValueError) as error:
+                raise ObservationError(f"{self.name}.{field}: {error}") from None
+        return np.concatenate(parts, 1) if parts else np.zeros((len(entities), 0), np.float32)
+
+
+@overload
+def entity(cls: _Class) -> _Class: ...
+@overload
+def entity(*, name: str | None = None, **options: Any) -> Callable[[_Class], _Class]: ...
+@dataclass_transform(eq_default=False)
+def entity(cls: Any = None, *, name: str | None = None, **options: Any) -> Any:
+    """Make a class an entity type: a dataclass whose annotated fields are its features.
+
+    Numbers and bool are features as they are; Enum and Literal become one-hot; tuples of fixed length, named
+    tuples and nested dataclasses are flattened; `T | None` gets a feature that says whether it is there;
+    `Annotated[T, ez.Scale(factor)]` scales. Fields with a leading underscore and ClassVars are left out.
+    Entities are told apart by identity, as the actors of an environment must be.
+
+    Args:
+        name: the entity type's name; by default that of the class.
+        options: of `dataclasses.dataclass`, such as `frozen` or `slots`.
+
+    Raises:
+        TypeError: a field whose annotation is no feature, named with what would be one; or a class that is a
+            dataclass already.
+    """
+    frame = sys._getframe(1)  # classes in functions refer to names that only their function knows
+    namespace = {**frame.f_globals, **frame.f_locals}
+
+    def decorate(plain: type) -> type:
+        if "__dataclass_fields__" in vars(plain):
+            raise TypeError(f"{plain.__name__} is a dataclass already; decorate it with @entity alone")
+        if options.get("eq"):
+            raise TypeError(
+                f"{plain.__name__}: entities are told apart by identity, so eq=True is not possible"
+            )
+        made: Any = dataclass(**{**options, "eq": False})(plain)
+        made.__entity__ = _schema(made, name or plain.__name__, namespace)
+        return made
+
+    return decorate if cls is None else decorate(cls)
+
+
+def schema_of(cls: type) -> Schema:
+    """What `entity` made of a class.
+
+    Raises:
+        TypeError: the class has not been decorated (a subclass needs it again).
+    """
+    schema = vars(cls).get("__entity__")
+    if not isinstance(schema, Schema):
+        raise TypeError(f"{cls.__name__} is no entity; decorate the class with @entity")
+    return schema
+
+
+def _schema(cls: type, name: str, namespace: Mapping[str, Any]) -> Schema:
+    fields = class_columns(cls, cls.__name__, namespace)
+    features = tuple(field + suffix for field, columns in fields.items() for suffix in columns.names)
+    return Schema(name, features, tuple(fields.items()))
+
+
+# -- spaces, observations and orders -----------------------------------------------------------------------
+
+
+def declare(
+    entities: Sequence[type],
+    actions: Mapping[str, type[Enum] | ActionSpace],
+    global_features: type | Sequence[str] = (),
+    hidden: bool = False,
+) -> tuple[EntitySpace, EntityActionSpace]:
+    """The spaces of an environment from its author's classes.
+
+    Args:
+        entities: the entity types, classes decorated with `entity`.
+        actions: by name an Enum, for a `Categorical` action with its members as choices, or an action space.
+        global_features: a class decorated with `entity`, or names.
+        hidden: some entities may be hidden from the policy.
+
+    Returns:
+        `observation_space, action_space`.
+
+    Raises:
+        TypeError: a class that is no entity, or an action that is neither an Enum nor an action space.
+    """
+    spaces: dict[str, ActionSpace] = {}
+    for name, action in actions.items():
+        if isinstance(action, type) and issubclass(action, Enum):
+            spaces[name] = Categorical(action)
+        elif isinstance(action, ActionSpace):
+            spaces[name] = action
+        else:
+            raise TypeError(f"action {name!r} must be an Enum or an action space, got {action!r}")
+    schemas = [schema_of(cls) for cls in entities]
+    repeated = {s.name for s in schemas if sum(s.name == other.name for other in schemas) > 1}
+    if repeated:
+        raise TypeError(f"two classes have the entity type {min(repeated)!r}; rename one: @entity(name=…)")
+    features = schema_of(global_features).features if isinstance(global_features, type) else global_features
+    action_space = EntityActionSpace(spaces)
+    return EntitySpace({s.name: s.features for s in schemas}, action_space, features, hidden), action_space
+
+
+#: Who acts: entities, or a mapping from each to the Enum members that it may choose; for a global action an
+#: Enum or the members that may be chosen; or a mask as `Observation` has it.
+Acting = Mask | type[Enum] | Mapping[Any, Iterable[Enum]] | Iterable[Any]
+
+
+class Obs(Observation):
+    """One step as lists of an author's own objects.
+
+        ez.Obs(player, enemies, actions={"move": [player]})
+        ez.Obs(entities=[*drones, *minerals], actions={"move": {drone: [Move.LEFT] for drone in drones}})
+
+    Args:
+        things: entities, and lists of them.
+        entities: more entities.
+        globals: one object of a class decorated with `entity`, or the numbers.
+        actions: who may act at this step, by action. A list of entities: those, without restriction. A
+            mapping: for each entity the Enum members that it may choose. An Enum, or a list of its members: a
+            global action with these choices. Or a mask as for `Observation`; ids are the objects themselves.
+        hidden: entities that the value function may see and the policy may not.
+
+    Raises:
+        TypeError: an object whose class is no entity.
+        ObservationError: a value that its field's annotation doesn't allow, or a hidden entity that is not
+            there.
+    """
+
+    def __init__(
+        self,
+        *things: Any,
+        entities: Iterable[Any] = (),
+        globals: Any = (),
+        actions: Mapping[str, Acting] | None = None,
+        hidden: Iterable[Any] = (),
+    ) -> None:
+        by_type: dict[Schema, list[Any]] = {}
+        for thing in (*_flat(things), *_flat(entities)):
+            by_type.setdefault(schema_of(type(thing)), []).append(thing)
+        unseen = {id(thing) for thing in _flat(hidden)}
+        if not unseen <= {id(thing) for group in by_type.values() for thing in group}:
+            raise ObservationError("hidden has an object that is not among the entities")
+        masks = {name: _mask(name, acting) for name, acting in (actions or {}).items()}
+        super().__init__(
+            entities={schema.name: schema.rows(group) for schema, group in by_type.items()},
+            globals=_global_features(globals),
+            actions={name: mask for name, mask in masks.items() if mask is not None},
+            ids={schema.name: group for schema, group in by_type.items()},
+            visible={s.name: [id(thing) not in unseen for thing in group] for s, group in by_type.items()}
+            if unseen
+            else {},
+        )
+
+
+def _flat(things: Iterable[Any]) -> Iterable[Any]:
+    for thing in things:
+        listed = isinstance(thing, Iterable) and not isinstance(thing, str)  # a string holds strings forever
+        if listed and not isinstance(vars(type(thing)).get("__entity__"), Schema):
+            yield from _flat(thing)
+        else:
+            yield thing
+
+
+def _global_features(given: Any) -> ArrayLike:
+    schema = vars(type(given)).get("__entity__")
+    return schema.rows([given])[0] if isinstance(schema, Schema) else given
+
+
+def _mask(name: str, acting: Acting) -> Mask | None:
+    if isinstance(acting, Mask):
+        return acting
+    if isinstance(acting, type) and issubclass(acting, Enum):
+        return GlobalCategoricalMask(choices=_names(acting))
+    if isinstance(acting, Mapping):
+        if not acting:
+            return None
+        choices = [list(members) for members in acting.values()]
+        kind = _enum_of(name, choices)
+        mask = [[member in members for member in kind] for members in choices]
+        return CategoricalMask(actor_ids=list(acting), mask=mask, choices=_names(kind))
+    members = list(acting)
+    if not members:
+        return None
+    if isinstance(members[0], Enum):
+        kind = _enum_of(name, [members])
+        mask_row = [member in members for member in kind]
+        return GlobalCategoricalMask(mask=mask_row, choices=_names(kind))
+    return CategoricalMask(actor_ids=members)
+
+
+def _enum_of(name: str, choices: list[list[Any]]) -> type[Enum]:
+    """The one Enum whose members every actor chooses from."""
+    kinds = {type(member) for members in choices for member in members}
+    kind = kinds.pop() if len(kinds) == 1 else None
+    if kind is None or not issubclass(kind, Enum) or not all(choices):
+        raise ObservationError(
+            f"action {name!r}: the choices of an actor are members of one Enum, got {choices!r};"
+            " leave out actors that can't act"
+        )
+    return kind
+
+
+def _names(kind: type[Enum]) -> list[str]:
+    return [member.name for member in kind]
+
+
+def orders(action: CategoricalAction | None, choices: type[_Choice]) -> list[tuple[Any, _Choice]]:
+    """Who was told to do what: pairs of an author's object and a member of `choices`.
+
+    for drone, move in ez.orders(actions["move"], Move):
+    """
+    if action is None:
+        return []
+    return [(actor, choices[label]) for actor, label in zip(action.actors, action.labels, strict=True)]

@@ -1,0 +1,126 @@
+"""What a vector environment's `observation_space` and `action_space` are: spaces of whole batches."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gymnasium import spaces
+
+from ...ragged import RaggedArray
+from ..actions.batch_actions import no_actions, sample_actions
+from ..batch.entity_batch import EntityBatch, batch_observations, unbatch_observation
+from .entity_space import EntitySpace
+
+
+class EntityBatchSpace(spaces.Space[EntityBatch]):
+    """Batches of `num_envs` observations of `single`."""
+
+    def __init__(self, single: EntitySpace, num_envs: int, seed: int | None = None) -> None:
+        self.single = single
+        self.num_envs = num_envs
+        super().__init__(None, None, seed)
+
+    def problem(self, batch: Any) -> str | None:
+        """What keeps `batch` out of the space, as a sentence that names the env; None when it is in it."""
+        if not isinstance(batch, EntityBatch):
+            return f"a batch must be an EntityBatch, got {type(batch).__name__}"
+        if len(batch) != self.num_envs:
+            return f"the batch has {len(batch)} steps, expected {self.num_envs}"
+        template = batch_observations(self.single, []).arrays()
+        arrays = batch.arrays()
+        if self.single.hidden:
+            arrays.update({f"visible/{name}": batch.visibility(name) for name in batch.entities})
+        if list(arrays) != list(template):
+            return f"the batch has the arrays {', '.join(arrays)}, expected {', '.join(template)}"
+        for name, array in arrays.items():
+            wanted = template[name]
+            if array.dtype != wanted.dtype:
+                return f"{name} has dtype {array.dtype}, expected {wanted.dtype}"
+            if isinstance(array, RaggedArray) and isinstance(wanted, RaggedArray):
+                if array.inner_shape != wanted.inner_shape:
+                    return f"{name} has items of shape {array.inner_shape}, expected {wanted.inner_shape}"
+                if len(array) != self.num_envs:
+                    return f"{name} has {len(array)} steps, expected {self.num_envs}"
+            elif array.shape[1:] != wanted.shape[1:]:  # type: ignore[union-attr]
+                return f"{name} has shape {array.shape}, expected {(self.num_envs, *wanted.shape[1:])}"  # type: ignore[union-attr]
+        for step in range(self.num_envs):
+            problem = self.single.problem(unbatch_observation(self.single, batch, step))
+            if problem:
+                return f"env {step}: {problem}"
+        return None
+
+    def contains(self, x: Any) -> bool:
+        return self.problem(x) is None
+
+    def sample(self, mask: Any | None = None, probability: Any | None = None) -> EntityBatch:
+        """A random batch; see `EntitySpace.sample`."""
+        return batch_observations(self.single, [self.single.sample() for _ in range(self.num_envs)])
+
+    def seed(self, seed: int | None = None) -> Any:
+        return self.single.seed(seed)
+
+    @property
+    def is_np_flattenable(self) -> bool:
+        return False
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, EntityBatchSpace)
+            and self.num_envs == other.num_envs
+            and self.single == other.single
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"EntityBatchSpace({self.single!r}, {self.num_envs})"
+
+
+class EntityBatchActionSpace(spaces.Space[dict[str, RaggedArray]]):
+    """Ragged actions for `num_envs` environments that observe `single`.
+
+    `sample(mask=batch)` draws legal actions for the last batch of observations; without a mask the sample
+    orders nothing, because only observations say who may act.
+    """
+
+    def __init__(self, single: EntitySpace, num_envs: int, seed: int | None = None) -> None:
+        self.single = single
+        self.num_envs = num_envs
+        super().__init__(None, None, seed)
+
+    def sample(
+        self, mask: EntityBatch | None = None, probability: Any | None = None
+    ) -> dict[str, RaggedArray]:
+        if mask is None:
+            return no_actions(self.single.actions, self.num_envs)
+        return sample_actions(self.single.actions, mask, self.np_random)
+
+    def contains(self, x: Any) -> bool:
+        """Whether `x` has the right form; `validate_actions` says whether an observation allows it."""
+        names = self.single.actions
+        return (
+            isinstance(x, dict)
+            and x.keys() <= names.spaces.keys()
+            and all(
+                isinstance(order, RaggedArray)
+                and len(order) == self.num_envs
+                and names[name].contains_choices(order.values)
+                for name, order in x.items()
+            )
+        )
+
+    @property
+    def is_np_flattenable(self) -> bool:
+        return False
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, EntityBatchActionSpace)
+            and self.num_envs == other.num_envs
+            and self.single.actions == other.single.actions
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"EntityBatchActionSpace({self.single.actions!r}, {self.num_envs})"

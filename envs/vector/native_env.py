@@ -1,0 +1,67 @@
+"""`NativeEnv`: a native game as a single Gymnasium environment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import gymnasium
+import numpy as np
+from numpy.typing import NDArray
+
+from ..actions.dispatch import ragged_orders
+from ..batch.entity_batch import unbatch_observation
+from ..spaces.entity_space import EntityActionSpace, EntitySpace
+
+
+class NativeEnv(gymnasium.Env[dict[str, Any], Mapping[str, Any]]):
+    """One lane of a native game: `gymnasium.make("entitize/<Name>-v0")`. Abstract.
+
+    A game's class only names its `vector_class`, whose spaces, options, rules and errors are its own, and
+    repeats its `metadata`. Observations and actions are plain dicts, as for `EntityEnv`. Seeded alike, it
+    plays the same episodes as the first lane of the vector environment.
+
+    Raises:
+        gymnasium.error.ResetNeeded: `step` before the first `reset` or after the end of an episode.
+    """
+
+    vector_class: ClassVar[type[Any]]  # a `NativeVectorEnv`, called as `vector_class(num_envs, **options)`
+    observation_space: EntitySpace
+    action_space: EntityActionSpace
+
+    def __init__(self, render_mode: str | None = None, **options: Any) -> None:
+        self._venv = self.vector_class(1, render_mode=render_mode, **options)
+        self._venv.lane_names = [type(self).__name__]
+        self.render_mode = render_mode
+        self.observation_space = self._venv.single_observation_space
+        self.action_space = self._venv.single_action_space
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Start an episode; a seed restarts the random numbers, without one they go on."""
+        is_first = self._np_random is None
+        super().reset(seed=seed)
+        if seed is None and is_first:
+            seed = int(self.np_random.integers(2**63))
+        batch, _ = self._venv.reset(seed=seed, options=options)
+        return unbatch_observation(self.observation_space, batch, 0), {}
+
+    def step(self, action: Mapping[str, Any]) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
+        """Carry out `action`; an empty array, or a name that is left out, orders nothing."""
+        actions = ragged_orders(self.action_space, self._venv.lane_names, [action])
+        batch, (rewards, terminated, truncated, final) = self._venv.play(actions)
+        observation = unbatch_observation(self.observation_space, batch if final is None else final, 0)
+        return observation, float(rewards[0]), bool(terminated[0]), bool(truncated[0]), {}
+
+    def render(self) -> NDArray[np.uint8] | None:
+        """A picture (height, width, 3), or None where there is no render_mode."""
+        if self.render_mode is None:
+            return None
+        frames = self._venv.render()
+        assert frames is not None
+        picture: NDArray[np.uint8] = frames[0]
+        return picture
+
+    def close(self) -> None:
+        self._venv.close()

@@ -1,0 +1,156 @@
+"""`ShardedVectorEnv`: native vector environments in worker processes, as one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import gymnasium
+import numpy as np
+
+from ...ragged import available_cores, keep_freed_memory
+from ..actions.native_checks import checked_actions
+from ..batch.entity_batch import EntityBatch
+from ..errors import WorkerError
+from ..seeds import Seeds, lane_seeds
+from .infos import join_infos
+from .vector_env import Actions, EntityVectorEnv, StepResult
+from .workers.worker_hosts import VectorEnvFn, VectorHost
+from .workers.worker_pool import WorkerPool, closing_on_failure
+
+
+class ShardedVectorEnv(EntityVectorEnv):
+    """Steps several vector environments, each in a process, as one whose lanes are theirs in turn.
+
+    For environments that step all their lanes at once: engines of which a process has one, and kernels that
+    run on one core. Observations, actions and the numbers that infos hold for every lane travel through
+    shared memory, which grows when a batch does not fit; the rest of infos is pickled, and infos are joined
+    (see `join_infos`). Warnings that are raised in a worker are raised again here. Workers are started afresh
+    ("spawn"), so a script must make this environment under `if __name__ == "__main__":`.
+
+    With `parent_works` this process steps the first of the environments itself, while the workers step the
+    others: it would only wait. Where each process has a core, they wait for each other wide awake for up to
+    half a millisecond, as long as waits are that short, because waking a process takes long.
+
+    The environment whose first lane is i is reset with `seed + i`: results are those of one process
+    wherever lane i of an environment depends on nothing but `seed + i`.
+
+    Args:
+        env_fns: one function per process that makes its vector environment; pickled with cloudpickle for
+            workers. Their spaces must be the same.
+        num_lanes: how many lanes each of them has.
+        seed: seeds the first `reset` that gives none.
+        parent_works: whether this process is one of them; None: where there are several, and no more cores
+            than that for this process.
+
+    Raises:
+        ValueError, TypeError, ImportError: what an `env_fn` raised; or another number of `num_lanes`.
+        ActionError: an action is unknown, of the wrong length or not allowed; no lane has moved.
+        WorkerError: anything else raised in some lanes, or a worker died; the lanes are named. All other
+            environments have been closed and all processes ended.
+        gymnasium.error.ResetNeeded: `step` or `render` before the first `reset`, or after an interrupted one.
+        gymnasium.error.ClosedEnvironmentError: a call after `close`.
+    """
+
+    _last: EntityBatch | None = None  # what actions are checked against; None: a reset is needed
+
+    def __init__(
+        self,
+        env_fns: Sequence[VectorEnvFn],
+        num_lanes: Sequence[int],
+        seed: int | None = None,
+        parent_works: bool | None = None,
+    ) -> None:
+        if not env_fns or len(env_fns) != len(num_lanes):
+            raise ValueError(f"{len(env_fns)} env_fns came with {len(num_lanes)} numbers of lanes")
+        host_fns = [
+            partial(VectorHost, env_fn, sum(num_lanes[:worker]), num_lanes[worker])
+            for worker, env_fn in enumerate(env_fns)
+        ]
+        if parent_works is None:
+            parent_works = len(env_fns) > 1 and available_cores() <= len(env_fns)
+        keep_freed_memory()
+        try:
+            self._pool = WorkerPool(host_fns, num_lanes, parent_works)
+        except WorkerError as error:
+            refusal = error.__cause__
+            if not isinstance(refusal, (ValueError, TypeError, ImportError)):
+                raise
+            for note in getattr(error, "__notes__", ()):
+                refusal.add_note(note)
+            raise refusal from None
+        self._pool.warn(stacklevel=2)
+        self._first_seed = seed
+        self.num_envs = sum(num_lanes)
+        space, self.metadata, self.render_mode = self._pool.introduction
+        self.single_observation_space = space
+        self.single_action_space = space.actions
+
+    def reset(
+        self, *, seed: Seeds = None, options: dict[str, Any] | None = None
+    ) -> tuple[EntityBatch, dict[str, Any]]:
+        """Start an episode in every lane.
+
+        Args:
+            seed: a sequence has one (or None) per lane, where the environments take such.
+            options: go to every environment.
+
+        Raises:
+            ValueError: a seed is negative, or their number is not that of the lanes.
+        """
+        self._check_open()
+        seed = self._first_seed if seed is None else seed
+        seeds = lane_seeds(seed, self.num_envs)
+        self._last, self._first_seed = None, None
+        if seed is None or isinstance(seed, (int, np.integer)):
+            mine: list[Seeds] = [seeds[lanes.start] for lanes in self._pool.lanes]
+        else:
+            mine = [seeds[lanes.start : lanes.stop] for lanes in self._pool.lanes]
+        with closing_on_failure(self):
+            batch, infos = self._pool.reset(mine, options)
+        self._pool.warn(stacklevel=2)
+        self._last = batch
+        return batch, join_infos(infos, self._lane_counts())
+
+    def step(self, actions: Actions) -> StepResult:
+        self._check_open()
+        if self._last is None:
+            raise gymnasium.error.ResetNeeded("ShardedVectorEnv: call reset() before the first step")
+        checked = checked_actions(self.single_observation_space, self._last, actions)
+        self._last = None  # a step that is interrupted leaves lanes that need a reset
+        with closing_on_failure(self):
+            step, infos = self._pool.step(checked)
+        self._pool.warn(stacklevel=2)
+        self._last = step.batch
+        info = join_infos(infos, self._lane_counts())
+        if step.final is not None:
+            info["final_obs"] = step.final
+        return step.batch, step.rewards, step.terminated, step.truncated, info
+
+    def set_progress(self, fraction: float) -> None:
+        """Tell every environment."""
+        self._check_open()
+        with closing_on_failure(self):
+            self._pool.set_progress(fraction)
+        self._pool.warn(stacklevel=2)
+
+    def render(self) -> tuple[Any, ...] | None:
+        """One frame per lane, where `render_mode` is set."""
+        self._check_open()
+        if self.render_mode is None:
+            return super().render()
+        if self._last is None:
+            raise gymnasium.error.ResetNeeded("ShardedVectorEnv: call reset() before render()")
+        with closing_on_failure(self):
+            return self._pool.render()
+
+    def close_extras(self, **kwargs: Any) -> None:
+        self._pool.close()
+
+    def _lane_counts(self) -> list[int]:
+        return [len(lanes) for lanes in self._pool.lanes]
+
+    def _check_open(self) -> None:
+        if self.closed:
+            raise gymnasium.error.ClosedEnvironmentError("ShardedVectorEnv has been closed")

@@ -1,0 +1,1 @@
+"""Ablation studies."""

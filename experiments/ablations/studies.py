@@ -1,0 +1,104 @@
+"""The studies of `ablations.yaml`: what each asks, and the configuration of each of its runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
+
+from ...adapters.procgen.games import GAMES
+from ..config import TrainConfig, find_config
+from ..config_file import plain, read_config, read_section, read_yaml
+from ..errors import unknown
+
+#: The studies that come with the package.
+STUDIES_FILE = Path(__file__).with_name("ablations.yaml")
+
+
+@dataclass(frozen=True)
+class Study:
+    """One question, and the runs that answer it: every variant in every game."""
+
+    question: str
+    config: str
+    """The configuration that variants change, by its name in `configs`."""
+    games: tuple[str, ...]
+    """Where the answer matters."""
+    baseline: str
+    """The variant that the others are compared with."""
+    variants: dict[str, Any]
+    """Name -> what it changes: dotted key -> value."""
+    common: dict[str, Any] = field(default_factory=dict)
+    """Changes that all variants share."""
+    other_games: Literal["all", "tiles", "none"] = "all"
+    """Which of Procgen's other games may be asked for: all, those with tiles, or none."""
+
+    def __post_init__(self) -> None:
+        if self.baseline not in self.variants:
+            known = ", ".join(self.variants)
+            raise ValueError(f"the baseline {self.baseline!r} is no variant; there are {known}")
+
+    def changes(self) -> set[str]:
+        """The dotted keys that are the study's to say."""
+        return {key for part in (self.common, *self.variants.values()) for key in part}
+
+    def allowed_games(self) -> list[str]:
+        """The games that may be asked for; those where the answer matters come first."""
+        if self.other_games == "none":
+            return list(self.games)
+        others = (name for name, game in GAMES.items() if game.tiles or self.other_games == "all")
+        return list(dict.fromkeys((*self.games, *others)))
+
+
+@cache
+def read_studies() -> Mapping[str, Study]:
+    """All studies by name, in the order of the file."""
+    data = read_yaml(STUDIES_FILE)
+    return {name: read_section(Study, part, name) for name, part in data.items()}
+
+
+def find_study(name: str) -> Study:
+    """The study of that name.
+
+    Raises:
+        UserError: there is none; the message says which name is nearest.
+    """
+    _known("study", name, read_studies(), "")
+    return read_studies()[name]
+
+
+def ablation_config(study: str, game: str, variant: str, base: TrainConfig | None = None) -> TrainConfig:
+    """What a run of `variant` in `game` is trained with.
+
+    `base` is the configuration to change, in place of the one that the study names.
+
+    Raises:
+        UserError: there is no such study, or it has no such game or variant; the message says which name is
+            nearest.
+    """
+    chosen = find_study(study)
+    _known("game", game, chosen.allowed_games(), f" in {study}")
+    _known("variant", variant, chosen.variants, f" of {study}")
+    base = read_config(TrainConfig, find_config(chosen.config)) if base is None else base
+    data = plain(base)
+    for key, value in {**chosen.common, **chosen.variants[variant]}.items():
+        _change(data, key.split("."), value)
+    config = read_section(TrainConfig, data, f"{study}.{variant}")
+    namespace, slash, _ = config.env.id.rpartition("/")
+    return replace(config, env=replace(config.env, id=f"{namespace}{slash}{game}"))
+
+
+def _change(data: dict[str, Any], keys: list[str], value: Any) -> None:
+    *sections, last = keys
+    for name in sections:
+        data = data[name]
+    data[last] = deepcopy(value)
+
+
+def _known(what: str, name: str, known: Iterable[str], where: str) -> None:
+    names = list(known)
+    if name not in names:
+        raise unknown(what, name, names, where)

@@ -1,0 +1,111 @@
+"""`entitize experiment microrts`: RogueNet and the published networks on maps, judged against the bots."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated, Any
+
+import tyro
+
+from ...adapters.microrts.java.maps import Map, find_map
+from ..arguments import parse
+from ..errors import UserError
+from ..queue.experiment_flags import QueueFlags, configured, names, read_base, run_jobs, split_train_flags
+from ..queue.experiment_jobs import EvaluationFlags, Job
+
+#: Name of a network in an experiment -> the configuration that trains it, and its options.
+NETWORKS: dict[str, tuple[str, dict[str, Any]]] = {
+    "roguenet": ("microrts", {}),
+    "transformer": ("microrts_transformer", {"position": "one_hot"}),
+    "transformer_embedding": ("microrts_transformer", {"position": "embedding"}),
+    "gridnet": ("microrts_gridnet", {}),
+    "uas": ("microrts_uas", {}),
+}
+#: RogueNet has a configuration of its own for maps of at most so many cells.
+_SMALL_MAP, _SMALL_MAP_CONFIG = 64, "microrts_8x8"
+#: Up to so many cells the paper tells them to the TransformerNet one-hot; wider, its heads don't fit.
+_ONE_HOT = 64
+
+
+@dataclass(frozen=True, kw_only=True)
+class MicroRTSArguments(QueueFlags):
+    """Train networks on maps of μRTS, and play the trained agents against its bots.
+
+    The same command goes on after a kill. What stands behind `--` goes to every run as flags of
+    `entitize train`: `entitize experiment microrts --out DIR -- --ppo.checkpoint-interval 200000`. (Another
+    number of environments needs other opponents: `-- --env.num-envs 12 --env.kwargs opponents=coacAI`.)
+    """
+
+    maps: Annotated[tuple[str, ...], tyro.conf.UseAppendAction, tyro.conf.arg(metavar="A,B")] = ()
+    """Maps (default: 8x8,16x16); NxN is basesWorkersNxN."""
+    net: Annotated[
+        tuple[str, ...], tyro.conf.UseAppendAction, tyro.conf.arg(aliases=["--nets"], metavar="A,B")
+    ] = ()
+    """Networks: roguenet, transformer (up to 8x8), transformer_embedding, gridnet, uas, or all (default)."""
+    eval_games: int = 100
+    """Games against each bot."""
+    eval_max_steps: int = 2000
+    """Ticks until a game is a tie; the papers have 2000, Huang et al. 4000."""
+    all_bots: bool = False
+    """Also play the bots that search, which takes hours."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.eval_games < 2:
+            raise ValueError(f"--eval-games must be at least 1 for each side, got {self.eval_games}")
+        if self.eval_max_steps < 1:
+            raise ValueError(f"--eval-max-steps must be positive, got {self.eval_max_steps}")
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Parse and run the command; returns the exit code."""
+    words, train_flags = split_train_flags(arguments)
+    chosen = parse(MicroRTSArguments, "experiment microrts", words)
+    return run_jobs("microrts", jobs_of(chosen, train_flags), chosen)
+
+
+def jobs_of(chosen: MicroRTSArguments, train_flags: Sequence[str] = ()) -> list[Job]:
+    """The runs that are asked for. `transformer` is left out where a map is too large for it.
+
+    Raises:
+        UserError: there is no such map, network or flag.
+    """
+    boards = _boards(chosen.maps or ("8x8,16x16",))
+    networks = names("network", chosen.net or ["all"], NETWORKS)
+    pairs = [
+        (board, network)
+        for network in networks
+        for board in boards
+        if network != "transformer" or board.width * board.height <= _ONE_HOT
+    ]
+    if not pairs:
+        raise UserError(
+            "transformer tells at most 64 cells apart; on larger maps there is transformer_embedding"
+        )
+    bases = {name: read_base(name, train_flags) for name in {_config_of(*pair) for pair in pairs}}
+    evaluation = EvaluationFlags(chosen.eval_games, chosen.all_bots, chosen.eval_max_steps)
+    jobs = []
+    for seed in range(chosen.seeds):
+        for board, network in pairs:
+            base = bases[_config_of(board, network)]
+            base = replace(base, baseline={**base.baseline, **NETWORKS[network][1]})
+            config = configured(base, f"MicroRTS/{board.name}", seed, chosen)
+            jobs.append(Job(board.name, network, seed, config, evaluation))
+    return jobs
+
+
+def _config_of(board: Map, network: str) -> str:
+    if network == "roguenet" and board.width * board.height <= _SMALL_MAP:
+        return _SMALL_MAP_CONFIG
+    return NETWORKS[network][0]
+
+
+def _boards(words: Sequence[str]) -> list[Map]:
+    asked = [name.strip() for word in words for name in word.split(",") if name.strip()]
+    full = [f"basesWorkers{name}" if re.fullmatch(r"\d+x\d+", name) else name for name in asked]
+    try:
+        return [find_map(name) for name in dict.fromkeys(full)]
+    except (ValueError, ImportError) as error:
+        raise UserError(str(error)) from error

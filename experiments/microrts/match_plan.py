@@ -1,0 +1,208 @@
+"""Which games `entitize eval microrts` is to play, out of its flags and the run's configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any, Literal
+
+import tyro
+
+from ...adapters.microrts import Options
+from ...adapters.microrts.java.bots import check_bot
+from ...adapters.microrts.java.jvm import check_installed
+from ...adapters.microrts.java.maps import find_map
+from ...adapters.microrts.java.rewards import weights_array
+from ...adapters.microrts.options import check_options
+from ...trainers import CheckpointError, checkpoint_paths, read_checkpoint
+from ...trainers.runs.checkpoint import step_of
+from ..agents import RANDOM
+from ..config import EnvConfig, Pairs, read_run_config
+from ..errors import UserError
+from .matches import Job, MatchSettings, plan_jobs
+from .published_microrts import ALL_BOTS, SEARCH_BOTS
+
+
+@dataclass(frozen=True)
+class MicroRTSEvalArguments:
+    """Play a trained agent against the scripted AIs of μRTS; wins, ties, losses and returns with intervals.
+
+    Stopped at any moment, the same command goes on with the games that are missing.
+    """
+
+    run: tyro.conf.Positional[Path | None] = None
+    """The run folder."""
+    games: int = 100
+    """Games against each bot on each map."""
+    map: str | None = None
+    """The map (default: the run's)."""
+    maps: tuple[str, ...] = ()
+    """Several maps."""
+    side: Literal["both", "0", "1"] = "both"
+    """Which player the agent is; both: half of the games each."""
+    bots: tuple[str, ...] = ()
+    """The bots to play (default: the thirteen of the papers, and mayari)."""
+    fast: bool = False
+    """Leave out the bots that search: they take 10 to 100 ms for a step."""
+    random: bool = False
+    """Play with the random policy too, or alone where no run is given."""
+    against: Path | None = None
+    """Another run: play against it (and against bots only where --bots or --fast say so)."""
+    max_steps: int = 2000
+    """Ticks until a game is a tie; the papers have 2000, Huang et al. 4000."""
+    deterministic: bool = False
+    """Always take the most probable choice instead of drawing one, as the papers do."""
+    seed: int = 1_000_003
+    """Seeds environments and actions."""
+    options: Pairs = field(default_factory=dict)
+    """Options of the environment that differ from training, or that a run without a configuration of
+    `entitize train` needs, e.g. features=planes."""
+    workers: int | None = None
+    """Processes to play in, each with a JVM of its own (default: one per core); 0: none but this."""
+    checkpoint: Path | None = None
+    """A checkpoint folder (default: the run's newest)."""
+    out: Path | None = None
+    """Where results go (default: eval_microrts in the run folder)."""
+
+    def __post_init__(self) -> None:
+        if self.run is None and not self.random:
+            raise ValueError("give a run folder, or --random, or both")
+        if self.run is None and (self.checkpoint or self.against):
+            raise ValueError("--checkpoint and --against need a run folder")
+        if self.map is not None and self.maps:
+            raise ValueError("give --map or --maps, not both")
+        if self.bots and self.fast:
+            raise ValueError("give --bots or --fast, not both")
+        for name in ("bots", "maps"):
+            names = getattr(self, name)
+            if len(set(names)) < len(names):
+                raise ValueError(f"--{name} names one twice: {' '.join(names)}")
+        if self.games < (2 if self.side == "both" else 1):
+            raise ValueError(f"--games must be at least 1 for each side, got {self.games}")
+        if self.workers is not None and self.workers < 0:
+            raise ValueError(f"--workers must not be negative, got {self.workers}")
+        if self.seed < 0:
+            raise ValueError(f"--seed must not be negative, got {self.seed}")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is to be played."""
+
+    jobs: list[Job]
+    settings: MatchSettings
+    identity: dict[str, Any]  # what games must have in common to be counted together, by name
+    own_weights: list[float] | None  # of the rewards that the run was trained with, where not the papers'
+    out: Path
+
+
+def make_plan(chosen: MicroRTSEvalArguments) -> Plan:
+    """The plan of a command.
+
+    Raises:
+        UserError: there is no such run, map, bot, option or checkpoint, or they don't go together.
+    """
+    env = _environment_of(chosen.run, chosen)
+    bots = chosen.bots or tuple(bot for bot in ALL_BOTS if not chosen.fast or bot not in SEARCH_BOTS)
+    out = chosen.out or (chosen.run or Path()) / "eval_microrts"
+    agents: dict[str, Path] = {}
+    try:
+        check_installed()
+        maps = chosen.maps or _maps_of(env)
+        options = _options_of(env, chosen)
+        own_weights = weights_array(env.kwargs.get("reward_weights"))
+        for board in maps:
+            find_map(board)
+        for bot in bots:
+            check_bot(bot)
+        if chosen.run is not None:
+            agents[chosen.run.resolve().name] = chosen.checkpoint or newest_checkpoint(chosen.run)
+        if chosen.against is not None:
+            rival = chosen.against.resolve().name
+            if rival in (*agents, *bots, RANDOM):
+                rival = f"{chosen.against.resolve().parent.name}/{rival}"
+            _check_same_options(options, _options_of(_environment_of(chosen.against, chosen), chosen))
+            agents[rival] = newest_checkpoint(chosen.against)
+            bots = (*bots, rival) if chosen.bots or chosen.fast else (rival,)
+            out = chosen.out or out.with_name(f"eval_microrts_against_{chosen.against.resolve().name}")
+        # Options at their defaults go without saying, so that one that is added later changes nothing.
+        usual = {**asdict(Options()), "max_steps": options["max_steps"]}
+        identity = {
+            "max_steps": options["max_steps"],
+            **{f"option {name}": value for name, value in options.items() if value != usual[name]},
+            **{f"checkpoint of {name}": _fingerprint(path) for name, path in agents.items()},
+        }
+    except (ValueError, TypeError, ImportError) as error:  # CheckpointError is a ValueError
+        raise UserError(str(error)) from error
+    identity |= {"deterministic": chosen.deterministic, "seed": chosen.seed}
+    players = [*list(agents)[:1], *([RANDOM] if chosen.random else [])]
+    sides = (0, 1) if chosen.side == "both" else (int(chosen.side),)
+    return Plan(
+        plan_jobs(players, maps, bots, sides, chosen.games),
+        MatchSettings(agents, options, chosen.deterministic, chosen.seed),
+        identity,
+        None if (own_weights == weights_array(None)).all() else own_weights.tolist(),
+        out,
+    )
+
+
+def newest_checkpoint(run: Path) -> Path:
+    """The newest checkpoint of a run, by a name that stays the same while the run goes on.
+
+    Raises:
+        CheckpointError: there is none.
+    """
+    paths = checkpoint_paths(run / "checkpoints")
+    if not paths:
+        raise CheckpointError(f"run {run} has written no checkpoint yet")
+    return paths[-1]
+
+
+def _environment_of(run: Path | None, chosen: MicroRTSEvalArguments) -> EnvConfig:
+    """The environment that a run was trained in, or a plain one, on the map that is asked for."""
+    plain = EnvConfig(id=f"MicroRTS/{chosen.map or 'basesWorkers16x16'}")
+    if run is None:
+        return plain
+    if not run.is_dir():
+        raise UserError(f"there is no run folder {run}")
+    try:
+        env = read_run_config(run).env
+    except UserError as error:
+        if chosen.map or chosen.maps:  # a run of the Python interface, say
+            return plain
+        raise UserError(f"{error}\n(say --map, and with --options what the agent needs)") from error
+    if not env.id.removeprefix("entitize/").startswith("MicroRTS/"):
+        raise UserError(f"{run} was trained in {env.id}, which is not MicroRTS")
+    if chosen.map:
+        kwargs = {name: value for name, value in env.kwargs.items() if name != "maps"}
+        return EnvConfig(id=plain.id, kwargs=kwargs)
+    return env
+
+
+def _maps_of(env: EnvConfig) -> Sequence[str]:
+    return env.kwargs.get("maps") or [env.id.partition("MicroRTS/")[2]]
+
+
+def _options_of(env: EnvConfig, chosen: MicroRTSEvalArguments) -> dict[str, Any]:
+    """How games are played and seen: as in training, but for what the command says; complete."""
+    seen = {part.name for part in fields(Options)}
+    trained = {name: value for name, value in env.kwargs.items() if name in seen}
+    return asdict(check_options({**trained, "max_steps": chosen.max_steps, **chosen.options}))
+
+
+def _check_same_options(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> None:
+    """Two agents that play each other do so in one environment."""
+    differ = [
+        f"{name} is {theirs[name]!r} there, {ours[name]!r} here"
+        for name in ours
+        if ours[name] != theirs[name]
+    ]
+    if differ:
+        raise UserError(f"the runs can't play each other: {'; '.join(differ)}")
+
+
+def _fingerprint(path: Path) -> str:
+    """Which checkpoint it is, wherever it lies."""
+    metadata = read_checkpoint(path).metadata
+    return f"step {step_of(path)}, SHA-256 {metadata['sha256']['checkpoint.json'][:16]}"

@@ -1,0 +1,202 @@
+"""Games of μRTS that judge an agent: which there are to play, and playing some of them.
+
+A job is a few games against one bot on one side. It says by itself how it is seeded, so that it is the same
+wherever and whenever it is played (against bots that don't go by the clock).
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...adapters.microrts import MicroRTSVectorEnv
+from ...adapters.microrts.java.rewards import REWARDS
+from ...ragged import RaggedArray, concatenate
+from ...trainers.evaluation import Actor, episode_quota
+from ...trainers.threads import thread_count
+from ..agents import RANDOM, RandomActor, load_agent
+from .published_microrts import SEARCH_BOTS
+
+#: Lanes played at once, and games per job. A search bot's thinking is what takes the time, lanes side by side
+#: save none of it, and a kill should lose little of it.
+QUICK_LANES, QUICK_GAMES = 10, 20
+SEARCH_LANES, SEARCH_GAMES = 1, 2
+
+
+@dataclass(frozen=True)
+class Job:
+    """Games number `first` to `first + games - 1` of an agent against a bot on one side."""
+
+    agent: str  # a name of `MatchSettings.checkpoints`, or `RANDOM`
+    map: str
+    bot: str  # or the name of another agent
+    side: int  # the player that the agent is
+    first: int
+    games: int
+
+    def __str__(self) -> str:
+        last = self.first + self.games - 1
+        return f"{self.agent} against {self.bot} on {self.map}, side {self.side}, games {self.first}–{last}"
+
+    @property
+    def lanes(self) -> int:
+        return min(self.games, SEARCH_LANES if self.bot in SEARCH_BOTS else QUICK_LANES)
+
+    def seed(self, seed: int) -> int:
+        """Of environments and actions; equal for all agents, so that they meet the same bots' dice."""
+        place = zlib.crc32(f"{self.map} {self.bot} {self.side}".encode())
+        return int(np.random.SeedSequence([seed, place, self.first]).generate_state(1)[0])
+
+
+@dataclass(frozen=True)
+class MatchSettings:
+    """How games are played, whoever plays them."""
+
+    checkpoints: Mapping[str, Path]
+    options: Mapping[str, Any] = field(default_factory=dict)  # of the vector environment
+    deterministic: bool = False
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Played:
+    """The games of a job, ordered by lane and then by time."""
+
+    job: Job
+    outcomes: list[str]  # "win", "draw" or "loss" of the agent
+    steps: list[int]
+    rewards: list[list[float]]  # each game's sums of the engine's six raw rewards
+    failures: list[str]  # what bots did that ended games as draws
+    seconds: float
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, saved: Mapping[str, Any]) -> Played:
+        """What `as_json` gave.
+
+        Raises:
+            KeyError, TypeError, ValueError: it is something else.
+        """
+        played = cls(**{**saved, "job": Job(**saved["job"])})
+        if not len(played.outcomes) == len(played.steps) == len(played.rewards) == played.job.games:
+            raise ValueError(f"it does not hold {played.job.games} games")
+        return played
+
+
+def plan_jobs(
+    agents: Sequence[str], maps: Sequence[str], bots: Sequence[str], sides: Sequence[int], games: int
+) -> list[Job]:
+    """`games` games of each agent against each bot on each map, evenly from all `sides`."""
+    jobs = []
+    for agent, board, bot in ((a, m, b) for m in maps for b in bots for a in agents):
+        size = SEARCH_GAMES if bot in SEARCH_BOTS else QUICK_GAMES
+        for side, count in zip(sides, episode_quota(games, len(sides)).tolist(), strict=True):
+            firsts = range(0, count, size)
+            jobs += [Job(agent, board, bot, side, first, min(size, count - first)) for first in firsts]
+    return jobs
+
+
+class Duel:
+    """Two agents as one, where lanes play each other: the first has the lanes `own`, the second the rest."""
+
+    def __init__(self, agent: Actor, other: Actor, own: NDArray[np.int64], num_lanes: int) -> None:
+        others = np.setdiff1d(np.arange(num_lanes), own)
+        self._parts = ((agent, own), (other, others))
+        self._order = np.argsort(np.concatenate([own, others]))
+
+    def act(self, batch: Any, rng: np.random.Generator, deterministic: bool) -> dict[str, RaggedArray]:
+        """The actions of all lanes."""
+        given = [agent.act(batch.gather(lanes), rng, deterministic).actions for agent, lanes in self._parts]
+        return {name: concatenate([part[name] for part in given]).gather(self._order) for name in given[0]}
+
+
+class Player:
+    """Plays jobs in this process; loads each network once per map."""
+
+    def __init__(self, settings: MatchSettings) -> None:
+        self.settings = settings
+        self._agents: dict[tuple[str, str], Actor] = {}
+
+    def play(self, job: Job) -> Played:
+        """Play a job on one thread.
+
+        Raises:
+            UserError: a network does not fit, or its checkpoint can't be read.
+        """
+        began = time.perf_counter()
+        settings, seed = self.settings, job.seed(self.settings.seed)
+        is_duel = job.bot in settings.checkpoints
+        own = np.arange(job.side, 2 * job.lanes, 2) if is_duel else np.arange(job.lanes)
+        lanes: dict[str, Any] = {"num_envs": job.lanes, "opponents": job.bot, "side": job.side}
+        if is_duel:
+            lanes = {"num_envs": 2 * job.lanes, "selfplay": 2 * job.lanes}
+        with thread_count(1), MicroRTSVectorEnv(job.map, **lanes, **settings.options) as venv:
+            agent = self._agent(job.agent, job.map, venv)
+            duel = Duel(agent, self._agent(job.bot, job.map, venv), own, venv.num_envs) if is_duel else None
+            games = play_games(agent, duel, venv, own, job.games, settings.deterministic, seed)
+        failures = [game.failure for game in games if game.failure is not None]
+        outcomes, steps = [game.outcome for game in games], [game.steps for game in games]
+        rewards = [game.rewards for game in games]
+        return Played(job, outcomes, steps, rewards, failures, round(time.perf_counter() - began, 3))
+
+    def _agent(self, name: str, board: str, venv: MicroRTSVectorEnv) -> Actor:
+        if name == RANDOM:
+            return RandomActor(venv.single_action_space)
+        if (name, board) not in self._agents:
+            path = self.settings.checkpoints[name]
+            self._agents[name, board] = load_agent(path, venv.single_observation_space)
+        return self._agents[name, board]
+
+
+@dataclass(frozen=True)
+class PlayedGame:
+    """One game of the agent."""
+
+    outcome: str
+    steps: int
+    rewards: list[float]
+    failure: str | None
+
+
+def play_games(
+    agent: Actor,
+    duel: Duel | None,
+    venv: MicroRTSVectorEnv,
+    own: NDArray[np.int64],
+    games: int,
+    deterministic: bool,
+    seed: int,
+) -> list[PlayedGame]:
+    """Whole games of the lanes `own`, each lane's number fixed beforehand (see `trainers.evaluate`)."""
+    rng = np.random.default_rng(seed)
+    quota = dict(zip(own.tolist(), episode_quota(games, len(own)).tolist(), strict=True))
+    played: dict[int, list[PlayedGame]] = {lane: [] for lane in quota}
+    rewards, steps = np.zeros((venv.num_envs, len(REWARDS))), np.zeros(venv.num_envs, np.int64)
+    batch, _ = venv.reset(seed=seed)
+    while any(len(played[lane]) < count for lane, count in quota.items()):
+        if duel is None:
+            actions = agent.act(batch, rng, deterministic).actions
+        else:
+            actions = duel.act(batch, rng, deterministic)
+        with warnings.catch_warnings():  # of bots that fail: the table tells of them
+            warnings.filterwarnings("ignore", "MicroRTS env")
+            batch, _, terminated, truncated, info = venv.step(actions)
+        rewards += info["raw_rewards"]
+        steps += 1
+        for lane in np.flatnonzero(terminated | truncated).tolist():
+            if len(played.get(lane, ())) < quota.get(lane, 0):
+                failure = info["bot_error"][lane] if "bot_error" in info else None
+                game = PlayedGame(info["outcome"][lane], int(steps[lane]), rewards[lane].tolist(), failure)
+                played[lane].append(game)
+            rewards[lane], steps[lane] = 0, 0
+    return [game for lane in quota for game in played[lane]]

@@ -1,0 +1,63 @@
+"""`entitize experiment procgen`: networks on games, with the hyper-parameters of their configurations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+import tyro
+
+from ...adapters.procgen.games import GAMES
+from ..arguments import parse
+from ..queue.experiment_flags import QueueFlags, configured, names, read_base, run_jobs, split_train_flags
+from ..queue.experiment_jobs import Job
+
+#: Name of a network in an experiment -> the configuration that trains it.
+NETWORKS = {
+    "roguenet": "procgen",
+    "roguenet_normalized": "procgen_normalized",
+    "impala": "procgen_impala",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProcgenArguments(QueueFlags):
+    """Train networks on Procgen's games: every game, network and seed is a run, some of them at once.
+
+    The same command goes on after a kill. What stands behind `--` goes to every run as flags of
+    `entitize train`: `entitize experiment procgen --out DIR -- --env.num-envs 32`.
+    """
+
+    games: Annotated[tuple[str, ...], tyro.conf.UseAppendAction, tyro.conf.arg(metavar="A,B")] = ()
+    """Games, or all (default)."""
+    net: Annotated[
+        tuple[str, ...], tyro.conf.UseAppendAction, tyro.conf.arg(aliases=["--nets"], metavar="A,B")
+    ] = ()
+    """Networks: roguenet (default), roguenet_normalized, impala."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Parse and run the command; returns the exit code."""
+    words, train_flags = split_train_flags(arguments)
+    chosen = parse(ProcgenArguments, "experiment procgen", words)
+    return run_jobs("procgen", jobs_of(chosen, train_flags), chosen)
+
+
+def jobs_of(chosen: ProcgenArguments, train_flags: Sequence[str] = ()) -> list[Job]:
+    """The runs that are asked for.
+
+    Raises:
+        UserError: there is no such game, network or flag.
+    """
+    games = names("game", chosen.games or ["all"], GAMES)
+    bases = {
+        net: read_base(NETWORKS[net], train_flags)
+        for net in names("network", chosen.net or ["roguenet"], NETWORKS)
+    }
+    return [
+        Job(game, network, seed, configured(base, f"Procgen/{game}", seed, chosen))
+        for seed in range(chosen.seeds)
+        for network, base in bases.items()
+        for game in games
+    ]

@@ -1,0 +1,86 @@
+"""One run of an experiment, in a process of its own:
+
+    python -m entitize.experiments.queue.experiment_child train FOLDER --device cpu
+    python -m entitize.experiments.queue.experiment_child eval FOLDER --games 100 --fast
+
+The queue that started it holds the other end of its standard input. When that end is closed, by the queue or
+because the queue died, it stops: training after the update that it is in, with a checkpoint; games at once,
+those that are over being kept. SIGTERM and Ctrl-C do the same.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from ..config import read_run_config
+from ..errors import UserError
+from ..run_lock import RunLockedError, run_lock
+from ..training import train
+
+#: The exit code that says: another process works in this run folder.
+LOCKED = 75
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Train or evaluate a run; returns the exit code."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("stage", choices=["train", "eval"])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--device", default="auto")
+    chosen, rest = parser.parse_known_args(list(arguments))
+    try:
+        if chosen.stage == "train":
+            _train(chosen.folder, chosen.device)
+        else:
+            _evaluate(chosen.folder, rest)
+    except RunLockedError as error:
+        print(error, file=sys.stderr)
+        return LOCKED
+    except UserError as error:
+        print(error, file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+def _train(folder: Path, device: str) -> None:
+    stop = threading.Event()
+    _at_the_end_of_input(stop.set)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda number, frame: stop.set())
+    config = read_run_config(folder)
+    config = replace(config, ppo=replace(config.ppo, device=device))
+    train(config, folder, resume=True, stop=stop)
+
+
+def _evaluate(folder: Path, words: Sequence[str]) -> None:
+    from ..microrts.microrts_eval import (
+        main as play_bots,  # with the packages that draw, which training starts without
+    )
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
+    _at_the_end_of_input(lambda: os.kill(os.getpid(), signal.SIGINT))
+    with run_lock(folder):
+        play_bots([str(folder), *words])
+
+
+def _at_the_end_of_input(stop: Callable[[], None]) -> None:
+    def wait() -> None:
+        while os.read(0, 1024):
+            pass
+        stop()
+
+    threading.Thread(target=wait, daemon=True).start()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

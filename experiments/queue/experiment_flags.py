@@ -1,0 +1,171 @@
+"""What the kinds of experiments have in common on the command line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated
+
+import torch
+import tyro
+
+from ...ragged import available_cores
+from ...trainers import PPOConfig
+from ...trainers.learners.device import find_device
+from ..arguments import parse
+from ..config import TrainConfig, find_config, with_flags_over_file
+from ..config_file import read_config
+from ..errors import UserError, unknown
+from ..training import TrainArguments
+from .experiment_jobs import Job, open_experiment
+from .experiment_queue import Queue
+
+_NUMBER = re.compile(r"(\d[\d_]*(?:\.\d+)?)\s*([kM]?)")
+_UNITS = {"": 1, "k": 1_000, "M": 1_000_000}
+
+
+def read_steps(words: list[str]) -> int:
+    """25M, 2.5M, 500k or 2_000_000.
+
+    Raises:
+        ValueError: it is not a positive whole number.
+    """
+    match = _NUMBER.fullmatch(words[0])
+    steps = float(match[1]) * _UNITS[match[2]] if match else 0.0
+    if steps < 1 or steps != int(steps):
+        raise ValueError(f"steps are a positive number such as 25M, 500k or 2_000_000, not {words[0]!r}")
+    return int(steps)
+
+
+#: A number of environment steps on the command line, or none. (Told together: of a union's members tyro tells
+#: what each made of the word, with its insides.)
+Steps = Annotated[
+    int | None,
+    tyro.constructors.PrimitiveConstructorSpec(
+        nargs=1,
+        metavar="STEPS",
+        instance_from_str=read_steps,
+        is_instance=lambda value: value is None or isinstance(value, int),
+        str_from_instance=lambda value: [str(value)],
+    ),
+]
+#: Flags of `entitize train` that are the queue's to say.
+_FLAGS_OF_QUEUE = (
+    *("--run", "--resume", "--config", "--env.id", "--network", "--max-minutes"),
+    *("--ppo.seed", "--ppo.total-timesteps", "--ppo.device"),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class QueueFlags:
+    """Flags that every kind of experiment has."""
+
+    out: Path
+    """The folder of the experiment; the same command with the same folder goes on after a kill."""
+    seeds: int = 3
+    """Runs of each case and network, with the seeds 0, 1, ..."""
+    steps: Steps = None
+    """Environment steps of a run, e.g. 25M (default: as the network's configuration says)."""
+    max_minutes: float | None = None
+    """The time after which a run ends anyway, annealing with it."""
+    jobs: int | None = None
+    """Runs at once (default: one for each processor, or one on a GPU)."""
+    device: str | None = None
+    """Where to train: cpu, cuda or cuda:1 (default: the GPU where torch finds one)."""
+
+    def __post_init__(self) -> None:
+        if self.seeds < 1:
+            raise ValueError(f"--seeds must be positive, got {self.seeds}")
+        if self.jobs is not None and self.jobs < 1:
+            raise ValueError(f"--jobs must be positive, got {self.jobs}")
+        if self.max_minutes is not None and not self.max_minutes > 0:
+            raise ValueError(f"--max-minutes must be positive, got {self.max_minutes}")
+
+
+def run_jobs(
+    kind: str, jobs: Sequence[Job], flags: QueueFlags, about: Mapping[str, str] | None = None
+) -> int:
+    """Run `jobs` in the folder of the flags, which says `about` the experiment; returns the exit code.
+
+    Raises:
+        UserError: the folder is for something else, or torch can't train on the device.
+    """
+    device = _device(flags.device)
+    open_experiment(flags.out, kind, jobs, about)
+    processes = flags.jobs or (1 if device.startswith("cuda") else available_cores())
+    return Queue(jobs, flags.out, processes=processes, device=device).run()
+
+
+def _device(name: str | None) -> str:
+    """Where to train, as torch calls it; the runs would find out one by one that they can't."""
+    if name is None or name == "auto":
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        find_device(PPOConfig(device=name).device)
+    except ValueError as error:
+        raise UserError(f"--device: {error}") from error
+    return name
+
+
+def split_train_flags(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The command's own flags, and those behind `--`, which every run gets as `entitize train` takes them."""
+    words = list(arguments)
+    if "--" not in words:
+        return words, []
+    at = words.index("--")
+    return words[:at], words[at + 1 :]
+
+
+def read_base(name: str, train_flags: Sequence[str]) -> TrainConfig:
+    """The configuration `name` that comes with the package, with flags of `entitize train` over it.
+
+    Raises:
+        UserError: a flag says what is the queue's to say.
+    """
+    file = read_config(TrainConfig, find_config(name))
+    if not train_flags:
+        return file
+    given = {word.partition("=")[0].replace("_", "-") for word in train_flags}
+    for flag in _FLAGS_OF_QUEUE:
+        if flag in given:
+            raise UserError(
+                f"{flag} can't stand behind --: cases, networks, seeds, steps and devices are the queue's"
+            )
+    chosen = parse(TrainArguments, "train", train_flags, TrainArguments(file))
+    return with_flags_over_file(chosen.settings, file)
+
+
+def configured(
+    base: TrainConfig,
+    env_id: str,
+    seed: int,
+    flags: QueueFlags,
+) -> TrainConfig:
+    """`base` for one run."""
+    ppo = replace(base.ppo, seed=seed)
+    if flags.steps is not None:
+        ppo = replace(ppo, total_timesteps=flags.steps)
+    env = replace(base.env, id=env_id)
+    return replace(base, env=env, ppo=ppo, max_minutes=flags.max_minutes or base.max_minutes)
+
+
+def names(what: str, words: Sequence[str], known: Iterable[str]) -> list[str]:
+    """Names out of words such as "maze,heist"; "all" are all that are known.
+
+    Raises:
+        UserError: one is unknown (the nearest is suggested), or there is none.
+    """
+    known = list(known)
+    chosen: list[str] = []
+    for name in (part.strip() for word in words for part in word.split(",")):
+        if name == "all":
+            chosen += known
+        elif name in known:
+            chosen.append(name)
+        elif name:
+            raise unknown(what, name, known)
+    if not chosen:
+        raise UserError(f"name at least one {what}; there are {', '.join(known)}")
+    return list(dict.fromkeys(chosen))

@@ -1,0 +1,166 @@
+"""What an experiment is asked to run: jobs, their order, and whether a folder can take them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from ...trainers.runs.files import replace_file
+from ..config import RUN_CONFIG, TrainConfig, read_run_config
+from ..config_file import to_yaml
+from ..errors import UserError, differences
+from .run_records import run_folder
+
+EXPERIMENT = "experiment.yaml"
+
+#: What a run may differ in and be the same: where it is trained, what it keeps, and how it is judged after.
+_SAME_ANYHOW = (
+    *("ppo.device", "ppo.num_threads", "ppo.microbatch_size", "ppo.checkpoint_interval"),
+    *("ppo.keep_checkpoints", "eval"),
+)
+
+
+@dataclass(frozen=True)
+class EvaluationFlags:
+    """How `entitize eval microrts` judges a trained agent."""
+
+    games: int = 100
+    all_bots: bool = False
+    max_steps: int = 2000
+
+    def words(self) -> list[str]:
+        """As flags of that command."""
+        numbers = ["--games", str(self.games), "--max-steps", str(self.max_steps)]
+        return [*numbers, *([] if self.all_bots else ["--fast"])]
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run: what to train, and how to judge it then, if at all."""
+
+    case: str
+    network: str
+    seed: int
+    config: TrainConfig
+    evaluation: EvaluationFlags | None = None
+
+    @property
+    def name(self) -> str:
+        """<case>/<network>/<seed>."""
+        return f"{self.case}/{self.network}/{self.seed}"
+
+    def folder(self, directory: Path) -> Path:
+        """Its run folder in the experiment's."""
+        return run_folder(directory, self.case, self.network, self.seed)
+
+
+def in_order(jobs: Sequence[Job], directory: Path) -> list[Job]:
+    """Runs that have begun first; then seed by seed, so that a first answer for every case comes early."""
+    return sorted(jobs, key=lambda job: (not (job.folder(directory) / "checkpoints").is_dir(), job.seed))
+
+
+def open_experiment(
+    directory: Path, kind: str, jobs: Sequence[Job], about: Mapping[str, str] | None = None
+) -> None:
+    """Note in `directory`, made where it is missing, what is asked for, beside what was asked for before.
+
+    `about`: what else it is to say of the experiment, which stays the same.
+
+    Raises:
+        UserError: the folder is for something else, or holds a run that is not the one asked for.
+    """
+    if (directory / RUN_CONFIG).exists():
+        raise UserError(f"{directory} is the folder of a single run; give an experiment another --out")
+    before = read_experiment(directory) or {"kind": kind}
+    if before["kind"] != kind:
+        raise UserError(
+            f"{directory} holds an experiment of kind {before['kind']}, not {kind}; give another --out"
+        )
+    for name, value in (about or {}).items():
+        if before.get(name, value) != value:
+            raise UserError(f"{directory} is for the {name} {before[name]}, not {value}; give another --out")
+    for job in jobs:
+        check_folder(job, directory)
+    config = jobs[0].config
+    asked = {
+        "kind": kind,
+        **(about or {}),
+        "cases": _union(before.get("cases", ()), [job.case for job in jobs]),
+        "networks": _union(before.get("networks", ()), [job.network for job in jobs]),
+        "seeds": sorted(_union(before.get("seeds", ()), [job.seed for job in jobs])),
+        "steps": config.ppo.total_timesteps,
+        "max_minutes": config.max_minutes,
+    }
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        if asked != before:
+            replace_file(directory / EXPERIMENT, yaml.safe_dump(asked, sort_keys=False).encode())
+    except OSError as error:
+        raise UserError(f"{directory} can't be written: {error}") from error
+
+
+def read_experiment(directory: Path) -> dict[str, Any] | None:
+    """What was asked for: kind, and the cases, networks and seeds of all commands so far; steps and
+    max_minutes of the last one (what a run is for is in its own configuration). None: there is none.
+
+    Raises:
+        UserError: the file is not one of ours.
+    """
+    path = directory / EXPERIMENT
+    if not path.exists():
+        return None
+    try:
+        asked = yaml.safe_load(path.read_text())
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise UserError(f"{path} can't be read: {error}") from error
+    lists = ("cases", "networks", "seeds")
+    if not isinstance(asked, dict) or not isinstance(asked.get("kind"), str):
+        raise UserError(f"{path} does not say what kind of experiment it is")
+    for name in lists:
+        if not isinstance(asked.get(name), list):
+            raise UserError(f"{path}: {name}: expected a list, got {asked.get(name)!r}")
+    return asked
+
+
+def check_folder(job: Job, directory: Path) -> None:
+    """Check that a run that is there already is the one that is asked for.
+
+    Raises:
+        UserError: it is another; the message says in what.
+    """
+    folder = job.folder(directory)
+    if not (folder / RUN_CONFIG).exists():
+        if (folder / "checkpoints").exists():
+            raise UserError(f"{folder} has checkpoints but no {RUN_CONFIG}: move it away")
+        return
+    differ = differences(_flat(read_run_config(folder)), _flat(job.config), "was asked for")
+    if differ:
+        raise UserError(
+            f"{folder} holds another run: {differ}. A run is not changed under way (what is"
+            " annealed ends with its steps): give another --out, or ask for what is there"
+        )
+
+
+def _union(before: Sequence[Any], now: Sequence[Any]) -> list[Any]:
+    return list(dict.fromkeys([*before, *now]))
+
+
+def _flat(config: TrainConfig) -> dict[str, Any]:
+    """By dotted name, as a file has it, without what a run may differ in."""
+    flat: dict[str, Any] = {}
+
+    def add(prefix: str, value: Any) -> None:
+        if prefix in _SAME_ANYHOW:
+            return
+        if isinstance(value, Mapping):
+            for name, part in value.items():
+                add(f"{prefix}.{name}" if prefix else name, part)
+        else:
+            flat[prefix] = value
+
+    add("", yaml.safe_load(to_yaml(config)))
+    return flat

@@ -1,0 +1,225 @@
+"""The queue of an experiment: jobs in processes, so many at once, until each is done or has failed.
+
+What is done, and what a run goes on from, is read from the run folders each time, so that a queue can be
+killed and started again, and several can work in one folder: a run is locked by the process that works on it.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from types import FrameType
+from typing import Literal
+
+from rich.console import Console
+
+from ...ragged import available_cores
+from ...trainers.runs.files import replace_file
+from ..arguments import parse
+from ..config import RUN_CONFIG
+from ..config_file import to_yaml
+from ..errors import UserError
+from ..microrts.match_plan import MicroRTSEvalArguments, make_plan
+from ..microrts.match_results import ResultsFile
+from ..run_lock import RunLockedError, run_lock
+from .experiment_child import LOCKED
+from .experiment_jobs import Job, check_folder, in_order
+from .experiment_process import RunProcess, last_lines
+from .experiment_view import QueueView
+from .run_records import read_run
+
+Stage = Literal["train", "eval", "done", "locked"]
+#: Seconds between looks at the processes, and at runs that others work on.
+_PAUSE, _LOCKED_PAUSE = 0.2, 2.0
+#: Lines of its log that a failure is told with.
+_LOG_LINES = 8
+_SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
+
+
+class Queue:
+    """Runs `jobs` in the experiment folder `directory`.
+
+    Args:
+        jobs: with different names.
+        processes: how many at once.
+        device: where they train: "cpu", "cuda", ...
+
+    Raises:
+        ValueError: `processes` is not positive.
+    """
+
+    def __init__(
+        self,
+        jobs: Sequence[Job],
+        directory: Path,
+        *,
+        processes: int,
+        device: str,
+        console: Console | None = None,
+    ) -> None:
+        if processes < 1:
+            raise ValueError(f"jobs must be positive, got {processes}")
+        self.directory, self.processes, self.device = directory, processes, device
+        self.waiting = in_order(jobs, directory)
+        self.running: list[RunProcess] = []
+        self.failed: list[Job] = []
+        self.view = QueueView(jobs, directory, processes, console or Console())
+        self._locked: dict[str, float] = {}  # when a run that others work on was last looked at
+        self._signals = 0
+        self._is_stopping = False
+
+    def run(self) -> int:
+        """Until nothing is left; returns the exit code: 0, 1 where a run failed, or 130 where it was stopped.
+
+        Ctrl-C and SIGTERM stop the runs, each after its update and with a checkpoint; a second kills them.
+        """
+        with ExitStack() as stack:
+            self._catch_signals(stack)
+            stack.callback(self._kill_all)
+            stack.enter_context(self.view)
+            while (self.waiting and not self._signals) or self.running:
+                self._look_after_running()
+                if self._signals:
+                    self._stop()
+                else:
+                    self._start()
+                self.view.show(self.running, self.waiting, self.failed)
+                time.sleep(_PAUSE)
+        if self._signals:
+            self.view.tell("stopped; the same command goes on from here")
+            return 130
+        self.view.tell(f"{len(self.view.done)} of {len(self.view.jobs)} runs are done in {self.directory}")
+        for job in self.failed:
+            self.view.tell(f"{job.name} failed; its log is {job.folder(self.directory) / 'log.txt'}")
+        return 1 if self.failed else 0
+
+    # -- starting -------------------------------------------------------------------------------------------
+
+    def _start(self) -> None:
+        """Start what there is room for; sort out what is done on the way."""
+        for job in list(self.waiting):
+            if len(self.running) >= self.processes or self._signals:
+                return
+            if time.monotonic() - self._locked.get(job.name, -_LOCKED_PAUSE) < _LOCKED_PAUSE:
+                continue
+            self.waiting.remove(job)
+            self._start_one(job)
+
+    def _start_one(self, job: Job) -> None:
+        try:
+            stage = self._prepare(job)
+            if stage in ("train", "eval"):
+                self.running.append(self._process(job, stage))
+        except (UserError, OSError) as error:
+            self._fail(job, [str(error)])
+            return
+        if stage == "locked":
+            self._wait_for_others(job)
+        elif stage == "done":
+            self.view.finish(job)
+        else:
+            self.view.start(job, stage)
+
+    def _process(self, job: Job, stage: Stage) -> RunProcess:
+        words = ["--device", self.device]
+        if stage == "eval" and job.evaluation is not None:
+            words = [*job.evaluation.words(), "--workers", "0"]
+        threads = job.config.ppo.num_threads or available_cores()
+        return RunProcess(job, stage, job.folder(self.directory), words, threads)
+
+    def _prepare(self, job: Job) -> Stage:
+        """What a run needs next; its folder is ready for that."""
+        folder = job.folder(self.directory)
+        try:
+            with run_lock(folder):
+                check_folder(job, self.directory)  # another queue may have made it
+                if not (folder / RUN_CONFIG).exists():
+                    replace_file(folder / RUN_CONFIG, to_yaml(job.config).encode())
+                if not read_run(folder).is_done:
+                    return "train"
+                return "eval" if self._games_are_missing(job, folder) else "done"
+        except RunLockedError:
+            return "locked"
+
+    def _games_are_missing(self, job: Job, folder: Path) -> bool:
+        if job.evaluation is None:
+            return False
+        plan = make_plan(
+            parse(MicroRTSEvalArguments, "eval microrts", [str(folder), *job.evaluation.words()])
+        )
+        return bool(ResultsFile(plan.out / "results.jsonl", plan.identity).missing(plan.jobs))
+
+    def _wait_for_others(self, job: Job) -> None:
+        if job.name not in self._locked:
+            self.view.tell(f"{job.name} is worked on by another process")
+        self._locked[job.name] = time.monotonic()
+        self.waiting.insert(0, job)
+
+    # -- ending ---------------------------------------------------------------------------------------------
+
+    def _look_after_running(self) -> None:
+        for process in list(self.running):
+            code = process.exit_code()
+            if code is None:
+                continue
+            process.close()
+            self.running.remove(process)
+            if code == LOCKED:
+                self._wait_for_others(process.job)
+            elif not self._signals:
+                self._after(process, code)
+
+    def _after(self, process: RunProcess, code: int) -> None:
+        """A process has ended by itself: on to the next stage, if this one is complete."""
+        job = process.job
+        lines = last_lines(process.folder, _LOG_LINES)
+        if code:
+            how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
+            self._fail(job, [f"{process.stage} {how}", *lines])
+            return
+        try:
+            stage = self._prepare(job)
+        except (UserError, OSError) as error:
+            self._fail(job, [str(error)])
+            return
+        if stage == process.stage:
+            self._fail(job, [f"{process.stage} ended early", *lines])
+        elif stage == "done":
+            self.view.finish(job)
+        else:
+            self.waiting.insert(0, job)
+
+    def _fail(self, job: Job, lines: Sequence[str]) -> None:
+        self.failed.append(job)
+        self.view.tell("\n    ".join([f"{job.name} failed:", *lines]))
+
+    # -- stopping -------------------------------------------------------------------------------------------
+
+    def _catch_signals(self, stack: ExitStack) -> None:
+        if threading.current_thread() is not threading.main_thread():
+            return
+        for number in _SIGNALS:
+            stack.callback(signal.signal, number, signal.signal(number, self._on_signal))
+
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        self._signals += 1
+
+    def _stop(self) -> None:
+        if not self._is_stopping and self.running:
+            self.view.tell("stopping: each run ends its update and writes a checkpoint; once more kills them")
+        self._is_stopping = True
+        for process in self.running:
+            if self._signals == 1:
+                process.stop()
+            else:
+                process.kill()
+
+    def _kill_all(self) -> None:
+        """Whatever went wrong, no process stays behind."""
+        for process in self.running:
+            process.kill()
+            process.close()

@@ -1,0 +1,104 @@
+"""The runs of an experiment: which there are, how far each is, and whether it is done.
+
+DIR/experiment.yaml                      what was asked for
+DIR/runs/<case>/<network>/<seed>/        run folders, as `entitize train` makes them
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ...policies.checkpoint import CheckpointError, checkpoint_paths, read_stored, step_of
+from ..config import RUN_CONFIG, TrainConfig, read_run_config
+from ..errors import UserError
+
+#: The folder of run folders in that of an experiment.
+RUNS = "runs"
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """One run of an experiment, as its newest checkpoint has it."""
+
+    case: str  # the game or the map
+    network: str  # "roguenet", "impala", ..., or the variant of an ablation
+    seed: int
+    folder: Path
+    config: TrainConfig
+    is_done: bool  # it has taken all its steps, or its time is over
+    steps: int  # environment steps until its newest checkpoint; 0: there is none
+    seconds: float  # in rollouts and updates until then, earlier parts of a resumed run included
+
+    @property
+    def name(self) -> str:
+        """<case>/<network>/<seed>."""
+        return f"{self.case}/{self.network}/{self.seed}"
+
+
+def run_folder(directory: Path, case: str, network: str, seed: int) -> Path:
+    """Where a run of the experiment in `directory` lies."""
+    return directory / RUNS / case / network / str(seed)
+
+
+def read_run(folder: Path) -> RunRecord:
+    """The record of a run folder <case>/<network>/<seed>.
+
+    Raises:
+        UserError: it is no run folder, or its configuration or newest checkpoint can't be read.
+    """
+    config = read_run_config(folder)
+    steps, seconds = 0, 0.0
+    if paths := checkpoint_paths(folder / "checkpoints"):
+        try:
+            metadata = read_stored(paths[-1], _no_tensors, only="checkpoint").metadata
+            steps, seconds = step_of(paths[-1]), float(metadata["elapsed_seconds"])
+        except (CheckpointError, KeyError, TypeError) as error:
+            raise UserError(f"{folder}: {error}") from error
+    limit = None if config.max_minutes is None else 60 * config.max_minutes
+    done = bool(paths) and (steps >= config.ppo.total_timesteps or (limit is not None and seconds >= limit))
+    case, network, seed = folder.parts[-3:]
+    return RunRecord(case, network, int(seed), folder, config, done, steps, seconds)
+
+
+def read_runs(directory: Path) -> list[RunRecord]:
+    """The runs in the folder of an experiment, by case, network and seed.
+
+    A folder without a configuration was never a run and is left out; one without a checkpoint has steps 0.
+
+    Raises:
+        UserError: there is no such folder, or a configuration or a checkpoint in it can't be read.
+    """
+    return _in_order(read_run(folder) for folder in _run_folders(directory))
+
+
+def read_sound_runs(directory: Path) -> tuple[list[RunRecord], list[str]]:
+    """`read_runs`, and for each run that can't be read why, in place of an error.
+
+    Raises:
+        UserError: there is no such folder.
+    """
+    records, problems = [], []
+    for folder in sorted(_run_folders(directory)):
+        try:
+            records.append(read_run(folder))
+        except UserError as error:
+            problems.append(str(error))
+    return _in_order(records), problems
+
+
+def _run_folders(directory: Path) -> list[Path]:
+    if not directory.is_dir():
+        raise UserError(f"there is no folder {directory}")
+    paths = (directory / RUNS).glob(f"*/*/*/{RUN_CONFIG}")
+    return [path.parent for path in paths if path.parent.name.isdecimal()]
+
+
+def _in_order(records: Iterable[RunRecord]) -> list[RunRecord]:
+    return sorted(records, key=lambda record: (record.case, record.network, record.seed))
+
+
+def _no_tensors(content: bytes) -> dict[str, Any]:
+    raise AssertionError("only the metadata is read")

@@ -1,0 +1,303 @@
+"""Pictures of training and of benchmarks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from io import BytesIO
+from pathlib import Path
+from typing import Literal
+
+import matplotlib
+
+matplotlib.use("Agg")  # no screen is needed
+
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MultipleLocator
+
+from ...trainers import Interval
+from ...trainers.runs.files import replace_file
+from ..microrts.published_microrts import Rates
+from ..statistics.aggregates import Profile
+from ..statistics.curves import Curve, MeanCurve
+from .bench_rows import Results
+
+#: Colours that people with any colour vision tell apart (Okabe & Ito 2008).
+COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9")
+
+
+@dataclass(frozen=True)
+class CurvePanel:
+    """What one panel of `learning_curves` shows, each by its name in the legend."""
+
+    curves: Mapping[str, MeanCurve]
+    points: Mapping[str, Mapping[int, float]] = field(default_factory=dict)  # published values, by steps
+    levels: Mapping[str, float] = field(default_factory=dict)  # drawn as lines across
+    guides: Mapping[str, Mapping[float, float]] = field(default_factory=dict)  # dotted lines, without dots
+    tails: Mapping[str, Sequence[Curve]] = field(default_factory=dict)  # single runs, drawn thinly
+
+
+def learning_curve(
+    path: Path, metrics: Sequence[Mapping[str, float]], marks: Mapping[str, Interval], title: str
+) -> None:
+    """Draw training return over environment steps, with evaluations as bands, into a PNG file.
+
+    Args:
+        metrics: lines of a run's `metrics.jsonl`.
+        marks: evaluated mean returns with their intervals, by the name in the legend.
+    """
+    points = [
+        (line["step"], line["charts/episodic_return"]) for line in metrics if "charts/episodic_return" in line
+    ]
+    figure = Figure(figsize=(8, 4.5), layout="constrained")
+    axes = figure.subplots()
+    axes.plot(
+        *zip(*points, strict=True) if points else ((), ()),
+        color="#0072B2",
+        label="training, last 100 episodes",
+    )
+    for (name, interval), colour in zip(marks.items(), ("#CC79A7", "#E69F00", "#009E73"), strict=False):
+        axes.axhline(interval.mean, color=colour, linestyle="--", label=f"{name}: {interval}")
+        axes.axhspan(interval.low, interval.high, color=colour, alpha=0.2, linewidth=0)
+    axes.set(title=title, xlabel="environment steps", ylabel="return per episode")
+    axes.xaxis.set_major_formatter(_short_steps)
+    axes.grid(alpha=0.3)
+    axes.legend()
+    save(figure, path)
+
+
+def ratios(path: Path, results: Results, title: str) -> None:
+    """Draw benchmarks into a PNG file: each row's ratio as a dot on a log axis, its target as a tick."""
+    labels: list[str] = []
+    figure_height = 1.5 + 0.19 * sum(len(rows) + 1 for rows in results.values())
+    figure = Figure(figsize=(9, figure_height), layout="constrained")
+    axes = figure.subplots()
+    for index, (benchmark, rows) in enumerate(results.items()):
+        labels.append(f"— {benchmark} —")
+        places = range(len(labels), len(labels) + len(rows))
+        labels += [f"{row.case}  /  {row.peer_name}" for row in rows]
+        colour = COLOURS[index % len(COLOURS)]
+        axes.plot([row.ratio for row in rows], places, "o", color=colour, markersize=4)
+        aimed = [(row.target, place) for row, place in zip(rows, places, strict=True) if row.target]
+        if aimed:
+            axes.plot(*zip(*aimed, strict=True), "|", color="black", markersize=7)
+    axes.axvline(1, color="grey", linewidth=1)
+    axes.set(title=title, xlabel="ratio to the peer: above 1 ours is better; | is the target", xscale="log")
+    axes.set_yticks(range(len(labels)), labels, fontsize=6)
+    axes.set_ylim(len(labels) - 0.5, -1)
+    axes.xaxis.set_major_formatter(lambda ratio, _: f"{ratio:g}")
+    axes.grid(alpha=0.3, axis="x")
+    save(figure, path)
+
+
+def outcome_bars(
+    path: Path, panels: Mapping[str, Mapping[str, Mapping[str, tuple[Rates, Interval | None]]]]
+) -> None:
+    """Draw games won, tied and lost as stacked bars into a PNG file.
+
+    There is a panel per map and agent, and a bar per bot.
+
+    Args:
+        panels: by map, agent and bot the rates in percent and, where known, the interval of the share of wins
+            (of 1). The first agent of a map says which bots there are; others may lack some.
+    """
+    columns = max(len(agents) for agents in panels.values())
+    heights = [0.32 * max(len(bots) for bots in agents.values()) + 1.1 for agents in panels.values()]
+    figure = Figure(figsize=(2.6 + 2.3 * columns, sum(heights) + 0.3), layout="constrained")
+    grid = figure.subplots(len(panels), columns, squeeze=False, height_ratios=heights)
+    for row, (board, agents) in zip(grid, panels.items(), strict=True):
+        names = list(next(iter(agents.values())))
+        for axes, (agent, bots) in zip(row, agents.items(), strict=False):
+            _outcome_panel(axes, names, bots)
+            axes.set_title(agent, fontsize=8)
+            axes.tick_params(labelleft=axes is row[0])
+        row[0].set_ylabel(board)
+        for axes in row[len(agents) :]:
+            axes.set_visible(False)
+    handles, labels = grid[0, 0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False)
+    save(figure, path)
+
+
+def _outcome_panel(
+    axes: Axes, names: Sequence[str], bots: Mapping[str, tuple[Rates, Interval | None]]
+) -> None:
+    """The bars of one agent, from the first bot down."""
+    start = [0.0] * len(names)
+    for part, colour in (("wins", "#009E73"), ("ties", "#BBBBBB"), ("losses", "#D55E00")):
+        widths = [getattr(bots[name][0], part) or 0.0 if name in bots else 0.0 for name in names]
+        axes.barh(range(len(names)), widths, left=start, color=colour, label=part)
+        start = [left + width for left, width in zip(start, widths, strict=True)]
+    for place, name in enumerate(names):
+        rates, interval = bots.get(name, (None, None))
+        if rates is None:
+            axes.text(2, place, "not published", va="center", fontsize=7, color="grey")
+        elif interval is not None:
+            axes.plot([100 * interval.low, 100 * interval.high], [place, place], color="black", linewidth=1)
+    axes.set(xlim=(0, 100), ylim=(len(names) - 0.4, -0.6), yticks=range(len(names)), yticklabels=names)
+    axes.set_xlabel("% of games", fontsize=8)
+
+
+def learning_curves(
+    path: Path,
+    panels: Mapping[str, CurvePanel],
+    title: str,
+    quantity: str = "return per episode",
+    over: Literal["steps", "hours"] = "steps",
+) -> None:
+    """Draw learning curves with their intervals into a PNG file: a panel per task, a colour per name.
+
+    Published points are dots, levels are dashed lines: in the colour of their name, or black and grey where
+    no curve has that name. One legend is for all.
+
+    Args:
+        over: what curves are by: environment steps, or "hours": seconds, which are told as hours.
+    """
+    columns = min(4, len(panels))
+    rows = -(-len(panels) // columns)
+    size = (1 + 3.2 * columns, 1.1 + 2.4 * rows) if len(panels) > 1 else (6.4, 4.2)
+    figure = Figure(figsize=size, layout="constrained")
+    grid = list(figure.subplots(rows, columns, squeeze=False).flat)
+    colours = _panel_colours(panels.values())
+    handles: dict[str, Artist] = {}
+    for index, (axes, (task, panel)) in enumerate(zip(grid, panels.items(), strict=False)):
+        for name, artist in _curve_panel(axes, panel, colours).items():
+            handles.setdefault(name, artist)
+        axes.set_title(task, fontsize=9)
+        axes.xaxis.set_major_formatter(_short_steps if over == "steps" else _short_hours)
+        if over == "hours":
+            axes.xaxis.set_major_locator(_hour_locator(axes))
+        if index + columns >= len(panels):
+            axes.set_xlabel("environment steps" if over == "steps" else "hours of training", fontsize=8)
+        axes.tick_params(labelsize=7)
+        axes.grid(alpha=0.3)
+    for axes in grid[len(panels) :]:
+        axes.set_visible(False)
+    figure.suptitle(title)
+    figure.supylabel(quantity, fontsize=9)
+    order = [name for name in colours if name in handles]
+    figure.legend(
+        [handles[name] for name in order],
+        order,
+        loc="outside lower center",
+        ncols=min(len(order), max(3, columns + 1)) or 1,
+        fontsize=9,
+        frameon=False,
+    )
+    save(figure, path)
+
+
+def _panel_colours(panels: Iterable[CurvePanel]) -> dict[str, str]:
+    """By name, those of curves first."""
+    drawn = dict.fromkeys(name for panel in panels for name in (*panel.curves, *panel.tails))
+    dotted = dict.fromkeys(name for panel in panels for name in (*panel.points, *panel.guides))
+    levels = dict.fromkeys(name for panel in panels for name in panel.levels)
+    colours = {name: COLOURS[index % len(COLOURS)] for index, name in enumerate(drawn)}
+    for names, shades in ((dotted, ("#222222", "#777777")), (levels, ("#888888", "#222222"))):
+        new = [name for name in names if name not in colours]
+        colours |= {name: shades[index % len(shades)] for index, name in enumerate(new)}
+    return colours
+
+
+def _curve_panel(axes: Axes, panel: CurvePanel, colours: Mapping[str, str]) -> dict[str, Artist]:
+    """What stands for each name in the legend."""
+    handles: dict[str, Artist] = {}
+    for name, curve in panel.curves.items():
+        mark = "." if len(curve.steps) == 1 else None  # of one point there is no line to see
+        (line,) = axes.plot(curve.steps, curve.mean, color=colours[name], marker=mark)
+        axes.fill_between(curve.steps, curve.low, curve.high, color=colours[name], alpha=0.2, linewidth=0)
+        handles[name] = line
+    for name, tails in panel.tails.items():
+        for tail in tails:
+            (line,) = axes.plot(tail.steps, tail.values, color=colours[name], linewidth=0.8, alpha=0.7)
+            handles.setdefault(name, line)
+    for name, points in panel.points.items():
+        style = "o" if name in panel.guides else "o:"
+        (dots,) = axes.plot(
+            *(zip(*points.items(), strict=True) if points else ((), ())),
+            style,
+            color=colours[name],
+            markersize=4,
+        )
+        handles.setdefault(name, dots)
+    for name, guide in panel.guides.items():
+        (line,) = axes.plot(*zip(*guide.items(), strict=True), ":", color=colours[name], linewidth=1)
+        handles.setdefault(name, line)
+    for name, level in panel.levels.items():
+        handles.setdefault(name, axes.axhline(level, color=colours[name], linestyle="--", linewidth=1))
+    return handles
+
+
+def intervals(path: Path, panels: Mapping[str, Mapping[str, Interval]], title: str) -> None:
+    """Draw estimates with their intervals into a PNG file: a panel per metric, a bar per algorithm or pair.
+
+    A bar spans the interval; the mark in it is the estimate, alone where the bounds are NaN.
+    """
+    names = list(dict.fromkeys(name for panel in panels.values() for name in panel))
+    figure = Figure(figsize=(2 + 2.6 * len(panels), 1.2 + 0.35 * len(names)), layout="constrained")
+    for axes, (metric, panel) in zip(
+        figure.subplots(1, len(panels), squeeze=False)[0], panels.items(), strict=True
+    ):
+        for place, name in enumerate(names):
+            if name in panel:
+                estimate = panel[name]
+                colour = COLOURS[place % len(COLOURS)]
+                axes.barh(place, estimate.high - estimate.low, 0.6, estimate.low, color=colour, alpha=0.6)
+                axes.plot([estimate.mean], [place], "|", color="black", markersize=13)
+        axes.use_sticky_edges = False  # or else the longest bar ends at the frame
+        axes.set(ylim=(len(names) - 0.5, -0.5), yticks=range(len(names)))
+        axes.set_yticklabels(names if axes is figure.axes[0] else [])
+        axes.set_title(metric, fontsize=9)
+        axes.tick_params(labelsize=8)
+        axes.grid(alpha=0.3, axis="x")
+    figure.suptitle(title)
+    save(figure, path)
+
+
+def performance_profile(
+    path: Path, profiles: Mapping[str, Profile], title: str, *, quantity: str = "runs"
+) -> None:
+    """Draw performance profiles with their intervals into a PNG file, a colour per algorithm."""
+    figure = Figure(figsize=(7, 4.5), layout="constrained")
+    axes = figure.subplots()
+    for index, (name, profile) in enumerate(profiles.items()):
+        colour = COLOURS[index % len(COLOURS)]
+        axes.plot(profile.thresholds, profile.share, color=colour, label=name)
+        axes.fill_between(profile.thresholds, profile.low, profile.high, color=colour, alpha=0.2, linewidth=0)
+    axes.set(title=title, xlabel="normalised score τ", ylabel=f"share of {quantity} with a score above τ")
+    axes.set_ylim(-0.02, 1.02)
+    axes.grid(alpha=0.3)
+    axes.legend()
+    save(figure, path)
+
+
+def _short_steps(steps: float, _: object) -> str:
+    for unit, name in ((1e6, "M"), (1e3, "k")):
+        if steps >= unit:
+            return f"{steps / unit:g}{name}"
+    return f"{steps:g}"
+
+
+def _short_hours(seconds: float, _: object) -> str:
+    return f"{seconds / 3600:.3g}"
+
+
+def _hour_locator(axes: Axes) -> MultipleLocator:
+    """Ticks at round numbers of hours."""
+    hours = max(axes.get_xlim()[1] / 3600, 1e-3)
+    step = next(
+        size
+        for power in range(-4, 5)
+        for size in (10.0**power, 2 * 10.0**power, 5 * 10.0**power)
+        if hours / size <= 6
+    )
+    return MultipleLocator(3600 * step)
+
+
+def save(figure: Figure, path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    content = BytesIO()
+    figure.savefig(content, format="png", dpi=120)
+    replace_file(path, content.getvalue())

@@ -1,0 +1,181 @@
+"""The report of an ablation: each variant beside the baseline, game by game."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ...trainers import Interval
+from ..errors import UserError
+from ..statistics.aggregates import bootstrap
+from .network_costs import CostCounter
+from .plots import CurvePanel, learning_curves
+from .report_costs import cost_values, millions
+from .report_curves import curves_and_tails
+from .report_document import Column, Document, Picture, ReportTable, Section
+from .report_origin import origin_section
+from .report_runs import MeasuredRun, RunTable, number, progress, short_steps, spread, state, steps_told
+
+#: Game -> variant -> its runs.
+Variants = Mapping[str, Mapping[str, Sequence[MeasuredRun]]]
+
+_RESAMPLES = 2000
+
+
+def ablation_report(
+    table: RunTable,
+    folder: Path,
+    missing: Sequence[str],
+    baseline: str | None,
+    study: str | None = None,
+) -> Document:
+    """Draw the pictures into `folder`, and say what they and the tables are.
+
+    Args:
+        missing: games and variants that were asked for and have no run.
+        baseline: the variant that the others are compared with; it may have no runs yet.
+        study: what the ablation is called.
+
+    Raises:
+        UserError: no baseline is named.
+    """
+    if baseline is None:
+        raise UserError("experiment.yaml of an ablation must name the variant to compare with: baseline: …")
+    games = variants_by_game(table, baseline)
+    rows = variant_rows(games, baseline)
+    lead = [f"Every variant beside {baseline}."]
+    if not any(baseline in variants for variants in games.values()):
+        lead = [f"There are no runs of {baseline} yet, beside which every variant is to be."]
+    if missing:
+        lead.append(f"Asked for, and without a run yet: {', '.join(missing)}.")
+    notes = (
+        "Returns are means over the last 100 episodes of training, averaged over the last 0.5 million"
+        " steps; brackets go from the worst seed to the best.",
+        f"The difference to {baseline} is at the same number of steps, the most that a seed of each has"
+        " reached; brackets: 95 % bootstrap over seeds, where both have several.",
+        "Multiply-adds are of one step with the mean number of entities while the random policy plays.",
+        *(
+            f"{row['game']}, {row['variant']}, not counted: {row['not_counted']}"
+            for row in rows
+            if "not_counted" in row
+        ),
+    )
+    results = ReportTable("variants", "Variants", rows, _columns(baseline), notes)
+    sections = [_curve_section(games, baseline, folder), Section("Results", tables=[results])]
+    sections.append(origin_section(table))
+    return Document(f"Ablation: {study or baseline}", lead, sections)
+
+
+def variants_by_game(table: RunTable, baseline: str) -> dict[str, dict[str, list[MeasuredRun]]]:
+    """Runs by game and variant.
+
+    These are case and network, as `entitize experiment ablation` makes them. Where a case has the name of the
+    baseline and no network has, variants are the cases, and games are what they are trained in.
+    """
+    by_network = baseline not in table or any(baseline in networks for networks in table.values())
+    games: dict[str, dict[str, list[MeasuredRun]]] = {}
+    for case, networks in table.items():
+        for network, runs in networks.items():
+            for run in runs:
+                game = case if by_network else run.record.config.env.id.rpartition("/")[2]
+                variant = network if by_network else case
+                games.setdefault(game, {}).setdefault(variant, []).append(run)
+    return games
+
+
+# -- curves --------------------------------------------------------------------------------------------------
+
+
+def _curve_section(games: Variants, baseline: str, folder: Path) -> Section:
+    """A picture for each game; in a panel for each variant, the baseline too."""
+    pictures, silent = [], []
+    for game, variants in games.items():
+        panels = {}
+        for variant, runs in variants.items():
+            if variant == baseline and len(variants) > 1:
+                continue
+            pair = {baseline: variants.get(baseline, ()), "variant": runs}
+            if variant == baseline:
+                pair = {baseline: runs}
+            curves, tails = curves_and_tails(pair)
+            if curves or tails:
+                panels[variant] = CurvePanel(curves, tails=tails)
+        if not panels:
+            silent.append(game)
+            continue
+        file = f"{game}.png"
+        learning_curves(folder / file, panels, game)
+        caption = (
+            f"{game}: each variant beside {baseline}. Lines are means over seeds, bands from the worst seed"
+            " to the best; a thin line is one seed alone."
+        )
+        pictures.append(Picture(file, caption))
+    words = [f"No episode has ended yet in {', '.join(silent)}."] if silent else []
+    return Section("Learning curves", words, pictures)
+
+
+# -- the table -----------------------------------------------------------------------------------------------
+
+
+def variant_rows(games: Variants, baseline: str) -> list[dict[str, Any]]:
+    """A row for each game and variant, the baseline first."""
+    counter = CostCounter()
+    rows = []
+    for game, variants in games.items():
+        order = sorted(variants, key=lambda name: name != baseline)
+        for variant in order:
+            runs = variants[variant]
+            row: dict[str, Any] = {"game": game, "variant": variant, **progress(runs)}
+            finals = [run.final() for run in runs if run.has_returns]
+            row["return_mean"] = float(np.mean(finals)) if finals else None
+            row["return_low"], row["return_high"] = min(finals, default=None), max(finals, default=None)
+            row["compared_at"] = None
+            if variant != baseline:
+                row |= _difference(runs, variants.get(baseline, ()))
+            rows.append({**row, **cost_values(counter.of(runs[0].record.config))})
+    return rows
+
+
+def _difference(runs: Sequence[MeasuredRun], others: Sequence[MeasuredRun]) -> dict[str, Any]:
+    """Of the mean returns at the most steps that a seed of both has reached."""
+    reached = [max((run.steps for run in own if run.has_returns), default=0) for own in (runs, others)]
+    step = min(reached)
+    ours, theirs = ([run.return_at(step) for run in own if run.reached(step)] for own in (runs, others))
+    if not ours or not theirs:
+        return {}
+    difference = _bootstrap_difference(ours, theirs)
+    parts = {"mean": difference.mean, "low": difference.low, "high": difference.high}
+    return {"compared_at": step, **{f"difference_{name}": value for name, value in parts.items()}}
+
+
+def _bootstrap_difference(ours: Sequence[float], theirs: Sequence[float]) -> Interval:
+    """The difference of two means, with an interval over draws of both: twice the mean of two strata."""
+    if min(len(ours), len(theirs)) == 1:
+        return Interval(float(np.mean(ours) - np.mean(theirs)), np.nan, np.nan)
+    half = bootstrap(
+        {"ours": list(ours), "theirs": [-value for value in theirs]}, "mean", resamples=_RESAMPLES
+    )
+    return Interval(2 * half.mean, 2 * half.low, 2 * half.high)
+
+
+def _columns(baseline: str) -> list[Column]:
+    return [
+        Column("game", lambda row: row["game"], is_text=True),
+        Column("variant", lambda row: row["variant"], is_text=True),
+        Column("return [seeds from, to]", lambda row: spread(row, "return")),
+        Column(f"difference to {baseline}", lambda row: spread(row, "difference")),
+        Column(
+            "compared at", lambda row: "–" if row["compared_at"] is None else short_steps(row["compared_at"])
+        ),
+        Column("steps", steps_told),
+        Column("seeds", lambda row: str(row["seeds"])),
+        Column("hours", lambda row: number(row["hours"])),
+        Column("samples/s", lambda row: number(row["samples_per_second"], 0)),
+        Column("parameters", lambda row: number(row.get("parameters"), 0)),
+        Column("million multiply-adds", lambda row: millions(row.get("multiply_adds"))),
+        Column("entities, mean", lambda row: number(row.get("mean_entities"), 1)),
+        Column("state", state, is_text=True),
+    ]

@@ -1,0 +1,299 @@
+"""The report of an experiment on μRTS: the table of the papers, ours beside the published rows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from ...trainers import Interval
+from ..agents import RANDOM
+from ..microrts.match_report import METHODS
+from ..microrts.match_results import distinct_games
+from ..microrts.match_statistics import ALL_BOTS, BOTH_SIDES, Score, score_all
+from ..microrts.matches import Played
+from ..microrts.published_microrts import (
+    SHOWN,
+    SOURCES,
+    PublishedAgent,
+    Rates,
+    published_for,
+    published_training_for,
+)
+from .network_costs import CostCounter
+from .plots import CurvePanel, learning_curves, outcome_bars
+from .report_costs import cost_values, millions
+from .report_curves import curves_and_tails
+from .report_document import Column, Document, Picture, ReportTable, Row, Section
+from .report_origin import origin_section
+from .report_runs import (
+    MeasuredRun,
+    RunTable,
+    network_name,
+    number,
+    progress,
+    spread,
+    state,
+    steps_told,
+)
+
+#: What `entitize eval microrts RUN` leaves in a run folder.
+RESULTS = Path("eval_microrts", "results.jsonl")
+
+
+def microrts_report(table: RunTable, folder: Path, missing: Sequence[str]) -> Document:
+    """Draw the pictures into `folder`, and say what they and the tables are.
+
+    Args:
+        missing: maps and networks that were asked for and have no run.
+    """
+    scores = {case: _scores(case, networks) for case, networks in table.items()}
+    counter = CostCounter()
+    rows = [
+        row for case, networks in table.items() for row in _map_rows(case, networks, scores[case], counter)
+    ]
+    lead = [f"Asked for, and without a run yet: {', '.join(missing)}."] if missing else []
+    unplayed = [
+        f"{row['map']}/{row['network']}" for row in rows if not row["source"] and row["games"] is None
+    ]
+    if unplayed:
+        lead.append(
+            f"Not evaluated yet (`entitize eval microrts RUN` does it): {', '.join(unplayed)}. Their win"
+            " rates are left out."
+        )
+    lead += [f"{row['map']}/{row['network']}: {state(row)}." for row in rows if _is_unfinished(row)]
+    sections = [
+        Section(
+            "The papers' table",
+            tables=[ReportTable("table", "Networks on maps", rows, _COLUMNS, _notes(rows))],
+        ),
+        _bot_section(scores, folder),
+        _curve_section(table, folder),
+        origin_section(table),
+    ]
+    return Document("μRTS: RogueNet beside the published networks", lead, sections)
+
+
+def _is_unfinished(row: Row) -> bool:
+    return not row["source"] and row["done"] < row["seeds"]
+
+
+# -- games ---------------------------------------------------------------------------------------------------
+
+
+def read_played(run: Path) -> list[Played]:
+    """The finished jobs of a run's evaluation; none where there is no evaluation.
+
+    A last line that is still being written is left out.
+    """
+    path = run / RESULTS
+    if not path.exists():
+        return []
+    content = path.read_bytes()
+    lines = content[: content.rfind(b"\n") + 1].splitlines()
+    try:
+        return distinct_games(Played.from_json(json.loads(line)) for line in lines[1:])
+    except (ValueError, KeyError, TypeError):
+        return []  # not of `entitize eval microrts`
+
+
+def _scores(case: str, networks: Mapping[str, Sequence[MeasuredRun]]) -> list[Score]:
+    """The games of all seeds of a network together, on the map that they were trained on."""
+    played = []
+    for network, runs in networks.items():
+        for run in runs:
+            for one in read_played(run.record.folder):
+                if one.job.agent != RANDOM and one.job.map == _map(run):
+                    played.append(replace(one, job=replace(one.job, agent=network, map=case)))
+    return score_all(played) if played else []
+
+
+def _map(run: MeasuredRun) -> str:
+    return run.record.config.env.id.rpartition("/")[2]
+
+
+def _overall(scores: Sequence[Score], network: str) -> Score | None:
+    for score in scores:
+        if (score.agent, score.bot, score.side) == (network, ALL_BOTS, BOTH_SIDES):
+            return score
+    return None
+
+
+# -- the table -----------------------------------------------------------------------------------------------
+
+
+def _map_rows(
+    case: str, networks: Mapping[str, Sequence[MeasuredRun]], scores: Sequence[Score], counter: CostCounter
+) -> list[dict[str, Any]]:
+    rows = []
+    for network, runs in networks.items():
+        row: dict[str, Any] = {"map": case, "network": network, "source": "", **progress(runs)}
+        overall = _overall(scores, network)
+        row["games"] = None if overall is None else overall.games
+        row["bots"] = len({score.bot for score in scores if score.agent == network} - {ALL_BOTS})
+        for name in ("wins", "ties", "losses", "shaped_return"):
+            _put(row, name, None if overall is None else getattr(overall, name))
+        rows.append({**row, **cost_values(counter.of(runs[0].record.config))})
+    first = next(iter(networks.values()))[0]
+    for one in published_training_for(_map(first)):
+        row = {"map": case, "network": one.name, "source": one.source, "bots": 13, "games": 1300}
+        row |= {"wins_mean": one.win_rate, "shaped_return_mean": one.shaped_return, "hours": one.hours}
+        rows.append({**row, "parameters": one.parameters})
+    return rows
+
+
+def _put(row: dict[str, Any], name: str, interval: Interval | None) -> None:
+    for part in ("mean", "low", "high"):
+        row[f"{name}_{part}"] = None if interval is None else getattr(interval, part)
+
+
+def percent(row: Row, name: str) -> str:
+    """A share with its interval, in percent."""
+    mean, low, high = (row.get(f"{name}_{part}") for part in ("mean", "low", "high"))
+    if mean is None:
+        return "–"
+    if low is None or high is None:
+        return f"{100 * mean:.1f}"
+    return f"{100 * mean:.1f} [{100 * low:.0f}, {100 * high:.0f}]"
+
+
+def _name(row: Row) -> str:
+    return f"{row['network']} ({row['source']})" if row["source"] else network_name(row["network"])
+
+
+_COLUMNS = (
+    Column("map", lambda row: row["map"], is_text=True),
+    Column("network", _name, is_text=True),
+    Column("won %", lambda row: percent(row, "wins")),
+    Column("tied %", lambda row: percent(row, "ties")),
+    Column("lost %", lambda row: percent(row, "losses")),
+    Column("bots", lambda row: str(row["bots"] or "–")),
+    Column("games", lambda row: number(row["games"], 0)),
+    Column("shaped return", lambda row: spread({**row, "seeds": 0}, "shaped_return", 1)),
+    Column("hours of training", lambda row: number(row["hours"])),
+    Column("steps", lambda row: "–" if row["source"] else steps_told(row)),
+    Column("seeds", lambda row: str(row.get("seeds", "–"))),
+    Column("samples/s", lambda row: number(row.get("samples_per_second"), 0)),
+    Column("parameters", lambda row: number(row.get("parameters"), 0)),
+    Column("million multiply-adds per step", lambda row: millions(row.get("multiply_adds"))),
+    Column("state", lambda row: "published" if row["source"] else state(row), is_text=True),
+)
+
+
+def _notes(rows: Sequence[Row]) -> list[str]:
+    notes = [
+        f"Games of all seeds of a network together, sampled actions; {METHODS}. Shaped returns have the"
+        " papers' weights.",
+        "Other bots, other numbers of ticks and other machines make other numbers: compare rows with equal"
+        " bots. Hours and samples per second are means over seeds on the machine that the runs were made"
+        " on.",
+        "Multiply-adds are of one step with the mean numbers of entities and actors while the random policy"
+        " plays.",
+    ]
+    if any(row["source"] for row in rows):
+        notes.append(
+            f"Published rows: table 1 of {SOURCES['zwingenberger'].partition(';')[0]}, where those of"
+            " GridNet and UAS are from Huang et al. 2021, arXiv 2105.13807; against 13 bots, 100 games"
+            " each. Parameters by counting."
+        )
+    notes += [f"{_name(row)}, not counted: {row['not_counted']}" for row in rows if "not_counted" in row]
+    return notes
+
+
+# -- bot by bot ----------------------------------------------------------------------------------------------
+
+
+def _bot_section(scores: Mapping[str, Sequence[Score]], folder: Path) -> Section:
+    tables, panels = [], {}
+    for case, own in scores.items():
+        both = [score for score in own if score.side == BOTH_SIDES]
+        if not both:
+            continue
+        published = published_for(case, SHOWN)
+        tables.append(_bot_table(case, both, published))
+        panels[case] = _panels(both, published)
+    if not tables:
+        return Section("Bot by bot", ["No games have been played yet."])
+    outcome_bars(folder / "outcomes.png", panels)
+    caption = "Games won, tied and lost; black lines are the intervals of the share of wins."
+    return Section("Bot by bot", pictures=[Picture("outcomes.png", caption)], tables=tables)
+
+
+def _bot_table(case: str, scores: Sequence[Score], published: Sequence[PublishedAgent]) -> ReportTable:
+    rows: list[dict[str, Any]] = []
+    for bot in dict.fromkeys(score.bot for score in scores):
+        row: dict[str, Any] = {"map": case, "bot": bot}
+        for score in scores:
+            if score.bot == bot:
+                row[f"{score.agent} games"] = score.games
+                for name in ("wins", "ties", "losses", "shaped_return"):
+                    _put(row, f"{score.agent} {name}", getattr(score, name))
+        for agent in published:
+            rates = agent.overall if bot == ALL_BOTS else agent.rates.get(bot)
+            told = f" ({agent.num_bots} bots)" if bot == ALL_BOTS else ""
+            row[f"{agent.name} ({agent.source})"] = None if rates is None else f"{rates}{told}"
+        rows.append(row)
+    agents = list(dict.fromkeys(score.agent for score in scores))
+    columns = [Column("bot", lambda row: row["bot"], is_text=True)]
+    columns += [Column(f"{network_name(agent)}: won/tied/lost %", _cell(agent)) for agent in agents]
+    names = [f"{agent.name} ({agent.source})" for agent in published]
+    columns += [Column(name, lambda row, name=name: row[name] or "–") for name in names]  # type: ignore[misc]
+    notes = [f"{agent.source}: {SOURCES[agent.source]}; {agent.games} games per bot." for agent in published]
+    told = "Brackets: Wilson's 95 % interval of the share of wins. A published number alone is that of wins."
+    return ReportTable(
+        f"bots_{case}", f"Against each bot on {case}", rows, columns, [told, *dict.fromkeys(notes)]
+    )
+
+
+def _cell(agent: str) -> Any:
+    def show(row: Row) -> str:
+        if f"{agent} games" not in row:
+            return "–"
+        shares = [100 * row[f"{agent} {part}_mean"] for part in ("wins", "ties", "losses")]
+        low, high = (100 * row[f"{agent} wins_{part}"] for part in ("low", "high"))
+        return "/".join(f"{share:.0f}" for share in shares) + f" [{low:.0f}, {high:.0f}]"
+
+    return show
+
+
+def _panels(
+    scores: Sequence[Score], published: Sequence[PublishedAgent]
+) -> dict[str, dict[str, tuple[Rates, Interval | None]]]:
+    """By agent and bot the rates, and where it is ours the interval of the wins."""
+    panels: dict[str, dict[str, tuple[Rates, Interval | None]]] = {}
+    for score in scores:
+        panels.setdefault(network_name(score.agent), {})[score.bot] = score.rates, score.wins
+    bots = {score.bot for score in scores}
+    for agent in published:
+        known: dict[str, tuple[Rates, Interval | None]] = {
+            bot: (rates, None) for bot, rates in agent.rates.items() if bot in bots
+        }
+        if 2 * len(known) >= len(bots):  # or else the panel would be empty words
+            panels[f"{agent.name}\n({agent.source})"] = known
+    return panels
+
+
+# -- learning curves -----------------------------------------------------------------------------------------
+
+
+def _curve_section(table: RunTable, folder: Path) -> Section:
+    pictures = []
+    for over in ("steps", "hours"):
+        panels = {}
+        for case, networks in table.items():
+            curves, tails = curves_and_tails(networks, by_time=over == "hours")
+            if curves or tails:
+                panels[case] = CurvePanel(curves, tails=tails)
+        if not panels:
+            return Section("Learning curves", ["No game has ended yet."])
+        file = f"curves_{over}.png"
+        learning_curves(folder / file, panels, f"Returns by {over}", over=over)
+        caption = (
+            "Return per game in training, mean over the last 100 games, by the run's own rewards (also"
+            " where these change on the way: final_reward_weights). Lines are means over seeds, bands from"
+            " the worst seed to the best; a thin line is one seed alone."
+        )
+        pictures.append(Picture(file, caption))
+    return Section("Learning curves", pictures=pictures)

@@ -1,0 +1,254 @@
+"""The report of an experiment on Procgen: RogueNet beside IMPALA, ours and published."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..procgen.published_procgen import (
+    IMPALA_STEPS,
+    PROCGEN_SOURCES,
+    PUBLISHED_PROCGEN,
+    impala_return,
+    normalise,
+)
+from .network_costs import CostCounter
+from .plots import CurvePanel, learning_curves
+from .report_aggregates import PUBLISHED, aggregate_section, counted, headlines, names_of
+from .report_costs import cost_section
+from .report_curves import curves_and_tails
+from .report_document import Column, Document, Picture, ReportTable, Section
+from .report_origin import origin_section
+from .report_plots import beside_published
+from .report_runs import (
+    MeasuredRun,
+    RunTable,
+    network_name,
+    number,
+    progress,
+    rollout_size,
+    short_steps,
+    spread,
+    state,
+    steps_told,
+)
+from .report_scores import aggregate_rows, game_of
+
+RANDOM = "random policy"
+_RANDOM_SOURCE = PROCGEN_SOURCES["lapo"].partition(";")[0]
+
+_PROTOCOL = (
+    "Returns are means over the last 100 episodes of training, with sampled actions, averaged over the last"
+    " 0.5 million steps; so are the published ones."
+)
+
+_INTERPOLATED = (
+    "~: between published points (1, 2, 5, 10, 25, 50 million steps), on the straight line through them;"
+    " before the first, on that from the random policy. Learning slows down, so on average over games such a"
+    " line is too low; in a single game it may be too high."
+)
+
+
+def procgen_report(table: RunTable, folder: Path, missing: Sequence[str]) -> Document:
+    """Draw the pictures into `folder`, and say what they and the tables are.
+
+    Args:
+        missing: games and networks that were asked for and have no run.
+    """
+    rows, over_games = game_rows(table), aggregate_rows(table)
+    sections = [
+        _curve_section(table, folder),
+        _game_section(rows, folder),
+        aggregate_section(table, over_games, folder),
+        cost_section(table, CostCounter()),
+        origin_section(table),
+    ]
+    lead = [*headlines(over_games), *_lead(table, rows, missing)]
+    return Document("Procgen: RogueNet beside IMPALA", lead, sections)
+
+
+def _lead(table: RunTable, rows: Sequence[Mapping[str, Any]], missing: Sequence[str]) -> list[str]:
+    lines = []
+    for network in dict.fromkeys(row["network"] for row in rows):
+        own = [row for row in rows if row["network"] == network]
+        beside = [row for row in own if row["difference_mean"] is not None]
+        better = sum(row["difference_mean"] > 0 for row in beside)
+        runs = sum(row["seeds"] for row in own)
+        told = f"{network_name(network)}: {counted(runs, 'run')} in {counted(len(own), 'game')}"
+        steps = [row["steps_max"] for row in own]
+        told += f", {steps_told({'steps_min': min(steps), 'steps_max': max(steps)})} steps."
+        if beside:
+            games = counted(len(beside), "game")
+            told += f" Above published IMPALA at as many steps in {better} of {games}"
+            between = sum(row["published_interpolated"] for row in beside)
+            told += f"; in {between} of these that is between published points (~)." if between else "."
+        lines.append(told)
+    unfinished = [
+        f"{case}/{network}/{run.record.seed} ({short_steps(run.steps)})"
+        for case, networks in table.items()
+        for network, runs in networks.items()
+        for run in runs
+        if not run.record.is_done
+    ]
+    if unfinished:
+        lines.append(f"Unfinished, shown with the steps that they have: {', '.join(unfinished)}.")
+    if missing:
+        lines.append(f"Asked for, and without a run yet: {', '.join(missing)}.")
+    played = {game_of(run).name for networks in table.values() for runs in networks.values() for run in runs}
+    if absent := [name for name in PUBLISHED_PROCGEN if name not in played]:
+        lines.append(f"Of the 16 games there are no runs of {', '.join(absent)}.")
+    return lines
+
+
+# -- learning curves -----------------------------------------------------------------------------------------
+
+
+def _curve_section(table: RunTable, folder: Path) -> Section:
+    by_steps = {case: steps_panel(networks) for case, networks in table.items()}
+    by_time = {case: hours_panel(networks) for case, networks in table.items()}
+    pictures = []
+    quantity = "return per episode"
+    for panels, over in ((by_steps, "steps"), (by_time, "hours")):
+        drawn = {case: panel for case, panel in panels.items() if panel.curves or panel.tails}
+        if not drawn:
+            continue
+        file = f"curves_{over}.png"
+        title = "Returns by environment steps" if over == "steps" else "Returns by hours of training"
+        learning_curves(folder / file, drawn, title, quantity, over)  # type: ignore[arg-type]
+        pictures.append(Picture(file, _curve_caption(over)))
+    for case, panel in by_steps.items():
+        if panel.curves or panel.tails:
+            learning_curves(folder / f"{case}.png", {case: panel}, "", quantity)
+            pictures.append(Picture(f"{case}.png", f"{case}, larger", is_folded=True))
+    silent = [case for case, panel in by_steps.items() if not panel.curves and not panel.tails]
+    words = [f"No episode has ended yet in {', '.join(silent)}."] if silent else []
+    return Section("Learning curves", words, pictures)
+
+
+def _curve_caption(over: str) -> str:
+    told = "Lines are means over seeds, bands from the worst seed to the best; a thin line is one seed alone."
+    if over == "steps":
+        return f"{told} Dots: {PROCGEN_SOURCES['train-procgen']}. Random policy: {_RANDOM_SOURCE}."
+    return (
+        f"{told} Hours are those of training on the machine that the runs were made on. {PUBLISHED}, same"
+        " steps: its return after as many steps as the longest run has, whatever time they took."
+    )
+
+
+def steps_panel(networks: Mapping[str, Sequence[MeasuredRun]]) -> CurvePanel:
+    """Curves over steps of one game, with published IMPALA's points as far as the runs came."""
+    curves, tails = curves_and_tails(networks)
+    game = game_of(next(iter(networks.values()))[0])
+    if not game.is_published:
+        return CurvePanel(curves, tails=tails)
+    known = PUBLISHED_PROCGEN[game.name]
+    end = max(run.steps for runs in networks.values() for run in runs)
+    points = {step: value for step, value in known.impala.items() if step <= end}
+    guide: dict[float, float] = {0.0: known.random, **{float(step): value for step, value in points.items()}}
+    if (at_end := impala_return(game.name, end)) is not None:
+        guide[float(end)] = at_end.value
+    return CurvePanel(curves, {PUBLISHED: points}, {RANDOM: known.random}, {PUBLISHED: guide}, tails)
+
+
+def hours_panel(networks: Mapping[str, Sequence[MeasuredRun]]) -> CurvePanel:
+    """Curves over seconds of training of one game."""
+    curves, tails = curves_and_tails(networks, by_time=True)
+    game = game_of(next(iter(networks.values()))[0])
+    if not game.is_published:
+        return CurvePanel(curves, tails=tails)
+    known = PUBLISHED_PROCGEN[game.name]
+    at_end = impala_return(game.name, max(run.steps for runs in networks.values() for run in runs))
+    levels = {RANDOM: known.random}
+    if at_end is not None:
+        levels[f"{PUBLISHED}, same steps"] = at_end.value
+    return CurvePanel(curves, levels=levels, tails=tails)
+
+
+# -- the table of games --------------------------------------------------------------------------------------
+
+
+def game_rows(table: RunTable) -> list[dict[str, Any]]:
+    """A row for each game and network; what is not known is None."""
+    return [_game_row(case, network, runs) for case, own in table.items() for network, runs in own.items()]
+
+
+def _game_row(case: str, network: str, runs: Sequence[MeasuredRun]) -> dict[str, Any]:
+    game = game_of(runs[0])
+    row: dict[str, Any] = {"game": case, "network": network, **progress(runs)}
+    ended = [run for run in runs if run.has_returns]
+    finals = [run.final() for run in ended]
+    _put_range(row, "return", finals)
+    scores = normalise(game.name, finals, game.mode).tolist() if game.mode else []
+    _put_range(row, "normalised", scores)
+    found = [impala_return(game.name, _steps_meant(run)) for run in ended] if game.is_published else []
+    pairs = [(final, beside) for final, beside in zip(finals, found, strict=False) if beside is not None]
+    row["published"] = float(np.mean([beside.value for _, beside in pairs])) if pairs else None
+    row["published_interpolated"] = any(beside.is_interpolated for _, beside in pairs) if pairs else None
+    row["published_normalised"] = (
+        float(normalise(game.name, row["published"])) if row["published"] is not None else None
+    )
+    _put_range(row, "difference", [final - beside.value for final, beside in pairs])
+    row["random"] = PUBLISHED_PROCGEN[game.name].random if game.is_published else None
+    return row
+
+
+def _steps_meant(run: MeasuredRun) -> int:
+    """The steps of a run; one that ends with the rollout that reaches a published point is at that point."""
+    beyond = [step for step in IMPALA_STEPS if 0 <= run.steps - step < rollout_size(run)]
+    return beyond[0] if beyond else run.steps
+
+
+def _put_range(row: dict[str, Any], name: str, values: Sequence[float]) -> None:
+    row[f"{name}_mean"] = float(np.mean(values)) if values else None
+    row[f"{name}_low"] = min(values, default=None)
+    row[f"{name}_high"] = max(values, default=None)
+
+
+def _published_told(row: Mapping[str, Any]) -> str:
+    mark = "~" if row["published_interpolated"] else ""
+    return "–" if row["published"] is None else f"{mark}{number(row['published'])}"
+
+
+def _signed(value: float | None) -> str:
+    return "–" if value is None else f"{value:+.2f}"
+
+
+_GAME_COLUMNS = (
+    Column("game", lambda row: row["game"], is_text=True),
+    Column("network", lambda row: network_name(row["network"]), is_text=True),
+    Column("return [seeds from, to]", lambda row: spread(row, "return")),
+    Column("IMPALA, published, same steps", _published_told),
+    Column("difference", lambda row: _signed(row["difference_mean"])),
+    Column("random policy", lambda row: number(row["random"])),
+    Column("normalised", lambda row: number(row["normalised_mean"], 3)),
+    Column("steps", steps_told),
+    Column("seeds", lambda row: str(row["seeds"])),
+    Column("hours", lambda row: number(row["hours"])),
+    Column("samples/s", lambda row: number(row["samples_per_second"], 0)),
+    Column("state", state, is_text=True),
+)
+
+
+def _game_section(rows: Sequence[Mapping[str, Any]], folder: Path) -> Section:
+    pictures = []
+    shown = [row for row in rows if row["normalised_mean"] is not None]
+    if shown:
+        beside_published(folder / "games.png", shown, {name: network_name(name) for name in names_of(shown)})
+        caption = (
+            "Normalised returns (0 and 1 are the ends of the range of each game) after the steps in"
+            " brackets. Black: published IMPALA at as many steps."
+        )
+        pictures.append(Picture("games.png", caption))
+    notes = (
+        _PROTOCOL,
+        _INTERPOLATED,
+        "Hours and samples per second are means over seeds, of rollouts and updates, on the machine that"
+        " the runs were made on.",
+        f"Published IMPALA: {PROCGEN_SOURCES['train-procgen']}. Random policy: {_RANDOM_SOURCE}. Ranges:"
+        f" {PROCGEN_SOURCES['cobbe']}.",
+    )
+    table = ReportTable("games", "Every game", rows, _GAME_COLUMNS, notes)
+    return Section("Games", pictures=pictures, tables=[table])

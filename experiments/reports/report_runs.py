@@ -1,0 +1,186 @@
+"""The runs of an experiment as reports read them: how far they came, how long it took, what they returned."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ...trainers import read_metrics
+from ..procgen.published_procgen import IMPALA_WINDOW
+from ..queue.run_records import RunRecord
+from ..statistics.curves import RETURN, Curve, curve_of, metrics_file
+
+#: Steps that the returns of a run are averaged over, as the published ones.
+WINDOW = IMPALA_WINDOW
+
+#: What networks are called in tables and pictures; others by the name of their folder.
+NETWORK_NAMES = {
+    "roguenet": "RogueNet",
+    "roguenet_normalized": "RogueNet, normalised rewards",
+    "impala": "IMPALA, ours",
+    "transformer": "TransformerNet, ours",
+    "transformer_embedding": "TransformerNet, embedded, ours",
+    "gridnet": "GridNet, ours",
+    "uas": "UAS, ours",
+}
+
+#: Case -> network -> its runs, by seed.
+RunTable: TypeAlias = "Mapping[str, Mapping[str, Sequence[MeasuredRun]]]"
+
+
+@dataclass(frozen=True, eq=False)
+class MeasuredRun:
+    """A run and what its metrics say."""
+
+    record: RunRecord
+    returns: Curve  # mean over the last 100 episodes of training, by environment steps
+    timed: Curve  # the same, by whole seconds of training
+    steps: int  # environment steps of the last update in the metrics
+    seconds: float  # spent in rollouts and updates until then
+    problem: str | None = None  # why there are no metrics
+
+    @property
+    def has_returns(self) -> bool:
+        return len(self.returns.steps) > 0
+
+    def reached(self, step: int) -> bool:
+        """Whether there is a return for this number of steps."""
+        within = (self.returns.steps > step - WINDOW) & (self.returns.steps <= step)
+        return self.steps >= step and bool(within.any())
+
+    def return_at(self, step: int) -> float:
+        """The return averaged over the steps before `step`.
+
+        Raises:
+            ValueError: there is none.
+        """
+        return self.returns.mean_before(step, WINDOW)
+
+    def final(self) -> float:
+        """The return averaged over the last steps that are known.
+
+        Raises:
+            ValueError: no episode has ended yet.
+        """
+        if not self.has_returns:
+            raise ValueError(f"{self.record.folder}: no episode has ended")
+        return self.return_at(int(self.returns.steps[-1]))
+
+
+_EMPTY = Curve(np.zeros(0, np.int64), np.zeros(0))
+
+
+def measure(record: RunRecord) -> MeasuredRun:
+    """Read the metrics of a run; what can't be read is its `problem`."""
+    try:
+        lines = read_metrics(metrics_file(record.folder))
+        if lines:
+            return _measured(record, lines)
+    except FileNotFoundError:
+        pass
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, EOFError) as error:
+        return MeasuredRun(record, _EMPTY, _EMPTY, record.steps, record.seconds, f"metrics: {error}")
+    return MeasuredRun(record, _EMPTY, _EMPTY, record.steps, record.seconds, "no metrics yet")
+
+
+def _measured(record: RunRecord, lines: Sequence[Mapping[str, float]]) -> MeasuredRun:
+    returns = curve_of(lines)
+    if not np.isfinite(returns.values).all():
+        raise ValueError("there are returns that are no finite numbers")
+    timed = [
+        (line["time/elapsed"], line[RETURN]) for line in lines if RETURN in line and "time/elapsed" in line
+    ]
+    seconds = np.array([elapsed for elapsed, _ in timed]).round().astype(np.int64)
+    by_time = Curve(seconds, np.array([value for _, value in timed], np.float64))
+    elapsed = float(lines[-1].get("time/elapsed", record.seconds))
+    return MeasuredRun(record, returns, by_time, int(lines[-1]["step"]), elapsed)
+
+
+def run_table(records: Sequence[RunRecord]) -> dict[str, dict[str, list[MeasuredRun]]]:
+    """The measured runs by case, network and seed, RogueNet first."""
+    networks = sorted({record.network for record in records}, key=_network_order)
+    table: dict[str, dict[str, list[MeasuredRun]]] = {}
+    for case in dict.fromkeys(record.case for record in records):
+        for network in networks:
+            own = [record for record in records if (record.case, record.network) == (case, network)]
+            if own:
+                table.setdefault(case, {})[network] = [measure(record) for record in own]
+    return table
+
+
+def _network_order(network: str) -> tuple[int, str]:
+    known = list(NETWORK_NAMES)
+    return (known.index(network) if network in known else len(known), network)
+
+
+def network_name(network: str) -> str:
+    """What a network is called for people."""
+    return NETWORK_NAMES.get(network, network)
+
+
+def progress(runs: Sequence[MeasuredRun]) -> dict[str, Any]:
+    """How far the runs of one case and network are, as values of a row."""
+    total = max(run.record.config.ppo.total_timesteps for run in runs)
+    seconds = sum(run.seconds for run in runs)
+    return {
+        "seeds": len(runs),
+        "done": sum(run.record.is_done for run in runs),
+        "steps_min": min(run.steps for run in runs),
+        "steps_max": max(run.steps for run in runs),
+        "steps_asked": total,
+        "hours": seconds / 3600 / len(runs),
+        "samples_per_second": sum(run.steps for run in runs) / seconds if seconds else None,
+        "problems": "; ".join(f"seed {run.record.seed}: {run.problem}" for run in runs if run.problem),
+    }
+
+
+def state(row: Mapping[str, Any]) -> str:
+    """Whether the runs of a row are finished, in words."""
+    if row["problems"]:
+        return row["problems"]
+    if row["done"] == row["seeds"]:
+        return "done"
+    done = f"{row['done']} of {row['seeds']} done, " if row["done"] else ""
+    return f"{done}unfinished: {short_steps(row['steps_min'])} of {short_steps(row['steps_asked'])}"
+
+
+def steps_told(row: Mapping[str, Any]) -> str:
+    """The steps of the runs of a row."""
+    low, high = short_steps(row["steps_min"]), short_steps(row["steps_max"])
+    return low if low == high else f"{low} to {high}"
+
+
+def short_steps(steps: float) -> str:
+    """25M, 1.23M, 512k."""
+    for unit, name in ((1e6, "M"), (1e3, "k")):
+        if steps >= unit:
+            return f"{float(f'{steps / unit:.3g}'):g}{name}"
+    return f"{steps:g}"
+
+
+def number(value: float | None, digits: int = 2) -> str:
+    """A number for people; a dash where there is none."""
+    return "–" if value is None or np.isnan(value) else f"{value:,.{digits}f}"
+
+
+def spread(row: Mapping[str, Any], name: str, digits: int = 2) -> str:
+    """The mean of a value with its bounds, where there are any."""
+    mean, low, high = (row.get(f"{name}_{part}") for part in ("mean", "low", "high"))
+    if low is None or high is None or np.isnan(low) or row.get("seeds") == 1:
+        return number(mean, digits)
+    return f"{number(mean, digits)} [{number(low, digits)}, {number(high, digits)}]"
+
+
+def bin_width(curves: Sequence[Curve], smallest: int) -> int:
+    """Of a bin for `common_bins`: a sixtieth of the longest curve, but no less than `smallest`."""
+    reach = max((int(curve.steps[-1]) for curve in curves if len(curve.steps)), default=0)
+    return max(smallest, reach // 60, 1)
+
+
+def rollout_size(run: MeasuredRun) -> int:
+    """Steps between two lines of a run's metrics."""
+    config = run.record.config
+    return config.env.num_envs * config.ppo.num_steps

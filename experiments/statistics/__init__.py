@@ -1,0 +1,1 @@
+"""Aggregates, intervals and learning curves."""

@@ -1,0 +1,167 @@
+"""Learning curves: read from run folders, put on a common grid of steps, averaged over seeds and tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...trainers import read_metrics
+from .aggregates import Metric, bootstrap
+
+RETURN = "charts/episodic_return"
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """A number over the environment steps of one run, in the order of the steps."""
+
+    steps: NDArray[np.int64]  # (n,)
+    values: NDArray[np.float64]  # (n,)
+
+    def mean_before(self, step: int, window: int) -> float:
+        """Mean of the values in the `window` steps that end with `step`.
+
+        Raises:
+            ValueError: there are none.
+        """
+        within = (self.steps > step - window) & (self.steps <= step)
+        if not within.any():
+            reach = f"from {self.steps[0]:,} to {self.steps[-1]:,}" if len(self.steps) else "empty"
+            raise ValueError(f"no value in the {window:,} steps up to {step:,}: the curve is {reach}")
+        return float(self.values[within].mean())
+
+
+@dataclass(frozen=True, eq=False)
+class MeanCurve:
+    """An aggregate of several curves with pointwise intervals, which are NaN where they can't be known."""
+
+    steps: NDArray[np.int64]  # (n,), where each bin ends
+    mean: NDArray[np.float64]  # (n,)
+    low: NDArray[np.float64]  # (n,)
+    high: NDArray[np.float64]  # (n,)
+
+
+def metrics_file(run: str | Path) -> Path:
+    """The `metrics.jsonl` or `metrics.jsonl.gz` of a run folder; any other path as it is.
+
+    Raises:
+        FileNotFoundError: the folder has neither.
+    """
+    path = Path(run)
+    if not path.is_dir():
+        return path
+    found = [file for file in (path / "metrics.jsonl", path / "metrics.jsonl.gz") if file.exists()]
+    if not found:
+        raise FileNotFoundError(f"{run} holds neither metrics.jsonl nor metrics.jsonl.gz")
+    return found[0]
+
+
+def curve_of(lines: Sequence[Mapping[str, float]], name: str = RETURN) -> Curve:
+    """The metric `name` of the lines of a `metrics.jsonl`.
+
+    Lines without it (no episode had ended) are left out.
+
+    Raises:
+        ValueError: the steps don't increase.
+    """
+    points = [(line["step"], line[name]) for line in lines if name in line]
+    steps = np.array([step for step, _ in points], np.int64)
+    if (np.diff(steps) <= 0).any():
+        before = int(np.argmax(np.diff(steps) <= 0))
+        raise ValueError(f"after step {steps[before]} comes step {steps[before + 1]}")
+    return Curve(steps, np.array([value for _, value in points], np.float64))
+
+
+def read_curve(run: str | Path, name: str = RETURN) -> Curve:
+    """`curve_of` a run folder, or of its `metrics.jsonl` or `metrics.jsonl.gz`.
+
+    Raises:
+        FileNotFoundError: there are no metrics.
+        ValueError: the steps don't increase.
+    """
+    path = metrics_file(run)
+    try:
+        return curve_of(read_metrics(path), name)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
+
+
+def common_bins(curves: Sequence[Curve], width: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """The curves on one grid: the mean of each in each bin of `width` steps in which all of them have values.
+
+    A bin ends with a multiple of `width`, which belongs to it: its value is about the `width` steps before.
+    Of a bin at the end of a curve at least half must have been reached.
+
+    Returns:
+        Where the bins end (n,), and the means (curves, n).
+
+    Raises:
+        ValueError: there are no curves, or `width` is not positive.
+    """
+    if not curves:
+        raise ValueError("need at least one curve")
+    if width < 1:
+        raise ValueError(f"width must be a positive number of steps, got {width}")
+    bins = [-(-curve.steps // width) for curve in curves]
+    last = max((int(own[-1]) for own in bins if len(own)), default=0)
+    counts = np.stack([np.bincount(own, minlength=last + 1) for own in bins])
+    totals = np.stack(
+        [np.bincount(own, curve.values, last + 1) for own, curve in zip(bins, curves, strict=True)]
+    )
+    reached = min(int(curve.steps[-1]) if len(curve.steps) else 0 for curve in curves)
+    shared = (counts > 0).all(0) & (np.arange(last + 1) * width - width / 2 <= reached)
+    return np.flatnonzero(shared) * width, totals[:, shared] / counts[:, shared]
+
+
+def range_curve(curves: Sequence[Curve], width: int) -> MeanCurve:
+    """The mean over the runs of one task, between the worst and the best of them.
+
+    Raises:
+        ValueError: as `common_bins`.
+    """
+    steps, values = common_bins(curves, width)
+    return MeanCurve(steps, values.mean(0), values.min(0), values.max(0))
+
+
+def mean_curve(curves: Sequence[Curve], width: int, level: float = 0.95, seed: int = 0) -> MeanCurve:
+    """The mean over the runs of one task, with a bootstrap interval over runs.
+
+    Args:
+        width: of a bin, in steps; see `common_bins`.
+
+    Raises:
+        ValueError: as `common_bins`.
+    """
+    return aggregate_curve({"": curves}, width, "mean", level=level, seed=seed)
+
+
+def aggregate_curve(
+    curves: Mapping[str, Sequence[Curve]],
+    width: int,
+    metric: Metric = "iqm",
+    *,
+    level: float = 0.95,
+    resamples: int = 2000,
+    seed: int = 0,
+) -> MeanCurve:
+    """A metric over the runs of several tasks at each step, with stratified bootstrap intervals.
+
+    Args:
+        curves: by task, of normalised scores.
+        width: of a bin, in steps; see `common_bins`.
+
+    Raises:
+        ValueError: as `common_bins` and `stats.bootstrap`.
+    """
+    steps, values = common_bins([curve for own in curves.values() for curve in own], width)
+    ends = np.cumsum([len(own) for own in curves.values()])[:-1]
+    points = []
+    for column in values.T:
+        scores = dict(zip(curves, np.split(column, ends), strict=True))
+        points.append(bootstrap(scores, metric, level=level, resamples=resamples, seed=seed))
+    bounds = np.array([(point.mean, point.low, point.high) for point in points]).reshape(-1, 3)
+    return MeanCurve(steps, *bounds.T)

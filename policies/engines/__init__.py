@@ -1,0 +1,1 @@
+"""The engines that compute RogueNet, and the choice between them."""

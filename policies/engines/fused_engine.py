@@ -1,0 +1,330 @@
+"""The fused engine under torch: evaluation as one autograd function of the module's parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+
+from ...envs import ActionMask, EntityActionSpace
+from ...ragged import RaggedArray
+from ..inputs.prepare import Prepared
+from ..kernels.flat import Layout
+from ..kernels.fused_encoder import Floats, FusedEncoder
+from ..kernels.fused_network import NOTHING, Encoded, FusedNetwork, Weights
+from ..kernels.fused_update import goes_in_one_pass, learn
+from ..kernels.gather_kernels import gather_floats
+from ..kernels.parallel import over_sequences, row_shares
+from ..objective import Objective
+from ..rogue_net.config import RogueNetConfig
+from ..rogue_net.names import module_key
+
+
+class Parameters:
+    """The tensors of a module that a layout names, in its order, without a search at every call."""
+
+    def __init__(self, module: nn.Module, layout: Layout, places: Mapping[str, str] | None = None) -> None:
+        """`places`: where the module has what the layout has elsewhere."""
+        self.layout = layout
+        self._owners: list[tuple[dict[str, Any], str]] = []
+        for entry in layout.entries:
+            place = (places or {}).get(entry.place, entry.place)
+            parts = [place] if entry.name is None else [place, module_key(entry.name)]
+            *path, tensor = ".".join([*parts, entry.tensor]).split(".")
+            owner = module.get_submodule(".".join(path))
+            self._owners.append((owner._buffers if tensor in owner._buffers else owner._parameters, tensor))
+        self._sizes = np.array([entry.size for entry in layout.entries])
+        self._plain: list[int] = []  # where tensors were that kernels can read
+        self._addresses = np.zeros(0, np.int64)
+
+    def tensors(self) -> list[Tensor]:
+        # Straight from the modules' dicts: attribute access on a module costs a microsecond.
+        return [owner[name] for owner, name in self._owners]
+
+    def flat(self, tensors: list[Tensor]) -> Floats:
+        """A copy of all numbers in one array, which kernels read and backward keeps."""
+        w = np.zeros(self.layout.room, np.float32)
+        addresses = [tensor.data_ptr() for tensor in tensors if tensor.is_contiguous()]
+        if addresses != self._plain:  # asking forty tensors what they are takes as long as a step's kernels
+            if not all(t.is_contiguous() and t.dtype is torch.float32 and t.is_cpu for t in tensors):
+                tensors = [tensor.detach().float().cpu().contiguous() for tensor in tensors]
+                gather_floats(np.array([tensor.data_ptr() for tensor in tensors]), self._sizes, w)
+                return w
+            self._plain, self._addresses = addresses, np.array(addresses)
+        gather_floats(self._addresses, self._sizes, w)
+        return w
+
+    def shaped(self, g: Floats, learns: list[bool]) -> list[Tensor | None]:
+        """The gradients in an array like `flat` gives, by parameter; None where it does not learn."""
+        return [
+            torch.from_numpy(g[entry.start : entry.start + entry.size]).view(entry.shape) if wanted else None
+            for entry, wanted in zip(self.layout.entries, learns, strict=True)
+        ]
+
+
+class FusedEngine:
+    """Acts and evaluates for a `RogueNet`."""
+
+    def __init__(
+        self,
+        module: nn.Module,
+        features: Mapping[str, tuple[str, ...]],
+        action_space: EntityActionSpace,
+        settings: RogueNetConfig,
+    ) -> None:
+        self.network = FusedNetwork(features, action_space, settings)
+        self.parameters = Parameters(module, self.network.layout)
+        self.gradients = Gradients(self.parameters)
+        self._holding = 0
+        self._held: Weights | None = None
+
+    def weights(self) -> Weights:
+        """The parameters as they are now; within `hold`, as they were when this was first asked."""
+        if self._held is not None:
+            return self._held
+        weights = self.network.weights(self.parameters.flat(self.parameters.tensors()))
+        if self._holding:
+            self._held = weights
+        return weights
+
+    @property
+    def holds_weights(self) -> bool:
+        """Whether the parameters were read and stay as they are; see `hold`."""
+        return self._held is not None
+
+    def read_again(self) -> None:
+        """Something has changed the parameters."""
+        self._held = None
+
+    @contextmanager
+    def hold(self) -> Iterator[None]:
+        """Inside, parameters are read once, and not at each call: that takes longer than a step's kernels."""
+        self._holding += 1
+        try:
+            yield
+        finally:
+            self._holding -= 1
+            self._held = None
+
+    def evaluate(
+        self, prepared: Prepared, masks: Mapping[str, ActionMask], actions: Mapping[str, RaggedArray]
+    ) -> tuple[dict[str, Tensor], dict[str, Tensor], Tensor]:
+        """Log-probabilities and entropies of each action, and the values, with gradients."""
+        if torch.is_grad_enabled():
+            outputs = _Evaluate.apply(self, prepared, masks, actions, *self.parameters.tensors())
+        else:
+            log_probs, entropies, encoded = self.network.evaluate(
+                prepared, masks, actions, self.weights(), learns=False
+            )
+            arrays = (*log_probs.values(), *entropies.values(), encoded.values)
+            outputs = tuple(torch.from_numpy(array) for array in arrays)
+        names = list(self.network.heads)
+        count = len(names)
+        by_name = dict(zip(names, outputs[:count], strict=True))
+        return by_name, dict(zip(names, outputs[count : 2 * count], strict=True)), outputs[-1]
+
+    def evaluate_arrays(
+        self, prepared: Prepared, masks: Mapping[str, ActionMask], actions: Mapping[str, RaggedArray]
+    ) -> FusedEvaluation | None:
+        """As `evaluate`, without torch; None where a parameter has hooks, which only torch runs."""
+        tensors = self.parameters.tensors()
+        if _have_hooks(tensors):
+            return None
+        weights = self.network.weights(self.parameters.flat(tensors))
+        evaluated = self.network.evaluate(prepared, masks, actions, weights)
+        return FusedEvaluation(self, tensors, weights, *evaluated)
+
+    @property
+    def goes_in_one_pass(self) -> bool:
+        """Whether `learn_arrays` can do the work, where nothing is hidden and no parameter has hooks."""
+        return goes_in_one_pass(self.network)
+
+    def learn_arrays(
+        self, prepared: Prepared, masks: Mapping[str, ActionMask], actions: Mapping[str, RaggedArray],
+        objective: Objective,
+    ) -> NDArray[np.float64] | None:  # fmt: skip
+        """See `ObjectivePolicy.learn_arrays`; for networks that go in one pass."""
+        tensors, network = self.parameters.tensors(), self.network
+        if _have_hooks(tensors) or prepared.visible is not None:
+            return None
+        weights = network.weights(self.parameters.flat(tensors))
+        g, sums = learn(network, prepared, masks, actions, weights, objective)
+        learns = [network.learns(entry, prepared, network.heads, True) for entry in network.layout.entries]
+        self.gradients.add(tensors, g, learns)
+        return sums
+
+
+def _have_hooks(tensors: list[Tensor]) -> bool:
+    return any(t._backward_hooks or t._post_accumulate_grad_hooks for t in tensors)
+
+
+class Gradients:
+    """Puts the gradients of a layout's parameters where optimizers look for them."""
+
+    def __init__(self, parameters: Parameters) -> None:
+        self._parameters = parameters
+        # Views of one tensor, which they still are in a deep copy. Made once: forty of them take longer than
+        # the optimizer's step.
+        self._flat = torch.zeros(parameters.layout.room)
+        self._parts = [
+            self._flat[entry.start : entry.start + entry.size].view(entry.shape)
+            for entry in parameters.layout.entries
+        ]
+
+    def add(self, tensors: list[Tensor], g: Floats, learns: list[bool]) -> None:
+        """Add an array like `Parameters.flat` gives to the `grad` of those `tensors` that learn."""
+        parts: Sequence[Tensor | None] = self._parts
+        if all(tensor.grad is None for tensor in tensors):
+            self._flat.numpy()[:] = g
+        else:
+            parts = self._parameters.shaped(g, learns)
+        for tensor, part, wanted in zip(tensors, parts, learns, strict=True):
+            if part is not None and wanted and tensor.requires_grad:
+                tensor.grad = part if tensor.grad is None else tensor.grad.add_(part)
+
+
+@dataclass(eq=False)
+class FusedEvaluation:
+    """An `ArrayEvaluation`."""
+
+    engine: FusedEngine
+    tensors: list[Tensor]
+    weights: Weights
+    log_probs: dict[str, Floats]
+    entropies: dict[str, Floats]
+    encoded: Encoded
+
+    @property
+    def values(self) -> Floats:
+        return self.encoded.values
+
+    def backward(
+        self, d_log_probs: Mapping[str, Floats], d_entropies: Mapping[str, Floats], d_values: Floats
+    ) -> None:
+        """See `ArrayEvaluation.backward`."""
+        network, encoded = self.engine.network, self.encoded
+        g = network.gradients(encoded, self.weights, d_log_probs, d_entropies, d_values)
+        learns = [
+            network.learns(entry, encoded.prepared, d_log_probs, True) for entry in network.layout.entries
+        ]
+        self.engine.gradients.add(self.tensors, g, learns)
+
+
+class _Evaluate(torch.autograd.Function):
+    """The tensors of a layout to log-probabilities by action, entropies by action, and values."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        engine: FusedEngine,
+        prepared: Prepared,
+        masks: Mapping[str, ActionMask],
+        actions: Mapping[str, RaggedArray],
+        *tensors: Tensor,
+    ) -> tuple[Tensor, ...]:
+        weights = engine.network.weights(engine.parameters.flat(list(tensors)))
+        log_probs, entropies, encoded = engine.network.evaluate(prepared, masks, actions, weights)
+        ctx.engine, ctx.encoded, ctx.weights = engine, encoded, weights
+        ctx.set_materialize_grads(False)  # heads that nobody asked about shall have no gradients
+        arrays = (*log_probs.values(), *entropies.values(), encoded.values)
+        return tuple(torch.from_numpy(array) for array in arrays)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *given: Tensor | None) -> tuple[Tensor | None, ...]:
+        network, encoded = ctx.engine.network, ctx.encoded
+        arrays = [None if d is None else d.contiguous().numpy() for d in given]
+        d_log_probs, d_entropies, count = {}, {}, len(network.heads)
+        for name, *pair in zip(network.heads, arrays[:count], arrays[count:-1], strict=True):
+            if any(d is not None for d in pair):
+                nothing = np.zeros(len(encoded.tasks[name].rows), np.float32)
+                d_log_probs[name], d_entropies[name] = (nothing if d is None else d for d in pair)
+        d_values = np.zeros_like(encoded.values) if arrays[-1] is None else arrays[-1]
+        g = network.gradients(encoded, ctx.weights, d_log_probs, d_entropies, d_values)
+        learns = [
+            network.learns(entry, encoded.prepared, d_log_probs, arrays[-1] is not None)
+            for entry in network.layout.entries
+        ]
+        return None, None, None, None, *ctx.engine.parameters.shaped(g, learns)
+
+
+class FusedRows:
+    """Embedding and blocks alone, for a network whose heads are torch's."""
+
+    def __init__(
+        self, module: nn.Module, normalization: nn.Module, features: Mapping[str, tuple[str, ...]],
+        settings: RogueNetConfig,
+    ) -> None:  # fmt: skip
+        """`module` has parts "embedding" and "backbone"."""
+        layout = Layout()
+        self.encoder = FusedEncoder(layout, "", features, settings)
+        both = nn.ModuleDict({"module": module, "normalization": normalization})
+        places = {entry.place: f"module.{entry.place}" for entry in layout.entries}
+        places["normalization"] = "normalization"
+        self.parameters = Parameters(both, layout, places)
+
+    def __call__(self, prepared: Prepared) -> Tensor:
+        """Raw features to rows (N, D) float32 after the blocks."""
+        if torch.is_grad_enabled():
+            rows: Tensor = _Encode.apply(self, prepared, *self.parameters.tensors())
+            return rows
+        return self.run(prepared, self.parameters.tensors(), learns=False)[0]
+
+    def run(
+        self, prepared: Prepared, tensors: list[Tensor], learns: bool
+    ) -> tuple[Tensor, tuple[Floats, Floats, Floats, Floats]]:
+        """The rows, and for backward the parameters, plain and folded, the embedded rows, and what the blocks
+        keep."""
+        encoder, rows = self.encoder, prepared.rows
+        flat = self.parameters.flat(tensors)
+        folded, table = encoder.fold(flat), encoder.table(prepared)
+        embedded, out = np.empty(rows.num_rows * encoder.d, np.float32), torch.empty(rows.num_rows, encoder.d)
+        target = out.numpy().reshape(-1)
+        kept = encoder.kept(embedded) if learns else NOTHING
+
+        def run(share: int, first: int, last: int) -> None:
+            encoder.embed(table, flat, embedded, first, last)
+            encoder.blocks(embedded, rows, folded, target, kept, first, last)
+
+        over_sequences(rows.offsets, run)
+        return out, (flat, folded, embedded, kept)
+
+
+class _Encode(torch.autograd.Function):
+    """The tensors of a layout to rows (N, D)."""
+
+    @staticmethod
+    def forward(ctx: Any, fused: FusedRows, prepared: Prepared, *tensors: Tensor) -> Tensor:
+        out, ctx.saved = fused.run(prepared, list(tensors), learns=True)
+        ctx.fused, ctx.prepared = fused, prepared
+        return out
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, d_out: Tensor) -> tuple[Tensor | None, ...]:
+        encoder, prepared = ctx.fused.encoder, ctx.prepared
+        flat, folded, embedded, kept = ctx.saved
+        layout, rows, table = ctx.fused.parameters.layout, prepared.rows, encoder.table(prepared)
+        parts = np.zeros((row_shares(rows.num_rows), layout.room), np.float32)
+        given, d_x = d_out.contiguous().numpy().reshape(-1), np.empty_like(embedded)
+
+        def run(share: int, first: int, last: int) -> None:
+            g = parts[share]
+            encoder.blocks_backward(embedded, kept, rows, folded, given, d_x, g, first, last)
+            encoder.embed_backward(table, flat, d_x, g, first, last)
+
+        over_sequences(rows.offsets, run)
+        g = parts.sum(0)
+        encoder.unfold(flat, g)
+        learns = [
+            entry.place != "normalization" and (entry.name is None or entry.name in prepared.features)
+            for entry in layout.entries
+        ]
+        return None, None, *ctx.fused.parameters.shaped(g, learns)

@@ -1,0 +1,303 @@
+"""`StaticForm`: a RogueNet's computation on arrays of fixed shapes.
+
+Shape alphabet: B steps, N rows, R slots (see `tiles`), D width; of capacities, where arrays are meant.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from ....envs import EntityBatch
+from ....ragged import RaggedArray
+from ...inputs.prepare import Prepared
+from ...policy import ActResult
+from ...rogue_net.blocks import SelfAttention
+from ...rogue_net.gaussian import GaussianHead
+from . import cuda
+from . import static_attention as attention
+from .capacity import TILES, Capacities, Capacity
+from .captured_graphs import Graphs
+from .packing import Field, Packing
+from .staging import Staging
+from .static_attention import Capabilities, TilePath, Tiling, choose_path, tiling
+from .static_heads import StaticHead, static_head
+from .static_tiles import Tiles
+
+if TYPE_CHECKING:
+    from ...rogue_net.network import Encoder, RogueNet
+
+Precision = Literal["float32", "tf32", "bf16"]
+
+_T = TypeVar("_T")
+
+
+class StaticEvaluation(NamedTuple):
+    """As `Evaluation`, with padding behind what is real."""
+
+    log_probs: dict[str, Tensor]
+    entropies: dict[str, Tensor]
+    values: Tensor
+
+
+class Plan:
+    """One batch and the actions taken in it (None: yet to be drawn): its sizes, and how to fill arrays."""
+
+    def __init__(
+        self, form: StaticForm, batch: EntityBatch, actions: Mapping[str, RaggedArray] | None = None
+    ) -> None:
+        """
+        Raises:
+            ValueError: see `RogueNet.evaluate`.
+        """
+        self.form, self.batch, self.actions = form, batch, actions
+        self.prepared: Prepared = form.net.inputs.prepare(batch)
+        self.tiles = Tiles(self.prepared.rows)
+        self.sizes: dict[str, int] = {"steps": len(batch)}
+        for name in form.net.inputs.features:
+            values = self.prepared.features.get(name)
+            self.sizes[f"type/{name}"] = 0 if values is None else len(values)
+        for name, head in form.heads.items():
+            chosen = None if actions is None else actions[name]
+            for part, size in head.sizes(batch.actions[name], chosen).items():
+                self.sizes[f"action/{name}/{part}"] = size
+        self.sizes.update({f"{TILES}{width}": count for width, count in self.tiles.counts.items()})
+
+    def write(self, capacity: Capacity, arrays: dict[str, NDArray[Any]]) -> None:
+        """Fill the arrays of `StaticForm.fields`."""
+        prepared, sizes = self.prepared, dict(capacity)
+        steps, source = arrays["steps"], arrays["source"]
+        steps[:] = sizes["steps"]
+        slots = self.tiles.place(room_of(capacity), steps)
+        if "starts" in arrays:
+            self.tiles.boundaries(room_of(capacity), arrays["starts"])
+        inverse = arrays["inverse_lengths"]
+        inverse[: len(self.batch)] = 1.0 / np.maximum(prepared.rows.lengths, 1)
+        inverse[len(self.batch) :] = 0
+        source[:] = sum(sizes[f"type/{name}"] for name in self.form.net.inputs.features)
+        joined = place = 0
+        for name in self.form.net.inputs.features:
+            values = prepared.features.get(name)
+            if values is None:
+                continue
+            count = len(values)
+            array = arrays[f"features/{name}"]
+            array[:count], array[count:] = values, 0
+            destination = prepared.destination[joined : joined + count]
+            source[slots[destination]] = np.arange(place, place + count)
+            joined, place = joined + count, place + sizes[f"type/{name}"]
+        for name, head in self.form.heads.items():
+            chosen = None if self.actions is None else self.actions[name]
+            part = _part(arrays, f"action/{name}/")
+            head.write(part, prepared.rows, slots, self.batch.actions[name], chosen)
+
+
+class StaticForm:
+    """What a `RogueNet` computes, for batches in which nothing is hidden.
+
+    It holds on to the network's parameters, which may change in place.
+
+    Raises:
+        ValueError: `obstacle` says why there is none.
+    """
+
+    def __init__(
+        self, net: RogueNet, precision: Precision = "float32", can: Capabilities | None = None
+    ) -> None:
+        """`can`: what the device can do; None: to be found out."""
+        problem = obstacle(net)
+        if problem is not None:
+            raise ValueError(f"the network has no static form: {problem}")
+        self.net = net
+        self.precision: Precision = precision
+        self.device = net.value_head.proj.weight.device
+        self._can = attention.capabilities(self.device) if can is None else can
+        self.heads: dict[str, StaticHead] = {
+            n: static_head(net.action_heads[n]) for n in net.action_heads.names
+        }
+        self._capacities = Capacities()
+        self._staging = Staging(self.device)
+        self._packings: dict[Capacity, Packing] = {}
+        self._shapes: dict[Capacity, list[torch.Size]] = {}  # of the values and the scores
+        self._graphs = Graphs(self._scores, self.device, self.token)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copies of a network make their own form: graphs can't be copied and hold on to parameters."""
+        return type(None), ()
+
+    def token(self) -> Hashable:
+        """Changes when the parameters are no longer where they were."""
+        parameters = [self.net.value_head.proj.weight, *self.net.policy_net.parameters()]
+        return tuple(parameter.data_ptr() for parameter in parameters)
+
+    def fields(self, capacity: Capacity) -> dict[str, Field]:
+        """The arrays that a batch is written to, whether it is to be acted on or evaluated."""
+        sizes, room = dict(capacity), room_of(capacity)
+        num_slots = sum(width * count for width, count in room.items())
+        fields = {
+            "source": Field((num_slots,), np.int64),
+            "steps": Field((num_slots,), np.int64),
+            "inverse_lengths": Field((sizes["steps"],), np.float32),
+        }
+        if "varlen" in self._paths(room).values():
+            fields["starts"] = Field((2 * sizes["steps"] + sum(room.values()) + 1,), np.int64)
+        for name, features in self.net.inputs.features.items():
+            if sizes[f"type/{name}"]:
+                fields[f"features/{name}"] = Field((sizes[f"type/{name}"], len(features)), np.float32)
+        for name, head in self.heads.items():
+            own = head.fields(_part(sizes, f"action/{name}/"))
+            fields.update({f"action/{name}/{part}": field for part, field in own.items()})
+        return fields
+
+    # -- computation: everything below here that gets a capacity and tensors can be captured ----------------
+
+    def evaluate(self, capacity: Capacity, arrays: Mapping[str, Tensor]) -> StaticEvaluation:
+        """Log-probabilities, entropies and values, with gradients; padding has finite numbers."""
+        x, values = self._encode(capacity, arrays)
+        log_probs, entropies = {}, {}
+        for name, head in self.heads.items():
+            part = _part(arrays, f"action/{name}/")
+            log_probs[name], entropies[name] = head.evaluate(x, part)
+        return StaticEvaluation(log_probs, entropies, values)
+
+    def _scores(self, capacity: Capacity, block: Tensor) -> Tensor:
+        """All heads' scores and the values, one behind the other."""
+        arrays = self._packing(capacity).tensors(block)
+        with torch.no_grad():
+            x, values = self._encode(capacity, arrays)
+            parts = [values]
+            for name, head in self.heads.items():
+                parts += head.scores(x, _part(arrays, f"action/{name}/"))
+            self._shapes[capacity] = [part.shape for part in parts]
+            return torch.cat([part.reshape(-1).float() for part in parts])
+
+    def _encode(self, capacity: Capacity, arrays: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
+        """The slots after the policy's blocks (R, D), and the values (B,)."""
+        net, room = self.net, room_of(capacity)
+        x = self._run(net.policy_net, room, arrays)
+        seen = x if net.value_net is None else self._run(net.value_net, room, arrays)
+        scores = torch.mv(seen, net.value_head.proj.weight[0])
+        inverse = arrays["inverse_lengths"].to(scores.dtype)
+        sums = scores.new_zeros(len(inverse) + 1).index_add(0, arrays["steps"], scores)
+        return x, sums[:-1] * inverse + net.value_head.proj.bias
+
+    def _run(self, encoder: Encoder, room: dict[int, int], arrays: Mapping[str, Tensor]) -> Tensor:
+        like = self.net.value_head.proj.weight
+        starts = arrays["starts"] if self._paths(room)[encoder] == "varlen" else None
+        dtype = torch.bfloat16 if self.precision == "bf16" else like.dtype
+        layout = tiling(room, arrays["steps"], starts, dtype)
+        # No cache of converted weights: a graph would replay the copies that were current at its capture.
+        with torch.autocast(self.device.type, torch.bfloat16, self.precision == "bf16", cache_enabled=False):
+            parts = [like.new_zeros(1, encoder.embedding.d_model)]
+            for name, features in reversed(self.net.inputs.features.items()):
+                values = arrays.get(f"features/{name}")
+                if values is not None:
+                    values = values.to(like.dtype)
+                    known = self.net.normalization[name](values) if features else values
+                    parts.insert(0, encoder.embedding.types[name](known))
+            x = torch.cat(parts).index_select(0, arrays["source"])
+            for block in encoder.backbone.blocks:
+                x = x + self._attend(block.attn, block.ln1(x), layout)  # type: ignore[operator, arg-type]
+                x = x + block.mlp(block.ln2(x))  # type: ignore[operator]
+        return x.to(like.dtype)
+
+    def _attend(self, module: SelfAttention, x: Tensor, layout: Tiling) -> Tensor:
+        y: Tensor = module.proj(attention.attend(module.qkv(x), layout, module.n_head))
+        return y
+
+    # -- acting ---------------------------------------------------------------------------------------------
+
+    def act(self, batch: EntityBatch, rng: np.random.Generator, deterministic: bool = False) -> ActResult:
+        """As `RogueNet.act`, with one transfer to the device and one back; actions are drawn on the host."""
+        values, scores = self._answers(batch)
+        source = None if deterministic else rng
+        actions, log_probs, drawn = {}, {}, {}
+        for name, head in self.heads.items():
+            actors = batch.actions[name].actors
+            result = head.choose(scores[name], batch.actions[name], source)
+            actions[name] = actors.with_values(result.actions)
+            log_probs[name] = actors.with_values(result.log_probs)
+            if result.drawn is not None:
+                drawn[name] = actors.with_values(result.drawn)
+        return ActResult(actions, log_probs, values, drawn)
+
+    def value(self, batch: EntityBatch) -> NDArray[np.float32]:
+        """As `RogueNet.value`."""
+        return self._answers(batch)[0]
+
+    def _answers(self, batch: EntityBatch) -> tuple[NDArray[np.float32], dict[str, list[Tensor]]]:
+        """The values (B,) and each head's scores with their padding, on the host."""
+        plan = Plan(self, batch)
+        capacity = self._capacities.fit(plan.sizes)
+        packing = self._packing(capacity)
+        with (
+            cuda.matrix_precision(self.precision),
+            self._staging.sent(packing, lambda arrays: plan.write(capacity, arrays)) as block,
+        ):
+            flat = self._graphs.run(capacity, block)
+        numbers = flat.cpu()
+        shapes = self._shapes[capacity]
+        parts = iter(numbers.split([math.prod(shape) for shape in shapes]))
+        tensors = [next(parts).view(shape) for shape in shapes]
+        scores, place = {}, 1
+        for name, head in self.heads.items():
+            scores[name] = tensors[place : place + head.num_scores]
+            place += head.num_scores
+        return tensors[0][: len(batch)].numpy().copy(), scores
+
+    def _packing(self, capacity: Capacity) -> Packing:
+        if capacity not in self._packings:
+            self._packings[capacity] = Packing(self.fields(capacity))
+        return self._packings[capacity]
+
+    def _paths(self, room: dict[int, int]) -> dict[Encoder, TilePath]:
+        """How attention is computed, by encoder."""
+        net = self.net
+        dtype = torch.bfloat16 if self.precision == "bf16" else net.value_head.proj.weight.dtype
+        pairs = [(net.policy_net, net.settings)]
+        if net.value_net is not None:
+            pairs.append((net.value_net, net.settings.for_value()))
+        return {
+            encoder: choose_path(self._can, dtype, settings.d_model // settings.n_head, max(room))
+            for encoder, settings in pairs
+        }
+
+
+def obstacle(net: RogueNet) -> str | None:
+    """Why a network has no static form; None where it has one."""
+    settings = net.settings
+    if settings.relative_position is not None:
+        return "relative positions depend on pairs of rows"
+    if settings.pooling is not None:
+        return "it pools instead of attending"
+    if (
+        settings.dropout
+        or settings.embedding_dropout
+        or settings.residual_dropout
+        or settings.attention_dropout
+    ):
+        return "dropout"
+    if any(isinstance(head, GaussianHead) and head.squash for head in net.action_heads.values()):
+        return "squashed continuous actions"
+    return None
+
+
+def hides(batch: EntityBatch) -> bool:
+    """Whether a batch has entities that the policy may not see, which have no static form."""
+    return any(not flags.values.all() for flags in batch.visible.values())
+
+
+def room_of(capacity: Capacity) -> dict[int, int]:
+    """How many tiles of each width there are."""
+    return {int(n.removeprefix(TILES)): count for n, count in capacity if n.startswith(TILES)}
+
+
+def _part(mapping: Mapping[str, _T], prefix: str) -> dict[str, _T]:
+    """What stands under names with this prefix, without it."""
+    return {n.removeprefix(prefix): value for n, value in mapping.items() if n.startswith(prefix)}

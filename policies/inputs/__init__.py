@@ -1,0 +1,1 @@
+"""Entity batches as networks read them; no torch."""

@@ -1,0 +1,226 @@
+"""From an `EntityBatch` to what the network reads: arrays per entity type and one layout of all rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...envs import EntityBatch, EntitySpace
+from ...ragged import RaggedArray
+from ...ragged.index_kernels import fill_join_rows
+from ..rogue_net.config import RogueNetConfig
+from .moments import Columns
+from .rows import Rows
+from .translation import Translator
+
+_FLOAT32 = np.dtype(np.float32)
+
+#: The type of the row that stands for the step as a whole.
+GLOBAL = "__global__"
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """A batch as the network reads it."""
+
+    features: dict[str, NDArray[np.float32]]  # per type that occurs (N_t, F_t), raw
+    offsets: dict[str, NDArray[np.int64]]  # likewise (B + 1,): where each step's entities start
+    destination: NDArray[np.int64]  # the row of each entity, type after type in the order of `features` (N,)
+    rows: Rows
+    visible: NDArray[np.bool_] | None  # by row (N,); None: all are
+
+    def by_row(self, parts: Sequence[NDArray[np.generic]]) -> NDArray[np.generic]:
+        """One array per type of `features`, joined and put in the order of the rows."""
+        joined = np.concatenate(parts)
+        result = np.empty_like(joined)
+        result[self.destination] = joined
+        return result
+
+
+class Inputs:
+    """Selects, translates and lays out the features of batches.
+
+    Where the global features go. With `global_features="concat"`, as in the reference, they are appended to
+    every entity; a step without entities then has no row that could hold them. With "entity" (the default)
+    each step has one more row for them, after its entities, that everything can attend to: they are embedded
+    once, and a step without entities still has a value and global actions that depend on them.
+
+    Global actions read that row. So the row is there when the action space has a global action (then also
+    with "concat", as in the reference), or when there are global features to hold; else it would be the
+    same in every step and is left out, and a step without entities, about which nothing is known, gets the
+    value head's bias.
+    """
+
+    def __init__(self, space: EntitySpace, config: RogueNetConfig) -> None:
+        if GLOBAL in space.entities:
+            raise ValueError(f"the entity type name {GLOBAL!r} is taken by the network's own row")
+        if space.frame is not None:
+            raise ValueError("RogueNet reads entities, and the space shows frames; ImpalaNet reads those")
+        self.space = space
+        self.concatenates = config.global_features == "concat" and bool(space.global_features)
+        acts = any(action.is_global for _, action in space.actions.items())
+        self.has_global_row = acts or (bool(space.global_features) and not self.concatenates)
+        self._translator = Translator(config.translation, space.entities) if config.translation else None
+        entities = self._translator.entities if self._translator else dict(space.entities)
+        if self.concatenates:
+            entities = {name: (*features, *space.global_features) for name, features in entities.items()}
+        #: Names of the features that the network sees, by type.
+        self.features: dict[str, tuple[str, ...]] = dict(entities)
+        if self.has_global_row:
+            self.features[GLOBAL] = space.global_features
+        self.adapt_to(space)
+
+    def adapt_to(self, space: EntitySpace) -> None:
+        """Read batches of `space`; see `RogueNet.adapt_to`."""
+        if space.actions != self.space.actions:
+            raise ValueError(f"the actions are {space.actions!r}, expected {self.space.actions!r}")
+        for name in self.space.entities:
+            if name not in space.entities:
+                raise ValueError(f"the space has no entity type {name!r}; it has {', '.join(space.entities)}")
+        columns = {
+            name: _columns(f"entity type {name!r}", wanted, space.entities[name])
+            for name, wanted in self.space.entities.items()
+        }
+        self._global_columns = _columns("globals", self.space.global_features, space.global_features)
+        self._columns = columns
+        self._widths = {name: len(features) for name, features in space.entities.items()}
+        self._num_globals = len(space.global_features)
+
+    def prepare(self, batch: EntityBatch) -> Prepared:
+        """The batch as the network reads it.
+
+        Raises:
+            TypeError: it is no batch, but an observation, say.
+            ValueError: an entity type or a number of features that the space does not have.
+        """
+        entities, globals_ = self._known(batch)
+        if self.concatenates:
+            entities = {
+                name: rows.with_values(np.concatenate([rows.values, rows.broadcast(globals_)], 1))
+                for name, rows in entities.items()
+            }
+        features, starts = {}, {}
+        for name, part in entities.items():
+            if len(part.values):
+                features[name], starts[name] = part.values, part.offsets
+        if self.has_global_row and len(batch):
+            features[GLOBAL], starts[GLOBAL] = globals_, np.arange(len(batch) + 1)
+        destination, offsets = _places(list(starts.values()), len(batch))
+        rows = self._rows(batch, features, destination, offsets)
+        return Prepared(features, starts, destination, rows, _visible(batch, features, destination))
+
+    def columns(self, batch: EntityBatch) -> dict[str, list[Columns]]:
+        """The features of each type that occurs, as they lie in the batch, for the statistics.
+
+        Raises:
+            ValueError: see `prepare`.
+        """
+        entities, globals_ = self._known(batch)
+        result = {name: [Columns(rows.values)] for name, rows in entities.items() if len(rows.values)}
+        if self.concatenates:
+            for name, parts in result.items():
+                parts.append(Columns(globals_, entities[name].lengths))
+        if self.has_global_row and len(batch):
+            result[GLOBAL] = [Columns(globals_)]
+        return result
+
+    def _known(self, batch: EntityBatch) -> tuple[dict[str, RaggedArray], NDArray[np.float32]]:
+        """The features that the network knows, translated: by type, and the global ones (B, G)."""
+        entities = self._select(batch)
+        if self._translator:
+            entities = self._translator.apply(entities)
+        chosen = self._global_columns
+        return entities, batch.globals if chosen is None else batch.globals[:, chosen]
+
+    def _select(self, batch: EntityBatch) -> dict[str, RaggedArray]:
+        """The entity types and features that the network knows."""
+        if not isinstance(batch, EntityBatch):
+            raise TypeError(
+                f"a network reads an EntityBatch (batch_observations makes one), got {type(batch).__name__}"
+            )
+        if batch.globals.shape[1] != self._num_globals or batch.globals.dtype != _FLOAT32:
+            raise ValueError(
+                f"globals: {batch.globals.shape[1]} features of {batch.globals.dtype}, "
+                f"expected {self._num_globals} of float32"
+            )
+        entities, num_offsets = {}, len(batch.globals) + 1
+        for name, rows in batch.entities.items():
+            if len(rows.offsets) != num_offsets:
+                raise ValueError(
+                    f"entity type {name!r}: {len(rows)} steps, expected {len(batch)} as in globals"
+                )
+            if name not in self._widths:
+                raise ValueError(
+                    f"the batch has an entity type {name!r}, expected {', '.join(self._widths)}; "
+                    "for an env with more types call adapt_to(space)"
+                )
+            values = rows.values
+            if values.dtype != _FLOAT32 or values.ndim != 2 or values.shape[1] != self._widths[name]:
+                raise ValueError(
+                    f"entity type {name!r}: items of shape {rows.inner_shape} and {rows.dtype}, "
+                    f"expected ({self._widths[name]},) and float32"
+                )
+            if name in self._columns:
+                columns = self._columns[name]
+                entities[name] = rows if columns is None else rows.with_values(rows.values[:, columns])
+        return entities
+
+    def _rows(
+        self, batch: EntityBatch, features: Mapping[str, NDArray[np.float32]],
+        destination: NDArray[np.int64], offsets: NDArray[np.int64],
+    ) -> Rows:  # fmt: skip
+        """The layout of rows whose steps start at `offsets`."""
+        if batch.entities.keys() <= self._columns.keys():
+            # Every entity has a row, in the same order; behind them comes the global row.
+            globals_before = np.arange(len(offsets)) if self.has_global_row else 0
+            return Rows(offsets, offsets - globals_before)
+        by_type = _by_type(features, destination)
+        row_of_entity = np.full(batch.num_entities, -1)
+        for name, sequential in batch.entity_rows()[0].items():
+            if name in by_type:
+                row_of_entity[sequential] = by_type[name]
+        return Rows(offsets, batch.entity_offsets, row_of_entity)
+
+
+def _columns(what: str, wanted: tuple[str, ...], given: tuple[str, ...]) -> NDArray[np.int64] | None:
+    """Where to find the wanted features among the given ones; None where they are the same."""
+    missing = [feature for feature in wanted if feature not in given]
+    if missing:
+        raise ValueError(f"{what} lacks the features {', '.join(missing)}; it has {', '.join(given)}")
+    return None if wanted == given else np.array([given.index(feature) for feature in wanted], np.int64)
+
+
+def _places(starts: list[NDArray[np.int64]], steps: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The row of each entity, type after type (N,), and where the rows of each step start (B + 1,)."""
+    offsets = np.zeros(steps + 1, np.int64)
+    destination = np.empty(sum([one.item(-1) for one in starts]), np.int64)
+    if starts:
+        fill_join_rows(np.concatenate(starts).reshape(len(starts), -1), destination, offsets)
+    return destination, offsets
+
+
+def _by_type(
+    features: Mapping[str, NDArray[np.float32]], destination: NDArray[np.int64]
+) -> dict[str, NDArray[np.int64]]:
+    """`destination` cut into the parts of the types."""
+    ends = np.cumsum([len(values) for values in features.values()])
+    return dict(zip(features, np.split(destination, ends[:-1]), strict=True)) if features else {}
+
+
+def _visible(
+    batch: EntityBatch, features: Mapping[str, NDArray[np.float32]], destination: NDArray[np.int64]
+) -> NDArray[np.bool_] | None:
+    """By row whether the policy may see it; None where nothing is hidden."""
+    if not batch.visible:
+        return None
+    hidden = {n: v for n, v in batch.visible.items() if n in features and not v.values.all()}
+    if not hidden:
+        return None
+    visible = np.ones(len(destination), bool)
+    by_type = _by_type(features, destination)
+    for name, flags in hidden.items():
+        visible[by_type[name]] = flags.values
+    return visible

@@ -1,0 +1,1 @@
+"""RogueNet in Numba kernels; no torch, no PPO."""

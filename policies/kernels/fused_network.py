@@ -1,0 +1,287 @@
+"""The whole network on plain arrays: acting, evaluating and its gradients by kernels alone; no torch.
+
+Shape alphabet: B steps, N rows, D width, A actors of one action at all steps, P numbers of all parameters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...envs import ActionMask, EntityActionSpace
+from ...ragged import RaggedArray
+from ..inputs.prepare import Prepared
+from ..inputs.rows import Rows
+from ..policy import ActResult
+from ..rogue_net.config import RogueNetConfig
+from .flat import Entry, Layout
+from .fused_encoder import Floats, FusedEncoder, Table
+from .fused_heads import FusedHead, Task, fused_head
+from .heads.value_kernels import evaluate_values, values_backward
+from .parallel import over_sequences, recycled, row_shares, workspace
+
+NOTHING = np.zeros(0, np.float32)
+
+
+class Weights(NamedTuple):
+    """All parameters, and those of the blocks as kernels want them."""
+
+    flat: Floats  # (P,), as `FusedNetwork.layout` says
+    policy: Floats
+    value: Floats
+
+
+@dataclass(eq=False)
+class Encoded:
+    """A batch in the network: embedded rows and rows after the blocks, each (N * D,)."""
+
+    prepared: Prepared
+    kept: NDArray[np.int64] | None  # the rows that the policy sees; None: all
+    rows: Rows  # their layout
+    table: Table
+    policy_embedded: Floats
+    x: Floats  # what the action heads read
+    value_embedded: Floats
+    seen: Floats  # what the value head reads
+    values: Floats  # (B,)
+    #: What the blocks keep for backward.
+    policy_kept: Floats = field(default_factory=lambda: NOTHING)
+    value_kept: Floats = field(default_factory=lambda: NOTHING)
+    tasks: dict[str, Task] = field(default_factory=dict)
+
+
+class FusedNetwork:
+    """Runs the kernels of a whole `RogueNet`, whose parameters lie in one flat array.
+
+        network = FusedNetwork(features, action_space, settings)
+        weights = network.weights(network.layout.pack(lambda entry: ...))
+        result = network.act(inputs.prepare(batch), batch.actions, weights, rng)
+
+    It has no state: several threads may use one at once.
+    """
+
+    def __init__(
+        self,
+        features: Mapping[str, tuple[str, ...]],
+        action_space: EntityActionSpace,
+        settings: RogueNetConfig,
+    ) -> None:
+        """`features`: names of the features of each entity type, as in `Inputs.features`."""
+        self.layout = Layout()
+        own = settings.for_value()
+        self.policy = FusedEncoder(self.layout, "policy_net.", features, settings)
+        self.value = self.policy
+        if settings.separate_value_net:
+            self.value = FusedEncoder(self.layout, "value_net.", features, own)
+        self.heads: dict[str, FusedHead] = {
+            name: fused_head(self.layout, name, action, settings)
+            for name, action in action_space.spaces.items()
+        }
+        #: Where the value head's parameters start.
+        self.value_head = self.layout.add("value_head", None, proj__weight=(1, own.d_model), proj__bias=(1,))
+
+    def weights(self, flat: Floats) -> Weights:
+        """What the methods below take, of the parameters (`layout.room`,)."""
+        folded = self.policy.fold(flat)
+        return Weights(flat, folded, folded if self.value is self.policy else self.value.fold(flat))
+
+    def learns(self, entry: Entry, prepared: Prepared, heads: Collection[str], values: bool) -> bool:
+        """Whether a parameter has a gradient where those of some heads, and of the values, are known.
+
+        Statistics have none, nor what belongs to an entity type that does not occur.
+        """
+        place = entry.place
+        if place in ("normalization", "action_heads"):
+            return place == "action_heads" and entry.name in heads
+        if place.startswith("value_"):
+            wanted = values
+        else:
+            wanted = bool(heads) or (values and self.value is self.policy)
+        return wanted and (not place.endswith("embedding.types") or entry.name in prepared.features)
+
+    # -- forward --------------------------------------------------------------------------------------------
+
+    def act(
+        self,
+        prepared: Prepared,
+        masks: Mapping[str, ActionMask],
+        weights: Weights,
+        rng: np.random.Generator | None,
+    ) -> ActResult:
+        """Choose an action for every actor, from `rng` or (None) the most probable.
+
+        Raises:
+            ValueError: a mask does not fit the batch, or allows an actor nothing.
+        """
+        encoded = self._lay_out(prepared)
+        over_sequences(
+            prepared.rows.offsets, lambda _, first, last: self._encode(encoded, weights, first, last)
+        )
+        actions, log_probs, drawn = {}, {}, {}
+        for name, head in self.heads.items():
+            mask = masks[name]
+            task = head.read(encoded.rows, mask, None)
+            chosen = head.draw(encoded.x, weights.flat, task, rng)
+            actions[name] = RaggedArray.unchecked(chosen.actions, mask.actors.offsets)
+            log_probs[name] = RaggedArray.unchecked(chosen.log_probs, mask.actors.offsets)
+            if chosen.drawn is not None:
+                drawn[name] = RaggedArray.unchecked(chosen.drawn, mask.actors.offsets)
+        return ActResult(actions, log_probs, encoded.values, drawn)
+
+    def values(self, prepared: Prepared, weights: Weights) -> Floats:
+        """The predicted return of each step (B,)."""
+        encoded = self._lay_out(prepared)
+        over_sequences(prepared.rows.offsets, lambda _, first, last: self._see(encoded, weights, first, last))
+        return encoded.values
+
+    def evaluate(
+        self,
+        prepared: Prepared,
+        masks: Mapping[str, ActionMask],
+        actions: Mapping[str, RaggedArray],
+        weights: Weights,
+        learns: bool = True,
+    ) -> tuple[dict[str, Floats], dict[str, Floats], Encoded]:
+        """Log-probabilities and entropies (A,) of each action; the rest holds the values, and what
+        `gradients` needs if the network `learns`.
+
+        Raises:
+            ValueError: a mask does not fit the batch, or an action was not allowed.
+        """
+        encoded = self._lay_out(prepared)
+        if learns:
+            encoded.value_kept = self.value.kept(encoded.value_embedded)
+            if encoded.x is not encoded.seen:
+                encoded.policy_kept = self.policy.kept(encoded.policy_embedded)
+        tasks = encoded.tasks
+        for name, head in self.heads.items():
+            tasks[name] = head.read(encoded.rows, masks[name], actions[name])
+        log_probs = {name: np.empty(len(task.rows), np.float32) for name, task in tasks.items()}
+        entropies = {name: np.empty(len(task.rows), np.float32) for name, task in tasks.items()}
+        wrong: dict[str, int] = {}
+
+        def run(share: int, first: int, last: int) -> None:
+            self._encode(encoded, weights, first, last)
+            for name, head in self.heads.items():
+                actor = head.evaluate(
+                    encoded.x, weights.flat, tasks[name], log_probs[name], entropies[name], first, last
+                )
+                if actor >= 0:
+                    wrong[name] = min(actor, wrong.get(name, actor))
+
+        over_sequences(prepared.rows.offsets, run)
+        for name, head in self.heads.items():
+            if name in wrong:
+                head.complain(tasks[name], actions[name], wrong[name])
+        return log_probs, entropies, encoded
+
+    def _lay_out(self, prepared: Prepared) -> Encoded:
+        """Memory for everything that a batch is in the network."""
+        rows, kept, size = prepared.rows, None, prepared.rows.num_rows
+        embedded = recycled(size * self.policy.d)
+        x = value_embedded = seen = embedded
+        if prepared.visible is not None:
+            rows, kept = rows.keep(prepared.visible), np.flatnonzero(prepared.visible)
+            embedded = recycled(len(kept) * self.policy.d)
+        x = recycled(len(embedded))
+        if self.value is not self.policy:
+            value_embedded = recycled(size * self.value.d)
+        seen = x if value_embedded is embedded else recycled(len(value_embedded))
+        values = np.empty(len(prepared.rows), np.float32)
+        table = self.policy.table(prepared)
+        return Encoded(prepared, kept, rows, table, embedded, x, value_embedded, seen, values)
+
+    def _encode(self, encoded: Encoded, weights: Weights, first: int, last: int) -> None:
+        """Everything before the action heads, of steps first to last."""
+        self._see(encoded, weights, first, last)
+        if encoded.seen is encoded.x:
+            return
+        e, d = encoded, self.policy.d
+        if e.kept is None:
+            self.policy.embed(e.table, weights.flat, e.policy_embedded, first, last)
+        else:
+            everything = e.value_embedded
+            if self.value is not self.policy:
+                everything = np.empty(e.prepared.rows.num_rows * d, np.float32)
+                self.policy.embed(e.table, weights.flat, everything, first, last)
+            start, stop = e.rows.offsets[first], e.rows.offsets[last]
+            e.policy_embedded.reshape(-1, d)[start:stop] = everything.reshape(-1, d)[e.kept[start:stop]]
+        self.policy.blocks(e.policy_embedded, e.rows, weights.policy, e.x, e.policy_kept, first, last)
+
+    def _see(self, e: Encoded, weights: Weights, first: int, last: int) -> None:
+        """Everything for the values of steps first to last."""
+        rows = e.prepared.rows
+        self.value.embed(self._value_table(e), weights.flat, e.value_embedded, first, last)
+        self.value.blocks(e.value_embedded, rows, weights.value, e.seen, e.value_kept, first, last)
+        evaluate_values(
+            e.seen, rows.offsets, first, last, self.value.d, weights.flat, self.value_head, e.values,
+            workspace(self.value.d),
+        )  # fmt: skip
+
+    def _value_table(self, e: Encoded) -> Table:
+        return e.table if self.value is self.policy else self.value.table(e.prepared)
+
+    # -- backward -------------------------------------------------------------------------------------------
+
+    def gradients(
+        self,
+        encoded: Encoded,
+        weights: Weights,
+        d_log_probs: Mapping[str, Floats],
+        d_entropies: Mapping[str, Floats],
+        d_values: Floats,
+    ) -> Floats:
+        """The gradients (P,) of all parameters, from those of log-probabilities, entropies and values.
+
+        Heads that are left out had no part in the loss.
+        """
+        rows, e = encoded.prepared.rows, encoded
+        parts = np.zeros((row_shares(rows.num_rows), self.layout.room), np.float32)
+        d_seen = recycled(len(e.seen))
+        d_x = d_seen if e.seen is e.x else np.zeros_like(e.x)
+
+        def run(share: int, first: int, last: int) -> None:
+            g = parts[share]
+            values_backward(
+                e.seen, rows.offsets, first, last, self.value.d, weights.flat, self.value_head, d_values,
+                d_seen, g, workspace(self.value.d),
+            )  # fmt: skip
+            for name, given in d_log_probs.items():
+                self.heads[name].backward(
+                    e.x, weights.flat, e.tasks[name], given, d_entropies[name], d_x, g, first, last
+                )
+            # Tile by tile, so the gradients of rows may take the place of those that they came from.
+            self.value.blocks_backward(
+                e.value_embedded, e.value_kept, rows, weights.value, d_seen, d_seen, g, first, last
+            )
+            if d_x is not d_seen:
+                self.policy.blocks_backward(
+                    e.policy_embedded, e.policy_kept, e.rows, weights.policy, d_x, d_x, g, first, last
+                )
+                self._embedding_backward(e, weights, d_x, d_seen, g, first, last)
+            self.value.embed_backward(self._value_table(e), weights.flat, d_seen, g, first, last)
+
+        over_sequences(rows.offsets, run)
+        g = parts[0] if len(parts) == 1 else parts.sum(0)
+        self.policy.unfold(weights.flat, g)
+        if self.value is not self.policy:
+            self.value.unfold(weights.flat, g)
+        return g
+
+    def _embedding_backward(
+        self, e: Encoded, weights: Weights, d_x: Floats, d_seen: Floats, g: Floats, first: int, last: int
+    ) -> None:
+        """What the policy's rows add where the value function has run over rows of its own."""
+        d, start, stop = self.policy.d, e.rows.offsets[first], e.rows.offsets[last]
+        given = d_x
+        if e.kept is not None:
+            shared = self.value is self.policy
+            given = d_seen if shared else np.zeros(e.prepared.rows.num_rows * d, np.float32)
+            given.reshape(-1, d)[e.kept[start:stop]] += d_x.reshape(-1, d)[start:stop]
+            if shared:
+                return  # the value function's turn takes them along
+        self.policy.embed_backward(e.table, weights.flat, given, g, first, last)

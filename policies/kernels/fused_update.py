@@ -1,0 +1,146 @@
+"""A gradient step of the fused network in one pass over the batch; see `update_kernels`.
+
+Shape alphabet: B steps, A actors of all actions, P numbers of all parameters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...envs import ActionMask
+from ...ragged import RaggedArray
+from ..inputs.prepare import Prepared
+from ..inputs.rows import plain
+from ..objective import Objective
+from .attention.tile_attention import tile_capacity
+from .embedding_kernels import embedding_scratch
+from .fused_encoder import Floats
+from .fused_heads import FusedChoices, FusedSelection, Task
+from .fused_network import FusedNetwork, Weights
+from .heads.choice_kernels import choice_scratch
+from .heads.select_kernels import select_scratch
+from .parallel import over_sequences, recycled, row_shares, workspace
+from .tiles.simd import LANES
+from .update_kernels import Actors, Net, Outputs, Steps, Target, learn_tiles, update_scratch
+
+
+def goes_in_one_pass(network: FusedNetwork) -> bool:
+    """Whether `learn` can do the work where nothing is hidden: one encoder, all actions chosen by softmax."""
+    softmax = (FusedChoices, FusedSelection)
+    chooses = bool(network.heads) and all(isinstance(head, softmax) for head in network.heads.values())
+    return chooses and network.value is network.policy
+
+
+def _actors(heads: list[Any], tasks: list[Task]) -> Actors:
+    """All actions one behind the other."""
+    none, no_flags, table, starts = np.zeros(0, np.int64), np.zeros(0, bool), [], [0] * 6
+    parts = []
+    for head, task in zip(heads, tasks, strict=True):
+        actees, actee_offsets, pairs, entities = none, none, none, none
+        components, used, of_choice, of_selection = none, no_flags, [0, 0], [0, 0]
+        if isinstance(head, FusedSelection):
+            actees, _, actee_offsets, pairs, entities, capacity = task.more
+            of_selection = [head.width, capacity]
+        else:
+            actee_offsets = pairs = np.zeros_like(task.offsets)
+            components, used, of_choice = head.components, head.used, [head.parts, int(head.counts_all)]
+        table += [*starts, head.place, *of_choice, *of_selection]
+        started: tuple[Any, ...] = (task.rows, task.flags, task.chosen, actees, components, used)
+        starts = [start + len(array) for start, array in zip(starts, started, strict=True)]
+        actors = (task.rows, task.offsets, task.flags, task.chosen)
+        parts.append((*actors, actees, entities, actee_offsets, pairs, components, used))
+    return Actors(np.array(table), *map(_joined, zip(*parts, strict=True)))
+
+
+def _head_scratch(head: Any, task: Task, d: int) -> int:
+    """Numbers of scratch memory for the kernels of a head."""
+    if isinstance(head, FusedSelection):
+        return select_scratch(d, head.width, task.more[-1])
+    return choice_scratch(d, head.num_choices, head.parts)
+
+
+def _joined(arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """One array, without a copy where there is but one."""
+    return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
+
+
+def learn(
+    network: FusedNetwork,
+    prepared: Prepared,
+    masks: Mapping[str, ActionMask],
+    actions: Mapping[str, RaggedArray],
+    weights: Weights,
+    objective: Objective,
+) -> tuple[Floats, NDArray[np.float64]]:
+    """The gradients (P,) of `objective` by all parameters, and the sums (6,) that `loss_kernels` names.
+
+    Raises:
+        ValueError: a mask does not fit the batch, or an action was not allowed.
+    """
+    encoder, names = network.policy, list(network.heads)
+    heads: list[Any] = list(network.heads.values())
+    d, rows = encoder.d, prepared.rows
+    tasks = [head.read(rows, masks[head.name], actions[head.name]) for head in heads]
+    table, actors = encoder.table(prepared), _actors(heads, tasks)
+    net = Net(
+        weights.flat, weights.policy, encoder.blocks_place, network.value_head, d, encoder.n_layer,
+        encoder.n_head,
+    )  # fmt: skip
+    steps = Steps(
+        table.rows.reshape(-1),
+        np.concatenate([np.zeros(0, np.int64), *table.offsets]),
+        table.destination,
+        rows.offsets,
+    )
+    scale, share = 1.0 / objective.units, 0.5 / objective.steps
+    log_probs = _joined([objective.log_probs[name].values for name in names])
+    before, values, advantages, returns = (
+        plain(numbers.astype(np.float32, copy=False))
+        for numbers in (log_probs, objective.values, objective.advantages, objective.returns)
+    )
+    target = Target(
+        before, values, advantages, returns, objective.clip_coef, objective.clips_values,
+        scale, -objective.ent_coef * scale, objective.vf_coef * share,
+    )  # fmt: skip
+    num_actors, num_steps = len(actors.rows), len(rows)
+    out = Outputs(
+        *(recycled(rows.num_rows * d) for _ in range(2)),
+        *np.empty((4, num_actors), np.float32),
+        *np.empty((2, num_steps), np.float32),
+    )
+    shares = row_shares(rows.num_rows)
+    parts, sums = np.zeros((shares, network.layout.room), np.float32), np.zeros((shares, 6))
+    capacity = tile_capacity(rows.longest, d)
+    sizes = (
+        update_scratch(capacity, encoder.n_layer, d, encoder.n_head),
+        embedding_scratch(table.rows, d, capacity),
+        max(d, *(_head_scratch(head, task, d) for head, task in zip(heads, tasks, strict=True))),
+    )
+    wrong: list[tuple[int, int]] = []
+
+    def run(part: int, first: int, last: int) -> None:
+        action, actor = learn_tiles(
+            net, steps, actors, target, out, parts[part], first, last, tile_capacity(0, d), sums[part],
+            *_scratch(sizes),
+        )  # fmt: skip
+        if actor >= 0:
+            wrong.append((action, actor))
+
+    over_sequences(rows.offsets, run)
+    if wrong:
+        action, actor = min(wrong)
+        heads[action].complain(tasks[action], actions[names[action]], actor)
+    g = parts[0] if shares == 1 else parts.sum(0)
+    encoder.unfold(weights.flat, g)
+    return g, sums.sum(0)
+
+
+def _scratch(sizes: tuple[int, ...]) -> list[Floats]:
+    """This thread's scratch memory in parts of at least these sizes, each from where a cache line starts."""
+    starts = np.cumsum([0, *(-(-size // LANES) * LANES for size in sizes)])
+    memory = workspace(int(starts[-1]))
+    return [memory[start:] for start in starts[:-1]]

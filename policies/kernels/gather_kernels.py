@@ -1,0 +1,67 @@
+"""Numba kernels: many small arrays into one, where arrays are, and rows of entities named by index."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .tiles.simd import floats_at, kernel
+
+
+@kernel
+def gather_floats(addresses: Any, sizes: Any, out: Any) -> None:
+    """Arrays of float32 at memory `addresses` (T,), `sizes` (T,) long, one behind the other into `out`."""
+    place = 0
+    for t in range(len(addresses)):
+        source = floats_at(addresses[t], sizes[t])
+        for i in range(sizes[t]):
+            out[place + i] = source[i]
+        place += sizes[t]
+
+
+@kernel
+def find_rows(
+    offsets: Any, entity_offsets: Any, row_of_entity: Any, index_offsets: Any, indices: Any, rows: Any
+) -> bool:
+    """The rows (A,) of entities that are named by their `indices` (A,) within their steps; see `Rows`.
+
+    row_of_entity: (0,) where entity i of a step is row i of that step. Returns whether all have a row.
+    """
+    for b in range(len(index_offsets) - 1):
+        first, count = entity_offsets[b], entity_offsets[b + 1] - entity_offsets[b]
+        for i in range(index_offsets[b], index_offsets[b + 1]):
+            if indices[i] < 0 or indices[i] >= count:
+                return False
+            if len(row_of_entity):
+                rows[i] = row_of_entity[first + indices[i]]
+            else:
+                rows[i] = offsets[b] + indices[i]
+            if rows[i] < 0:
+                return False
+    return True
+
+
+@kernel
+def address(array: Any) -> int:
+    """Where an array lies in memory; NumPy's own ways to say it take ten times as long."""
+    return array.ctypes.data
+
+
+@kernel
+def longest_step(offsets: Any) -> int:
+    """The most rows of a step, whose rows start at `offsets` (B + 1,)."""
+    longest = 0
+    for b in range(len(offsets) - 1):
+        longest = max(longest, offsets[b + 1] - offsets[b])
+    return longest
+
+
+@kernel
+def all_finite(rows: Any) -> bool:
+    """Whether no number of `rows` (n, F) is NaN or infinite."""
+    for i in range(rows.shape[0]):
+        for j in range(rows.shape[1]):
+            if not np.isfinite(rows[i, j]):
+                return False
+    return True

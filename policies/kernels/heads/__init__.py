@@ -1,0 +1,1 @@
+"""Action heads and the value head."""

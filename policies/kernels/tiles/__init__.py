@@ -1,0 +1,1 @@
+"""The tile library: matrix products, norms and activations on tiles of rows."""

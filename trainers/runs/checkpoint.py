@@ -1,0 +1,118 @@
+"""Checkpoints: folders of safetensors and JSON (never pickle), of which a kill can't leave a half.
+
+    checkpoints/step_000000163840/
+        policy.safetensors     parameters and buffers (normalisation statistics) of the network
+        optimizer.safetensors  moments of AdamW, "<index of the parameter>/<name>"
+        trainer.safetensors    torch's generator, episode statistics
+        environments.safetensors   only where they can save their state
+        checkpoint.json        step counts, generators, spaces, options, and a SHA-256 of each file
+
+Everything is written to a hidden folder, synced to the disk and renamed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import safetensors.torch
+from torch import Tensor
+
+from ...policies.checkpoint import (
+    FORMAT,
+    METADATA,
+    CheckpointError,
+    StoredCheckpoint,
+    checkpoint_paths,
+    own_sum,
+    read_stored,
+    step_of,
+)
+from .files import sync_folder, write_synced
+
+__all__ = [
+    "Checkpoint",
+    "CheckpointError",
+    "checkpoint_paths",
+    "clear_leftovers",
+    "delete_checkpoint",
+    "read_checkpoint",
+    "step_of",
+    "write_checkpoint",
+]
+
+_TEMPORARY = re.compile(r"\.(write|delete)_step_\d{12}")
+
+#: Groups of tensors by file name (without the ending).
+Tensors = Mapping[str, Mapping[str, Tensor]]
+
+
+class Checkpoint(StoredCheckpoint[Tensor]):
+    """A checkpoint that was read and found whole."""
+
+
+def write_checkpoint(
+    folder: Path, step: int, tensors: Tensors, metadata: Mapping[str, Any], keep: int | None = None
+) -> Path:
+    """Write the checkpoint of `step` into `folder` and drop all but the newest `keep`.
+
+    Raises:
+        CheckpointError: the system refused, for instance because the disk is full; older checkpoints stay.
+    """
+    final = folder / f"step_{step:012d}"
+    temporary = folder / f".write_{final.name}"
+    try:
+        clear_leftovers(folder)
+        temporary.mkdir(parents=True)
+        sums = {}
+        for group, entries in tensors.items():
+            content = safetensors.torch.save({name: entry.contiguous() for name, entry in entries.items()})
+            sums[f"{group}.safetensors"] = hashlib.sha256(content).hexdigest()
+            write_synced(temporary / f"{group}.safetensors", content)
+        head = {"format": FORMAT, "step": step, **metadata, "sha256": sums}
+        sums[METADATA] = own_sum(head)
+        write_synced(temporary / METADATA, json.dumps(head, indent=1).encode())
+        sync_folder(temporary)
+        if final.exists():
+            delete_checkpoint(final)
+        temporary.rename(final)
+        sync_folder(folder)
+        if keep is not None:
+            for path in checkpoint_paths(folder)[:-keep]:
+                delete_checkpoint(path)
+    except OSError as error:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise CheckpointError(f"could not write the checkpoint {final}: {error}") from error
+    return final
+
+
+def read_checkpoint(path: str | Path) -> Checkpoint:
+    """Read a checkpoint folder and check that it is whole.
+
+    Raises:
+        CheckpointError: something is missing, corrupt or foreign; the message names the file and, where there
+            is one, the previous checkpoint to use instead.
+    """
+    stored = read_stored(path, safetensors.torch.load)
+    return Checkpoint(stored.path, stored.tensors, stored.metadata)
+
+
+def clear_leftovers(folder: Path) -> None:
+    """Delete what a kill left half written or half deleted."""
+    if folder.is_dir():
+        for path in folder.iterdir():
+            if _TEMPORARY.fullmatch(path.name):
+                shutil.rmtree(path)
+
+
+def delete_checkpoint(path: Path) -> None:
+    """Delete a checkpoint; renamed first: a kill in the middle leaves no folder that looks complete."""
+    hidden = path.with_name(f".delete_{path.name}")
+    os.rename(path, hidden)
+    shutil.rmtree(hidden)

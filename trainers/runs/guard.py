@@ -1,0 +1,132 @@
+"""Stops a run at the first number that is not finite, before it spoils anything that is kept."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from ...envs import EntityBatch
+
+
+class NonFiniteError(ArithmeticError):
+    """A NaN or an infinity came up in training; the message names update, step and statistics.
+
+    The policy and its optimizer are as they were before the update, and the last checkpoint is untouched.
+    """
+
+
+class Snapshot:
+    """Copies of a module's weights and statistics and of its optimizer's moments."""
+
+    def __init__(self, module: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+        weights, self._optimizer = module.state_dict(), optimizer.state_dict()
+        state = self._optimizer["state"]
+        self._names = list(weights)
+        self._moments = [(index, name) for index, entry in state.items() for name in entry]
+        tensors = [*weights.values(), *(state[index][name] for index, name in self._moments)]
+        self._shapes = [tensor.shape for tensor in tensors]
+        self._groups = _by_kind(tensors)
+        self._joined = [_joined([tensors[i] for i in group]) for group in self._groups]
+
+    def put_back(self, module: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+        """Make everything as it was; to be called once, because the optimizer takes the copies over."""
+        copies: dict[int, Tensor] = {}
+        for group, joined in zip(self._groups, self._joined, strict=True):
+            parts = joined.split([self._shapes[i].numel() for i in group])
+            for i, part in zip(group, parts, strict=True):
+                copies[i] = part.clone().view(self._shapes[i])
+        module.load_state_dict({name: copies[i] for i, name in enumerate(self._names)})
+        state: defaultdict[int, dict[str, Tensor]] = defaultdict(dict)
+        for i, (index, name) in enumerate(self._moments, len(self._names)):
+            state[index][name] = copies[i]
+        optimizer.load_state_dict({**self._optimizer, "state": dict(state)})
+
+
+def _by_kind(tensors: Sequence[Tensor]) -> list[list[int]]:
+    """The positions of the tensors of one dtype on one device, for each such kind."""
+    kinds: defaultdict[tuple[torch.dtype, torch.device], list[int]] = defaultdict(list)
+    for i, tensor in enumerate(tensors):
+        kinds[tensor.dtype, tensor.device].append(i)
+    return list(kinds.values())
+
+
+def _joined(tensors: Sequence[Tensor]) -> Tensor:
+    """All numbers, in one piece: one torch call for hundreds of small tensors."""
+    return torch.cat([tensor.detach().reshape(-1) for tensor in tensors])
+
+
+def check_losses(losses: Mapping[str, float], module: nn.Module, grad_norm: float) -> None:
+    """Raises NonFiniteError if a loss or the norm of all gradients is not finite."""
+    if math.isfinite(grad_norm) and all(map(math.isfinite, losses.values())):
+        return
+    culprits = [f"{name} is {value}" for name, value in losses.items() if not math.isfinite(value)]
+    culprits += [
+        f"the gradient of {name} is not finite"
+        for name, parameter in module.named_parameters()
+        if parameter.grad is not None and not bool(torch.isfinite(parameter.grad).all())
+    ]
+    raise NonFiniteError(_listed(culprits or [f"grad_norm is {grad_norm}"]))
+
+
+def check_module(module: nn.Module) -> None:
+    """Raises NonFiniteError if a parameter or a buffer (normalisation statistics) is not finite."""
+    tensors = module.state_dict()
+    floats = [tensor for tensor in tensors.values() if tensor.is_floating_point()]
+    if all(bool(_joined([floats[i] for i in group]).isfinite().all()) for group in _by_kind(floats)):
+        return
+    culprits = [
+        f"{name} is not finite"
+        for name, tensor in tensors.items()
+        if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all())
+    ]
+    if culprits:
+        raise NonFiniteError(_listed(culprits))
+
+
+def check_batch(batch: EntityBatch, num_envs: int, lanes: NDArray[np.int64] | None = None) -> None:
+    """Raises NonFiniteError if a feature is not finite, naming environment, entity type and column.
+
+    Row b of `batch` is of environment `lanes[b]`, or where no lanes are given of b modulo `num_envs`.
+    """
+
+    def lane_of(row: int) -> int:
+        return row % num_envs if lanes is None else int(lanes[row])
+
+    for name, rows in batch.entities.items():
+        for item, column in _not_finite(rows.values):
+            lane = lane_of(int(np.searchsorted(rows.offsets, item, side="right")) - 1)
+            value = rows.values[item, column]
+            raise NonFiniteError(f"environment {lane} shows a {name} whose feature {column} is {value}")
+    for row, column in _not_finite(batch.globals):
+        value = batch.globals[row, column]
+        raise NonFiniteError(f"environment {lane_of(row)} shows global feature {column} as {value}")
+
+
+def _not_finite(values: NDArray[np.floating]) -> NDArray[np.int64]:
+    """The places (n, 2) in `values` (N, F) that are NaN or infinite."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        if math.isfinite(float(values.sum())):  # several times faster than looking at each of them
+            return np.zeros((0, 2), np.int64)
+    return np.argwhere(~np.isfinite(values))
+
+
+def check_lanes(what: str, numbers: NDArray[np.floating], active: NDArray[np.bool_] | None = None) -> None:
+    """Raises NonFiniteError if one of the environments' `numbers` is not finite.
+
+    `numbers` are of all environments (E,), or only of those that are `active` (E,).
+    """
+    bad = np.flatnonzero(~np.isfinite(numbers))
+    if len(bad):
+        lane = bad[0] if active is None else np.flatnonzero(active)[bad[0]]
+        raise NonFiniteError(f"the {what} of environment {lane} is {numbers[bad[0]]}")
+
+
+def _listed(culprits: list[str]) -> str:
+    shown = "; ".join(culprits[:5])
+    return shown if len(culprits) <= 5 else f"{shown}; and {len(culprits) - 5} more"

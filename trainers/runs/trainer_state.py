@@ -1,0 +1,174 @@
+"""What a trainer puts into a checkpoint and takes out of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from ...envs import EntityBatch
+from ...envs.spaces.space_schema import schema_difference, space_schema
+from ...policies.checkpoint import check_weights
+from ..idle import Shown
+from .checkpoint import Checkpoint, CheckpointError
+
+if TYPE_CHECKING:
+    from ..ppo import PPO
+
+#: Under which key of its metadata a checkpoint has what `EvolvingVectorEnv.get_training_state` gave.
+TRAINING_STATE = "training_state"
+
+
+@runtime_checkable
+class EvolvingVectorEnv(Protocol):
+    """A vector environment that changes as training goes on, whatever episodes it is in: `PastSelfPlay`."""
+
+    def get_training_state(self) -> dict[str, Any]:
+        """What a resumed run must know of these changes, JSON-able; asked for at every checkpoint."""
+        ...
+
+    def set_training_state(self, state: Mapping[str, Any]) -> None:
+        """Go back to `state`.
+
+        Raises:
+            CheckpointError: that can't be done; nothing has changed.
+        """
+        ...
+
+    def training_metrics(self) -> dict[str, float]:
+        """What to log after an update."""
+        ...
+
+
+@runtime_checkable
+class StatefulVectorEnv(Protocol):
+    """A vector environment that can save where it is; a resumed run then goes on bit for bit."""
+
+    def get_state(self) -> dict[str, NDArray[Any]]:
+        """Everything that the future depends on, as arrays of bool, integers or floats."""
+        ...
+
+    def set_state(self, state: Mapping[str, NDArray[Any]]) -> EntityBatch:
+        """Go back to `state`; returns the observations of that moment, one per environment."""
+        ...
+
+
+def derived_seed(seed: int, step: int) -> int:
+    """The seed for episodes that start anew at environment step `step` of a run seeded with `seed`."""
+    return int(np.random.SeedSequence([seed, step]).generate_state(1)[0]) & 0x7FFFFFFF
+
+
+def capture(trainer: PPO) -> tuple[dict[str, dict[str, Tensor]], dict[str, Any]]:
+    """The tensors and the metadata of a checkpoint of `trainer` at this moment."""
+    moments = trainer.optimizer.state_dict()["state"]
+    tensors = {
+        "policy": dict(trainer.module.state_dict()),
+        "optimizer": {f"{i}/{name}": value for i, entry in moments.items() for name, value in entry.items()},
+        "trainer": {"torch_rng": torch.get_rng_state(), **_as_tensors(trainer.episodes.state())},
+    }
+    if trainer.reward_normalizer is not None:
+        tensors["trainer"] |= _as_tensors(trainer.reward_normalizer.state())
+    if isinstance(trainer.venv, StatefulVectorEnv) and not trainer.config.reset_at_checkpoint:
+        tensors["environments"] = _as_tensors(trainer.venv.get_state())
+        if trainer.shown is not None and trainer.shown.active is not None:
+            tensors["trainer"]["active"] = torch.from_numpy(trainer.shown.active)
+    metadata = {
+        "updates": trainer.updates,
+        "elapsed_seconds": trainer.elapsed_seconds,
+        "num_envs": trainer.venv.num_envs,
+        "rng": trainer.rng.bit_generator.state,
+        "spaces": space_schema(trainer.policy.observation_space),
+        "policy": {"class": type(trainer.policy).__name__, "config": trainer.policy.config},
+        "ppo": asdict(trainer.config),
+    }
+    if isinstance(trainer.venv, EvolvingVectorEnv):
+        metadata[TRAINING_STATE] = trainer.venv.get_training_state()
+    return tensors, metadata
+
+
+def restore(trainer: PPO, checkpoint: Checkpoint) -> Shown | None:
+    """Put `trainer` where it was; nothing has changed if this raises.
+
+    Returns:
+        what the environments show where their state could be restored, else None.
+
+    Raises:
+        CheckpointError: the checkpoint is of another network, other spaces or another trainer.
+    """
+    try:
+        _check_policy(trainer, checkpoint)
+        optimizer_state = _optimizer_state(trainer, checkpoint)
+        rng = np.random.default_rng()
+        rng.bit_generator.state = checkpoint.metadata["rng"]
+        step, updates = int(checkpoint.metadata["step"]), int(checkpoint.metadata["updates"])
+        elapsed = float(checkpoint.metadata["elapsed_seconds"])
+        extra = _as_arrays(checkpoint.tensors["trainer"])
+        same_lanes = checkpoint.metadata["num_envs"] == trainer.venv.num_envs
+    except CheckpointError:
+        raise
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise CheckpointError(f"checkpoint {checkpoint.path} is not of this trainer: {error!r}") from error
+    if isinstance(trainer.venv, EvolvingVectorEnv) and TRAINING_STATE in checkpoint.metadata:
+        trainer.venv.set_training_state(checkpoint.metadata[TRAINING_STATE])
+    shown = None
+    if "environments" in checkpoint.tensors and same_lanes and isinstance(trainer.venv, StatefulVectorEnv):
+        batch = trainer.venv.set_state(_as_arrays(checkpoint.tensors["environments"]))
+        shown = Shown(batch, extra.get("active"))
+    trainer.module.load_state_dict(checkpoint.tensors["policy"])
+    trainer.optimizer.load_state_dict(optimizer_state)
+    trainer.rng = rng
+    torch.set_rng_state(checkpoint.tensors["trainer"]["torch_rng"])
+    trainer.step, trainer.updates, trainer.elapsed_seconds = step, updates, elapsed
+    trainer.episodes.restore(extra)
+    if trainer.reward_normalizer is not None:
+        trainer.reward_normalizer.restore(extra)
+    return shown
+
+
+def _check_policy(trainer: PPO, checkpoint: Checkpoint) -> None:
+    theirs = checkpoint.metadata["spaces"]
+    difference = schema_difference(space_schema(trainer.policy.observation_space), theirs)
+    if difference:
+        raise CheckpointError(f"checkpoint {checkpoint.path} is for other spaces: {difference}")
+    saved = checkpoint.metadata["policy"]
+    ours = {"class": type(trainer.policy).__name__, **json.loads(json.dumps(trainer.policy.config))}
+    theirs = {"class": saved["class"], **saved["config"]}
+    for name in [*ours, *(n for n in theirs if n not in ours)]:
+        here, there = (side.get(name, "absent") for side in (ours, theirs))
+        if here != there:
+            raise CheckpointError(
+                f"checkpoint {checkpoint.path} is of another network: {name} is {here} here, {there} there"
+            )
+    check_weights(trainer.module.state_dict(), checkpoint)
+
+
+def _optimizer_state(trainer: PPO, checkpoint: Checkpoint) -> dict[str, Any]:
+    parameters = list(trainer.module.parameters())
+    state: dict[int, dict[str, Tensor]] = {}
+    for key, value in checkpoint.tensors["optimizer"].items():
+        index, _, name = key.partition("/")
+        if not index.isdecimal() or int(index) >= len(parameters):
+            raise CheckpointError(
+                f"checkpoint {checkpoint.path} has {key!r} for {len(parameters)} parameters"
+            )
+        if name != "step" and value.shape != parameters[int(index)].shape:
+            raise CheckpointError(
+                f"checkpoint {checkpoint.path}: optimizer state {key!r} has shape {tuple(value.shape)}, "
+                f"the parameter {tuple(parameters[int(index)].shape)}"
+            )
+        state.setdefault(int(index), {})[name] = value.clone()  # the optimizer works in place
+    return {"state": state, "param_groups": trainer.optimizer.state_dict()["param_groups"]}
+
+
+def _as_tensors(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Tensor]:
+    return {name: torch.from_numpy(np.array(array)) for name, array in arrays.items()}
+
+
+def _as_arrays(tensors: Mapping[str, Tensor]) -> dict[str, NDArray[Any]]:
+    return {name: tensor.numpy() for name, tensor in tensors.items()}

@@ -1,0 +1,254 @@
+"""`RaggedVecEnv`: an entity vector environment as a `VecEnv` of Stable-Baselines3.
+
+Shape alphabet: E environments, M numbers of all actions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium.vector import AutoresetMode
+from numpy.typing import NDArray
+from stable_baselines3.common.env_util import is_wrapped
+from stable_baselines3.common.vec_env import VecEnv, VecMonitor
+from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvStepReturn
+
+from ...envs import (
+    ActionError,
+    EntityBatch,
+    EntityVectorEnv,
+    ListVectorEnv,
+    PackedActionSpace,
+    PackedBatchSpace,
+    idle_lanes,
+    lane_infos,
+    unbatch_observation,
+)
+from ...envs import make_vec as make_entity_vec
+from ...envs.batch.packed import PackedBatch
+
+#: What an entity vector environment says of all lanes in one piece, and `RaggedVecEnv` says lane by lane.
+_OF_THE_STEP = ("final_obs", "_final_obs", "final_info", "_final_info", "idle", "_idle")
+
+
+class RaggedVecEnv(VecEnv):
+    """`vector_env` with the interface of Stable-Baselines3, without padding; made by `vec_env`.
+
+    Observations are packed batches and actions packed arrays (M,), as `entitize.envs.PackedLayout` describes
+    them; who an action's numbers belong to follows from the observation before.
+
+    Infos are those of Stable-Baselines3, one dict per environment. Where an episode ended, the dict holds the
+    info of its last step (that of the reset is in `reset_infos`) and, besides:
+
+    - "TimeLimit.truncated": whether the episode was cut off, so that its last state has a value;
+    - "terminal_observation": the last observation of the episode, a plain dict of the entity space. Where
+      `vector_env` can't give it (Procgen), it is there for episodes that were cut off, and is the observation
+      before the last step: what they are bootstrapped from, as in `entitize.PPO`.
+
+    Attributes, and methods for `env_method`, are looked up in the environments of a `ListVectorEnv`, and
+    otherwise (or where they are missing there) in `vector_env`, which speaks for all lanes.
+
+    Raises:
+        TypeError: `vector_env` is no `EntityVectorEnv`, or has lanes that are idle (see `EntityVectorEnv`);
+            the latter shows only while it runs.
+        ValueError: it does not reset in the step that ends an episode (autoreset SAME_STEP).
+    """
+
+    def __init__(self, vector_env: EntityVectorEnv) -> None:
+        _check_vector_env(vector_env)
+        self.vector_env = vector_env
+        self.entity_space = vector_env.single_observation_space
+        self.spec = vector_env.spec
+        self._space = PackedBatchSpace(self.entity_space)
+        self._layout = self._space.layout
+        self._last: EntityBatch | None = None  # what the environments show now
+        self._actions: NDArray[Any] | None = None
+        super().__init__(vector_env.num_envs, self._space, PackedActionSpace(vector_env.single_action_space))
+        if "render_fps" in vector_env.metadata:
+            self.metadata["render_fps"] = vector_env.metadata["render_fps"]
+
+    def reset(self) -> PackedBatch:
+        """Start an episode in every lane, with the seed of `seed` and the options of `set_options`."""
+        options = self._options[0]
+        if any(other != options for other in self._options[1:]):
+            raise ValueError("options must be the same for all environments of an entity vector environment")
+        batch, info = self.vector_env.reset(seed=self._seeds[0], options=options or None)
+        self._refuse_idle_lanes(info)
+        self._reset_seeds()
+        self._reset_options()
+        self.reset_infos = lane_infos(_without_step_keys(info), self.num_envs)
+        self._last, self._actions = batch, None
+        return self._layout.pack(batch)
+
+    def step_async(self, actions: NDArray[Any]) -> None:
+        """Take actions (M,) for the last observation.
+
+        Raises:
+            ActionError: not as many numbers as there are actors; no lane moves.
+        """
+        if self._last is None:
+            raise gymnasium.error.ResetNeeded("RaggedVecEnv: call reset() before the first step")
+        self._actions = actions
+
+    def step_wait(self) -> VecEnvStepReturn:
+        before, actions = self._last, self._actions
+        if before is None or actions is None:
+            raise ActionError("RaggedVecEnv: step_wait() came without step_async()")
+        self._actions = None
+        orders = self._layout.unpack_actions(before, actions)
+        batch, rewards, terminated, truncated, info = self.vector_env.step(orders)
+        self._refuse_idle_lanes(info)
+        self._last = batch
+        infos = self._lane_infos(info, before, terminated, truncated)
+        # Stable-Baselines3 adds the value of the last state to the rewards in place.
+        own_rewards = np.array(rewards, np.float32)
+        return self._layout.pack(batch), own_rewards, terminated | truncated, infos
+
+    def _lane_infos(
+        self,
+        info: dict[str, Any],
+        before: EntityBatch,
+        terminated: NDArray[np.bool_],
+        truncated: NDArray[np.bool_],
+    ) -> list[dict[str, Any]]:
+        infos = lane_infos(_without_step_keys(info), self.num_envs)
+        ended = np.flatnonzero(terminated | truncated).tolist()
+        if not ended:
+            return infos
+        if "final_info" in info:
+            final_infos = lane_infos(info["final_info"], self.num_envs)
+            for lane in ended:
+                self.reset_infos[lane], infos[lane] = infos[lane], final_infos[lane]
+        final = info.get("final_obs")
+        place = np.cumsum(info["_final_obs"]) - 1 if final is not None else None
+        for lane in ended:
+            cut_off = bool(truncated[lane] and not terminated[lane])
+            infos[lane]["TimeLimit.truncated"] = cut_off
+            if final is not None and place is not None and info["_final_obs"][lane]:
+                infos[lane]["terminal_observation"] = unbatch_observation(
+                    self.entity_space, final, int(place[lane])
+                )
+            elif cut_off:
+                infos[lane]["terminal_observation"] = unbatch_observation(self.entity_space, before, lane)
+        return infos
+
+    def _refuse_idle_lanes(self, info: dict[str, Any]) -> None:
+        idle = np.flatnonzero(idle_lanes(info, self.num_envs))
+        if len(idle):
+            self._last = None
+            raise TypeError(
+                f"lane {idle[0]} of {type(self.vector_env).__name__} is idle: its agent is dead or waits for"
+                " others. Stable-Baselines3 would learn from such steps as from any other; train with"
+                " entitize.PPO, which leaves them out, or make the environment with mode='team'"
+            )
+
+    def close(self) -> None:
+        self.vector_env.close()
+
+    # -- attributes of the environments ---------------------------------------------------------------------
+
+    def get_attr(self, attr_name: str, indices: VecEnvIndices = None) -> list[Any]:
+        """The attribute of each environment.
+
+        Raises:
+            AttributeError: it has none of this name.
+        """
+        return [self._find(lane, attr_name) for lane in self._get_indices(indices)]
+
+    def set_attr(self, attr_name: str, value: Any, indices: VecEnvIndices = None) -> None:
+        """Set an attribute of some environments.
+
+        Raises:
+            ValueError: some lanes only, where one engine runs all of them.
+        """
+        lanes = list(self._get_indices(indices))
+        if isinstance(self.vector_env, ListVectorEnv):
+            for lane in lanes:
+                self.vector_env.envs[lane].set_wrapper_attr(attr_name, value)
+        elif sorted(lanes) == list(range(self.num_envs)):
+            setattr(self.vector_env, attr_name, value)
+        else:
+            engine = type(self.vector_env).__name__
+            raise ValueError(f"{attr_name!r} can't be set for single lanes: {engine} runs all of them")
+
+    def env_method(
+        self, method_name: str, *method_args: Any, indices: VecEnvIndices = None, **method_kwargs: Any
+    ) -> list[Any]:
+        """Call a method of each environment; one of the vector environment once, for all lanes."""
+        lanes = list(self._get_indices(indices))
+        if isinstance(self.vector_env, ListVectorEnv):
+            return [self._find(lane, method_name)(*method_args, **method_kwargs) for lane in lanes]
+        return [getattr(self.vector_env, method_name)(*method_args, **method_kwargs)] * len(lanes)
+
+    def env_is_wrapped(
+        self, wrapper_class: type[gymnasium.Wrapper[Any, Any, Any, Any]], indices: VecEnvIndices = None
+    ) -> list[bool]:
+        lanes = list(self._get_indices(indices))
+        if not isinstance(self.vector_env, ListVectorEnv):
+            return [False] * len(lanes)
+        return [is_wrapped(self.vector_env.envs[lane], wrapper_class) for lane in lanes]
+
+    def get_images(self) -> Sequence[NDArray[np.uint8] | None]:
+        """A frame of each environment."""
+        return list(self.vector_env.render() or [None] * self.num_envs)
+
+    def _find(self, lane: int, name: str) -> Any:
+        if isinstance(self.vector_env, ListVectorEnv):
+            env = self.vector_env.envs[lane]
+            if env.has_wrapper_attr(name):
+                return env.get_wrapper_attr(name)
+        return getattr(self.vector_env, name)
+
+
+def vec_env(env: str | EntityVectorEnv, num_envs: int | None = None, **kwargs: Any) -> RaggedVecEnv:
+    """A `VecEnv` by name, or of an entity vector environment, for wrappers to go around; see `make_vec`."""
+    if isinstance(env, str):
+        return RaggedVecEnv(make_entity_vec(env, num_envs=1 if num_envs is None else num_envs, **kwargs))
+    if num_envs is not None or kwargs:
+        given = ", ".join([*(["num_envs"] if num_envs is not None else []), *kwargs])
+        raise TypeError(f"{given}: only for environments that are made by name, not for {env!r}")
+    return RaggedVecEnv(env)
+
+
+def make_vec(env: str | EntityVectorEnv, num_envs: int | None = None, **kwargs: Any) -> VecMonitor:
+    """`vec_env` with a `VecMonitor` around it, for episode statistics.
+
+    As Stable-Baselines3's `make_vec_env` puts a `Monitor` around every environment.
+
+    Args:
+        env: what `entitize.make_vec` knows ("Procgen/bigfish", "MineSweeper"), or an environment of
+            `entitize.wrap_vec`, `entitize.ListVectorEnv` and so on.
+        num_envs: how many environments to make, 1 if not given.
+        kwargs: go to the environments that are made.
+
+    Raises:
+        TypeError: `num_envs` or `kwargs` for environments that are there already, or see `RaggedVecEnv`.
+        ValueError, gymnasium.error.NameNotFound: see `entitize.make_vec` and `RaggedVecEnv`.
+    """
+    return VecMonitor(vec_env(env, num_envs, **kwargs))
+
+
+def _check_vector_env(vector_env: Any) -> None:
+    if isinstance(vector_env, VecEnv):
+        raise TypeError(f"{type(vector_env).__name__} is a VecEnv already; pass it to the algorithm as it is")
+    if not isinstance(vector_env, EntityVectorEnv):
+        hint = ""
+        if isinstance(vector_env, gymnasium.vector.VectorEnv):
+            hint = "; make one of it with entitize.wrap_vec"
+        elif isinstance(vector_env, gymnasium.Env):
+            hint = "; make one with entitize.ListVectorEnv([make_env] * num_envs)"
+        raise TypeError(f"expected an EntityVectorEnv, got {vector_env!r}{hint}")
+    mode = vector_env.metadata.get("autoreset_mode")
+    if mode != AutoresetMode.SAME_STEP:
+        raise ValueError(
+            f"Stable-Baselines3 needs autoreset mode SAME_STEP, {type(vector_env).__name__} has {mode};"
+            " where gymnasium.make_vec took an engine that can do no other, make single environments with"
+            " gymnasium.make_vec(…, vectorization_mode='sync')"
+        )
+
+
+def _without_step_keys(info: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in info.items() if key not in _OF_THE_STEP}

@@ -1,0 +1,1 @@
+"""Training against learned opponents."""

@@ -1,0 +1,109 @@
+"""`OpponentFolder`: where a run keeps the networks that it plays against.
+
+runs/first/opponents/
+    step_000000100000/            a past self, written as checkpoints are; `load_policy` reads it
+    fixed_0/step_000000250000/    a copy of a checkpoint of another run
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from ...envs.spaces.space_schema import space_schema
+from ...policies.policy import Policy
+from ..runs.checkpoint import (
+    Checkpoint,
+    CheckpointError,
+    checkpoint_paths,
+    clear_leftovers,
+    delete_checkpoint,
+    read_checkpoint,
+    step_of,
+    write_checkpoint,
+)
+from ..runs.trainer_state import TRAINING_STATE
+
+
+class OpponentFolder:
+    """The folder `opponents` of a run. Past selves go by their step, fixed opponents by their place."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+
+    def save(self, step: int, policy: Policy) -> None:
+        """Write the past self of `step`; one that is there is replaced.
+
+        Raises:
+            CheckpointError: the system refused to write.
+        """
+        metadata = {
+            "policy": {"class": type(policy).__name__, "config": policy.config},
+            "spaces": space_schema(policy.observation_space),
+        }
+        write_checkpoint(self.path, step, {"policy": policy.state_dict()}, metadata)
+
+    def read(self, step: int) -> Checkpoint:
+        """The past self of `step`.
+
+        Raises:
+            CheckpointError: it is not there, or corrupt.
+        """
+        return read_checkpoint(self.path / f"step_{step:012d}")
+
+    def save_fixed(self, place: int, source: str, checkpoint: Checkpoint) -> None:
+        """Keep a copy of another run's checkpoint, which that run may delete or go on from.
+
+        Raises:
+            CheckpointError: the system refused to write.
+        """
+        folder = self.path / f"fixed_{place}"
+        weights: Mapping[str, Tensor] = checkpoint.tensors["policy"]
+        metadata = {name: checkpoint.metadata[name] for name in ("policy", "spaces")}
+        step = step_of(checkpoint.path)
+        write_checkpoint(folder, step, {"policy": weights}, {**metadata, "source": source})
+        for other in checkpoint_paths(folder):
+            if step_of(other) != step:
+                delete_checkpoint(other)
+
+    def find_fixed(self, place: int, source: str) -> Path | None:
+        """The copy that was made of `source`, if there is one."""
+        for path in checkpoint_paths(self.path / f"fixed_{place}"):
+            if read_checkpoint(path).metadata.get("source") == source:
+                return path
+        return None
+
+    def purge(self, steps: set[int]) -> None:
+        """Delete the past selves that are neither of `steps` nor needed by a checkpoint of the run."""
+        needed = self._steps_in_checkpoints()
+        if needed is None:
+            return
+        clear_leftovers(self.path)
+        for path in checkpoint_paths(self.path):
+            if step_of(path) not in steps | needed:
+                delete_checkpoint(path)
+
+    def _steps_in_checkpoints(self) -> set[int] | None:
+        """The past selves that the run's checkpoints name; None: one of them can't be read."""
+        steps: set[int] = set()
+        for path in checkpoint_paths(self.path.parent / "checkpoints"):
+            try:
+                metadata: dict[str, Any] = json.loads((path / "checkpoint.json").read_bytes())
+                steps |= {int(past["step"]) for past in metadata[TRAINING_STATE]["pool"]["past"]}
+            except KeyError:  # of before there was a pool
+                continue
+            except (OSError, ValueError, TypeError):
+                return None
+        return steps
+
+
+def missing_folder() -> CheckpointError:
+    """What to say where past selves should be read and were never written."""
+    return CheckpointError(
+        "the opponent pool has no folder to read its past selves from: give it that of the run that is"
+        ' resumed, OpponentPool(..., folder="<run>/opponents")'
+    )

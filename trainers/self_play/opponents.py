@@ -1,0 +1,302 @@
+"""`OpponentPool`: past selves of a learner, and other trained agents, to play against.
+
+Shape alphabet: M members.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import nn
+
+from ...policies.checkpoint import check_weights, newest_checkpoint
+from ...policies.loading import load_policy
+from ...policies.policy import Policy
+from ..runs.checkpoint import Checkpoint, read_checkpoint
+from .opponent_folder import OpponentFolder, missing_folder
+
+#: How much an earlier game counts in a win rate after each later one.
+DECAY = 0.99
+
+#: How likely a member is drawn, as a function of the learner's win rate against it: prioritised fictitious
+#: self-play, Vinyals et al., "Grandmaster level in StarCraft II using multi-agent reinforcement learning",
+#: Nature 575 (2019), f_hard with p = 2 and f_var.
+WEIGHTINGS: dict[str, Callable[[NDArray[np.float64]], NDArray[np.float64]]] = {
+    "uniform": np.ones_like,
+    "hard": lambda win_rates: (1 - win_rates) ** 2,
+    "variance": lambda win_rates: win_rates * (1 - win_rates),
+}
+
+_RESULTS = ("wins", "draws", "losses")
+
+
+@dataclass(eq=False)
+class Opponent:
+    """A frozen policy, and how the learner fared against it."""
+
+    number: int  # no two of a pool ever have the same
+    policy: Policy
+    step: int | None = None  # of the past self that it is; None: a fixed opponent
+    source: str = ""  # of a fixed opponent: where it came from
+    wins: int = 0  # of the learner
+    draws: int = 0
+    losses: int = 0
+    recent_games: float = 0.0  # the last one counts 1, the one before `DECAY`, …
+    recent_score: float = 0.0  # of these, 1 for a win and 1/2 for a draw
+
+    @property
+    def games(self) -> int:
+        return self.wins + self.draws + self.losses
+
+    @property
+    def win_rate(self) -> float:
+        """The learner's, draws counting half, mostly over the last hundred games.
+
+        A game at 1/2 is added, so that an unknown opponent counts as an equal one and no win rate is 0 or 1.
+        """
+        return (self.recent_score + 0.5) / (self.recent_games + 1)
+
+    def record(self, score: float) -> None:
+        """Take in a game: 1 if the learner won it, 1/2 for a draw, 0 if it lost."""
+        self.wins += score == 1
+        self.draws += score == 0.5
+        self.losses += score == 0
+        self.recent_games = DECAY * self.recent_games + 1
+        self.recent_score = DECAY * self.recent_score + score
+
+    def results(self) -> dict[str, Any]:
+        """What is known of the games against it, JSON-able."""
+        return {name: getattr(self, name) for name in (*_RESULTS, "recent_games", "recent_score")}
+
+    def take_results(self, saved: Mapping[str, Any]) -> None:
+        """What `results` gave."""
+        for name in _RESULTS:
+            setattr(self, name, int(saved[name]))
+        self.recent_games, self.recent_score = float(saved["recent_games"]), float(saved["recent_score"])
+
+
+class OpponentPool:
+    """Frozen policies to play against: past selves of `learner`, and fixed ones out of checkpoints.
+
+        pool = OpponentPool(policy, folder="runs/first/opponents", weighting="hard")
+        venv = past_self_play(venv, pool)
+
+    `add` keeps a copy of the learner as it is now. Where the pool is full the past self goes whose neighbours
+    in time are nearest to each other; the first one and fixed members stay.
+
+    Args:
+        learner: the policy in training.
+        folder: the folder `opponents` in the run folder, where the members are kept for a resumed run (see
+            `OpponentFolder`); None: nowhere.
+        checkpoints: fixed members: run folders, of which the newest checkpoint is taken, or checkpoint
+            folders. They may be of other networks, and of spaces with less entity types and features.
+        max_size: how many members there may be, fixed ones included.
+        weighting: how members are drawn: "uniform", "hard" (by (1 - w)², where w is the learner's win rate)
+            or "variance" (by w (1 - w)); see `WEIGHTINGS`.
+
+    Raises:
+        ValueError: an unknown `weighting`, a `max_size` that is no whole number or leaves no place for a past
+            self, or a fixed member that can't play with the learner's spaces.
+        CheckpointError: a checkpoint is missing, corrupt or foreign.
+    """
+
+    def __init__(
+        self,
+        learner: Policy,
+        *,
+        folder: str | Path | None = None,
+        checkpoints: Sequence[str | Path] = (),
+        max_size: int = 20,
+        weighting: str = "uniform",
+    ) -> None:
+        if weighting not in WEIGHTINGS:
+            known = ", ".join(map(repr, WEIGHTINGS))
+            raise ValueError(f"weighting must be one of {known}, got {weighting!r}")
+        if isinstance(checkpoints, (str, Path)):
+            raise ValueError(f"checkpoints must be a list of paths, got {checkpoints!r}")
+        if isinstance(max_size, bool) or not isinstance(max_size, (int, np.integer)):
+            raise ValueError(f"max_size must be a whole number, got {max_size!r}")
+        if max_size <= len(checkpoints):
+            raise ValueError(
+                f"max_size must leave a place for a past self beside the {len(checkpoints)} checkpoints,"
+                f" got {max_size}"
+            )
+        self.learner = learner
+        self.folder = None if folder is None else OpponentFolder(folder)
+        self.max_size = max_size
+        self.weighting = weighting
+        self.past: list[Opponent] = []  # by step
+        self.fixed: list[Opponent] = []
+        self._next_number = 0
+        self._unsaved: dict[int, Checkpoint] = {}  # by place among the fixed
+        for place, source in enumerate(map(str, checkpoints)):
+            self.fixed.append(self._load_fixed(place, source))
+
+    @property
+    def members(self) -> list[Opponent]:
+        """All of them, fixed ones first, then past selves by age (M)."""
+        return [*self.fixed, *self.past]
+
+    def member(self, number: int) -> Opponent:
+        """The member with this number.
+
+        Raises:
+            KeyError: there is none.
+        """
+        for opponent in self.members:
+            if opponent.number == number:
+                return opponent
+        raise KeyError(number)
+
+    # -- drawing --------------------------------------------------------------------------------------------
+
+    def probabilities(self) -> NDArray[np.float64]:
+        """How likely each of `members` is drawn (M,)."""
+        weights = WEIGHTINGS[self.weighting](np.array([member.win_rate for member in self.members]))
+        return weights / weights.sum()
+
+    def draw(self, rng: np.random.Generator) -> Opponent:
+        """A member.
+
+        Raises:
+            ValueError: the pool is empty.
+        """
+        members = self.members
+        if not members:
+            raise ValueError("the opponent pool is empty: add a past self first")
+        return members[rng.choice(len(members), p=self.probabilities())]
+
+    # -- growing --------------------------------------------------------------------------------------------
+
+    def add(self, step: int) -> tuple[Opponent, Opponent] | None:
+        """Keep the learner as it is now, at environment step `step` of its training.
+
+        Returns:
+            where one had to go for it: that one, and the next younger one, which can finish its games.
+
+        Raises:
+            ValueError: there is a past self of this step or a later one.
+            CheckpointError: the folder can't be written; the pool is as it was.
+        """
+        if self.past and step <= cast(int, self.past[-1].step):
+            raise ValueError(f"the newest past self is of step {self.past[-1].step}, this one of {step}")
+        if self.folder is not None:
+            self._save_fixed(self.folder)
+            self.folder.save(step, self.learner)
+        self.past.append(Opponent(self._number(), _frozen_copy(self.learner), step))
+        gone = self._thin()
+        if self.folder is not None:
+            self.folder.purge({cast(int, past.step) for past in self.past})
+        return gone
+
+    def _thin(self) -> tuple[Opponent, Opponent] | None:
+        if len(self.past) + len(self.fixed) <= self.max_size:
+            return None
+        steps = [cast(int, past.step) for past in self.past]
+        gaps = [after - before for before, after in zip(steps, steps[2:], strict=False)]
+        place = 1 + int(np.argmin(gaps)) if gaps else 0  # with room for one only the newest stays
+        return self.past.pop(place), self.past[place]
+
+    def _number(self) -> int:
+        self._next_number += 1
+        return self._next_number - 1
+
+    # -- fixed members --------------------------------------------------------------------------------------
+
+    def _load_fixed(self, place: int, source: str) -> Opponent:
+        """A fixed member: from the run's own copy, or from where it is first found."""
+        path = None if self.folder is None else self.folder.find_fixed(place, source)
+        if path is None:
+            path = newest_checkpoint(source)
+            self._unsaved[place] = read_checkpoint(path)
+        policy: Any = load_policy(path)
+        try:
+            policy.adapt_to(self.learner.observation_space)
+        except ValueError as error:
+            raise ValueError(f"the network of {source} can't play here: {error}") from error
+        return Opponent(self._number(), _frozen(policy), source=source)
+
+    def _save_fixed(self, folder: OpponentFolder) -> None:
+        for place, checkpoint in self._unsaved.items():
+            folder.save_fixed(place, self.fixed[place].source, checkpoint)
+        self._unsaved.clear()
+
+    # -- resumed runs ---------------------------------------------------------------------------------------
+
+    def get_state(self) -> dict[str, Any]:
+        """Who is in the pool, with what results; the networks are in the folder. JSON-able."""
+        return {
+            "next_number": self._next_number,
+            "past": [{"number": p.number, "step": p.step, **p.results()} for p in self.past],
+            "fixed": [{"number": f.number, "source": f.source, **f.results()} for f in self.fixed],
+        }
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Go back to what `get_state` gave: the same past selves, and the results of all members.
+
+        Fixed members are those that the pool was made with; where a source is new it starts without results.
+
+        Raises:
+            CheckpointError: there is no folder, or a past self in it is missing, corrupt or of another
+                network; the pool is as it was.
+            KeyError, TypeError, ValueError: this is no state of a pool.
+        """
+        past = [self._read_past(saved) for saved in state["past"]]
+        known = {saved["source"]: saved for saved in state["fixed"]}
+        next_number = int(state["next_number"])
+        fixed = []
+        for member in self.fixed:
+            saved = known.get(member.source)
+            number = next_number if saved is None else int(saved["number"])
+            fixed.append(Opponent(number, member.policy, source=member.source))
+            if saved is None:
+                next_number += 1
+            else:
+                fixed[-1].take_results(saved)
+        self.past, self.fixed, self._next_number = past, fixed, next_number
+
+    def _read_past(self, saved: Mapping[str, Any]) -> Opponent:
+        if self.folder is None:
+            raise missing_folder()
+        checkpoint = self.folder.read(int(saved["step"]))
+        policy = _frozen_copy(self.learner)
+        check_weights(policy.state_dict(), checkpoint)
+        policy.load_state_dict(checkpoint.tensors["policy"])
+        opponent = Opponent(int(saved["number"]), policy, int(saved["step"]))
+        opponent.take_results(saved)
+        return opponent
+
+    def metrics(self) -> dict[str, float]:
+        """How many members there are, and how the learner fares against those that it has played."""
+        metrics = {"opponents/size": float(len(self.members))}
+        played = [member for member in self.members if member.games]
+        metrics["opponents/games"] = float(sum(member.games for member in played))
+        if played:
+            rates = [member.win_rate for member in played]
+            metrics["opponents/win_rate"] = float(np.mean(rates))
+            metrics["opponents/lowest_win_rate"] = min(rates)
+        for place, member in enumerate(self.fixed):
+            if member.games:
+                metrics[f"opponents/win_rate_fixed_{place}"] = member.win_rate
+        return metrics
+
+
+def _frozen_copy(policy: Policy) -> Policy:
+    """A copy of `policy`, without gradients, which acts as it does now."""
+    twin = copy.deepcopy(policy)
+    for parameter in twin.parameters():
+        parameter.grad = None
+    return _frozen(twin)
+
+
+def _frozen(policy: Policy) -> Policy:
+    module = cast(nn.Module, policy)
+    module.requires_grad_(False)
+    module.eval()
+    return policy

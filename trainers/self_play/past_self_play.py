@@ -1,0 +1,313 @@
+"""`past_self_play`: games between the learner, its past selves and other frozen policies.
+
+Shape alphabet: E environments (lanes).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import gymnasium
+import numpy as np
+from numpy.typing import NDArray
+
+from ...envs import (
+    ActionError,
+    EntityActionSpace,
+    EntityBatch,
+    EntityVectorEnv,
+    idle_lanes,
+    no_actions,
+    validate_actions,
+)
+from ...envs.vector.vector_env import Actions, StepResult
+from ...ragged import RaggedArray, concatenate
+from ..compatibility import checked_module
+from ..runs.checkpoint import CheckpointError
+from ..runs.trainer_state import StatefulVectorEnv
+from ..schedule import is_due
+from .hidden_lanes import hide_infos, without_actors
+from .opponents import OpponentPool
+from .seats import LEARNER, Games, Seats, games_of
+
+_PREFIX = "past_self_play/"
+#: Beside the seed of a reset, so that opponents don't draw the environments' numbers.
+_STREAM = 0x0BB0
+
+
+def past_self_play(
+    venv: EntityVectorEnv,
+    pool: OpponentPool,
+    *,
+    latest_share: float = 0.8,
+    interval: int = 100_000,
+    games: Games | None = None,
+    seed: int | None = None,
+) -> PastSelfPlay:
+    """`venv`, in which members of `pool` play some of the lanes.
+
+        venv = ez.make_vec("MultiSnake/lanes", num_envs=8)
+        policy = ez.RogueNet(venv.single_observation_space, venv.single_action_space)
+        pool = ez.OpponentPool(policy, folder="runs/snakes/opponents")
+        ez.PPO(policy, ez.past_self_play(venv, pool), config, "runs/snakes").train()
+
+    Args:
+        venv: several of its lanes meet in one game.
+        pool: who plays; trainers of `pool.learner` alone make sense of the result.
+        latest_share: how likely the learner plays all sides of a game itself, between 0 and 1. The default is
+            that of OpenAI Five (Berner et al. 2019).
+        interval: environment steps of the learner after which it goes into the pool once more.
+        games: for each game its sides, each a lane or several; None: as `venv.lane_games` says, every lane of
+            a game a side of its own. Lanes that are left out, or alone in a game, are the learner's.
+        seed: seeds what a reset without a seed draws; None: from the operating system.
+
+    Raises:
+        TypeError, ValueError: an option is out of its range, the learner's actions are others, or no two
+            lanes meet in a game.
+    """
+    kind = StatefulPastSelfPlay if isinstance(venv, StatefulVectorEnv) else PastSelfPlay
+    return kind(venv, pool, latest_share=latest_share, interval=interval, games=games, seed=seed)
+
+
+class PastSelfPlay(EntityVectorEnv):
+    """Environments in which frozen policies play some of the lanes; made by `past_self_play`.
+
+    Whenever a game starts it is drawn who plays: with probability `latest_share`, or while the pool is empty,
+    the learner plays all of its lanes. Otherwise it plays one side, each alike, and a member of the pool all
+    others, until the game is over: when all its lanes have ended.
+
+    A lane that is not the learner's is *idle* (see `EntityVectorEnv`): it has no actors, takes no actions,
+    pays nothing and never ends, and infos that say which lanes they are of (`_outcome`) leave it out. All
+    else is passed on unchanged. Each opponent acts once per step, on all of its lanes together.
+
+    Results of finished games go into the pool: `info["outcome"]` of the learner's lanes where it is given,
+    otherwise whether their mean return was larger than the opponent's (a difference up to 1e-6 is a draw).
+
+    The pool grows in `set_progress`, which trainers call before each rollout: by the learner as it was at the
+    start, then whenever it has had another `interval` of steps at which its lanes were not idle.
+
+    Attributes:
+        steps: environment steps of the learner, as `PPO.step` counts them.
+        seats: who plays which lane.
+
+    Raises:
+        ActionError: an action for a lane that an opponent plays, or one that the environments refuse; no lane
+            has moved.
+        gymnasium.error.ResetNeeded: `step` before the first `reset`.
+    """
+
+    def __init__(
+        self,
+        venv: EntityVectorEnv,
+        pool: OpponentPool,
+        *,
+        latest_share: float,
+        interval: int,
+        games: Games | None,
+        seed: int | None,
+    ) -> None:
+        if not 0 <= latest_share <= 1:
+            raise ValueError(f"latest_share must lie between 0 and 1, got {latest_share}")
+        if interval < 1:
+            raise ValueError(f"interval must be positive, got {interval}")
+        checked_module(pool.learner, venv)
+        self.venv = venv
+        self.pool = pool
+        self.interval = interval
+        self.metadata = venv.metadata
+        self.num_envs = venv.num_envs
+        self.single_observation_space = venv.single_observation_space
+        self.single_action_space = venv.single_action_space
+        self.render_mode = venv.render_mode
+        self.lane_games = venv.lane_games
+        self.steps = 0
+        self.seats = Seats(games_of(venv, games), venv.num_envs, pool, latest_share)
+        self._grown_at = 0
+        self._rng = np.random.default_rng(seed)
+        self._batch: EntityBatch | None = None  # what the environments show, of all lanes
+        self._idle = np.zeros(venv.num_envs, bool)  # the lanes that are idle in it whoever plays them
+        self._moves: list[tuple[NDArray[np.int64], Actions]] | None = None  # opponents', at `_batch`
+
+    # -- stepping -------------------------------------------------------------------------------------------
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[EntityBatch, dict[str, Any]]:
+        """Start all games, and draw who plays them."""
+        batch, info = self.venv.reset(seed=seed, options=options)
+        if seed is not None:
+            self._rng = np.random.default_rng([_STREAM, seed])
+        self.seats.draw_all(self._rng)
+        self._see(batch, info)
+        return self._shown(), self._with_idle(info)
+
+    def step(self, actions: Actions) -> StepResult:
+        if self._batch is None:
+            raise gymnasium.error.ResetNeeded("PastSelfPlay: step before reset")
+        theirs = self.seats.players != LEARNER
+        at_work = int(np.count_nonzero(~theirs & ~self._idle))
+        if theirs.any():
+            actions = self._joined(actions, theirs)
+        after, rewards, terminated, truncated, info = self.venv.step(actions)
+        self.steps += at_work
+        self._see(after, info)
+        self.seats.follow(rewards, terminated | truncated, self._idle, info, self._rng)
+        if theirs.any():
+            rewards = np.where(theirs, np.float32(0), rewards)
+            terminated, truncated = terminated & ~theirs, truncated & ~theirs
+            info = hide_infos(info, theirs)
+        return self._shown(), rewards, terminated, truncated, self._with_idle(info)
+
+    def _see(self, batch: EntityBatch, info: Mapping[str, Any]) -> None:
+        self._batch, self._idle, self._moves = batch, idle_lanes(info, self.num_envs), None
+
+    def _shown(self) -> EntityBatch:
+        """The batch without the actors of opponents."""
+        assert self._batch is not None
+        theirs = self.seats.players != LEARNER
+        return without_actors(self._batch, theirs) if theirs.any() else self._batch
+
+    def _with_idle(self, info: dict[str, Any]) -> dict[str, Any]:
+        theirs = self.seats.players != LEARNER
+        return {**info, "idle": self._idle | theirs} if theirs.any() else info
+
+    def _joined(self, actions: Actions, theirs: NDArray[np.bool_]) -> dict[str, RaggedArray]:
+        """The learner's actions and the opponents', lane by lane."""
+        checked = self._checked(actions, theirs)
+        if self._moves is None:  # else the last step was refused: they have chosen already
+            self._moves = self._opponents_moves()
+        lanes = [np.arange(self.num_envs), *(played for played, _ in self._moves)]
+        source = np.empty(self.num_envs, np.int64)  # which sequence of the concatenated ones is a lane's
+        first = 0
+        for played in lanes:
+            source[played] = first + np.arange(len(played))
+            first += len(played)
+        return {
+            name: concatenate([order, *(moves[name] for _, moves in self._moves)]).gather(source)
+            for name, order in checked.items()
+        }
+
+    def _opponents_moves(self) -> list[tuple[NDArray[np.int64], Actions]]:
+        """For each opponent the lanes that it plays and where anybody acts, and its actions there."""
+        assert self._batch is not None
+        acting = np.zeros(self.num_envs, bool)
+        for part in self._batch.actions.values():
+            acting |= part.actors.lengths > 0
+        moves: list[tuple[NDArray[np.int64], Actions]] = []
+        for number in np.unique(self.seats.players[acting]):
+            if number != LEARNER:
+                lanes = np.flatnonzero(acting & (self.seats.players == number))
+                policy = self.pool.member(int(number)).policy
+                moves.append((lanes, policy.act(self._batch.gather(lanes), self._rng).actions))
+        return moves
+
+    def _checked(self, actions: Actions, theirs: NDArray[np.bool_]) -> dict[str, RaggedArray]:
+        """The learner's actions as arrays that fit together, with none for opponents' lanes.
+
+        What they say is for the environments to check.
+        """
+        space = self.single_action_space
+        if isinstance(actions, Mapping):
+            for name, order in actions.items():
+                if isinstance(order, RaggedArray) and len(order) == self.num_envs:
+                    wrong = np.flatnonzero(theirs & (order.lengths > 0))
+                    if len(wrong):
+                        raise ActionError(f"env {wrong[0]}: action {name!r}: an opponent plays this lane")
+        if not _are_plain(actions, space, self.num_envs):
+            return validate_actions(self.single_observation_space, self._shown(), actions)
+        return {**no_actions(space, self.num_envs), **actions}
+
+    # -- training -------------------------------------------------------------------------------------------
+
+    def set_progress(self, fraction: float) -> None:
+        """Let the pool grow where it is time; environments are told the fraction.
+
+        Raises:
+            CheckpointError: the pool's folder can't be written.
+        """
+        self.venv.set_progress(fraction)
+        if not self.pool.past or is_due(self._grown_at, self.steps, self.interval):
+            gone = self.pool.add(self.steps)
+            self._grown_at = self.steps
+            if gone is not None:
+                left, heir = gone
+                self.seats.players[self.seats.players == left.number] = heir.number
+                self._moves = None
+
+    def get_training_state(self) -> dict[str, Any]:
+        """The pool, and what the next draws depend on; see `EvolvingVectorEnv`."""
+        return {
+            "steps": self.steps,
+            "grown_at": self._grown_at,
+            "rng": self._rng.bit_generator.state,
+            "pool": self.pool.get_state(),
+        }
+
+    def set_training_state(self, state: Mapping[str, Any]) -> None:
+        """Go back to what `get_training_state` gave.
+
+        Raises:
+            CheckpointError: a past self can't be read, or this is something else; nothing has changed.
+        """
+        try:
+            steps, grown_at = int(state["steps"]), int(state["grown_at"])
+            rng = np.random.default_rng()
+            rng.bit_generator.state = state["rng"]
+            self.pool.set_state(state["pool"])
+        except CheckpointError:
+            raise
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise CheckpointError(f"the checkpoint does not describe an opponent pool: {error!r}") from error
+        self.steps, self._grown_at, self._rng = steps, grown_at, rng
+        self.seats.clear()
+
+    def training_metrics(self) -> dict[str, float]:
+        """See `OpponentPool.metrics`."""
+        return self.pool.metrics()
+
+    # -- the rest -------------------------------------------------------------------------------------------
+
+    def render(self) -> tuple[Any, ...] | None:
+        """The environments' frames."""
+        return self.venv.render()
+
+    def close_extras(self, **kwargs: Any) -> None:
+        self.venv.close(**kwargs)
+
+
+class StatefulPastSelfPlay(PastSelfPlay):
+    """The same over environments that can save where they are: see `StatefulVectorEnv`."""
+
+    def get_state(self) -> dict[str, NDArray[Any]]:
+        """The environments' state, and who plays."""
+        assert isinstance(self.venv, StatefulVectorEnv)
+        own = {"idle": self._idle, **self.seats.get_state()}
+        return {**self.venv.get_state(), **{_PREFIX + name: array.copy() for name, array in own.items()}}
+
+    def set_state(self, state: Mapping[str, NDArray[Any]]) -> EntityBatch:
+        """Go back to what `get_state` gave; the pool must be that of then.
+
+        A state without players (of the environments alone), or with players that have left the pool, leaves
+        these lanes to the learner until their games are over.
+        """
+        assert isinstance(self.venv, StatefulVectorEnv)
+        own = {name.removeprefix(_PREFIX): a for name, a in state.items() if name.startswith(_PREFIX)}
+        others = {name: array for name, array in state.items() if not name.startswith(_PREFIX)}
+        self._batch = self.venv.set_state(others)
+        self._moves = None
+        self.seats.set_state(own)
+        self._idle = np.array(own["idle"], bool) if own else np.zeros(self.num_envs, bool)
+        return self._shown()
+
+
+def _are_plain(actions: Any, space: EntityActionSpace, num_envs: int) -> bool:
+    """Whether these are arrays of the space's names, dtypes and shapes, one sequence per lane: as usual."""
+    return isinstance(actions, Mapping) and all(
+        name in space.spaces
+        and isinstance(order, RaggedArray)
+        and order.dtype == space[name].dtype
+        and order.inner_shape == space[name].item_shape
+        and len(order) == num_envs
+        for name, order in actions.items()
+    )

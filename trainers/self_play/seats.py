@@ -1,0 +1,167 @@
+"""Who plays which lane, from when a game starts until it is over.
+
+Shape alphabet: E environments (lanes).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...envs import EntityVectorEnv
+from .opponents import OpponentPool
+
+#: In place of the number of a pool's member.
+LEARNER = -1
+#: For each game its sides, each a lane or several that one player plays.
+Games = Sequence[Sequence[int | Sequence[int]]]
+#: The lanes of each side of each game.
+Sides = list[list[NDArray[np.int64]]]
+
+_SCORES = {"win": 1.0, "draw": 0.5, "loss": 0.0}
+_EVEN = 1e-6  # returns that differ by no more are equal
+
+
+def games_of(venv: EntityVectorEnv, games: Games | None) -> Sides:
+    """The sides of each game in which several meet: of `games`, or where that is None of `venv.lane_games`.
+
+    Raises:
+        ValueError: there is no such game, or a lane is not there or is in two places.
+    """
+    if games is None:
+        lanes = venv.lane_games
+        if lanes is None:
+            raise ValueError(
+                f"{type(venv).__name__} does not say which lanes meet in a game (lane_games): say so by"
+                " games=[(0, 1), …]"
+            )
+        together = [np.flatnonzero(lanes == game) for game in np.unique(lanes)]
+        sides = [[np.array([lane]) for lane in members] for members in together if len(members) > 1]
+        if not sides:
+            raise ValueError(
+                f"no two lanes of {type(venv).__name__} play each other: there is no seat for a past self"
+                " (μRTS has such lanes with selfplay=…)"
+            )
+        return sides
+    sides = [[np.atleast_1d(np.asarray(side, np.int64)) for side in game] for game in games]
+    if not sides or min(map(len, sides)) < 2:
+        raise ValueError(f"a game has two or more sides, got games={games}")
+    if not all(len(side) for game in sides for side in game):
+        raise ValueError(f"a side has one lane or more, got games={games}")
+    taken = np.concatenate([side for game in sides for side in game])
+    if taken.min() < 0 or taken.max() >= venv.num_envs:
+        raise ValueError(f"games={games}: lanes go from 0 to {venv.num_envs - 1}")
+    if len(np.unique(taken)) < len(taken):
+        raise ValueError(f"games={games}: no lane can be in two places")
+    return sides
+
+
+class Seats:
+    """Draws who plays the lanes of each game, follows the games, and tells the pool how they ended.
+
+    Args:
+        games: the sides of each game.
+        num_envs: how many lanes there are; those in none of the games are the learner's.
+        pool: the opponents.
+        latest_share: how likely the learner plays all sides of a game.
+
+    Attributes:
+        players: int64 (E,), the number of the pool's member that plays each lane, or `LEARNER`.
+    """
+
+    def __init__(self, games: Sides, num_envs: int, pool: OpponentPool, latest_share: float) -> None:
+        self.games = games
+        self.latest_share = latest_share
+        self._pool = pool
+        self._lanes = [np.concatenate(game) for game in games]
+        self.players = np.full(num_envs, LEARNER)
+        self._returns = np.zeros(num_envs)  # of the running games
+        self._scores = np.full(num_envs, np.nan)  # by the outcome, where one was told
+        self._ended = np.zeros(num_envs, bool)  # the lanes that have had their end in the running game
+
+    def clear(self) -> None:
+        """The learner plays every lane, of games that have just begun."""
+        self.players[:] = LEARNER
+        self._returns[:] = 0
+        self._scores[:] = np.nan
+        self._ended[:] = False
+
+    def draw_all(self, rng: np.random.Generator) -> None:
+        """Every game starts."""
+        self.clear()
+        for game in range(len(self.games)):
+            self._draw(game, rng)
+
+    def follow(
+        self,
+        rewards: NDArray[Any],
+        ended: NDArray[np.bool_],
+        idle: NDArray[np.bool_],
+        info: Mapping[str, Any],
+        rng: np.random.Generator,
+    ) -> None:
+        """Take in a step's rewards (E,), ends (E,) and info, and which lanes are idle after it (E,).
+
+        A game is over once all its lanes have ended; or one that has is at work again, where agents that
+        never joined the game did not end. Its result is recorded, and it is drawn who plays the next one.
+        """
+        self._returns += rewards
+        self._ended |= ended
+        if "outcome" in info:
+            for lane in np.flatnonzero(info["_outcome"]):
+                self._scores[lane] = _SCORES[info["outcome"][lane]]
+        if not self._ended.any():
+            return
+        again = self._ended & ~idle
+        for game, lanes in enumerate(self._lanes):
+            if self._ended[lanes].all() or again[lanes].any():
+                self._record(game)
+                self._draw(game, rng)
+
+    def _draw(self, game: int, rng: np.random.Generator) -> None:
+        lanes = self._lanes[game]
+        self._returns[lanes], self._scores[lanes], self._ended[lanes] = 0, np.nan, False
+        self.players[lanes] = LEARNER
+        if not self._pool.members or rng.random() < self.latest_share:
+            return
+        self.players[lanes] = self._pool.draw(rng).number
+        sides = self.games[game]
+        self.players[sides[rng.integers(len(sides))]] = LEARNER
+
+    def _record(self, game: int) -> None:
+        """Tell the opponent of a finished game, if it had one, how the learner fared."""
+        lanes = self._lanes[game]
+        theirs = self.players[lanes] != LEARNER
+        if not theirs.any():
+            return
+        mine, others = lanes[~theirs], lanes[theirs]
+        told = self._scores[mine][~np.isnan(self._scores[mine])]
+        if len(told):
+            lead = told.mean() - 0.5
+        else:
+            lead = self._returns[mine].mean() - self._returns[others].mean()
+        score = 0.5 if abs(lead) <= _EVEN else float(lead > 0)
+        self._pool.member(int(self.players[others[0]])).record(score)
+
+    def get_state(self) -> dict[str, NDArray[Any]]:
+        """Arrays (E,), for `set_state`."""
+        return {
+            "players": self.players,
+            "returns": self._returns,
+            "scores": self._scores,
+            "ended": self._ended,
+        }
+
+    def set_state(self, state: Mapping[str, NDArray[Any]]) -> None:
+        """Go back to what `get_state` gave; lanes of players that have left the pool are the learner's."""
+        self.clear()
+        if not state:
+            return
+        self.players[:] = state["players"]
+        self._returns[:], self._scores[:] = state["returns"], state["scores"]
+        self._ended[:] = state["ended"]
+        known = [LEARNER, *(member.number for member in self._pool.members)]
+        self.players[~np.isin(self.players, known)] = LEARNER
