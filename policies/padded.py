@@ -29,7 +29,10 @@ from .rogue_net.network import Encoder
 from .rogue_net.normalization import InputNorm, take_in
 
 #: The options that two networks with the same weights have in common.
-_SHAPING = ("d_model", "n_layer", "n_head", "pooling", "relative_position", "translation", "global_features")
+_SHAPING = (
+    *("d_model", "n_layer", "n_head", "pooling"),
+    *("relative_position", "translation", "fourier", "global_features"),
+)
 
 
 class PaddedRogueNet(nn.Module):

@@ -12,6 +12,7 @@ from ...envs import EntityBatch, EntitySpace
 from ...ragged import RaggedArray
 from ...ragged.index_kernels import fill_join_rows
 from ..rogue_net.config import RogueNetConfig
+from .fourier import FourierEncoder
 from .moments import Columns
 from .rows import Rows
 from .translation import Translator
@@ -41,7 +42,7 @@ class Prepared:
 
 
 class Inputs:
-    """Selects, translates and lays out the features of batches.
+    """Selects, translates, extends and lays out the features of batches.
 
     Where the global features go. With `global_features="concat"`, as in the reference, they are appended to
     every entity; a step without entities then has no row that could hold them. With "entity" (the default)
@@ -65,6 +66,8 @@ class Inputs:
         self.has_global_row = acts or (bool(space.global_features) and not self.concatenates)
         self._translator = Translator(config.translation, space.entities) if config.translation else None
         entities = self._translator.entities if self._translator else dict(space.entities)
+        self._fourier = FourierEncoder(config.fourier, entities) if config.fourier else None
+        entities = self._fourier.entities if self._fourier else entities
         if self.concatenates:
             entities = {name: (*features, *space.global_features) for name, features in entities.items()}
         #: Names of the features that the network sees, by type.
@@ -128,10 +131,13 @@ class Inputs:
         return result
 
     def _known(self, batch: EntityBatch) -> tuple[dict[str, RaggedArray], NDArray[np.float32]]:
-        """The features that the network knows, translated: by type, and the global ones (B, G)."""
+        """The features that the network knows, translated and with their Fourier features: by type, and the
+        global ones (B, G)."""
         entities = self._select(batch)
         if self._translator:
             entities = self._translator.apply(entities)
+        if self._fourier:
+            entities = self._fourier.apply(entities)
         chosen = self._global_columns
         return entities, batch.globals if chosen is None else batch.globals[:, chosen]
 

@@ -10,6 +10,7 @@ from typing import Any
 
 #: Public name -> the module of this package that defines it.
 _HOMES = {
+    "FourierFeatures": "config",
     "RelativePosition": "config",
     "RogueNet": "network",
     "RogueNetConfig": "config",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
@@ -75,6 +75,42 @@ class Translation:
             raise ValueError("translation needs at least one position feature")
         if (self.rotation_vector or self.rotation_angle) and len(self.position) != 2:
             raise ValueError(f"rotation needs two position features, got {self.position}")
+
+
+@dataclass(frozen=True)
+class FourierFeatures:
+    """Sines and cosines of positions as further features of the entities that have them.
+
+    A linear embedding of a coordinate can't tell near from far, nor one cell from the next; one of its sines
+    and cosines at several wavelengths can. Known as Fourier features (Tancik et al., arXiv:2006.10739).
+    """
+
+    features: tuple[str, ...]
+    """Names of features; every entity type gets the sines and cosines of those that it has. They are computed
+    after `translation` and normalized like all features."""
+    wavelengths: tuple[float, ...]
+    """In the unit of the features, e.g. doubling from 2 cells to the width of what is observed."""
+
+    def __post_init__(self) -> None:
+        for name in ("features", "wavelengths"):
+            value = getattr(self, name)
+            if not isinstance(value, Sequence) or isinstance(value, str):
+                raise TypeError(f"fourier: {name}: expected a list, got {value!r}")
+            if not value:
+                raise ValueError(f"fourier: {name}: expected at least one, got none")
+            repeated = [item for index, item in enumerate(value) if item in value[:index]]
+            if repeated:
+                raise ValueError(f"fourier: {name}: expected each once, got {repeated[0]!r} twice")
+        for feature in self.features:
+            if not isinstance(feature, str):
+                raise TypeError(f"fourier: features: expected names, got {feature!r}")
+        for wavelength in self.wavelengths:
+            if not isinstance(wavelength, int | float) or isinstance(wavelength, bool):
+                raise TypeError(f"fourier: wavelengths: expected numbers, got {wavelength!r}")
+            if not 0 < wavelength < math.inf:
+                raise ValueError(f"fourier: wavelengths: expected finite numbers above 0, got {wavelength!r}")
+        object.__setattr__(self, "features", tuple(self.features))
+        object.__setattr__(self, "wavelengths", tuple(map(float, self.wavelengths)))
 
 
 @dataclass(frozen=True)
@@ -157,6 +193,8 @@ class RogueNetConfig:
     """Replace attention by a mean, a maximum or both over the step's entities."""
     relative_position: RelativePosition | None = None
     translation: Translation | None = None
+    fourier: FourierFeatures | None = None
+    """Sines and cosines of positions as further features."""
     global_features: GlobalFeatures = "entity"
     """"entity": one more row per step holds them; "concat": appended to every entity, as in the reference."""
     engine: Engine = "auto"
@@ -179,7 +217,12 @@ class RogueNetConfig:
     value_n_head: int | None = None
 
     def __post_init__(self) -> None:
-        for name, kind in (("relative_position", RelativePosition), ("translation", Translation)):
+        sections = {
+            "relative_position": RelativePosition,
+            "translation": Translation,
+            "fourier": FourierFeatures,
+        }
+        for name, kind in sections.items():
             value = getattr(self, name)
             if isinstance(value, Mapping):
                 object.__setattr__(self, name, from_options(kind, value))

@@ -106,7 +106,8 @@ def summarize(
     """Count the parameters of `net`, and the multiply-adds of a step with `entity_counts` entities per type.
 
     `actors`: how many act per action, 1 unless said; a select-entity action may pick any entity.
-    Normalisation, activations, softmax, translation and a relative position encoding are not counted.
+    Normalisation, activations, softmax, translation, the waves of Fourier features and a relative position
+    encoding are not counted.
 
     Raises:
         ValueError: an entity type or action that the network does not have.

@@ -15,7 +15,10 @@ import pytest
 from entitize.cli.main import COMMANDS
 from entitize.experiments.config import CONFIGS, TrainConfig, read_run_config
 from entitize.experiments.config_file import read_config
+from entitize.policies.rogue_net import RogueNetConfig
 from PIL import Image
+
+from facts import mentions
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -175,6 +178,21 @@ def test_options_of_the_environment_add_to_those_of_the_file(entitize: Run, tmp_
     )
     assert (code, err) == (0, "")
     assert read_run_config(tmp_path / "run").eval.kwargs == {"first": 1, "second": "x", "third": 0.5}
+
+
+def test_flags_change_a_section_that_the_file_has(
+    entitize: Run, small: tuple[str, ...], tmp_path: Path
+) -> None:
+    file, run = tmp_path / "waves.yaml", tmp_path / "run"
+    file.write_text("net: {fourier: {features: [x, y], wavelengths: [2, 4]}}\nenv: {id: MineSweeper}\n")
+    words = [*small, "--run", run, "--ppo.total-timesteps", 16, "--config", file]
+    code, _, err = entitize("train", *words, "--net.fourier.wavelengths", "3", "0.5")
+    assert (code, err) == (0, "")
+    expected = RogueNetConfig(d_model=8, n_layer=1, fourier={"features": ["x", "y"], "wavelengths": [3, 0.5]})
+    assert read_run_config(run).net == expected
+    assert ez.load_policy(run).settings == expected
+    code, _, err = entitize("train", *words, "--net.fourier.features", "z")
+    assert code == 2 and re.search(mentions("fourier", "'z'"), err)
 
 
 @pytest.mark.parametrize(

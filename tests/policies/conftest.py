@@ -193,6 +193,9 @@ class SlowNet:
                 found.append((name, features, bool(flag)))
         if self.settings.translation:
             self.translate(found)
+        if self.settings.fourier:
+            for _, features, _ in found:
+                self.add_waves(features)
         extra = dict(zip(space.global_features, map(float, batch.globals[step]), strict=True))
         if self.settings.global_features == "concat":
             for _, features, _ in found:
@@ -224,6 +227,14 @@ class SlowNet:
                 features.update(zip(config.position, moved, strict=True))
                 if config.add_distance:
                     features["distance"] = math.sqrt(sum(m * m for m in moved))
+
+    def add_waves(self, features: dict[str, float]) -> None:
+        config: Any = self.settings.fourier
+        for feature in [name for name in config.features if name in features]:
+            for wavelength in config.wavelengths:
+                angle = 2 * math.pi * features[feature] / wavelength
+                features[f"{feature} {wavelength} sine"] = math.sin(angle)
+                features[f"{feature} {wavelength} cosine"] = math.cos(angle)
 
     def embed(self, prefix: str, name: str, features: dict[str, float]) -> torch.Tensor:
         if not features:

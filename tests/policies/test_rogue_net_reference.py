@@ -30,6 +30,13 @@ OPTIONS = {
         "translation": {"reference": "Player", "position": ["x", "y"], "rotation_angle": "angle"},
         "global_features": "concat",
     },
+    "fourier": {"fourier": {"features": ["y", "x", "joy"], "wavelengths": [3, 6, 12.5]}},
+    "fourier after rotation": {
+        "fourier": {"features": ["x", "y"], "wavelengths": [4.0]},
+        "translation": {"reference": "Player", "position": ["x", "y"], "rotation_angle": "angle"},
+        "global_features": "concat",
+        "separate_value_net": True,
+    },
     "squashed": {"squash": True, "log_std_init": -0.5},
     "value network": {"separate_value_net": True, "value_d_model": 24, "value_n_layer": 1, "value_n_head": 3},
 }

@@ -125,6 +125,7 @@ def test_decisions_are_those_of_the_torch_engine(data: st.DataObject, tmp_path_f
         "translation": draw(
             st.sampled_from([None, {"reference": "type", "position": ["x"], "keep_reference": False}])
         ),
+        "fourier": draw(st.sampled_from([None, {"features": ["x"], "wavelengths": [3, 7]}])),
         **draw(st.sampled_from([{}, {"separate_value_net": True, "value_d_model": 12}])),
     }
     most = 1 if options["translation"] else 5  # one origin in a step

@@ -85,6 +85,7 @@ OPTIONS: list[dict[str, Any]] = [
         "value_n_head": 2,
     },
     {"n_layer": 0},
+    {"fourier": {"features": ["x", "y"], "wavelengths": [2, 4, 8]}, "global_features": "concat"},
 ]
 
 
