@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
@@ -19,10 +18,8 @@ from ..inputs.prepare import Prepared
 from ..kernels.flat import Layout
 from ..kernels.fused_encoder import Floats, FusedEncoder
 from ..kernels.fused_network import NOTHING, Encoded, FusedNetwork, Weights
-from ..kernels.fused_update import goes_in_one_pass, learn
 from ..kernels.gather_kernels import gather_floats
 from ..kernels.parallel import over_sequences, row_shares
-from ..objective import Objective
 from ..rogue_net.config import RogueNetConfig
 from ..rogue_net.names import module_key
 
@@ -141,24 +138,15 @@ class FusedEngine:
         evaluated = self.network.evaluate(prepared, masks, actions, weights)
         return FusedEvaluation(self, tensors, weights, *evaluated)
 
-    @property
-    def goes_in_one_pass(self) -> bool:
-        """Whether `learn_arrays` can do the work, where nothing is hidden and no parameter has hooks."""
-        return goes_in_one_pass(self.network)
+    def reads_parameters(self) -> bool:
+        """Return whether no parameter has hooks, which only torch's autograd runs."""
+        return not _have_hooks(self.parameters.tensors())
 
-    def learn_arrays(
-        self, prepared: Prepared, masks: Mapping[str, ActionMask], actions: Mapping[str, RaggedArray],
-        objective: Objective,
-    ) -> NDArray[np.float64] | None:  # fmt: skip
-        """See `ObjectivePolicy.learn_arrays`; for networks that go in one pass."""
-        tensors, network = self.parameters.tensors(), self.network
-        if _have_hooks(tensors) or prepared.visible is not None:
-            return None
-        weights = network.weights(self.parameters.flat(tensors))
-        g, sums = learn(network, prepared, masks, actions, weights, objective)
+    def add_gradients(self, g: Floats, prepared: Prepared) -> None:
+        """Add the gradients (P,) of all parameters, in the order of the layout, to their `grad`."""
+        network = self.network
         learns = [network.learns(entry, prepared, network.heads, True) for entry in network.layout.entries]
-        self.gradients.add(tensors, g, learns)
-        return sums
+        self.gradients.add(self.parameters.tensors(), g, learns)
 
 
 def _have_hooks(tensors: list[Tensor]) -> bool:

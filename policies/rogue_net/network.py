@@ -27,7 +27,6 @@ from ..engines.graphs.static_network import Precision, StaticForm, hides, obstac
 from ..inputs.actors import Drawn
 from ..inputs.prepare import Inputs, Prepared
 from ..inputs.rows import Rows
-from ..objective import Objective
 from ..policy import ActResult, ArrayEvaluation, Evaluation
 from .attention.groups import length_groups
 from .blocks import Backbone
@@ -177,7 +176,7 @@ class RogueNet(nn.Module):
         Raises:
             ValueError: an action is missing, has the wrong number of items, or was not allowed.
         """
-        self._check_actions(batch, actions)
+        self.check_actions(batch, actions)
         fused = self._fused()
         if fused is not None:
             return Evaluation(*fused.evaluate(self.inputs.prepare(batch), batch.actions, actions))
@@ -205,28 +204,12 @@ class RogueNet(nn.Module):
         fused = self._fused()
         if fused is None or not self._keeps("evaluate"):
             return None
-        self._check_actions(batch, actions)
+        self.check_actions(batch, actions)
         return fused.evaluate_arrays(self.inputs.prepare(batch), batch.actions, actions)
 
-    def learn_arrays(
-        self, batch: EntityBatch, actions: Mapping[str, RaggedArray], objective: Objective
-    ) -> NDArray[np.float64] | None:
-        """Evaluation, loss and gradients in one pass of the fused engine; see `ObjectivePolicy`.
-
-        The gradients lie in memory that the next call writes to, as those of `evaluate_arrays`. None where
-        that one gives None, where a subclass has one of its own, with actions that are not chosen by softmax,
-        with a value network, and where entities are hidden.
-
-        Raises:
-            ValueError: as `evaluate`.
-        """
-        fused = self._fused()
-        if fused is None or not fused.goes_in_one_pass:
-            return None  # before anything is prepared that two passes would prepare again
-        if not (self._keeps("evaluate") and self._keeps("evaluate_arrays")):
-            return None
-        self._check_actions(batch, actions)
-        return fused.learn_arrays(self.inputs.prepare(batch), batch.actions, actions, objective)
+    def fused_engine(self) -> FusedEngine | None:
+        """Return the engine that evaluates by kernels in the present mode; None where torch evaluates."""
+        return self._fused()
 
     def as_drawn(self, actions: Mapping[str, RaggedArray]) -> dict[str, RaggedArray]:
         """Actions of any origin (demonstrations, say) in the form that `evaluate` takes.
@@ -333,11 +316,15 @@ class RogueNet(nn.Module):
             self._fused_engine = FusedEngine(self, self.inputs.features, self.action_space, self.settings)
         return self._fused_engine
 
+    def keeps_evaluation(self) -> bool:
+        """Return whether no subclass has methods of its own for evaluation."""
+        return self._keeps("evaluate") and self._keeps("evaluate_arrays")
+
     def _keeps(self, method: str) -> bool:
         """Whether a method is this class's, and not a subclass's."""
         return getattr(type(self), method) is getattr(RogueNet, method) and method not in vars(self)
 
-    def _check_actions(self, batch: EntityBatch, actions: Mapping[str, RaggedArray]) -> None:
+    def check_actions(self, batch: EntityBatch, actions: Mapping[str, RaggedArray]) -> None:
         for name, action in self.action_space.spaces.items():
             if name not in actions:
                 raise ValueError(f"action {name!r} is missing; there are {', '.join(actions)}")

@@ -184,7 +184,7 @@ def test_training_goes_the_same_way_with_torchs_loss_and_optimizer(monkeypatch: 
         trainer = minesweeper_trainer(num_steps=8, update_epochs=2, total_timesteps=200 * 64)
         if by_torch:
             monkeypatch.setattr(RogueNet, "evaluate_arrays", lambda *_: None)
-            monkeypatch.setattr(RogueNet, "learn_arrays", lambda *_: None)
+            monkeypatch.setattr("entitize.trainers.ppo.learn", lambda *_: None)
             monkeypatch.setattr("entitize.trainers.ppo.fast_losses", ppo_losses)
             monkeypatch.setattr("entitize.trainers.ppo.clip_gradients", torch_clip)
             trainer.optimizer = torch.optim.AdamW(trainer.module.parameters(), eps=1e-5, weight_decay=0.0)

@@ -16,7 +16,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from ...policies.loss_kernels import (
+from ...policies.policy import Evaluation
+from ...policies.rogue_net import RogueNet
+from ..config import PPOConfig
+from ..rollout import Samples
+from .loss_kernels import (
     CLIPPED,
     ENTROPY,
     KL,
@@ -28,11 +32,9 @@ from ...policies.loss_kernels import (
     step_units,
     value_errors,
 )
-from ...policies.objective import Objective, ObjectivePolicy
-from ...policies.policy import Evaluation
-from ..config import PPOConfig
-from ..rollout import Samples
 from .losses import Counts, Losses, ppo_losses
+from .objective import Objective
+from .one_pass import goes_in_one_pass, learn_in_one_pass
 
 
 @dataclass(frozen=True)
@@ -93,16 +95,26 @@ def losses_and_gradients(
 def learn(
     policy: object, samples: Samples, counts: Counts, config: PPOConfig, ent_coef: float
 ) -> dict[str, float] | None:
-    """The numbers of `ppo_losses`, with the gradients added to the parameters' `grad`, by a policy that does
-    all that by itself; None where it doesn't."""
-    if config.joint_log_prob or not isinstance(policy, ObjectivePolicy):
+    """The numbers of `ppo_losses`, with the gradients added to the parameters' `grad`, in one pass of the
+    fused engine; None where that is not possible."""
+    if config.joint_log_prob or not isinstance(policy, RogueNet) or not policy.keeps_evaluation():
+        return None
+    engine = policy.fused_engine()
+    if engine is None or not goes_in_one_pass(engine.network) or not engine.reads_parameters():
+        return None
+    batch, actions = samples.observations, samples.actions
+    policy.check_actions(batch, actions)
+    prepared = policy.inputs.prepare(batch)
+    if prepared.visible is not None:
         return None
     objective = Objective(
         samples.log_probs, samples.values, samples.advantages, samples.returns,
         config.clip_coef, config.clip_vloss, ent_coef, config.vf_coef, counts.units, counts.steps,
     )  # fmt: skip
-    sums = policy.learn_arrays(samples.observations, samples.actions, objective)
-    return None if sums is None else _numbers(sums, counts, config, ent_coef)
+    weights = engine.network.weights(engine.parameters.flat(engine.parameters.tensors()))
+    g, sums = learn_in_one_pass(engine.network, prepared, batch.actions, actions, weights, objective)
+    engine.add_gradients(g, prepared)
+    return _numbers(sums, counts, config, ent_coef)
 
 
 def _numbers(

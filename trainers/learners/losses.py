@@ -15,10 +15,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ...policies.loss_kernels import normalize
 from ...policies.policy import Evaluation
 from ..config import PPOConfig
 from ..rollout import Samples
+from .loss_kernels import normalize
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""A gradient step of the fused network in one pass over the batch; see `update_kernels`.
+"""A gradient step of the fused network in one pass over the batch; see `one_pass_kernels`.
 
 Shape alphabet: B steps, A actors of all actions, P numbers of all parameters.
 """
@@ -12,20 +12,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...envs import ActionMask
+from ...policies.inputs.prepare import Prepared
+from ...policies.inputs.rows import plain
+from ...policies.kernels.attention.tile_attention import tile_capacity
+from ...policies.kernels.embedding_kernels import embedding_scratch
+from ...policies.kernels.fused_encoder import Floats
+from ...policies.kernels.fused_heads import FusedChoices, FusedSelection, Task
+from ...policies.kernels.fused_network import FusedNetwork, Weights
+from ...policies.kernels.heads.choice_kernels import choice_scratch
+from ...policies.kernels.heads.select_kernels import select_scratch
+from ...policies.kernels.parallel import over_sequences, recycled, row_shares, workspace
+from ...policies.kernels.tiles.simd import LANES
 from ...ragged import RaggedArray
-from ..inputs.prepare import Prepared
-from ..inputs.rows import plain
-from ..objective import Objective
-from .attention.tile_attention import tile_capacity
-from .embedding_kernels import embedding_scratch
-from .fused_encoder import Floats
-from .fused_heads import FusedChoices, FusedSelection, Task
-from .fused_network import FusedNetwork, Weights
-from .heads.choice_kernels import choice_scratch
-from .heads.select_kernels import select_scratch
-from .parallel import over_sequences, recycled, row_shares, workspace
-from .tiles.simd import LANES
-from .update_kernels import Actors, Net, Outputs, Steps, Target, learn_tiles, update_scratch
+from .objective import Objective
+from .one_pass_kernels import Actors, Net, Outputs, Steps, Target, learn_tiles, update_scratch
 
 
 def goes_in_one_pass(network: FusedNetwork) -> bool:
@@ -68,7 +68,7 @@ def _joined(arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
     return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
 
 
-def learn(
+def learn_in_one_pass(
     network: FusedNetwork,
     prepared: Prepared,
     masks: Mapping[str, ActionMask],

@@ -16,21 +16,21 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..loss_kernels import VALUE, actor_units, value_errors
-from .attention.tile_attention import tile_end
-from .embedding_kernels import (
+from ...policies.kernels.attention.tile_attention import tile_end
+from ...policies.kernels.embedding_kernels import (
     COLUMNS,
     embed_tiles,
     embed_tiles_backward,
     give_weights,
     turn_weights,
 )
-from .fused_kernels import SLOPES, block_backward, block_forward, layer_rows, places
-from .heads.choice_kernels import choices_backward, evaluate_choices
-from .heads.select_kernels import evaluate_selections, selections_backward
-from .heads.value_kernels import evaluate_values, values_backward
-from .tiles.simd import LANES, kernel
-from .tiles.tile_kernels import rows_to_tile, tile_to_rows
+from ...policies.kernels.fused_kernels import SLOPES, block_backward, block_forward, layer_rows, places
+from ...policies.kernels.heads.choice_kernels import choices_backward, evaluate_choices
+from ...policies.kernels.heads.select_kernels import evaluate_selections, selections_backward
+from ...policies.kernels.heads.value_kernels import evaluate_values, values_backward
+from ...policies.kernels.tiles.simd import LANES, kernel
+from ...policies.kernels.tiles.tile_kernels import rows_to_tile, tile_to_rows
+from .loss_kernels import VALUE, actor_units, value_errors
 
 Floats = NDArray[np.float32]
 Integers = NDArray[np.int64]
