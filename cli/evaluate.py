@@ -57,7 +57,7 @@ class EvalArguments:
 def main(arguments: Sequence[str]) -> None:
     """Parse and run the command, or `eval microrts`."""
     if arguments[:1] == ["microrts"]:
-        from ..experiments.microrts.microrts_eval import main as play_bots
+        from ..experiments.microrts.match_evaluation import main as play_bots
 
         play_bots(arguments[1:])
         return

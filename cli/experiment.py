@@ -9,13 +9,13 @@ from ..experiments.errors import unknown
 
 #: Kind -> (its module, what it does).
 KINDS = {
-    "procgen": ("procgen.experiment_procgen", "RogueNet and IMPALA on Procgen's games"),
+    "procgen": ("procgen.procgen_experiment", "RogueNet and IMPALA on Procgen's games"),
     "microrts": (
-        "microrts.experiment_microrts",
+        "microrts.microrts_experiment",
         "RogueNet and the published networks on maps of μRTS, against its bots",
     ),
     "ablation": (
-        "ablations.experiment_ablation",
+        "ablations.ablation_experiment",
         "a choice in RogueNet or in what it sees, and its alternatives",
     ),
 }

@@ -13,13 +13,13 @@ from rich.console import Console
 from ..experiments.arguments import parse
 from ..experiments.errors import UserError
 from ..experiments.microrts.microrts_lanes import is_microrts
-from ..experiments.queue.experiment_jobs import EXPERIMENT, read_experiment
 from ..experiments.queue.run_records import RunRecord, read_sound_runs
-from ..experiments.reports.report_ablation import ablation_report
-from ..experiments.reports.report_document import Document, write_document
-from ..experiments.reports.report_microrts import microrts_report
-from ..experiments.reports.report_procgen import procgen_report
-from ..experiments.reports.report_runs import RunTable, run_table
+from ..experiments.queue.training_jobs import EXPERIMENT, read_experiment
+from ..experiments.reports.ablation_report import ablation_report
+from ..experiments.reports.document import Document, write_document
+from ..experiments.reports.measured_runs import RunTable, run_table
+from ..experiments.reports.microrts_report import microrts_report
+from ..experiments.reports.procgen_report import procgen_report
 
 KINDS = ("procgen", "microrts", "ablation")
 

@@ -20,7 +20,7 @@ from ...trainers.runs.checkpoint import step_of
 from ..agents import RANDOM
 from ..config import EnvConfig, Pairs, read_run_config
 from ..errors import UserError
-from .matches import Job, MatchSettings, plan_jobs
+from .matches import MatchJob, MatchSettings, plan_jobs
 from .published_microrts import ALL_BOTS, SEARCH_BOTS
 
 
@@ -87,17 +87,17 @@ class MicroRTSEvalArguments:
 
 
 @dataclass(frozen=True)
-class Plan:
+class MatchPlan:
     """What is to be played."""
 
-    jobs: list[Job]
+    jobs: list[MatchJob]
     settings: MatchSettings
     identity: dict[str, Any]  # what games must have in common to be counted together, by name
     own_weights: list[float] | None  # of the rewards that the run was trained with, where not the papers'
     out: Path
 
 
-def make_plan(chosen: MicroRTSEvalArguments) -> Plan:
+def make_plan(chosen: MicroRTSEvalArguments) -> MatchPlan:
     """The plan of a command.
 
     Raises:
@@ -138,7 +138,7 @@ def make_plan(chosen: MicroRTSEvalArguments) -> Plan:
     identity |= {"deterministic": chosen.deterministic, "seed": chosen.seed}
     players = [*list(agents)[:1], *([RANDOM] if chosen.random else [])]
     sides = (0, 1) if chosen.side == "both" else (int(chosen.side),)
-    return Plan(
+    return MatchPlan(
         plan_jobs(players, maps, bots, sides, chosen.games),
         MatchSettings(agents, options, chosen.deterministic, chosen.seed),
         identity,

@@ -10,7 +10,7 @@ from typing import Any
 
 from ...trainers.runs.files import replace_file
 from ..errors import UserError, differences
-from .matches import Job, Played
+from .matches import MatchJob, PlayedMatches
 
 FORMAT = 1
 
@@ -31,7 +31,7 @@ class ResultsFile:
 
     def __init__(self, path: Path, settings: Mapping[str, Any]) -> None:
         self.path = path
-        self._done: dict[Job, Played] = {}
+        self._done: dict[MatchJob, PlayedMatches] = {}
         head = {"format": FORMAT, "settings": json.loads(json.dumps(dict(settings)))}
         try:
             if path.exists():
@@ -42,7 +42,7 @@ class ResultsFile:
         except OSError as error:
             raise UserError(f"{path} can't be used: {error}") from error
 
-    def add(self, played: Played) -> None:
+    def add(self, played: PlayedMatches) -> None:
         """Keep a finished job: after this it is on the disk."""
         with self.path.open("ab") as file:
             file.write(_line(played.as_json()))
@@ -50,16 +50,16 @@ class ResultsFile:
             os.fsync(file.fileno())
         self._done.setdefault(played.job, played)
 
-    def of(self, jobs: Iterable[Job]) -> list[Played]:
+    def of(self, jobs: Iterable[MatchJob]) -> list[PlayedMatches]:
         """Those of `jobs` that are finished."""
         return [self._done[job] for job in jobs if job in self._done]
 
-    def everything(self, first: Iterable[Job] = ()) -> list[Played]:
+    def everything(self, first: Iterable[MatchJob] = ()) -> list[PlayedMatches]:
         """All that is finished, `first` before the others; each game once."""
         asked = self.of(first)
         return distinct_games([*asked, *(one for one in self._done.values() if one not in asked)])
 
-    def missing(self, jobs: Iterable[Job]) -> list[Job]:
+    def missing(self, jobs: Iterable[MatchJob]) -> list[MatchJob]:
         """Those of `jobs` that are not."""
         return [job for job in jobs if job not in self._done]
 
@@ -75,7 +75,7 @@ class ResultsFile:
             raise UserError(f"{self.path} holds no results of `entitize eval microrts`: {error!r}") from error
         for number, line in enumerate(lines[1:], 2):
             try:
-                played = Played.from_json(json.loads(line))
+                played = PlayedMatches.from_json(json.loads(line))
             except (ValueError, KeyError, TypeError) as error:
                 raise UserError(f"{self.path}, line {number}: no finished job ({error!r})") from error
             self._done.setdefault(played.job, played)
@@ -92,7 +92,7 @@ class ResultsFile:
             )
 
 
-def distinct_games(played: Iterable[Played]) -> list[Played]:
+def distinct_games(played: Iterable[PlayedMatches]) -> list[PlayedMatches]:
     """Those of `played` that repeat no game of one before.
 
     The last job of a bot is shorter where fewer games were asked for, so jobs of two commands can overlap.

@@ -11,14 +11,14 @@ from multiprocessing.context import SpawnProcess
 from typing import Any
 
 from ..errors import UserError
-from .matches import Job, MatchSettings, Played, Player
+from .matches import MatchJob, MatchPlayer, MatchSettings, PlayedMatches
 
 #: Seconds that a worker is given to end by itself.
 _PATIENCE = 5.0
 
 
 def play_jobs(
-    jobs: Sequence[Job], settings: MatchSettings, workers: int, finished: Callable[[Played], None]
+    jobs: Sequence[MatchJob], settings: MatchSettings, workers: int, finished: Callable[[PlayedMatches], None]
 ) -> None:
     """Play `jobs` and hand each to `finished` as it ends, in this process's own order of ends.
 
@@ -29,7 +29,7 @@ def play_jobs(
         UserError: a job can't be played, or its worker died; jobs that had ended before have been handed on.
     """
     if workers == 0:
-        player = Player(settings)
+        player = MatchPlayer(settings)
         for job in jobs:
             finished(player.play(job))
         return
@@ -43,7 +43,9 @@ def play_jobs(
             worker.join()
 
 
-def _share_out(jobs: list[Job], pool: Sequence[_Worker], finished: Callable[[Played], None]) -> None:
+def _share_out(
+    jobs: list[MatchJob], pool: Sequence[_Worker], finished: Callable[[PlayedMatches], None]
+) -> None:
     """Give every worker a job and, when it is done, the next one."""
     waiting = jobs[::-1]
     for worker in pool:
@@ -66,16 +68,16 @@ class _Worker:
         self.process: SpawnProcess = context.Process(target=_work, args=(theirs, settings), daemon=True)
         self.process.start()
         theirs.close()  # or the end of the worker would not end the pipe
-        self.job: Job | None = None
+        self.job: MatchJob | None = None
 
-    def give(self, job: Job) -> None:
+    def give(self, job: MatchJob) -> None:
         self.job = job
         try:
             self.connection.send(job)
         except OSError:
             raise self._died() from None
 
-    def take(self) -> Played:
+    def take(self) -> PlayedMatches:
         """The finished job.
 
         Raises:
@@ -113,7 +115,7 @@ class _Worker:
 def _work(connection: Connection, settings: MatchSettings) -> None:
     """Play jobs until the parent closes the pipe or is gone. The target of the process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
-    player = Player(settings)
+    player = MatchPlayer(settings)
     try:
         while True:
             connection.send(_answer(player, connection.recv()))
@@ -121,7 +123,7 @@ def _work(connection: Connection, settings: MatchSettings) -> None:
         return
 
 
-def _answer(player: Player, job: Job) -> Played | str:
+def _answer(player: MatchPlayer, job: MatchJob) -> PlayedMatches | str:
     """A played job, or what stood in its way."""
     try:
         return player.play(job)

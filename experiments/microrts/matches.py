@@ -32,7 +32,7 @@ SEARCH_LANES, SEARCH_GAMES = 1, 2
 
 
 @dataclass(frozen=True)
-class Job:
+class MatchJob:
     """Games number `first` to `first + games - 1` of an agent against a bot on one side."""
 
     agent: str  # a name of `MatchSettings.checkpoints`, or `RANDOM`
@@ -67,10 +67,10 @@ class MatchSettings:
 
 
 @dataclass(frozen=True)
-class Played:
+class PlayedMatches:
     """The games of a job, ordered by lane and then by time."""
 
-    job: Job
+    job: MatchJob
     outcomes: list[str]  # "win", "draw" or "loss" of the agent
     steps: list[int]
     rewards: list[list[float]]  # each game's sums of the engine's six raw rewards
@@ -81,13 +81,13 @@ class Played:
         return asdict(self)
 
     @classmethod
-    def from_json(cls, saved: Mapping[str, Any]) -> Played:
+    def from_json(cls, saved: Mapping[str, Any]) -> PlayedMatches:
         """What `as_json` gave.
 
         Raises:
             KeyError, TypeError, ValueError: it is something else.
         """
-        played = cls(**{**saved, "job": Job(**saved["job"])})
+        played = cls(**{**saved, "job": MatchJob(**saved["job"])})
         if not len(played.outcomes) == len(played.steps) == len(played.rewards) == played.job.games:
             raise ValueError(f"it does not hold {played.job.games} games")
         return played
@@ -95,14 +95,14 @@ class Played:
 
 def plan_jobs(
     agents: Sequence[str], maps: Sequence[str], bots: Sequence[str], sides: Sequence[int], games: int
-) -> list[Job]:
+) -> list[MatchJob]:
     """`games` games of each agent against each bot on each map, evenly from all `sides`."""
     jobs = []
     for agent, board, bot in ((a, m, b) for m in maps for b in bots for a in agents):
         size = SEARCH_GAMES if bot in SEARCH_BOTS else QUICK_GAMES
         for side, count in zip(sides, episode_quota(games, len(sides)).tolist(), strict=True):
             firsts = range(0, count, size)
-            jobs += [Job(agent, board, bot, side, first, min(size, count - first)) for first in firsts]
+            jobs += [MatchJob(agent, board, bot, side, first, min(size, count - first)) for first in firsts]
     return jobs
 
 
@@ -120,14 +120,14 @@ class Duel:
         return {name: concatenate([part[name] for part in given]).gather(self._order) for name in given[0]}
 
 
-class Player:
+class MatchPlayer:
     """Plays jobs in this process; loads each network once per map."""
 
     def __init__(self, settings: MatchSettings) -> None:
         self.settings = settings
         self._agents: dict[tuple[str, str], Actor] = {}
 
-    def play(self, job: Job) -> Played:
+    def play(self, job: MatchJob) -> PlayedMatches:
         """Play a job on one thread.
 
         Raises:
@@ -147,7 +147,7 @@ class Player:
         failures = [game.failure for game in games if game.failure is not None]
         outcomes, steps = [game.outcome for game in games], [game.steps for game in games]
         rewards = [game.rewards for game in games]
-        return Played(job, outcomes, steps, rewards, failures, round(time.perf_counter() - began, 3))
+        return PlayedMatches(job, outcomes, steps, rewards, failures, round(time.perf_counter() - began, 3))
 
     def _agent(self, name: str, board: str, venv: MicroRTSVectorEnv) -> Actor:
         if name == RANDOM:

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...policies.rogue_net.summary import impala_cost
+from .document import ReportColumn, ReportTable, Row, Section
+from .measured_runs import RunTable, network_name, number
 from .network_costs import CostCounter, NetworkCost, impala_config
-from .report_document import Column, ReportTable, Row, Section
-from .report_runs import RunTable, network_name, number
 
 _IMPALA = "ImpalaNet"
 
@@ -56,16 +56,16 @@ def cost_rows(table: RunTable, counter: CostCounter) -> list[dict[str, Any]]:
 
 
 _COLUMNS = (
-    Column("game", lambda row: row["game"], is_text=True),
-    Column("network", lambda row: network_name(row["network"]), is_text=True),
-    Column("parameters", lambda row: number(row.get("parameters"), 0)),
-    Column("by the formula", lambda row: number(row.get("formula_parameters"), 0)),
-    Column("IMPALA's ÷ these", lambda row: _ratio(row.get("parameters_ratio"))),
-    Column("million multiply-adds per step", lambda row: millions(row.get("multiply_adds"))),
-    Column("by the formula", lambda row: millions(row.get("formula_multiply_adds"))),
-    Column("IMPALA's ÷ these", lambda row: _ratio(row.get("multiply_adds_ratio"))),
-    Column("entities, mean", lambda row: number(row.get("mean_entities"), 1)),
-    Column("entities, most", lambda row: number(row.get("largest_entities"), 0)),
+    ReportColumn("game", lambda row: row["game"], is_text=True),
+    ReportColumn("network", lambda row: network_name(row["network"]), is_text=True),
+    ReportColumn("parameters", lambda row: number(row.get("parameters"), 0)),
+    ReportColumn("by the formula", lambda row: number(row.get("formula_parameters"), 0)),
+    ReportColumn("IMPALA's ÷ these", lambda row: _ratio(row.get("parameters_ratio"))),
+    ReportColumn("million multiply-adds per step", lambda row: millions(row.get("multiply_adds"))),
+    ReportColumn("by the formula", lambda row: millions(row.get("formula_multiply_adds"))),
+    ReportColumn("IMPALA's ÷ these", lambda row: _ratio(row.get("multiply_adds_ratio"))),
+    ReportColumn("entities, mean", lambda row: number(row.get("mean_entities"), 1)),
+    ReportColumn("entities, most", lambda row: number(row.get("largest_entities"), 0)),
 )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ..statistics.curves import Curve, MeanCurve, range_curve
-from .report_runs import MeasuredRun, bin_width, network_name, rollout_size
+from .measured_runs import MeasuredRun, bin_width, network_name, rollout_size
 
 
 def curves_and_tails(

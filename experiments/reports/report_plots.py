@@ -9,9 +9,9 @@ from pathlib import Path
 from matplotlib.artist import Artist
 from matplotlib.figure import Figure
 
+from .document import Row
+from .measured_runs import steps_told
 from .plots import COLOURS, save
-from .report_document import Row
-from .report_runs import steps_told
 
 
 def beside_published(path: Path, rows: Sequence[Row], names: Mapping[str, str]) -> None:

@@ -39,7 +39,7 @@ class EvaluationFlags:
 
 
 @dataclass(frozen=True)
-class Job:
+class TrainingJob:
     """One run: what to train, and how to judge it then, if at all."""
 
     case: str
@@ -58,13 +58,13 @@ class Job:
         return run_folder(directory, self.case, self.network, self.seed)
 
 
-def in_order(jobs: Sequence[Job], directory: Path) -> list[Job]:
+def in_order(jobs: Sequence[TrainingJob], directory: Path) -> list[TrainingJob]:
     """Runs that have begun first; then seed by seed, so that a first answer for every case comes early."""
     return sorted(jobs, key=lambda job: (not (job.folder(directory) / "checkpoints").is_dir(), job.seed))
 
 
 def open_experiment(
-    directory: Path, kind: str, jobs: Sequence[Job], about: Mapping[str, str] | None = None
+    directory: Path, kind: str, jobs: Sequence[TrainingJob], about: Mapping[str, str] | None = None
 ) -> None:
     """Note in `directory`, made where it is missing, what is asked for, beside what was asked for before.
 
@@ -126,7 +126,7 @@ def read_experiment(directory: Path) -> dict[str, Any] | None:
     return asked
 
 
-def check_folder(job: Job, directory: Path) -> None:
+def check_folder(job: TrainingJob, directory: Path) -> None:
     """Check that a run that is there already is the one that is asked for.
 
     Raises:

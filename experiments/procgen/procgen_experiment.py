@@ -10,8 +10,8 @@ import tyro
 
 from ...adapters.procgen.games import GAMES
 from ..arguments import parse
-from ..queue.experiment_flags import QueueFlags, configured, names, read_base, run_jobs, split_train_flags
-from ..queue.experiment_jobs import Job
+from ..queue.queue_flags import QueueFlags, configured, names, read_base, run_jobs, split_train_flags
+from ..queue.training_jobs import TrainingJob
 
 #: Name of a network in an experiment -> the configuration that trains it.
 NETWORKS = {
@@ -44,7 +44,7 @@ def main(arguments: Sequence[str]) -> int:
     return run_jobs("procgen", jobs_of(chosen, train_flags), chosen)
 
 
-def jobs_of(chosen: ProcgenArguments, train_flags: Sequence[str] = ()) -> list[Job]:
+def jobs_of(chosen: ProcgenArguments, train_flags: Sequence[str] = ()) -> list[TrainingJob]:
     """The runs that are asked for.
 
     Raises:
@@ -56,7 +56,7 @@ def jobs_of(chosen: ProcgenArguments, train_flags: Sequence[str] = ()) -> list[J
         for net in names("network", chosen.net or ["roguenet"], NETWORKS)
     }
     return [
-        Job(game, network, seed, configured(base, f"Procgen/{game}", seed, chosen))
+        TrainingJob(game, network, seed, configured(base, f"Procgen/{game}", seed, chosen))
         for seed in range(chosen.seeds)
         for network, base in bases.items()
         for game in games

@@ -1,7 +1,7 @@
 """One run of an experiment, in a process of its own:
 
-    python -m entitize.experiments.queue.experiment_child train FOLDER --device cpu
-    python -m entitize.experiments.queue.experiment_child eval FOLDER --games 100 --fast
+    python -m entitize.experiments.queue.run_child train FOLDER --device cpu
+    python -m entitize.experiments.queue.run_child eval FOLDER --games 100 --fast
 
 The queue that started it holds the other end of its standard input. When that end is closed, by the queue or
 because the queue died, it stops: training after the update that it is in, with a checkpoint; games at once,
@@ -62,7 +62,7 @@ def _train(folder: Path, device: str) -> None:
 
 
 def _evaluate(folder: Path, words: Sequence[str]) -> None:
-    from ..microrts.microrts_eval import (
+    from ..microrts.match_evaluation import (
         main as play_bots,  # with the packages that draw, which training starts without
     )
 

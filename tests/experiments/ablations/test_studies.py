@@ -226,7 +226,7 @@ def test_a_baseline_is_one_of_the_variants() -> None:
 
 
 def test_the_documentation_lists_what_there_is() -> None:
-    page = Path(__file__).parents[2] / "docs" / "experiments.md"
+    page = Path(__file__).parents[3] / "docs" / "experiments.md"
     rows = re.findall(r"^\| `(\w+)` \| .+ \| (`.+`) \| ([\w, ]+) \|$", page.read_text(), re.MULTILINE)
     assert rows == [
         (

@@ -15,15 +15,8 @@ from ..procgen.published_procgen import (
     impala_return,
     normalise,
 )
-from .network_costs import CostCounter
-from .plots import CurvePanel, learning_curves
-from .report_aggregates import PUBLISHED, aggregate_section, counted, headlines, names_of
-from .report_costs import cost_section
-from .report_curves import curves_and_tails
-from .report_document import Column, Document, Picture, ReportTable, Section
-from .report_origin import origin_section
-from .report_plots import beside_published
-from .report_runs import (
+from .document import Document, Picture, ReportColumn, ReportTable, Section
+from .measured_runs import (
     MeasuredRun,
     RunTable,
     network_name,
@@ -35,7 +28,14 @@ from .report_runs import (
     state,
     steps_told,
 )
-from .report_scores import aggregate_rows, game_of
+from .network_costs import CostCounter
+from .origin_section import origin_section
+from .plots import CurvePanel, learning_curves
+from .procgen_aggregates import PUBLISHED, aggregate_section, counted, headlines, names_of
+from .procgen_scores import aggregate_rows, game_of
+from .report_costs import cost_section
+from .report_curves import curves_and_tails
+from .report_plots import beside_published
 
 RANDOM = "random policy"
 _RANDOM_SOURCE = PROCGEN_SOURCES["lapo"].partition(";")[0]
@@ -217,18 +217,18 @@ def _signed(value: float | None) -> str:
 
 
 _GAME_COLUMNS = (
-    Column("game", lambda row: row["game"], is_text=True),
-    Column("network", lambda row: network_name(row["network"]), is_text=True),
-    Column("return [seeds from, to]", lambda row: spread(row, "return")),
-    Column("IMPALA, published, same steps", _published_told),
-    Column("difference", lambda row: _signed(row["difference_mean"])),
-    Column("random policy", lambda row: number(row["random"])),
-    Column("normalised", lambda row: number(row["normalised_mean"], 3)),
-    Column("steps", steps_told),
-    Column("seeds", lambda row: str(row["seeds"])),
-    Column("hours", lambda row: number(row["hours"])),
-    Column("samples/s", lambda row: number(row["samples_per_second"], 0)),
-    Column("state", state, is_text=True),
+    ReportColumn("game", lambda row: row["game"], is_text=True),
+    ReportColumn("network", lambda row: network_name(row["network"]), is_text=True),
+    ReportColumn("return [seeds from, to]", lambda row: spread(row, "return")),
+    ReportColumn("IMPALA, published, same steps", _published_told),
+    ReportColumn("difference", lambda row: _signed(row["difference_mean"])),
+    ReportColumn("random policy", lambda row: number(row["random"])),
+    ReportColumn("normalised", lambda row: number(row["normalised_mean"], 3)),
+    ReportColumn("steps", steps_told),
+    ReportColumn("seeds", lambda row: str(row["seeds"])),
+    ReportColumn("hours", lambda row: number(row["hours"])),
+    ReportColumn("samples/s", lambda row: number(row["samples_per_second"], 0)),
+    ReportColumn("state", state, is_text=True),
 )
 
 

@@ -19,8 +19,8 @@ from ..config import TrainConfig, find_config, with_flags_over_file
 from ..config_file import read_config
 from ..errors import UserError, unknown
 from ..training import TrainArguments
-from .experiment_jobs import Job, open_experiment
-from .experiment_queue import Queue
+from .run_queue import RunQueue
+from .training_jobs import TrainingJob, open_experiment
 
 _NUMBER = re.compile(r"(\d[\d_]*(?:\.\d+)?)\s*([kM]?)")
 _UNITS = {"": 1, "k": 1_000, "M": 1_000_000}
@@ -85,7 +85,7 @@ class QueueFlags:
 
 
 def run_jobs(
-    kind: str, jobs: Sequence[Job], flags: QueueFlags, about: Mapping[str, str] | None = None
+    kind: str, jobs: Sequence[TrainingJob], flags: QueueFlags, about: Mapping[str, str] | None = None
 ) -> int:
     """Run `jobs` in the folder of the flags, which says `about` the experiment; returns the exit code.
 
@@ -95,7 +95,7 @@ def run_jobs(
     device = _device(flags.device)
     open_experiment(flags.out, kind, jobs, about)
     processes = flags.jobs or (1 if device.startswith("cuda") else available_cores())
-    return Queue(jobs, flags.out, processes=processes, device=device).run()
+    return RunQueue(jobs, flags.out, processes=processes, device=device).run()
 
 
 def _device(name: str | None) -> str:

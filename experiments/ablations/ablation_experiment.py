@@ -12,8 +12,8 @@ from ..arguments import parse
 from ..config import TrainConfig
 from ..config_file import plain
 from ..errors import UserError
-from ..queue.experiment_flags import QueueFlags, configured, names, read_base, run_jobs, split_train_flags
-from ..queue.experiment_jobs import Job
+from ..queue.queue_flags import QueueFlags, configured, names, read_base, run_jobs, split_train_flags
+from ..queue.training_jobs import TrainingJob
 from .studies import Study, ablation_config, find_study, read_studies
 
 
@@ -54,7 +54,7 @@ def listing() -> str:
     return "\n".join(lines)
 
 
-def jobs_of(chosen: AblationArguments, train_flags: Sequence[str] = ()) -> list[Job]:
+def jobs_of(chosen: AblationArguments, train_flags: Sequence[str] = ()) -> list[TrainingJob]:
     """The runs that are asked for.
 
     Raises:
@@ -69,7 +69,7 @@ def jobs_of(chosen: AblationArguments, train_flags: Sequence[str] = ()) -> list[
         for game in games:
             for variant in variants:
                 config = ablation_config(chosen.study, game, variant, base)
-                jobs.append(Job(game, variant, seed, configured(config, config.env.id, seed, chosen)))
+                jobs.append(TrainingJob(game, variant, seed, configured(config, config.env.id, seed, chosen)))
     return jobs
 
 

@@ -26,11 +26,11 @@ from ..errors import UserError
 from ..microrts.match_plan import MicroRTSEvalArguments, make_plan
 from ..microrts.match_results import ResultsFile
 from ..run_lock import RunLockedError, run_lock
-from .experiment_child import LOCKED
-from .experiment_jobs import Job, check_folder, in_order
-from .experiment_process import RunProcess, last_lines
-from .experiment_view import QueueView
+from .queue_view import QueueView
+from .run_child import LOCKED
+from .run_process import RunProcess, last_lines
 from .run_records import read_run
+from .training_jobs import TrainingJob, check_folder, in_order
 
 Stage = Literal["train", "eval", "done", "locked"]
 #: Seconds between looks at the processes, and at runs that others work on.
@@ -40,7 +40,7 @@ _LOG_LINES = 8
 _SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 
 
-class Queue:
+class RunQueue:
     """Runs `jobs` in the experiment folder `directory`.
 
     Args:
@@ -54,7 +54,7 @@ class Queue:
 
     def __init__(
         self,
-        jobs: Sequence[Job],
+        jobs: Sequence[TrainingJob],
         directory: Path,
         *,
         processes: int,
@@ -66,7 +66,7 @@ class Queue:
         self.directory, self.processes, self.device = directory, processes, device
         self.waiting = in_order(jobs, directory)
         self.running: list[RunProcess] = []
-        self.failed: list[Job] = []
+        self.failed: list[TrainingJob] = []
         self.view = QueueView(jobs, directory, processes, console or Console())
         self._locked: dict[str, float] = {}  # when a run that others work on was last looked at
         self._signals = 0
@@ -109,7 +109,7 @@ class Queue:
             self.waiting.remove(job)
             self._start_one(job)
 
-    def _start_one(self, job: Job) -> None:
+    def _start_one(self, job: TrainingJob) -> None:
         try:
             stage = self._prepare(job)
             if stage in ("train", "eval"):
@@ -124,14 +124,14 @@ class Queue:
         else:
             self.view.start(job, stage)
 
-    def _process(self, job: Job, stage: Stage) -> RunProcess:
+    def _process(self, job: TrainingJob, stage: Stage) -> RunProcess:
         words = ["--device", self.device]
         if stage == "eval" and job.evaluation is not None:
             words = [*job.evaluation.words(), "--workers", "0"]
         threads = job.config.ppo.num_threads or available_cores()
         return RunProcess(job, stage, job.folder(self.directory), words, threads)
 
-    def _prepare(self, job: Job) -> Stage:
+    def _prepare(self, job: TrainingJob) -> Stage:
         """What a run needs next; its folder is ready for that."""
         folder = job.folder(self.directory)
         try:
@@ -145,7 +145,7 @@ class Queue:
         except RunLockedError:
             return "locked"
 
-    def _games_are_missing(self, job: Job, folder: Path) -> bool:
+    def _games_are_missing(self, job: TrainingJob, folder: Path) -> bool:
         if job.evaluation is None:
             return False
         plan = make_plan(
@@ -153,7 +153,7 @@ class Queue:
         )
         return bool(ResultsFile(plan.out / "results.jsonl", plan.identity).missing(plan.jobs))
 
-    def _wait_for_others(self, job: Job) -> None:
+    def _wait_for_others(self, job: TrainingJob) -> None:
         if job.name not in self._locked:
             self.view.tell(f"{job.name} is worked on by another process")
         self._locked[job.name] = time.monotonic()
@@ -193,7 +193,7 @@ class Queue:
         else:
             self.waiting.insert(0, job)
 
-    def _fail(self, job: Job, lines: Sequence[str]) -> None:
+    def _fail(self, job: TrainingJob, lines: Sequence[str]) -> None:
         self.failed.append(job)
         self.view.tell("\n    ".join([f"{job.name} failed:", *lines]))
 

@@ -15,14 +15,14 @@ from entitize.adapters.microrts.java.rewards import weights_array
 from entitize.envs import EntityBatch, sample_actions
 from entitize.experiments.agents import RANDOM, RandomActor
 from entitize.experiments.errors import UserError
-from entitize.experiments.microrts.match_statistics import score_all
+from entitize.experiments.microrts.match_scores import score_all
 from entitize.experiments.microrts.match_workers import play_jobs
 from entitize.experiments.microrts.matches import (
     Duel,
-    Job,
+    MatchJob,
+    MatchPlayer,
     MatchSettings,
-    Played,
-    Player,
+    PlayedMatches,
     plan_jobs,
     play_games,
 )
@@ -32,7 +32,7 @@ BOARD = "basesWorkers8x8"
 SETTINGS = MatchSettings({}, {"max_steps": 40}, seed=7)
 
 
-def without_time(played: Played) -> dict[str, Any]:
+def without_time(played: PlayedMatches) -> dict[str, Any]:
     return {name: value for name, value in played.as_json().items() if name != "seconds"}
 
 
@@ -110,9 +110,9 @@ def test_short_games_are_not_favoured_and_each_is_told_whole() -> None:
 
 @pytest.mark.parametrize("side", [0, 1])
 def test_games_are_those_that_a_plain_loop_plays(side: int) -> None:
-    job = Job(RANDOM, BOARD, "workerRushAI", side, 0, 12)
+    job = MatchJob(RANDOM, BOARD, "workerRushAI", side, 0, 12)
     settings = MatchSettings({}, {"max_steps": 250}, seed=7)
-    played = Player(settings).play(job)
+    played = MatchPlayer(settings).play(job)
     seed = job.seed(7)
     rng, found = np.random.default_rng(seed), {lane: [] for lane in range(10)}
     with ez.make_vec(f"MicroRTS/{BOARD}", 10, opponents=job.bot, side=side, max_steps=250) as venv:
@@ -155,10 +155,13 @@ def test_two_agents_play_each_other_on_their_own_lanes() -> None:
 
 
 def test_a_worker_that_dies_is_told_by_its_job_and_what_was_finished_stays() -> None:
-    quick, endless = Job(RANDOM, BOARD, "passiveAI", 1, 0, 2), Job(RANDOM, BOARD, "passiveAI", 0, 0, 20)
-    finished: list[Played] = []
+    quick, endless = (
+        MatchJob(RANDOM, BOARD, "passiveAI", 1, 0, 2),
+        MatchJob(RANDOM, BOARD, "passiveAI", 0, 0, 20),
+    )
+    finished: list[PlayedMatches] = []
 
-    def kill(played: Played) -> None:
+    def kill(played: PlayedMatches) -> None:
         finished.append(played)
         (worker,) = multiprocessing.active_children()
         os.kill(worker.pid or 0, signal.SIGKILL)
@@ -167,23 +170,25 @@ def test_a_worker_that_dies_is_told_by_its_job_and_what_was_finished_stays() -> 
         play_jobs([quick, endless], SETTINGS, 1, kill)
     sentence = f"{RANDOM} against passiveAI on {BOARD}, side 0, games 0–19: its worker died (exit code -9)"
     assert str(caught.value).startswith(sentence)
-    assert [without_time(played) for played in finished] == [without_time(Player(SETTINGS).play(quick))]
+    assert [without_time(played) for played in finished] == [without_time(MatchPlayer(SETTINGS).play(quick))]
     assert not multiprocessing.active_children()
 
 
 def test_a_job_that_cannot_be_played_is_told(tmp_path: Path) -> None:
     settings = MatchSettings({"mine": tmp_path}, {"max_steps": 40})
     with pytest.raises(UserError, match=r"checkpoint\.json can't be used"):
-        play_jobs([Job("mine", BOARD, "passiveAI", 0, 0, 1)], settings, 0, lambda played: None)
+        play_jobs([MatchJob("mine", BOARD, "passiveAI", 0, 0, 1)], settings, 0, lambda played: None)
 
 
 # -- what they come to ---------------------------------------------------------------------------------------
 
 
-def games_of(bot: str, side: int, outcomes: str, reward: float) -> Played:
+def games_of(bot: str, side: int, outcomes: str, reward: float) -> PlayedMatches:
     words = [{"w": "win", "t": "draw", "l": "loss"}[letter] for letter in outcomes]
     rewards = [[float(word == "win") - (word == "loss"), reward, 0, 0, 0, n] for n, word in enumerate(words)]
-    return Played(Job("a", BOARD, bot, side, 0, len(words)), words, [10] * len(words), rewards, ["x"], 2.0)
+    return PlayedMatches(
+        MatchJob("a", BOARD, bot, side, 0, len(words)), words, [10] * len(words), rewards, ["x"], 2.0
+    )
 
 
 def test_scores_are_those_of_a_count_by_hand() -> None:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from .experiment_jobs import Job
+from .training_jobs import TrainingJob
 
 #: What a process of the run has printed, of all its parts.
 LOG = "log.txt"
@@ -28,10 +28,12 @@ class RunProcess:
         num_threads: of BLAS, where that is not the trainer's to say.
     """
 
-    def __init__(self, job: Job, stage: str, folder: Path, words: Sequence[str], num_threads: int) -> None:
+    def __init__(
+        self, job: TrainingJob, stage: str, folder: Path, words: Sequence[str], num_threads: int
+    ) -> None:
         self.job, self.stage, self.folder = job, stage, folder
         self.began = time.monotonic()
-        command = [sys.executable, "-m", f"{__package__}.experiment_child", stage, str(folder), *words]
+        command = [sys.executable, "-m", f"{__package__}.run_child", stage, str(folder), *words]
         with (folder / LOG).open("ab") as log:
             self._process = subprocess.Popen(
                 command,

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from ..procgen.published_procgen import PROCGEN_SOURCES
+from .document import Picture, ReportColumn, ReportTable, Section
+from .measured_runs import RunTable, network_name, number, short_steps, spread
 from .plots import CurvePanel, learning_curves
-from .report_document import Column, Picture, ReportTable, Section
-from .report_runs import RunTable, network_name, number, short_steps, spread
-from .report_scores import AggregateCurves, aggregate_curves, improvement_rows
+from .procgen_scores import AggregateCurves, aggregate_curves, improvement_rows
 
 PUBLISHED = "IMPALA, published"
 
@@ -43,25 +43,27 @@ def names_of(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 _AGGREGATE_COLUMNS = (
-    Column("steps", lambda row: short_steps(row["steps"])),
-    Column("network", lambda row: network_name(row["network"]), is_text=True),
-    Column("games", lambda row: str(row["games"])),
-    Column("runs", lambda row: str(row["runs"])),
-    Column("mean", lambda row: spread(row, "mean", 3)),
-    Column("IMPALA, published, same games", lambda row: number(row["published_mean"], 3)),
-    Column("IMPALA, published, 16 games", lambda row: number(row["published_mean_16"], 3)),
-    Column("interquartile mean", lambda row: spread(row, "iqm", 3)),
-    Column("optimality gap", lambda row: spread(row, "optimality_gap", 3)),
+    ReportColumn("steps", lambda row: short_steps(row["steps"])),
+    ReportColumn("network", lambda row: network_name(row["network"]), is_text=True),
+    ReportColumn("games", lambda row: str(row["games"])),
+    ReportColumn("runs", lambda row: str(row["runs"])),
+    ReportColumn("mean", lambda row: spread(row, "mean", 3)),
+    ReportColumn("IMPALA, published, same games", lambda row: number(row["published_mean"], 3)),
+    ReportColumn("IMPALA, published, 16 games", lambda row: number(row["published_mean_16"], 3)),
+    ReportColumn("interquartile mean", lambda row: spread(row, "iqm", 3)),
+    ReportColumn("optimality gap", lambda row: spread(row, "optimality_gap", 3)),
 )
 
 _IMPROVEMENT_COLUMNS = (
-    Column("steps", lambda row: short_steps(row["steps"])),
-    Column("networks", lambda row: f"{network_name(row['first'])} over {network_name(row['second'])}", True),
-    Column("games", lambda row: str(row["games"])),
-    Column("runs", lambda row: f"{row['first_runs']} and {row['second_runs']}"),
-    Column("probability of improvement", lambda row: spread(row, "probability")),
-    Column("mean of the first", lambda row: spread(row, "first_mean", 3)),
-    Column("mean of the second", lambda row: spread(row, "second_mean", 3)),
+    ReportColumn("steps", lambda row: short_steps(row["steps"])),
+    ReportColumn(
+        "networks", lambda row: f"{network_name(row['first'])} over {network_name(row['second'])}", True
+    ),
+    ReportColumn("games", lambda row: str(row["games"])),
+    ReportColumn("runs", lambda row: f"{row['first_runs']} and {row['second_runs']}"),
+    ReportColumn("probability of improvement", lambda row: spread(row, "probability")),
+    ReportColumn("mean of the first", lambda row: spread(row, "first_mean", 3)),
+    ReportColumn("mean of the second", lambda row: spread(row, "second_mean", 3)),
 )
 
 

@@ -10,10 +10,10 @@ from typing import Any
 
 from ...trainers import Interval
 from ..agents import RANDOM
-from ..microrts.match_report import METHODS
 from ..microrts.match_results import distinct_games
-from ..microrts.match_statistics import ALL_BOTS, BOTH_SIDES, Score, score_all
-from ..microrts.matches import Played
+from ..microrts.match_scores import ALL_BOTS, BOTH_SIDES, MatchScore, score_all
+from ..microrts.match_tables import METHODS
+from ..microrts.matches import PlayedMatches
 from ..microrts.published_microrts import (
     SHOWN,
     SOURCES,
@@ -22,13 +22,8 @@ from ..microrts.published_microrts import (
     published_for,
     published_training_for,
 )
-from .network_costs import CostCounter
-from .plots import CurvePanel, learning_curves, outcome_bars
-from .report_costs import cost_values, millions
-from .report_curves import curves_and_tails
-from .report_document import Column, Document, Picture, ReportTable, Row, Section
-from .report_origin import origin_section
-from .report_runs import (
+from .document import Document, Picture, ReportColumn, ReportTable, Row, Section
+from .measured_runs import (
     MeasuredRun,
     RunTable,
     network_name,
@@ -38,6 +33,11 @@ from .report_runs import (
     state,
     steps_told,
 )
+from .network_costs import CostCounter
+from .origin_section import origin_section
+from .plots import CurvePanel, learning_curves, outcome_bars
+from .report_costs import cost_values, millions
+from .report_curves import curves_and_tails
 
 #: What `entitize eval microrts RUN` leaves in a run folder.
 RESULTS = Path("eval_microrts", "results.jsonl")
@@ -83,7 +83,7 @@ def _is_unfinished(row: Row) -> bool:
 # -- games ---------------------------------------------------------------------------------------------------
 
 
-def read_played(run: Path) -> list[Played]:
+def read_played(run: Path) -> list[PlayedMatches]:
     """The finished jobs of a run's evaluation; none where there is no evaluation.
 
     A last line that is still being written is left out.
@@ -94,12 +94,12 @@ def read_played(run: Path) -> list[Played]:
     content = path.read_bytes()
     lines = content[: content.rfind(b"\n") + 1].splitlines()
     try:
-        return distinct_games(Played.from_json(json.loads(line)) for line in lines[1:])
+        return distinct_games(PlayedMatches.from_json(json.loads(line)) for line in lines[1:])
     except (ValueError, KeyError, TypeError):
         return []  # not of `entitize eval microrts`
 
 
-def _scores(case: str, networks: Mapping[str, Sequence[MeasuredRun]]) -> list[Score]:
+def _scores(case: str, networks: Mapping[str, Sequence[MeasuredRun]]) -> list[MatchScore]:
     """The games of all seeds of a network together, on the map that they were trained on."""
     played = []
     for network, runs in networks.items():
@@ -114,7 +114,7 @@ def _map(run: MeasuredRun) -> str:
     return run.record.config.env.id.rpartition("/")[2]
 
 
-def _overall(scores: Sequence[Score], network: str) -> Score | None:
+def _overall(scores: Sequence[MatchScore], network: str) -> MatchScore | None:
     for score in scores:
         if (score.agent, score.bot, score.side) == (network, ALL_BOTS, BOTH_SIDES):
             return score
@@ -125,7 +125,10 @@ def _overall(scores: Sequence[Score], network: str) -> Score | None:
 
 
 def _map_rows(
-    case: str, networks: Mapping[str, Sequence[MeasuredRun]], scores: Sequence[Score], counter: CostCounter
+    case: str,
+    networks: Mapping[str, Sequence[MeasuredRun]],
+    scores: Sequence[MatchScore],
+    counter: CostCounter,
 ) -> list[dict[str, Any]]:
     rows = []
     for network, runs in networks.items():
@@ -164,21 +167,21 @@ def _name(row: Row) -> str:
 
 
 _COLUMNS = (
-    Column("map", lambda row: row["map"], is_text=True),
-    Column("network", _name, is_text=True),
-    Column("won %", lambda row: percent(row, "wins")),
-    Column("tied %", lambda row: percent(row, "ties")),
-    Column("lost %", lambda row: percent(row, "losses")),
-    Column("bots", lambda row: str(row["bots"] or "–")),
-    Column("games", lambda row: number(row["games"], 0)),
-    Column("shaped return", lambda row: spread({**row, "seeds": 0}, "shaped_return", 1)),
-    Column("hours of training", lambda row: number(row["hours"])),
-    Column("steps", lambda row: "–" if row["source"] else steps_told(row)),
-    Column("seeds", lambda row: str(row.get("seeds", "–"))),
-    Column("samples/s", lambda row: number(row.get("samples_per_second"), 0)),
-    Column("parameters", lambda row: number(row.get("parameters"), 0)),
-    Column("million multiply-adds per step", lambda row: millions(row.get("multiply_adds"))),
-    Column("state", lambda row: "published" if row["source"] else state(row), is_text=True),
+    ReportColumn("map", lambda row: row["map"], is_text=True),
+    ReportColumn("network", _name, is_text=True),
+    ReportColumn("won %", lambda row: percent(row, "wins")),
+    ReportColumn("tied %", lambda row: percent(row, "ties")),
+    ReportColumn("lost %", lambda row: percent(row, "losses")),
+    ReportColumn("bots", lambda row: str(row["bots"] or "–")),
+    ReportColumn("games", lambda row: number(row["games"], 0)),
+    ReportColumn("shaped return", lambda row: spread({**row, "seeds": 0}, "shaped_return", 1)),
+    ReportColumn("hours of training", lambda row: number(row["hours"])),
+    ReportColumn("steps", lambda row: "–" if row["source"] else steps_told(row)),
+    ReportColumn("seeds", lambda row: str(row.get("seeds", "–"))),
+    ReportColumn("samples/s", lambda row: number(row.get("samples_per_second"), 0)),
+    ReportColumn("parameters", lambda row: number(row.get("parameters"), 0)),
+    ReportColumn("million multiply-adds per step", lambda row: millions(row.get("multiply_adds"))),
+    ReportColumn("state", lambda row: "published" if row["source"] else state(row), is_text=True),
 )
 
 
@@ -205,7 +208,7 @@ def _notes(rows: Sequence[Row]) -> list[str]:
 # -- bot by bot ----------------------------------------------------------------------------------------------
 
 
-def _bot_section(scores: Mapping[str, Sequence[Score]], folder: Path) -> Section:
+def _bot_section(scores: Mapping[str, Sequence[MatchScore]], folder: Path) -> Section:
     tables, panels = [], {}
     for case, own in scores.items():
         both = [score for score in own if score.side == BOTH_SIDES]
@@ -221,7 +224,7 @@ def _bot_section(scores: Mapping[str, Sequence[Score]], folder: Path) -> Section
     return Section("Bot by bot", pictures=[Picture("outcomes.png", caption)], tables=tables)
 
 
-def _bot_table(case: str, scores: Sequence[Score], published: Sequence[PublishedAgent]) -> ReportTable:
+def _bot_table(case: str, scores: Sequence[MatchScore], published: Sequence[PublishedAgent]) -> ReportTable:
     rows: list[dict[str, Any]] = []
     for bot in dict.fromkeys(score.bot for score in scores):
         row: dict[str, Any] = {"map": case, "bot": bot}
@@ -236,10 +239,10 @@ def _bot_table(case: str, scores: Sequence[Score], published: Sequence[Published
             row[f"{agent.name} ({agent.source})"] = None if rates is None else f"{rates}{told}"
         rows.append(row)
     agents = list(dict.fromkeys(score.agent for score in scores))
-    columns = [Column("bot", lambda row: row["bot"], is_text=True)]
-    columns += [Column(f"{network_name(agent)}: won/tied/lost %", _cell(agent)) for agent in agents]
+    columns = [ReportColumn("bot", lambda row: row["bot"], is_text=True)]
+    columns += [ReportColumn(f"{network_name(agent)}: won/tied/lost %", _cell(agent)) for agent in agents]
     names = [f"{agent.name} ({agent.source})" for agent in published]
-    columns += [Column(name, lambda row, name=name: row[name] or "–") for name in names]  # type: ignore[misc]
+    columns += [ReportColumn(name, lambda row, name=name: row[name] or "–") for name in names]  # type: ignore[misc]
     notes = [f"{agent.source}: {SOURCES[agent.source]}; {agent.games} games per bot." for agent in published]
     told = "Brackets: Wilson's 95 % interval of the share of wins. A published number alone is that of wins."
     return ReportTable(
@@ -259,7 +262,7 @@ def _cell(agent: str) -> Any:
 
 
 def _panels(
-    scores: Sequence[Score], published: Sequence[PublishedAgent]
+    scores: Sequence[MatchScore], published: Sequence[PublishedAgent]
 ) -> dict[str, dict[str, tuple[Rates, Interval | None]]]:
     """By agent and bot the rates, and where it is ours the interval of the wins."""
     panels: dict[str, dict[str, tuple[Rates, Interval | None]]] = {}

@@ -14,24 +14,24 @@ from entitize.experiments.arguments import parse
 from entitize.experiments.config import TrainConfig, find_config
 from entitize.experiments.config_file import read_config, to_yaml
 from entitize.experiments.errors import UserError
-from entitize.experiments.microrts import experiment_microrts
-from entitize.experiments.microrts.experiment_microrts import MicroRTSArguments
-from entitize.experiments.procgen import experiment_procgen
-from entitize.experiments.procgen.experiment_procgen import ProcgenArguments
-from entitize.experiments.queue.experiment_flags import read_steps
-from entitize.experiments.queue.experiment_jobs import Job, in_order, open_experiment, read_experiment
+from entitize.experiments.microrts import microrts_experiment
+from entitize.experiments.microrts.microrts_experiment import MicroRTSArguments
+from entitize.experiments.procgen import procgen_experiment
+from entitize.experiments.procgen.procgen_experiment import ProcgenArguments
+from entitize.experiments.queue.queue_flags import read_steps
+from entitize.experiments.queue.training_jobs import TrainingJob, in_order, open_experiment, read_experiment
 
 Run = Callable[..., tuple[int, str, str]]
 
 
-def procgen(*words: str, train_flags: tuple[str, ...] = ()) -> list[Job]:
-    return experiment_procgen.jobs_of(
+def procgen(*words: str, train_flags: tuple[str, ...] = ()) -> list[TrainingJob]:
+    return procgen_experiment.jobs_of(
         parse(ProcgenArguments, "experiment procgen", ["--out", "x", *words]), train_flags
     )
 
 
-def microrts(*words: str) -> list[Job]:
-    return experiment_microrts.jobs_of(
+def microrts(*words: str) -> list[TrainingJob]:
+    return microrts_experiment.jobs_of(
         parse(MicroRTSArguments, "experiment microrts", ["--out", "x", *words])
     )
 
@@ -140,7 +140,7 @@ def test_the_folder_says_what_all_commands_asked_for(tmp_path: Path) -> None:
     }
 
 
-def put(job: Job, directory: Path, **changes: Any) -> Path:
+def put(job: TrainingJob, directory: Path, **changes: Any) -> Path:
     """A run folder with the configuration of a job, changed."""
     folder = job.folder(directory)
     folder.mkdir(parents=True)

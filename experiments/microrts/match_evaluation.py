@@ -11,11 +11,11 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from ..arguments import parse
 from .match_plan import MicroRTSEvalArguments, make_plan
-from .match_report import report
 from .match_results import ResultsFile
-from .match_statistics import score_all
+from .match_scores import score_all
+from .match_tables import report
 from .match_workers import play_jobs
-from .matches import Job, Played
+from .matches import MatchJob, PlayedMatches
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -29,7 +29,7 @@ def main(arguments: Sequence[str]) -> None:
         if missing := results.missing(plan.jobs):
             with MatchProgress(plan.jobs, missing, console) as progress:
 
-                def finished(played: Played) -> None:
+                def finished(played: PlayedMatches) -> None:
                     results.add(played)
                     progress.show(played)
 
@@ -44,14 +44,14 @@ def main(arguments: Sequence[str]) -> None:
         console.print(told, highlight=False, soft_wrap=True)
 
 
-def _games(jobs: Iterable[Job]) -> int:
+def _games(jobs: Iterable[MatchJob]) -> int:
     return sum(job.games for job in jobs)
 
 
 class MatchProgress:
     """A bar over games on a terminal, a line per finished job elsewhere."""
 
-    def __init__(self, jobs: Sequence[Job], missing: Sequence[Job], console: Console) -> None:
+    def __init__(self, jobs: Sequence[MatchJob], missing: Sequence[MatchJob], console: Console) -> None:
         self.console = console
         self._bar: Progress | None = None
         self._done, self._total = _games(jobs) - _games(missing), _games(jobs)
@@ -74,7 +74,7 @@ class MatchProgress:
         if self._bar is not None:
             self._bar.stop()
 
-    def show(self, played: Played) -> None:
+    def show(self, played: PlayedMatches) -> None:
         """Show that a job is finished."""
         job = played.job
         self._done += job.games

@@ -14,7 +14,7 @@ from entitize.adapters.microrts.java import jvm
 from entitize.adapters.microrts.java.jvm import EngineMissingError
 from entitize.cli.main import main
 from entitize.experiments.microrts import match_workers
-from entitize.experiments.microrts.matches import Job, Played, Player
+from entitize.experiments.microrts.matches import MatchJob, MatchPlayer, PlayedMatches
 
 Run = Callable[..., tuple[int, str, str]]
 BOARD = "basesWorkers8x8"
@@ -42,10 +42,10 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-def results(folder: Path) -> tuple[dict[str, Any], dict[Job, dict[str, Any]]]:
+def results(folder: Path) -> tuple[dict[str, Any], dict[MatchJob, dict[str, Any]]]:
     """The settings and the jobs of a results file, without the time that they took."""
     head, *lines = [json.loads(line) for line in (folder / "results.jsonl").read_text().splitlines()]
-    jobs = {Job(**line["job"]): {k: v for k, v in line.items() if k != "seconds"} for line in lines}
+    jobs = {MatchJob(**line["job"]): {k: v for k, v in line.items() if k != "seconds"} for line in lines}
     assert len(jobs) == len(lines)
     return head, jobs
 
@@ -89,7 +89,7 @@ def test_a_finished_command_plays_nothing_again(
     shutil.copytree(judged, tmp_path / "out")
     lines = (judged / "results.jsonl").read_text().splitlines(keepends=True)
     (tmp_path / "out" / "results.jsonl").write_text("".join([*lines, lines[1]]))  # counts once
-    monkeypatch.setattr(Player, "play", None)
+    monkeypatch.setattr(MatchPlayer, "play", None)
     words = ("--random", *QUICK, "--games", 5, "--out", tmp_path / "out")
     code, out, err = entitize("eval", "microrts", *words, "--bots", "passiveAI")
     assert (code, err) == (0, "")
@@ -161,13 +161,13 @@ def test_a_run_plays_as_it_was_trained_and_tells_its_own_return(entitize: Run, f
 def test_an_interrupt_leaves_what_was_finished(
     entitize: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Interrupted(Player):
-        def play(self, job: Job) -> Played:
+    class Interrupted(MatchPlayer):
+        def play(self, job: MatchJob) -> PlayedMatches:
             if job.side:
                 raise KeyboardInterrupt
             return super().play(job)
 
-    monkeypatch.setattr(match_workers, "Player", Interrupted)
+    monkeypatch.setattr(match_workers, "MatchPlayer", Interrupted)
     code, out, err = entitize("eval", "microrts", "--random", *QUICK, "--games", 4, "--out", tmp_path)
     assert (code, err) == (130, "entitize: interrupted\n")
     assert "2 of 56 games" in out.replace("\n", " ")

@@ -6,19 +6,19 @@ from typing import Any
 
 from ..errors import UserError
 from ..run_origin import RunPart, read_origin
-from .report_document import Column, ReportTable, Section
-from .report_runs import MeasuredRun, RunTable, number
+from .document import ReportColumn, ReportTable, Section
+from .measured_runs import MeasuredRun, RunTable, number
 
 _TOLD = ("version", "commit", "processor", "cores", "gpu", "torch")
 
 _COLUMNS = (
-    Column("code", lambda row: f"{row['version']}, {row['commit'] or 'no checkout'}", is_text=True),
-    Column("processor", lambda row: row["processor"], is_text=True),
-    Column("cores", lambda row: str(row["cores"])),
-    Column("GPU", lambda row: row["gpu"] or "–", is_text=True),
-    Column("torch", lambda row: row["torch"], is_text=True),
-    Column("runs", lambda row: str(row["runs"])),
-    Column("hours of training, together", lambda row: number(row["hours"])),
+    ReportColumn("code", lambda row: f"{row['version']}, {row['commit'] or 'no checkout'}", is_text=True),
+    ReportColumn("processor", lambda row: row["processor"], is_text=True),
+    ReportColumn("cores", lambda row: str(row["cores"])),
+    ReportColumn("GPU", lambda row: row["gpu"] or "–", is_text=True),
+    ReportColumn("torch", lambda row: row["torch"], is_text=True),
+    ReportColumn("runs", lambda row: str(row["runs"])),
+    ReportColumn("hours of training, together", lambda row: number(row["hours"])),
 )
 
 

@@ -12,8 +12,8 @@ import tyro
 from ...adapters.microrts.java.maps import Map, find_map
 from ..arguments import parse
 from ..errors import UserError
-from ..queue.experiment_flags import QueueFlags, configured, names, read_base, run_jobs, split_train_flags
-from ..queue.experiment_jobs import EvaluationFlags, Job
+from ..queue.queue_flags import QueueFlags, configured, names, read_base, run_jobs, split_train_flags
+from ..queue.training_jobs import EvaluationFlags, TrainingJob
 
 #: Name of a network in an experiment -> the configuration that trains it, and its options.
 NETWORKS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -66,7 +66,7 @@ def main(arguments: Sequence[str]) -> int:
     return run_jobs("microrts", jobs_of(chosen, train_flags), chosen)
 
 
-def jobs_of(chosen: MicroRTSArguments, train_flags: Sequence[str] = ()) -> list[Job]:
+def jobs_of(chosen: MicroRTSArguments, train_flags: Sequence[str] = ()) -> list[TrainingJob]:
     """The runs that are asked for. `transformer` is left out where a map is too large for it.
 
     Raises:
@@ -92,7 +92,7 @@ def jobs_of(chosen: MicroRTSArguments, train_flags: Sequence[str] = ()) -> list[
             base = bases[_config_of(board, network)]
             base = replace(base, baseline={**base.baseline, **NETWORKS[network][1]})
             config = configured(base, f"MicroRTS/{board.name}", seed, chosen)
-            jobs.append(Job(board.name, network, seed, config, evaluation))
+            jobs.append(TrainingJob(board.name, network, seed, config, evaluation))
     return jobs
 
 

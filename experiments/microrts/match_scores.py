@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from ...adapters.microrts.java.rewards import weights_array
 from ...trainers import Interval, bootstrap_interval, wilson_interval
 from ..statistics.aggregates import bootstrap
-from .matches import Job, Played
+from .matches import MatchJob, PlayedMatches
 from .published_microrts import Rates
 
 #: Stands for every bot, or both sides.
@@ -24,7 +24,7 @@ _RESAMPLES = 2000
 
 
 @dataclass(frozen=True)
-class Score:
+class MatchScore:
     """An agent's games against a bot (or all) on a side (or both): shares are of 1, returns per game.
 
     All bots count equally, also where some have played fewer games (those that search take long): then
@@ -55,7 +55,7 @@ class Score:
         return asdict(self)
 
 
-def score_all(played: Sequence[Played], own_weights: ArrayLike | None = None) -> list[Score]:
+def score_all(played: Sequence[PlayedMatches], own_weights: ArrayLike | None = None) -> list[MatchScore]:
     """The score against each bot from both sides and from each of them, and against all bots together.
 
     Sorted by map, agent and bot in the order in which they come in `played`.
@@ -74,16 +74,23 @@ def score_all(played: Sequence[Played], own_weights: ArrayLike | None = None) ->
     return scores
 
 
-def _distinct(played: Sequence[Played], key: Callable[[Job], tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+def _distinct(
+    played: Sequence[PlayedMatches], key: Callable[[MatchJob], tuple[Any, ...]]
+) -> list[tuple[Any, ...]]:
     return list(dict.fromkeys(key(one.job) for one in played))
 
 
 def _score(
-    agent: str, board: str, bot: str, side: str, played: Sequence[Played], weights: NDArray[np.float64] | None
-) -> Score:
+    agent: str,
+    board: str,
+    bot: str,
+    side: str,
+    played: Sequence[PlayedMatches],
+    weights: NDArray[np.float64] | None,
+) -> MatchScore:
     outcomes = Counter(outcome for one in played for outcome in one.outcomes)
     rewards = np.concatenate([np.asarray(one.rewards) for one in played])  # (games, 6)
-    return Score(
+    return MatchScore(
         *(agent, board, bot, side, len(rewards)),
         outcomes=(outcomes["win"], outcomes["draw"], outcomes["loss"]),
         wins=_share(played, "win"),
@@ -97,7 +104,9 @@ def _score(
     )
 
 
-def _by_bot(played: Sequence[Played], numbers: Callable[[Played], ArrayLike]) -> list[NDArray[np.float64]]:
+def _by_bot(
+    played: Sequence[PlayedMatches], numbers: Callable[[PlayedMatches], ArrayLike]
+) -> list[NDArray[np.float64]]:
     """A number for each game, for each bot."""
     bots: dict[str, list[NDArray[np.float64]]] = {}
     for one in played:
@@ -110,14 +119,14 @@ def _is_balanced(groups: Sequence[NDArray[np.float64]]) -> bool:
     return len({len(group) for group in groups}) == 1
 
 
-def _share(played: Sequence[Played], word: str) -> Interval:
+def _share(played: Sequence[PlayedMatches], word: str) -> Interval:
     groups = _by_bot(played, lambda one: [outcome == word for outcome in one.outcomes])
     if _is_balanced(groups):
         return wilson_interval(int(sum(group.sum() for group in groups)), sum(map(len, groups)))
     return _stratified(groups)
 
 
-def _mean_return(played: Sequence[Played], weights: NDArray[np.float64]) -> Interval:
+def _mean_return(played: Sequence[PlayedMatches], weights: NDArray[np.float64]) -> Interval:
     groups = _by_bot(played, lambda one: np.asarray(one.rewards) @ weights)
     if _is_balanced(groups):
         return bootstrap_interval(np.concatenate(groups), resamples=_RESAMPLES)

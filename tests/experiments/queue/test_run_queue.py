@@ -18,10 +18,10 @@ from pathlib import Path
 import pytest
 from entitize.cli.main import main
 from entitize.experiments.config import read_run_config
-from entitize.experiments.queue import experiment_child
-from entitize.experiments.queue.experiment_jobs import Job
-from entitize.experiments.queue.experiment_queue import Queue
+from entitize.experiments.queue import run_child
+from entitize.experiments.queue.run_queue import RunQueue
 from entitize.experiments.queue.run_records import read_run, read_runs
+from entitize.experiments.queue.training_jobs import TrainingJob
 from entitize.experiments.run_lock import RunLockedError, run_lock
 from entitize.experiments.run_origin import read_origin
 from rich.console import Console
@@ -124,15 +124,15 @@ def test_microrts_runs_are_evaluated_once(entitize: Run, tmp_path: Path) -> None
 # -- other jobs than those of the command --------------------------------------------------------------------
 
 
-def job_of(trained: Path, case: str, **changes: object) -> Job:
+def job_of(trained: Path, case: str, **changes: object) -> TrainingJob:
     config = read_run_config(trained)
-    return Job(case, "roguenet", 0, replace(config, env=replace(config.env, **changes)))
+    return TrainingJob(case, "roguenet", 0, replace(config, env=replace(config.env, **changes)))
 
 
-def queue_of(jobs: list[Job], directory: Path) -> tuple[Queue, StringIO]:
+def queue_of(jobs: list[TrainingJob], directory: Path) -> tuple[RunQueue, StringIO]:
     output = StringIO()
     console = Console(file=output, width=200)
-    return Queue(jobs, directory, processes=1, device="cpu", console=console), output
+    return RunQueue(jobs, directory, processes=1, device="cpu", console=console), output
 
 
 def test_a_failing_run_does_not_hold_up_the_others(trained: Path, tmp_path: Path) -> None:
@@ -200,10 +200,10 @@ def test_a_run_is_trained_by_one_process_at_a_time(
             pass
         code, _, err = entitize("train", "--resume", run, "--ppo.total-timesteps", 64)
         assert (code, f"{run} is in use by process {os.getpid()}" in err) == (2, True)
-        monkeypatch.setattr(experiment_child, "_at_the_end_of_input", lambda stop: None)
+        monkeypatch.setattr(run_child, "_at_the_end_of_input", lambda stop: None)
         monkeypatch.setattr(signal, "signal", lambda number, handler: None)
         for stage in ("train", "eval"):
-            assert experiment_child.main([stage, str(run)]) == experiment_child.LOCKED
+            assert run_child.main([stage, str(run)]) == run_child.LOCKED
     assert steps_in(run) == [16, 32]
     assert main(["train", "--resume", str(run), "--ppo.total-timesteps", "48"]) == 0
 

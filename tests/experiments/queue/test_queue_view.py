@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 from entitize.experiments.config import read_run_config
-from entitize.experiments.queue.experiment_jobs import Job
-from entitize.experiments.queue.experiment_process import last_lines, last_metrics
-from entitize.experiments.queue.experiment_view import QueueView
+from entitize.experiments.queue.queue_view import QueueView
+from entitize.experiments.queue.run_process import last_lines, last_metrics
+from entitize.experiments.queue.training_jobs import TrainingJob
 from rich.console import Console
 
 
@@ -40,7 +40,7 @@ def shown(trained: Path, directory: Path, **console: Any) -> str:
     """What is told of three runs of 400 steps: one after 100 steps in 50 s, one evaluated, one waiting."""
     config = read_run_config(trained)
     config = replace(config, ppo=replace(config.ppo, total_timesteps=400))
-    jobs = [Job(case, "roguenet", 0, config) for case in ("trained", "judged", "waiting")]
+    jobs = [TrainingJob(case, "roguenet", 0, config) for case in ("trained", "judged", "waiting")]
     for job in jobs[:2]:
         shutil.copytree(trained, job.folder(directory))
     (jobs[0].folder(directory) / "metrics.jsonl").write_text(metrics_line(100, 50.0))
@@ -75,7 +75,7 @@ def test_progress_is_shown_on_a_terminal(trained: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(("minutes", "left"), [(1.0, "0:10"), (0.5, "0:00")])
 def test_a_time_limit_is_reckoned_with(trained: Path, tmp_path: Path, minutes: float, left: str) -> None:
     config = replace(read_run_config(trained), max_minutes=minutes)
-    job = Job("case", "roguenet", 0, replace(config, ppo=replace(config.ppo, total_timesteps=400)))
+    job = TrainingJob("case", "roguenet", 0, replace(config, ppo=replace(config.ppo, total_timesteps=400)))
     (job.folder(tmp_path)).mkdir(parents=True)
     (job.folder(tmp_path) / "metrics.jsonl").write_text(metrics_line(100, 50.0))
     view = QueueView([job], tmp_path, 1, Console())

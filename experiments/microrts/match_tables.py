@@ -18,8 +18,8 @@ from rich.table import Table
 from ...trainers import Interval
 from ...trainers.runs.files import replace_file
 from ..reports.plots import outcome_bars
-from .match_statistics import ALL_BOTS, BOTH_SIDES, Score
-from .matches import Played
+from .match_scores import ALL_BOTS, BOTH_SIDES, MatchScore
+from .matches import PlayedMatches
 from .published_microrts import PAPER_BOTS, SHOWN, SOURCES, PublishedAgent, Rates, published_for
 
 #: How the intervals were found, for readers of the files.
@@ -53,9 +53,9 @@ class TextTable:
 
 def report(
     folder: Path,
-    scores: Sequence[Score],
+    scores: Sequence[MatchScore],
     settings: Mapping[str, Any],
-    played: Sequence[Played],
+    played: Sequence[PlayedMatches],
     console: Console,
 ) -> None:
     """Print the tables; write `table.csv`, `table.md`, `summary.json` and `winrates.png` into `folder`.
@@ -90,17 +90,17 @@ def report(
     outcome_bars(folder / "winrates.png", panels)
 
 
-def _on(scores: Sequence[Score], board: str) -> list[Score]:
+def _on(scores: Sequence[MatchScore], board: str) -> list[MatchScore]:
     """The scores of both sides together on a map."""
     return [score for score in scores if score.map == board and score.side == BOTH_SIDES]
 
 
-def _by_agent(scores: Sequence[Score]) -> list[tuple[str, str, list[Score]]]:
+def _by_agent(scores: Sequence[MatchScore]) -> list[tuple[str, str, list[MatchScore]]]:
     pairs = dict.fromkeys((score.map, score.agent) for score in scores)
     return [(board, agent, [s for s in _on(scores, board) if s.agent == agent]) for board, agent in pairs]
 
 
-def _score_table(board: str, agent: str, scores: Sequence[Score]) -> TextTable:
+def _score_table(board: str, agent: str, scores: Sequence[MatchScore]) -> TextTable:
     headings = ["bot", "won/tied/lost", "won % [95 %]", "return [95 %]", "steps"]
     if has_own := any(score.own_return is not None for score in scores):
         headings.append("own return [95 %]")
@@ -114,7 +114,7 @@ def _score_table(board: str, agent: str, scores: Sequence[Score]) -> TextTable:
     return TextTable(f"{agent} on {board}", headings, rows)
 
 
-def _beside_table(board: str, scores: Sequence[Score], published: Sequence[PublishedAgent]) -> TextTable:
+def _beside_table(board: str, scores: Sequence[MatchScore], published: Sequence[PublishedAgent]) -> TextTable:
     """Wins/ties/losses in percent, a column for each agent, ours first."""
     columns: dict[str, dict[str, str]] = {}
     for score in scores:
@@ -131,7 +131,7 @@ def _beside_table(board: str, scores: Sequence[Score], published: Sequence[Publi
 
 
 def _panels(
-    scores: Sequence[Score], published: Sequence[PublishedAgent]
+    scores: Sequence[MatchScore], published: Sequence[PublishedAgent]
 ) -> dict[str, dict[str, tuple[Rates, Interval | None]]]:
     """By agent and bot the rates, and where it is ours the interval of the wins."""
     panels: dict[str, dict[str, tuple[Rates, Interval | None]]] = {}
@@ -165,7 +165,7 @@ def _failure_lines(failures: Sequence[str]) -> list[str]:
     return [f"{len(failures)} games ended as ties because a bot failed; the first: {failures[0]}."]
 
 
-def _csv(scores: Sequence[Score]) -> str:
+def _csv(scores: Sequence[MatchScore]) -> str:
     """A line per score; intervals are three columns."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")

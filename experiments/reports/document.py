@@ -18,7 +18,7 @@ Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Column:
+class ReportColumn:
     """A column as people read it."""
 
     heading: str
@@ -33,7 +33,7 @@ class ReportTable:
     name: str
     title: str
     rows: Sequence[Row]
-    columns: Sequence[Column]
+    columns: Sequence[ReportColumn]
     notes: Sequence[str] = ()
 
 

@@ -21,7 +21,7 @@ from ..procgen.published_procgen import (
 )
 from ..statistics.aggregates import Metric, bootstrap, improvements
 from ..statistics.curves import Curve, MeanCurve, aggregate_curve
-from .report_runs import MeasuredRun, RunTable, bin_width, network_name, rollout_size
+from .measured_runs import MeasuredRun, RunTable, bin_width, network_name, rollout_size
 
 #: Steps at which runs are compared; published IMPALA is known at all of them.
 MILESTONES = (1_000_000, 2_000_000, 5_000_000, 10_000_000, 25_000_000)
@@ -35,7 +35,7 @@ GameScores = dict[str, list[float]]
 
 
 @dataclass(frozen=True)
-class Game:
+class ComparedGame:
     """Which game a run plays, and what its returns can be compared with."""
 
     name: str
@@ -43,14 +43,14 @@ class Game:
     is_published: bool  # easy with all levels, as the published runs
 
 
-def game_of(run: MeasuredRun) -> Game:
+def game_of(run: MeasuredRun) -> ComparedGame:
     """The game of a run, by its configuration."""
     env = run.record.config.env
     name = env.id.rpartition("/")[2]
     mode = env.kwargs.get("distribution_mode", "easy")
     known: Mode | None = mode if mode in RANGES and name in RANGES[mode] else None
     everything = known == "easy" and not env.kwargs.get("num_levels") and name in PUBLISHED_PROCGEN
-    return Game(name, known, everything)
+    return ComparedGame(name, known, everything)
 
 
 def scores_at(step: int, table: RunTable, network: str) -> GameScores:
@@ -65,7 +65,7 @@ def scores_at(step: int, table: RunTable, network: str) -> GameScores:
     return scores
 
 
-def published_mean(step: int, games: Sequence[Game]) -> float | None:
+def published_mean(step: int, games: Sequence[ComparedGame]) -> float | None:
     """Published IMPALA's mean normalised return over `games` at a published step, or at 0: the random policy.
 
     None where one of them was trained in another way than the published runs. Of all games it is the mean of
@@ -191,7 +191,7 @@ def _aggregate(runs: Mapping[str, Sequence[MeasuredRun]]) -> MeanCurve:
     return aggregate_curve(curves, width, "mean", resamples=RESAMPLES)
 
 
-def _published_curve(games: Sequence[Game], end: int) -> tuple[dict[int, float], dict[float, float]]:
+def _published_curve(games: Sequence[ComparedGame], end: int) -> tuple[dict[int, float], dict[float, float]]:
     """The published mean over `games` at its points up to `end`, and the line through them."""
     found = {step: published_mean(step, games) for step in (0, *IMPALA_STEPS)}
     known = {step: mean for step, mean in found.items() if mean is not None}

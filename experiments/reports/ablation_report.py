@@ -11,13 +11,13 @@ import numpy as np
 from ...trainers import Interval
 from ..errors import UserError
 from ..statistics.aggregates import bootstrap
+from .document import Document, Picture, ReportColumn, ReportTable, Section
+from .measured_runs import MeasuredRun, RunTable, number, progress, short_steps, spread, state, steps_told
 from .network_costs import CostCounter
+from .origin_section import origin_section
 from .plots import CurvePanel, learning_curves
 from .report_costs import cost_values, millions
 from .report_curves import curves_and_tails
-from .report_document import Column, Document, Picture, ReportTable, Section
-from .report_origin import origin_section
-from .report_runs import MeasuredRun, RunTable, number, progress, short_steps, spread, state, steps_told
 
 #: Game -> variant -> its runs.
 Variants = Mapping[str, Mapping[str, Sequence[MeasuredRun]]]
@@ -161,21 +161,21 @@ def _bootstrap_difference(ours: Sequence[float], theirs: Sequence[float]) -> Int
     return Interval(2 * half.mean, 2 * half.low, 2 * half.high)
 
 
-def _columns(baseline: str) -> list[Column]:
+def _columns(baseline: str) -> list[ReportColumn]:
     return [
-        Column("game", lambda row: row["game"], is_text=True),
-        Column("variant", lambda row: row["variant"], is_text=True),
-        Column("return [seeds from, to]", lambda row: spread(row, "return")),
-        Column(f"difference to {baseline}", lambda row: spread(row, "difference")),
-        Column(
+        ReportColumn("game", lambda row: row["game"], is_text=True),
+        ReportColumn("variant", lambda row: row["variant"], is_text=True),
+        ReportColumn("return [seeds from, to]", lambda row: spread(row, "return")),
+        ReportColumn(f"difference to {baseline}", lambda row: spread(row, "difference")),
+        ReportColumn(
             "compared at", lambda row: "–" if row["compared_at"] is None else short_steps(row["compared_at"])
         ),
-        Column("steps", steps_told),
-        Column("seeds", lambda row: str(row["seeds"])),
-        Column("hours", lambda row: number(row["hours"])),
-        Column("samples/s", lambda row: number(row["samples_per_second"], 0)),
-        Column("parameters", lambda row: number(row.get("parameters"), 0)),
-        Column("million multiply-adds", lambda row: millions(row.get("multiply_adds"))),
-        Column("entities, mean", lambda row: number(row.get("mean_entities"), 1)),
-        Column("state", state, is_text=True),
+        ReportColumn("steps", steps_told),
+        ReportColumn("seeds", lambda row: str(row["seeds"])),
+        ReportColumn("hours", lambda row: number(row["hours"])),
+        ReportColumn("samples/s", lambda row: number(row["samples_per_second"], 0)),
+        ReportColumn("parameters", lambda row: number(row.get("parameters"), 0)),
+        ReportColumn("million multiply-adds", lambda row: millions(row.get("multiply_adds"))),
+        ReportColumn("entities, mean", lambda row: number(row.get("mean_entities"), 1)),
+        ReportColumn("state", state, is_text=True),
     ]

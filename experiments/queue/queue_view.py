@@ -13,9 +13,9 @@ from rich.table import Table
 
 from ..errors import UserError
 from ..progress import clock_time
-from .experiment_jobs import Job
-from .experiment_process import RunProcess, last_lines, last_metrics
+from .run_process import RunProcess, last_lines, last_metrics
 from .run_records import read_run
+from .training_jobs import TrainingJob
 
 
 class QueueView:
@@ -27,14 +27,14 @@ class QueueView:
 
     def __init__(
         self,
-        jobs: Sequence[Job],
+        jobs: Sequence[TrainingJob],
         directory: Path,
         processes: int,
         console: Console,
         interval: float = 60.0,
     ) -> None:
         self.jobs, self.directory, self.processes, self.console = jobs, directory, processes, console
-        self.done: list[Job] = []
+        self.done: list[TrainingJob] = []
         self._interval, self._shown = interval, time.monotonic()
         self._live = Live(console=console, auto_refresh=False) if console.is_terminal else None
         self._progress: dict[str, tuple[int, float]] = {}  # steps and seconds by the name of a run
@@ -54,7 +54,7 @@ class QueueView:
         """A line that stays."""
         self.console.print(text, highlight=False, soft_wrap=True, markup=False)
 
-    def start(self, job: Job, stage: str) -> None:
+    def start(self, job: TrainingJob, stage: str) -> None:
         """A process of `job` has been started."""
         steps, seconds = self._taken(job)
         self._progress[job.name] = steps, seconds
@@ -63,13 +63,15 @@ class QueueView:
         else:
             self.tell(f"{job.name} goes on from step {steps:,}" if steps else f"{job.name} starts")
 
-    def finish(self, job: Job) -> None:
+    def finish(self, job: TrainingJob) -> None:
         """Nothing of `job` is left to do."""
         self.done.append(job)
         steps, seconds = self._progress[job.name] = self._taken(job)
         self.tell(f"{job.name} is done: {steps:,} steps in {clock_time(seconds)}")
 
-    def show(self, running: Sequence[RunProcess], waiting: Sequence[Job], failed: Sequence[Job]) -> None:
+    def show(
+        self, running: Sequence[RunProcess], waiting: Sequence[TrainingJob], failed: Sequence[TrainingJob]
+    ) -> None:
         """A line for each running run, and one for all, unless that was done a moment ago."""
         pause = 1.0 if self._live is not None else self._interval
         if time.monotonic() - self._shown < pause:
@@ -111,7 +113,7 @@ class QueueView:
             f"{clock_time(_seconds_left(job, step, elapsed, step / max(elapsed, 1e-9)))} to go",
         ]
 
-    def _seconds_left(self, jobs: Sequence[Job]) -> float | None:
+    def _seconds_left(self, jobs: Sequence[TrainingJob]) -> float | None:
         """By the speed of the runs of the same network so far; None where one has had no run yet."""
         total = 0.0
         for job in jobs:
@@ -127,7 +129,7 @@ class QueueView:
             total += _seconds_left(job, *self._progress.get(job.name, (0, 0.0)), speed)
         return total / max(1, min(self.processes, len(jobs)))
 
-    def _taken(self, job: Job) -> tuple[int, float]:
+    def _taken(self, job: TrainingJob) -> tuple[int, float]:
         try:
             record = read_run(job.folder(self.directory))
         except UserError:  # whoever works with the run tells of it
@@ -135,7 +137,7 @@ class QueueView:
         return record.steps, record.seconds
 
 
-def _seconds_left(job: Job, steps: int, seconds: float, speed: float) -> float:
+def _seconds_left(job: TrainingJob, steps: int, seconds: float, speed: float) -> float:
     """Of training, with `speed` in steps per second."""
     left = max(0, job.config.ppo.total_timesteps - steps) / max(speed, 1e-9)
     if job.config.max_minutes is not None:

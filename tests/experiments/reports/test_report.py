@@ -27,16 +27,17 @@ from entitize.experiments.config_file import to_yaml
 from entitize.experiments.errors import UserError
 from entitize.experiments.procgen.published_procgen import IMPALA_MEAN_NORMALISED, IMPALA_STEPS
 from entitize.experiments.queue.run_records import read_runs
-from entitize.experiments.reports import network_costs, report_document
+from entitize.experiments.reports import document as report_document
+from entitize.experiments.reports import network_costs
+from entitize.experiments.reports.ablation_report import variants_by_game
+from entitize.experiments.reports.measured_runs import measure, run_table, short_steps
 from entitize.experiments.reports.network_costs import count_entities
-from entitize.experiments.reports.report_ablation import variants_by_game
-from entitize.experiments.reports.report_runs import measure, run_table, short_steps
-from entitize.experiments.reports.report_scores import MILESTONES, aggregate_rows, improvement_rows
+from entitize.experiments.reports.procgen_scores import MILESTONES, aggregate_rows, improvement_rows
 from entitize.trainers import PPOConfig
 from entitize.trainers.runs.checkpoint import write_checkpoint
 from PIL import Image
 
-CHECKOUT = Path(__file__).resolve().parents[2]
+CHECKOUT = Path(__file__).resolve().parents[3]
 UPDATE = 100_000  # steps between two lines of the made-up metrics
 
 
@@ -435,7 +436,7 @@ def test_entities_are_counted_as_by_a_loop() -> None:
 
 
 def test_cells_are_escaped() -> None:
-    column = report_document.Column("a<b", lambda row: row["x"], is_text=True)
+    column = report_document.ReportColumn("a<b", lambda row: row["x"], is_text=True)
     table = report_document.ReportTable("t", "T & U", [{"x": "1 < 2 | 3", "y": None}], [column])
     document = report_document.Document("<D>", sections=[report_document.Section("S", tables=[table])])
     page = report_document.as_html(document, Path())

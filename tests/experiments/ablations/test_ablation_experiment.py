@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 from entitize.adapters.procgen.games import GAMES
-from entitize.experiments.ablations.experiment_ablation import AblationArguments, jobs_of
+from entitize.experiments.ablations.ablation_experiment import AblationArguments, jobs_of
 from entitize.experiments.ablations.studies import ablation_config, read_studies
 from entitize.experiments.errors import UserError
 from entitize.experiments.queue.run_records import read_runs
