@@ -1,122 +1,98 @@
 """Entitize: entity-based reinforcement learning for Gymnasium and PettingZoo.
 
-The names below load their modules on first use, so that `import entitize` stays light.
+The names below load their modules at first use, so `import entitize` stays light: no torch, Numba or Java.
 """
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .adapters.microrts.registration import register as register_microrts
 from .adapters.procgen.registration import register as register_procgen
 from .envs.registration import register_games
-
-if TYPE_CHECKING:
-    from .trainers import sb3 as sb3
+from .lazy import attach
 
 __version__ = "0.1.0"
 
-#: Public name -> the module (relative to this package) that defines it.
-_HOMES = {
-    "RaggedArray": "ragged",
-    "RaggedBuffer": "ragged",
-    "ActionError": "envs",
-    "Categorical": "envs",
-    "Continuous": "envs",
-    "CategoricalAction": "envs",
-    "CategoricalMask": "envs",
-    "ConformanceError": "envs",
-    "ContinuousAction": "envs",
-    "ContinuousMask": "envs",
-    "EntityActionSpace": "envs",
-    "EntityBatch": "envs",
-    "EntityBatchBuffer": "envs",
-    "EntityEnv": "envs",
-    "EntitySpace": "envs",
-    "EntityVectorEnv": "envs",
-    "GlobalCategorical": "envs",
-    "GlobalCategoricalAction": "envs",
-    "GlobalCategoricalMask": "envs",
-    "GlobalContinuous": "envs",
-    "GlobalContinuousAction": "envs",
-    "GlobalContinuousMask": "envs",
-    "ListVectorEnv": "envs",
-    "MultiAgentEnv": "envs",
-    "MultiCategorical": "envs",
-    "MultiCategoricalAction": "envs",
-    "MultiCategoricalMask": "envs",
-    "MultiSnakeAgents": "envs.games.snake_agents",
-    "Observation": "envs",
-    "ObservationError": "envs",
-    "PaddedLayout": "envs",
-    "ProcessVectorEnv": "envs",
-    "SelectEntity": "envs",
-    "SelectEntityAction": "envs",
-    "SelectEntityMask": "envs",
-    "ShardedVectorEnv": "envs",
-    "WorkerError": "envs",
-    "check_entity_env": "envs",
-    "check_multi_agent_env": "adapters.pettingzoo.to_pettingzoo.multi_agent_checker",
-    "make_vec": "envs",
-    "register_env": "envs",
-    "register_vec": "envs",
-    "EntityWrapper": "adapters.gymnasium",
-    "Nearest": "adapters.gymnasium",
-    "ViewError": "adapters.gymnasium",
-    "to_gymnasium": "adapters.gymnasium",
-    "views": "adapters.gymnasium",
-    "wrap": "adapters.gymnasium",
-    "wrap_vec": "adapters.gymnasium",
-    "from_entity_gym": "adapters.entity_gym",
-    "to_entity_gym": "adapters.entity_gym",
-    "to_pettingzoo": "adapters.pettingzoo.to_pettingzoo.conversion",
-    "Obs": "envs.entities",
-    "Scale": "envs.entities",
-    "declare": "envs.entities",
-    "entity": "envs.entities",
-    "orders": "envs.entities",
-    "GameView": "adapters.pettingzoo",
-    "Seen": "adapters.pettingzoo",
-    "from_pettingzoo": "adapters.pettingzoo",
-    "PaddedRogueNet": "policies.padded",
-    "RogueNet": "policies.rogue_net",
-    "GridNet": "policies.baselines",
-    "ImpalaGridNet": "policies.baselines",
-    "ImpalaNet": "policies.baselines",
-    "TransformerNet": "policies.baselines",
-    "UnitActionNet": "policies.baselines",
-    "OpponentPool": "trainers",
-    "Agent": "policies.runtime",
-    "load_agent": "policies.runtime",
-    "PPO": "trainers",
-    "PPOConfig": "trainers",
-    "bootstrap_interval": "trainers",
-    "evaluate": "trainers",
-    "load_policy": "trainers",
-    "past_self_play": "trainers",
-}
-
-#: Public name -> the module (relative to this package) that it is.
-_MODULES = {"sb3": "trainers.sb3"}
-
-__all__ = ["__version__", *_HOMES, *_MODULES]
-
-
-def __getattr__(name: str) -> Any:
-    if name in _MODULES:
-        value: Any = importlib.import_module(f".{_MODULES[name]}", __name__)
-    elif name in _HOMES:
-        value = getattr(importlib.import_module(f".{_HOMES[name]}", __name__), name)
-    else:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
-
+if TYPE_CHECKING:  # the public names, read by type checkers and by `attach`
+    from . import ragged as ragged
+    from .adapters import gymnasium as gymnasium
+    from .adapters import microrts as microrts
+    from .adapters import pettingzoo as pettingzoo
+    from .adapters import procgen as procgen
+    from .adapters.entity_gym import from_entity_gym as from_entity_gym
+    from .adapters.entity_gym import to_entity_gym as to_entity_gym
+    from .adapters.gymnasium import to_gymnasium as to_gymnasium
+    from .adapters.gymnasium import views as views
+    from .adapters.gymnasium import wrap as wrap
+    from .adapters.gymnasium import wrap_vec as wrap_vec
+    from .adapters.pettingzoo import from_pettingzoo as from_pettingzoo
+    from .adapters.pettingzoo.to_pettingzoo.conversion import to_pettingzoo as to_pettingzoo
+    from .envs import ActionError as ActionError
+    from .envs import Categorical as Categorical
+    from .envs import Continuous as Continuous
+    from .envs import EntityActionSpace as EntityActionSpace
+    from .envs import EntityBatch as EntityBatch
+    from .envs import EntityEnv as EntityEnv
+    from .envs import EntitySpace as EntitySpace
+    from .envs import EntityVectorEnv as EntityVectorEnv
+    from .envs import GlobalCategorical as GlobalCategorical
+    from .envs import GlobalContinuous as GlobalContinuous
+    from .envs import MultiCategorical as MultiCategorical
+    from .envs import Observation as Observation
+    from .envs import ObservationError as ObservationError
+    from .envs import SelectEntity as SelectEntity
+    from .envs import WorkerError as WorkerError
+    from .envs import actions as actions
+    from .envs import batch as batch
+    from .envs import check_entity_env as check_entity_env
+    from .envs import entities as entities
+    from .envs import errors as errors
+    from .envs import games as games
+    from .envs import make_vec as make_vec
+    from .envs import register_env as register_env
+    from .envs import register_vec as register_vec
+    from .envs import spaces as spaces
+    from .envs import vector as vector
+    from .envs.entities import Obs as Obs
+    from .envs.entities import Scale as Scale
+    from .envs.entities import declare as declare
+    from .envs.entities import entity as entity
+    from .policies import baselines as baselines
+    from .policies import runtime as runtime
+    from .policies.loading import load_policy as load_policy
+    from .policies.padded import PaddedRogueNet as PaddedRogueNet
+    from .policies.policy import Policy as Policy
+    from .policies.rogue_net import RogueNet as RogueNet
+    from .policies.runtime import load_agent as load_agent
+    from .ragged import RaggedArray as RaggedArray
+    from .trainers import PPO as PPO
+    from .trainers import PPOConfig as PPOConfig
+    from .trainers import evaluate as evaluate
+    from .trainers import evaluation as evaluation
+    from .trainers import sb3 as sb3
+    from .trainers import self_play as self_play
+else:
+    #: Namespace -> the names in it that were once names of this package.
+    _MOVED = {
+        "actions": "CategoricalAction CategoricalMask ContinuousAction ContinuousMask GlobalCategoricalAction"
+        " GlobalCategoricalMask GlobalContinuousAction GlobalContinuousMask MultiCategoricalAction"
+        " MultiCategoricalMask SelectEntityAction SelectEntityMask",
+        "baselines": "GridNet ImpalaGridNet ImpalaNet TransformerNet UnitActionNet",
+        "batch": "EntityBatchBuffer PaddedLayout",
+        "entities": "orders",
+        "errors": "ConformanceError",
+        "evaluation": "bootstrap_interval",
+        "games": "MultiSnakeAgents",
+        "gymnasium": "EntityWrapper Nearest",
+        "pettingzoo": "GameView MultiAgentEnv Seen check_multi_agent_env",
+        "ragged": "RaggedBuffer",
+        "runtime": "Agent",
+        "self_play": "OpponentPool past_self_play",
+        "vector": "ListVectorEnv ProcessVectorEnv ShardedVectorEnv",
+        "views": "ViewError",
+    }
+    __getattr__, __dir__, __all__ = attach(__name__, _MOVED)
 
 register_games()
 register_procgen()

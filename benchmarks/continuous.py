@@ -74,7 +74,7 @@ def make(case: Case, num_envs: int, normalize_reward: bool) -> ez.EntityVectorEn
 def judge(policy: Any, case: Case, episodes: int) -> str:
     with make(case, 16, normalize_reward=False) as venv:
         returns = ez.evaluate(policy, venv, episodes, deterministic=True, seed=10_000).returns
-    return str(ez.bootstrap_interval(returns))
+    return str(ez.evaluation.bootstrap_interval(returns))
 
 
 def random_return(case: Case, episodes: int) -> str:
@@ -88,7 +88,7 @@ def random_return(case: Case, episodes: int) -> str:
             returns[-1] += float(rewards[0])
             if terminated[0] or truncated[0]:
                 returns.append(0.0)
-    return str(ez.bootstrap_interval(returns[:-1]))
+    return str(ez.evaluation.bootstrap_interval(returns[:-1]))
 
 
 def run(name: str, case: Case, seed: int, squash: bool, episodes: int) -> None:

@@ -79,7 +79,7 @@ class Heaviest(ez.EntityEnv):
         units = self.np_random.random((self.counts(self.np_random), 3), np.float32) * 2 - 1
         x, y, _ = units[units[:, 2].argmax()]
         self.quarter = 2 * int(x > 0) + int(y > 0)
-        return ez.Observation({"Unit": units}, actions={"quarter": ez.GlobalCategoricalMask()})
+        return ez.Observation({"Unit": units}, actions={"quarter": ez.actions.GlobalCategoricalMask()})
 
 
 def padded(game: str) -> gymnasium.Env[Any, Any]:
@@ -165,7 +165,7 @@ def sb3_run(
 
 
 def ragged_run(game: str, seed: int, steps: int) -> Run:
-    venv = partial(ez.ListVectorEnv, [partial(Heaviest, game)] * NUM_ENVS)
+    venv = partial(ez.vector.ListVectorEnv, [partial(Heaviest, game)] * NUM_ENVS)
     buffer = {"rollout_buffer_class": ez.sb3.RaggedRolloutBuffer}
     return sb3_run(ez.sb3.RogueNetPolicy, lambda: ez.sb3.make_vec(venv()), SIZES, seed, steps, **buffer)
 
@@ -187,7 +187,7 @@ def our_run(game: str, seed: int, steps: int) -> Run:
         clip_vloss=False, max_grad_norm=MAX_GRAD_NORM,
     )  # fmt: skip
     torch.manual_seed(seed)
-    with ez.ListVectorEnv([partial(Heaviest, game)] * NUM_ENVS) as venv:
+    with ez.vector.ListVectorEnv([partial(Heaviest, game)] * NUM_ENVS) as venv:
         policy = ez.RogueNet(venv.single_observation_space, venv.single_action_space, **SIZES)
         trainer, meter = ez.PPO(policy, venv, config), Meter()
         meter.watch(venv, "step", "step", pays=True)

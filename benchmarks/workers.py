@@ -77,7 +77,7 @@ def time_steps(microseconds: float, most: int, steps: int) -> dict[str, float]:
     halves: Sequence[Any] = [partial(Busy, LANES // 2, microseconds)] * 2
     envs: dict[str, ez.EntityVectorEnv] = {"one process": Busy(LANES, microseconds)}
     for name, parent_works in zip(NAMES[1:], (False, True), strict=True):
-        envs[name] = ez.ShardedVectorEnv(halves, [LANES // 2] * 2, parent_works=parent_works)
+        envs[name] = ez.vector.ShardedVectorEnv(halves, [LANES // 2] * 2, parent_works=parent_works)
     times: dict[str, list[float]] = {name: [] for name in envs}
     for round_number in range(most + 1):
         for name, env in envs.items():

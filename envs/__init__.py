@@ -1,13 +1,14 @@
-"""What an entity environment is (floor 1: knows `ragged` and Gymnasium).
+"""Entity environments: spaces, observations, actions, vector environments (floor 1: `ragged` and Gymnasium).
 
-The names below load their modules on first use: `import entitize` registers the games of this package with
+The names below load their modules at first use: `import entitize` registers the built-in games with
 Gymnasium, and must not import Numba for that.
 """
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from ..lazy import attach
 
 if TYPE_CHECKING:
     from .actions.batch_actions import no_actions as no_actions
@@ -66,47 +67,5 @@ if TYPE_CHECKING:
     from .vector.process_vector import ProcessVectorEnv as ProcessVectorEnv
     from .vector.sharded_vector import ShardedVectorEnv as ShardedVectorEnv
     from .vector.vector_env import EntityVectorEnv as EntityVectorEnv
-
-#: Module -> the public names that it defines.
-_CONTENTS = {
-    "batch.entity_batch": "ActionMask EntityBatch batch_observations concatenate_batches unbatch_observation",
-    "actions.batch_actions": "no_actions sample_actions validate_actions",
-    "batch.batch_buffer": "EntityBatchBuffer",
-    "spaces.batch_spaces": "EntityBatchActionSpace EntityBatchSpace",
-    "checker": "check_entity_env",
-    "env": "EntityEnv",
-    "errors": "ActionError ConformanceError ObservationError WorkerError",
-    "vector.infos": "idle_lanes lane_infos",
-    "vector.list_vector": "ListVectorEnv",
-    "multi_agent": "MultiAgentEnv",
-    "vector.native": "NativeVectorEnv",
-    "vector.native_env": "NativeEnv",
-    "batch.observation": "CategoricalAction CategoricalMask ContinuousAction ContinuousMask"
-    " GlobalCategoricalAction GlobalCategoricalMask GlobalContinuousAction GlobalContinuousMask"
-    " MultiCategoricalAction MultiCategoricalMask Observation SelectEntityAction SelectEntityMask",
-    "batch.packed": "PackedLayout",
-    "batch.packed_spaces": "PackedActionSpace PackedBatchSpace",
-    "batch.padded_space": "PaddedSpace",
-    "batch.padding": "PaddedLayout",
-    "vector.process_vector": "ProcessVectorEnv",
-    "registration": "make_vec register_env register_vec",
-    "vector.sharded_vector": "ShardedVectorEnv",
-    "spaces.entity_space": "ActionSpace Categorical Continuous EntityActionSpace EntitySpace"
-    " GlobalCategorical GlobalContinuous MultiCategorical SelectEntity",
-    "vector.vector_env": "EntityVectorEnv",
-}
-_HOMES = {name: module for module, names in _CONTENTS.items() for name in names.split()}
-
-__all__ = sorted(_HOMES)
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module(f".{_HOMES[name]}", __name__), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return __all__
+else:
+    __getattr__, __dir__, __all__ = attach(__name__)

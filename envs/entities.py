@@ -275,7 +275,7 @@ def _names(kind: type[Enum]) -> list[str]:
 def orders(action: CategoricalAction | None, choices: type[_Choice]) -> list[tuple[Any, _Choice]]:
     """Who was told to do what: pairs of an author's object and a member of `choices`.
 
-    for drone, move in ez.orders(actions["move"], Move):
+    for drone, move in ez.entities.orders(actions["move"], Move):
     """
     if action is None:
         return []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
 import subprocess
 import sys
@@ -15,11 +16,15 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from facts import mentions
+
 CHECKOUT = Path(__file__).resolve().parent.parent
 PYPROJECT = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())
 
 #: Height of each part of the house; a part may use those strictly below it, and itself.
 FLOORS = {"ragged": 0, "envs": 1, "adapters": 2, "policies": 2, "trainers": 3, "experiments": 4, "cli": 5}
+#: Modules beside the parts that every part may use; they need the standard library only.
+GROUND = {"lazy"}
 #: Third-party packages that a part may import when it is itself imported; the rest of the world is lazy.
 CORE = {"numpy", "numba", "llvmlite"}
 ALLOWED = {
@@ -96,8 +101,10 @@ def test_a_module_imports_only_from_floors_below(path: Path) -> None:
                 continue
             assert isinstance(node, ast.ImportFrom) and node.level, f"{where}: not by a relative import"
             other = rest.split(".")[0]  # a part, or a name of the package's face
+            if other in GROUND:
+                continue
             below = FLOORS.get(other, len(FLOORS)) < FLOORS[part]
-            assert below or other == part or (other not in FLOORS and part == "experiments"), where
+            assert below or other == part or (other not in FLOORS and part in ("experiments", "cli")), where
 
 
 @pytest.mark.parametrize("part", ALLOWED)
@@ -137,6 +144,52 @@ def test_every_public_name_resolves(name: str) -> None:
         pytest.importorskip("ragged_buffer", reason="entity_gym needs it, and no build is for Python 3.12")
     assert getattr(entitize, name) is not None
     assert name in dir(entitize)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("CategoricalMask", "actions"),
+        ("GridNet", "baselines"),
+        ("ListVectorEnv", "vector"),
+        ("MultiSnakeAgents", "games"),
+        ("Nearest", "gymnasium"),
+        ("OpponentPool", "self_play"),
+        ("Seen", "pettingzoo"),
+    ],
+)
+def test_a_former_public_name_warns_and_names_the_new_one(old: str, new: str) -> None:
+    with pytest.warns(DeprecationWarning, match=mentions(old, f"entitize.{new}.{old}")) as caught:
+        value = getattr(entitize, old)
+    assert value is getattr(getattr(entitize, new), old)
+    assert caught[0].filename == __file__
+
+
+def test_type_checkers_see_every_public_name(tmp_path: Path) -> None:
+    (tmp_path / "entitize").symlink_to(CHECKOUT)
+    script = tmp_path / "script.py"
+    lines = ["import entitize as ez", *(f"reveal_type(ez.{name})" for name in entitize.__all__)]
+    lines += [
+        "venv = ez.make_vec('Procgen/coinrun', num_envs=4)",
+        "reveal_type(venv)",
+        "reveal_type(ez.actions.CategoricalMask)",
+        "reveal_type(ez.games.MineSweeper)",
+        "reveal_type(ez.vector.ListVectorEnv([]))",
+        "ez.RougeNet",
+    ]
+    script.write_text("\n".join(lines))
+    result = subprocess.run(
+        [sys.executable, "-m", "mypy", "--config-file", str(CHECKOUT / "pyproject.toml"),
+         "--cache-dir", str(CHECKOUT / ".mypy_cache"), str(script)],
+        capture_output=True, text=True, cwd=tmp_path, env={**os.environ, "MYPYPATH": str(tmp_path)},
+    )  # fmt: skip
+    told = [line for line in result.stdout.splitlines() if line.startswith("script.py")]
+    revealed = [line.split("Revealed type is ")[1].strip('"') for line in told if "Revealed" in line]
+    assert len(revealed) == len(lines) - 3, result.stdout
+    assert "Any" not in revealed
+    assert "entitize.envs.vector.vector_env.EntityVectorEnv" in revealed
+    wrong = [line for line in told if "error:" in line]
+    assert len(wrong) == 1 and "RougeNet" in wrong[0]
 
 
 def test_an_unknown_public_name_is_an_attribute_error() -> None:

@@ -168,7 +168,7 @@ def from_entity_gym(
     """An `entity_gym` environment as an entity environment.
 
         env = ez.from_entity_gym(entity_gym.examples.MineSweeper)
-        venv = ez.ListVectorEnv([partial(ez.from_entity_gym, MineSweeper)] * 64)
+        venv = ez.vector.ListVectorEnv([partial(ez.from_entity_gym, MineSweeper)] * 64)
 
     Args:
         env: an `entity_gym.env.Environment`, or a class or function that makes one.

@@ -6,26 +6,17 @@ the maps.
 
 from __future__ import annotations
 
-import importlib
-from typing import Any
+from typing import TYPE_CHECKING
 
-#: Public name -> the module of this package that defines it.
-_HOMES = {
-    "BOTS": "java.bots",
-    "MicroRTSEnv": "env",
-    "MicroRTSVectorEnv": "vector_env",
-    "Options": "options",
-    "make_vec": "make",
-    "map_names": "java.maps",
-    "register": "registration",
-}
+from ...lazy import attach
 
-__all__ = list(_HOMES)
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module(f".{_HOMES[name]}", __name__), name)
-    globals()[name] = value
-    return value
+if TYPE_CHECKING:
+    from .env import MicroRTSEnv as MicroRTSEnv
+    from .java.bots import BOTS as BOTS
+    from .java.maps import map_names as map_names
+    from .make import make_vec as make_vec
+    from .options import Options as Options
+    from .registration import register as register
+    from .vector_env import MicroRTSVectorEnv as MicroRTSVectorEnv
+else:
+    __getattr__, __dir__, __all__ = attach(__name__)

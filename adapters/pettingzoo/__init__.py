@@ -1,6 +1,16 @@
-"""PettingZoo's multi-agent games as entity environments, and back."""
+"""`ez.pettingzoo`: PettingZoo's multi-agent games as entity environments, and back."""
 
-from .entry import from_pettingzoo
-from .game_view import GameView, Seen
+from __future__ import annotations
 
-__all__ = ["GameView", "Seen", "from_pettingzoo"]
+from typing import TYPE_CHECKING
+
+from ...lazy import attach
+
+if TYPE_CHECKING:
+    from ...envs import MultiAgentEnv as MultiAgentEnv
+    from .entry import from_pettingzoo as from_pettingzoo
+    from .game_view import GameView as GameView
+    from .game_view import Seen as Seen
+    from .to_pettingzoo.multi_agent_checker import check_multi_agent_env as check_multi_agent_env
+else:
+    __getattr__, __dir__, __all__ = attach(__name__)

@@ -6,27 +6,18 @@ the games.
 
 from __future__ import annotations
 
-import importlib
-from typing import Any
+from typing import TYPE_CHECKING
 
-#: Public name -> the module of this package that defines it.
-_HOMES = {
-    "EngineOptions": "options",
-    "ProcgenEnv": "env",
-    "ProcgenStateError": "errors",
-    "ProcgenVectorEnv": "vector_env",
-    "StateDecoder": "decoder.decode",
-    "ViewOptions": "options",
-    "make_vec": "vector_env",
-    "register": "registration",
-}
+from ...lazy import attach
 
-__all__ = list(_HOMES)
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module(f".{_HOMES[name]}", __name__), name)
-    globals()[name] = value
-    return value
+if TYPE_CHECKING:
+    from .decoder.decode import StateDecoder as StateDecoder
+    from .env import ProcgenEnv as ProcgenEnv
+    from .errors import ProcgenStateError as ProcgenStateError
+    from .options import EngineOptions as EngineOptions
+    from .options import ViewOptions as ViewOptions
+    from .registration import register as register
+    from .vector_env import ProcgenVectorEnv as ProcgenVectorEnv
+    from .vector_env import make_vec as make_vec
+else:
+    __getattr__, __dir__, __all__ = attach(__name__)

@@ -1,1 +1,19 @@
-"""Vector environments."""
+"""`ez.vector`: vector environments."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...lazy import attach
+
+if TYPE_CHECKING:
+    from .infos import idle_lanes as idle_lanes
+    from .infos import lane_infos as lane_infos
+    from .list_vector import ListVectorEnv as ListVectorEnv
+    from .native import NativeVectorEnv as NativeVectorEnv
+    from .native_env import NativeEnv as NativeEnv
+    from .process_vector import ProcessVectorEnv as ProcessVectorEnv
+    from .sharded_vector import ShardedVectorEnv as ShardedVectorEnv
+    from .vector_env import EntityVectorEnv as EntityVectorEnv
+else:
+    __getattr__, __dir__, __all__ = attach(__name__)

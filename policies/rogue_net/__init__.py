@@ -5,27 +5,18 @@ The names below load their modules on first use, so that the kernels can be impo
 
 from __future__ import annotations
 
-import importlib
-from typing import Any
+from typing import TYPE_CHECKING
 
-#: Public name -> the module of this package that defines it.
-_HOMES = {
-    "FourierFeatures": "config",
-    "RelativePosition": "config",
-    "RogueNet": "network",
-    "RogueNetConfig": "config",
-    "Summary": "summary",
-    "Translation": "config",
-    "convert_reference_weights": "reference",
-    "impala_cost": "summary",
-}
+from ...lazy import attach
 
-__all__ = list(_HOMES)
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module(f".{_HOMES[name]}", __name__), name)
-    globals()[name] = value
-    return value
+if TYPE_CHECKING:
+    from .config import FourierFeatures as FourierFeatures
+    from .config import RelativePosition as RelativePosition
+    from .config import RogueNetConfig as RogueNetConfig
+    from .config import Translation as Translation
+    from .network import RogueNet as RogueNet
+    from .reference import convert_reference_weights as convert_reference_weights
+    from .summary import Summary as Summary
+    from .summary import impala_cost as impala_cost
+else:
+    __getattr__, __dir__, __all__ = attach(__name__)

@@ -55,8 +55,8 @@ class Camp(ez.EntityEnv):
         return ez.Observation(
             {"Tree": np.zeros((1, 0)), "Soldier": self.np_random.normal(size=(count, 1))},
             actions={
-                "order": ez.MultiCategoricalMask([ids[i] for i in acting], mask=mask),
-                "alarm": ez.GlobalCategoricalMask(),
+                "order": ez.actions.MultiCategoricalMask([ids[i] for i in acting], mask=mask),
+                "alarm": ez.actions.GlobalCategoricalMask(),
             },
             ids={"Soldier": ids},
         )
@@ -225,7 +225,7 @@ def test_wrong_orders_in_the_turns_of_pettingzoo_are_named() -> None:
 
 
 def test_stable_baselines_trains_on_ragged_orders() -> None:
-    venv = ez.sb3.make_vec(ez.ListVectorEnv([Camp] * 3))
+    venv = ez.sb3.make_vec(ez.vector.ListVectorEnv([Camp] * 3))
     model = ez.sb3.PPO(venv, n_steps=8, n_epochs=2, seed=1, policy_kwargs={"d_model": 8, "n_layer": 1})
     before = model.policy.network.action_heads["order"].proj.weight.detach().clone()
     model.learn(48)

@@ -49,20 +49,24 @@ def test_a_games_vector_environment_keeps_the_rules(game: str) -> None:
 
 @each_game
 def test_a_game_in_a_list_keeps_the_rules(game: str) -> None:
-    check(partial(ez.ListVectorEnv, [partial(gymnasium.make, f"entitize/{game}-v0")] * 2))
+    check(partial(ez.vector.ListVectorEnv, [partial(gymnasium.make, f"entitize/{game}-v0")] * 2))
 
 
 @pytest.mark.parametrize("game", ["MineSweeper", "Xor"])
 def test_games_in_processes_keep_the_rules(game: str) -> None:
     lanes = [partial(gymnasium.make, f"entitize/{game}-v0")] * 2
-    check(partial(ez.ProcessVectorEnv, lanes, num_workers=1), 10)
+    check(partial(ez.vector.ProcessVectorEnv, lanes, num_workers=1), 10)
 
 
 @pytest.mark.parametrize("module", [module.name for module in pkgutil.iter_modules(games.__path__)])
 def test_a_modules_games_of_several_agents_keep_the_rules(module: str) -> None:
     found = importlib.import_module(f"{games.__name__}.{module}")
     for value in vars(found).values():
-        if inspect.isclass(value) and issubclass(value, ez.MultiAgentEnv) and not inspect.isabstract(value):
+        if (
+            inspect.isclass(value)
+            and issubclass(value, ez.pettingzoo.MultiAgentEnv)
+            and not inspect.isabstract(value)
+        ):
             check_multi_agent_env(value, 25)
 
 
@@ -133,7 +137,7 @@ def test_ours_from_entity_gym_and_back_keeps_the_rules() -> None:
 # -- the checker for games of several agents -----------------------------------------------------------------
 
 
-class Tag(ez.MultiAgentEnv):
+class Tag(ez.pettingzoo.MultiAgentEnv):
     """One runs, the others catch; who is caught is out, and the runner wins when it is late."""
 
     metadata = {"name": "tag_v0", "render_modes": []}  # noqa: RUF012
@@ -264,7 +268,7 @@ def picky(self: Any, actions: Any) -> Any:
 )
 def test_what_a_game_of_several_agents_breaks_is_named(methods: dict[str, Any], sentence: str) -> None:
     broken = type("Broken", (Tag,), methods)
-    with pytest.raises(ez.ConformanceError, match=sentence):
+    with pytest.raises(ez.errors.ConformanceError, match=sentence):
         check_multi_agent_env(broken, 10)
 
 

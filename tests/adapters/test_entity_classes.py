@@ -9,21 +9,18 @@ import pytest
 from entitize import (
     ActionError,
     Categorical,
-    CategoricalMask,
     EntityEnv,
     GlobalCategorical,
-    GlobalCategoricalMask,
     Obs,
     ObservationError,
     Scale,
     SelectEntity,
-    SelectEntityMask,
     check_entity_env,
     declare,
     entity,
-    orders,
 )
-from entitize.envs.entities import schema_of
+from entitize.envs.actions import CategoricalMask, GlobalCategoricalMask, SelectEntityMask
+from entitize.envs.entities import orders, schema_of
 
 
 class Terrain(Enum):

@@ -138,14 +138,16 @@ def test_an_example_keeps_the_rules(name: str) -> None:
 
 def test_examples_in_a_vector_environment_keep_the_rules() -> None:
     ez.check_entity_env(
-        ez.ListVectorEnv([partial(ez.from_entity_gym, EXAMPLES["MineSweeper with a cannon"])] * 3), 40
+        ez.vector.ListVectorEnv([partial(ez.from_entity_gym, EXAMPLES["MineSweeper with a cannon"])] * 3), 40
     )
-    with ez.ProcessVectorEnv([partial(ez.from_entity_gym, MultiSnake)] * 2, num_workers=1) as venv:
+    with ez.vector.ProcessVectorEnv([partial(ez.from_entity_gym, MultiSnake)] * 2, num_workers=1) as venv:
         ez.check_entity_env(venv, 20)
 
 
 def test_ppo_learns_a_bandit_of_entity_gym() -> None:
-    with ez.ListVectorEnv([partial(ez.from_entity_gym, ENV_REGISTRY["MultiArmedBandit"])] * 32) as venv:
+    with ez.vector.ListVectorEnv(
+        [partial(ez.from_entity_gym, ENV_REGISTRY["MultiArmedBandit"])] * 32
+    ) as venv:
         policy = ez.RogueNet(
             venv.single_observation_space, venv.single_action_space, d_model=8, n_layer=0, n_head=1
         )

@@ -52,11 +52,13 @@ class Yard(ez.EntityEnv):
         pairs = rng.random((dogs, cats)) < 0.5
         pairs[:, 0] = True
         masks: dict[str, Any] = {
-            "move": ez.CategoricalMask(actor_types=["Cat"], mask=[[True, i % 2 == 0] for i in range(cats)]),
-            "hit": ez.SelectEntityMask(actor_types=["Dog"], actee_types=["Cat"], mask=pairs),
+            "move": ez.actions.CategoricalMask(
+                actor_types=["Cat"], mask=[[True, i % 2 == 0] for i in range(cats)]
+            ),
+            "hit": ez.actions.SelectEntityMask(actor_types=["Dog"], actee_types=["Cat"], mask=pairs),
         }
         if self.always_horn or self.time % 2:
-            masks["horn"] = ez.GlobalCategoricalMask([self.time % 3 != 0, True])
+            masks["horn"] = ez.actions.GlobalCategoricalMask([self.time % 3 != 0, True])
         return ez.Observation(
             {
                 "Cat": rng.normal(size=(cats, 1)),

@@ -5,7 +5,8 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
-from entitize import ActionError, GlobalCategorical, GlobalContinuous, RaggedArray, ViewError, wrap, wrap_vec
+from entitize import ActionError, GlobalCategorical, GlobalContinuous, RaggedArray, wrap, wrap_vec
+from entitize.adapters.gymnasium.views import ViewError
 from entitize.envs import ObservationError
 from gymnasium import spaces
 from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, OneOf, Tuple

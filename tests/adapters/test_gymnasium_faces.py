@@ -10,23 +10,25 @@ import pytest
 from entitize import (
     ActionError,
     Categorical,
-    CategoricalMask,
     Continuous,
-    ContinuousMask,
     EntityActionSpace,
     EntityEnv,
     EntitySpace,
     GlobalCategorical,
-    GlobalCategoricalMask,
     GlobalContinuous,
-    GlobalContinuousMask,
-    Nearest,
     Observation,
     ObservationError,
     SelectEntity,
-    SelectEntityMask,
     to_gymnasium,
     wrap,
+)
+from entitize.adapters.gymnasium import Nearest
+from entitize.envs.actions import (
+    CategoricalMask,
+    ContinuousMask,
+    GlobalCategoricalMask,
+    GlobalContinuousMask,
+    SelectEntityMask,
 )
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.utils.env_checker import check_env

@@ -173,7 +173,7 @@ def test_padded_spaces_keep_their_layout_and_differ_in_names() -> None:
         assert same.layout.space == space.layout.space
     assert space == spaces.Dict(space.spaces) and spaces.Dict(space.spaces) == space
     one, other = (
-        ez.PaddedLayout(
+        ez.batch.PaddedLayout(
             ez.EntitySpace({"Car": names}, ez.EntityActionSpace({"honk": ez.GlobalCategorical(2)})),
             {"Car": 2},
         )

@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from entitize import ObservationError, ViewError, views
+from entitize import ObservationError, views
+from entitize.adapters.gymnasium.views import ViewError
 from entitize.adapters.gymnasium.views.batches import join, pick, select, size, stack
 from entitize.adapters.gymnasium.views.scope import Scope
 from gymnasium import spaces

@@ -4,7 +4,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from entitize import ViewError, views
+from entitize import views
+from entitize.adapters.gymnasium.views import ViewError
 from entitize.adapters.gymnasium.views.batches import stack
 from entitize.adapters.gymnasium.views.scope import Encoder, Scope
 from entitize.envs import ObservationError

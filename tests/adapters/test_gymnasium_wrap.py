@@ -12,15 +12,15 @@ from entitize import (
     ActionError,
     EntitySpace,
     EntityVectorEnv,
-    ListVectorEnv,
     RaggedArray,
-    ViewError,
     check_entity_env,
     views,
     wrap,
     wrap_vec,
 )
+from entitize.adapters.gymnasium.views import ViewError
 from entitize.envs import ObservationError, batch_observations
+from entitize.envs.vector import ListVectorEnv
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 from gymnasium.wrappers import RecordEpisodeStatistics, TimeLimit

@@ -82,7 +82,7 @@ def test_the_networks_for_grids_see_free_cells_and_walls() -> None:
         batch, _ = env.reset(seed=0)
         spaces = env.single_observation_space, env.single_action_space
         rng = np.random.default_rng(0)
-        for kind in (ez.GridNet, ez.ImpalaGridNet, ez.UnitActionNet):
+        for kind in (ez.baselines.GridNet, ez.baselines.ImpalaGridNet, ez.baselines.UnitActionNet):
             net = kind(*spaces, height=8, width=8)
             seen = net.map.grid(net.map.read(batch), next(net.parameters())).view(3, 8, 8, 29)
             assert all(np.array_equal(seen[lane].numpy(), board_of(batch, lane)) for lane in range(3))
@@ -93,6 +93,6 @@ def test_the_networks_for_grids_see_free_cells_and_walls() -> None:
         ordered = net._ordered(seen, np.array([0]), np.array([[4, 0, 0, 0, 0, 0, 0]]))[0]
         changed = np.flatnonzero(ordered.numpy() != seen.planes[0])
         assert changed.tolist() == [PLANES.index("action_none"), PLANES.index("action_produce")]
-        net = ez.TransformerNet(*spaces, height=8, width=8, n_head=3, attention="padded")
+        net = ez.baselines.TransformerNet(*spaces, height=8, width=8, n_head=3, attention="padded")
         assert net.d_model == 64 + 29
         env.step(net.act(batch, rng).actions)

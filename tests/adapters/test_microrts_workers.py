@@ -50,14 +50,14 @@ class Cache:
 
     env: Any = None
 
-    def get(self) -> ez.ShardedVectorEnv:
+    def get(self) -> ez.vector.ShardedVectorEnv:
         if self.env is None or self.env.closed:
             with pytest.MonkeyPatch.context() as patch:
                 patch.setattr(make, "MicroRTSVectorEnv", saboteur())
                 self.env = ez.make_vec(
                     f"MicroRTS/{BOARD}", 5, num_workers=2, parent_works=True, seed=3, **OPTIONS
                 )
-        assert isinstance(self.env, ez.ShardedVectorEnv)
+        assert isinstance(self.env, ez.vector.ShardedVectorEnv)
         return self.env
 
 
@@ -70,7 +70,7 @@ def cache() -> Iterator[Cache]:
 
 
 @pytest.fixture
-def workers(cache: Cache) -> ez.ShardedVectorEnv:
+def workers(cache: Cache) -> ez.vector.ShardedVectorEnv:
     return cache.get()
 
 
@@ -90,7 +90,9 @@ def assert_same(info: dict[str, Any], expected: dict[str, Any]) -> None:
             assert value.dtype == expected[key].dtype and np.array_equal(value, expected[key])
 
 
-def test_the_games_are_those_of_one_process(workers: ez.ShardedVectorEnv, local: ez.EntityVectorEnv) -> None:
+def test_the_games_are_those_of_one_process(
+    workers: ez.vector.ShardedVectorEnv, local: ez.EntityVectorEnv
+) -> None:
     assert np.array_equal(workers.lane_games, local.lane_games)  # type: ignore[arg-type]
     assert [list(lanes) for lanes in workers._pool.lanes] == [[0, 1], [2, 3, 4]]
     assert workers.single_observation_space == local.single_observation_space
@@ -110,7 +112,7 @@ def test_the_games_are_those_of_one_process(workers: ez.ShardedVectorEnv, local:
     assert np.array_equal(*frames)
 
 
-def test_a_bot_that_raises_is_reported_with_its_lane(workers: ez.ShardedVectorEnv) -> None:
+def test_a_bot_that_raises_is_reported_with_its_lane(workers: ez.vector.ShardedVectorEnv) -> None:
     workers.reset(seed=0)
     workers.step({})
     workers.set_progress(1.0)  # the second game of the second worker, that of lane 3
@@ -123,7 +125,9 @@ def test_a_bot_that_raises_is_reported_with_its_lane(workers: ez.ShardedVectorEn
     assert not workers.step({})[3].any()
 
 
-def test_an_illegal_order_moves_no_game(workers: ez.ShardedVectorEnv, local: ez.EntityVectorEnv) -> None:
+def test_an_illegal_order_moves_no_game(
+    workers: ez.vector.ShardedVectorEnv, local: ez.EntityVectorEnv
+) -> None:
     batch, _ = workers.reset(seed=1)
     local.reset(seed=1)
     actors = batch.actions["order"].actors
@@ -136,7 +140,9 @@ def test_an_illegal_order_moves_no_game(workers: ez.ShardedVectorEnv, local: ez.
     assert steps[0].equals(steps[1])
 
 
-def test_a_worker_that_is_killed_is_an_error_that_names_its_lanes(workers: ez.ShardedVectorEnv) -> None:
+def test_a_worker_that_is_killed_is_an_error_that_names_its_lanes(
+    workers: ez.vector.ShardedVectorEnv,
+) -> None:
     workers.reset(seed=0)
     (worker,) = workers._pool.workers
     assert worker.process.pid is not None

@@ -77,7 +77,9 @@ def test_a_game_seen_by_its_own_view_can_be_seen_through_its_spaces() -> None:
 
 @pytest.mark.parametrize("api", ["parallel", "aec"])
 def test_snakes_are_lanes(api: Any) -> None:
-    venv = ez.from_pettingzoo(lambda: ez.to_pettingzoo(ez.MultiSnakeAgents(num_snakes=3), api), num_envs=2)
+    venv = ez.from_pettingzoo(
+        lambda: ez.to_pettingzoo(ez.games.MultiSnakeAgents(num_snakes=3), api), num_envs=2
+    )
     assert venv.agents[:3] == [(0, "snake_0"), (0, "snake_1"), (0, "snake_2")]
     ez.check_entity_env(venv, num_steps=30)
     venv.close()

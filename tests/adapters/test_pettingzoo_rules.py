@@ -197,7 +197,10 @@ BROKEN: list[tuple[Callable[[Colony, list[Any]], None], str]] = [
 def test_a_game_that_breaks_the_rules_is_told_and_can_be_reset(mode: Any, damage: Any, sentence: str) -> None:
     games = [Colony(), Colony(damage=damage)]
     env = ez.from_pettingzoo([lambda: games[0], lambda: games[1]], mode)
-    errors = (ez.ObservationError, ez.WorkerError)  # a team is an environment of its own in a ListVectorEnv
+    errors = (
+        ez.ObservationError,
+        ez.WorkerError,
+    )  # a team is an environment of its own in a ListVectorEnv
     with pytest.raises(errors, match=rf"game 1 \(colony_v0\): {sentence}"):
         stepped(env, 5)
     if mode == "lanes":
@@ -316,12 +319,17 @@ def fewer_places(count: int) -> Any:
             "the observation space of 'ant_0' is .*3.*, in game 0",
         ),
         ([Colony, partial(simple_tag_v3.parallel_env)], {}, ValueError, "has the agents .*'adversary_0'"),
-        (Colony, {"view": "auto"}, ez.ViewError, "the view of 'ant_0' is 'auto'; expected one of ez.views"),
-        (Colony, {"view": {"bee": AUTO}}, ez.ViewError, "there is no view for 'ant_0', only for 'bee'"),
+        (
+            Colony,
+            {"view": "auto"},
+            ez.views.ViewError,
+            "the view of 'ant_0' is 'auto'; expected one of ez.views",
+        ),
+        (Colony, {"view": {"bee": AUTO}}, ez.views.ViewError, "there is no view for 'ant_0', only for 'bee'"),
         (
             Colony,
             {"view": ez.views.Channels()},
-            ez.ViewError,
+            ez.views.ViewError,
             "colony_v0: .*Channels needs a grid of two",
         ),
     ],
@@ -352,11 +360,11 @@ def test_games_that_were_made_are_closed_where_making_fails_and_given_ones_are_n
 
     with pytest.raises(ValueError, match="game 1"):
         ez.from_pettingzoo(make, num_envs=2)
-    with pytest.raises(ez.ViewError):
+    with pytest.raises(ez.views.ViewError):
         ez.from_pettingzoo(make, view=ez.views.Channels())
     assert [game.closed for game in made] == [1, 1, 1]
     given = Colony()
-    with pytest.raises(ez.ViewError):
+    with pytest.raises(ez.views.ViewError):
         ez.from_pettingzoo(given, view=ez.views.Channels())
     assert given.closed == 0
 

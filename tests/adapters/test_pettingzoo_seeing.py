@@ -18,23 +18,23 @@ TAG = partial(simple_tag_v3.parallel_env, max_cycles=8)
 MOVES = ("stay", "left", "right", "down", "up")
 
 
-class TagView(ez.GameView):
+class TagView(ez.pettingzoo.GameView):
     """Agents with positions relative to the one who looks, in absolute ones for a team; obstacles."""
 
     entities = {"Obstacle": ("x", "y"), "Agent": ("x", "y", "fast")}  # noqa: RUF012 - never changed
     global_features = ("looking",)
 
-    def observe(self, agent: str) -> ez.Seen:
+    def observe(self, agent: str) -> ez.pettingzoo.Seen:
         world = self.game.world
         (me,) = [a for a in world.agents if a.name == agent]
         return self._seen(me.state.p_pos, [a for a in world.agents if a.name != "agent_0" or a is me], 1)
 
-    def observe_team(self, agents: tuple[str, ...]) -> ez.Seen:
+    def observe_team(self, agents: tuple[str, ...]) -> ez.pettingzoo.Seen:
         return self._seen(np.zeros(2), self.game.world.agents, len(agents))
 
-    def _seen(self, origin: np.ndarray, agents: list[Any], looking: int) -> ez.Seen:
+    def _seen(self, origin: np.ndarray, agents: list[Any], looking: int) -> ez.pettingzoo.Seen:
         rows = [[*(a.state.p_pos - origin), not a.adversary] for a in agents]
-        return ez.Seen(
+        return ez.pettingzoo.Seen(
             {
                 "Agent": np.float32(rows),
                 "Obstacle": np.float32([mark.state.p_pos - origin for mark in self.game.world.landmarks]),
@@ -47,18 +47,18 @@ class TagView(ez.GameView):
         return MOVES
 
 
-class BoardView(ez.GameView):
+class BoardView(ez.pettingzoo.GameView):
     """Marks; players have no entity of their own."""
 
     entities = {"Mark": ("square", "player")}  # noqa: RUF012 - never changed
 
-    def observe(self, agent: str) -> ez.Seen:
+    def observe(self, agent: str) -> ez.pettingzoo.Seen:
         squares = self.game.board.squares
-        return ez.Seen(
+        return ez.pettingzoo.Seen(
             {"Mark": np.float32([[i, mark] for i, mark in enumerate(squares) if mark]).reshape(-1, 2)}
         )
 
-    def observe_team(self, agents: tuple[str, ...]) -> ez.Seen:
+    def observe_team(self, agents: tuple[str, ...]) -> ez.pettingzoo.Seen:
         return self.observe(agents[0])
 
 
@@ -150,7 +150,7 @@ def test_a_board_game_is_played_by_a_team_in_turns_by_a_global_action() -> None:
 class StrangerView(TagView):
     """Doesn't find the agents after the first step."""
 
-    def _seen(self, origin: np.ndarray, agents: list[Any], looking: int) -> ez.Seen:
+    def _seen(self, origin: np.ndarray, agents: list[Any], looking: int) -> ez.pettingzoo.Seen:
         seen = super()._seen(origin, agents, looking)
         if self.game.steps:
             self.spoil(seen)
@@ -184,10 +184,10 @@ def test_a_view_that_shows_what_it_did_not_declare_is_told(spoil: Any, sentence:
 
 def test_a_view_without_entities_for_agents_that_move_at_once_is_refused_for_a_team() -> None:
     class Blank(BoardView):
-        def observe(self, agent: str) -> ez.Seen:
-            return ez.Seen()
+        def observe(self, agent: str) -> ez.pettingzoo.Seen:
+            return ez.pettingzoo.Seen()
 
-    with pytest.raises(ez.ViewError, match="simple_tag_v3: Blank shows no entities of their own for"):
+    with pytest.raises(ez.views.ViewError, match="simple_tag_v3: Blank shows no entities of their own for"):
         ez.from_pettingzoo(TAG, "team", Blank)
     assert ez.from_pettingzoo(TAG, view=Blank).num_envs == 4
 
@@ -195,9 +195,9 @@ def test_a_view_without_entities_for_agents_that_move_at_once_is_refused_for_a_t
 def test_a_view_that_does_not_read_the_game_says_so_when_it_is_wrapped() -> None:
     class Picky(TagView):
         def __init__(self, game: Any) -> None:
-            raise ez.ViewError(f"Picky reads no {type(game).__name__}")
+            raise ez.views.ViewError(f"Picky reads no {type(game).__name__}")
 
-    with pytest.raises(ez.ViewError, match="Picky reads no raw_env"):
+    with pytest.raises(ez.views.ViewError, match="Picky reads no raw_env"):
         ez.from_pettingzoo(TAG, view=Picky)
 
 
@@ -291,7 +291,7 @@ def test_agents_that_see_entities_are_lanes_of_all_their_types_and_actions() -> 
 def test_there_and_back_again_an_environment_is_what_it_was(api: Any) -> None:
     """An entity environment as a PettingZoo game of one agent, as lanes: what a list of it is."""
     venv = ez.from_pettingzoo(lambda: ez.to_pettingzoo(MineSweeper(max_steps=9), api), num_envs=3)
-    plain = ez.ListVectorEnv([partial(MineSweeper, max_steps=9)] * 3)
+    plain = ez.vector.ListVectorEnv([partial(MineSweeper, max_steps=9)] * 3)
     rng = np.random.default_rng(0)
     (batch, _), (expected, _) = venv.reset(seed=2), plain.reset(seed=2)
     ends = 0
@@ -313,9 +313,9 @@ def test_there_and_back_again_an_environment_is_what_it_was(api: Any) -> None:
 
 
 def test_games_that_show_entities_need_no_view_and_make_no_team() -> None:
-    with pytest.raises(ez.ViewError, match="nest_v0 shows entities already; leave the view out"):
+    with pytest.raises(ez.views.ViewError, match="nest_v0 shows entities already; leave the view out"):
         ez.from_pettingzoo(Nest(), view=ez.views.Vector())
-    with pytest.raises(ez.ViewError, match="nest_v0: every agent sees entities of its own"):
+    with pytest.raises(ez.views.ViewError, match="nest_v0: every agent sees entities of its own"):
         ez.from_pettingzoo(Nest(), "team")
 
 
@@ -353,7 +353,7 @@ def test_an_entity_observation_that_is_not_of_its_space_is_told() -> None:
 def test_spaces_of_agents_that_do_not_go_together_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     def with_queen(space: ez.EntitySpace, sentence: str) -> None:
         monkeypatch.setitem(SPACES, "queen", space)
-        with pytest.raises(ez.ViewError, match=f"^nest_v0: .*{sentence}"):
+        with pytest.raises(ez.views.ViewError, match=f"^nest_v0: .*{sentence}"):
             ez.from_pettingzoo(Nest())
 
     with_queen(ez.EntitySpace({"Food": ["x", "z"]}, QUEEN), "'worker_0' sees entity type 'Food' with the")
@@ -364,7 +364,7 @@ def test_spaces_of_agents_that_do_not_go_together_are_refused(monkeypatch: pytes
 
 @pytest.mark.parametrize("mode", ["lanes", "team"])
 def test_a_view_that_raises_is_named(mode: Any) -> None:
-    def fail(seen: ez.Seen) -> None:
+    def fail(seen: ez.pettingzoo.Seen) -> None:
         raise LookupError("nobody is there")
 
     view = type("Blinking", (StrangerView,), {"spoil": staticmethod(fail)})

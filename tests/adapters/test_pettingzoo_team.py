@@ -203,7 +203,7 @@ def test_rewards_are_summed_or_averaged() -> None:
 
 def test_several_games_make_a_vector_of_teams() -> None:
     venv = ez.from_pettingzoo(TAG, "team", num_envs=3, view=AUTO)
-    assert isinstance(venv, ez.ListVectorEnv) and venv.num_envs == 3
+    assert isinstance(venv, ez.vector.ListVectorEnv) and venv.num_envs == 3
     batch, _ = venv.reset(seed=6)
     assert batch.entities["adversary"].lengths.tolist() == [3, 3, 3]
     single = ez.from_pettingzoo(TAG, "team", view=AUTO)
@@ -257,7 +257,7 @@ def test_wrong_orders_name_the_game_and_the_agent_and_nothing_moves() -> None:
         ({"opponents": "random"}, ValueError, "who is in the team. Say so with team="),
         (
             {"view": ez.views.Vector({"A": 4, "B": 4})},
-            ez.ViewError,
+            ez.views.ViewError,
             "a team every agent is one entity; Vector",
         ),
     ],
@@ -271,5 +271,7 @@ def test_teams_that_cannot_be_are_told_at_once(
 
 def test_lists_of_rows_need_a_view_to_be_one_entity() -> None:
     make = partial(KAZ, obs_method="vector-sequence")
-    with pytest.raises(ez.ViewError, match="knights_archers_zombies_v11: observation_space is Sequence"):
+    with pytest.raises(
+        ez.views.ViewError, match="knights_archers_zombies_v11: observation_space is Sequence"
+    ):
         ez.from_pettingzoo(make, "team", view=AUTO)

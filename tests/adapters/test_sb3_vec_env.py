@@ -57,7 +57,7 @@ class Flock(ez.EntityEnv):
         return ez.Observation(
             entities={"Sheep": sheep},
             globals=[self.time],
-            actions={"Walk": ez.CategoricalMask(), "Push": ez.ContinuousMask()},
+            actions={"Walk": ez.actions.CategoricalMask(), "Push": ez.actions.ContinuousMask()},
         )
 
 
@@ -88,8 +88,8 @@ class Puppet(ez.EntityVectorEnv):
         return self.last, np.ones(2, np.float32), np.array(terminated), np.array(truncated), info
 
 
-def flocks(*lanes: Flock) -> ez.ListVectorEnv:
-    return ez.ListVectorEnv([partial(lambda lane: lane, lane) for lane in lanes])
+def flocks(*lanes: Flock) -> ez.vector.ListVectorEnv:
+    return ez.vector.ListVectorEnv([partial(lambda lane: lane, lane) for lane in lanes])
 
 
 def acted(venv: RaggedVecEnv, packed: dict[str, Any], rng: np.random.Generator) -> tuple[Any, Actions]:
@@ -157,7 +157,7 @@ def test_attributes_and_methods_are_those_of_the_lanes() -> None:
     assert venv.get_attr("num_envs") == [2, 2]  # of the vector environment
     assert venv.has_attr("length") and not venv.has_attr("height")
     assert venv.env_is_wrapped(Monitor) == [False, False]
-    watched = vec_env(ez.ListVectorEnv([lambda: Monitor(Flock()), Flock]))
+    watched = vec_env(ez.vector.ListVectorEnv([lambda: Monitor(Flock()), Flock]))
     assert watched.env_is_wrapped(Monitor) == [True, False]
 
 
@@ -261,7 +261,7 @@ def test_wrong_actions_move_no_lane() -> None:
 
 
 def test_what_is_no_entity_vector_environment_is_refused() -> None:
-    with pytest.raises(TypeError, match=r"got <.*Flock.*; make one with entitize.ListVectorEnv"):
+    with pytest.raises(TypeError, match=r"got <.*Flock.*; make one with entitize.vector.ListVectorEnv"):
         vec_env(Flock())  # type: ignore[arg-type]
     cart = SyncVectorEnv([partial(gymnasium.make, "CartPole-v1")])
     with pytest.raises(TypeError, match=r"make one of it with entitize\.wrap_vec"):

@@ -37,7 +37,7 @@ SPACES = {
 }
 
 
-class Arena(ez.MultiAgentEnv):
+class Arena(ez.pettingzoo.MultiAgentEnv):
     """Two kinds of agents who see different things and do different things, and die at random.
 
     A robot sees itself, some other robots and the scouts; who is alone aims at nobody. After `length` steps

@@ -84,15 +84,17 @@ class Frozen(ez.EntityEnv):
         flat = [identity for group in ids.values() for identity in group]
         walk, aim, alarm = (observation["actions"][name] for name in ACTIONS)
         actions: dict[str, Any] = {
-            "Walk": ez.CategoricalMask(actor_ids=[flat[a] for a in walk["actors"]], mask=walk["mask"]),
-            "Aim": ez.SelectEntityMask(
+            "Walk": ez.actions.CategoricalMask(
+                actor_ids=[flat[a] for a in walk["actors"]], mask=walk["mask"]
+            ),
+            "Aim": ez.actions.SelectEntityMask(
                 actor_ids=[flat[a] for a in aim["actors"]],
                 actee_ids=[flat[a] for a in aim["actees"]],
                 mask=aim["mask"].reshape(len(aim["actors"]), len(aim["actees"])),
             ),
         }
         if len(alarm["mask"]):
-            actions["Alarm"] = ez.GlobalCategoricalMask(mask=alarm["mask"][0])
+            actions["Alarm"] = ez.actions.GlobalCategoricalMask(mask=alarm["mask"][0])
         self.observation = ez.Observation(entities=observation["entities"], ids=ids, actions=actions)
 
     def _reset(self, options: dict[str, Any]) -> ez.Observation:

@@ -37,7 +37,7 @@ def observations(space: ez.EntitySpace, seed: int, count: int) -> list[dict[str,
 def test_a_buffer_holds_the_steps_since_it_was_cleared(
     seed: int, rollouts: list[list[int]], space: ez.EntitySpace, data: st.DataObject
 ) -> None:
-    buffer = ez.EntityBatchBuffer(space)
+    buffer = ez.batch.EntityBatchBuffer(space)
     for rollout in rollouts:
         buffer.clear()
         stored: list[dict[str, Any]] = []
@@ -54,7 +54,7 @@ def test_a_buffer_holds_the_steps_since_it_was_cleared(
 
 
 def test_a_rollout_as_long_as_the_last_one_reuses_its_memory() -> None:
-    buffer = ez.EntityBatchBuffer(SPACE)
+    buffer = ez.batch.EntityBatchBuffer(SPACE)
     steps = [batch_observations(SPACE, observations(SPACE, seed, 5)) for seed in range(6)]
 
     def rollout() -> list[int]:
@@ -69,7 +69,7 @@ def test_a_rollout_as_long_as_the_last_one_reuses_its_memory() -> None:
 
 
 def test_gathered_steps_survive_the_next_rollout() -> None:
-    buffer = ez.EntityBatchBuffer(SPACE)
+    buffer = ez.batch.EntityBatchBuffer(SPACE)
     first = batch_observations(SPACE, observations(SPACE, 1, 4))
     buffer.append(first)
     gathered = buffer.gather(np.arange(4))
@@ -79,7 +79,7 @@ def test_gathered_steps_survive_the_next_rollout() -> None:
 
 
 def test_a_batch_that_does_not_say_what_is_visible_is_stored_as_all_visible() -> None:
-    buffer = ez.EntityBatchBuffer(SPACE)
+    buffer = ez.batch.EntityBatchBuffer(SPACE)
     full = batch_observations(SPACE, observations(SPACE, 3, 3))
     buffer.append(ez.EntityBatch(full.entities, full.globals, full.actions))
     buffer.append(full)
@@ -93,7 +93,7 @@ def changed(batch: ez.EntityBatch, **parts: Any) -> ez.EntityBatch:
 
 
 def test_a_batch_of_another_space_is_refused_and_leaves_the_buffer_as_it_was() -> None:
-    buffer = ez.EntityBatchBuffer(SPACE)
+    buffer = ez.batch.EntityBatchBuffer(SPACE)
     good = batch_observations(SPACE, observations(SPACE, 4, 3))
     buffer.append(good)
     unit = good.entities["Unit"]

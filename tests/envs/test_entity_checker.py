@@ -25,8 +25,8 @@ Result = tuple[ez.EntityBatch, Any, Any, Any, dict[str, Any]]
         lambda: MineSweeper(orbital_cannon=False),
         lambda: gymnasium.make("entitize/MineSweeper-v0", render_mode="rgb_array"),
         lambda: gymnasium.make("entitize/Xor-v0").unwrapped,
-        lambda: ez.ListVectorEnv([MineSweeper] * 3),
-        lambda: ez.ListVectorEnv([lambda: gymnasium.make("entitize/MaskedBandit-v0")]),
+        lambda: ez.vector.ListVectorEnv([MineSweeper] * 3),
+        lambda: ez.vector.ListVectorEnv([lambda: gymnasium.make("entitize/MaskedBandit-v0")]),
     ],
 )
 def test_the_games_keep_the_rules(make: Callable[[], Any]) -> None:
@@ -124,7 +124,7 @@ DAMAGE: dict[str, Callable[[dict[str, Any]], Any]] = {
 
 @pytest.mark.parametrize("sentence", DAMAGE)
 def test_broken_observations_are_found(sentence: str) -> None:
-    with pytest.raises(ez.ConformanceError, match=f"^{re.escape('Looking: ' + sentence)}"):
+    with pytest.raises(ez.errors.ConformanceError, match=f"^{re.escape('Looking: ' + sentence)}"):
         ez.check_entity_env(Looking(DAMAGE[sentence]))
 
 
@@ -252,7 +252,7 @@ BREAKAGE: list[tuple[Callable[[Plain], None], str]] = [
 def test_broken_environments_are_found(damage: Callable[[Plain], None], sentence: str) -> None:
     env = Plain()
     damage(env)
-    with pytest.raises(ez.ConformanceError, match=f"^{re.escape('Plain: ' + sentence)}"):
+    with pytest.raises(ez.errors.ConformanceError, match=f"^{re.escape('Plain: ' + sentence)}"):
         ez.check_entity_env(env)
 
 
@@ -271,7 +271,9 @@ class Coin(ez.EntityEnv):
         return self._look(), float(bool(actions) and actions["Guess"].choice == self.side), True, False, {}
 
     def _look(self) -> ez.Observation:
-        return ez.Observation(entities={"Coin": [[self.side]]}, actions={"Guess": ez.GlobalCategoricalMask()})
+        return ez.Observation(
+            entities={"Coin": [[self.side]]}, actions={"Guess": ez.actions.GlobalCategoricalMask()}
+        )
 
 
 def test_an_authors_wrong_observation_is_found() -> None:
@@ -283,7 +285,7 @@ def test_an_authors_wrong_observation_is_found() -> None:
             return ez.Observation(entities={"Coin": [[0, 1]]}, actions=observation.actions)
 
     with pytest.raises(
-        ez.ConformanceError, match=r"Sloppy: entity type 'Coin' has shape \(1, 2\), expected \(n, 1\)"
+        ez.errors.ConformanceError, match=r"Sloppy: entity type 'Coin' has shape \(1, 2\), expected \(n, 1\)"
     ):
         ez.check_entity_env(Sloppy())
 
@@ -298,7 +300,9 @@ def test_what_only_gymnasium_finds_is_found() -> None:
         def _step(self, actions: Any) -> Any:
             return (*super()._step(actions)[:2], False, False, {})
 
-    with pytest.raises(ez.ConformanceError, match="Shared: gymnasium's check_env: The infos returned by"):
+    with pytest.raises(
+        ez.errors.ConformanceError, match="Shared: gymnasium's check_env: The infos returned by"
+    ):
         ez.check_entity_env(Shared())
 
     class OldFashioned(Coin):
@@ -306,7 +310,7 @@ def test_what_only_gymnasium_finds_is_found() -> None:
             """Gymnasium warns of it."""
 
     with pytest.raises(
-        ez.ConformanceError, match=r"OldFashioned: gymnasium's check_env: .*`seed` function is dropped"
+        ez.errors.ConformanceError, match=r"OldFashioned: gymnasium's check_env: .*`seed` function is dropped"
     ):
         ez.check_entity_env(OldFashioned())
 
@@ -320,7 +324,7 @@ def test_an_environment_that_says_it_is_nondeterministic_may_be() -> None:
     gymnasium.register("test/Dice-v0", entry_point=lambda **options: Dice(**options), nondeterministic=True)
     try:
         env = gymnasium.make("test/Dice-v0")
-        with pytest.raises(ez.ConformanceError, match=r"gymnasium's check_env: .*random"):
+        with pytest.raises(ez.errors.ConformanceError, match=r"gymnasium's check_env: .*random"):
             ez.check_entity_env(env)  # our own checks pass it; Gymnasium's still compare the generators
     finally:
         del gymnasium.registry["test/Dice-v0"]
@@ -331,7 +335,7 @@ def test_only_environments_can_be_checked() -> None:
         ez.check_entity_env(3)  # type: ignore[arg-type]
 
 
-class BrokenVector(ez.ListVectorEnv):
+class BrokenVector(ez.vector.ListVectorEnv):
     """A vector environment that is broken by changing what it returns."""
 
     def __init__(self, damage: Callable[[Result], Any], **metadata: Any) -> None:
@@ -382,7 +386,7 @@ BROKEN_VECTORS: list[tuple[Callable[[Result], Any], str]] = [
 
 @pytest.mark.parametrize(("damage", "sentence"), BROKEN_VECTORS)
 def test_broken_vector_environments_are_found(damage: Callable[[Result], Any], sentence: str) -> None:
-    with pytest.raises(ez.ConformanceError, match=rf"^BrokenVector: .*{sentence}"):
+    with pytest.raises(ez.errors.ConformanceError, match=rf"^BrokenVector: .*{sentence}"):
         ez.check_entity_env(BrokenVector(damage))
 
 
@@ -394,7 +398,7 @@ def test_broken_vector_environments_are_found(damage: Callable[[Result], Any], s
     ],
 )
 def test_a_false_autoreset_mode_is_found(mode: Any, sentence: str) -> None:
-    with pytest.raises(ez.ConformanceError, match=sentence):
+    with pytest.raises(ez.errors.ConformanceError, match=sentence):
         ez.check_entity_env(BrokenVector(lambda result: result, autoreset_mode=mode))
 
 
@@ -405,16 +409,17 @@ def test_a_vector_environment_that_hands_out_its_own_buffers_is_found() -> None:
         kept.append(batch)
         return kept[0]
 
-    with pytest.raises(ez.ConformanceError, match="step returned arrays that it had returned before"):
+    with pytest.raises(ez.errors.ConformanceError, match="step returned arrays that it had returned before"):
         ez.check_entity_env(BrokenVector(with_batch(reuse)))
 
 
 def test_a_vector_environment_that_ignores_its_seed_is_found() -> None:
-    class Unseeded(ez.ListVectorEnv):
+    class Unseeded(ez.vector.ListVectorEnv):
         def reset(self, *, seed: Any = None, options: Any = None) -> Any:
             return super().reset(options=options)
 
     with pytest.raises(
-        ez.ConformanceError, match="Unseeded: the same seed and actions gave different results, in reset"
+        ez.errors.ConformanceError,
+        match="Unseeded: the same seed and actions gave different results, in reset",
     ):
         ez.check_entity_env(Unseeded([MineSweeper] * 2))

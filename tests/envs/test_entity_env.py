@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 Make = Callable[..., Any]
-CM, GM, SM = ez.CategoricalMask, ez.GlobalCategoricalMask, ez.SelectEntityMask
+CM, GM, SM = ez.actions.CategoricalMask, ez.actions.GlobalCategoricalMask, ez.actions.SelectEntityMask
 
 FULL = ez.Observation(
     entities={"Food": [[9.0]], "Unit": np.array([[1, 2, 3], [4, 5, 6]]), "Rock": np.zeros((1, 0))},

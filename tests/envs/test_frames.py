@@ -67,7 +67,7 @@ def test_batches_keep_each_step_with_its_picture(space: ez.EntitySpace) -> None:
 @SPACES
 def test_buffers_packed_batches_and_shared_memory_hand_pictures_on(space: ez.EntitySpace) -> None:
     batch = batch_observations(space, observations(space))
-    buffer = ez.EntityBatchBuffer(space)
+    buffer = ez.batch.EntityBatchBuffer(space)
     for step in range(5):
         buffer.append(batch[step : step + 1])
     assert buffer.batch().equals(batch)
@@ -85,7 +85,7 @@ def test_a_batch_without_pictures_is_of_another_space() -> None:
     assert batch.frames is None
     assert "frames" in str(EntityBatchSpace(PLAIN, 5).problem(batch))
     with pytest.raises(ValueError, match="frames"):
-        ez.EntityBatchBuffer(PLAIN).append(batch)
+        ez.batch.EntityBatchBuffer(PLAIN).append(batch)
 
 
 def test_spaces_with_other_frames_differ_and_come_back_from_checkpoints() -> None:

@@ -48,7 +48,7 @@ class Counter(ez.EntityEnv):
 
     def _look(self) -> ez.Observation:
         clocks = np.full((self.time + 1, 2), [self.time, self.luck])
-        return ez.Observation(entities={"Clock": clocks}, actions={"Go": ez.CategoricalMask()})
+        return ez.Observation(entities={"Clock": clocks}, actions={"Go": ez.actions.CategoricalMask()})
 
     def close(self) -> None:
         self.log.append(f"{self.name} closed")
@@ -58,7 +58,7 @@ class Counter(ez.EntityEnv):
 
 def test_lanes_are_stepped_as_single_environments_are() -> None:
     rng = np.random.default_rng(0)
-    envs = ez.ListVectorEnv([partial(MineSweeper, max_steps=7)] * 3)
+    envs = ez.vector.ListVectorEnv([partial(MineSweeper, max_steps=7)] * 3)
     singles = [MineSweeper(max_steps=7) for _ in range(3)]
     batch, info = envs.reset(seed=5)
     expected = [env.reset(seed=5 + lane)[0] for lane, env in enumerate(singles)]
@@ -84,7 +84,7 @@ def test_lanes_are_stepped_as_single_environments_are() -> None:
 
 def test_autoreset_and_infos_are_gymnasiums_same_step() -> None:
     lengths = (2, 3, 2)
-    ours = ez.ListVectorEnv([partial(Counter, length) for length in lengths])
+    ours = ez.vector.ListVectorEnv([partial(Counter, length) for length in lengths])
     theirs = SyncVectorEnv([partial(Counter, length) for length in lengths], autoreset_mode="SameStep")
     ours.reset(seed=3)
     theirs.reset(seed=3)
@@ -106,7 +106,7 @@ def test_autoreset_and_infos_are_gymnasiums_same_step() -> None:
 
 @pytest.mark.parametrize("seed", [[4, 4, 7], (4, 4, 7)])
 def test_seeds_may_be_given_per_lane(seed: Any) -> None:
-    envs = ez.ListVectorEnv([Counter] * 3)
+    envs = ez.vector.ListVectorEnv([Counter] * 3)
     luck = envs.reset(seed=seed)[0].entities["Clock"].values[:, 1]
     assert luck[0] == luck[1] != luck[2]
     assert luck[0] == envs.reset(seed=4)[0].entities["Clock"].values[0, 1]
@@ -115,19 +115,19 @@ def test_seeds_may_be_given_per_lane(seed: Any) -> None:
 
 
 def test_without_a_seed_the_random_numbers_go_on() -> None:
-    envs = ez.ListVectorEnv([Counter] * 2)
+    envs = ez.vector.ListVectorEnv([Counter] * 2)
     first = envs.reset(seed=1)[0].entities["Clock"].values[:, 1]
     assert not set(first) & set(envs.reset()[0].entities["Clock"].values[:, 1])
 
 
 def test_options_go_to_every_lane() -> None:
-    batch, _ = ez.ListVectorEnv([Counter] * 2).reset(options={"start": 2})
+    batch, _ = ez.vector.ListVectorEnv([Counter] * 2).reset(options={"start": 2})
     assert batch.entities["Clock"].lengths.tolist() == [3, 3]
 
 
 def test_an_illegal_action_moves_no_lane() -> None:
     log: list[str] = []
-    envs = ez.ListVectorEnv([partial(Counter, log=log)] * 2)
+    envs = ez.vector.ListVectorEnv([partial(Counter, log=log)] * 2)
     envs.reset(seed=0)
     wrong = {"Go": ez.RaggedArray.from_arrays([[0], [2]], dtype=np.int64)}
     with pytest.raises(
@@ -153,7 +153,7 @@ def test_an_environment_that_raises_is_named_and_all_are_closed(
     fate: str, use: Callable[[Any], Any], sentence: str
 ) -> None:
     log: list[str] = []
-    envs = ez.ListVectorEnv(
+    envs = ez.vector.ListVectorEnv(
         [partial(Counter, log=log, name="a"), partial(Counter, fate=fate, log=log, name="b")]
     )
     with pytest.raises(ez.WorkerError) as caught:
@@ -172,24 +172,24 @@ def test_an_environment_that_raises_is_named_and_all_are_closed(
 def test_an_environment_that_cannot_be_made_is_named_and_the_others_are_closed() -> None:
     log: list[str] = []
     with pytest.raises(ez.WorkerError, match=r"env 1 \(environment\) raised ZeroDivisionError in being made"):
-        ez.ListVectorEnv([partial(Counter, log=log, name="a"), lambda: 1 // 0])  # type: ignore[list-item]
+        ez.vector.ListVectorEnv([partial(Counter, log=log, name="a"), lambda: 1 // 0])  # type: ignore[list-item]
     assert log == ["a closed"]
 
 
 def test_lanes_must_be_entity_environments_with_the_same_spaces() -> None:
     with pytest.raises(ez.WorkerError, match=r"env 0 \(CartPoleEnv\) .* its spaces must be an EntitySpace"):
-        ez.ListVectorEnv([partial(gymnasium.make, "CartPole-v1")])
+        ez.vector.ListVectorEnv([partial(gymnasium.make, "CartPole-v1")])
     with pytest.raises(ez.WorkerError, match=r"env 0 .* its env_fn must make a gymnasium.Env, got 'env'"):
-        ez.ListVectorEnv([lambda: "env"])  # type: ignore[list-item, return-value]
+        ez.vector.ListVectorEnv([lambda: "env"])  # type: ignore[list-item, return-value]
     with pytest.raises(ez.WorkerError, match=r"env 1 \(MineSweeper\) .* differs from env 0's"):
-        ez.ListVectorEnv([Counter, MineSweeper])
+        ez.vector.ListVectorEnv([Counter, MineSweeper])
     with pytest.raises(ValueError, match="at least one env_fn"):
-        ez.ListVectorEnv([])
+        ez.vector.ListVectorEnv([])
 
 
 def test_close_closes_every_lane_once_even_if_one_raises() -> None:
     log: list[str] = []
-    envs = ez.ListVectorEnv(
+    envs = ez.vector.ListVectorEnv(
         [partial(Counter, log=log, name="a", fate="close"), partial(Counter, log=log, name="b")]
     )
     with pytest.raises(OSError, match="stuck"):
@@ -198,12 +198,15 @@ def test_close_closes_every_lane_once_even_if_one_raises() -> None:
 
 
 def test_a_step_before_reset_needs_a_reset() -> None:
-    with ez.ListVectorEnv([Counter]) as envs, pytest.raises(gymnasium.error.ResetNeeded, match="call reset"):
+    with (
+        ez.vector.ListVectorEnv([Counter]) as envs,
+        pytest.raises(gymnasium.error.ResetNeeded, match="call reset"),
+    ):
         envs.step({})
 
 
 def test_it_is_a_gymnasium_vector_environment() -> None:
-    envs = ez.ListVectorEnv([partial(MineSweeper, render_mode="rgb_array")] * 2)
+    envs = ez.vector.ListVectorEnv([partial(MineSweeper, render_mode="rgb_array")] * 2)
     assert isinstance(envs, gymnasium.vector.VectorEnv)
     assert envs.unwrapped is envs
     assert envs.metadata["autoreset_mode"] is AutoresetMode.SAME_STEP
@@ -228,7 +231,7 @@ def test_it_is_a_gymnasium_vector_environment() -> None:
 
 def test_rendering_needs_a_render_mode() -> None:
     with pytest.raises(ValueError, match="ListVectorEnv was made without a render_mode"):
-        ez.ListVectorEnv([Counter]).render()
+        ez.vector.ListVectorEnv([Counter]).render()
 
 
 def test_infos_are_merged_as_gymnasium_does_and_ragged_arrays_are_kept() -> None:

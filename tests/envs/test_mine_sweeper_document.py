@@ -42,8 +42,8 @@ class Recording(MineSweeper):
 
 
 @pytest.fixture
-def envs() -> ez.ListVectorEnv:
-    return ez.ListVectorEnv([partial(Recording, width=3, height=3, state=state) for state in STATES])
+def envs() -> ez.vector.ListVectorEnv:
+    return ez.vector.ListVectorEnv([partial(Recording, width=3, height=3, state=state) for state in STATES])
 
 
 @pytest.mark.parametrize("number", range(3))
@@ -77,12 +77,12 @@ def test_ids_are_the_documents() -> None:
     assert ids["Robot"] == [("Robot", 0)]
 
 
-def test_the_types_are_ordered_mine_robot_orbital_cannon(envs: ez.ListVectorEnv) -> None:
+def test_the_types_are_ordered_mine_robot_orbital_cannon(envs: ez.vector.ListVectorEnv) -> None:
     assert list(envs.single_observation_space.entities) == ["Mine", "Robot", "Orbital Cannon"]
     assert list(envs.single_action_space) == ["Move", "Fire Orbital Cannon"]
 
 
-def test_the_batch_is_the_documents(envs: ez.ListVectorEnv) -> None:
+def test_the_batch_is_the_documents(envs: ez.vector.ListVectorEnv) -> None:
     batch, _ = envs.reset()
 
     def lists(array: RaggedArray) -> list[Any]:
@@ -106,7 +106,7 @@ def test_the_batch_is_the_documents(envs: ez.ListVectorEnv) -> None:
     assert lists(fire.mask) == [[], [True, True], []]
 
 
-def test_offsets_and_sequential_indices_are_the_documents(envs: ez.ListVectorEnv) -> None:
+def test_offsets_and_sequential_indices_are_the_documents(envs: ez.vector.ListVectorEnv) -> None:
     batch, _ = envs.reset()
     assert batch.entity_offsets[:-1].tolist() == [0, 6, 9]
     assert batch.num_entities == 14
@@ -120,7 +120,7 @@ def test_offsets_and_sequential_indices_are_the_documents(envs: ez.ListVectorEnv
     assert rows["Orbital Cannon"].tolist() == [8]
 
 
-def test_ragged_actions_are_dispatched_as_in_the_document(envs: ez.ListVectorEnv) -> None:
+def test_ragged_actions_are_dispatched_as_in_the_document(envs: ez.vector.ListVectorEnv) -> None:
     envs.reset()
     envs.step(
         {

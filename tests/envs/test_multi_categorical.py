@@ -244,7 +244,7 @@ def test_observations_with_composite_masks_batch_pad_store_and_come_back(same_da
     assert batch.actions["order"].mask.values.shape == (5, 8)
     for b, observation in enumerate(STEPS):
         assert same_data(unbatch_observation(SPACE, batch, b), observation)
-    layout = ez.PaddedLayout(SPACE, {"Unit": 3, "Rock": 2})
+    layout = ez.batch.PaddedLayout(SPACE, {"Unit": 3, "Rock": 2})
     padded = layout.pad(batch)
     assert padded["actions/order/mask"].shape == (3, 5, 8)
     assert layout.observation_space.contains({name: array[0] for name, array in padded.items()})
@@ -255,7 +255,7 @@ def test_observations_with_composite_masks_batch_pad_store_and_come_back(same_da
     assert layout.unpad_actions(batch, flat)["order"] == actions["order"]
     with pytest.raises(ValueError, match=re.escape("'order' has shape (3, 5), expected (3, 5, 3)")):
         layout.unpad_actions(batch, {"order": flat["order"][:, :, 0]})
-    buffer = ez.EntityBatchBuffer(SPACE)
+    buffer = ez.batch.EntityBatchBuffer(SPACE)
     buffer.append(batch)
     buffer.append(batch)
     assert buffer.gather([3, 2]).equals(batch.gather([0, 2]))
@@ -417,7 +417,7 @@ def test_wrong_orders_are_refused_with_ids_and_leave_the_environment_alone() -> 
 @pytest.mark.parametrize(
     ("mask", "sentence"),
     [
-        (ez.CategoricalMask(), "action 'order' needs a MultiCategoricalMask, got CategoricalMask"),
+        (ez.actions.CategoricalMask(), "action 'order' needs a MultiCategoricalMask, got CategoricalMask"),
         (
             MultiCategoricalMask(mask=[[1] * 8, flags("010", "00", "111")]),
             "action 'order': the mask of actor 'b' allows 'move', but none of the 'where' that it uses",
@@ -445,12 +445,15 @@ def test_a_mask_left_out_allows_everything(scripted: Any) -> None:
 
 def test_such_an_environment_conforms_alone_and_in_numbers() -> None:
     ez.check_entity_env(Site())
-    ez.check_entity_env(ez.ListVectorEnv([Site] * 3))
+    ez.check_entity_env(ez.vector.ListVectorEnv([Site] * 3))
 
 
 def test_processes_step_it_as_a_list_does() -> None:
     rng = np.random.default_rng(0)
-    with ez.ListVectorEnv([Site] * 3) as one, ez.ProcessVectorEnv([Site] * 3, num_workers=1) as other:
+    with (
+        ez.vector.ListVectorEnv([Site] * 3) as one,
+        ez.vector.ProcessVectorEnv([Site] * 3, num_workers=1) as other,
+    ):
         batch, _ = one.reset(seed=1)
         other.reset(seed=1)
         for _ in range(8):

@@ -28,8 +28,8 @@ BARE = ez.EntitySpace({}, ez.EntityActionSpace({"Pick": ez.GlobalCategorical(3)}
 MOST = 5  # `EntitySpace.sample` draws up to five entities per type
 
 
-def layout_of(space: ez.EntitySpace) -> ez.PaddedLayout:
-    return ez.PaddedLayout(space, dict.fromkeys(space.entities, MOST))
+def layout_of(space: ez.EntitySpace) -> ez.batch.PaddedLayout:
+    return ez.batch.PaddedLayout(space, dict.fromkeys(space.entities, MOST))
 
 
 def observations(space: ez.EntitySpace, seed: int, count: int) -> list[dict[str, Any]]:
@@ -144,23 +144,29 @@ def test_too_much_is_an_error_that_names_env_and_type(
     batch: ez.EntityBatch, maxima: Any, sentence: str
 ) -> None:
     with pytest.raises(ez.ObservationError, match=re.escape(sentence)):
-        ez.PaddedLayout(PLAIN, *maxima).pad(batch)
+        ez.batch.PaddedLayout(PLAIN, *maxima).pad(batch)
 
 
 @pytest.mark.parametrize(
     ("make", "sentence"),
     [
-        (lambda: ez.PaddedLayout(PLAIN, {}), "max_entities: 'Unit' needs a maximum of at least 0, got None"),
         (
-            lambda: ez.PaddedLayout(PLAIN, {"Unit": -1}),
+            lambda: ez.batch.PaddedLayout(PLAIN, {}),
+            "max_entities: 'Unit' needs a maximum of at least 0, got None",
+        ),
+        (
+            lambda: ez.batch.PaddedLayout(PLAIN, {"Unit": -1}),
             "max_entities: 'Unit' needs a maximum of at least 0, got -1",
         ),
         (
-            lambda: ez.PaddedLayout(PLAIN, {"Unti": 1, "Unit": 1}),
+            lambda: ez.batch.PaddedLayout(PLAIN, {"Unti": 1, "Unit": 1}),
             "max_entities: unknown name 'Unti'; known: 'Unit'",
         ),
-        (lambda: ez.PaddedLayout(PLAIN, {"Unit": 1}, {"Jump": 1}), "max_actors: unknown name 'Jump'"),
-        (lambda: ez.PaddedLayout(PLAIN, {"Unit": 1}, {}, {"Walk": 1}), "max_actees: unknown name 'Walk'"),
+        (lambda: ez.batch.PaddedLayout(PLAIN, {"Unit": 1}, {"Jump": 1}), "max_actors: unknown name 'Jump'"),
+        (
+            lambda: ez.batch.PaddedLayout(PLAIN, {"Unit": 1}, {}, {"Walk": 1}),
+            "max_actees: unknown name 'Walk'",
+        ),
     ],
 )
 def test_impossible_layouts_are_refused(make: Callable[[], Any], sentence: str) -> None:
@@ -169,7 +175,7 @@ def test_impossible_layouts_are_refused(make: Callable[[], Any], sentence: str) 
 
 
 def test_padded_actions_of_the_wrong_shape_or_beyond_the_actees_are_errors(batch: ez.EntityBatch) -> None:
-    layout = ez.PaddedLayout(PLAIN, {"Unit": 3})
+    layout = ez.batch.PaddedLayout(PLAIN, {"Unit": 3})
     with pytest.raises(ValueError, match=re.escape("action 'Walk' has shape (2, 2), expected (2, 3)")):
         layout.unpad_actions(batch, {"Walk": np.zeros((2, 2), np.int64)})
     with pytest.raises(ValueError, match="env 1: action 'Aim': 2 is none of the 2 actees"):
@@ -177,7 +183,7 @@ def test_padded_actions_of_the_wrong_shape_or_beyond_the_actees_are_errors(batch
 
 
 def test_maxima_of_actors_and_actees_set_the_shapes(batch: ez.EntityBatch) -> None:
-    padded = ez.PaddedLayout(PLAIN, {"Unit": 4}, {"Walk": 2, "Aim": 1}, {"Aim": 3}).pad(batch)
+    padded = ez.batch.PaddedLayout(PLAIN, {"Unit": 4}, {"Walk": 2, "Aim": 1}, {"Aim": 3}).pad(batch)
     assert padded["actions/Walk/mask"].shape == (2, 2, 2)
     assert padded["actions/Aim/mask"].shape == (2, 1, 3)
     assert padded["actions/Aim/actees"].shape == (2, 3)

@@ -56,9 +56,11 @@ def environment_class() -> Any:
                 globals=[self.age],
                 visible={"Cell": np.arange(count) % 2 == 0},
                 actions={
-                    "Go": ez.CategoricalMask(),
-                    "Eat": ez.SelectEntityMask(actor_types=["Cell"] if count else [], actee_types=["Cell"]),
-                    **({"Nap": ez.GlobalCategoricalMask()} if count % 2 else {}),
+                    "Go": ez.actions.CategoricalMask(),
+                    "Eat": ez.actions.SelectEntityMask(
+                        actor_types=["Cell"] if count else [], actee_types=["Cell"]
+                    ),
+                    **({"Nap": ez.actions.GlobalCategoricalMask()} if count % 2 else {}),
                 },
             )
 
@@ -90,13 +92,13 @@ def wait_for_the_end_of(pids: Iterable[int]) -> None:
     wait_for(lambda: not any(alive(pid) for pid in pids))
 
 
-def pids_of(envs: ez.ProcessVectorEnv) -> list[int]:
+def pids_of(envs: ez.vector.ProcessVectorEnv) -> list[int]:
     pids = [worker.process.pid for worker in envs._pool.workers]
     assert all(alive(pid) for pid in pids if pid is not None)
     return [pid for pid in pids if pid is not None]
 
 
-def blocks_of(envs: ez.ProcessVectorEnv) -> list[str]:
+def blocks_of(envs: ez.vector.ProcessVectorEnv) -> list[str]:
     """The names of the shared memory in use."""
     memory = [envs._pool._actions, *(worker.results for worker in envs._pool.workers)]
     return [one.block.name for one in memory if one._block is not None]
@@ -107,8 +109,8 @@ def test_results_are_those_of_one_process(
     make_class: Callable[[], Any], same_info: Callable[[Any, Any], bool]
 ) -> None:
     env_fns = [partial(make_class())] * 5
-    local = ez.ListVectorEnv(env_fns)
-    with ez.ProcessVectorEnv(env_fns, num_workers=2) as envs:
+    local = ez.vector.ListVectorEnv(env_fns)
+    with ez.vector.ProcessVectorEnv(env_fns, num_workers=2) as envs:
         assert envs.single_observation_space == local.single_observation_space
         assert (envs.num_envs, envs.metadata) == (5, local.metadata)
         results, expected = envs.reset(seed=3), local.reset(seed=3)
@@ -142,7 +144,9 @@ def same_info() -> Callable[[Any, Any], bool]:
 
 
 def test_it_keeps_the_rules_and_refuses_illegal_actions() -> None:
-    with ez.ProcessVectorEnv([partial(MineSweeper, render_mode="rgb_array")] * 4, num_workers=2) as envs:
+    with ez.vector.ProcessVectorEnv(
+        [partial(MineSweeper, render_mode="rgb_array")] * 4, num_workers=2
+    ) as envs:
         with pytest.raises(gymnasium.error.ResetNeeded):
             envs.step({})
         ez.check_entity_env(envs, num_steps=40)
@@ -168,7 +172,7 @@ def test_when_a_worker_fails_in_a_step_its_envs_are_named_and_all_others_closed(
     log = tmp_path / "log"
     growing = environment_class()
     fates = ["", "", fate, ""]
-    envs = ez.ProcessVectorEnv([partial(growing, fate=f, log=str(log)) for f in fates], num_workers=2)
+    envs = ez.vector.ProcessVectorEnv([partial(growing, fate=f, log=str(log)) for f in fates], num_workers=2)
     envs.reset(seed=0)
     pids, blocks = pids_of(envs), blocks_of(envs)
     for _ in range(steps - 1):
@@ -188,24 +192,24 @@ def test_when_a_worker_fails_in_a_step_its_envs_are_named_and_all_others_closed(
 
 def test_an_environment_that_cannot_be_made_is_named() -> None:
     with pytest.raises(ez.WorkerError, match=r"env 1 \(environment\) raised ZeroDivisionError in being made"):
-        ez.ProcessVectorEnv([MineSweeper, lambda: 1 // 0], num_workers=1)  # type: ignore[list-item]
+        ez.vector.ProcessVectorEnv([MineSweeper, lambda: 1 // 0], num_workers=1)  # type: ignore[list-item]
 
 
 def test_workers_with_different_spaces_are_an_error() -> None:
     with pytest.raises(ez.WorkerError, match=r"env 1 has the observation space .* but env 0 has"):
-        ez.ProcessVectorEnv([MineSweeper, environment_class()], num_workers=2)
+        ez.vector.ProcessVectorEnv([MineSweeper, environment_class()], num_workers=2)
 
 
 def test_what_cannot_work_is_refused_before_a_process_is_started() -> None:
     with pytest.raises(ValueError, match="num_workers must be between 1 and the 2 envs, got 3"):
-        ez.ProcessVectorEnv([MineSweeper] * 2, num_workers=3)
+        ez.vector.ProcessVectorEnv([MineSweeper] * 2, num_workers=3)
     lock = threading.Lock()
     with pytest.raises(TypeError, match="env 1: its env_fn can't be pickled"):
-        ez.ProcessVectorEnv([MineSweeper, lambda: lock], num_workers=1)  # type: ignore[list-item, return-value]
+        ez.vector.ProcessVectorEnv([MineSweeper, lambda: lock], num_workers=1)  # type: ignore[list-item, return-value]
 
 
 def test_an_environment_that_is_forgotten_ends_its_workers() -> None:
-    envs = ez.ProcessVectorEnv([MineSweeper], num_workers=1)
+    envs = ez.vector.ProcessVectorEnv([MineSweeper], num_workers=1)
     pids = pids_of(envs)
     del envs
     wait_for_the_end_of(pids)

@@ -28,7 +28,7 @@ SNAKES: dict[str, Any] = {"num_snakes": 2, "board_size": 5, "max_steps": 20, "re
 def snakes(request: pytest.FixtureRequest) -> Iterator[ez.EntityVectorEnv]:
     """Three games of two snakes, each a lane that is idle once it is dead, in two processes."""
     with ez.make_vec("MultiSnake/lanes", 6, num_workers=2, parent_works=request.param, **SNAKES) as envs:
-        assert isinstance(envs, ez.ShardedVectorEnv)
+        assert isinstance(envs, ez.vector.ShardedVectorEnv)
         assert len(envs._pool.workers) == 2 - request.param
         yield envs
 
@@ -47,7 +47,7 @@ def assert_same(one: Any, other: Any) -> None:
 
 @pytest.mark.parametrize("seed", [3, [5, None, 7, 8, None, 10]])
 def test_results_are_those_of_one_process(snakes: ez.EntityVectorEnv, seed: Any) -> None:
-    assert isinstance(snakes, ez.ShardedVectorEnv)
+    assert isinstance(snakes, ez.vector.ShardedVectorEnv)
     assert [len(lanes) for lanes in snakes._pool.lanes] == [2, 4]  # games are not split
     with ez.make_vec("MultiSnake/lanes", 6, **SNAKES) as local:
         assert snakes.single_observation_space == local.single_observation_space
@@ -98,7 +98,7 @@ def test_what_cannot_work_is_refused() -> None:
     with pytest.raises(ValueError, match="must be a multiple of num_snakes = 2, got 3"):
         ez.make_vec("MultiSnake/lanes", 3, num_workers=1)
     with pytest.raises(ValueError, match="0 env_fns came with 0 numbers of lanes"):
-        ez.ShardedVectorEnv([], [])
+        ez.vector.ShardedVectorEnv([], [])
 
 
 def test_what_an_environment_refuses_is_raised_as_in_one_process() -> None:
@@ -106,7 +106,7 @@ def test_what_an_environment_refuses_is_raised_as_in_one_process() -> None:
         ez.make_vec("MultiSnake", 4, num_workers=1, max_steps=0)
     assert "native.py" in caught.value.__notes__[0]  # the worker's traceback
     with pytest.raises(TypeError, match=r"env_fn of envs 0 to 2 must make an EntityVectorEnv of 3 lanes"):
-        ez.ShardedVectorEnv([partial(MultiSnakeVectorEnv, 2)], [3])
+        ez.vector.ShardedVectorEnv([partial(MultiSnakeVectorEnv, 2)], [3])
 
 
 def odd_environment() -> Any:
@@ -152,7 +152,7 @@ def odd_environment() -> Any:
 
 def test_warnings_and_progress_get_through_and_errors_name_the_lanes() -> None:
     odd = odd_environment()
-    envs = ez.ShardedVectorEnv([partial(odd, 1), partial(odd, 2)], [1, 2], seed=10, parent_works=False)
+    envs = ez.vector.ShardedVectorEnv([partial(odd, 1), partial(odd, 2)], [1, 2], seed=10, parent_works=False)
     with pytest.raises(gymnasium.error.ResetNeeded):
         envs.step({})
     batch, info = envs.reset()
@@ -211,7 +211,7 @@ def changing_columns() -> Any:
 @pytest.mark.parametrize("parent_works", [False, True])
 def test_infos_get_through_whatever_is_in_them(parent_works: bool) -> None:
     changing = changing_columns()
-    with ez.ShardedVectorEnv(
+    with ez.vector.ShardedVectorEnv(
         [partial(changing, 1), partial(changing, 2)], [1, 2], seed=10, parent_works=parent_works
     ) as envs:
         envs.reset()
@@ -233,7 +233,9 @@ def test_the_parents_own_lanes_fail_as_those_of_workers_do() -> None:
         def close_extras(self, **kwargs: Any) -> None:
             raise OSError("does not close either")
 
-    envs = ez.ShardedVectorEnv([partial(Odder, 1), partial(odd, 2)], [1, 2], seed=10, parent_works=True)
+    envs = ez.vector.ShardedVectorEnv(
+        [partial(Odder, 1), partial(odd, 2)], [1, 2], seed=10, parent_works=True
+    )
     (worker,) = envs._pool.workers
     pid = worker.process.pid
     assert pid is not None
@@ -275,7 +277,7 @@ def test_the_parent_works_where_there_are_no_more_cores_than_processes(
 
 
 def test_a_worker_that_dies_while_the_parent_is_awake_is_an_error() -> None:
-    envs = ez.ShardedVectorEnv([partial(odd_environment(), 1)] * 2, [1, 1], parent_works=True)
+    envs = ez.vector.ShardedVectorEnv([partial(odd_environment(), 1)] * 2, [1, 1], parent_works=True)
     envs.reset(seed=0)
     waiter = envs._pool._waiter
     waiter._awake, waiter._short = 1000.0, True
@@ -294,7 +296,7 @@ def test_a_worker_that_dies_while_the_parent_is_awake_is_an_error() -> None:
 
 def test_a_key_press_ends_a_worker_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker_pool, "GRACE", 0.1)
-    envs = ez.ShardedVectorEnv([partial(odd_environment(), 1)], [1])
+    envs = ez.vector.ShardedVectorEnv([partial(odd_environment(), 1)], [1])
     envs.reset(seed=0)
     process = envs._pool.workers[0].process
     pid = process.pid

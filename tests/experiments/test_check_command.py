@@ -38,7 +38,7 @@ class Good(ez.EntityEnv):
         return self.show(self.np_random.random((self.size, 1)))
 
     def show(self, rows):
-        return ez.Observation({"A": rows}, actions={"go": ez.CategoricalMask()})
+        return ez.Observation({"A": rows}, actions={"go": ez.actions.CategoricalMask()})
 
 
 class Unseeded(Good):
@@ -60,10 +60,10 @@ class Crash(Good):
 
 
 def lanes():
-    return ez.ListVectorEnv([Crash] * 2)
+    return ez.vector.ListVectorEnv([Crash] * 2)
 
 
-class Pair(ez.MultiAgentEnv):
+class Pair(ez.pettingzoo.MultiAgentEnv):
     metadata = {"name": "pair_v0", "render_modes": []}
 
     def __init__(self, broken=""):

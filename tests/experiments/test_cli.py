@@ -122,13 +122,19 @@ class Burning(ez.EntityEnv):
 
     def _reset(self, options: dict[str, Any]) -> ez.Observation:
         self.time = 0
-        return ez.Observation(globals=[0], actions={"Go": ez.GlobalCategoricalMask()})
+        return ez.Observation(globals=[0], actions={"Go": ez.actions.GlobalCategoricalMask()})
 
     def _step(self, actions: dict[str, Any]) -> tuple[ez.Observation, float, bool, bool, dict[str, Any]]:
         self.time += 1
         if self.time == 3:
             raise RuntimeError("the board is on fire")
-        return ez.Observation(globals=[0], actions={"Go": ez.GlobalCategoricalMask()}), 0.0, False, False, {}
+        return (
+            ez.Observation(globals=[0], actions={"Go": ez.actions.GlobalCategoricalMask()}),
+            0.0,
+            False,
+            False,
+            {},
+        )
 
 
 def test_an_environment_that_fails_ends_training_with_a_sentence(

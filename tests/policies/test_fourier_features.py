@@ -150,7 +150,7 @@ def test_padded_observations_have_the_same_waves(make_space, random_batch, make_
     space = make_space()
     batch = random_batch(space)
     net = make_net(space, batch, fourier=WAVES, engine=engine)
-    layout = ez.PaddedLayout(space, dict.fromkeys(space.entities, 3))
+    layout = ez.batch.PaddedLayout(space, dict.fromkeys(space.entities, 3))
     twin = ez.PaddedRogueNet(layout.observation_space, slot_rows=False, **net.config)
     twin.load_rogue_net(net)
     padded = {name: torch.from_numpy(array) for name, array in layout.pad(batch).items()}

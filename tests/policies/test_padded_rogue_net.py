@@ -29,22 +29,22 @@ same_fixtures = settings(
 )
 
 
-def layout_of(space: EntitySpace, more: int = 0, **limits: Any) -> ez.PaddedLayout:
-    return ez.PaddedLayout(space, dict.fromkeys(space.entities, MOST + more), **limits)
+def layout_of(space: EntitySpace, more: int = 0, **limits: Any) -> ez.batch.PaddedLayout:
+    return ez.batch.PaddedLayout(space, dict.fromkeys(space.entities, MOST + more), **limits)
 
 
-def tensors(layout: ez.PaddedLayout, batch: EntityBatch) -> dict[str, Tensor]:
+def tensors(layout: ez.batch.PaddedLayout, batch: EntityBatch) -> dict[str, Tensor]:
     return {name: torch.from_numpy(array) for name, array in layout.pad(batch).items()}
 
 
-def padded_net(layout: ez.PaddedLayout, net: RogueNet, **options: Any) -> ez.PaddedRogueNet:
+def padded_net(layout: ez.batch.PaddedLayout, net: RogueNet, **options: Any) -> ez.PaddedRogueNet:
     """A network on padded observations with the weights and statistics of `net`, in evaluation mode."""
     twin = ez.PaddedRogueNet(layout.observation_space, **{**net.config, **options})
     twin.load_rogue_net(net)
     return twin.eval()
 
 
-def places(layout: ez.PaddedLayout) -> dict[str, slice]:
+def places(layout: ez.batch.PaddedLayout) -> dict[str, slice]:
     """Where the features of the step, of its global row, and of actors and actees begin and end."""
     space = layout.space
     acts = any(action.is_global for _, action in space.actions.items())
@@ -237,7 +237,7 @@ def test_steps_without_entities_have_features(make_space: Callable[..., EntitySp
     assert features.shape == (2, D) and not features.any()
     features.sum().backward()
     only_globals = EntitySpace({}, ez.EntityActionSpace({"act": GlobalCategorical(2)}), ["time"])
-    layout = ez.PaddedLayout(only_globals, {})
+    layout = ez.batch.PaddedLayout(only_globals, {})
     net = ez.PaddedRogueNet(layout.observation_space, **SIZES)
     one, other = net({"globals": torch.tensor([[1.0], [2.0]]), "actions/act/presence": torch.ones(2, 1)})
     assert net.features_dim == 2 * D and torch.equal(one[:D], one[D:]) and not torch.equal(one, other)

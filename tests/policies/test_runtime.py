@@ -227,7 +227,7 @@ def hunt(*cats: str, mouse: float = 2.0) -> Observation:
     return Observation(
         {"Cat": [[float(i)] for i in range(2)], "Mouse": [[mouse]]},
         ids={"Cat": ["Tom", "Kit"]},
-        actions={"go": ez.CategoricalMask(actor_ids=list(cats), mask=[[False, True]] * len(cats))},
+        actions={"go": ez.actions.CategoricalMask(actor_ids=list(cats), mask=[[False, True]] * len(cats))},
     )
 
 
@@ -241,7 +241,7 @@ def test_orders_come_back_with_the_ids_of_the_observation(hunter: Agent) -> None
     decided = hunter.act(hunt("Kit", "Tom"))
     assert list(decided) == ["go"], "nobody asked for a mood"
     go = decided["go"]
-    assert isinstance(go, ez.CategoricalAction)
+    assert isinstance(go, ez.actions.CategoricalAction)
     assert go.actors == ["Kit", "Tom"] and go.labels == ["RIGHT", "RIGHT"]
 
 

@@ -56,9 +56,9 @@ class Crowd(ez.EntityEnv):
         count, self.gold = int(self.np_random.integers(6)), bool(self.np_random.integers(2))
         entities = {"Person": self.np_random.normal(3, 10, (count, 2)), "Gold": np.zeros((int(self.gold), 0))}
         masks: dict[str, Any] = {
-            "all": ez.CategoricalMask(actor_types=["Person"]),
-            "nobody": ez.GlobalCategoricalMask(),
-            "amount": ez.GlobalContinuousMask(),
+            "all": ez.actions.CategoricalMask(actor_types=["Person"]),
+            "nobody": ez.actions.GlobalCategoricalMask(),
+            "amount": ez.actions.GlobalContinuousMask(),
         }
         return ez.Observation(entities, actions={"do": masks[self.who]})
 
@@ -119,7 +119,7 @@ def test_sb3_does_not_start_the_residual_blocks_anew() -> None:
 
 def test_a_policy_of_linear_heads_can_be_the_ragged_network() -> None:
     """The weights of a RogueNet in SB3's policy: the same probabilities and values."""
-    venv = ez.ListVectorEnv([Crowd] * 16)
+    venv = ez.vector.ListVectorEnv([Crowd] * 16)
     torch.manual_seed(1)
     ragged = ez.RogueNet(venv.single_observation_space, venv.single_action_space, **SIZES)
     batch, _ = venv.reset(seed=3)
@@ -138,7 +138,7 @@ def test_a_policy_of_linear_heads_can_be_the_ragged_network() -> None:
             linear.weight.zero_()
             linear.weight[:, rows] = head.weight
             linear.bias.copy_(head.bias)
-    layout = ez.PaddedLayout(venv.single_observation_space, {"Person": 5, "Gold": 1})
+    layout = ez.batch.PaddedLayout(venv.single_observation_space, {"Person": 5, "Gold": 1})
     keys = layout.observation_space.without_empty_arrays().spaces
     observations = {name: torch.from_numpy(layout.pad(batch)[name]) for name in keys}
     chosen = ez.RaggedArray.from_lengths(np.arange(16) % 2, np.ones(16, np.int64))

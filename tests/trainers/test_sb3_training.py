@@ -90,7 +90,9 @@ def environments() -> dict[str, Any]:
         "MaskedBandit": partial(ez.make_vec, "MaskedBandit", num_envs=3),
         "CartPole": partial(wrapped, "CartPole-v1"),
         "Pendulum": partial(wrapped, "Pendulum-v1", max_episode_steps=6),
-        "lanes": lambda: ez.ListVectorEnv([lambda: gymnasium.make("entitize/Xor-v0", answer="actor")] * 3),
+        "lanes": lambda: ez.vector.ListVectorEnv(
+            [lambda: gymnasium.make("entitize/Xor-v0", answer="actor")] * 3
+        ),
         "workers": partial(ez.make_vec, "MineSweeper", num_envs=2, num_workers=2),
     }
 

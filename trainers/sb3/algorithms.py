@@ -105,7 +105,8 @@ def _checked_env(env: Any) -> VecEnv:
     if isinstance(inner, VecEnv):
         hint = "; around entity environments goes entitize.sb3.make_vec, not DummyVecEnv or make_vec_env"
     elif isinstance(inner, gymnasium.Env):
-        hint = "; use entitize.sb3.make_vec(entitize.ListVectorEnv([make_env] * num_envs)), without a Monitor"
+        lanes = "entitize.vector.ListVectorEnv([make_env] * num_envs)"
+        hint = f"; use entitize.sb3.make_vec({lanes}), without a Monitor"
     elif isinstance(inner, str):
         hint = f"; use entitize.sb3.make_vec({inner!r}, num_envs)"
     raise TypeError(f"PPO needs an environment of entitize.sb3.make_vec or vec_env, got {inner!r}{hint}")

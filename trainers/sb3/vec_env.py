@@ -220,7 +220,7 @@ def make_vec(env: str | EntityVectorEnv, num_envs: int | None = None, **kwargs: 
 
     Args:
         env: what `entitize.make_vec` knows ("Procgen/bigfish", "MineSweeper"), or an environment of
-            `entitize.wrap_vec`, `entitize.ListVectorEnv` and so on.
+            `entitize.wrap_vec`, `entitize.vector.ListVectorEnv` and so on.
         num_envs: how many environments to make, 1 if not given.
         kwargs: go to the environments that are made.
 
@@ -239,7 +239,7 @@ def _check_vector_env(vector_env: Any) -> None:
         if isinstance(vector_env, gymnasium.vector.VectorEnv):
             hint = "; make one of it with entitize.wrap_vec"
         elif isinstance(vector_env, gymnasium.Env):
-            hint = "; make one with entitize.ListVectorEnv([make_env] * num_envs)"
+            hint = "; make one with entitize.vector.ListVectorEnv([make_env] * num_envs)"
         raise TypeError(f"expected an EntityVectorEnv, got {vector_env!r}{hint}")
     mode = vector_env.metadata.get("autoreset_mode")
     if mode != AutoresetMode.SAME_STEP:

@@ -49,8 +49,8 @@ def past_self_play(
 
         venv = ez.make_vec("MultiSnake/lanes", num_envs=8)
         policy = ez.RogueNet(venv.single_observation_space, venv.single_action_space)
-        pool = ez.OpponentPool(policy, folder="runs/snakes/opponents")
-        ez.PPO(policy, ez.past_self_play(venv, pool), config, "runs/snakes").train()
+        pool = ez.self_play.OpponentPool(policy, folder="runs/snakes/opponents")
+        ez.PPO(policy, ez.self_play.past_self_play(venv, pool), config, "runs/snakes").train()
 
     Args:
         venv: several of its lanes meet in one game.

@@ -1,4 +1,4 @@
-"""`ez.views`: how Gymnasium observations become entities."""
+"""`ez.views`: how observations of Gymnasium environments become entities."""
 
 from .auto import auto
 from .chunks import Chunks

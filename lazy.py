@@ -1,0 +1,102 @@
+"""Public names that load their modules at first use (floor 0: the standard library only).
+
+A package lists its public names once, as imports under `if TYPE_CHECKING`, where type checkers and editors
+read them. `attach` reads the same imports and makes the package's `__getattr__` from them:
+
+    if TYPE_CHECKING:
+        from .array import RaggedArray as RaggedArray
+    else:
+        __getattr__, __dir__, __all__ = attach(__name__)
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import importlib.util
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+#: Third-party package -> the extra of this package that installs it.
+_EXTRAS = {
+    "PIL": "train",
+    "jpype": "microrts",
+    "matplotlib": "train",
+    "pettingzoo": "pettingzoo",
+    "procgen": "procgen",
+    "rich": "train",
+    "safetensors": "train",
+    "stable_baselines3": "sb3",
+    "tensorboard": "train",
+    "torch": "train",
+    "tyro": "train",
+    "yaml": "train",
+}
+
+
+def attach(
+    package: str, moved: Mapping[str, str] | None = None
+) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """Return `__getattr__`, `__dir__` and `__all__` of a package whose imports stand under `TYPE_CHECKING`.
+
+    Args:
+        package: the package's `__name__`.
+        moved: namespace -> names in it, separated by spaces, that were once names of the package itself.
+            Using one of them there issues a DeprecationWarning.
+    """
+    homes = {name: (module, original) for name, module, original in _typing_imports(package)}
+    former = {name: namespace for namespace, names in (moved or {}).items() for name in names.split()}
+
+    def __getattr__(name: str) -> Any:
+        if name in former:
+            new = f"{package}.{former[name]}.{name}"
+            warnings.warn(f"{package}.{name} has moved: use {new}", DeprecationWarning, stacklevel=2)
+            return getattr(getattr(sys.modules[package], former[name]), name)
+        if name not in homes:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        try:
+            value = _load(*homes[name])
+        except ModuleNotFoundError as error:
+            raise needs_extra(f"{package}.{name}", error) from error
+        setattr(sys.modules[package], name, value)
+        return value
+
+    names = sorted(homes)
+    return __getattr__, lambda: names, names
+
+
+def needs_extra(what: str, error: ModuleNotFoundError) -> ModuleNotFoundError:
+    """Return `error` as one that names the extra to install, or as it is where no extra has the package."""
+    missing = (error.name or "").partition(".")[0]
+    if missing not in _EXTRAS:
+        return error
+    return ModuleNotFoundError(
+        f"{what} needs the package {missing}: pip install 'entitize[{_EXTRAS[missing]}]'", name=error.name
+    )
+
+
+def _load(module: str, name: str) -> Any:
+    """Return the attribute or submodule `name` of `module`."""
+    home = importlib.import_module(module)
+    if name in vars(home):
+        return vars(home)[name]
+    if hasattr(home, "__path__") and importlib.util.find_spec(f"{module}.{name}") is not None:
+        return importlib.import_module(f"{module}.{name}")
+    return getattr(home, name)
+
+
+def _typing_imports(package: str) -> Iterator[tuple[str, str, str]]:
+    """Yield (public name, module, name in that module) of the imports under `if TYPE_CHECKING`."""
+    spec = sys.modules[package].__spec__
+    source = spec.loader.get_source(package) if spec and spec.loader else None  # type: ignore[attr-defined]
+    if source is None:
+        raise ImportError(f"{package}: its source file is needed to find its public names")
+    for statement in ast.parse(source).body:
+        if isinstance(statement, ast.If) and ast.unparse(statement.test) == "TYPE_CHECKING":
+            for node in statement.body:
+                if isinstance(node, ast.ImportFrom):
+                    home = importlib.util.resolve_name("." * node.level + (node.module or ""), package)
+                    for alias in node.names:
+                        yield alias.asname or alias.name, home.rstrip("."), alias.name
