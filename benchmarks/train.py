@@ -7,8 +7,8 @@ A sample is one environment step. The first cases repeat what the reference trai
 reference's features. The others, which have to be named, have goals in samples per second of real time on
 two cores, to be measured with `--threads 2` on a quiet machine: toy games with one epoch, and Procgen with
 our own features (`--cases bigfish-ours coinrun-ours`, or `--cases ours` for all 16 games), for which the
-table says how long 25 million steps take. The first updates (compilation, first pages, first episodes) are
-left out.
+table says how long 25 million steps take, or with Fourier features (`--cases bigfish-ours-fourier`). The
+first updates (compilation, first pages, first episodes) are left out.
 
 Samples per core-second divide by the processor time of all threads of this process, so they don't change with
 what else the machine does, nor with `--threads`, unless threads wait for each other. What several threads
@@ -26,7 +26,7 @@ import statistics
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +66,8 @@ class Case:
     target: float | None = None
     kwargs: dict[str, Any] = field(default_factory=dict)
     epochs: int = 3
+    #: Options of the network beside its size.
+    net: dict[str, Any] = field(default_factory=dict)
     #: Samples per second of real time that the project set out to reach on two cores.
     goal: float | None = None
 
@@ -88,11 +90,14 @@ OURS = {
     f"{game}-ours": Case(f"Procgen/{game}", 64, 128, 2048, kwargs=EASY, goal=GOALS.get(game))
     for game in GAMES
 }
+#: 2 to 32 cells; beside the same without, what Fourier features cost.
+FOURIER = {"features": ("relative_x", "relative_y"), "wavelengths": (0.2, 0.4, 0.8, 1.6, 3.2)}
 CASES = {
     **COMPARED,
     "multisnake-1": Case("entitize/MultiSnake-v0", 1024, 16, 4096, epochs=1, goal=100_000),
     "minesweeper-1": Case("entitize/MineSweeper-v0", 1024, 16, 4096, epochs=1, goal=100_000),
     **OURS,
+    **{f"{name}-fourier": replace(case, net={"fourier": FOURIER}, goal=None) for name, case in OURS.items()},
 }
 
 
@@ -151,7 +156,12 @@ def measure(case: Case, threads: int, seconds: float, min_updates: int) -> Resul
     with make_vec(case.env_id, num_envs=case.num_envs, **kwargs) as venv:
         torch.manual_seed(0)
         policy = RogueNet(
-            venv.single_observation_space, venv.single_action_space, d_model=16, n_layer=2, n_head=2
+            venv.single_observation_space,
+            venv.single_action_space,
+            d_model=16,
+            n_layer=2,
+            n_head=2,
+            **case.net,
         )
         trainer = PPO(policy, venv, config, callbacks=[meter])
         trainer.train()
