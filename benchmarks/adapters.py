@@ -22,8 +22,9 @@ from typing import Any
 import entitize
 import gymnasium
 import numpy as np
-from entitize.experiments.reports.bench_rows import Budget, Row, add_options, rounds, write_rows
 from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorWrapper
+
+from rows import Budget, Row, add_options, rounds, write_rows
 
 
 def minatar(game: str) -> Callable[[], gymnasium.Env]:

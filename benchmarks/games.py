@@ -29,7 +29,8 @@ from typing import Any
 
 import numpy as np
 from entitize.envs import make_vec, sample_actions
-from entitize.experiments.reports.bench_rows import Budget, Row, add_options, rounds, write_rows
+
+from rows import Budget, Row, add_options, rounds, write_rows
 
 TARGET = 20.0
 REFERENCE_ENVS = 64

@@ -47,10 +47,8 @@ import numpy as np
 from entitize.adapters.microrts import MicroRTSVectorEnv
 from entitize.adapters.microrts.java.jvm import start_engine
 from entitize.adapters.microrts.java.maps import find_map
-from entitize.experiments.reports.bench_rows import Budget, Row, add_options, rounds, write_rows
 
-# This file's folder is on the path, where other packages' names could be looked for first.
-sys.path = [folder for folder in sys.path if Path(folder).resolve() != Path(__file__).resolve().parent]
+from rows import Budget, Row, add_options, rounds, write_rows
 
 MIX = {"coacAI": 18, "randomBiasedAI": 2, "lightRushAI": 2, "workerRushAI": 2}
 TARGET = 0.9

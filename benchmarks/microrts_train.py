@@ -23,10 +23,11 @@ from typing import Any
 import torch
 from entitize.adapters.microrts.java.maps import find_map
 from entitize.envs import EntityVectorEnv, make_vec
-from entitize.experiments.reports.bench_rows import Budget, Row, add_options, rounds, write_rows
 from entitize.policies.baselines import GridNet, ImpalaGridNet, TransformerNet, UnitActionNet
 from entitize.policies.rogue_net import RogueNet
 from entitize.trainers import PPO, PPOConfig
+
+from rows import Budget, Row, add_options, rounds, write_rows
 
 NUM_ENVS = 24
 OPPONENTS = {"coacAI": 18, "randomBiasedAI": 2, "lightRushAI": 2, "workerRushAI": 2}

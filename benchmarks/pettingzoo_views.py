@@ -21,7 +21,8 @@ from typing import Any
 
 import numpy as np
 from entitize.adapters.pettingzoo.games import find_view
-from entitize.experiments.reports.bench_rows import Budget, Row, add_options, rounds, write_rows
+
+from rows import Budget, Row, add_options, rounds, write_rows
 
 
 def registered(api: str, name: str, **options: Any) -> Callable[[], Any]:

@@ -28,8 +28,6 @@ from typing import Any
 import numpy as np
 import torch
 from entitize.envs import ActionMask, Categorical, EntityActionSpace, EntityBatch, EntitySpace
-from entitize.experiments.reports.bench_rows import Budget, add_options, rounds, write_rows
-from entitize.experiments.reports.bench_rows import Row as BenchRow
 from entitize.policies.rogue_net import RogueNet
 from entitize.ragged import RaggedArray
 from entitize.trainers import PPOConfig
@@ -38,6 +36,9 @@ from entitize.trainers.learners.losses import count
 from entitize.trainers.learners.optimizer import forget_gradients
 from entitize.trainers.rollout import Samples
 from numpy.typing import NDArray
+
+from rows import Budget, add_options, rounds, write_rows
+from rows import Row as BenchRow
 
 #: The fused engine, its gradients without autograd, and the torch engine's attention paths.
 PATHS = ("fused", "one pass", "numba", "sorted", "padded")

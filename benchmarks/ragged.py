@@ -24,8 +24,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from entitize.experiments.reports.bench_rows import Budget, Row, add_options, rounds, write_rows
 from entitize.ragged import RaggedArray, RaggedBuffer, concatenate, join, join_rows, set_num_threads
+
+from rows import Budget, Row, add_options, rounds, write_rows
 
 PEERS = ("rust", "awkward", "numpy")
 

@@ -41,11 +41,12 @@ from typing import Any
 import numpy as np
 import torch
 from entitize.envs import make_vec
-from entitize.experiments.reports.bench_rows import Budget, Row, add_options, rounds, write_rows
 from entitize.policies.rogue_net import RogueNet
 from entitize.trainers import PPO, PPOConfig
+
 from policy import NUM_CHOICES, NUM_FEATURES, make_batch, make_run
 from policy import measure as measure_runs
+from rows import Budget, Row, add_options, rounds, write_rows
 
 FOLDER = Path(__file__).resolve().parent.parent / ".reference"
 NUM_ENVS, NUM_STEPS, MINIBATCH, EPOCHS = 128, 16, 1024, 3

@@ -33,11 +33,12 @@ import entitize as ez
 import gymnasium
 import numpy as np
 import torch
-from entitize.experiments.reports.bench_rows import Budget, Row, add_options, rounds, write_rows
 from stable_baselines3 import PPO
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from torch import nn
+
+from rows import Budget, Row, add_options, rounds, write_rows
 
 NUM_ENVS, NUM_STEPS, BATCH_SIZE, EPOCHS, LEARNING_RATE = 16, 64, 256, 4, 1e-3
 #: Steps do not depend on each other, so nothing is to be gained from looking ahead.

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 from entitize.policies.runtime import Agent
+
 from runtime import make_batch, make_players, measure
 
 #: What is varied, over which values; the network's options and the batch are the rest.

@@ -23,22 +23,18 @@ import json
 import os
 import platform
 import statistics
-import sys
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 import torch
 from entitize.adapters.procgen.games import GAMES
 from entitize.envs import make_vec
-from entitize.experiments.reports.bench_rows import Budget, Row, add_options, write_rows
 from entitize.policies.rogue_net import RogueNet
 from entitize.trainers import PPO, PPOConfig
 
-# Beside this script lies a procgen.py, which would hide the engine's package of that name.
-sys.path = [folder for folder in sys.path if Path(folder).resolve() != Path(__file__).resolve().parent]
+from rows import Budget, Row, add_options, write_rows
 
 PARTS = ("env", "inference", "storage", "update")
 

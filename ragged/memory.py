@@ -21,7 +21,7 @@ def keep_freed_memory() -> bool:
 
     By default glibc returns large freed blocks to the system (at once, or when twice the largest of them is
     free), and the next ones cost a page fault for every 4 KiB. Batches and minibatches are such blocks,
-    thousands of times; the faults were up to half of Procgen's decoding (`benchmarks/procgen.py`).
+    thousands of times; the faults were up to half of Procgen's decoding (`benchmarks/procgen_states.py`).
     The price is that the process stays as large as it once was. The trainer and Procgen's vector environment
     call this.
 

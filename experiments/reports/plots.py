@@ -1,4 +1,4 @@
-"""Pictures of training and of benchmarks."""
+"""Pictures of training."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ from ...trainers.runs.files import replace_file
 from ..microrts.published_microrts import Rates
 from ..statistics.aggregates import Profile
 from ..statistics.curves import Curve, MeanCurve
-from .bench_rows import Results
 
 #: Colours that people with any colour vision tell apart (Okabe & Ito 2008).
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9")
@@ -65,30 +64,6 @@ def learning_curve(
     axes.xaxis.set_major_formatter(_short_steps)
     axes.grid(alpha=0.3)
     axes.legend()
-    save(figure, path)
-
-
-def ratios(path: Path, results: Results, title: str) -> None:
-    """Draw benchmarks into a PNG file: each row's ratio as a dot on a log axis, its target as a tick."""
-    labels: list[str] = []
-    figure_height = 1.5 + 0.19 * sum(len(rows) + 1 for rows in results.values())
-    figure = Figure(figsize=(9, figure_height), layout="constrained")
-    axes = figure.subplots()
-    for index, (benchmark, rows) in enumerate(results.items()):
-        labels.append(f"— {benchmark} —")
-        places = range(len(labels), len(labels) + len(rows))
-        labels += [f"{row.case}  /  {row.peer_name}" for row in rows]
-        colour = COLOURS[index % len(COLOURS)]
-        axes.plot([row.ratio for row in rows], places, "o", color=colour, markersize=4)
-        aimed = [(row.target, place) for row, place in zip(rows, places, strict=True) if row.target]
-        if aimed:
-            axes.plot(*zip(*aimed, strict=True), "|", color="black", markersize=7)
-    axes.axvline(1, color="grey", linewidth=1)
-    axes.set(title=title, xlabel="ratio to the peer: above 1 ours is better; | is the target", xscale="log")
-    axes.set_yticks(range(len(labels)), labels, fontsize=6)
-    axes.set_ylim(len(labels) - 0.5, -1)
-    axes.xaxis.set_major_formatter(lambda ratio, _: f"{ratio:g}")
-    axes.grid(alpha=0.3, axis="x")
     save(figure, path)
 
 

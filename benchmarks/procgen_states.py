@@ -1,6 +1,7 @@
 """What Procgen's states cost: the engine's own steps, fetching the states, decoding them, and all together.
 
-    python benchmarks/procgen.py [--quick] [--json PATH] [--games coinrun,maze] [--mode easy] [--num-envs 64]
+    python benchmarks/procgen_states.py [--quick] [--json PATH] [--games coinrun,maze] [--mode easy]
+                                        [--num-envs 64]
 
 Microseconds per lane and step, medians over rounds in which everything takes its turn, on the states of
 random play. Processor time of one thread, but wall time in the column for two threads. Peers: the engine's
@@ -17,7 +18,6 @@ import json
 import math
 import platform
 import statistics
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -27,11 +27,9 @@ import numpy as np
 from entitize.adapters.procgen import EngineOptions, ProcgenVectorEnv, StateDecoder, ViewOptions
 from entitize.adapters.procgen.engine import StateBuffer, import_engine
 from entitize.adapters.procgen.games import GAMES
-from entitize.experiments.reports.bench_rows import Budget, Row, add_options, rounds, write_rows
 from entitize.ragged import RaggedArray
 
-# This file's folder is on the path, where the engine's package of the same name would be looked for first.
-sys.path = [folder for folder in sys.path if Path(folder).resolve() != Path(__file__).resolve().parent]
+from rows import Budget, Row, add_options, rounds, write_rows
 
 VIEWS = {
     "default": ViewOptions(),

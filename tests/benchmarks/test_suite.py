@@ -4,33 +4,33 @@ import argparse
 import json
 import math
 import re
+import shutil
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
 import matplotlib.image
 import pytest
-from entitize.cli.bench import SCRIPTS, committed, read_budgets, run_scripts
+from entitize.cli import bench
 from entitize.experiments.errors import UserError
-from entitize.experiments.reports.bench_report import comparison_lines, table_lines
-from entitize.experiments.reports.bench_rows import (
-    Budget,
-    Row,
-    add_options,
+
+from facts import mentions
+from report import (
     compare,
+    comparison_lines,
+    draw_ratios,
     parse_results,
-    read_rows,
     results_text,
-    rounds,
-    write_rows,
+    table_lines,
 )
-from entitize.experiments.reports.plots import ratios
+from rows import Budget, Row, add_options, read_rows, rounds, write_rows
+from suite import SCRIPTS, SHARED, committed, read_budgets, run_scripts
 
 #: A benchmark as those of the repository are, of two rows; one figure comes from a file beside it.
 SCRIPT = """
 import argparse
 from pathlib import Path
-from entitize.experiments.reports.bench_rows import Budget, Row, add_options, rounds, write_rows
+from rows import Budget, Row, add_options, rounds, write_rows
 
 def bench_rows(budget):
     assert 0 < budget.share(1) <= 5
@@ -48,12 +48,12 @@ write_rows(options.rows, bench_rows(Budget(options.budget)))
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Two measured benchmarks, one that shows its own output, and a module that is none."""
+    """Two measured benchmarks, one that shows its own output, and the module that they share."""
     (tmp_path / "first.py").write_text(SCRIPT)
     (tmp_path / "second.py").write_text(SCRIPT)
     (tmp_path / "figure").write_text("2")
     (tmp_path / "shown.py").write_text("print('of its own')")
-    (tmp_path / "_shared.py").write_text("raise SystemExit('not a benchmark')")
+    shutil.copy(SCRIPTS / "rows.py", tmp_path)
     (tmp_path / "budgets.toml").write_text("[seconds]\nsecond = 5\nfirst = 5\n")
     return tmp_path
 
@@ -141,7 +141,7 @@ def test_a_failure_is_told_with_its_last_lines_and_the_others_run(
     folder: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     (folder / "second.py").write_text("raise SystemExit('the engine is missing')")
-    with pytest.raises(UserError, match=r"^benchmark second failed with exit code 1$"):
+    with pytest.raises(UserError, match=mentions("second", "exit code 1")):
         run_scripts(folder, [])
     assert "the engine is missing" in capfd.readouterr().out
     assert list(parse_results((folder / "results.json").read_text())[0]) == ["first"]
@@ -150,8 +150,8 @@ def test_a_failure_is_told_with_its_last_lines_and_the_others_run(
 @pytest.mark.parametrize(
     ("script", "told"),
     [
-        ("", "gave no usable rows: .*rows"),
-        (SCRIPT.replace("steps", "sum").replace("engine", "NumPy"), "'sum' against 'NumPy' is given twice"),
+        ("", mentions("first", "rows")),
+        (SCRIPT.replace("steps", "sum").replace("engine", "NumPy"), mentions("'sum'", "'NumPy'", "twice")),
         (SCRIPT.replace("300.0 +", "-3 +"), "exit code 1"),
     ],
 )  # fmt: skip
@@ -164,14 +164,15 @@ def test_rows_that_cannot_be_used_are_refused(folder: Path, script: str, told: s
 def test_an_unknown_benchmark_is_refused_before_any_runs(
     folder: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(UserError, match="no benchmark 'third'; there are first, second, shown"):
+    with pytest.raises(UserError, match=mentions("third", "first, second, shown")):
         run_scripts(folder, ["first", "third"])
     assert capfd.readouterr().out == ""
 
 
-def test_an_installed_package_has_none(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="run this in a checkout"):
-        run_scripts(tmp_path / "benchmarks", [])
+def test_an_installed_package_has_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bench, "SCRIPTS", tmp_path / "benchmarks")
+    with pytest.raises(UserError, match=mentions("checkout")):
+        bench.main([])
 
 
 # -- rows ---------------------------------------------------------------------------------------------------
@@ -185,11 +186,11 @@ def test_a_ratio_above_one_is_better_whatever_the_unit() -> None:
 @pytest.mark.parametrize(
     ("more", "told"),
     [
-        ({"ours": 0.0}, "'sum': ours must be a positive number, not 0.0"),
-        ({"ours": -1.0}, "ours must be a positive number, not -1.0"),
-        ({"peer": math.nan}, "NumPy must be a positive number, not nan"),
-        ({"peer": math.inf}, "NumPy must be a positive number, not inf"),
-        ({"kind": "guessed"}, "kind must be one of .*'floor'.*, not 'guessed'"),
+        ({"ours": 0.0}, mentions("'sum'", "ours", "0.0")),
+        ({"ours": -1.0}, mentions("ours", "-1.0")),
+        ({"peer": math.nan}, mentions("NumPy", "nan")),
+        ({"peer": math.inf}, mentions("NumPy", "inf")),
+        ({"kind": "guessed"}, mentions("kind", "floor", "guessed")),
     ],
 )
 def test_figures_that_are_none_are_refused(more: dict[str, object], told: str) -> None:
@@ -278,7 +279,7 @@ def test_the_table_names_missed_targets() -> None:
 
 @pytest.mark.parametrize("rows", [[row()], [row(target=0.5), row("steps", ours=0.001, kind="floor")]])
 def test_the_plot_is_written(tmp_path: Path, rows: Sequence[Row]) -> None:
-    ratios(tmp_path / "new" / "plot.png", {"a": rows, "b": rows}, "title")
+    draw_ratios(tmp_path / "new" / "plot.png", {"a": rows, "b": rows}, "title")
     assert matplotlib.image.imread(tmp_path / "new" / "plot.png").ndim == 3
 
 
@@ -291,16 +292,23 @@ def test_benchmarks_with_a_budget_give_rows_and_stay_under_ten_minutes() -> None
     for name in budgets:
         text = (SCRIPTS / f"{name}.py").read_text()
         assert "    add_options(parser)" in text and "        write_rows(" in text, name
-    without = {path.stem for path in SCRIPTS.glob("*.py")} - set(budgets)
+    without = {path.stem for path in SCRIPTS.glob("*.py")} - set(budgets) - set(SHARED)
     assert without == {"continuous", "engines", "gpu", "runtime", "scaling", "workers"}
 
 
 def test_a_benchmark_of_the_repository_gives_its_rows(tmp_path: Path) -> None:
     name = "pettingzoo_views"
     (tmp_path / "budgets.toml").write_text(f"[seconds]\n{name} = 1e-3\n")
-    (tmp_path / f"{name}.py").write_text((SCRIPTS / f"{name}.py").read_text())
+    for file in (f"{name}.py", "rows.py"):
+        shutil.copy(SCRIPTS / file, tmp_path)
     run_scripts(tmp_path, [name])
     rows = parse_results((tmp_path / "results.json").read_text())[0][name]
     peers = {row.case: row.peer_name for row in rows}
     assert peers["kaz"] == "the game's observe" and peers["battle"] == "the game's step"
     assert {row.unit for row in rows} == {"us per agent"} and not any(row.higher_is_better for row in rows)
+
+
+def test_the_page_lists_every_benchmark() -> None:
+    page = (SCRIPTS / "README.md").read_text()
+    scripts = {path.name for path in SCRIPTS.glob("*.py") if path.stem not in SHARED}
+    assert set(re.findall(r"^\| `(\w+\.py)` \|", page, re.MULTILINE)) == scripts

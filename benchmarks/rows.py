@@ -1,4 +1,4 @@
-"""What benchmarks found: rows of ours beside a peer, and what changed since the committed results."""
+"""Rows of a benchmark, ours beside a peer, and the seconds that it may take for them."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import argparse
 import json
 import math
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -59,13 +59,6 @@ class Row:
         return self.case, self.peer_name
 
 
-#: Rows by benchmark.
-Results = Mapping[str, Sequence[Row]]
-
-
-# -- in a script of benchmarks/ -----------------------------------------------------------------------------
-
-
 class Budget:
     """Seconds of wall clock that a benchmark may take, from now on."""
 
@@ -87,7 +80,7 @@ def rounds(most: int, seconds: float = math.inf, least: int = 3) -> Iterator[int
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """The flags by which `entitize bench` asks a script for its rows."""
+    """Add the flags by which `entitize bench` asks a script for its rows."""
     group = parser.add_argument_group("make bench")
     group.add_argument(
         "--rows", type=Path, metavar="PATH", help="measure the short selection, write its rows"
@@ -99,7 +92,7 @@ def write_rows(path: Path, rows: Iterable[Row]) -> None:
     """Write rows as they come, one JSON object a line."""
     with path.open("w") as file:
         for row in rows:
-            file.write(json.dumps(_record(row)) + "\n")
+            file.write(json.dumps(record(row)) + "\n")
             file.flush()
 
 
@@ -110,96 +103,24 @@ def read_rows(path: Path) -> list[Row]:
         ValueError: two rows have the same case and peer.
     """
     rows = [Row(**json.loads(line)) for line in path.read_text().splitlines()]
-    _keyed(rows)
+    keyed(rows)
     return rows
 
 
-def _record(row: Row) -> dict[str, object]:
+def record(row: Row) -> dict[str, object]:
     """With as many digits as a measurement has, so that committed results are read easily."""
     return {**asdict(row), "ours": float(f"{row.ours:.4g}"), "peer": float(f"{row.peer:.4g}")}
 
 
-# -- results of several benchmarks --------------------------------------------------------------------------
+def keyed(rows: Sequence[Row]) -> dict[tuple[str, str], Row]:
+    """Rows by case and peer.
 
-
-def results_text(results: Results, machine: Mapping[str, Mapping[str, object]]) -> str:
-    """Results as JSON.
-
-    Args:
-        machine: what each benchmark ran on.
+    Raises:
+        ValueError: two rows have the same case and peer.
     """
-    benchmarks = {
-        name: {"machine": machine.get(name, {}), "rows": [_record(row) for row in rows]}
-        for name, rows in results.items()
-    }
-    return json.dumps({"benchmarks": benchmarks}, indent=1, ensure_ascii=False) + "\n"
-
-
-def parse_results(text: str) -> tuple[dict[str, list[Row]], dict[str, dict[str, object]]]:
-    """The inverse of `results_text`: rows and machines, by benchmark."""
-    benchmarks = json.loads(text)["benchmarks"]
-    rows = {name: [Row(**record) for record in part["rows"]] for name, part in benchmarks.items()}
-    return rows, {name: part["machine"] for name, part in benchmarks.items()}
-
-
-@dataclass(frozen=True)
-class Change:
-    """A case whose ratio is not what it was."""
-
-    benchmark: str
-    row: Row
-    before: float
-
-    def __str__(self) -> str:
-        return (
-            f"{self.benchmark}: {self.row.case}, against {self.row.peer_name}:"
-            f" ratio {self.before:.3g} -> {self.row.ratio:.3g}"
-        )
-
-
-@dataclass
-class Comparison:
-    """New results beside committed ones; a line of text where there is only one of the two."""
-
-    worse: list[Change] = field(default_factory=list)
-    better: list[Change] = field(default_factory=list)
-    missing: list[str] = field(default_factory=list)
-    new: list[str] = field(default_factory=list)
-
-
-def compare(committed: Results, measured: Results, tolerance: float) -> Comparison:
-    """Compare ratios, never times: a slower machine slows the peers as well.
-
-    Recorded peers are left out, because a ratio to them is an absolute figure in disguise. So are committed
-    benchmarks that were not run this time.
-
-    Args:
-        tolerance: by which share a ratio may fall or rise without being named; 0.2 lets 5.0 become 4.0.
-    """
-    result = Comparison()
-    for benchmark, rows in measured.items():
-        before, now = _keyed(committed.get(benchmark, ())), _keyed(rows)
-        for key, row in now.items():
-            if key not in before:
-                result.new.append(_name(benchmark, row))
-            elif row.kind != "recorded":
-                change = Change(benchmark, row, before[key].ratio)
-                if row.ratio < change.before * (1 - tolerance):
-                    result.worse.append(change)
-                elif row.ratio * (1 - tolerance) > change.before:
-                    result.better.append(change)
-        result.missing += [_name(benchmark, row) for key, row in before.items() if key not in now]
-    return result
-
-
-def _keyed(rows: Sequence[Row]) -> dict[tuple[str, str], Row]:
-    keyed = {row.key: row for row in rows}
-    if len(keyed) < len(rows):
+    found = {row.key: row for row in rows}
+    if len(found) < len(rows):
         keys = [row.key for row in rows]
         case, peer = next(key for key in keys if keys.count(key) > 1)
         raise ValueError(f"benchmark case {case!r} against {peer!r} is given twice")
-    return keyed
-
-
-def _name(benchmark: str, row: Row) -> str:
-    return f"{benchmark}: {row.case}, against {row.peer_name}"
+    return found
