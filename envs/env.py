@@ -12,7 +12,7 @@ import gymnasium
 from .actions.dispatch import Dispatcher
 from .actions.resolve import ResolvedObservation, Resolver
 from .batch.observation import Action, Observation
-from .errors import ObservationError
+from .errors import ObservationError, reset_needed
 from .spaces.entity_space import EntityActionSpace, EntitySpace
 
 Transition = tuple[Observation, float, bool, bool, dict[str, Any]]
@@ -87,9 +87,7 @@ class EntityEnv(gymnasium.Env[dict[str, Any], Mapping[str, Any]], ABC):
     def step(self, action: Mapping[str, Any]) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
         """Carry out `action`; see the class for its form and for the errors raised."""
         if self._resolved is None:
-            raise gymnasium.error.ResetNeeded(
-                f"{type(self).__name__}: call reset() before the first step and after the end of an episode"
-            )
+            raise reset_needed(type(self).__name__, "the first step and after the end of an episode")
         actions = self._dispatcher.dispatch(self._resolved, action)
         self._resolved = None  # a _step that raises leaves an env that needs a reset
         observation, reward, terminated, truncated, info = self._step(actions)

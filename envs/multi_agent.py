@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any
 
+from .errors import no_render_mode
 from .spaces.entity_space import EntityActionSpace, EntitySpace
 
 #: By agent: plain observations of its `EntitySpace`, rewards, terminations, truncations and infos.
@@ -59,7 +60,7 @@ class MultiAgentEnv(ABC):
 
     def render(self) -> Any:
         """A frame, in the mode of `render_mode`."""
-        raise ValueError(f"{type(self).__name__} was made without a render_mode")
+        raise no_render_mode(type(self).__name__)
 
     def close(self) -> None:  # noqa: B027 - most games hold nothing
         """Release what the game holds; may be called twice."""

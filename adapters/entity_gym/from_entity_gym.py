@@ -18,6 +18,7 @@ from ...envs import (
 from ...envs.actions.resolve import ResolvedMask
 from ...envs.batch.observation import Action
 from ...envs.env import Transition
+from ...envs.errors import check_render_mode
 from .package import entity_gym
 from .random_streams import RandomStreams
 from .translation import allows_nothing, entity_space, our_mask
@@ -63,8 +64,7 @@ class EntityGymEnv(EntityEnv):
         self.action_space = self.observation_space.actions
         renders = type(self.env).render is not entity_gym.Environment.render
         modes = ["rgb_array"] if renders else []
-        if render_mode not in (None, *modes):
-            raise ValueError(f"{self._name}: render_mode must be None or one of {modes}, got {render_mode!r}")
+        check_render_mode(self._name, render_mode, modes)
         self.metadata = {"render_modes": modes}
         self.render_mode = render_mode
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...envs import ActionError, ActionSpace, Categorical, EntitySpace, GlobalCategorical
+from ...envs.errors import reset_needed
 from ..gymnasium.wrap import env_name
 from .package import entity_gym
 from .translation import action_spaces, obs_space, their_mask
@@ -66,7 +67,7 @@ class EntityGymEnvironment(entity_gym.Environment):  # type: ignore[misc, unused
             gymnasium.error.ResetNeeded: before the first reset.
         """
         if self._seen is None:
-            raise gymnasium.error.ResetNeeded(f"{self._name}: call reset() before act()")
+            raise reset_needed(self._name, "act()")
         orders: dict[str, NDArray[np.int64]] = {}
         forbidden = 0
         for name, action in actions.items():

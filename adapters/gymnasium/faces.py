@@ -28,6 +28,7 @@ from ...envs import (
     SelectEntity,
     batch_observations,
 )
+from ...envs.errors import reset_needed
 from .flat_actions import FlatActions, flat_masks
 from .limits import Beyond, Limit, Limited, Nearest
 from .wrap import env_name
@@ -86,7 +87,7 @@ class GymnasiumFace(gymnasium.Wrapper[Any, Any, dict[str, Any], Mapping[str, Any
         """What `action` says to the last observation shown, as the entity environment takes it, and how many
         of its choices were forbidden. Raises as `step` does."""
         if self._seen is None:
-            raise gymnasium.error.ResetNeeded(f"{self._name}: call reset() before step()")
+            raise reset_needed(self._name, "step()")
         orders, illegal = {}, 0
         for name, given in self._given(action).items():
             orders[name], count = self._legal(name, *given)
@@ -310,7 +311,7 @@ class PaddedFace(GymnasiumFace):
         if real:
             raise TypeError(f"{self._name}: continuous actions have no masks, and {real[0]!r} is one")
         if self._limited is None:
-            raise gymnasium.error.ResetNeeded(f"{self._name}: call reset() before action_masks()")
+            raise reset_needed(self._name, "action_masks()")
         return flat_masks(self._masks)
 
     def _given(self, action: Any) -> dict[str, tuple[NDArray[np.int64], NDArray[Any]]]:

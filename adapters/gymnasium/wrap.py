@@ -15,6 +15,7 @@ from ...envs import (
     unbatch_observation,
     validate_actions,
 )
+from ...envs.errors import reset_needed
 from .translation import MASK, MaskSource, Translation, lift
 from .views.batches import ragged_orders, stack
 from .views.scope import View
@@ -81,7 +82,7 @@ class EntityWrapper(gymnasium.Wrapper[dict[str, Any], Mapping[str, Any], Any, An
         """
         name = self._translation.env_name
         if self._last is None:
-            raise gymnasium.error.ResetNeeded(f"{name}: call reset() before step()")
+            raise reset_needed(name, "step()")
         try:
             orders = validate_actions(self._space, self._last, ragged_orders(action, self._space.actions))
         except ActionError as error:

@@ -20,8 +20,8 @@ from ...envs import (
     EntityBatch,
     EntityVectorEnv,
     ObservationError,
-    validate_actions,
 )
+from ...envs.seeds import Seeds
 from ...envs.vector.vector_env import Actions, StepResult
 from ...ragged import RaggedArray
 from .translation import MASK, MaskSource, Translation
@@ -43,7 +43,13 @@ class WrappedVectorEnv(EntityVectorEnv):
       The batch that ends an episode holds its last observation (so there is no `final_obs`), and nobody can
       act there: the actions are absent, because the engine ignores what it is told.
 
-    Infos are the wrapped environment's, with `final_obs` as an `EntityBatch`.
+    Infos are the wrapped environment's, with `final_obs` as an `EntityBatch`. Where no action is given, the
+    first legal choice is taken.
+
+    Raises:
+        ActionError: an action is unknown, of the wrong length or not allowed; no lane has moved.
+        ObservationError: the wrapped environment returned what its space doesn't allow.
+        gymnasium.error.ResetNeeded: `step` before the first reset, and after the wrapped environment raised.
     """
 
     def __init__(
@@ -84,42 +90,28 @@ class WrappedVectorEnv(EntityVectorEnv):
         self._mask_in_info = action_mask in ("auto", "info")
         self.single_observation_space = self._translation.observation_space
         self.single_action_space = self._translation.action_space
-        self._last: EntityBatch | None = None
 
     @property
     def view(self) -> View:
         """The view in use: the declared one, or the one that was found."""
         return self._translation.view
 
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[EntityBatch, dict[str, Any]]:
-        """Start an episode in every lane.
+    def _seeds(self, seed: Seeds) -> Seeds:
+        return seed  # the wrapped environment's to understand
 
-        Raises:
-            ObservationError: the wrapped environment returned what its space doesn't allow.
-        """
-        self._last = None
+    def _reset(self, seed: Any, options: dict[str, Any] | None) -> tuple[EntityBatch, dict[str, Any]]:
         observation, info = self.venv.reset(seed=seed, options=options)
-        self._last = self._batch(observation, info)
-        return self._last, info
+        return self._batch(observation, info), info
 
-    def step(self, actions: Actions) -> StepResult:
-        """Go on by one step in every lane. Where nothing is ordered, the first legal choice is taken.
-
-        Raises:
-            ActionError: an action is unknown, of the wrong length or not allowed; no lane has moved.
-            ObservationError: the wrapped environment returned what its space doesn't allow.
-            gymnasium.error.ResetNeeded: before the first reset, and after the wrapped environment raised.
-        """
-        if self._last is None:
-            raise gymnasium.error.ResetNeeded(f"{self._name}: call reset() before step()")
+    def _checked(self, actions: Actions) -> dict[str, RaggedArray]:
         try:
-            orders = validate_actions(self.single_observation_space, self._last, actions)
+            return super()._checked(actions)
         except ActionError as error:
             raise ActionError(f"{self._name}: {error}") from None
-        decoded = self._translation.decode(orders, self._last)
-        self._last = None  # an environment that raises needs a reset
+
+    def _step(self, actions: dict[str, RaggedArray]) -> StepResult:
+        assert self._last is not None
+        decoded = self._translation.decode(actions, self._last)
         try:
             observation, rewards, terminated, truncated, info = self.venv.step(decoded)
         except Exception as error:
@@ -127,7 +119,6 @@ class WrappedVectorEnv(EntityVectorEnv):
             raise
         ended = np.logical_or(terminated, truncated)
         batch, info = self._after_step(observation, ended, info)
-        self._last = batch
         return batch, np.asarray(rewards, np.float32), np.asarray(terminated), np.asarray(truncated), info
 
     def _after_step(
@@ -172,8 +163,8 @@ class WrappedVectorEnv(EntityVectorEnv):
             return self._translation.batch(observation, self.num_envs, info[MASK], info.get(f"_{MASK}"))
         return self._translation.batch(observation, self.num_envs)
 
-    def render(self) -> tuple[Any, ...] | None:
-        return super().render() if self.render_mode is None else self.venv.render()
+    def _render(self) -> tuple[Any, ...] | None:
+        return self.venv.render()
 
     def close_extras(self, **kwargs: Any) -> None:
         self.venv.close(**kwargs)

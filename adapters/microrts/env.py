@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ...envs import EntityActionSpace, EntitySpace, unbatch_observation
 from ...envs.actions.dispatch import ragged_orders
+from ...envs.errors import reset_needed
 from .java.names import argument_names
 from .options import check_options, is_player
 from .vector_env import MicroRTSVectorEnv
@@ -104,9 +105,7 @@ class MicroRTSEnv(gymnasium.Env[Observation, Mapping[str, Any]]):
                 has not moved.
         """
         if not self._is_playing and not self._venv.closed:
-            raise gymnasium.error.ResetNeeded(
-                "MicroRTSEnv: call reset() before the first step and after the end of a game"
-            )
+            raise reset_needed("MicroRTSEnv", "the first step and after the end of a game")
         orders = ragged_orders(self.action_space, [type(self).__name__], [action])
         batch, rewards, terminated, truncated, infos = self._venv.step(orders)
         self._is_playing = not (terminated[0] or truncated[0])

@@ -6,13 +6,13 @@ import warnings
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-import gymnasium
 import numpy as np
 from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
 from ...envs import EntityBatch, EntityVectorEnv
-from ...envs.seeds import Seeds, lane_seeds
+from ...envs.errors import check_render_mode
+from ...envs.seeds import lane_seeds
 from ...envs.vector.vector_env import Actions, StepResult
 from ...envs.window import Window
 from ...ragged import keep_freed_memory
@@ -80,6 +80,7 @@ class MicroRTSVectorEnv(EntityVectorEnv):
 
     #: Whether the next game starts within the step that ends one.
     starts_over: ClassVar[bool] = True
+    validates_in_step = True  # while orders are placed, in one pass
 
     metadata: dict[str, Any] = {  # noqa: RUF012 - Gymnasium declares no ClassVar
         "autoreset_mode": AutoresetMode.SAME_STEP,
@@ -103,8 +104,7 @@ class MicroRTSVectorEnv(EntityVectorEnv):
         render_mode: str | None = None,
         **options: Any,
     ) -> None:
-        if render_mode not in (None, *self.metadata["render_modes"]):
-            raise ValueError(f"render_mode must be None, 'rgb_array' or 'human', not {render_mode!r}")
+        check_render_mode("MicroRTSVectorEnv", render_mode, self.metadata["render_modes"])
         self.options = check_options(options, argument_names(MicroRTSVectorEnv))
         self._schedule = reward_schedule(reward_weights, final_reward_weights)
         self.set_progress(0.0)
@@ -122,42 +122,25 @@ class MicroRTSVectorEnv(EntityVectorEnv):
         self._nothing_failed = np.zeros(len(self.games), bool)
         self._generators: dict[int, np.random.Generator] = {}
         self._seed_games(lane_seeds(seed, num_envs))
-        self._batch: EntityBatch | None = None
         fps = self.metadata["render_fps"]
         self._window = Window(f"MicroRTS {self.games[0].map.name}", fps) if render_mode == "human" else None
 
-    def reset(
-        self, *, seed: Seeds = None, options: dict[str, Any] | None = None
+    def _reset(
+        self, seeds: list[int | None], options: dict[str, Any] | None
     ) -> tuple[EntityBatch, dict[str, Any]]:
-        """Start a game in every lane. A seed makes all that follows the same for the same seed.
-
-        Args:
-            seed: a whole number, or one (or None) per lane; a game's is that of its first lane, which is
-                `seed` plus the lane's index. Games without one go on with their random numbers.
+        """Start a game in every lane. A seed makes all that follows the same for the same seed: a game's is
+        that of its first lane. Games without one go on with their random numbers.
         """
-        self._check_open()
-        seeds = lane_seeds(seed, self.num_envs)
-        self._batch = None
         self._seed_games(seeds)
         self._restart(np.arange(len(self.games)))
-        self._batch = self._observer.observe()
+        batch = self._observer.observe()
         self._show()
-        return self._batch, {"raw_rewards": np.zeros((self.num_envs, len(REWARDS)))}
+        return batch, {"raw_rewards": np.zeros((self.num_envs, len(REWARDS)))}
 
-    def step(self, actions: Actions) -> StepResult:
-        """Give orders, and let the games go on by `frame_skip` ticks.
-
-        Raises:
-            ActionError: an order for a unit that may not be given one, or one that the masks forbid; no game
-                has moved.
-            gymnasium.error.ResetNeeded: before the first reset, or after a step that raised.
-        """
-        self._check_open()
-        before = self._batch
-        if before is None:
-            raise gymnasium.error.ResetNeeded("MicroRTSVectorEnv: step before reset")
-        self._orders.place(before, actions)
-        self._batch = None  # where what follows fails, the games have moved unseen and need a reset
+    def _step(self, actions: Actions) -> StepResult:
+        """Give the orders, and let the games go on by `frame_skip` ticks."""
+        assert self._last is not None
+        self._orders.place(self._last, actions)
         earned, failures = self._play()
         failed = self._nothing_failed
         if failures:
@@ -170,7 +153,6 @@ class MicroRTSVectorEnv(EntityVectorEnv):
         info: dict[str, Any] = {"raw_rewards": raw_rewards}
         if self._observer.any_ended:
             batch = self._end(terminated | truncated, batch, failures, info)
-        self._batch = batch
         if self._window is not None:
             self._show()
         return batch, rewards, terminated, truncated, info
@@ -242,7 +224,7 @@ class MicroRTSVectorEnv(EntityVectorEnv):
             errors[lanes] = sentence
             lane = self.first_lane + lanes[0]
             ending = " when its game was over" if failure.over else "; its game ends as a draw"
-            warnings.warn(f"MicroRTS env {lane}: {sentence}{ending}", stacklevel=4)
+            warnings.warn(f"MicroRTS env {lane}: {sentence}{ending}", stacklevel=6)
         info["bot_error"] = errors
         info["_bot_error"] = errors != None  # noqa: E711 - element by element
 
@@ -257,19 +239,10 @@ class MicroRTSVectorEnv(EntityVectorEnv):
             if seed is not None or game not in self._generators:
                 self._generators[game] = np.random.default_rng(seed)
 
-    def render(self) -> tuple[NDArray[np.uint8], ...] | None:
+    def _render(self) -> tuple[NDArray[np.uint8], ...] | None:
         """A picture (height * 24, width * 24, 3) of each lane's game, drawn from its units, in mode
         "rgb_array"; None in mode "human", whose window draws itself.
-
-        Raises:
-            ValueError: the environment was made without a render_mode.
-            gymnasium.error.ResetNeeded: before the first reset.
         """
-        self._check_open()
-        if self.render_mode is None:
-            raise ValueError("MicroRTSVectorEnv was made without a render_mode")
-        if self._batch is None:
-            raise gymnasium.error.ResetNeeded("MicroRTSVectorEnv: render before reset")
         if self._window is not None:
             return None
         frames = [self._paint(game) for game in range(len(self.games))]
@@ -298,11 +271,6 @@ class MicroRTSVectorEnv(EntityVectorEnv):
 
     def close_extras(self, **kwargs: Any) -> None:
         """Forget the games; the JVM stays, for the process's other environments."""
-        self._batch = None
         self._engine.close()
         if self._window is not None:
             self._window.close()
-
-    def _check_open(self) -> None:
-        if self.closed:
-            raise gymnasium.error.ClosedEnvironmentError("MicroRTSVectorEnv has been closed")

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-import gymnasium
 import numpy as np
 from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
-from ...envs import ActionError, EntityBatch, EntityVectorEnv, WorkerError, validate_actions
+from ...envs import ActionError, EntityBatch, EntityVectorEnv
+from ...envs.seeds import Seeds
 from ...envs.vector.infos import lane_mask, merge_infos
 from ...envs.vector.vector_env import Actions, StepResult
+from ...ragged import RaggedArray
 from .match import Match, Outcome
 from .opponents import Opponent
 from .sight import Look, Sight
@@ -47,8 +47,6 @@ class GameLanes(EntityVectorEnv):
         ActionError: an action is unknown, of the wrong length or not allowed; no game has moved.
         ObservationError: a game broke PettingZoo's rules, or showed what its spaces don't allow; reset it.
         WorkerError: a game or an opponent raised; game and move are named, and all games have been closed.
-        gymnasium.error.ResetNeeded: `step` before the first `reset`, or after an `ObservationError`.
-        gymnasium.error.ClosedEnvironmentError: a call after `close`.
     """
 
     def __init__(
@@ -73,39 +71,31 @@ class GameLanes(EntityVectorEnv):
             "final_obs": True,
         }
         self._name = first.name
-        self._last: EntityBatch | None = None
         self._movers: list[str | None] = []
 
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[EntityBatch, dict[str, Any]]:
+    def _seeds(self, seed: Seeds) -> Seeds:
+        return seed
+
+    def _reset(self, seed: Any, options: dict[str, Any] | None) -> tuple[EntityBatch, dict[str, Any]]:
         """Start all games; game i gets `seed` + i, and every game the `options`."""
-        self._check_open()
-        self._last = None
-        with self._noting_closure():
-            self._table.reset(seed, options)
-            batch = self._observe()
-        self._last = batch
+        self._table.reset(seed, options)
+        batch = self._observe()
         return batch, {**merge_infos(self._infos(), self.num_envs), "idle": _idle(batch)}
 
-    def step(self, actions: Actions) -> StepResult:
-        """One step of each game; see the class."""
-        self._check_open()
-        if self._last is None:
-            raise gymnasium.error.ResetNeeded(f"{self._name}: call reset() before step()")
+    def _checked(self, actions: Actions) -> dict[str, RaggedArray]:
         try:
-            orders = validate_actions(self.single_observation_space, self._last, actions)
+            return super()._checked(actions)
         except ActionError as error:
             raise ActionError(self._with_names(str(error))) from None
-        raw = self._sight.raw(orders, self._last, self._movers)
-        self._last = None  # a game that raises or misbehaves needs a reset
-        with self._noting_closure():
-            outcomes = self._table.play(self._by_match(raw))
-            rewards, terminated, truncated, finals, final_infos = self._account(outcomes)
-            final = self._sight.batch(list(finals.values())) if finals else None
-            self._table.restart()
-            batch = self._observe()
-        self._last = batch
+
+    def _step(self, actions: dict[str, RaggedArray]) -> StepResult:
+        """One step of each game; see the class."""
+        assert self._last is not None
+        outcomes = self._table.play(self._by_match(self._sight.raw(actions, self._last, self._movers)))
+        rewards, terminated, truncated, finals, final_infos = self._account(outcomes)
+        final = self._sight.batch(list(finals.values())) if finals else None
+        self._table.restart()
+        batch = self._observe()
         info = merge_infos(self._infos(), self.num_envs)
         if final_infos:
             info["final_info"] = merge_infos(final_infos, self.num_envs)
@@ -184,29 +174,13 @@ class GameLanes(EntityVectorEnv):
         game, agent = self.agents[int(lane[1])]
         return f"{self._name}: lane {lane[1]} ({agent!r} of game {game}): {message[lane.end() :]}"
 
-    def render(self) -> tuple[Any, ...] | None:
+    def _render(self) -> tuple[Any, ...]:
         """A frame per lane: that of its game."""
-        self._check_open()
-        if self.render_mode is None:
-            return super().render()
         frames = self._table.render()
         return tuple(frame for frame in frames for _ in self._table.learners)
 
     def close_extras(self, **kwargs: Any) -> None:
         self._table.close()
-
-    def _check_open(self) -> None:
-        if self.closed:
-            raise gymnasium.error.ClosedEnvironmentError(f"{self._name} has been closed")
-
-    @contextmanager
-    def _noting_closure(self) -> Iterator[None]:
-        """A table that a game brought down has closed all games."""
-        try:
-            yield
-        except WorkerError:
-            self.closed = self._table.closed
-            raise
 
 
 def _idle(batch: EntityBatch) -> NDArray[np.bool_]:

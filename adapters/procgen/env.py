@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ...envs import unbatch_observation
 from ...envs.actions.dispatch import ragged_orders
+from ...envs.errors import check_render_mode, no_render_mode, reset_needed
 from .vector_env import ProcgenVectorEnv
 from .window import Window
 
@@ -38,8 +39,7 @@ class ProcgenEnv(gymnasium.Env[Observation, Mapping[str, Any]]):
     }
 
     def __init__(self, game: str, *, render_mode: str | None = None, **options: Any) -> None:
-        if render_mode not in (None, *self.metadata["render_modes"]):
-            raise ValueError(f"render_mode must be None, 'rgb_array' or 'human', not {render_mode!r}")
+        check_render_mode("ProcgenEnv", render_mode, self.metadata["render_modes"])
         self._window = Window(self.metadata["render_fps"]) if render_mode == "human" else None
         self._venv = ProcgenVectorEnv(game, 1, render_mode="rgb_array" if render_mode else None, **options)
         self.render_mode = render_mode
@@ -77,9 +77,7 @@ class ProcgenEnv(gymnasium.Env[Observation, Mapping[str, Any]]):
             ActionError: an action that there is not; the game has not moved.
         """
         if not self._is_playing:
-            raise gymnasium.error.ResetNeeded(
-                "call reset() before the first step and after the end of an episode"
-            )
+            raise reset_needed("ProcgenEnv", "the first step and after the end of an episode")
         orders = ragged_orders(self._venv.single_action_space, [type(self).__name__], [action])
         batch, rewards, terminated, truncated, infos = self._venv.step(orders)
         observation, level_seed = self._unbatch(batch), int(infos["level_seed"][0])
@@ -95,8 +93,8 @@ class ProcgenEnv(gymnasium.Env[Observation, Mapping[str, Any]]):
     def render(self) -> NDArray[np.uint8] | None:
         """The frame (512, 512, 3) in mode "rgb_array"; None in mode "human", whose window draws itself."""
         if self.render_mode is None:
-            raise ValueError("ProcgenEnv was made without a render_mode")
-        return self._venv.render()[0] if self._window is None else None
+            raise no_render_mode("ProcgenEnv")
+        return self._frame() if self._window is None else None
 
     def close(self) -> None:
         self._venv.close()
@@ -109,7 +107,11 @@ class ProcgenEnv(gymnasium.Env[Observation, Mapping[str, Any]]):
 
     def _show(self) -> None:
         if self._window is not None:
-            self._window.show(self._venv.render()[0])
+            self._window.show(self._frame())
+
+    def _frame(self) -> NDArray[np.uint8]:
+        frame: NDArray[np.uint8] = (self._venv.render() or ())[0]
+        return frame
 
 
 def _copy(part: Any) -> Any:

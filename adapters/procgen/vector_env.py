@@ -5,15 +5,16 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-import gymnasium
 import numpy as np
 from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
-from ...envs import EntityBatch, EntityVectorEnv, validate_actions
+from ...envs import EntityBatch, EntityVectorEnv
+from ...envs.errors import check_render_mode
 from ...envs.registration import share_lanes
-from ...envs.vector.vector_env import Actions, StepResult
-from ...ragged import keep_freed_memory
+from ...envs.seeds import Seeds
+from ...envs.vector.vector_env import StepResult
+from ...ragged import RaggedArray, keep_freed_memory
 from .engine import Engine, StateBuffer, default_threads, import_engine
 from .options import ACTIONS, find_game, split_options
 from .sights import EntitySight, PixelSight, Seen, Sight
@@ -55,6 +56,7 @@ class ProcgenVectorEnv(EntityVectorEnv):
         ValueError: an unknown game (the nearest name is given), or an option out of its range.
         TypeError: an unknown option.
         ImportError: the package `procgen` is not installed.
+        ProcgenStateError: the engine's states can't be read, in `reset` or `step`.
     """
 
     metadata: dict[str, Any] = {  # noqa: RUF012 - Gymnasium declares no ClassVar
@@ -79,8 +81,7 @@ class ProcgenVectorEnv(EntityVectorEnv):
             raise ValueError(f"num_envs must be at least 1, not {num_envs}")
         if num_threads is not None and num_threads < 1:
             raise ValueError(f"num_threads must be at least 1, not {num_threads}")
-        if render_mode not in (None, "rgb_array"):
-            raise ValueError(f"render_mode must be None or 'rgb_array', not {render_mode!r}")
+        check_render_mode("ProcgenVectorEnv", render_mode, self.metadata["render_modes"])
         view, self._engine_options = split_options(options)
         self._engine_options.check(self.game)
         import_engine()
@@ -95,44 +96,34 @@ class ProcgenVectorEnv(EntityVectorEnv):
         self._first_seed = seed
         self._buffer = StateBuffer(num_envs, num_threads or default_threads(num_envs))
         self._engine: Engine | None = None  # made by the first reset, which knows the seed
-        self._seen: Seen | None = None  # None: a reset is needed
-        self._is_closed = False
+        self._seen: Seen | None = None  # what the lanes show now
 
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[EntityBatch, dict[str, Any]]:
+    def _seeds(self, seed: Seeds) -> int | None:
+        if seed is not None and not isinstance(seed, (int, np.integer)):
+            raise ValueError(f"ProcgenVectorEnv: one engine takes one seed for all lanes, got {seed!r}")
+        return seed
+
+    def _reset(self, seed: int | None, options: dict[str, Any] | None) -> tuple[EntityBatch, dict[str, Any]]:
         """Start an episode in every lane.
 
         A seed makes a new engine (milliseconds), whose levels and games are the same for the same seed; it
         counts modulo 2**31. Without one the engine goes on with its levels.
         """
-        if self._is_closed:
-            raise ValueError("reset of a closed ProcgenVectorEnv")
-        self._seen = None
         if seed is not None or self._engine is None:
-            self._make_engine(self._first_seed if seed is None else seed)
+            self._make_engine(seed)
         assert self._engine is not None
         if self._engine.has_stepped:
             self._engine.step(np.full(self.num_envs, _RESTART, np.int32))
         self._seen = self._sight.look(self._engine, None)
         return self._seen.batch, self._info(self._seen)
 
-    def step(self, actions: Actions) -> StepResult:
-        """Let every lane's player act; a lane whose sequence is empty or left out does nothing.
-
-        Raises:
-            ActionError: an unknown action, one of the wrong length, or a choice that does not exist; no lane
-                has moved.
-            gymnasium.error.ResetNeeded: before the first reset, and after a ProcgenStateError.
-            ProcgenStateError: the engine's states can't be read.
-        """
-        before = self._seen
-        if self._engine is None or before is None:
-            raise gymnasium.error.ResetNeeded("ProcgenVectorEnv: step before reset")
-        order = validate_actions(self.single_observation_space, before.batch, actions)["act"]
+    def _step(self, actions: dict[str, RaggedArray]) -> StepResult:
+        """Let every lane's player act; a lane whose sequence is empty or left out does nothing."""
+        before, chosen = self._seen, actions["act"]
+        assert self._engine is not None
+        assert before is not None
         choices = np.full(self.num_envs, _NOOP, np.int32)
-        choices[order.lengths > 0] = order.values
-        self._seen = None  # where what follows fails, the lanes have moved unseen and need a reset
+        choices[chosen.lengths > 0] = chosen.values
         self._engine.step(choices)
         self._seen = seen = self._sight.look(self._engine, before)
         # After an end the next level's time runs, so it is the time before that tells of the limit.
@@ -140,17 +131,9 @@ class ProcgenVectorEnv(EntityVectorEnv):
         truncated = seen.done & is_late & ~seen.level_complete
         return seen.batch, seen.rewards, seen.done & ~truncated, truncated, self._info(seen)
 
-    def render(self) -> tuple[NDArray[np.uint8], ...]:
-        """A picture (512, 512, 3) of each lane.
-
-        Raises:
-            ValueError: the environment was made without a render_mode.
-            gymnasium.error.ResetNeeded: before the first reset.
-        """
-        if self.render_mode is None:
-            raise ValueError("ProcgenVectorEnv was made without a render_mode")
-        if self._engine is None:
-            raise gymnasium.error.ResetNeeded("ProcgenVectorEnv: render before reset")
+    def _render(self) -> tuple[NDArray[np.uint8], ...]:
+        """A picture (512, 512, 3) of each lane."""
+        assert self._engine is not None
         return self._engine.frames()
 
     def camera(self, lane: int) -> tuple[float, float, float, float]:
@@ -162,13 +145,12 @@ class ProcgenVectorEnv(EntityVectorEnv):
         Raises:
             gymnasium.error.ResetNeeded: the environment has not been reset.
         """
-        if self._seen is None:
-            raise gymnasium.error.ResetNeeded("ProcgenVectorEnv: camera before reset")
+        self._check_reset("camera()")
+        assert self._seen is not None
         return self._sight.camera(self._seen, lane)
 
     def close_extras(self, **kwargs: Any) -> None:
         """Release the engine and the threads."""
-        self._is_closed = True
         self._seen = None
         if self._engine is not None:
             self._engine.close()

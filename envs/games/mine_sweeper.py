@@ -21,6 +21,7 @@ from ..batch.observation import (
     SelectEntityMask,
 )
 from ..env import EntityEnv, Transition
+from ..errors import check_render_mode
 from ..registration import share_lanes
 from ..spaces.entity_space import Categorical, EntityActionSpace, EntitySpace, SelectEntity
 from ..vector.vector_env import EntityVectorEnv
@@ -88,8 +89,7 @@ class MineSweeper(EntityEnv):
             )
         if nmines + nrobots > width * height:
             raise ValueError(f"{nmines} mines and {nrobots} robots do not fit on {width} x {height} cells")
-        if render_mode not in (None, *self.metadata["render_modes"]):
-            raise ValueError(f"render_mode must be None or 'rgb_array', got {render_mode!r}")
+        check_render_mode("MineSweeper", render_mode, self.metadata["render_modes"])
         self.width, self.height = width, height
         self.nmines, self.nrobots = nmines, nrobots
         self.orbital_cannon = orbital_cannon

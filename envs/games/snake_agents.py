@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
 from ..actions.dispatch import ragged_orders
 from ..batch.entity_batch import unbatch_observation
-from ..errors import ActionError
+from ..errors import ActionError, reset_needed
 from ..multi_agent import MultiAgentEnv, MultiAgentStep
 from ..spaces.entity_space import EntityActionSpace, EntitySpace
 from .snake_boards import PICTURES
@@ -59,7 +58,7 @@ class MultiSnakeAgents(MultiAgentEnv):
 
     def step(self, actions: Mapping[str, Mapping[str, Any]]) -> MultiAgentStep:
         if not self.agents:
-            raise gymnasium.error.ResetNeeded(f"{type(self).__name__}: no agent is left; call reset() first")
+            raise reset_needed(f"{type(self).__name__}: no agent is alive", "step()")
         for agent in actions:
             if agent not in self.agents:
                 raise ActionError(

@@ -14,13 +14,11 @@ from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
 from ...ragged import RaggedArray
-from ..actions.batch_actions import validate_actions
 from ..batch.entity_batch import EntityBatch, batch_observations
 from ..errors import WorkerError
-from ..seeds import Seeds, lane_seeds
 from ..spaces.entity_space import EntityActionSpace, EntitySpace
 from .infos import lane_mask, merge_infos
-from .vector_env import Actions, EntityVectorEnv, StepResult
+from .vector_env import EntityVectorEnv, StepResult
 
 EnvFn = Callable[[], gymnasium.Env[Any, Any]]
 Infos = dict[int, dict[str, Any]]  # by lane; lanes without an info are left out
@@ -170,11 +168,7 @@ class LaneVectorEnv(EntityVectorEnv):
 
     Raises:
         WorkerError: an environment raised; it is named, and all environments have been closed.
-        gymnasium.error.ResetNeeded: `step` before the first `reset`.
-        gymnasium.error.ClosedEnvironmentError: a call after `close`.
     """
-
-    _last: EntityBatch | None = None
 
     def _describe(
         self, num_envs: int, space: EntitySpace, metadata: Mapping[str, Any], render_mode: str | None
@@ -194,29 +188,15 @@ class LaneVectorEnv(EntityVectorEnv):
     def _step_lanes(self, actions: dict[str, RaggedArray]) -> LaneStep:
         """Step every lane; closes all of them where one raises."""
 
-    @abstractmethod
-    def _render_lanes(self) -> tuple[Any, ...]:
-        """One frame per lane."""
-
-    def reset(
-        self, *, seed: Seeds = None, options: dict[str, Any] | None = None
+    def _reset(
+        self, seeds: list[int | None], options: dict[str, Any] | None
     ) -> tuple[EntityBatch, dict[str, Any]]:
-        """Start an episode in every lane. `options` go to each lane; `seed` may also be one seed per lane."""
-        self._check_open()
-        seeds = lane_seeds(seed, self.num_envs)
-        self._last = None
+        """Start an episode in every lane; `options` go to each."""
         result = self._reset_lanes(seeds, options)
-        self._last = result.batch
         return result.batch, merge_infos(result.infos, self.num_envs)
 
-    def step(self, actions: Actions) -> StepResult:
-        self._check_open()
-        if self._last is None:
-            raise gymnasium.error.ResetNeeded(f"{type(self).__name__}: call reset() before the first step")
-        checked = validate_actions(self.single_observation_space, self._last, actions)
-        self._last = None  # a step that is interrupted leaves lanes that need a reset
-        result = self._step_lanes(checked)
-        self._last = result.batch
+    def _step(self, actions: dict[str, RaggedArray]) -> StepResult:
+        result = self._step_lanes(actions)
         info = merge_infos(result.infos, self.num_envs)
         if result.final_infos:
             info["final_obs"] = result.final
@@ -224,11 +204,3 @@ class LaneVectorEnv(EntityVectorEnv):
             info["_final_obs"] = lane_mask(result.final_infos, self.num_envs)
             info["_final_info"] = info["_final_obs"].copy()
         return result.batch, result.rewards, result.terminated, result.truncated, info
-
-    def render(self) -> tuple[Any, ...] | None:
-        self._check_open()
-        return super().render() if self.render_mode is None else self._render_lanes()
-
-    def _check_open(self) -> None:
-        if self.closed:
-            raise gymnasium.error.ClosedEnvironmentError(f"{type(self).__name__} has been closed")

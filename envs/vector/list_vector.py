@@ -8,7 +8,6 @@ from typing import Any
 import gymnasium
 
 from ...ragged import RaggedArray
-from ..errors import WorkerError
 from .lanes import EnvFn, LaneReset, Lanes, LaneStep, LaneVectorEnv
 
 
@@ -37,20 +36,12 @@ class ListVectorEnv(LaneVectorEnv):
         return self._lanes.envs
 
     def _reset_lanes(self, seeds: list[int | None], options: dict[str, Any] | None) -> LaneReset:
-        try:
-            return self._lanes.reset(seeds, options)
-        except WorkerError:
-            self.closed = True  # the lanes have been closed already
-            raise
+        return self._lanes.reset(seeds, options)
 
     def _step_lanes(self, actions: dict[str, RaggedArray]) -> LaneStep:
-        try:
-            return self._lanes.step(actions)
-        except WorkerError:
-            self.closed = True
-            raise
+        return self._lanes.step(actions)
 
-    def _render_lanes(self) -> tuple[Any, ...]:
+    def _render(self) -> tuple[Any, ...]:
         return self._lanes.render()
 
     def close_extras(self, **kwargs: Any) -> None:

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, ClassVar, NamedTuple, final
 
-import gymnasium
 import numpy as np
-from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
 from ...ragged import RaggedArray
-from ..actions.native_checks import checked_actions
 from ..batch.entity_batch import ActionMask, EntityBatch
+from ..errors import check_render_mode
 from ..randomness import STATE_WORDS, seed_lane
-from ..seeds import Seeds, lane_seeds
 from ..spaces.entity_space import EntitySpace
 from .vector_env import Actions, EntityVectorEnv, StepResult
 
@@ -56,26 +53,14 @@ class NativeVectorEnv(EntityVectorEnv):
         random_state: uint64 (num_envs, 4), see `randomness`.
         steps: int64 (num_envs,), how many steps each lane's episode has had. `_advance` sees it before the
             step is counted, `_look` after.
-        lane_names: what errors call the lanes; None: "env 0" and so on.
         all_lanes: int64 (num_envs,), 0 to num_envs - 1, for `_look(None)`.
 
     Raises:
         ValueError: `num_envs` or `max_steps` is less than 1, or there is no such `render_mode`.
-        gymnasium.error.ResetNeeded: `step` before the first `reset`.
-        gymnasium.error.ClosedEnvironmentError: a call after `close`.
     """
 
-    metadata: dict[str, Any] = {  # noqa: RUF012 - Gymnasium declares no ClassVar
-        "autoreset_mode": AutoresetMode.SAME_STEP,
-        "final_obs": True,
-        "render_modes": [],
-    }
     #: The attributes, all arrays, on which a game's future depends beside `random_state` and `steps`.
     state_names: ClassVar[tuple[str, ...]] = ()
-
-    lane_names: Sequence[str] | None = None
-
-    _last: EntityBatch | None = None  # what actions are checked against; None: a reset is needed
 
     def __init__(
         self,
@@ -89,9 +74,7 @@ class NativeVectorEnv(EntityVectorEnv):
             raise ValueError(f"num_envs must be at least 1, got {num_envs}")
         if max_steps is not None and max_steps < 1:
             raise ValueError(f"max_steps must be at least 1, got {max_steps}")
-        if render_mode not in (None, *self.metadata["render_modes"]):
-            modes = ", ".join(map(repr, (None, *self.metadata["render_modes"])))
-            raise ValueError(f"render_mode must be one of {modes}, got {render_mode!r}")
+        check_render_mode(type(self).__name__, render_mode, self.metadata["render_modes"])
         self.num_envs = num_envs
         self.single_observation_space = space
         self.single_action_space = space.actions
@@ -123,9 +106,6 @@ class NativeVectorEnv(EntityVectorEnv):
         batches, all other arrays are fresh.
         """
 
-    def _take_options(self, options: dict[str, Any]) -> None:
-        """Read the options of a `reset` (an empty dict where it was given none), before its `_start`."""
-
     def _truncations(self, terminated: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Which lanes are truncated (num_envs,) after a step that is counted already."""
         if self.max_steps is None:
@@ -144,26 +124,18 @@ class NativeVectorEnv(EntityVectorEnv):
         """A picture (height, width, 3) of a lane, in a game whose metadata has "rgb_array"."""
         raise NotImplementedError(f"{type(self).__name__} has no pictures")
 
-    # -- what users call ------------------------------------------------------------------------------------
+    # -- stepping -------------------------------------------------------------------------------------------
 
     @final
-    def reset(
-        self, *, seed: Seeds = None, options: dict[str, Any] | None = None
+    def _reset(
+        self, seeds: list[int | None], options: dict[str, Any] | None
     ) -> tuple[EntityBatch, dict[str, Any]]:
-        """Start an episode in every lane. `seed` may also be one seed (or None) per lane."""
-        self._check_open()
-        seeds = self._seeds(seed)
-        self._take_options({} if options is None else options)
-        self._last = None
-        for lane, lane_seed in seeds.items():
-            seed_lane(self.random_state[lane], np.uint64(lane_seed % 2**64))
-        self._is_seeded = True
+        self._seed_lanes(seeds)
         self._restart(self.all_lanes)
-        self._last = self._look(None)
-        return self._last, self._info()
+        return self._look(None), self._info()
 
     @final
-    def step(self, actions: Actions) -> StepResult:
+    def _step(self, actions: dict[str, RaggedArray]) -> StepResult:
         rewards, terminated, truncated, final = self._move(actions)
         info: dict[str, Any] = {}
         if final is not None:
@@ -171,31 +143,22 @@ class NativeVectorEnv(EntityVectorEnv):
             info["final_obs"] = final
             info["_final_obs"] = ended
             self._restart(self._to_restart(ended))
-        self._last = self._look(None)
         info.update(self._info())
-        return self._last, rewards, terminated, truncated, info
+        return self._look(None), rewards, terminated, truncated, info
 
     @final
     def play(self, actions: Actions) -> tuple[EntityBatch, Played]:
         """As `step`, but no episode starts over: where `step` would have started one, a `reset` is needed."""
-        played = self._move(actions)
-        batch = self._look(None)
-        if played.final is None or not len(self._to_restart(played.terminated | played.truncated)):
-            self._last = batch
-        return batch, played
+        self._check_playing()
+        checked = self._checked(actions)
+        self._is_playing = False
+        played = self._move(checked)
+        self._last = self._look(None)
+        ended = played.terminated | played.truncated
+        self._is_playing = played.final is None or not len(self._to_restart(ended))
+        return self._last, played
 
-    def render(self) -> tuple[Any, ...] | None:
-        """A picture (height, width, 3) uint8 of each lane.
-
-        Raises:
-            ValueError: the environment was made without a render_mode.
-            gymnasium.error.ResetNeeded: before the first reset.
-        """
-        self._check_open()
-        if self.render_mode is None:
-            return super().render()
-        if not self._is_seeded:
-            raise gymnasium.error.ResetNeeded(f"{type(self).__name__}: render before reset")
+    def _render(self) -> tuple[NDArray[np.uint8], ...]:
         return tuple(self._draw(lane) for lane in range(self.num_envs))
 
     # -- saving and going back ------------------------------------------------------------------------------
@@ -203,7 +166,7 @@ class NativeVectorEnv(EntityVectorEnv):
     @final
     def get_state(self) -> dict[str, NDArray[Any]]:
         """Copies of all arrays on which the future depends; PPO puts them into its checkpoints."""
-        self._check_playing()
+        self._check_playing("get_state()")
         return {name: np.array(getattr(self, name)) for name in self._saved_names()}
 
     @final
@@ -225,7 +188,7 @@ class NativeVectorEnv(EntityVectorEnv):
                 raise ValueError(f"{type(self).__name__}: state {name!r} must be {expected}, got {got}")
         for name, array in arrays.items():
             getattr(self, name)[...] = array
-        self._is_seeded = True
+        self._is_seeded, self._is_playing = True, True
         self._last = self._look(None)
         return self._last
 
@@ -234,12 +197,9 @@ class NativeVectorEnv(EntityVectorEnv):
 
     # -- inside ---------------------------------------------------------------------------------------------
 
-    def _move(self, actions: Actions) -> Played:
-        """Check the actions and carry them out."""
-        last = self._check_playing()
-        checked = checked_actions(self.single_observation_space, last, actions, self.lane_names)
-        self._last = None  # a step that is interrupted leaves lanes that need a reset
-        rewards, terminated = self._advance(checked)
+    def _move(self, actions: dict[str, RaggedArray]) -> Played:
+        """Carry validated actions out."""
+        rewards, terminated = self._advance(actions)
         self.steps += 1
         truncated = self._truncations(terminated)
         ended = np.flatnonzero(terminated | truncated)
@@ -250,26 +210,15 @@ class NativeVectorEnv(EntityVectorEnv):
         self.steps[lanes] = 0
         self._start(lanes)
 
-    def _seeds(self, seed: Seeds) -> dict[int, int]:
-        """The seeds of the lanes that get a new one."""
-        if seed is None and not self._is_seeded:
-            seed = int(np.random.SeedSequence().generate_state(1, np.uint64)[0])
-        seeds = lane_seeds(seed, self.num_envs)
-        given = {lane: value for lane, value in enumerate(seeds) if value is not None}
-        if not self._is_seeded and len(given) < self.num_envs:
-            fresh = np.random.SeedSequence().generate_state(self.num_envs, np.uint64)
-            given = {lane: given.get(lane, int(fresh[lane])) for lane in range(self.num_envs)}
-        return given
-
-    def _check_open(self) -> None:
-        if self.closed:
-            raise gymnasium.error.ClosedEnvironmentError(f"{type(self).__name__} has been closed")
-
-    def _check_playing(self) -> EntityBatch:
-        self._check_open()
-        if self._last is None:
-            raise gymnasium.error.ResetNeeded(f"{type(self).__name__}: call reset() first")
-        return self._last
+    def _seed_lanes(self, seeds: list[int | None]) -> None:
+        """Seed the lanes that have a new seed, at the first reset all of them."""
+        if not self._is_seeded:
+            fresh = np.random.SeedSequence().generate_state(self.num_envs, np.uint64).tolist()
+            seeds = [new if seed is None else seed for seed, new in zip(seeds, fresh, strict=True)]
+        for lane, seed in enumerate(seeds):
+            if seed is not None:
+                seed_lane(self.random_state[lane], np.uint64(seed % 2**64))
+        self._is_seeded = True
 
 
 def even_offsets(num_steps: int, length: int) -> NDArray[np.int64]:

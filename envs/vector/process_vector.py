@@ -46,18 +46,18 @@ class ProcessVectorEnv(LaneVectorEnv):
         with closing_on_failure(self):
             mine = [seeds[lanes.start : lanes.stop] for lanes in self._pool.lanes]
             batch, rests = self._pool.reset(mine, options)
-        self._pool.warn(stacklevel=3)
+        self._pool.warn(stacklevel=4)
         return LaneReset(batch, _joined([infos for infos, _ in rests]))
 
     def _step_lanes(self, actions: dict[str, RaggedArray]) -> LaneStep:
         with closing_on_failure(self):
             step, rests = self._pool.step(actions)
-        self._pool.warn(stacklevel=3)
+        self._pool.warn(stacklevel=5)
         step.infos = _joined([infos for infos, _ in rests])
         step.final_infos = _joined([final_infos for _, final_infos in rests])
         return step
 
-    def _render_lanes(self) -> tuple[Any, ...]:
+    def _render(self) -> tuple[Any, ...]:
         with closing_on_failure(self):
             return self._pool.render()
 

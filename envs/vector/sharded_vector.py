@@ -6,16 +6,14 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-import gymnasium
 import numpy as np
 
-from ...ragged import available_cores, keep_freed_memory
-from ..actions.native_checks import checked_actions
+from ...ragged import RaggedArray, available_cores, keep_freed_memory
 from ..batch.entity_batch import EntityBatch
 from ..errors import WorkerError
 from ..seeds import Seeds, lane_seeds
 from .infos import join_infos
-from .vector_env import Actions, EntityVectorEnv, StepResult
+from .vector_env import EntityVectorEnv, StepResult
 from .workers.worker_hosts import VectorEnvFn, VectorHost
 from .workers.worker_pool import WorkerPool, closing_on_failure
 
@@ -49,11 +47,7 @@ class ShardedVectorEnv(EntityVectorEnv):
         ActionError: an action is unknown, of the wrong length or not allowed; no lane has moved.
         WorkerError: anything else raised in some lanes, or a worker died; the lanes are named. All other
             environments have been closed and all processes ended.
-        gymnasium.error.ResetNeeded: `step` or `render` before the first `reset`, or after an interrupted one.
-        gymnasium.error.ClosedEnvironmentError: a call after `close`.
     """
-
-    _last: EntityBatch | None = None  # what actions are checked against; None: a reset is needed
 
     def __init__(
         self,
@@ -87,42 +81,25 @@ class ShardedVectorEnv(EntityVectorEnv):
         self.single_observation_space = space
         self.single_action_space = space.actions
 
-    def reset(
-        self, *, seed: Seeds = None, options: dict[str, Any] | None = None
-    ) -> tuple[EntityBatch, dict[str, Any]]:
-        """Start an episode in every lane.
-
-        Args:
-            seed: a sequence has one (or None) per lane, where the environments take such.
-            options: go to every environment.
-
-        Raises:
-            ValueError: a seed is negative, or their number is not that of the lanes.
-        """
-        self._check_open()
-        seed = self._first_seed if seed is None else seed
+    def _seeds(self, seed: Seeds) -> list[Seeds]:
+        """Each environment's: a number where one was given, otherwise one (or None) for each of its lanes."""
         seeds = lane_seeds(seed, self.num_envs)
-        self._last, self._first_seed = None, None
         if seed is None or isinstance(seed, (int, np.integer)):
-            mine: list[Seeds] = [seeds[lanes.start] for lanes in self._pool.lanes]
-        else:
-            mine = [seeds[lanes.start : lanes.stop] for lanes in self._pool.lanes]
+            return [seeds[lanes.start] for lanes in self._pool.lanes]
+        return [seeds[lanes.start : lanes.stop] for lanes in self._pool.lanes]
+
+    def _reset(
+        self, seeds: list[Seeds], options: dict[str, Any] | None
+    ) -> tuple[EntityBatch, dict[str, Any]]:
         with closing_on_failure(self):
-            batch, infos = self._pool.reset(mine, options)
-        self._pool.warn(stacklevel=2)
-        self._last = batch
+            batch, infos = self._pool.reset(seeds, options)
+        self._pool.warn(stacklevel=3)
         return batch, join_infos(infos, self._lane_counts())
 
-    def step(self, actions: Actions) -> StepResult:
-        self._check_open()
-        if self._last is None:
-            raise gymnasium.error.ResetNeeded("ShardedVectorEnv: call reset() before the first step")
-        checked = checked_actions(self.single_observation_space, self._last, actions)
-        self._last = None  # a step that is interrupted leaves lanes that need a reset
+    def _step(self, actions: dict[str, RaggedArray]) -> StepResult:
         with closing_on_failure(self):
-            step, infos = self._pool.step(checked)
-        self._pool.warn(stacklevel=2)
-        self._last = step.batch
+            step, infos = self._pool.step(actions)
+        self._pool.warn(stacklevel=4)
         info = join_infos(infos, self._lane_counts())
         if step.final is not None:
             info["final_obs"] = step.final
@@ -135,13 +112,7 @@ class ShardedVectorEnv(EntityVectorEnv):
             self._pool.set_progress(fraction)
         self._pool.warn(stacklevel=2)
 
-    def render(self) -> tuple[Any, ...] | None:
-        """One frame per lane, where `render_mode` is set."""
-        self._check_open()
-        if self.render_mode is None:
-            return super().render()
-        if self._last is None:
-            raise gymnasium.error.ResetNeeded("ShardedVectorEnv: call reset() before render()")
+    def _render(self) -> tuple[Any, ...]:
         with closing_on_failure(self):
             return self._pool.render()
 
@@ -150,7 +121,3 @@ class ShardedVectorEnv(EntityVectorEnv):
 
     def _lane_counts(self) -> list[int]:
         return [len(lanes) for lanes in self._pool.lanes]
-
-    def _check_open(self) -> None:
-        if self.closed:
-            raise gymnasium.error.ClosedEnvironmentError("ShardedVectorEnv has been closed")

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from abc import ABC
+from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
+import gymnasium
 import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
 from numpy.typing import NDArray
 
 from ...ragged import RaggedArray
+from ..actions.native_checks import checked_actions
 from ..batch.entity_batch import EntityBatch
+from ..errors import ActionError, WorkerError, no_render_mode, reset_needed
+from ..seeds import Seeds, lane_seeds
 from ..spaces.batch_spaces import EntityBatchActionSpace, EntityBatchSpace
 from ..spaces.entity_space import EntityActionSpace, EntitySpace
 
@@ -21,32 +25,41 @@ StepResult = tuple[EntityBatch, NDArray[np.float32], NDArray[np.bool_], NDArray[
 
 
 class EntityVectorEnv(VectorEnv[EntityBatch, Actions, NDArray[Any]], ABC):
-    """Steps `num_envs` environments at once and returns `EntityBatch`es.
+    """Steps `num_envs` environments at once and returns `EntityBatch`es. Abstract.
 
     The conventions are those of `gymnasium.vector.VectorEnv`, with batches in place of stacked arrays:
 
-    - `reset(seed=…)` seeds every lane from one seed;
+    - `reset(seed=…)` seeds every lane from one seed, or from one seed (or None) per lane;
     - `step(actions)` takes one `RaggedArray` per action, int64 (float32 where it is continuous), with as many
       items at each step as the last batch had actors (see the action spaces for what an item says), or none
-      to order nothing there; `action_space.sample(mask=batch)` draws legal ones;
+      to take no action there; `action_space.sample(mask=batch)` draws legal ones;
     - autoreset is `metadata["autoreset_mode"]`, SAME_STEP unless an engine can't: the batch after an
       episode's end holds the next episode's first observation. Where the engine can give the last one,
       `info["final_obs"]` is an `EntityBatch` of the ended lanes alone, in the order of the lanes in
       `info["_final_obs"]` (num_envs,) bool; `metadata["final_obs"]` says whether it can.
 
-    A lane can be *idle*: an agent that is dead while its game goes on, or that waits for the others' moves.
-    `info["idle"]` (num_envs,) bool, of `reset` and `step`, then says for which lanes of the returned batch
-    there is nothing to decide; without it all lanes are at work (see `idle_lanes`). An idle lane has no
-    actors. Its steps are no samples: a reward, termination or truncation that comes while a lane is idle
-    belongs to the last step at which it was not, and no `final_obs` is owed to a lane that terminated.
-    Behind that end, until the lane is at work again, rewards belong to no step.
+    A lane can be *inactive*: an agent that is dead while its game goes on, or that waits for the others'
+    moves. `info["idle"]` (num_envs,) bool, of `reset` and `step`, then says which lanes of the returned batch
+    have nothing to decide; without it all lanes are active (see `idle_lanes`). An inactive lane has no
+    actors. Its steps are no samples: a reward, termination or truncation that comes while a lane is inactive
+    belongs to its last active step, and a lane that terminated then needs no `final_obs`. Rewards after that
+    end and before the next active step are ignored.
 
-    Several lanes can be players of one game: `lane_games` tells which. A lane whose end comes before the
-    game's is idle until the game starts over.
+    Several lanes can be players of one game: `lane_games` says which. A lane that ends before its game does
+    is inactive until the game starts over.
 
-    Batches are fresh: they stay valid after the next step. A subclass sets `num_envs`,
-    `single_observation_space` and `single_action_space`, and releases what it holds in `close_extras`, which
-    `close` calls once.
+    Batches are fresh: they stay valid after the next step.
+
+    A subclass sets `num_envs`, `single_observation_space` and `single_action_space`, writes `_reset` and
+    `_step` (and `_render`, where it takes a `render_mode`), and releases what it holds in `close_extras`,
+    which `close` calls once. This class does what all share: it validates actions, refuses calls that come
+    before the first reset or after `close`, and closes the environment where a `WorkerError` is raised. (A
+    subclass that overrides `reset` and `step` themselves works too, and does all of that itself.)
+
+    Raises:
+        gymnasium.error.ResetNeeded: `step` or `render` before the first `reset`; `step` after one that raised
+            anything but an `ActionError`.
+        gymnasium.error.ClosedEnvironmentError: a call after `close`.
     """
 
     metadata: dict[str, Any] = {  # noqa: RUF012 - Gymnasium declares no ClassVar
@@ -62,6 +75,16 @@ class EntityVectorEnv(VectorEnv[EntityBatch, Actions, NDArray[Any]], ABC):
     lane_games: NDArray[np.int64] | None = None
     #: What messages call lane 0: another number where this is a part of a larger vector environment.
     first_lane: int = 0
+    #: What errors about actions call the lanes; None: "env 0" and so on.
+    lane_names: Sequence[str] | None = None
+
+    #: Whether `_step` validates the actions, together with what else it does with them.
+    validates_in_step: ClassVar[bool] = False
+
+    _name: str | None = None  # what errors call the environment; None: its class
+    _first_seed: Seeds = None  # seeds the first `reset` that gives none
+    _last: EntityBatch | None = None  # what actions are checked against; None: a reset is needed
+    _is_playing: bool = False  # whether `step` may be called
 
     @cached_property
     def observation_space(self) -> EntityBatchSpace:  # type: ignore[override]
@@ -71,32 +94,153 @@ class EntityVectorEnv(VectorEnv[EntityBatch, Actions, NDArray[Any]], ABC):
     def action_space(self) -> EntityBatchActionSpace:  # type: ignore[override]
         return EntityBatchActionSpace(self.single_observation_space, self.num_envs)
 
-    @abstractmethod
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[EntityBatch, dict[str, Any]]:
-        """Start an episode in every lane."""
+    # -- what a subclass writes -----------------------------------------------------------------------------
 
-    @abstractmethod
+    def _reset(self, seeds: Any, options: dict[str, Any] | None) -> tuple[EntityBatch, dict[str, Any]]:
+        """Start an episode in every lane: the batch and the info. `seeds` is what `_seeds` returned."""
+        raise NotImplementedError(f"{type(self).__name__} must define _reset(seeds, options)")
+
+    def _step(self, actions: dict[str, RaggedArray]) -> StepResult:
+        """Step every lane with validated actions."""
+        raise NotImplementedError(f"{type(self).__name__} must define _step(actions)")
+
+    def _render(self) -> tuple[Any, ...] | None:
+        """Return one frame per lane, or None where a window shows them."""
+        raise NotImplementedError(f"{type(self).__name__} must define _render()")
+
+    def _seeds(self, seed: Seeds) -> Any:
+        """Return what `_reset` gets for the `seed` of `reset`: a list with one seed or None per lane.
+
+        Raises:
+            ValueError: the seed can't be used; nothing has changed.
+        """
+        return lane_seeds(seed, self.num_envs)
+
+    def _take_options(self, options: dict[str, Any]) -> None:
+        """Read the options of a `reset` (an empty dict where it was given none), before its `_reset`.
+
+        Raises:
+            ValueError: they can't be used; nothing has changed.
+        """
+
+    def _checked(self, actions: Actions) -> dict[str, RaggedArray]:
+        """Return `actions` validated against the last batch, one array for every action of the space.
+
+        Raises:
+            ActionError: an action is unknown, of the wrong length or not allowed.
+        """
+        assert self._last is not None
+        return checked_actions(self.single_observation_space, self._last, actions, self.lane_names)
+
+    # -- what users call ------------------------------------------------------------------------------------
+
+    def reset(
+        self, *, seed: Seeds = None, options: dict[str, Any] | None = None
+    ) -> tuple[EntityBatch, dict[str, Any]]:
+        """Start an episode in every lane.
+
+        Args:
+            seed: a number from which the lanes' seeds follow, or one (or None) per lane where the environment
+                takes such; None: random numbers go on.
+            options: the environment's own.
+
+        Raises:
+            ValueError: a seed is negative, or their number is not that of the lanes.
+        """
+        self._check_open()
+        seeds = self._seeds(self._first_seed if seed is None else seed)
+        self._take_options({} if options is None else options)
+        self._last, self._is_playing = None, False
+        try:
+            self._last, info = self._reset(seeds, options)
+        except WorkerError:
+            self.close()
+            raise
+        self._first_seed, self._is_playing = None, True
+        return self._last, info
+
     def step(self, actions: Actions) -> StepResult:
-        """Returns (batch, rewards float32 (num_envs,), terminated bool, truncated bool, info).
+        """Step every lane.
+
+        Returns:
+            (batch, rewards float32 (num_envs,), terminated bool, truncated bool, info).
 
         Raises:
             ActionError: an action is unknown, of the wrong length or not allowed; no lane has moved.
         """
+        self._check_playing()
+        return self._carry_out(actions if self.validates_in_step else self._checked(actions))
+
+    def step_validated(self, actions: dict[str, RaggedArray]) -> StepResult:
+        """Step every lane with actions that have been validated against the last batch. As `step` otherwise.
+
+        A subclass that overrides `step` validates them once more.
+        """
+        if type(self).step is not EntityVectorEnv.step:
+            return self.step(actions)
+        self._check_playing()
+        return self._carry_out(actions)
 
     def set_progress(self, fraction: float) -> None:
-        """Told by a trainer before each rollout how far training is: 0 at its start, 1 at its end.
+        """Report how far training is, from 0 at its start to 1 at its end; trainers do before each rollout.
 
         For rewards or opponents that follow a schedule; does nothing here. Wrappers pass it on.
         """
 
     def render(self) -> tuple[Any, ...] | None:
-        """One frame per lane, where `render_mode` is set."""
-        raise ValueError(f"{type(self).__name__} was made without a render_mode")
+        """Return one frame per lane, or None where a window shows them.
+
+        Raises:
+            ValueError: the environment was made without a render_mode.
+        """
+        self._check_open()
+        if self.render_mode is None:
+            raise no_render_mode(self._where)
+        self._check_reset("render()")
+        try:
+            return self._render()
+        except WorkerError:
+            self.close()
+            raise
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exc: object) -> None:
         self.close()
+
+    # -- inside ---------------------------------------------------------------------------------------------
+
+    def _carry_out(self, actions: Any) -> StepResult:
+        self._is_playing = False  # a step that is interrupted leaves lanes that need a reset
+        try:
+            result = self._step(actions)
+        except ActionError:
+            self._is_playing = self.validates_in_step  # then no lane has moved
+            raise
+        except WorkerError:
+            self.close()
+            raise
+        self._last, self._is_playing = result[0], True
+        return result
+
+    @property
+    def _where(self) -> str:
+        """What errors call this environment."""
+        return self._name or type(self).__name__
+
+    def _check_open(self) -> None:
+        if self.closed:
+            raise gymnasium.error.ClosedEnvironmentError(f"{self._where} has been closed")
+
+    def _check_reset(self, call: str) -> None:
+        """Refuse `call` before the first reset."""
+        self._check_open()
+        if self._last is None:
+            raise reset_needed(self._where, call)
+
+    def _check_playing(self, call: str = "step()") -> None:
+        """Refuse `call` before the first reset and after an interrupted step."""
+        if self.closed or not self._is_playing:
+            self._check_open()
+            raise reset_needed(self._where, call)

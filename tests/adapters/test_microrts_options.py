@@ -56,7 +56,7 @@ def test_wrong_names_are_told_with_the_nearest() -> None:
         ({"mask_reserved": 1}, "mask_reserved must be True or False, not 1"),
         ({"reward_weights": [1, 2]}, "reward_weights must be 6 finite numbers"),
         ({"reward_weights": "shaped"}, "reward_weights must be 6 finite numbers .*, not 'shaped'"),
-        ({"render_mode": "ansi"}, "render_mode must be None, 'rgb_array' or 'human', not 'ansi'"),
+        ({"render_mode": "ansi"}, "render_mode must be one of None, 'rgb_array', 'human', got 'ansi'"),
     ],
 )
 def test_bad_options_are_told(options: dict[str, Any], sentence: str) -> None:

@@ -17,6 +17,8 @@ from entitize.adapters.procgen.options import ACTIONS
 from entitize.ragged import RaggedArray
 from gymnasium.utils.env_checker import check_env
 
+from facts import mentions
+
 NOOP, RIGHT = ACTIONS.index("noop"), ACTIONS.index("right")
 
 
@@ -230,7 +232,7 @@ def test_without_a_display_the_window_says_so(monkeypatch):
 
 
 def test_a_wrong_render_mode_is_named():
-    with pytest.raises(ValueError, match="render_mode must be None, 'rgb_array' or 'human', not 'ansi'"):
+    with pytest.raises(ValueError, match=mentions("render_mode", "'rgb_array'", "'human'", "'ansi'")):
         ProcgenEnv("coinrun", render_mode="ansi")
     env = ProcgenEnv("coinrun")
     with pytest.raises(ValueError, match="without a render_mode"):

@@ -126,7 +126,7 @@ def test_random_starts_put_everything_on_cells_of_its_own(seed: int) -> None:
             {"width": 2, "height": 2, "nmines": 3, "nrobots": 2},
             "3 mines and 2 robots do not fit on 2 x 2 cells",
         ),
-        ({"render_mode": "human"}, "render_mode must be None or 'rgb_array', got 'human'"),
+        ({"render_mode": "human"}, "render_mode must be one of None, 'rgb_array', got 'human'"),
         ({"state": {"mines": [(0, 0)]}}, "a state has mines and robots"),
         ({"state": {"mines": [(0, 0)], "robots": [(1, 1)], "cannon": True}}, "a state has mines and robots"),
         ({"state": {"mines": [], "robots": [(1, 1)]}}, "a state needs mines, got none"),

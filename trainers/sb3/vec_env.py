@@ -29,6 +29,7 @@ from ...envs import (
 )
 from ...envs import make_vec as make_entity_vec
 from ...envs.batch.packed import PackedBatch
+from ...envs.errors import reset_needed
 
 #: What an entity vector environment says of all lanes in one piece, and `RaggedVecEnv` says lane by lane.
 _OF_THE_STEP = ("final_obs", "_final_obs", "final_info", "_final_info", "idle", "_idle")
@@ -90,7 +91,7 @@ class RaggedVecEnv(VecEnv):
             ActionError: not as many numbers as there are actors; no lane moves.
         """
         if self._last is None:
-            raise gymnasium.error.ResetNeeded("RaggedVecEnv: call reset() before the first step")
+            raise reset_needed("RaggedVecEnv", "the first step")
         self._actions = actions
 
     def step_wait(self) -> VecEnvStepReturn:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
@@ -21,6 +20,7 @@ from ...envs import (
     no_actions,
     validate_actions,
 )
+from ...envs.seeds import Seeds
 from ...envs.vector.vector_env import Actions, StepResult
 from ...ragged import RaggedArray, concatenate
 from ..compatibility import checked_module
@@ -94,8 +94,9 @@ class PastSelfPlay(EntityVectorEnv):
     Raises:
         ActionError: an action for a lane that an opponent plays, or one that the environments refuse; no lane
             has moved.
-        gymnasium.error.ResetNeeded: `step` before the first `reset`.
     """
+
+    validates_in_step = True  # the environments do, together with the opponents' actions
 
     def __init__(
         self,
@@ -131,9 +132,10 @@ class PastSelfPlay(EntityVectorEnv):
 
     # -- stepping -------------------------------------------------------------------------------------------
 
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[EntityBatch, dict[str, Any]]:
+    def _seeds(self, seed: Seeds) -> Seeds:
+        return seed
+
+    def _reset(self, seed: Any, options: dict[str, Any] | None) -> tuple[EntityBatch, dict[str, Any]]:
         """Start all games, and draw who plays them."""
         batch, info = self.venv.reset(seed=seed, options=options)
         if seed is not None:
@@ -142,9 +144,7 @@ class PastSelfPlay(EntityVectorEnv):
         self._see(batch, info)
         return self._shown(), self._with_idle(info)
 
-    def step(self, actions: Actions) -> StepResult:
-        if self._batch is None:
-            raise gymnasium.error.ResetNeeded("PastSelfPlay: step before reset")
+    def _step(self, actions: Actions) -> StepResult:
         theirs = self.seats.players != LEARNER
         at_work = int(np.count_nonzero(~theirs & ~self._idle))
         if theirs.any():
@@ -174,7 +174,7 @@ class PastSelfPlay(EntityVectorEnv):
 
     def _joined(self, actions: Actions, theirs: NDArray[np.bool_]) -> dict[str, RaggedArray]:
         """The learner's actions and the opponents', lane by lane."""
-        checked = self._checked(actions, theirs)
+        own = self._learners_actions(actions, theirs)
         if self._moves is None:  # else the last step was refused: they have chosen already
             self._moves = self._opponents_moves()
         lanes = [np.arange(self.num_envs), *(played for played, _ in self._moves)]
@@ -185,7 +185,7 @@ class PastSelfPlay(EntityVectorEnv):
             first += len(played)
         return {
             name: concatenate([order, *(moves[name] for _, moves in self._moves)]).gather(source)
-            for name, order in checked.items()
+            for name, order in own.items()
         }
 
     def _opponents_moves(self) -> list[tuple[NDArray[np.int64], Actions]]:
@@ -202,7 +202,7 @@ class PastSelfPlay(EntityVectorEnv):
                 moves.append((lanes, policy.act(self._batch.gather(lanes), self._rng).actions))
         return moves
 
-    def _checked(self, actions: Actions, theirs: NDArray[np.bool_]) -> dict[str, RaggedArray]:
+    def _learners_actions(self, actions: Actions, theirs: NDArray[np.bool_]) -> dict[str, RaggedArray]:
         """The learner's actions as arrays that fit together, with none for opponents' lanes.
 
         What they say is for the environments to check.
@@ -268,7 +268,7 @@ class PastSelfPlay(EntityVectorEnv):
 
     # -- the rest -------------------------------------------------------------------------------------------
 
-    def render(self) -> tuple[Any, ...] | None:
+    def _render(self) -> tuple[Any, ...] | None:
         """The environments' frames."""
         return self.venv.render()
 
@@ -294,11 +294,12 @@ class StatefulPastSelfPlay(PastSelfPlay):
         assert isinstance(self.venv, StatefulVectorEnv)
         own = {name.removeprefix(_PREFIX): a for name, a in state.items() if name.startswith(_PREFIX)}
         others = {name: array for name, array in state.items() if not name.startswith(_PREFIX)}
-        self._batch = self.venv.set_state(others)
+        self._batch, self._is_playing = self.venv.set_state(others), True
         self._moves = None
         self.seats.set_state(own)
         self._idle = np.array(own["idle"], bool) if own else np.zeros(self.num_envs, bool)
-        return self._shown()
+        self._last = self._shown()
+        return self._last
 
 
 def _are_plain(actions: Any, space: EntityActionSpace, num_envs: int) -> bool:

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import gymnasium
 from gymnasium import spaces
 
 from ....envs import ActionError
+from ....envs.errors import reset_needed
 from .parallel_env import AECEnv, ParallelFace
 
 
@@ -81,7 +81,7 @@ class AECFace(AECEnv[str, Any, Any]):
             gymnasium.error.ResetNeeded: before the first reset, or when no agent is left.
         """
         if not self.agents:
-            raise gymnasium.error.ResetNeeded(f"{self}: no agent lives; call reset() before step()")
+            raise reset_needed(f"{self}: no agent is alive", "step()")
         agent = self.agent_selection
         if self.terminations[agent] or self.truncations[agent]:
             if action is not None:

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import gymnasium
 
 from ....envs import ActionError, EntityActionSpace, EntitySpace, MultiAgentEnv
+from ....envs.errors import reset_needed
 from ....envs.multi_agent import MultiAgentStep
 from ...gymnasium.faces import Illegal, Layout
 from ...gymnasium.limits import Beyond
@@ -44,7 +45,7 @@ class SingleAgentGame(MultiAgentEnv):
 
     def step(self, actions: Mapping[str, Mapping[str, Any]]) -> MultiAgentStep:
         if not self.agents:
-            raise gymnasium.error.ResetNeeded(f"{self.metadata['name']}: call reset() before step()")
+            raise reset_needed(self.metadata["name"], "step()")
         if actions.keys() - {AGENT}:
             raise ActionError(f"{self.metadata['name']}: the only agent is {AGENT!r}, got {list(actions)}")
         observation, reward, terminated, truncated, info = self.env.step(actions.get(AGENT, {}))

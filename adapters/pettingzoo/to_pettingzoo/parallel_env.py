@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
-import gymnasium
 from gymnasium import spaces
 
 from ....envs import ActionError, MultiAgentEnv, ObservationError
+from ....envs.errors import reset_needed
 from .agent_ports import Port, Seat
 
 try:
@@ -136,7 +136,7 @@ class ParallelFace(ParallelEnv[str, Any, Any]):
     def _orders(self, actions: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
         """What the agents order, by agent, and infos about that."""
         if not self.agents:
-            raise gymnasium.error.ResetNeeded(f"{self}: no agent lives; call reset() before step()")
+            raise reset_needed(f"{self}: no agent is alive", "step()")
         if not isinstance(actions, Mapping):
             raise ActionError(f"{self}: actions are a dict by agent, got {type(actions).__name__}")
         orders: dict[str, Any] = {}

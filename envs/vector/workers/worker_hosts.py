@@ -105,12 +105,11 @@ class VectorHost(Host):
         self.introduction = Introduction(env.single_observation_space, dict(env.metadata), env.render_mode)
 
     def reset(self, seed: Seeds, options: dict[str, Any] | None) -> Answer:
-        # What Gymnasium's own signature calls an int is a seed per lane in most of ours.
-        batch, info = self.env.reset(seed=seed, options=options)  # type: ignore[arg-type]
+        batch, info = self.env.reset(seed=seed, options=options)
         return Answer(reset_step(batch), info)
 
     def step(self, actions: dict[str, RaggedArray]) -> Answer:
-        batch, rewards, terminated, truncated, info = self.env.step(actions)
+        batch, rewards, terminated, truncated, info = self.env.step_validated(actions)
         final = info.pop("final_obs", None)
         return Answer(LaneStep(batch, rewards, terminated, truncated, final), info)
 
