@@ -1,5 +1,5 @@
 # One command each. The first of them makes the environment in .venv; later ones find it there.
-.PHONY: demo test lint bench reference clean help
+.PHONY: demo test lint bench reference help
 .DEFAULT_GOAL := help
 
 VENV := .venv
@@ -18,7 +18,6 @@ help:
 	@echo "make test   run the tests"
 	@echo "make lint   ruff and mypy"
 	@echo "make bench  benchmarks against named peers, about ten minutes; results in benchmarks/results.json and .png"
-	@echo "make clean  drop compiled kernels, which Numba can't tell are stale when an imported module changes"
 
 demo: $(READY)
 	$(VENV)/bin/python -m entitize.cli.demo
@@ -41,9 +40,6 @@ reference: $(READY)
 	test -d $(REFERENCE)/enn_trainer || $(VENV)/bin/python -m pip install -qq --disable-pip-version-check \
 		-c constraints.txt --no-deps --ignore-requires-python --target $(REFERENCE) rogue-net enn-trainer hyperstate \
 		|| echo "the reference trainer can't be installed; its benchmark is left out"
-
-clean:
-	find . -name __pycache__ -not -path "./$(VENV)/*" -prune -exec rm -rf {} +
 
 # mypy does not follow setuptools' editable finder: a link named like the package shows it the checkout.
 $(READY): pyproject.toml constraints.txt

@@ -12,14 +12,14 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
+
+from ..ragged.compiled import compiled
 
 #: Words of state per lane.
 STATE_WORDS = 4
 
-_compiled: Any = numba.njit(cache=True, error_model="numpy")
 
 # Numba makes a float of uint64 and int64 together: every number that meets a word is a uint64 itself.
 _GOLDEN_GAMMA = np.uint64(0x9E3779B97F4A7C15)
@@ -31,7 +31,7 @@ _LOW_HALF = np.uint64(0xFFFFFFFF)
 _TWO_TO_32 = np.uint64(1 << 32)
 
 
-@_compiled
+@compiled
 def seed_lane(state: NDArray[np.uint64], seed: np.uint64) -> None:
     """Set a lane's `state` (4,) from `seed`, a uint64: four numbers of SplitMix64."""
     for i in range(STATE_WORDS):
@@ -41,7 +41,7 @@ def seed_lane(state: NDArray[np.uint64], seed: np.uint64) -> None:
         state[i] = mixed ^ (mixed >> _31)
 
 
-@_compiled
+@compiled
 def next_word(state: NDArray[np.uint64]) -> np.uint64:
     """The next 64 random bits of a lane's `state` (4,), which moves on."""
     scrambled = state[1] * _5
@@ -56,7 +56,7 @@ def next_word(state: NDArray[np.uint64]) -> np.uint64:
     return result
 
 
-@_compiled
+@compiled
 def below(state: NDArray[np.uint64], bound: int) -> np.int64:
     """A whole number from 0 to `bound` - 1, each equally likely; 1 <= `bound` < 2**32.
 
@@ -72,13 +72,13 @@ def below(state: NDArray[np.uint64], bound: int) -> np.int64:
     return np.int64(product >> _32)
 
 
-@_compiled
+@compiled
 def uniform(state: NDArray[np.uint64]) -> np.float64:
     """A float64 in [0, 1), one of the 2**53 multiples of 2**-53, each equally likely."""
     return np.float64(next_word(state) >> _11) * (1.0 / 9007199254740992.0)
 
 
-@_compiled
+@compiled
 def draw_first(state: NDArray[np.uint64], items: NDArray[Any], count: int) -> None:
     """Reorder `items` (n,) so that the first `count` are a random sample of them in random order."""
     for i in range(count):

@@ -11,9 +11,11 @@ from __future__ import annotations
 from typing import Any
 
 from llvmlite import ir
-from numba import carray, njit, types
+from numba import carray, types
 from numba.core import cgutils
 from numba.extending import intrinsic
+
+from .compiled import compiled
 
 
 def _emit_copy(builder: Any, target: Any, at: Any, source: Any, start: Any, count: Any) -> None:
@@ -76,7 +78,7 @@ def _integer_pointer(typing_context, address):  # type: ignore[no-untyped-def]
     return types.CPointer(types.int64)(types.int64), generate
 
 
-@njit(cache=True)
+@compiled
 def append_sequences(values, offsets, target, target_offsets, sequences):  # type: ignore[no-untyped-def]
     """Put `values` (N, *inner) with `offsets` (B + 1,) behind the first `sequences` sequences of the target.
 
@@ -94,7 +96,7 @@ def append_sequences(values, offsets, target, target_offsets, sequences):  # typ
     return True
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def gather_items(source, offsets, indices, target, target_offsets, size):  # type: ignore[no-untyped-def]
     """Copy sequence `indices[k]` of `source` to row `target_offsets[k]` of `target`."""
     for k in range(len(indices)):
@@ -103,7 +105,7 @@ def gather_items(source, offsets, indices, target, target_offsets, size):  # typ
         _copy(target, first * size, source, offsets[b] * size, (target_offsets[k + 1] - first) * size)
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def gather_offsets_of_all(addresses, sequences, indices, offsets):  # type: ignore[no-untyped-def]
     """Where each of K arrays' gathered sequences start: fills `offsets` (K, len(indices) + 1).
 
@@ -124,7 +126,7 @@ def gather_offsets_of_all(addresses, sequences, indices, offsets):  # type: igno
     return -1
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def gather_items_of_all(  # type: ignore[no-untyped-def]
     addresses, offset_addresses, sizes, sequences, indices, targets, target_offsets, first, last
 ):
@@ -141,14 +143,14 @@ def gather_items_of_all(  # type: ignore[no-untyped-def]
                 _copy_between_addresses(targets[k] + start * size, addresses[k] + source[b] * size, count)
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def place_sequences(source, offsets, target, rows, size):  # type: ignore[no-untyped-def]
     """Copy sequence b to row `rows[b]` of `target`."""
     for b in range(len(rows)):
         _copy(target, rows[b] * size, source, offsets[b] * size, (offsets[b + 1] - offsets[b]) * size)
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def join_sequences(addresses, stacked, target, size):  # type: ignore[no-untyped-def]
     """Fill `target` with sequence 0 of each of K arrays, then sequence 1 of each, and so on.
 
@@ -164,7 +166,7 @@ def join_sequences(addresses, stacked, target, size):  # type: ignore[no-untyped
             at += count
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def repeat_rows(rows, offsets, target, size):  # type: ignore[no-untyped-def]
     """Copy row b (of `size` bytes) to each item of sequence b."""
     for b in range(len(offsets) - 1):
@@ -180,7 +182,7 @@ def repeat_rows(rows, offsets, target, size):  # type: ignore[no-untyped-def]
             done += step
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def append_row_to_items(source, offsets, rows, target, size, row_size):  # type: ignore[no-untyped-def]
     """Write each item of sequence b followed by row b: items of `size + row_size` bytes."""
     at = 0
@@ -191,7 +193,7 @@ def append_row_to_items(source, offsets, rows, target, size, row_size):  # type:
             at += size + row_size
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def fill_block_offsets(blocks, sizes, num_dense, offsets, starts):  # type: ignore[no-untyped-def]
     """Where W blocks' sequences and arrays start once they are joined; see `blocks.BlockLayout`.
 
@@ -221,7 +223,7 @@ def fill_block_offsets(blocks, sizes, num_dense, offsets, starts):  # type: igno
     starts[-1] = at
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def join_blocks(blocks, sizes, num_dense, offsets, starts, target):  # type: ignore[no-untyped-def]
     """Copy the rows and items of W blocks to where `fill_block_offsets` said; `blocks[2]` gets the addresses
     behind them."""

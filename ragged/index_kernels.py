@@ -6,13 +6,14 @@ Shape alphabet: B sequences, N items in all, K indices or arrays.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from .compiled import compiled
 
 #: Codes of `check_offsets` and `offsets_from_lengths`; a code of 0 or more is the position of the culprit.
 FINE, WRONG_START, WRONG_END = -1, -2, -3
 
 
-@njit(cache=True)
+@compiled
 def check_offsets(offsets, num_items):  # type: ignore[no-untyped-def]
     """FINE, or what is wrong with `offsets` (B + 1,): a code of b says that it decreases after sequence b."""
     if offsets[0] != 0:
@@ -23,7 +24,7 @@ def check_offsets(offsets, num_items):  # type: ignore[no-untyped-def]
     return FINE if offsets[-1] == num_items else WRONG_END
 
 
-@njit(cache=True)
+@compiled
 def offsets_from_lengths(lengths, num_items, offsets):  # type: ignore[no-untyped-def]
     """Fill `offsets` (B + 1,); FINE, WRONG_END, or the position of a negative length."""
     for b in range(len(lengths)):
@@ -39,7 +40,7 @@ def offsets_from_lengths(lengths, num_items, offsets):  # type: ignore[no-untype
     return FINE if total == num_items else WRONG_END
 
 
-@njit(cache=True)
+@compiled
 def first_out_of_range(indices, count):  # type: ignore[no-untyped-def]
     """FINE, or the position of the first index outside [-count, count)."""
     lowest, highest = 0, -1
@@ -54,7 +55,7 @@ def first_out_of_range(indices, count):  # type: ignore[no-untyped-def]
     return FINE
 
 
-@njit(cache=True)
+@compiled
 def gather_offsets(offsets, indices, target):  # type: ignore[no-untyped-def]
     """Fill `target` (K + 1,) with the offsets of the sequences at `indices`; see `first_out_of_range`."""
     position = first_out_of_range(indices, len(offsets) - 1)
@@ -69,7 +70,7 @@ def gather_offsets(offsets, indices, target):  # type: ignore[no-untyped-def]
     return FINE
 
 
-@njit(cache=True)
+@compiled
 def concatenate_offsets(stacked, sizes, target):  # type: ignore[no-untyped-def]
     """Fill `target` from the offsets of K arrays, laid end to end; `sizes` (K,) are their lengths."""
     base, first, at = 0, 0, 0
@@ -82,14 +83,14 @@ def concatenate_offsets(stacked, sizes, target):  # type: ignore[no-untyped-def]
         base = target[at]
 
 
-@njit(cache=True)
+@compiled
 def fill_flat_indices(target):  # type: ignore[no-untyped-def]
     """Fill `target` (N,) with 0, 1, 2 and so on; half the time of `np.arange`."""
     for i in range(len(target)):
         target[i] = i
 
 
-@njit(cache=True)
+@compiled
 def fill_sequence_indices(offsets, target):  # type: ignore[no-untyped-def]
     """Fill `target` (N,) with the sequence of each item."""
     for b in range(len(offsets) - 1):
@@ -98,7 +99,7 @@ def fill_sequence_indices(offsets, target):  # type: ignore[no-untyped-def]
             sequence[i] = b
 
 
-@njit(cache=True)
+@compiled
 def fill_item_indices(offsets, target):  # type: ignore[no-untyped-def]
     """Fill `target` (N,) with the position of each item in its sequence."""
     for b in range(len(offsets) - 1):
@@ -107,7 +108,7 @@ def fill_item_indices(offsets, target):  # type: ignore[no-untyped-def]
             sequence[i] = i
 
 
-@njit(cache=True)
+@compiled
 def fill_join_rows(stacked, rows, joined):  # type: ignore[no-untyped-def]
     """Fill `rows` with the rows that the items of K arrays go to when they are joined.
 
@@ -129,7 +130,7 @@ def fill_join_rows(stacked, rows, joined):  # type: ignore[no-untyped-def]
         joined[b + 1] = row
 
 
-@njit(cache=True)
+@compiled
 def fill_group_ends(lengths, allowed, ends):  # type: ignore[no-untyped-def]
     """Cut ascending `lengths` (B,) into groups and return how many.
 

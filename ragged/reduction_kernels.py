@@ -12,10 +12,11 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
+
+from .compiled import compiled
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+@compiled(nogil=True, fastmath={"reassoc", "contract"})
 def sum_items(numbers, offsets, features, sums):  # type: ignore[no-untyped-def]
     """Add the items of each sequence to `sums`, which the caller has set to 0."""
     width = np.uint64(
@@ -36,7 +37,7 @@ def sum_items(numbers, offsets, features, sums):  # type: ignore[no-untyped-def]
                 item += width
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def max_items(numbers, offsets, features, maxima):  # type: ignore[no-untyped-def]
     """Raise `maxima`, which the caller has set to the lowest value, to the largest item or to NaN."""
     for b in range(len(offsets) - 1):
@@ -55,7 +56,7 @@ def max_items(numbers, offsets, features, maxima):  # type: ignore[no-untyped-de
                     row[f] = item[f] if item[f] > row[f] or item[f] != item[f] else row[f]
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def argmax_items(numbers, offsets, features, positions):  # type: ignore[no-untyped-def]
     """Position in its sequence of the first largest item, or of the first NaN; -1 in an empty sequence."""
     for b in range(len(offsets) - 1):
@@ -70,7 +71,7 @@ def argmax_items(numbers, offsets, features, positions):  # type: ignore[no-unty
             positions[b * features + f] = best if length > 0 else -1
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def subtract_rows(numbers, offsets, features, rows, differences):  # type: ignore[no-untyped-def]
     """Fill `differences` (N * F,) with each item less the row of its sequence."""
     for b in range(len(offsets) - 1):
@@ -87,7 +88,7 @@ def subtract_rows(numbers, offsets, features, rows, differences):  # type: ignor
                     results[i * features + f] = items[i * features + f] - row[f]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled(nogil=True)
 def divide_by_rows(numbers, offsets, features, rows):  # type: ignore[no-untyped-def]
     """Divide each item by the row of its sequence, in place."""
     for b in range(len(offsets) - 1):
@@ -103,7 +104,7 @@ def divide_by_rows(numbers, offsets, features, rows):  # type: ignore[no-untyped
                     items[i * features + f] /= row[f]
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc"})
+@compiled(nogil=True, fastmath={"reassoc"})
 def draw_items(weights, offsets, uniform, positions):  # type: ignore[no-untyped-def]
     """Position in each sequence of the first item whose cumulated weight exceeds uniform × total, or -1.
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from ..ragged.compiled import compiled
 
 
 def generalized_advantages(
@@ -69,7 +70,7 @@ def generalized_advantages(
     return advantages, returns
 
 
-@njit(cache=True)
+@compiled
 def _scan(  # type: ignore[no-untyped-def]
     rewards, values, next_values, final_values, terminated, truncated, gamma, gae_lambda, active,
     advantages, returns,

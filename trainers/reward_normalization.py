@@ -8,8 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from ..ragged.compiled import compiled
 
 #: A normalised reward is no larger.
 CLIP = 10.0
@@ -78,7 +79,7 @@ class RewardNormalizer:
         self._sums[:] = 0 if sums is None or len(sums) != len(self._sums) else sums
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _normalize(rewards, ended, active, gamma, statistics, sums, normalized):  # type: ignore[no-untyped-def]
     num_steps, num_envs = rewards.shape
     for t in range(num_steps):
@@ -105,7 +106,7 @@ def _normalize(rewards, ended, active, gamma, statistics, sums, normalized):  # 
                 sums[env] = 0.0
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _join(statistics, count, mean, squares):  # type: ignore[no-untyped-def]
     """Take in `count` numbers of which mean and sum of squared deviations are known; see `InputNorm`."""
     before = statistics[_COUNT]

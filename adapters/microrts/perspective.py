@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from ...envs import ActionMask, EntitySpace
 from ...ragged import RaggedArray
+from ...ragged.compiled import compiled
 from .features import ATTACKED, DIRECTIONS
 from .java.engine import Engine
 
-_kernel: Any = numba.njit(cache=True, error_model="numpy")
 
-
-@_kernel
+@compiled
 def _turn_rows(
     rows: NDArray[np.float32],
     offsets: NDArray[np.int64],
@@ -46,7 +44,7 @@ def _turn_rows(
                 row[first], row[second] = row[second], row[first]
 
 
-@_kernel
+@compiled
 def _turn_masks(
     masks: NDArray[np.bool_],
     offsets: NDArray[np.int64],
@@ -61,7 +59,7 @@ def _turn_masks(
                 out[k, c] = masks[k, permutation[c] if turned[lane] else c]
 
 
-@_kernel
+@compiled
 def _turn_orders(
     orders: NDArray[np.int64],
     offsets: NDArray[np.int64],

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from ...ragged.compiled import compiled
 from .java.records import HEADER
 from .kernels.sort_kernels import sort_units
-
-_kernel: Any = numba.njit(cache=True, error_model="numpy")
 
 _IS_OVER, _TIME = HEADER.index("is_over"), HEADER.index("time")
 
 
-@_kernel
+@compiled
 def sort_and_judge(
     records: NDArray[np.int32],
     starts: NDArray[np.int64],

@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from ...ragged import RaggedArray
+from ...ragged.compiled import compiled
 from ..batch.entity_batch import ActionMask, EntityBatch
 from ..spaces.entity_space import ActionSpace, Categorical, EntitySpace, MultiCategorical
 from .batch_actions import validate_actions
-
-_compiled: Any = numba.njit(cache=True, error_model="numpy")
 
 
 def checked_actions(
@@ -71,7 +69,7 @@ def _is_plainly_legal(action: ActionSpace, part: ActionMask, order: Any) -> bool
     )
 
 
-@_compiled
+@compiled
 def _are_equal(offsets: NDArray[np.int64], others: NDArray[np.int64]) -> bool:
     """Whether there is one order for each actor: `offsets` (B + 1,) are those of the actors."""
     if len(offsets) != len(others):
@@ -82,7 +80,7 @@ def _are_equal(offsets: NDArray[np.int64], others: NDArray[np.int64]) -> bool:
     return True
 
 
-@_compiled
+@compiled
 def _choices_are_legal(
     choices: NDArray[np.int64],
     offsets: NDArray[np.int64],
@@ -99,7 +97,7 @@ def _choices_are_legal(
     return True
 
 
-@_compiled
+@compiled
 def _orders_are_legal(
     orders: NDArray[np.int64],
     offsets: NDArray[np.int64],
@@ -122,7 +120,7 @@ def _orders_are_legal(
     return True
 
 
-@_compiled
+@compiled
 def _selections_are_legal(
     selected: NDArray[np.int64],
     offsets: NDArray[np.int64],

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any, ClassVar
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from ...ragged import RaggedArray
+from ...ragged.compiled import compiled
 from ..batch.entity_batch import ActionMask, EntityBatch
 from ..randomness import uniform
 from ..registration import share_lanes
@@ -18,8 +18,6 @@ from ..vector.native import NativeVectorEnv
 from ..vector.native_env import NativeEnv
 from ..vector.vector_env import EntityVectorEnv
 from .parts import even, featureless, sole_choices
-
-_compiled: Any = numba.njit(cache=True, error_model="numpy")
 
 
 class CherryPickVectorEnv(NativeVectorEnv):
@@ -96,14 +94,14 @@ def make_vec(num_envs: int = 1, num_workers: int = 0, **options: Any) -> EntityV
     return share_lanes(CherryPickVectorEnv, num_envs, num_workers, **options)
 
 
-@_compiled
+@compiled
 def _draw_normal(state: NDArray[np.uint64]) -> float:
     """A number from the standard normal distribution, by the method of Box and Muller (1958)."""
     radius = math.sqrt(-2.0 * math.log(1.0 - uniform(state)))
     return radius * math.cos(2.0 * math.pi * uniform(state))
 
 
-@_compiled
+@compiled
 def _draw_cherries(
     lanes: NDArray[np.int64],
     random_state: NDArray[np.uint64],
@@ -122,7 +120,7 @@ def _draw_cherries(
         counts[lane] = num_cherries
 
 
-@_compiled
+@compiled
 def _pick(
     choices: NDArray[np.int64],
     qualities: NDArray[np.float64],
@@ -139,7 +137,7 @@ def _pick(
                 qualities[lane, i] = qualities[lane, i + 1]
 
 
-@_compiled
+@compiled
 def _write_cherries(
     lanes: NDArray[np.int64],
     offsets: NDArray[np.int64],

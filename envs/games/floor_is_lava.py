@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from ...ragged import RaggedArray
+from ...ragged.compiled import compiled
 from ..batch.entity_batch import EntityBatch
 from ..randomness import below, draw_first
 from ..registration import share_lanes
@@ -17,8 +17,6 @@ from ..vector.native import NativeVectorEnv, free_choice
 from ..vector.native_env import NativeEnv
 from ..vector.vector_env import EntityVectorEnv
 from .parts import even, sole_choices
-
-_compiled: Any = numba.njit(cache=True, error_model="numpy")
 
 _WIDTH = 1000  # the player starts at whole coordinates from -_WIDTH to _WIDTH
 #: How each move changes (x, y).
@@ -105,7 +103,7 @@ def make_vec(num_envs: int = 1, num_workers: int = 0, **options: Any) -> EntityV
     return share_lanes(FloorIsLavaVectorEnv, num_envs, num_workers, **options)
 
 
-@_compiled
+@compiled
 def _draw_tiles(
     lanes: NDArray[np.int64],
     random_state: NDArray[np.uint64],
@@ -127,7 +125,7 @@ def _draw_tiles(
                 lava[lane, i, axis] = player[lane, axis] + steps[tiles[i], axis]
 
 
-@_compiled
+@compiled
 def _observe(
     lanes: NDArray[np.int64],
     offsets: NDArray[np.int64],

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from ...ragged import RaggedArray
+from ...ragged.compiled import compiled
 from ..batch.entity_batch import EntityBatch
 from ..randomness import below
 from ..registration import share_lanes
@@ -17,8 +17,6 @@ from ..vector.native import NativeVectorEnv, global_choice
 from ..vector.native_env import NativeEnv
 from ..vector.vector_env import EntityVectorEnv
 from .parts import sole_choices
-
-_compiled: Any = numba.njit(cache=True, error_model="numpy")
 
 
 class MaskedBanditVectorEnv(NativeVectorEnv):
@@ -78,7 +76,7 @@ def make_vec(num_envs: int = 1, num_workers: int = 0, **options: Any) -> EntityV
     return share_lanes(MaskedBanditVectorEnv, num_envs, num_workers, **options)
 
 
-@_compiled
+@compiled
 def _draw_arms(
     lanes: NDArray[np.int64],
     random_state: NDArray[np.uint64],

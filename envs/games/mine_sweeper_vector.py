@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from ...ragged import RaggedArray
+from ...ragged.compiled import compiled
 from ..batch.entity_batch import ActionMask, EntityBatch
 from ..randomness import draw_first
 from ..vector.native import NativeVectorEnv
 from .mine_sweeper import MineSweeper
-
-_compiled: Any = numba.njit(cache=True, error_model="numpy")
 
 #: The moves of `MineSweeper`: how they change (x, y); the one after them defuses.
 _STEPS = np.array([(1, 0), (-1, 0), (0, 1), (0, -1)])
@@ -167,7 +165,7 @@ class MineSweeperVectorEnv(NativeVectorEnv):
         return self.game.draw(mines, robots, int(self.cooldowns[lane]) if self.has_cannon[lane] else None)
 
 
-@_compiled
+@compiled
 def _place(
     lanes: NDArray[np.int64],
     random_state: NDArray[np.uint64],
@@ -188,7 +186,7 @@ def _place(
             thing[1] = cells[i] // width
 
 
-@_compiled
+@compiled
 def _sweep(
     moves: NDArray[np.int64],
     move_offsets: NDArray[np.int64],
@@ -233,7 +231,7 @@ def _sweep(
 # The parts of a step take whole arrays and an index: making views of a lane would cost more than the work.
 
 
-@_compiled
+@compiled
 def _carry_out(
     move: int,
     lane: int,
@@ -254,7 +252,7 @@ def _carry_out(
             is_live[i] = False
 
 
-@_compiled
+@compiled
 def _blow_up(
     lane: int,
     mines: NDArray[np.int64],
@@ -275,7 +273,7 @@ def _blow_up(
                 is_live[i] = False
 
 
-@_compiled
+@compiled
 def _keep(lane: int, cells: NDArray[np.int64], count: int, stays: NDArray[np.bool_]) -> int:
     """Move those of the first `count` cells that stay to the front, in order; returns how many these are."""
     kept = 0
@@ -287,7 +285,7 @@ def _keep(lane: int, cells: NDArray[np.int64], count: int, stays: NDArray[np.boo
     return kept
 
 
-@_compiled
+@compiled
 def _count(
     lanes: NDArray[np.int64],
     mine_counts: NDArray[np.int64],
@@ -308,7 +306,7 @@ def _count(
         offsets[4, row + 1] = offsets[4, row] + (num_things if is_ready else 0)
 
 
-@_compiled
+@compiled
 def _observe(
     lanes: NDArray[np.int64],
     width: int,

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from ...ragged import RaggedArray
+from ...ragged.compiled import compiled
 from ..batch.entity_batch import EntityBatch
 from ..randomness import uniform
 from ..registration import share_lanes
@@ -17,8 +17,6 @@ from ..spaces.entity_space import Categorical, EntityActionSpace, EntitySpace
 from ..vector.native import NativeVectorEnv, even_offsets, free_choice
 from ..vector.native_env import NativeEnv
 from ..vector.vector_env import EntityVectorEnv
-
-_compiled: Any = numba.njit(cache=True, error_model="numpy")
 
 _LEFT, _FORWARD, _RIGHT = range(3)
 _TURN = math.pi / 8
@@ -178,19 +176,19 @@ def make_vec(num_envs: int = 1, num_workers: int = 0, **options: Any) -> EntityV
     return share_lanes(MinefieldVectorEnv, num_envs, num_workers, **options)
 
 
-@_compiled
+@compiled
 def _squared_distance(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
     return float((a[0] - b[0]) ** 2 + (a[1] - b[1]) ** 2)
 
 
-@_compiled
+@compiled
 def _put(place: NDArray[np.float64], width: float, random_state: NDArray[np.uint64]) -> None:
     """Put something on a random place of the field."""
     place[0] = (uniform(random_state) - 0.5) * width
     place[1] = (uniform(random_state) - 0.5) * width
 
 
-@_compiled
+@compiled
 def _lay_out(
     lanes: NDArray[np.int64],
     random_state: NDArray[np.uint64],
@@ -218,7 +216,7 @@ def _lay_out(
         vehicle[2] = 2.0 * math.pi * uniform(state)
 
 
-@_compiled
+@compiled
 def _drive(
     moves: NDArray[np.int64],
     move_offsets: NDArray[np.int64],
@@ -246,7 +244,7 @@ def _drive(
         terminated[lane] = has_arrived or is_lost
 
 
-@_compiled
+@compiled
 def _add_up(lanes: NDArray[np.int64], counts: NDArray[np.int64], offsets: NDArray[np.int64]) -> None:
     """Set the offsets (L + 1,) of sequences with `counts[lane]` items for each of `lanes` (L,)."""
     offsets[0] = 0
@@ -254,7 +252,7 @@ def _add_up(lanes: NDArray[np.int64], counts: NDArray[np.int64], offsets: NDArra
         offsets[row + 1] = offsets[row] + counts[lane]
 
 
-@_compiled
+@compiled
 def _observe(
     lanes: NDArray[np.int64],
     steps: NDArray[np.int64],

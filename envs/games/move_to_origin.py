@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from ...ragged import RaggedArray
+from ...ragged.compiled import compiled
 from ..batch.entity_batch import EntityBatch
 from ..randomness import uniform
 from ..registration import share_lanes
@@ -17,8 +17,6 @@ from ..spaces.entity_space import Categorical, EntityActionSpace, EntitySpace
 from ..vector.native import NativeVectorEnv, even_offsets, free_choice
 from ..vector.native_env import NativeEnv
 from ..vector.vector_env import EntityVectorEnv
-
-_compiled: Any = numba.njit(cache=True, error_model="numpy")
 
 #: What each choice adds to the velocity, horizontally to the right and vertically upwards.
 _THRUSTS = np.array([0.01, 0.001, 0.0, -0.001, -0.01])
@@ -104,7 +102,7 @@ def make_vec(num_envs: int = 1, num_workers: int = 0, **options: Any) -> EntityV
     return share_lanes(MoveToOriginVectorEnv, num_envs, num_workers, **options)
 
 
-@_compiled
+@compiled
 def _launch(lanes: NDArray[np.int64], random_state: NDArray[np.uint64], ships: NDArray[np.float64]) -> None:
     for lane in lanes:
         angle = 2.0 * math.pi * uniform(random_state[lane])
@@ -113,13 +111,13 @@ def _launch(lanes: NDArray[np.int64], random_state: NDArray[np.uint64], ships: N
         ships[lane, 2:] = 0.0
 
 
-@_compiled
+@compiled
 def _thrust(choices: NDArray[np.int64], offsets: NDArray[np.int64], lane: int) -> float:
     is_told = offsets[lane + 1] > offsets[lane]
     return float(_THRUSTS[choices[offsets[lane]] if is_told else _HOLD])
 
 
-@_compiled
+@compiled
 def _fly(
     ships: NDArray[np.float64],
     across: NDArray[np.int64],
@@ -138,7 +136,7 @@ def _fly(
         rewards[lane] = before - math.sqrt(ship[0] * ship[0] + ship[1] * ship[1])
 
 
-@_compiled
+@compiled
 def _observe(
     lanes: NDArray[np.int64],
     ships: NDArray[np.float64],

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from ...ragged import RaggedArray
+from ...ragged.compiled import compiled
 from ..batch.entity_batch import EntityBatch
 from ..registration import share_lanes
 from ..spaces.entity_space import Categorical, EntityActionSpace, EntitySpace
@@ -16,8 +16,6 @@ from ..vector.native import even_offsets, free_choice
 from ..vector.native_env import NativeEnv
 from ..vector.vector_env import EntityVectorEnv
 from .snake_boards import MOVES, PICTURES, SnakeBoards, creep, free_cell, head_cell, neighbour, set_up
-
-_compiled: Any = numba.njit(cache=True, error_model="numpy")
 
 
 class MultiSnakeVectorEnv(SnakeBoards):
@@ -156,7 +154,7 @@ def make_vec(num_envs: int = 1, num_workers: int = 0, **options: Any) -> EntityV
     return share_lanes(MultiSnakeVectorEnv, num_envs, num_workers, **options)
 
 
-@_compiled
+@compiled
 def _set_up_games(
     lanes: NDArray[np.int64],
     random_state: NDArray[np.uint64],
@@ -172,7 +170,7 @@ def _set_up_games(
         set_up(lane, random_state[lane], board_size, segments, tails, lengths, status, taken, food)
 
 
-@_compiled
+@compiled
 def _advance_games(
     moves: NDArray[np.int64],
     move_offsets: NDArray[np.int64],
@@ -218,7 +216,7 @@ def _advance_games(
         terminated[game] = is_over or is_full
 
 
-@_compiled
+@compiled
 def _add_up_bodies(lanes: NDArray[np.int64], lengths: NDArray[np.int64], offsets: NDArray[np.int64]) -> None:
     """Set the offsets (L + 1,) of the segments behind the heads in each of `lanes` (L,)."""
     offsets[0] = 0
@@ -226,7 +224,7 @@ def _add_up_bodies(lanes: NDArray[np.int64], lengths: NDArray[np.int64], offsets
         offsets[row + 1] = offsets[row] + lengths[lane].sum() - lengths.shape[1]
 
 
-@_compiled
+@compiled
 def _observe(
     lanes: NDArray[np.int64],
     across: int,
@@ -256,7 +254,7 @@ def _observe(
             row += 1
 
 
-@_compiled
+@compiled
 def _show(row: NDArray[np.float32], cell: int, across: int, colour: int) -> None:
     row[0] = cell % across - 1
     row[1] = cell // across - 1

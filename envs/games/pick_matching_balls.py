@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from ...ragged import RaggedArray
+from ...ragged.compiled import compiled
 from ..batch.entity_batch import ActionMask, EntityBatch
 from ..randomness import below
 from ..registration import share_lanes
@@ -17,8 +17,6 @@ from ..vector.native import NativeVectorEnv
 from ..vector.native_env import NativeEnv
 from ..vector.vector_env import EntityVectorEnv
 from .parts import even, sole_choices
-
-_compiled: Any = numba.njit(cache=True, error_model="numpy")
 
 _NUM_COLORS = 6
 _MIN_BALLS = 3  # of a random number of balls
@@ -132,7 +130,7 @@ def make_vec(num_envs: int = 1, num_workers: int = 0, **options: Any) -> EntityV
     return share_lanes(PickMatchingBallsVectorEnv, num_envs, num_workers, **options)
 
 
-@_compiled
+@compiled
 def _draw_balls(
     lanes: NDArray[np.int64],
     random_state: NDArray[np.uint64],
@@ -152,7 +150,7 @@ def _draw_balls(
             selected[lane, ball] = False
 
 
-@_compiled
+@compiled
 def _commonest(colors: NDArray[np.int64]) -> int:
     """How many balls have the commonest of `colors` (n,)."""
     counts = np.zeros(_NUM_COLORS, np.int64)
@@ -161,7 +159,7 @@ def _commonest(colors: NDArray[np.int64]) -> int:
     return counts.max()
 
 
-@_compiled
+@compiled
 def _pick(
     choices: NDArray[np.int64],
     colors: NDArray[np.int64],
@@ -188,7 +186,7 @@ def _pick(
             rewards[lane], terminated[lane] = (num_selected[lane] - 1) / most, True
 
 
-@_compiled
+@compiled
 def _write_balls(
     lanes: NDArray[np.int64],
     ball_offsets: NDArray[np.int64],

@@ -8,15 +8,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from ...ragged.compiled import compiled
 from ..randomness import below
 from ..spaces.entity_space import EntitySpace
 from ..vector.native import NativeVectorEnv
-
-_compiled: Any = numba.njit(cache=True, error_model="numpy")
 
 MOVES = ["up", "down", "left", "right"]
 PICTURES = {"render_modes": ["rgb_array"], "render_fps": 8}
@@ -104,7 +102,7 @@ def _square(picture: NDArray[np.uint8], place: tuple[int, int], margin: int, col
     picture[top + margin : top + _CELL - margin, left + margin : left + _CELL - margin] = colour
 
 
-@_compiled
+@compiled
 def neighbour(cell: int, move: int, across: int) -> int:
     """The cell next to `cell`, on boards that are `across` cells wide with their walls."""
     if move == 0:
@@ -114,13 +112,13 @@ def neighbour(cell: int, move: int, across: int) -> int:
     return cell - 1 if move == 2 else cell + 1
 
 
-@_compiled
+@compiled
 def head_cell(segments: NDArray[np.int64], tail: int, length: int) -> np.int64:
     """The head of a snake with the ring `segments` (L,)."""
     return segments[(tail + length - 1) % len(segments)]
 
 
-@_compiled
+@compiled
 def free_cell(
     random_state: NDArray[np.uint64], taken: NDArray[np.int64], food: NDArray[np.int64], board_size: int
 ) -> int:
@@ -136,7 +134,7 @@ def free_cell(
             return cell
 
 
-@_compiled
+@compiled
 def set_up(
     game: int,
     random_state: NDArray[np.uint64],
@@ -167,7 +165,7 @@ def set_up(
         food[game, snake, 1] = snake
 
 
-@_compiled
+@compiled
 def creep(
     cell: int,
     grows: bool,

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from ...ragged import RaggedArray
+from ...ragged.compiled import compiled
 from ..batch.entity_batch import EntityBatch
 from ..registration import share_lanes
 from ..spaces.entity_space import Categorical, EntityActionSpace, EntitySpace
@@ -29,8 +29,6 @@ from .snake_boards import (
     neighbour,
     set_up,
 )
-
-_compiled: Any = numba.njit(cache=True, error_model="numpy")
 
 _TYPES = ("Head", "Body", "Food", "Other Head", "Other Body", "Other Food")
 _NO_MOVE = -1
@@ -179,7 +177,7 @@ def make_vec(num_envs: int = 2, num_workers: int = 0, **options: Any) -> EntityV
     return share_lanes(SnakeLanesVectorEnv, num_envs, num_workers, lanes_per_game=lanes_per_game, **options)
 
 
-@_compiled
+@compiled
 def _set_up_games(
     games: NDArray[np.int64],
     random_state: NDArray[np.uint64],
@@ -197,7 +195,7 @@ def _set_up_games(
         set_up(game, state, board_size, segments, tails, lengths, status, taken, food)
 
 
-@_compiled
+@compiled
 def _clear(
     segments: NDArray[np.int64],
     tails: NDArray[np.int64],
@@ -215,7 +213,7 @@ def _clear(
             food[snake, 0] = -1
 
 
-@_compiled
+@compiled
 def _advance_games(
     moves: NDArray[np.int64],
     move_offsets: NDArray[np.int64],
@@ -261,7 +259,7 @@ def _advance_games(
         _renew_food(random_state[first], board_size, entered, status[game], taken[game], food[game])
 
 
-@_compiled
+@compiled
 def _renew_food(
     random_state: NDArray[np.uint64],
     board_size: int,
@@ -281,13 +279,13 @@ def _renew_food(
                 food[owner, 0] = free_cell(random_state, taken, food, board_size)
 
 
-@_compiled
+@compiled
 def _is_shown(status: int, shown: int) -> bool:
     """Whether a snake is on the board: living ones are, ended ones where `shown` is ENDED."""
     return status in (ALIVE, shown)
 
 
-@_compiled
+@compiled
 def _count(
     lanes: NDArray[np.int64],
     shown: int,
@@ -312,7 +310,7 @@ def _count(
                 offsets[kind + 2, row + 1] += food[game, snake, 0] >= 0
 
 
-@_compiled
+@compiled
 def _observe(
     lanes: NDArray[np.int64],
     shown: int,
@@ -360,7 +358,7 @@ def _observe(
                 others = (head_row + 1, body_row + lengths[game, snake] - 1, food_row + has_food)
 
 
-@_compiled
+@compiled
 def _show(row: NDArray[np.float32], cell: int, across: int, colour: int) -> None:
     row[0] = cell % across - 1
     row[1] = cell // across - 1

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from ...ragged import RaggedArray
+from ...ragged.compiled import compiled
 from ..batch.entity_batch import EntityBatch
 from ..randomness import draw_first
 from ..registration import share_lanes
@@ -17,8 +17,6 @@ from ..vector.native import NativeVectorEnv, global_choice
 from ..vector.native_env import NativeEnv
 from ..vector.vector_env import EntityVectorEnv
 from .parts import even, sole_choices
-
-_compiled: Any = numba.njit(cache=True, error_model="numpy")
 
 _NUM_TRAPS = _NUM_TREASURES = 5
 _REACH = 5  # traps and treasures lie at coordinates from -_REACH to _REACH
@@ -102,7 +100,7 @@ def make_vec(num_envs: int = 1, num_workers: int = 0, **options: Any) -> EntityV
     return share_lanes(TreasureHuntVectorEnv, num_envs, num_workers, **options)
 
 
-@_compiled
+@compiled
 def _draw_map(
     lanes: NDArray[np.int64],
     random_state: NDArray[np.uint64],
@@ -122,7 +120,7 @@ def _draw_map(
             place[0], place[1] = cells[i] % size - _REACH, cells[i] // size - _REACH
 
 
-@_compiled
+@compiled
 def _walk(
     choices: NDArray[np.int64],
     steps: NDArray[np.int64],
@@ -154,7 +152,7 @@ def _walk(
             terminated[lane] |= traps[lane, i, 0] == x and traps[lane, i, 1] == y
 
 
-@_compiled
+@compiled
 def _write_treasures(
     lanes: NDArray[np.int64],
     offsets: NDArray[np.int64],

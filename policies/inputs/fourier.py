@@ -10,10 +10,10 @@ import math
 from collections.abc import Mapping
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from ...ragged import RaggedArray
+from ...ragged.compiled import compiled
 from ..kernels.parallel import over_rows
 from ..rogue_net.config import FourierFeatures
 
@@ -85,7 +85,7 @@ class FourierEncoder:
         return result
 
 
-@njit(cache=True, nogil=True, inline="always")
+@compiled(nogil=True, inline="always")
 def _sine(turns):  # type: ignore[no-untyped-def]
     """sin(2π turns) for at most a quarter turn, by a minimax polynomial: error at most 1e-7 in float32, and
     where the exact sine is below 7e-5 as much as that."""
@@ -97,7 +97,7 @@ def _sine(turns):  # type: ignore[no-untyped-def]
     return np.float32(0.0) if abs(turns) < _ROUNDING else sine
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled(nogil=True)
 def _extend(values, columns, frequencies, start, stop, out):  # type: ignore[no-untyped-def]
     """Rows start to stop of `out` (N, F + 2 P W): those of `values` (N, F), then sines and cosines.
 

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from ...ragged.compiled import compiled
 
 #: A standard deviation below this part of the mean is rounding of a constant: float32 resolves 6e-8.
 _RESOLUTION = 1e-6
@@ -60,7 +61,7 @@ class Moments:
         return None if finite.all() else int(np.argmin(finite))
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _moments(values, near):  # type: ignore[no-untyped-def]
     count, num_features = values.shape
     sums = np.zeros(num_features)
@@ -73,7 +74,7 @@ def _moments(values, near):  # type: ignore[no-untyped-def]
     return _centred(count, sums, squares, near)
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _repeated_moments(values, times, near):  # type: ignore[no-untyped-def]
     num_features = values.shape[1]
     count = 0
@@ -90,7 +91,7 @@ def _repeated_moments(values, times, near):  # type: ignore[no-untyped-def]
     return _centred(count, sums, squares, near)
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _centred(count, sums, squares, near):  # type: ignore[no-untyped-def]
     mean = np.empty_like(near)
     for feature in range(len(near)):

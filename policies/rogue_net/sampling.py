@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 
-_kernel: Any = numba.njit(cache=True, error_model="numpy")
+from ...ragged.compiled import compiled
 
 
-@_kernel
+@compiled
 def _draw(scores: Any, allowed: Any, draw: float, greedy: bool) -> tuple[int, float]:
     """The chosen position and its log-probability; position -1 where nothing is allowed."""
     top, best = -np.inf, -1
@@ -40,7 +39,7 @@ def _draw(scores: Any, allowed: Any, draw: float, greedy: bool) -> tuple[int, fl
     return chosen, scores[chosen] - top - np.log(total)
 
 
-@_kernel
+@compiled
 def draw_categorical(logits: Any, mask: Any, draws: Any, choices: Any, log_probs: Any) -> int:
     """One choice for each actor. logits, mask (A, C); draws (A,) or (0,); written: choices, log_probs (A,).
 
@@ -55,7 +54,7 @@ def draw_categorical(logits: Any, mask: Any, draws: Any, choices: Any, log_probs
     return -1
 
 
-@_kernel
+@compiled
 def draw_orders(
     logits: Any, mask: Any, draws: Any, components: Any, used: Any, all_count: bool, orders: Any,
     log_probs: Any,
@@ -88,7 +87,7 @@ def draw_orders(
     return -1
 
 
-@_kernel
+@compiled
 def draw_entity(
     queries: Any, keys: Any, actor_offsets: Any, actee_offsets: Any, actees: Any, mask: Any, draws: Any,
     choices: Any, log_probs: Any,
@@ -122,7 +121,7 @@ def draw_entity(
     return -1
 
 
-@_kernel
+@compiled
 def allowed_pairs(
     actor_offsets: Any, actee_offsets: Any, actees: Any, mask: Any, chosen: Any,
     pair_actor: Any, pair_actee: Any, chosen_pair: Any,

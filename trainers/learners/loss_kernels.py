@@ -16,16 +16,15 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numba
 import numpy as np
 
-njit: Any = numba.njit
+from ...ragged.compiled import compiled
 
 #: What `sums` (6,) holds: sums over units of the first five, over steps of the errors of values.
 POLICY, ENTROPY, KL, LOG_RATIO, CLIPPED, VALUE = range(6)
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def normalize(advantages: Any, out: Any) -> None:
     """Give numbers (B,), two or more, the mean 0 and the deviation 1 (by B - 1)."""
     count = len(advantages)
@@ -41,7 +40,7 @@ def normalize(advantages: Any, out: Any) -> None:
         out[b] = (advantages[b] - mean) * scale
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _unit(log_ratio: float, advantage: float, clip: float, sums: Any) -> float:
     """Add one unit's share of the sums; returns the derivative of its policy loss by the log-ratio."""
     ratio = math.exp(log_ratio)
@@ -57,7 +56,7 @@ def _unit(log_ratio: float, advantage: float, clip: float, sums: Any) -> float:
     return 0.0
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def actor_units(
     log_probs: Any, old: Any, entropies: Any, offsets: Any, advantages: Any, clip: float, scale: float,
     d_log_probs: Any, sums: Any,
@@ -71,7 +70,7 @@ def actor_units(
             sums[ENTROPY] += entropies[i]
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def add_actors(
     log_probs: Any, old: Any, entropies: Any, offsets: Any, log_ratios: Any, acts: Any, sums: Any
 ) -> None:
@@ -83,7 +82,7 @@ def add_actors(
             sums[ENTROPY] += entropies[i]
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def step_units(
     log_ratios: Any, acts: Any, advantages: Any, clip: float, scale: float, d_log_ratios: Any, sums: Any
 ) -> None:
@@ -94,7 +93,7 @@ def step_units(
             d_log_ratios[b] = scale * _unit(log_ratios[b], np.float64(advantages[b]), clip, sums)
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def value_errors(
     values: Any, old: Any, returns: Any, clips: bool, clip: float, scale: float, d_values: Any
 ) -> float:

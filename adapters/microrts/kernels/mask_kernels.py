@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from ....ragged.compiled import compiled
 from ..java.records import HEADER, UNIT, UNIT_TYPES
-
-_kernel: Any = numba.njit(cache=True, error_model="numpy")
 
 _RESOURCES_0 = HEADER.index("resources_0")
 _PLAYER, _X, _Y = UNIT.index("player"), UNIT.index("x"), UNIT.index("y")
@@ -21,17 +17,17 @@ _MOVE, _PRODUCE = 1, 4  # kinds of order
 _MOVES, _PRODUCES, _PRODUCTS, _ATTACKS = 6, 18, 22, 29  # where their parameters start in a mask
 
 
-@_kernel
+@compiled
 def step_x(direction: int) -> int:
     return (direction == 1) - (direction == 3)
 
 
-@_kernel
+@compiled
 def step_y(direction: int) -> int:
     return (direction == 2) - (direction == 0)
 
 
-@_kernel
+@compiled
 def fill_masks(
     records: NDArray[np.int32],
     starts: NDArray[np.int64],
@@ -86,7 +82,7 @@ def fill_masks(
         place += seen
 
 
-@_kernel
+@compiled
 def _reserve(
     records: NDArray[np.int32],
     unit: int,
@@ -108,7 +104,7 @@ def _reserve(
     return 0
 
 
-@_kernel
+@compiled
 def _forbid_reserved(
     mask: NDArray[np.bool_],
     x: int,

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from ....envs import MultiCategorical
+from ....ragged.compiled import compiled
 from ..features import ATTACKED, DIRECTIONS
 from ..java.engine import COMPONENT_SIZES
 from ..java.records import ACTIONS, UNIT_TYPES
-
-_kernel: Any = numba.njit(cache=True, error_model="numpy")
 
 
 def order_space() -> MultiCategorical:
@@ -45,7 +41,7 @@ def order_space() -> MultiCategorical:
 _COMPONENTS, _USED = order_space().offsets, order_space().used
 
 
-@_kernel
+@compiled
 def place_orders(
     orders: NDArray[np.int64],
     offsets: NDArray[np.int64],

@@ -5,15 +5,11 @@ Shape alphabet: G games, L lanes, U units seen by all lanes together, A units th
 
 from __future__ import annotations
 
-from typing import Any
-
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from ....ragged.compiled import compiled
 from ..java.records import HEADER, UNIT
-
-_kernel: Any = numba.njit(cache=True, error_model="numpy")
 
 _HEADER_SIZE = len(HEADER)
 _COUNT = HEADER.index("count")
@@ -25,7 +21,7 @@ _PLAYER, _TYPE, _X, _Y = (UNIT.index(name) for name in ("player", "type", "x", "
 _ACTION = UNIT.index("action")
 
 
-@_kernel
+@compiled
 def read_headers(records: NDArray[np.int32], starts: NDArray[np.int64], headers: NDArray[np.int64]) -> None:
     """Where each game's header is in `records`, into `starts` (G + 1,), and the headers into `headers`."""
     place = 0
@@ -37,7 +33,7 @@ def read_headers(records: NDArray[np.int32], starts: NDArray[np.int64], headers:
     starts[-1] = place
 
 
-@_kernel
+@compiled
 def _is_seen(
     records: NDArray[np.int32], first: int, last: int, player: int, unit: int, sight: NDArray[np.int32]
 ) -> bool:
@@ -52,7 +48,7 @@ def _is_seen(
     return False
 
 
-@_kernel
+@compiled
 def sort_units(
     records: NDArray[np.int32],
     starts: NDArray[np.int64],

@@ -5,16 +5,12 @@ Shape alphabet: L lanes, A units that may be given orders, T of them that have a
 
 from __future__ import annotations
 
-from typing import Any
-
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from ....ragged.compiled import compiled
 from ..java.engine import COMPONENT_SIZES
 from ..java.records import ACTIONS, UNIT
-
-_kernel: Any = numba.njit(cache=True, error_model="numpy")
 
 _X, _Y = UNIT.index("x"), UNIT.index("y")
 
@@ -31,7 +27,7 @@ _KINDS = np.array(UNTARGETED_KINDS)
 _COMPONENTS = np.array(UNTARGETED_COMPONENTS)
 
 
-@_kernel
+@compiled
 def targeted_order(mask: NDArray[np.bool_], width: int, at: int, target: int) -> tuple[int, int]:
     """What a unit in the cell `at` may do with what is in the cell `target`: kind and parameter, or (0, 0).
 
@@ -54,7 +50,7 @@ def targeted_order(mask: NDArray[np.bool_], width: int, at: int, target: int) ->
     return 0, 0
 
 
-@_kernel
+@compiled
 def find_targets(
     records: NDArray[np.int32],
     units: NDArray[np.int64],
@@ -110,12 +106,12 @@ def find_targets(
         first = last
 
 
-@_kernel
+@compiled
 def _cell(records: NDArray[np.int32], unit: int, width: int) -> int:
     return records[unit + _Y] * width + records[unit + _X]
 
 
-@_kernel
+@compiled
 def fill_target_masks(
     cells: NDArray[np.int64],
     masks: NDArray[np.bool_],
@@ -136,7 +132,7 @@ def fill_target_masks(
                 pair += 1
 
 
-@_kernel
+@compiled
 def widen_orders(orders: NDArray[np.int64], wide: NDArray[np.int64]) -> None:
     """Orders of the untargeted kinds (n, 4) as the engine takes them, into zeroed rows (n, 7).
 
@@ -149,7 +145,7 @@ def widen_orders(orders: NDArray[np.int64], wide: NDArray[np.int64]) -> None:
         wide[k, 0] = _KINDS[kind] if 0 <= kind < len(_KINDS) else -1
 
 
-@_kernel
+@compiled
 def place_targets(
     targets: NDArray[np.int64],
     target_offsets: NDArray[np.int64],

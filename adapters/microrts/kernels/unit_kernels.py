@@ -5,17 +5,13 @@ The shape alphabet is that of `sort_kernels`.
 
 from __future__ import annotations
 
-from typing import Any
-
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from ....ragged.compiled import compiled
 from ..features import UNIT_FEATURES
 from ..java.records import HEADER, UNIT
 from .mask_kernels import fill_masks, step_x, step_y
-
-_kernel: Any = numba.njit(cache=True, error_model="numpy")
 
 _TIME = HEADER.index("time")
 _TYPE, _X, _Y = UNIT.index("type"), UNIT.index("x"), UNIT.index("y")
@@ -32,7 +28,7 @@ _UNIT_DIRECTION = UNIT_FEATURES.index("direction_up")
 _UNIT_PRODUCES = UNIT_FEATURES.index("produces_base")
 
 
-@_kernel
+@compiled
 def fill_planes(
     records: NDArray[np.int32],
     starts: NDArray[np.int64],
@@ -62,7 +58,7 @@ def fill_planes(
                 row[_PLANE_ACTION + max(records[unit + _ACTION], 0)] = 1
 
 
-@_kernel
+@compiled
 def _fill_unit(records: NDArray[np.int32], unit: int, time: int, row: NDArray[np.float32]) -> None:
     """One unit's numbers and one-hots into a row."""
     action = records[unit + _ACTION]
@@ -85,7 +81,7 @@ def _fill_unit(records: NDArray[np.int32], unit: int, time: int, row: NDArray[np
         row[_UNIT_PRODUCES - 1 + records[unit + _PRODUCED]] = 1
 
 
-@_kernel
+@compiled
 def fill_units(
     records: NDArray[np.int32],
     starts: NDArray[np.int64],
@@ -117,7 +113,7 @@ def fill_units(
             resource_row += 1
 
 
-@_kernel
+@compiled
 def see_units(
     records: NDArray[np.int32],
     starts: NDArray[np.int64],
@@ -139,7 +135,7 @@ def see_units(
     fill_masks(records, starts, lanes, units, costs, reserve, engine_masks, cells, offsets, actors, masks)
 
 
-@_kernel
+@compiled
 def see_planes(
     records: NDArray[np.int32],
     starts: NDArray[np.int64],

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ....ragged.compiled import compiled
 from .features import (
     COSINE,
     EQUALS,
@@ -29,7 +30,7 @@ from .features import (
     Program,
 )
 from .layout import ENTITY_BYTES, ENTITY_FIELDS
-from .memory import entry_point, kernel, load_float, load_int
+from .memory import kernel, load_float, load_int
 from .plan import EntityPlan, TilePlan
 from .scan import crop
 from .tiles import fill_chunks
@@ -160,7 +161,7 @@ def _fill_entities(
         next_row[kind] += segments[kind, 4] - segments[kind, 0]
 
 
-@entry_point
+@compiled
 def fill_states(
     buffer: NDArray[np.uint8],
     numbers: NDArray[np.float64],

@@ -5,18 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from llvmlite import ir
-from numba import extending, njit, types
+from numba import extending, types
 from numba.core import cgutils
 
-# Numba's annotations do not know all options of `njit`, nor that callers of an intrinsic leave out its first
-# parameter.
-_intrinsic: Any = extending.intrinsic
-_njit: Any = njit
+from ....ragged.compiled import compiled
 
-#: For what Python calls.
-entry_point: Any = _njit(cache=True, error_model="numpy")
+# Numba's annotations do not know that callers of an intrinsic leave out its first parameter.
+_intrinsic: Any = extending.intrinsic
+
 #: For what only other kernels call.
-kernel: Any = _njit(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
+kernel: Any = compiled(cache=False, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
 
 def _load(element: ir.Type) -> Any:

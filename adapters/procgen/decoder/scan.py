@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ....ragged.compiled import compiled
 from .layout import END_OF_DUMP, ENTITY_BYTES, ENTITY_FIELDS, KINDS, VERSION
-from .memory import entry_point, kernel, load_float, load_int
+from .memory import kernel, load_float, load_int
 from .plan import DumpPlan, EntityPlan, TilePlan
 from .tiles import count_chunks, id_entry
 
@@ -301,7 +302,7 @@ def _measure(
         )
 
 
-@entry_point
+@compiled
 def scan_states(
     buffer: NDArray[np.uint8],
     starts: NDArray[np.int64],

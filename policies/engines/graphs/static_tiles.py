@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from ....ragged.compiled import compiled
 from ...inputs.rows import Rows
 
 #: Width of the narrowest tiles: they hold several small steps, and their scores are cheap.
@@ -21,7 +21,7 @@ NARROWEST = 64
 _CLASSES = 24
 
 
-@numba.njit(cache=True)
+@compiled
 def _place(lengths: Any, narrowest: int, classes: Any, starts: Any, tiles: Any) -> None:
     """Written, for each step (B,): `classes`, the doublings of its width, and `starts` among the slots of
     that class; `tiles` (classes,), which is 0 before: how many there are."""
@@ -38,7 +38,7 @@ def _place(lengths: Any, narrowest: int, classes: Any, starts: Any, tiles: Any) 
         used[c] += lengths[b]
 
 
-@numba.njit(cache=True)
+@compiled
 def _fill_slots(offsets: Any, starts: Any, slots: Any, steps: Any) -> None:
     """Written: `slots` (N,), the slot of each row, and the step of each of these slots in `steps` (R,)."""
     for b in range(len(starts)):

@@ -20,9 +20,10 @@ from typing import Any
 
 import numpy as np
 
+from ....ragged.compiled import compiled
 from ..tiles.actor_tiles import TILE, give_rows, take_rows, up_to_4
 from ..tiles.products import SET, SET_BIAS, outer_sums, product, row_sums
-from ..tiles.simd import LANES, exp, kernel, load, log, maximum, njit, splat, store
+from ..tiles.simd import LANES, exp, kernel, load, log, maximum, splat, store
 from ..tiles.tile_kernels import rows_to_tile
 
 _ZERO, _HALF, _ONE, _TWO = (np.float32(number) for number in (0.0, 0.5, 1.0, 2.0))
@@ -35,7 +36,7 @@ def number_scratch(d: int, numbers: int) -> int:
     return (2 * d + 3 * up_to_4(numbers) + 3) * TILE
 
 
-@njit(forceinline=True)
+@compiled(cache=False, forceinline=True)
 def log_slope(u: Any) -> Any:
     """log tanh′ per lane: 2 (log 2 - u - softplus(-2u)), in the form that neither cancels nor overflows."""
     z = splat(-_TWO) * u
@@ -44,7 +45,7 @@ def log_slope(u: Any) -> Any:
     return splat(_TWO) * (splat(_LOG_2) - u - softplus)
 
 
-@njit(forceinline=True)
+@compiled(cache=False, forceinline=True)
 def tanh(u: Any) -> Any:
     """The hyperbolic tangent per lane."""
     return splat(_ONE) - splat(_TWO) / (splat(_ONE) + exp(splat(_TWO) * u))

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from ....ragged.compiled import compiled
 from ...inputs.actors import FORBIDDEN
-from .simd import kernel, njit, splat, where_positive
+from .simd import kernel, splat, where_positive
 from .tile_kernels import copy_floats, rows_to_tile, tile_to_rows
 
 _ONE = np.float32(1.0)
@@ -25,7 +26,7 @@ def up_to_4(number: int) -> int:
     return -(-number // 4) * 4
 
 
-@njit(forceinline=True)
+@compiled(cache=False, forceinline=True)
 def lowered(flag: Any, logit: Any) -> Any:
     """`logit` where `flag` is 1 and -1e9 where it is 0, per lane.
 

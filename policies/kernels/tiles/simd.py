@@ -28,8 +28,9 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import models, overload, register_model
 
-# Numba annotates its decorators as if they kept a function's parameters, which `intrinsic` does not.
-njit: Any = numba.njit
+from ....ragged.compiled import compiled
+
+# Numba annotates `intrinsic` as if it kept a function's parameters.
 intrinsic: Any = numba.extending.intrinsic
 
 #: Lanes of a vector.
@@ -62,11 +63,11 @@ class _VectorModel(models.PrimitiveModel):
 
 
 def kernel(function: Callable[..., Any]) -> Any:
-    """Numba's njit for kernels: cached on disk, without the GIL, compiled once for constants and variables.
+    """Compile a kernel: kept on disk, without the GIL, once for constants and variables.
 
     Left alone, Numba compiles a function again for each combination of constants that a kernel calls it with.
     """
-    dispatcher: Any = njit(cache=True, nogil=True, error_model="numpy")(function)
+    dispatcher: Any = compiled(nogil=True)(function)
     template_for = dispatcher.get_call_template
 
     def template_of_plain_types(args: Any, keywords: Any) -> Any:
@@ -208,7 +209,7 @@ def _float_pointer(typing_context: Any, address: Any) -> Any:
     return types.CPointer(types.float32)(types.int64), generate
 
 
-@njit
+@compiled(cache=False)
 def floats_at(address: int, size: int) -> Any:
     """The array of `size` float32 at a memory address: how a kernel reads any number of arrays."""
     return numba.carray(_float_pointer(address), (size,))
@@ -368,7 +369,7 @@ _ONE = np.float32(1.0)
 _HALF = np.float32(0.5)
 
 
-@njit(forceinline=True)
+@compiled(cache=False, forceinline=True)
 def exp(x: Any) -> Any:
     """e ** x per lane; below -87 as at -87 (1.6e-38), above 88 as at 88."""
     x = minimum(maximum(x, splat(_EXP_MIN)), splat(_EXP_MAX))
@@ -400,7 +401,7 @@ _LOG_POLYNOMIAL = tuple(
 )
 
 
-@njit(forceinline=True)
+@compiled(cache=False, forceinline=True)
 def log(x: Any) -> Any:
     """The natural logarithm per lane, of positive numbers that are not denormal."""
     n, m = _exponent(x), _mantissa(x) - splat(_ONE)
@@ -444,7 +445,7 @@ _ERF_DENOMINATOR = tuple(
 _ERF_LIMIT = np.float32(4.0)
 
 
-@njit(forceinline=True)
+@compiled(cache=False, forceinline=True)
 def erf(x: Any) -> Any:
     """The error function per lane."""
     x = minimum(maximum(x, splat(-_ERF_LIMIT)), splat(_ERF_LIMIT))
