@@ -32,11 +32,9 @@ from typing import Any
 import numpy as np
 import torch
 from entitize.envs import make_vec
-from entitize.policies.engines.graphs.static_network import StaticForm
 from entitize.policies.policy import Evaluation
 from entitize.policies.rogue_net import RogueNet
 from entitize.trainers import PPO, PPOConfig
-from entitize.trainers.learners.device_update import DeviceUpdate
 
 #: Options of games that shall be half learned after 100,000 steps, where differences would show.
 GAMES: dict[str, dict[str, Any]] = {
@@ -48,13 +46,12 @@ GAMES: dict[str, dict[str, Any]] = {
 #: How each path is asked for: options of RogueNet.
 PATHS: dict[str, dict[str, Any]] = {
     "fused": {"engine": "fused"},
-    "two passes": {"engine": "fused"},  # forward, then the loss, then backward
     "autograd": {"engine": "fused"},  # with torch's loss and graph around the kernels
     "numba": {"engine": "torch", "attention": "numba"},
     "sorted": {"engine": "torch", "attention": "sorted"},
     "padded": {"engine": "torch", "attention": "padded"},
     "float64": {"engine": "torch"},
-    "fixed shapes": {"engine": "torch"},  # updates as on a GPU
+    "fixed shapes": {"engine": "graphs"},
 }
 
 #: A larger relative difference of the first losses is more than rounding.
@@ -64,21 +61,11 @@ ENOUGH_SEEDS = 6
 LEVEL = 0.05
 
 
-class InTwoPasses(RogueNet):
-    """Its own `evaluate_arrays` keeps the trainer from one pass."""
-
-    def evaluate_arrays(self, batch: Any, actions: Any) -> Any:
-        return super().evaluate_arrays(batch, actions)
-
-
 class ByAutograd(RogueNet):
-    """Its own `evaluate` keeps the trainer from evaluating on plain arrays."""
+    """A subclass with an `evaluate` of its own, which the trainer calls: kernels inside torch's autograd."""
 
     def evaluate(self, batch: Any, actions: Any) -> Evaluation:
         return super().evaluate(batch, actions)
-
-
-KINDS = {"two passes": InTwoPasses, "autograd": ByAutograd}
 
 
 @dataclass
@@ -105,13 +92,11 @@ def train(game: str, path: str, seed: int, updates: int, num_envs: int) -> Run:
     )  # fmt: skip
     with make_vec(f"entitize/{game}-v0", num_envs=num_envs, **GAMES[game]) as venv:
         torch.manual_seed(seed)
-        kind = KINDS.get(path, RogueNet)
+        kind = ByAutograd if path == "autograd" else RogueNet
         policy = kind(venv.single_observation_space, venv.single_action_space, **PATHS[path])
         if path == "float64":
             policy = policy.double()
         trainer = PPO(policy, venv, config, callbacks=[note])
-        if path == "fixed shapes":
-            trainer.device_update = DeviceUpdate(StaticForm(policy), policy, trainer.optimizer, config)
         trainer.train()
     return Run(losses[0], float(np.mean(returns[-max(1, updates // 4) :])))
 

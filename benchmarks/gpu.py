@@ -29,10 +29,10 @@ import torch
 from entitize.envs import make_vec
 from entitize.policies.engines.graphs.capacity import Capacities
 from entitize.policies.engines.graphs.packing import Packing
-from entitize.policies.engines.graphs.static_network import Plan, StaticForm, room_of
+from entitize.policies.engines.graphs.static_network import Plan, room_of
 from entitize.policies.rogue_net import RogueNet
 from entitize.trainers import PPO, PPOConfig
-from entitize.trainers.learners.device_update import DeviceUpdate
+from entitize.trainers.learners.graph_learner import GraphLearner
 
 GAME = "entitize/MineSweeper-v0"
 PARTS = ("env", "inference", "storage", "update")
@@ -75,6 +75,7 @@ def make_trainer(case: Case, device: str) -> PPO:
         d_model=case.d_model,
         n_layer=2,
         n_head=case.n_head,
+        engine="graphs",
     )
     config = PPOConfig(
         total_timesteps=10**12,
@@ -84,10 +85,7 @@ def make_trainer(case: Case, device: str) -> PPO:
         device=device,
         precision=case.precision,
     )
-    trainer = PPO(policy, venv, config)
-    if device == "cpu":
-        trainer.device_update = DeviceUpdate(StaticForm(policy), policy, trainer.optimizer, config)
-    return trainer
+    return PPO(policy, venv, config)
 
 
 def measure(case: Case, device: str, seconds: float, min_updates: int) -> tuple[PPO, Result]:
@@ -116,8 +114,8 @@ def layout(trainer: PPO) -> tuple[float, float]:
     samples = trainer.collect()
     minibatch = samples.gather(trainer.rng.permutation(len(samples))[: trainer.config.minibatch_size])
     trainer.update()
-    assert trainer.device_update is not None
-    form = trainer.device_update.form
+    assert isinstance(trainer.learner, GraphLearner)
+    form = trainer.learner.form
     plan = Plan(form, minibatch.observations, minibatch.actions)
     capacity = Capacities().fit(plan.sizes)
     slots = sum(width * count for width, count in room_of(capacity).items())

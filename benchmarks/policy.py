@@ -31,9 +31,9 @@ from entitize.envs import ActionMask, Categorical, EntityActionSpace, EntityBatc
 from entitize.policies.rogue_net import RogueNet
 from entitize.ragged import RaggedArray
 from entitize.trainers import PPOConfig
-from entitize.trainers.learners.fused_losses import learn
+from entitize.trainers.learners.fused_learner import FusedLearner
 from entitize.trainers.learners.losses import count
-from entitize.trainers.learners.optimizer import forget_gradients
+from entitize.trainers.learners.optimizer import AdamW, forget_gradients
 from entitize.trainers.rollout import Samples
 from numpy.typing import NDArray
 
@@ -125,11 +125,12 @@ def make_one_pass(net: RogueNet, batch: EntityBatch) -> Callable[[], Any]:
     got = net.act(batch, rng)
     advantages, returns = rng.standard_normal((2, len(batch)), np.float32)
     samples = Samples(batch, got.drawn, got.log_probs, got.values, advantages, returns)
-    counts, config, parameters = count(samples, False), PPOConfig(), list(net.parameters())
+    counts, config = count(samples, False), PPOConfig()
+    learner = FusedLearner(net, net, AdamW(net.parameters()), config)
 
     def train() -> None:
-        forget_gradients(parameters)
-        learn(net, samples, counts, config, config.ent_coef)
+        forget_gradients(learner.parameters)
+        learner.differentiate(samples, counts, config.ent_coef)
 
     return train
 

@@ -87,7 +87,7 @@ class PaddedRogueNet(nn.Module):
             {name: InputNorm(len(names)) for name, names in features.items() if names}
         )
         self.encoder = Encoder(self.settings, features)
-        self._chooser = EngineChooser(self.settings, self)
+        self._chooser = EngineChooser(self.settings, self.layout.space, self)
         self._fused: FusedRows | None = None  # made when it is needed
         self._slots = Slots(self.layout, slot_rows)
         self._counts = dict.fromkeys(self.running_normalization.names, 0.0)  # when last refreshed
@@ -110,7 +110,7 @@ class PaddedRogueNet(nn.Module):
         self._move_statistics(prepared)
         like = next(self.encoder.parameters())
         choice = self._chooser.choose(like, self.training)
-        self._chooser.tell(choice)
+        self._chooser.log(choice)
         if choice.name == "fused":
             if self._fused is None:
                 features = self.inputs.features
@@ -220,6 +220,8 @@ def _check_settings(settings: RogueNetConfig) -> None:
             "separate_value_net: features are those of one network; make two of them"
             " (SB3: policy_kwargs=dict(share_features_extractor=False))"
         )
+    if settings.engine == "graphs":
+        raise ValueError("engine: PaddedRogueNet runs on 'auto', 'fused' or 'torch', got 'graphs'")
     relative = settings.relative_position
     if relative is not None and (relative.key_projection or relative.value_projection):
         raise ValueError(

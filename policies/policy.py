@@ -57,37 +57,6 @@ class Evaluation:
     values: Tensor  # (B,)
 
 
-class ArrayEvaluation(Protocol):
-    """As `Evaluation`, on plain arrays: for a loss that knows its own gradients."""
-
-    log_probs: dict[str, NDArray[np.float32]]  # per action (A,)
-    entropies: dict[str, NDArray[np.float32]]  # per action (A,)
-
-    @property
-    def values(self) -> NDArray[np.float32]:
-        """Of each step (B,)."""
-
-    def backward(
-        self,
-        d_log_probs: Mapping[str, NDArray[np.float32]],
-        d_entropies: Mapping[str, NDArray[np.float32]],
-        d_values: NDArray[np.float32],
-    ) -> None:
-        """Add the gradients of the parameters to their `grad`, given those of the three above; once."""
-
-
-@runtime_checkable
-class ArrayPolicy(Protocol):
-    """What a policy may offer besides: evaluation without torch's bookkeeping, which costs a small network a
-    sixth of its update."""
-
-    def evaluate_arrays(
-        self, batch: EntityBatch, actions: Mapping[str, RaggedArray]
-    ) -> ArrayEvaluation | None:
-        """As `Policy.evaluate`; None where only that one can, as on a GPU."""
-        ...
-
-
 @runtime_checkable
 class Policy(Protocol):
     """An `nn.Module` that acts on entity batches; any object with these members can be trained."""

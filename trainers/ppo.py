@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -19,7 +19,8 @@ from torch.optim import Optimizer
 
 from ..envs import EntityBatch, EntityVectorEnv, no_actions
 from ..envs.spaces.space_schema import space_schema
-from ..policies.policy import ActResult, ArrayPolicy, Policy, constant
+from ..policies.engines.graphs.cuda import matrix_precision
+from ..policies.policy import ActResult, Policy, constant
 from ..ragged import keep_freed_memory
 from .bootstraps import final_values, next_values
 from .clock import Clock
@@ -27,14 +28,11 @@ from .compatibility import checked_module
 from .config import PPOConfig
 from .idle import Shown
 from .learners.device import make_optimizer, place, set_learning_rate
-from .learners.device_update import device_update
-from .learners.fused_losses import fast_losses, learn, losses_and_gradients
-from .learners.losses import Counts, count, normalize_advantages
-from .learners.optimizer import clip_gradients, forget_gradients
+from .learners.learner import Learner, make_learner
 from .reward_normalization import RewardNormalizer
 from .rollout import RolloutBuffer, Samples
 from .runs.checkpoint import Checkpoint, checkpoint_paths, clear_leftovers, read_checkpoint, write_checkpoint
-from .runs.guard import NonFiniteError, Snapshot, check_batch, check_lanes, check_losses, check_module
+from .runs.guard import NonFiniteError, Snapshot, check_batch, check_lanes, check_module
 from .runs.run_folder import RunFolder
 from .runs.trainer_state import EvolvingVectorEnv, capture, derived_seed, restore
 from .schedule import annealed, is_due
@@ -87,9 +85,8 @@ class PPO:
         self.config = config
         self.callbacks = list(callbacks)
         self.device = place(self.module, config)
-        self._parameters = list(self.module.parameters())
-        self.optimizer: Optimizer = make_optimizer(self._parameters, config, self.device)
-        self.device_update = device_update(policy, self.optimizer, config)
+        self.optimizer: Optimizer = make_optimizer(self.module.parameters(), config, self.device)
+        self.learner: Learner = make_learner(policy, self.module, self.optimizer, config)
         self.rng = np.random.default_rng(config.seed)
         self.step = 0  # environment steps, over all environments; those at which they were idle don't count
         self.updates = 0
@@ -228,7 +225,8 @@ class PPO:
         before = Snapshot(self.module, self.optimizer)
         try:
             self.module.train()
-            metrics = self._optimise(samples)
+            with matrix_precision(self.config.precision):
+                metrics = self._optimise(samples)
             self.policy.update_normalization(samples.observations)
             check_module(self.module)
         except BaseException:
@@ -255,63 +253,20 @@ class PPO:
         set_learning_rate(self.optimizer, learning_rate)
         num_minibatches = -(-len(samples) // config.minibatch_size)
         history: defaultdict[str, list[float]] = defaultdict(list)
-        epochs = 0
-        while epochs < config.update_epochs:
-            epochs += 1
-            for losses in self._epoch(samples, num_minibatches, ent_coef):
+        for _ in range(config.update_epochs):
+            minibatches = np.array_split(self.rng.permutation(len(samples)), num_minibatches)
+            steps = [self.learner.step(samples.gather(indices), ent_coef) for indices in minibatches]
+            for losses in steps:
                 for name, value in losses.items():
                     history[name].append(value)
-            kl = float(np.mean(history["approx_kl"][-num_minibatches:]))
+            kl = float(np.mean([losses["approx_kl"] for losses in steps]))
             if config.target_kl is not None and kl > config.target_kl:
                 break
         metrics = {f"losses/{name}": float(np.mean(values)) for name, values in history.items()}
         metrics["charts/learning_rate"] = learning_rate
         metrics["charts/entropy_coef"] = ent_coef
-        metrics["charts/epochs"] = float(epochs)
+        metrics["charts/epochs"] = float(len(history["approx_kl"]) // num_minibatches)
         return metrics
-
-    def _epoch(self, samples: Samples, num_minibatches: int, ent_coef: float) -> Iterable[dict[str, float]]:
-        """One gradient step for each of as many parts of `samples`; gives their losses."""
-        minibatches = np.array_split(self.rng.permutation(len(samples)), num_minibatches)
-        if self.device_update is not None and self.device_update.takes(samples):
-            return self.device_update.epoch(samples, minibatches, ent_coef)
-        return (self._descend(samples.gather(indices), ent_coef) for indices in minibatches)
-
-    def _descend(self, minibatch: Samples, ent_coef: float) -> dict[str, float]:
-        """One gradient step; returns the minibatch's losses."""
-        config = self.config
-        counts = count(minibatch, config.joint_log_prob)
-        if config.norm_adv:
-            minibatch = normalize_advantages(minibatch)
-        forget_gradients(self._parameters)
-        losses: defaultdict[str, float] = defaultdict(float)
-        for part in minibatch.split(config.microbatch_size):
-            for name, value in self._differentiate(part, counts, ent_coef).items():
-                losses[name] += value
-        grad_norm = clip_gradients(self._parameters, config.max_grad_norm)
-        check_losses(losses, self.module, grad_norm)
-        self.optimizer.step()
-        return {**losses, "grad_norm": grad_norm}
-
-    def _differentiate(self, part: Samples, counts: Counts, ent_coef: float) -> dict[str, float]:
-        """Add the gradients of a part of a minibatch; returns its share of the losses."""
-        policy, config = self.policy, self.config
-        learned = learn(policy, part, counts, config, ent_coef)
-        if learned is not None:
-            return learned
-        if isinstance(policy, ArrayPolicy):
-            arrays = policy.evaluate_arrays(part.observations, part.actions)
-            if arrays is not None:
-                numbers, d = losses_and_gradients(
-                    arrays.log_probs, arrays.entropies, arrays.values,
-                    part, counts, config, ent_coef,
-                )  # fmt: skip
-                arrays.backward(d.log_probs, d.entropies, d.values)
-                return numbers
-        evaluation = policy.evaluate(part.observations, part.actions)
-        share = fast_losses(evaluation, part, counts, config, ent_coef)
-        share.total.backward()
-        return share.numbers
 
     # -- the environments -----------------------------------------------------------------------------------
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ from ...ragged import RaggedArray
 from ..inputs.prepare import Prepared
 from ..kernels.flat import Layout
 from ..kernels.fused_encoder import Floats, FusedEncoder
-from ..kernels.fused_network import NOTHING, Encoded, FusedNetwork, Weights
+from ..kernels.fused_network import NOTHING, FusedNetwork, Weights
 from ..kernels.gather_kernels import gather_floats
 from ..kernels.parallel import over_sequences, row_shares
 from ..rogue_net.config import RogueNetConfig
@@ -86,10 +85,14 @@ class FusedEngine:
         """The parameters as they are now; within `hold`, as they were when this was first asked."""
         if self._held is not None:
             return self._held
-        weights = self.network.weights(self.parameters.flat(self.parameters.tensors()))
+        weights = self.read()
         if self._holding:
             self._held = weights
         return weights
+
+    def read(self) -> Weights:
+        """Return the parameters as they are now."""
+        return self.network.weights(self.parameters.flat(self.parameters.tensors()))
 
     @property
     def holds_weights(self) -> bool:
@@ -127,30 +130,16 @@ class FusedEngine:
         by_name = dict(zip(names, outputs[:count], strict=True))
         return by_name, dict(zip(names, outputs[count : 2 * count], strict=True)), outputs[-1]
 
-    def evaluate_arrays(
-        self, prepared: Prepared, masks: Mapping[str, ActionMask], actions: Mapping[str, RaggedArray]
-    ) -> FusedEvaluation | None:
-        """As `evaluate`, without torch; None where a parameter has hooks, which only torch runs."""
+    def has_parameter_hooks(self) -> bool:
+        """Return whether a parameter has hooks, which only torch's autograd runs."""
         tensors = self.parameters.tensors()
-        if _have_hooks(tensors):
-            return None
-        weights = self.network.weights(self.parameters.flat(tensors))
-        evaluated = self.network.evaluate(prepared, masks, actions, weights)
-        return FusedEvaluation(self, tensors, weights, *evaluated)
-
-    def reads_parameters(self) -> bool:
-        """Return whether no parameter has hooks, which only torch's autograd runs."""
-        return not _have_hooks(self.parameters.tensors())
+        return any(t._backward_hooks or t._post_accumulate_grad_hooks for t in tensors)
 
     def add_gradients(self, g: Floats, prepared: Prepared) -> None:
         """Add the gradients (P,) of all parameters, in the order of the layout, to their `grad`."""
         network = self.network
         learns = [network.learns(entry, prepared, network.heads, True) for entry in network.layout.entries]
         self.gradients.add(self.parameters.tensors(), g, learns)
-
-
-def _have_hooks(tensors: list[Tensor]) -> bool:
-    return any(t._backward_hooks or t._post_accumulate_grad_hooks for t in tensors)
 
 
 class Gradients:
@@ -176,33 +165,6 @@ class Gradients:
         for tensor, part, wanted in zip(tensors, parts, learns, strict=True):
             if part is not None and wanted and tensor.requires_grad:
                 tensor.grad = part if tensor.grad is None else tensor.grad.add_(part)
-
-
-@dataclass(eq=False)
-class FusedEvaluation:
-    """An `ArrayEvaluation`."""
-
-    engine: FusedEngine
-    tensors: list[Tensor]
-    weights: Weights
-    log_probs: dict[str, Floats]
-    entropies: dict[str, Floats]
-    encoded: Encoded
-
-    @property
-    def values(self) -> Floats:
-        return self.encoded.values
-
-    def backward(
-        self, d_log_probs: Mapping[str, Floats], d_entropies: Mapping[str, Floats], d_values: Floats
-    ) -> None:
-        """See `ArrayEvaluation.backward`."""
-        network, encoded = self.engine.network, self.encoded
-        g = network.gradients(encoded, self.weights, d_log_probs, d_entropies, d_values)
-        learns = [
-            network.learns(entry, encoded.prepared, d_log_probs, True) for entry in network.layout.entries
-        ]
-        self.engine.gradients.add(self.tensors, g, learns)
 
 
 class _Evaluate(torch.autograd.Function):

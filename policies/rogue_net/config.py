@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
-Engine = Literal["auto", "fused", "torch"]
+Engine = Literal["auto", "fused", "torch", "graphs"]
 AttentionPath = Literal["auto", "numba", "sorted", "padded"]
 Pooling = Literal["mean", "max", "meanmax"]
 GlobalFeatures = Literal["entity", "concat"]
@@ -198,8 +198,8 @@ class RogueNetConfig:
     global_features: GlobalFeatures = "entity"
     """"entity": one more row per step holds them; "concat": appended to every entity, as in the reference."""
     engine: Engine = "auto"
-    """What computes the network: kernels that fuse all of it, where they can and are faster, or torch; see
-    `policies.engines.engine_choice`."""
+    """What computes the network: "fused" kernels on the CPU, "torch", or "graphs" (arrays of fixed shapes,
+    with CUDA graphs on a GPU). "auto": fused on the CPU where it is faster, else torch."""
     attention: AttentionPath = "auto"
     """How the torch engine computes attention; see `policies.rogue_net.attention.paths`."""
     squash: bool = False
@@ -229,7 +229,7 @@ class RogueNetConfig:
         if self.attention == "fused":  # as it was called before the heads were fused as well
             object.__setattr__(self, "attention", "auto")
             object.__setattr__(self, "engine", "fused")
-        _one_of("engine", self.engine, ("auto", "fused", "torch"))
+        _one_of("engine", self.engine, ("auto", "fused", "torch", "graphs"))
         _one_of("attention", self.attention, ("auto", "numba", "sorted", "padded"))
         _one_of("pooling", self.pooling, (None, "mean", "max", "meanmax"))
         _one_of("composite", self.composite, ("used", "all"))
@@ -275,17 +275,6 @@ class RogueNetConfig:
             value_n_layer=None,
             value_n_head=None,
         )
-
-    def without_kernels(self) -> str | None:
-        """Why the fused kernels can't run such a network; None where they can."""
-        if self.relative_position is not None:
-            return "relative positions have no fused kernels"
-        if self.pooling is not None:
-            return "pooling has no fused kernels"
-        for d in (self.d_model, self.for_value().d_model):
-            if d % 4:
-                return f"the width {d} is no multiple of 4"
-        return None
 
     def rate(self, place: Literal["embedding", "residual", "attention"]) -> float:
         """The dropout probability at a place."""

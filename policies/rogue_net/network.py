@@ -23,11 +23,11 @@ from ...envs import (
 from ...ragged import RaggedArray
 from ..engines.engine_choice import EngineChoice, EngineChooser
 from ..engines.fused_engine import FusedEngine
-from ..engines.graphs.static_network import Precision, StaticForm, hides, obstacle
+from ..engines.graphs.static_network import Precision, StaticForm
 from ..inputs.actors import Drawn
 from ..inputs.prepare import Inputs, Prepared
 from ..inputs.rows import Rows
-from ..policy import ActResult, ArrayEvaluation, Evaluation
+from ..policy import ActResult, Evaluation
 from .attention.groups import length_groups
 from .blocks import Backbone
 from .composite import CompositeHead
@@ -109,7 +109,7 @@ class RogueNet(nn.Module):
             {name: self._head(name, action) for name, action in action_space.spaces.items()}
         )
         self.value_head = ValueHead(settings.for_value().d_model)
-        self._chooser = EngineChooser(settings, self)
+        self._chooser = EngineChooser(settings, observation_space, self)
         self._fused_engine: FusedEngine | None = None  # made when it is needed
         self._static: StaticForm | None = None  # likewise
         self._precision: Precision = "float32"
@@ -134,7 +134,7 @@ class RogueNet(nn.Module):
         Raises:
             ValueError: the batch does not fit the space, or an actor may do nothing.
         """
-        static = self._static_for(batch)
+        static = self._static_for()
         if static is not None:
             return static.act(batch, rng, deterministic)
         fused = self._fused(acting=True)
@@ -158,7 +158,7 @@ class RogueNet(nn.Module):
 
     def value(self, batch: EntityBatch) -> NDArray[np.float32]:
         """Predicted return of each step (B,), without gradients."""
-        static = self._static_for(batch)
+        static = self._static_for()
         if static is not None:
             return static.value(batch)
         fused = self._fused(acting=True)
@@ -188,24 +188,6 @@ class RogueNet(nn.Module):
                 x, rows, mask, actions[name]
             )
         return Evaluation(log_probs, entropies, values)
-
-    def evaluate_arrays(
-        self, batch: EntityBatch, actions: Mapping[str, RaggedArray]
-    ) -> ArrayEvaluation | None:
-        """As `evaluate`, by the fused engine without torch's autograd; see `ArrayPolicy`.
-
-        The gradients lie in memory that the next call of `backward` writes to, so whoever wants to keep them
-        copies them. None where another engine runs, where a subclass has an `evaluate` of its own, and where
-        a parameter has hooks.
-
-        Raises:
-            ValueError: as `evaluate`.
-        """
-        fused = self._fused()
-        if fused is None or not self._keeps("evaluate"):
-            return None
-        self.check_actions(batch, actions)
-        return fused.evaluate_arrays(self.inputs.prepare(batch), batch.actions, actions)
 
     def fused_engine(self) -> FusedEngine | None:
         """Return the engine that evaluates by kernels in the present mode; None where torch evaluates."""
@@ -283,17 +265,13 @@ class RogueNet(nn.Module):
         """The engine that evaluates in the module's present mode, and why."""
         return self._chooser.choose(self._like, self.training)
 
-    @property
-    def static_obstacle(self) -> str | None:
-        """Why the network has no static form; None where it has one."""
-        return obstacle(self)
-
     def static_form(self, precision: Precision | None = None) -> StaticForm:
-        """The network on arrays of fixed shapes, as it acts on a GPU from now on with this `precision`; None:
-        the one that was asked for last.
+        """Return the network on arrays of fixed shapes, as engine "graphs" computes it, in this `precision`.
+
+        From now on it acts in this precision; None: as before.
 
         Raises:
-            ValueError: there is none; see `static_obstacle`.
+            ValueError: the network has options that have no fixed shapes.
         """
         wanted = self._precision if precision is None else precision
         form = self._static
@@ -309,20 +287,12 @@ class RogueNet(nn.Module):
         if acting and self._fused_engine is not None and self._fused_engine.holds_weights:
             return self._fused_engine
         choice = self._chooser.choose(self._like, self.training and not acting)
-        self._chooser.tell(choice)
-        if choice.name == "torch":
+        self._chooser.log(choice)
+        if choice.name != "fused":
             return None
         if self._fused_engine is None:
             self._fused_engine = FusedEngine(self, self.inputs.features, self.action_space, self.settings)
         return self._fused_engine
-
-    def keeps_evaluation(self) -> bool:
-        """Return whether no subclass has methods of its own for evaluation."""
-        return self._keeps("evaluate") and self._keeps("evaluate_arrays")
-
-    def _keeps(self, method: str) -> bool:
-        """Whether a method is this class's, and not a subclass's."""
-        return getattr(type(self), method) is getattr(RogueNet, method) and method not in vars(self)
 
     def check_actions(self, batch: EntityBatch, actions: Mapping[str, RaggedArray]) -> None:
         for name, action in self.action_space.spaces.items():
@@ -339,11 +309,13 @@ class RogueNet(nn.Module):
                     f" got {chosen.dtype} of shape {chosen.inner_shape}"
                 )
 
-    def _static_for(self, batch: EntityBatch) -> StaticForm | None:
-        """What acts on a GPU, where it can."""
-        if self._like.device.type != "cuda" or self.static_obstacle is not None or hides(batch):
+    def _static_for(self) -> StaticForm | None:
+        """Return what acts if the engine is "graphs"."""
+        if self.settings.engine != "graphs":
             return None
-        return self.static_form()
+        choice = self.engine
+        self._chooser.log(choice)
+        return self.static_form() if choice.name == "graphs" else None
 
     @property
     def _like(self) -> Tensor:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ...envs import EntitySpace
 from ...envs.spaces.space_schema import space_from_schema
 from ..checkpoint import CheckpointError, StoredCheckpoint, newest_checkpoint, read_stored
+from ..engines.engine_limits import fused_limit
 from ..rogue_net.config import RogueNetConfig, from_options
 from .agent import Agent
 from .network import KernelNetwork, Network
@@ -53,7 +54,7 @@ def _network(space: EntitySpace, checkpoint: StoredCheckpoint[NDArray[Any]]) -> 
     reason: str | None = f"it is a {saved['class']}"
     if saved["class"] == "RogueNet":
         settings = from_options(RogueNetConfig, saved["config"])
-        reason = settings.without_kernels()
+        reason = fused_limit(settings)
         if reason is None:
             return KernelNetwork(space, settings, checkpoint)
     if importlib.util.find_spec("torch") is None:

@@ -75,7 +75,7 @@ def test_what_is_put_into_a_network_is_run_by_torch(reason: str) -> None:
         (evaluation.values.sum() + evaluation.log_probs["move"].sum()).backward()
         gradients = [p.grad for p in net.parameters() if p.grad is not None]
         numbers.append((net.value(batch), len(gradients), sum(float(g.abs().sum()) for g in gradients)))
-        wanted = reason if net.settings.engine == "fused" else "it was asked for"
+        wanted = reason if net.settings.engine == "fused" else "engine='torch'"
         assert net.engine == ("torch", wanted)
     (values, count, total), (torch_values, torch_count, torch_total) = numbers
     np.testing.assert_array_equal(values, torch_values)
@@ -102,9 +102,9 @@ def test_each_engine_is_told_once_and_one_that_nobody_wanted_loudly(caplog: pyte
             for _ in range(2):
                 net.evaluate(batch, net.act(batch, np.random.default_rng(0)).drawn)
     assert [(record.levelname, record.message) for record in caplog.records] == [
-        ("INFO", "RogueNet runs on the fused engine: nothing stands in its way"),
-        ("WARNING", "RogueNet runs on the torch engine: dropout acts in training"),
-        ("INFO", "RogueNet runs on the torch engine: the width 6 is no multiple of 4"),
+        ("INFO", "RogueNet: engine: fused (the fastest on the CPU)"),
+        ("WARNING", "RogueNet: engine: torch (dropout acts in training)"),
+        ("INFO", "RogueNet: engine: torch (the width 6 is no multiple of 4)"),
     ]
 
 

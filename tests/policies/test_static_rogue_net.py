@@ -317,7 +317,7 @@ def test_a_capacity_is_captured_once_and_again_when_the_parameters_moved(
 def test_what_has_no_static_form_says_why(make_space: Any, make_net: Any) -> None:
     space = make_space()
     for options, why in (
-        ({"pooling": "mean"}, "pools"),
+        ({"pooling": "mean"}, "pooling"),
         ({"dropout": 0.1}, "dropout"),
         ({"squash": True}, "squashed"),
     ):

@@ -5,13 +5,12 @@ Shape alphabet: B steps, A actors of all actions, P numbers of all parameters.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...envs import ActionMask
 from ...policies.inputs.prepare import Prepared
 from ...policies.inputs.rows import plain
 from ...policies.kernels.attention.tile_attention import tile_capacity
@@ -23,8 +22,9 @@ from ...policies.kernels.heads.choice_kernels import choice_scratch
 from ...policies.kernels.heads.select_kernels import select_scratch
 from ...policies.kernels.parallel import over_sequences, recycled, row_shares, workspace
 from ...policies.kernels.tiles.simd import LANES
-from ...ragged import RaggedArray
-from .objective import Objective
+from ..config import PPOConfig
+from ..rollout import Samples
+from .losses import Counts
 from .one_pass_kernels import Actors, Net, Outputs, Steps, Target, learn_tiles, update_scratch
 
 
@@ -70,17 +70,21 @@ def _joined(arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
 
 def learn_in_one_pass(
     network: FusedNetwork,
-    prepared: Prepared,
-    masks: Mapping[str, ActionMask],
-    actions: Mapping[str, RaggedArray],
     weights: Weights,
-    objective: Objective,
+    prepared: Prepared,
+    samples: Samples,
+    counts: Counts,
+    config: PPOConfig,
+    ent_coef: float,
 ) -> tuple[Floats, NDArray[np.float64]]:
-    """The gradients (P,) of `objective` by all parameters, and the sums (6,) that `loss_kernels` names.
+    """Return the gradients (P,) of `ppo_losses`, and the sums (6,) that `loss_kernels` names.
+
+    Every actor is a unit, and no entity is hidden.
 
     Raises:
-        ValueError: a mask does not fit the batch, or an action was not allowed.
+        ValueError: a mask does not fit the batch, or an action is masked.
     """
+    masks, actions = samples.observations.actions, samples.actions
     encoder, names = network.policy, list(network.heads)
     heads: list[Any] = list(network.heads.values())
     d, rows = encoder.d, prepared.rows
@@ -96,15 +100,15 @@ def learn_in_one_pass(
         table.destination,
         rows.offsets,
     )
-    scale, share = 1.0 / objective.units, 0.5 / objective.steps
-    log_probs = _joined([objective.log_probs[name].values for name in names])
+    scale, share = 1.0 / counts.units, 0.5 / counts.steps
+    log_probs = _joined([samples.log_probs[name].values for name in names])
     before, values, advantages, returns = (
         plain(numbers.astype(np.float32, copy=False))
-        for numbers in (log_probs, objective.values, objective.advantages, objective.returns)
+        for numbers in (log_probs, samples.values, samples.advantages, samples.returns)
     )
     target = Target(
-        before, values, advantages, returns, objective.clip_coef, objective.clips_values,
-        scale, -objective.ent_coef * scale, objective.vf_coef * share,
+        before, values, advantages, returns, config.clip_coef, config.clip_vloss,
+        scale, -ent_coef * scale, config.vf_coef * share,
     )  # fmt: skip
     num_actors, num_steps = len(actors.rows), len(rows)
     out = Outputs(

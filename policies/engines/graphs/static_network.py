@@ -19,7 +19,7 @@ from ....ragged import RaggedArray
 from ...inputs.prepare import Prepared
 from ...policy import ActResult
 from ...rogue_net.blocks import SelfAttention
-from ...rogue_net.gaussian import GaussianHead
+from ..engine_limits import graphs_limit
 from . import cuda
 from . import static_attention as attention
 from .capacity import TILES, Capacities, Capacity
@@ -104,16 +104,16 @@ class StaticForm:
     It holds on to the network's parameters, which may change in place.
 
     Raises:
-        ValueError: `obstacle` says why there is none.
+        ValueError: `graphs_limit` names why there is none.
     """
 
     def __init__(
         self, net: RogueNet, precision: Precision = "float32", can: Capabilities | None = None
     ) -> None:
         """`can`: what the device can do; None: to be found out."""
-        problem = obstacle(net)
-        if problem is not None:
-            raise ValueError(f"the network has no static form: {problem}")
+        limit = graphs_limit(net.settings, net.observation_space)
+        if limit is not None:
+            raise ValueError(f"engine 'graphs' cannot compute this RogueNet: {limit}")
         self.net = net
         self.precision: Precision = precision
         self.device = net.value_head.proj.weight.device
@@ -267,30 +267,6 @@ class StaticForm:
             encoder: choose_path(self._can, dtype, settings.d_model // settings.n_head, max(room))
             for encoder, settings in pairs
         }
-
-
-def obstacle(net: RogueNet) -> str | None:
-    """Why a network has no static form; None where it has one."""
-    settings = net.settings
-    if settings.relative_position is not None:
-        return "relative positions depend on pairs of rows"
-    if settings.pooling is not None:
-        return "it pools instead of attending"
-    if (
-        settings.dropout
-        or settings.embedding_dropout
-        or settings.residual_dropout
-        or settings.attention_dropout
-    ):
-        return "dropout"
-    if any(isinstance(head, GaussianHead) and head.squash for head in net.action_heads.values()):
-        return "squashed continuous actions"
-    return None
-
-
-def hides(batch: EntityBatch) -> bool:
-    """Whether a batch has entities that the policy may not see, which have no static form."""
-    return any(not flags.values.all() for flags in batch.visible.values())
 
 
 def room_of(capacity: Capacity) -> dict[int, int]:

@@ -25,8 +25,10 @@ from entitize.policies.kernels import parallel
 from entitize.policies.rogue_net import RogueNet
 from entitize.ragged import RaggedArray
 from entitize.trainers import PPOConfig
-from entitize.trainers.learners.fused_losses import learn
-from entitize.trainers.learners.losses import count, ppo_losses
+from entitize.trainers.learners.fused_learner import FusedLearner
+from entitize.trainers.learners.losses import Counts, count, ppo_losses
+from entitize.trainers.learners.one_pass import learn_in_one_pass
+from entitize.trainers.learners.optimizer import AdamW
 from entitize.trainers.rollout import Samples
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -72,6 +74,13 @@ def make_samples(net: RogueNet, batch: EntityBatch, seed: int) -> Samples:
     return Samples(batch, got.drawn, old, near(got.values, 0.3), advantages, returns)
 
 
+def differentiate(
+    net: RogueNet, samples: Samples, counts: Counts, config: PPOConfig, ent_coef: float = 0.03
+) -> dict[str, float]:
+    """The losses by the fused learner, which adds the gradients to the network's."""
+    return FusedLearner(net, net, AdamW(net.parameters()), config).differentiate(samples, counts, ent_coef)
+
+
 def expected_of(
     exact: RogueNet, samples: Samples, config: PPOConfig, counts: Any
 ) -> tuple[dict[str, float], dict[str, Any]]:
@@ -84,7 +93,7 @@ def expected_of(
 def assert_alike(fused: RogueNet, exact: RogueNet, samples: Samples, config: PPOConfig) -> None:
     counts = count(samples, False)
     fused.zero_grad()
-    numbers = learn(fused, samples, counts, config, 0.03)
+    numbers = differentiate(fused, samples, counts, config)
     expected, gradients = expected_of(exact, samples, config, counts)
     assert numbers == pytest.approx(expected, rel=1e-4, abs=1e-5)
     for name, parameter in fused.named_parameters():
@@ -138,20 +147,25 @@ def test_parts_of_a_minibatch_add_up() -> None:
     samples = make_samples(fused, make_batch(fused.observation_space, 20, 3), 3)
     counts, config = count(samples, False), PPOConfig()
     fused.zero_grad()
-    shares = [learn(fused, part, counts, config, 0.03) for part in samples.split(7)]
+    shares = [differentiate(fused, part, counts, config) for part in samples.split(7)]
     numbers, gradients = expected_of(exact, samples, config, counts)
     for name, wanted in numbers.items():
-        assert sum(share[name] for share in shares if share) == pytest.approx(wanted, rel=1e-4, abs=1e-5)
+        assert sum(share[name] for share in shares) == pytest.approx(wanted, rel=1e-4, abs=1e-5)
     for name, parameter in fused.named_parameters():
         torch.testing.assert_close(parameter.grad.double(), gradients[name], rtol=1e-4, atol=1e-5)
 
 
-def test_what_goes_in_two_passes() -> None:
-    """Other heads, a value network, hooks, a joint ratio and methods of one's own."""
+def test_what_one_pass_cannot_do_gives_the_gradients_of_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other heads, a value network, hooks, a joint ratio and an `evaluate` of a subclass."""
+    calls: list[int] = []
+    monkeypatch.setattr(
+        "entitize.trainers.learners.fused_learner.learn_in_one_pass",
+        lambda *of: calls.append(0) or learn_in_one_pass(*of),  # type: ignore[func-returns-value]
+    )
 
     class Louder(RogueNet):
-        def evaluate_arrays(self, *of: Any) -> Any:
-            return super().evaluate_arrays(*of)
+        def evaluate(self, *of: Any) -> Any:
+            return super().evaluate(*of)
 
     both = EntityActionSpace({"act": Categorical(2), "go": Continuous(-1.0, 1.0)})
     one, real = (
@@ -170,10 +184,23 @@ def test_what_goes_in_two_passes() -> None:
         space = EntitySpace({"a": ["x"]}, actions)
         net = kind(space, actions, d_model=8, n_layer=1, **options)
         if hooks:
-            net.value_head.proj.bias.register_hook(lambda gradient: gradient)
-        samples = make_samples(net, make_batch(space, 3, 0), 0)
-        done = learn(net, samples, count(samples, joint), PPOConfig(joint_log_prob=joint), 0.0)
-        assert (done is not None) == goes == (net.value_head.proj.bias.grad is not None)
+            net.value_head.proj.bias.register_hook(lambda gradient: 2 * gradient)
+        samples, config = make_samples(net, make_batch(space, 3, 0), 0), PPOConfig(joint_log_prob=joint)
+        calls.clear()
+        numbers = differentiate(net, samples, count(samples, joint), config)
+        assert bool(calls) == goes
+        exact = RogueNet(
+            space, actions, **{"d_model": 8, "n_layer": 1, **options, "engine": "torch"}
+        ).double()
+        exact.load_state_dict(net.state_dict())
+        expected, gradients = expected_of(exact, samples, config, count(samples, joint))
+        assert numbers == pytest.approx(expected, rel=1e-4, abs=1e-5)
+        if hooks:
+            gradients["value_head.proj.bias"] *= 2
+        for name, parameter in net.named_parameters():
+            assert (parameter.grad is None) == (gradients[name] is None), name
+            if parameter.grad is not None:
+                torch.testing.assert_close(parameter.grad.double(), gradients[name], rtol=1e-4, atol=1e-5)
 
 
 def test_an_action_that_was_not_allowed_changes_no_gradient() -> None:
@@ -184,5 +211,5 @@ def test_an_action_that_was_not_allowed_changes_no_gradient() -> None:
         values[1] = 70
         wrong = {**samples.actions, name: RaggedArray(values, samples.actions[name].offsets)}
         with pytest.raises(ValueError, match=f"action '{name}'"):
-            learn(fused, replace(samples, actions=wrong), count(samples, False), PPOConfig(), 0.03)
+            differentiate(fused, replace(samples, actions=wrong), count(samples, False), PPOConfig())
     assert all(parameter.grad is None for parameter in fused.parameters())

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from entitize.envs import make_vec
-from entitize.policies.policy import ArrayPolicy, Evaluation
+from entitize.policies.policy import Evaluation
 from entitize.policies.rogue_net import RogueNet
 from entitize.ragged import RaggedArray
 from entitize.trainers import PPO, PPOConfig
-from entitize.trainers.learners.fused_losses import fast_losses
+from entitize.trainers.learners.fused_learner import FusedLearner
 from entitize.trainers.learners.losses import Counts, count, ppo_losses
 from entitize.trainers.learners.optimizer import AdamW, clip_gradients
+from entitize.trainers.learners.torch_learner import TorchLearner
+from entitize.trainers.learners.two_passes import logged, loss_and_gradients
 from entitize.trainers.rollout import Samples
 from torch import Tensor, nn
 
@@ -57,37 +58,43 @@ def test_fused_loss_and_gradients_equal_those_of_torch(
     for steps in (0, 1, 2, 7, 40, 300):
         tensors, samples = random_case(rng, dtype, steps)
         counts = count(samples, joint)
-        results = []
-        for losses_of in (fast_losses, ppo_losses):
-            # The reference in float64: what the kernels compute in float32 is off by less than torch's is.
-            dtype_here = dtype if losses_of is fast_losses else torch.float64
-            inputs = [t.detach().to(dtype_here).requires_grad_() for t in tensors]
-            names = list(samples.actions)
-            evaluation = Evaluation(
-                dict(zip(names, inputs[:2], strict=True)),
-                dict(zip(names, inputs[2:4], strict=True)),
-                inputs[4],
-            )
-            losses = losses_of(evaluation, samples, counts, config, 0.03)
-            (3 * losses.total).backward()
-            results.append((losses.numbers, [t.grad for t in inputs], float(losses.total.detach())))
-        (numbers, gradients, total), (expected, expected_gradients, expected_total) = results
-        assert numbers == pytest.approx(expected, rel=1e-6, abs=1e-6)
-        assert total == pytest.approx(expected_total, rel=1e-6, abs=1e-6)
-        for found, wanted in zip(gradients, expected_gradients, strict=True):
-            torch.testing.assert_close(found.double(), wanted, rtol=1e-6, atol=1e-7)
+        arrays = [tensor.detach().numpy() for tensor in tensors]
+        names = list(samples.actions)
+        log_probs, entropies = (
+            dict(zip(names, arrays, strict=False)),
+            dict(zip(names, arrays[2:], strict=False)),
+        )
+        sums, found = loss_and_gradients(log_probs, entropies, arrays[4], samples, counts, config, 0.03)
+        numbers = logged(sums, counts, config, 0.03)
+        # The reference in float64: what the kernels compute in float32 is off by less than torch's is.
+        inputs = [tensor.detach().double().requires_grad_() for tensor in tensors]
+        losses = ppo_losses(evaluation_of(names, inputs), samples, counts, config, 0.03)
+        losses.total.backward()
+        assert numbers == pytest.approx(losses.numbers, rel=1e-6, abs=1e-6)
+        gradients = [*found.log_probs.values(), *found.entropies.values(), found.values]
+        for gradient, tensor in zip(gradients, inputs, strict=True):
+            torch.testing.assert_close(torch.from_numpy(gradient).double(), tensor.grad, rtol=1e-6, atol=1e-7)
+
+
+def evaluation_of(names: list[str], tensors: list[Tensor]) -> Evaluation:
+    return Evaluation(*by_name(names, tensors), tensors[4])
+
+
+def by_name(names: list[str], outputs: list[Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Log-probabilities and entropies, which stand behind each other."""
+    return dict(zip(names, outputs[:2], strict=True)), dict(zip(names, outputs[2:4], strict=True))
 
 
 def test_clipped_values_pass_no_gradient_and_equal_ones_half_of_it() -> None:
     tensors, samples = random_case(np.random.default_rng(0), torch.float64, 3)
     assert [samples.values[0], float(tensors[4][0].detach()), samples.returns[0]] == [0, 0.5, 0.375]
-    names = list(samples.actions)
-    evaluation = Evaluation(
-        dict(zip(names, tensors[:2], strict=True)), dict(zip(names, tensors[2:4], strict=True)), tensors[4]
-    )
-    config = PPOConfig(clip_coef=0.25, vf_coef=1.0)
-    fast_losses(evaluation, samples, Counts(1, 1), config, 0.0).total.backward()
+    names, config = list(samples.actions), PPOConfig(clip_coef=0.25, vf_coef=1.0)
+    arrays = [tensor.detach().numpy() for tensor in tensors]
+    log_probs, entropies = by_name(names, arrays)
+    _, found = loss_and_gradients(log_probs, entropies, arrays[4], samples, Counts(1, 1), config, 0.0)
+    ppo_losses(evaluation_of(names, tensors), samples, Counts(1, 1), config, 0.0).total.backward()
     # (0.5 − 0.375)² = (0.25 − 0.375)²: half of 0.125. 0.25 is not beyond the bound: all of −0.75.
+    assert found.values.tolist() == pytest.approx([0.0625, -0.75, 0.0])
     assert tensors[4].grad.tolist() == pytest.approx([0.0625, -0.75, 0.0])
 
 
@@ -143,21 +150,19 @@ def minesweeper_trainer(**options: Any) -> PPO:
 
 
 @pytest.mark.parametrize("microbatch_size", [None, 23])
-def test_array_gradients_equal_those_of_autograd(microbatch_size: int | None) -> None:
+def test_gradients_by_kernels_equal_those_of_autograd(microbatch_size: int | None) -> None:
     trainer = minesweeper_trainer(microbatch_size=microbatch_size)
     samples = trainer.collect()
     trainer.update()
-    trainer.policy = module = copy.deepcopy(trainer.module)  # which must not share the original's gradients
+    module = copy.deepcopy(trainer.module)  # which must not share the original's gradients
     counts, found = count(samples, False), []
-    assert isinstance(module, RogueNet) and isinstance(module, ArrayPolicy)
+    assert isinstance(module, RogueNet)
     frozen = next(iter(module.parameters())).requires_grad_(False)
-    for by_arrays in (True, False):
+    for kind in (FusedLearner, TorchLearner):
+        learner = kind(module, module, trainer.optimizer, trainer.config)
         module.zero_grad()
-        if not by_arrays:  # what runs hooks of a parameter's is torch alone
-            module.value_head.proj.bias.register_hook(lambda gradient: gradient * 1.0)
         for part in samples.split(microbatch_size):
-            assert (module.evaluate_arrays(part.observations, part.actions) is None) != by_arrays
-            trainer._differentiate(part, counts, 0.01)
+            learner.differentiate(part, counts, 0.01)
         found.append([None if p.grad is None else p.grad.clone() for p in module.parameters()])
     assert frozen.grad is None
     for mine, torchs in zip(*found, strict=True):
@@ -166,15 +171,20 @@ def test_array_gradients_equal_those_of_autograd(microbatch_size: int | None) ->
             torch.testing.assert_close(mine, torchs, rtol=1e-5, atol=1e-7)
 
 
-def test_an_evaluate_of_ones_own_is_used() -> None:
+def test_the_evaluate_of_a_subclass_is_used() -> None:
     class Louder(RogueNet):
         def evaluate(self, batch: Any, actions: Any) -> Evaluation:
-            return replace(super().evaluate(batch, actions))
+            calls.append(len(batch))
+            return super().evaluate(batch, actions)
 
+    calls: list[int] = []
     trainer = minesweeper_trainer()
-    samples = trainer.collect()
-    policy = Louder(trainer.policy.observation_space, trainer.policy.action_space, d_model=16, n_layer=1)
-    assert policy.evaluate_arrays(samples.observations, samples.actions) is None
+    space = trainer.policy.observation_space
+    policy = Louder(space, trainer.policy.action_space, d_model=16, n_layer=1)
+    louder = PPO(policy, trainer.venv, trainer.config)
+    louder.collect()
+    louder.update()
+    assert sum(calls) == trainer.config.update_epochs * 16 * 8
 
 
 def test_training_goes_the_same_way_with_torchs_loss_and_optimizer(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -183,11 +193,9 @@ def test_training_goes_the_same_way_with_torchs_loss_and_optimizer(monkeypatch: 
     for by_torch in (False, True):
         trainer = minesweeper_trainer(num_steps=8, update_epochs=2, total_timesteps=200 * 64)
         if by_torch:
-            monkeypatch.setattr(RogueNet, "evaluate_arrays", lambda *_: None)
-            monkeypatch.setattr("entitize.trainers.ppo.learn", lambda *_: None)
-            monkeypatch.setattr("entitize.trainers.ppo.fast_losses", ppo_losses)
-            monkeypatch.setattr("entitize.trainers.ppo.clip_gradients", torch_clip)
+            monkeypatch.setattr("entitize.trainers.learners.torch_learner.clip_gradients", torch_clip)
             trainer.optimizer = torch.optim.AdamW(trainer.module.parameters(), eps=1e-5, weight_decay=0.0)
+            trainer.learner = TorchLearner(trainer.policy, trainer.module, trainer.optimizer, trainer.config)
         returns, first = [], []
 
         def note(trainer: PPO, metrics: dict[str, float]) -> None:

@@ -11,11 +11,14 @@ import pytest
 import torch
 from entitize.envs import make_vec
 from entitize.policies.engines.graphs import cuda
-from entitize.policies.engines.graphs.static_network import StaticForm
 from entitize.policies.rogue_net import RogueNet
 from entitize.trainers import PPO, NonFiniteError, PPOConfig
 from entitize.trainers.learners.device import make_optimizer, place, set_learning_rate
-from entitize.trainers.learners.device_update import DeviceUpdate, device_update
+from entitize.trainers.learners.graph_learner import GraphLearner
+from entitize.trainers.learners.learner import make_learner
+from entitize.trainers.learners.torch_learner import TorchLearner
+
+from facts import mentions
 
 CONFIG = PPOConfig(num_steps=16, minibatch_size=48, update_epochs=3, learning_rate=0.003, target_kl=0.5)
 
@@ -24,11 +27,14 @@ def trainer_of(config: PPOConfig, fixed_shapes: bool, env_id: str = "entitize/Mu
     """float64, so that the ways differ by no more than what they get in float32."""
     venv = make_vec(env_id, num_envs=8)
     torch.manual_seed(0)
-    net = RogueNet(venv.single_observation_space, venv.single_action_space, d_model=8, n_layer=1).double()
-    trainer = PPO(net, venv, config)
-    if fixed_shapes:
-        trainer.device_update = DeviceUpdate(StaticForm(net), net, trainer.optimizer, config)
-    return trainer
+    space, actions = venv.single_observation_space, venv.single_action_space
+    engine = "graphs" if fixed_shapes else "torch"
+    return PPO(RogueNet(space, actions, d_model=8, n_layer=1, engine=engine).double(), venv, config)
+
+
+def learner_of(trainer: PPO) -> GraphLearner:
+    assert isinstance(trainer.learner, GraphLearner)
+    return trainer.learner
 
 
 def assert_same_training(one: PPO, other: PPO, updates: int) -> None:
@@ -67,8 +73,7 @@ def test_a_replayed_graph_makes_the_same_steps(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(cuda, "aside", lambda function, device: function())
     monkeypatch.setattr(cuda, "capture", capture)
     graphed, plain = trainer_of(CONFIG, True), trainer_of(CONFIG, True)
-    assert graphed.device_update is not None
-    graphed.device_update.graphs.captures = True
+    learner_of(graphed).graphs.captures = True
     assert_same_training(graphed, plain, 3)
     assert len(replays) > 9
 
@@ -80,7 +85,7 @@ def test_a_step_that_is_not_finite_is_undone() -> None:
     samples = trainer.collect()
     samples.returns[5] = np.inf
     before = {name: tensor.clone() for name, tensor in trainer.module.state_dict().items()}
-    with pytest.raises(NonFiniteError, match="value_loss is inf"):
+    with pytest.raises(NonFiniteError, match=mentions("value_loss", "inf")):
         trainer.update()
     for name, tensor in trainer.module.state_dict().items():
         torch.testing.assert_close(tensor, before[name], rtol=0, atol=0)
@@ -90,8 +95,7 @@ def test_graphs_are_not_used_once_the_optimizer_was_loaded() -> None:
     trainer = trainer_of(CONFIG, True)
     trainer.collect()
     trainer.update()
-    update = trainer.device_update
-    assert update is not None
+    update = learner_of(trainer)
     token = update._token()
     trainer.collect()
     trainer.update()
@@ -106,49 +110,50 @@ def test_graphs_are_not_used_once_the_optimizer_was_loaded() -> None:
     assert update._token() != token
 
 
-def test_what_it_does_not_take_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
-    trainer = trainer_of(replace(CONFIG, microbatch_size=8), True)
-    assert trainer.device_update is not None
-    caplog.set_level(logging.INFO, "entitize.trainers.learners.device_update")
-    assert not trainer.device_update.takes(trainer.collect())
-    trainer.update()  # as ragged parts
-    assert [record.message for record in caplog.records] == [
-        "updates on the GPU launch kernels one at a time, on ragged arrays: minibatches are split"
-    ]
+def test_split_minibatches_are_left_to_torch_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING, "entitize.trainers.learners"):
+        trainer = trainer_of(replace(CONFIG, microbatch_size=8), True)
+    assert isinstance(trainer.learner, TorchLearner)
+    assert [record.message for record in caplog.records if "microbatch_size" in record.message]
+    trainer.collect()
+    trainer.update()
 
 
-def test_a_network_without_fixed_shapes_is_told(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_networks_without_fixed_shapes_are_left_to_torch(caplog: pytest.LogCaptureFixture) -> None:
     trainer = trainer_of(CONFIG, False)
-    net = RogueNet(trainer.policy.observation_space, trainer.policy.action_space, pooling="mean")
-    monkeypatch.setattr("entitize.trainers.learners.device_update.device_of", lambda _: torch.device("cuda"))
-    with caplog.at_level(logging.INFO, "entitize.trainers.learners.device_update"):
-        assert device_update(net, trainer.optimizer, CONFIG) is None
-    assert caplog.records[0].message.endswith("on ragged arrays: it pools instead of attending")
-    with pytest.raises(ValueError, match="precision='bf16' needs a policy with a static form: it pools"):
-        device_update(net, trainer.optimizer, replace(CONFIG, precision="bf16"))
+    net = RogueNet(
+        trainer.policy.observation_space, trainer.policy.action_space, pooling="mean", engine="graphs"
+    )
+    assert net.engine.name == "torch" and "pooling" in net.engine.reason
+    with caplog.at_level(logging.WARNING, "entitize.policies"):
+        trainer = PPO(net, trainer.venv, CONFIG)
+        trainer.collect()
+    assert [record.message for record in caplog.records if "pooling" in record.message]
+    assert isinstance(trainer.learner, TorchLearner)
+
+
+def test_precision_bf16_needs_the_graphs_engine() -> None:
+    trainer, config = trainer_of(CONFIG, False), replace(CONFIG, precision="bf16")
+    with pytest.raises(ValueError, match=mentions("precision", "bf16", "engine='graphs'")):
+        make_learner(trainer.policy, trainer.module, trainer.optimizer, config)
 
 
 def test_devices_and_precisions() -> None:
     module = torch.nn.Linear(2, 2)
     assert place(module, PPOConfig()).type == place(module, PPOConfig(device="cpu")).type == "cpu"
-    with pytest.raises(ValueError, match=r"torch sees \d+ GPUs"):
+    with pytest.raises(ValueError, match=mentions("cuda:99")):
         place(module, PPOConfig(device="cuda:99"))
-    with pytest.raises(ValueError, match="'bf16' is for GPUs"):
+    with pytest.raises(ValueError, match=mentions("precision", "bf16")):
         place(module, PPOConfig(precision="bf16"))
     for wrong in ({"device": "gpu"}, {"precision": "fp16"}):
         with pytest.raises(ValueError, match=next(iter(wrong))):
             PPOConfig(**wrong)
-    with pytest.raises(TypeError, match="device must be str"):
+    with pytest.raises(TypeError, match=mentions("device", "str")):
         PPOConfig(device=0)  # type: ignore[arg-type]
     before = torch.get_float32_matmul_precision()
     with cuda.matrix_precision("tf32"):
         assert torch.get_float32_matmul_precision() == "high"
     assert torch.get_float32_matmul_precision() == before
-    trainer = trainer_of(CONFIG, False)
-    assert trainer.device_update is None
-    assert device_update(trainer.policy, trainer.optimizer, CONFIG) is None
 
 
 def test_a_learning_rate_on_the_device_changes_in_place() -> None:

@@ -1,0 +1,68 @@
+"""`Learner`: makes PPO's gradient steps; `make_learner` chooses the one for a policy."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Protocol
+
+from torch import nn
+from torch.optim import Optimizer
+
+from ...policies.policy import Policy
+from ...policies.rogue_net import RogueNet
+from ..config import PPOConfig
+from ..rollout import Samples
+from .fused_learner import FusedLearner
+from .graph_learner import GraphLearner
+from .torch_learner import TorchLearner
+
+_log = logging.getLogger(__name__)
+
+
+class Learner(Protocol):
+    """Makes the gradient steps of an update.
+
+    `TorchLearner` shows what a step is. The others compute the same, to rounding.
+    """
+
+    def step(self, minibatch: Samples, ent_coef: float) -> Mapping[str, float]:
+        """Make one gradient step on `minibatch`; return its losses and the norm of its gradients.
+
+        A learner on a GPU may go on before the numbers are known: reading them waits for the GPU. Read them
+        when all minibatches of an epoch were started.
+
+        Args:
+            minibatch: steps of the rollout, with advantages as they were estimated.
+            ent_coef: the coefficient of the entropy bonus at this time, which may be annealed.
+
+        Raises:
+            NonFiniteError: a loss or a gradient is NaN or infinite; possibly not before a number is read.
+            ValueError: an action is masked or does not fit the minibatch.
+        """
+        ...
+
+
+def make_learner(policy: Policy, module: nn.Module, optimizer: Optimizer, config: PPOConfig) -> Learner:
+    """Return the learner for `policy`, whose parameters `module` holds and `optimizer` updates.
+
+    RogueNet on the CPU: `FusedLearner`, which computes with torch where RogueNet's engine is torch. RogueNet
+    with `engine="graphs"`: `GraphLearner`. Every other policy, and RogueNet on a GPU: `TorchLearner`.
+
+    Raises:
+        ValueError: precision "bf16" with another learner than `GraphLearner`.
+    """
+    graphs = isinstance(policy, RogueNet) and policy.engine.name == "graphs"
+    if graphs and config.microbatch_size is None:
+        assert isinstance(policy, RogueNet)
+        return GraphLearner(policy, module, optimizer, config)
+    reason = "microbatch_size splits minibatches" if graphs else "the policy's engine is not 'graphs'"
+    if config.precision == "bf16":
+        raise ValueError(
+            f"precision: 'bf16' needs RogueNet(..., engine='graphs') and whole minibatches: {reason}"
+        )
+    if graphs:
+        _log.warning("updates run without graphs: %s", reason)
+    if isinstance(policy, RogueNet):
+        return FusedLearner(policy, module, optimizer, config)
+    return TorchLearner(policy, module, optimizer, config)

@@ -1,0 +1,47 @@
+"""`TorchLearner`: one gradient step of PPO in torch, the definition of what every learner computes."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+
+from torch import nn
+from torch.optim import Optimizer
+
+from ...policies.policy import Policy
+from ..config import PPOConfig
+from ..rollout import Samples
+from ..runs.guard import check_losses
+from .losses import Counts, count, normalize_advantages, ppo_losses
+from .optimizer import clip_gradients, forget_gradients
+
+
+class TorchLearner:
+    """Makes gradient steps for any `Policy`; a `Learner`."""
+
+    def __init__(self, policy: Policy, module: nn.Module, optimizer: Optimizer, config: PPOConfig) -> None:
+        self.policy, self.module, self.optimizer, self.config = policy, module, optimizer, config
+        self.parameters = list(module.parameters())
+
+    def step(self, minibatch: Samples, ent_coef: float) -> Mapping[str, float]:
+        """Make one gradient step; see `Learner.step`."""
+        config = self.config
+        counts = count(minibatch, config.joint_log_prob)
+        if config.norm_adv:
+            minibatch = normalize_advantages(minibatch)
+        forget_gradients(self.parameters)
+        losses: defaultdict[str, float] = defaultdict(float)
+        for part in minibatch.split(config.microbatch_size):  # the parts' losses and gradients add up
+            for name, value in self.differentiate(part, counts, ent_coef).items():
+                losses[name] += value
+        grad_norm = clip_gradients(self.parameters, config.max_grad_norm)
+        check_losses(losses, self.module, grad_norm)
+        self.optimizer.step()
+        return {**losses, "grad_norm": grad_norm}
+
+    def differentiate(self, part: Samples, counts: Counts, ent_coef: float) -> dict[str, float]:
+        """Add the gradients of a part of a minibatch; return its share of the losses."""
+        evaluation = self.policy.evaluate(part.observations, part.actions)
+        losses = ppo_losses(evaluation, part, counts, self.config, ent_coef)
+        losses.total.backward()
+        return losses.numbers
