@@ -17,6 +17,7 @@ from ..queue.training_jobs import TrainingJob
 NETWORKS = {
     "roguenet": "procgen",
     "roguenet_normalized": "procgen_normalized",
+    "roguenet_fourier": "procgen_fourier",
     "impala": "procgen_impala",
 }
 
@@ -34,7 +35,7 @@ class ProcgenArguments(QueueFlags):
     net: Annotated[
         tuple[str, ...], tyro.conf.UseAppendAction, tyro.conf.arg(aliases=["--nets"], metavar="A,B")
     ] = ()
-    """Networks: roguenet (default), roguenet_normalized, impala."""
+    """Networks: roguenet (default), roguenet_normalized, roguenet_fourier, impala."""
 
 
 def main(arguments: Sequence[str]) -> int:

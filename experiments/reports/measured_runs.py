@@ -20,6 +20,7 @@ WINDOW = IMPALA_WINDOW
 NETWORK_NAMES = {
     "roguenet": "RogueNet",
     "roguenet_normalized": "RogueNet, normalised rewards",
+    "roguenet_fourier": "RogueNet, normalised rewards, Fourier features",
     "impala": "IMPALA, ours",
     "transformer": "TransformerNet, ours",
     "transformer_embedding": "TransformerNet, embedded, ours",

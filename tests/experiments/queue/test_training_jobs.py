@@ -212,11 +212,11 @@ def test_a_folder_that_is_a_file_is_told(entitize: Run, tmp_path: Path) -> None:
         (["procgen", "--games", "maze,coinrunn"], "there is no game 'coinrunn'; did you mean 'coinrun'?"),
         (
             ["procgen", "--net", "cnn3"],
-            "there is no network 'cnn3'; there are roguenet, roguenet_normalized, impala",
+            "there is no network 'cnn3'; there are roguenet, roguenet_normalized, roguenet_fourier, impala",
         ),
         (
             ["procgen", "--net", ","],
-            "name at least one network; there are roguenet, roguenet_normalized, impala",
+            "name at least one network; there are roguenet, roguenet_normalized, roguenet_fourier, impala",
         ),
         (["procgen", "--seeds", "0"], "--seeds must be positive, got 0"),
         (["procgen", "--jobs", "0"], "--jobs must be positive, got 0"),
