@@ -22,6 +22,8 @@ if TYPE_CHECKING:  # the public names, read by type checkers and by `attach`
     from .adapters import procgen as procgen
     from .adapters.entity_gym import from_entity_gym as from_entity_gym
     from .adapters.entity_gym import to_entity_gym as to_entity_gym
+    from .adapters.environment_resolver import make as make
+    from .adapters.environment_resolver import make_vec as make_vec
     from .adapters.gymnasium import to_gymnasium as to_gymnasium
     from .adapters.gymnasium import views as views
     from .adapters.gymnasium import wrap as wrap
@@ -49,7 +51,6 @@ if TYPE_CHECKING:  # the public names, read by type checkers and by `attach`
     from .envs import entities as entities
     from .envs import errors as errors
     from .envs import games as games
-    from .envs import make_vec as make_vec
     from .envs import register_env as register_env
     from .envs import register_vec as register_vec
     from .envs import spaces as spaces

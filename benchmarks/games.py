@@ -28,7 +28,8 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from entitize.envs import make_vec, sample_actions
+from entitize import make_vec
+from entitize.envs import sample_actions
 
 from rows import Budget, Row, add_options, rounds, write_rows
 

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from entitize.envs import make_vec
+from entitize import make_vec
 from entitize.policies.engines.graphs.capacity import Capacities
 from entitize.policies.engines.graphs.packing import Packing
 from entitize.policies.engines.graphs.static_network import Plan, room_of

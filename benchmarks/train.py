@@ -29,8 +29,8 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import torch
+from entitize import make_vec
 from entitize.adapters.procgen.games import GAMES
-from entitize.envs import make_vec
 from entitize.policies.rogue_net import RogueNet
 from entitize.trainers import PPO, PPOConfig
 

@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from .errors import ObservationError as ObservationError
     from .errors import WorkerError as WorkerError
     from .multi_agent import MultiAgentEnv as MultiAgentEnv
-    from .registration import make_vec as make_vec
     from .registration import register_env as register_env
     from .registration import register_vec as register_vec
     from .spaces.batch_spaces import EntityBatchActionSpace as EntityBatchActionSpace

@@ -1,18 +1,19 @@
-"""Making vector environments by name, and registering the built-in games with Gymnasium.
+"""Register environments by name, the built-in games among them; `adapters.environment_resolver` makes them.
 
 This module is imported by `import entitize`, so it imports nothing heavy at its head.
 """
 
 from __future__ import annotations
 
-import difflib
 import importlib
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import gymnasium
 from gymnasium.envs.registration import EnvSpec
+
+from ..suggestions import nearest
 
 if TYPE_CHECKING:
     from .vector.vector_env import EntityVectorEnv
@@ -21,6 +22,8 @@ _NAMESPACE = "entitize"
 
 #: Namespace ("Procgen") or id ("Procgen/coinrun") -> "module:function" that makes a vector environment.
 _ENTRY_POINTS: dict[str, str] = {}
+#: The same for single environments.
+_ENV_ENTRY_POINTS: dict[str, str] = {}
 #: Namespace -> the names in it, where they are known.
 _NAMES: dict[str, tuple[str, ...]] = {}
 
@@ -61,20 +64,30 @@ def register_env(
         )
 
 
-def register_vec(namespace_or_id: str, entry_point: str, names: Iterable[str] = ()) -> None:
-    """Say which function makes the vector environments that `make_vec` is asked for.
+def register_vec(
+    namespace_or_id: str, entry_point: str, names: Iterable[str] = (), env_entry_point: str | None = None
+) -> None:
+    """Register the function that makes the vector environments of an id or a namespace for `make_vec`.
 
     Args:
         namespace_or_id: with a slash an id ("Arena/duel"): the function is called as `f(num_envs, **kwargs)`;
             without one a namespace ("Procgen"): `make_vec("Procgen/coinrun", …)` calls
             `f("coinrun", num_envs, **kwargs)`.
         entry_point: "module:function".
-        names: the names in the namespace, so that `make_vec` can tell a wrong one and suggest the right one.
+        names: the names in the namespace, so that a misspelt one is found and the nearest are suggested.
+        env_entry_point: "module:function" that makes a single environment, for `make`; called without
+            `num_envs`.
+
+    Raises:
+        ValueError: an entry point has another form.
     """
-    if entry_point.count(":") != 1:
-        raise ValueError(f"entry point {entry_point!r} must have the form 'module:function'")
+    for point in (entry_point, env_entry_point):
+        if point is not None and point.count(":") != 1:
+            raise ValueError(f"entry point {point!r} must have the form 'module:function'")
     _ENTRY_POINTS[namespace_or_id] = entry_point
     _NAMES[namespace_or_id] = tuple(names)
+    if env_entry_point is not None:
+        _ENV_ENTRY_POINTS[namespace_or_id] = env_entry_point
 
 
 def register_games() -> None:
@@ -88,34 +101,43 @@ def register_games() -> None:
     register_vec("MultiSnake/lanes", f"{package}.snake_lanes:make_vec")
 
 
-def make_vec(env_id: str, num_envs: int = 1, **kwargs: Any) -> EntityVectorEnv:
-    """A vector environment by name.
+def find_namespace(env_id: str) -> tuple[Callable[..., Any] | None, Callable[..., Any]] | None:
+    """Return the functions that make the environment and the vector environment of an id of `register_vec`.
 
-    Args:
-        env_id: a name registered with `register_vec` ("Procgen/coinrun"), a Gymnasium id of an entity
-            environment ("entitize/MineSweeper-v0"), or the bare name of a built-in game ("MineSweeper", its
-            latest version).
-        num_envs: how many environments.
-        kwargs: go to the environment; environments without a vector entry point of their own are stepped by
-            a `ListVectorEnv`. `num_workers=n` shares the lanes between n processes: by a `ProcessVectorEnv`,
-            or where one environment steps all lanes (games, Procgen, μRTS) by a `ShardedVectorEnv`, of which
-            this process can be one (`parent_works`).
-
-    Raises:
-        gymnasium.error.NameNotFound: there is no such environment; the nearest names are suggested.
-        TypeError, WorkerError: the environment is no entity environment.
-        ValueError: `num_envs` is less than 1.
+    The first is None where the id has vector environments only; the result is None where the id is unknown.
     """
-    if num_envs < 1:
-        raise ValueError(f"num_envs must be at least 1, got {num_envs}")
     namespace, _, name = env_id.partition("/")
-    if env_id in _ENTRY_POINTS and name:
-        return _entity(env_id, _load(_ENTRY_POINTS[env_id])(num_envs=num_envs, **kwargs))
-    if name and namespace in _ENTRY_POINTS:
-        if _NAMES[namespace] and name not in _NAMES[namespace]:
-            _not_found(env_id)
-        return _entity(env_id, _load(_ENTRY_POINTS[namespace])(name, num_envs=num_envs, **kwargs))
-    return _entity(env_id, _from_gymnasium(_registered(env_id), num_envs, kwargs))
+    if not name:
+        return None
+    if env_id in _ENTRY_POINTS:
+        key, arguments = env_id, ()
+    elif namespace in _ENTRY_POINTS and (not _NAMES[namespace] or name in _NAMES[namespace]):
+        key, arguments = namespace, (name,)
+    else:
+        return None
+    single = _ENV_ENTRY_POINTS.get(key)
+    make = None if single is None else partial(_load_and_call, single, *arguments)
+    return make, partial(_load_and_call, _ENTRY_POINTS[key], *arguments)
+
+
+def latest_game(name: str) -> EnvSpec | None:
+    """Return the Gymnasium specification of the latest version of a built-in game, or None."""
+    versions = [
+        spec for spec in gymnasium.registry.values() if spec.namespace == _NAMESPACE and spec.name == name
+    ]
+    return max(versions, key=lambda spec: spec.version or 0, default=None)
+
+
+def known_ids(wanted: str) -> list[str]:
+    """Return the ids that are known here, as candidates for the misspelt id `wanted`."""
+    namespace, _, name = wanted.partition("/")
+    known = [f"{space}/{name}" for space, names in _NAMES.items() for name in names]
+    known += [key for key in _ENTRY_POINTS if "/" in key]
+    known += _GAMES
+    if name:  # the names of some namespaces are not known here: assume that only the namespace is misspelt
+        open_spaces = [space for space, names in _NAMES.items() if not names and "/" not in space]
+        known += [f"{space}/{name}" for space in nearest(namespace, open_spaces, 1, 0.7)]
+    return known
 
 
 def share_lanes(
@@ -145,64 +167,13 @@ def share_lanes(
 
     num_games, rest = divmod(num_envs, lanes_per_game)
     if rest:
-        return make(num_envs, **options)  # which tells what is wrong
+        return make(num_envs, **options)  # which raises
     runs = shares([lanes_per_game] * num_games, num_workers, "envs" if lanes_per_game == 1 else "games")
     num_lanes = [len(run) * lanes_per_game for run in runs]
     env_fns = [partial(make, count, **options) for count in num_lanes]
     return ShardedVectorEnv(env_fns, num_lanes, first_seed, parent_works)
 
 
-def _registered(env_id: str) -> EnvSpec:
-    """The Gymnasium spec of an id, or of the latest version of a built-in game."""
-    if env_id in gymnasium.registry:
-        return gymnasium.registry[env_id]
-    versions = [
-        spec for spec in gymnasium.registry.values() if spec.namespace == _NAMESPACE and spec.name == env_id
-    ]
-    if not versions:
-        _not_found(env_id)
-    return max(versions, key=lambda spec: spec.version or 0)
-
-
-def _from_gymnasium(spec: EnvSpec, num_envs: int, kwargs: dict[str, Any]) -> Any:
-    if spec.vector_entry_point is not None:
-        return gymnasium.make_vec(spec, num_envs, **kwargs)
-    from .vector.list_vector import ListVectorEnv
-    from .vector.process_vector import ProcessVectorEnv
-
-    num_workers = kwargs.pop("num_workers", 0)
-    env_fns = [partial(gymnasium.make, spec, **kwargs)] * num_envs
-    return ProcessVectorEnv(env_fns, num_workers) if num_workers else ListVectorEnv(env_fns)
-
-
-def _entity(env_id: str, env: Any) -> EntityVectorEnv:
-    from .vector.vector_env import EntityVectorEnv
-
-    if not isinstance(env, EntityVectorEnv):
-        if isinstance(env, gymnasium.vector.VectorEnv):
-            env.close()
-        raise TypeError(f"{env_id!r} made {env!r}, which is no EntityVectorEnv")
-    return env
-
-
-def _load(entry_point: str) -> Any:
+def _load_and_call(entry_point: str, *arguments: Any, **kwargs: Any) -> Any:
     module, function = entry_point.split(":")
-    return getattr(importlib.import_module(module), function)
-
-
-def _not_found(env_id: str) -> NoReturn:
-    known = [f"{space}/{name}" for space, names in _NAMES.items() for name in names]
-    known += [key for key in _ENTRY_POINTS if "/" in key]
-    for spec in gymnasium.registry.values():
-        if spec.namespace == _NAMESPACE:
-            known += [spec.id, spec.name]
-    namespace, _, name = env_id.partition("/")
-    if name:  # the names of some namespaces are not known here: take it that only the namespace is wrong
-        open_spaces = {
-            space.lower(): space for space, names in _NAMES.items() if not names and "/" not in space
-        }
-        spaces = difflib.get_close_matches(namespace.lower(), open_spaces, n=1, cutoff=0.7)
-        known = [f"{open_spaces[space]}/{name}" for space in spaces] or known
-    near = [f"{name!r}" for name in difflib.get_close_matches(env_id, known, n=3, cutoff=0.5)]
-    hint = f"Did you mean {' or '.join(near)}?" if near else f"Known: {', '.join(known)}."
-    raise gymnasium.error.NameNotFound(f"There is no environment {env_id!r}. {hint}")
+    return getattr(importlib.import_module(module), function)(*arguments, **kwargs)

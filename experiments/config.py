@@ -34,11 +34,14 @@ class EnvConfig:
     """Which environment, and how many of it."""
 
     id: str = "Procgen/bigfish"
-    """What `entitize.make_vec` takes: Procgen/<game>, MineSweeper, ..."""
+    """The environment: Procgen/<game>, MicroRTS/<map>, MineSweeper, any Gymnasium id, or module:function."""
     num_envs: int = 64
     """Environments stepped at once."""
     kwargs: Pairs = field(default_factory=dict)
     """Options of the environment, e.g. num_levels=200 distribution_mode=hard."""
+    view: Pairs = field(default_factory=dict)
+    """How observations of a Gymnasium environment become entities, e.g. view=Rows presence=presence (default:
+    chosen by the observation space)."""
 
     def __post_init__(self) -> None:
         if self.num_envs < 1:

@@ -7,7 +7,8 @@ from typing import Any
 
 import gymnasium
 
-from ..envs import EntityVectorEnv, WorkerError, make_vec
+from ..adapters.environment_resolver import make_vec
+from ..envs import EntityVectorEnv, WorkerError
 from .config import EnvConfig, EvalConfig
 from .errors import UserError
 from .microrts.microrts_lanes import with_lanes
@@ -23,7 +24,9 @@ def make_environments(env: EnvConfig, **extra: Any) -> EntityVectorEnv:
         UserError: the id or an option is unknown or not allowed.
     """
     try:
-        return make_vec(env.id, num_envs=env.num_envs, **{**env.kwargs, **extra})
+        return make_vec(env.id, env.num_envs, view=env.view or None, **{**env.kwargs, **extra})
+    except gymnasium.error.NameNotFound as error:  # says all by itself
+        raise UserError(str(error)) from error
     except (gymnasium.error.Error, WorkerError, ValueError, TypeError, ImportError) as error:
         raise UserError(f"{env.id} can't be made: {error}") from error
 

@@ -1,16 +1,19 @@
-"""Making the games known by name. Imported by `import entitize`, so it imports nothing heavy."""
+"""Register the games by name. Imported by `import entitize`, so it imports nothing heavy."""
 
 from __future__ import annotations
+
+from typing import Any
+
+import gymnasium
 
 from ...envs.registration import register_env, register_vec
 from .games import GAMES
 
 
 def register() -> None:
-    """Make the games known.
+    """Register the games as "Procgen/<game>" for `entitize.make` and `entitize.make_vec`.
 
-    To Gymnasium as "entitize/Procgen-<game>-v0", for `gymnasium.make` and `gymnasium.make_vec`, and to
-    `entitize.make_vec` as "Procgen/<game>" too.
+    Gymnasium's own `make` and `make_vec` know them as "entitize/Procgen-<game>-v0".
     """
     for game in GAMES:
         register_env(
@@ -19,4 +22,9 @@ def register() -> None:
             f"{__package__}:make_vec",
             {"game": game},
         )
-    register_vec("Procgen", f"{__package__}:make_vec", GAMES)
+    register_vec("Procgen", f"{__package__}:make_vec", GAMES, f"{__name__}:make")
+
+
+def make(game: str, **options: Any) -> gymnasium.Env[Any, Any]:
+    """Make the single environment of "Procgen/<game>"."""
+    return gymnasium.make(f"entitize/Procgen-{game}-v0", **options)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import importlib
+import re
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+from facts import mentions
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -132,7 +135,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (["checked_games:Good", "--kwargs", "size=0", "label=y"], "Good, an environment of entities"),
         (["checked_games:Good", "--kwargs", '{"size": 1}'], "Good, an environment of entities"),
         (["entitize.envs.games.xor:Xor"], "Xor, an environment of entities"),
-        (["entitize.envs.games.xor:make_vec"], "XorVectorEnv, an EntityVectorEnv of 1 lanes"),
+        (["entitize.envs.games.xor:make_vec"], "XorVectorEnv, an EntityVectorEnv of 3 lanes"),
         (["entitize/Xor-v0"], "Xor, an environment of entities"),
         (["MaskedBandit", "--kwargs", "num_arms=3"], "MaskedBandit, an environment of entities"),
         (["CartPole-v1"], "CartPoleEnv, which knows no entities: use ez.wrap(env), which is what is checked"),
@@ -225,41 +228,31 @@ def test_a_module_that_cannot_be_imported_is_told_with_the_place(entitize: Run, 
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("words", "facts"),
     [
-        (["checked_game:Good"], "there is no module 'checked_game'; did you mean 'checked_games'?"),
-        (["checked_games.sub:Good"], "there is no module 'checked_games.sub'"),
-        (["checked_games:God"], "module 'checked_games' has no 'God'; did you mean 'Good'"),
+        (["checked_game:Good"], ["module 'checked_game'", "'checked_games'"]),
+        (["checked_games.sub:Good"], ["module 'checked_games.sub'"]),
+        (["checked_games:God"], ["'checked_games'", "'God'", "'Good'"]),
         (
             ["pettingzoo.test.example_envs.generated_agents_parallel_v0:parallel_env"],
-            "pettingzoo.test.example_envs.generated_agents_parallel_v0:parallel_env makes a PettingZoo"
-            " environment; check what from_pettingzoo makes of it",
+            ["generated_agents_parallel_v0:parallel_env", "PettingZoo", "from_pettingzoo"],
         ),
-        (["checked_games:number"], "checked_games:number makes 3, which is no environment"),
-        (
-            ["checked_games:Good", "--kwargs", "sise=3"],
-            "checked_games:Good can't be called so: got an unexpected keyword",
-        ),
-        (
-            ["checked_games:good", "--kwargs", "size=3"],
-            "checked_games:good is an object, which takes no options; got size",
-        ),
-        (["checked_games:Good", "--kwargs", "size"], "--kwargs takes key=value or a JSON object, got 'size'"),
-        (["checked_games:Good", "--kwargs", "{size"], "--kwargs {size: no JSON object: "),
-        (
-            ["MineSweep"],
-            "MineSweep can't be made: There is no environment 'MineSweep'. Did you mean 'MineSweeper'",
-        ),
-        (["CartPole-v1", "--kwargs", "wheels=3"], "CartPole-v1 can't be made: "),
-        (["checked_nothing:Good-v0"], "checked_nothing:Good-v0 can't be made: "),
+        (["checked_games:number"], ["checked_games:number", 3]),
+        (["checked_games:Good", "--kwargs", "sise=3"], ["checked_games:Good", "sise"]),
+        (["checked_games:good", "--kwargs", "size=3"], ["checked_games:good", "size"]),
+        (["checked_games:Good", "--kwargs", "size"], ["--kwargs", "'size'", "key=value"]),
+        (["checked_games:Good", "--kwargs", "{size"], ["--kwargs", "{size", "JSON"]),
+        (["MineSweep"], ["'MineSweep'", "'MineSweeper'"]),
+        (["CartPole-v1", "--kwargs", "wheels=3"], ["CartPole-v1", "wheels"]),
+        (["checked_nothing:Good-v0"], ["'checked_nothing'"]),
     ],
 )
-def test_what_cannot_be_checked_is_told_with_code_2(
-    entitize: Run, folder: Path, words: list[str], message: str
+def test_what_cannot_be_checked_is_an_error_with_code_2(
+    entitize: Run, folder: Path, words: list[str], facts: list[object]
 ) -> None:
     code, _, err = entitize("check", *words)
     assert code == 2
-    assert err.startswith(f"entitize: {message}")
+    assert err.startswith("entitize: ") and re.search(mentions(*facts), err), err
 
 
 @pytest.mark.parametrize("flag", ["--steps", "--seed"])

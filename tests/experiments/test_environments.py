@@ -8,6 +8,8 @@ from entitize.experiments.config import EnvConfig, EvalConfig
 from entitize.experiments.environments import held_out, make_environments
 from entitize.experiments.errors import UserError
 
+from facts import mentions
+
 
 def levels_seen(env: EnvConfig, steps: int = 60) -> set[int]:
     """The levels that Procgen's lanes are in while the random policy plays."""
@@ -66,17 +68,24 @@ def test_other_environments_get_the_seed_and_no_more_lanes_than_episodes() -> No
 
 
 @pytest.mark.parametrize(
-    ("env", "message"),
+    ("env", "facts"),
     [
-        (EnvConfig("Procgen/coinrum"), "Procgen/coinrum can't be made: .*coinrun"),
-        (EnvConfig("Procgen/coinrun", 1, {"distribution_mode": "soft"}), "distribution_mode must be one of"),
-        (EnvConfig("Procgen/coinrun", 1, {"num_level": 3}), "unknown option 'num_level'.*'num_levels'"),
-        (EnvConfig("CartPole-v1"), "CartPole-v1 can't be made"),
+        (EnvConfig("Procgen/coinrum"), ["'Procgen/coinrum'", "'Procgen/coinrun'"]),
+        (EnvConfig("Procgen/coinrun", 1, {"distribution_mode": "soft"}), ["distribution_mode", "'soft'"]),
+        (EnvConfig("Procgen/coinrun", 1, {"num_level": 3}), ["'num_level'", "'num_levels'"]),
+        (EnvConfig("CartPole-v1", view={"view": "Rows"}), ["CartPole-v1", "columns"]),
+        (EnvConfig("MineSweeper", view={"view": "Rows"}), ["MineSweeper", "view"]),
     ],
 )
-def test_what_cannot_be_made_is_told(env: EnvConfig, message: str) -> None:
-    with pytest.raises(UserError, match=message):
+def test_an_environment_that_cannot_be_made_is_an_error(env: EnvConfig, facts: list[str]) -> None:
+    with pytest.raises(UserError, match=mentions(*facts)):
         make_environments(env)
+
+
+@pytest.mark.parametrize("env_id", ["CartPole-v1", "gymnasium.envs.classic_control:CartPoleEnv"])
+def test_environments_of_gymnasium_are_wrapped(env_id: str) -> None:
+    with make_environments(EnvConfig(env_id, 2, view={"view": "Vector", "name": "Cart"})) as venv:
+        assert list(venv.single_observation_space.entities) == ["Cart"]
 
 
 def test_the_random_actor_takes_only_allowed_actions() -> None:

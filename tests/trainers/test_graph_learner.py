@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from entitize.envs import make_vec
+from entitize import make_vec
 from entitize.policies.engines.graphs import cuda
 from entitize.policies.rogue_net import RogueNet
 from entitize.trainers import PPO, NonFiniteError, PPOConfig

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from entitize.envs import make_vec
+from entitize import make_vec
 from entitize.policies.rogue_net import RogueNet
 from entitize.trainers import PPO, PPOConfig, evaluate
 

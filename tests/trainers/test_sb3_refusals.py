@@ -92,7 +92,7 @@ def test_other_environments_are_refused(build: Callable[[VecEnv], Any], message:
     ("env", "message"),
     [
         (lambda venv: "Xor", r"got 'Xor'; use entitize\.sb3\.make_vec\('Xor', num_envs\)"),
-        (lambda venv: ez.envs.make_vec, "needs an environment of entitize"),
+        (lambda venv: ez.make_vec, "needs an environment of entitize"),
         (lambda venv: make_vec_env("CartPole-v1"), "not DummyVecEnv or make_vec_env"),
         (
             lambda venv: ez.wrap(__import__("gymnasium").make("CartPole-v1")),

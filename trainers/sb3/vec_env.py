@@ -16,6 +16,7 @@ from stable_baselines3.common.env_util import is_wrapped
 from stable_baselines3.common.vec_env import VecEnv, VecMonitor
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvStepReturn
 
+from ...adapters.environment_resolver import make_vec as make_entity_vec
 from ...envs import (
     ActionError,
     EntityBatch,
@@ -27,7 +28,6 @@ from ...envs import (
     lane_infos,
     unbatch_observation,
 )
-from ...envs import make_vec as make_entity_vec
 from ...envs.batch.packed import PackedBatch
 from ...envs.errors import reset_needed
 

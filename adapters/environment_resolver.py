@@ -1,0 +1,342 @@
+"""Environments by id, function or "module:function": what `make`, `make_vec` and the command line take."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial, reduce
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import gymnasium
+from gymnasium.envs.registration import EnvSpec, load_env_creator
+
+from ..envs.registration import find_namespace, known_ids, latest_game
+from ..suggestions import nearest
+
+if TYPE_CHECKING:
+    from ..envs import EntityVectorEnv
+    from .gymnasium.views import View
+
+#: What names an environment: an id, "module:function", a specification, or a function that makes it.
+EnvSource = str | EnvSpec | Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class Makers:
+    """The functions that make an environment."""
+
+    name: str
+    #: Takes options and makes a single environment of any kind; None: there is only a vector environment.
+    make: Callable[..., Any] | None
+    #: Takes `num_envs` and options and makes a vector environment of any kind; None: there is none.
+    make_vec: Callable[..., Any] | None = None
+    #: An object was named instead of a function: `make` always returns the same environment.
+    is_object: bool = False
+    #: The environment is not registered: the functions are the user's own.
+    is_function: bool = False
+
+
+def resolve(source: EnvSource) -> Makers:
+    """Find the functions that make an environment.
+
+    Args:
+        source: one of
+
+            - an id of this library: "Procgen/coinrun", "MicroRTS/basesWorkers8x8", "MineSweeper";
+            - a Gymnasium id: "CartPole-v1", "ale_py:ALE/Pong-v5";
+            - "module:function" (or a class). The current folder is searched as well;
+            - a `gymnasium.envs.registration.EnvSpec`;
+            - a function or class. One that takes `num_envs` makes vector environments.
+
+    Raises:
+        gymnasium.error.NameNotFound: the id, module or function is unknown; the nearest three are suggested.
+        TypeError: `source` is none of these.
+    """
+    if isinstance(source, EnvSpec):
+        return _registered(source)
+    if callable(source):
+        return _function(getattr(source, "__name__", None) or repr(source), source)
+    if not isinstance(source, str):
+        raise TypeError(
+            f"environment: expected an id, 'module:function' or a function, got {source!r}."
+            " Wrap an environment that exists already with entitize.wrap"
+        )
+    module, colon, attribute = source.partition(":")
+    if colon and all(part.isidentifier() for part in attribute.split(".")):
+        found = _attribute(module, attribute)
+        if callable(found):
+            return _function(source, found)
+        return Makers(source, lambda: found, is_object=True, is_function=True)
+    if ours := find_namespace(source):
+        return Makers(source, *ours)
+    return _registered(_spec(source))
+
+
+def make(
+    env: EnvSource, *, view: View | Mapping[str, Any] | None = None, **kwargs: Any
+) -> gymnasium.Env[Any, Any]:
+    """Make a single entity environment.
+
+        env = ez.make("Procgen/coinrun", num_levels=200)
+        env = ez.make("CartPole-v1")
+        env = ez.make("my_game:MyGame")
+
+    Args:
+        env: an id of this library ("Procgen/coinrun", "MineSweeper"), any Gymnasium id, "module:function", or
+            a function or class; see `resolve`.
+        view: how the observations of a Gymnasium environment become entities: one of `ez.views`, or its
+            options as a mapping ({"view": "Rows", "presence": "presence"}); by default `ez.wrap` chooses.
+        kwargs: go to the environment.
+
+    Raises:
+        gymnasium.error.NameNotFound: the id, module or function is unknown; the nearest three are suggested.
+        ImportError: an optional package is missing.
+        TypeError: what was made is no environment, or `view` is given for an entity environment.
+        ViewError: the view does not fit the observation space.
+    """
+    makers = resolve(env)
+    if makers.make is None:
+        raise TypeError(f"{makers.name} is a vector environment: use make_vec")
+    return as_entity_env(makers.make(**kwargs), makers.name, view)
+
+
+def make_vec(
+    env: EnvSource, num_envs: int = 1, *, view: View | Mapping[str, Any] | None = None, **kwargs: Any
+) -> EntityVectorEnv:
+    """Make an entity vector environment.
+
+        venv = ez.make_vec("Procgen/coinrun", num_envs=64, num_levels=200)
+        venv = ez.make_vec("CartPole-v1", num_envs=8)
+        venv = ez.make_vec("my_game:MyGame", num_envs=8)
+
+    Args:
+        env, view: as for `make`. A function that takes `num_envs` makes the vector environment; another one
+            makes each sub-environment.
+        num_envs: the number of sub-environments.
+        kwargs: go to the environment. `num_workers=n` shares the lanes between n processes: by a
+            `ProcessVectorEnv`, or where one environment steps all lanes (games, Procgen, μRTS) by a
+            `ShardedVectorEnv`, of which this process can be one (`parent_works`).
+
+    Raises:
+        ValueError: `num_envs` is less than 1.
+        WorkerError: a sub-environment could not be made.
+        gymnasium.error.NameNotFound, ImportError, TypeError, ViewError: as for `make`.
+    """
+    if num_envs < 1:
+        raise ValueError(f"num_envs must be at least 1, got {num_envs}")
+    makers = resolve(env)
+    if makers.is_object:
+        raise TypeError(f"{makers.name} is an environment: name a function that makes one for each lane")
+    if makers.make_vec is not None:
+        return as_entity_vector_env(makers.make_vec(num_envs=num_envs, **kwargs), makers.name, view)
+    assert makers.make is not None
+    num_workers = kwargs.pop("num_workers", 0)
+    one = partial(makers.make, **kwargs)
+    if num_workers:
+        from ..envs.vector.process_vector import ProcessVectorEnv
+
+        return ProcessVectorEnv([partial(_entity_env, one, makers.name, view)] * num_envs, num_workers)
+    return _listed(one, makers.name, num_envs, view)
+
+
+def as_entity_env(
+    env: Any, name: str, view: View | Mapping[str, Any] | None = None
+) -> gymnasium.Env[Any, Any]:
+    """Return `env` if it is an entity environment, or wrapped as one.
+
+    Raises:
+        TypeError: `env` is no environment that can be wrapped without further options.
+        ViewError: the view does not fit the observation space.
+    """
+    from ..envs.spaces.entity_space import EntitySpace
+
+    if isinstance(env, gymnasium.Env):
+        if not isinstance(env.observation_space, EntitySpace):
+            from .gymnasium.wrap import EntityWrapper
+
+            return EntityWrapper(env, view)
+        _refuse_view(name, view)
+        return env
+    if "entity_gym" in sys.modules:
+        from .entity_gym import from_entity_gym
+        from .entity_gym.package import entity_gym
+
+        if isinstance(env, entity_gym.Environment):
+            _refuse_view(name, view)
+            return from_entity_gym(env)
+    raise TypeError(f"{name} made {env!r}: expected an environment.{_advice(env)}")
+
+
+def as_entity_vector_env(
+    venv: Any, name: str, view: View | Mapping[str, Any] | None = None
+) -> EntityVectorEnv:
+    """Return `venv` if it is an entity vector environment, or wrapped as one.
+
+    Raises:
+        TypeError: `venv` is no vector environment.
+        ViewError: the view does not fit the observation space.
+    """
+    from ..envs.vector.vector_env import EntityVectorEnv
+
+    if isinstance(venv, EntityVectorEnv):
+        _refuse_view(name, view)
+        return venv
+    if isinstance(venv, gymnasium.vector.VectorEnv):
+        from .gymnasium.views.view_config import from_config
+        from .gymnasium.wrap_vec import wrap_vec
+
+        with _closed_on_error(venv):
+            return wrap_vec(venv, from_config(view) if isinstance(view, Mapping) else view)
+    raise TypeError(f"{name} made {venv!r}: expected a vector environment")
+
+
+def _entity_env(
+    one: Callable[[], Any], name: str, view: View | Mapping[str, Any] | None
+) -> gymnasium.Env[Any, Any]:
+    return as_entity_env(one(), name, view)
+
+
+def _listed(
+    one: Callable[[], Any], name: str, num_envs: int, view: View | Mapping[str, Any] | None
+) -> EntityVectorEnv:
+    """Return a vector environment that steps single environments in this process."""
+    from ..envs.spaces.entity_space import EntitySpace
+    from ..envs.vector.list_vector import ListVectorEnv
+
+    made = [one()]  # to see what it is; it becomes the first lane
+
+    def lane() -> Any:
+        return made.pop() if made else one()
+
+    is_foreign = isinstance(made[0], gymnasium.Env) and not isinstance(made[0].observation_space, EntitySpace)
+    if not is_foreign:
+        return ListVectorEnv([partial(_entity_env, lane, name, view)] * num_envs)
+    return as_entity_vector_env(gymnasium.vector.SyncVectorEnv([lane] * num_envs), name, view)
+
+
+@contextmanager
+def _closed_on_error(env: Any) -> Iterator[None]:
+    try:
+        yield
+    except BaseException:
+        env.close()
+        raise
+
+
+def _refuse_view(name: str, view: View | Mapping[str, Any] | None) -> None:
+    if view is not None:
+        raise TypeError(f"{name} is an entity environment: remove view, which is for other environments")
+
+
+def _advice(env: Any) -> str:
+    if isinstance(env, gymnasium.vector.VectorEnv):
+        return " A function that makes a vector environment must take num_envs"
+    if "pettingzoo" in sys.modules:
+        from pettingzoo import AECEnv, ParallelEnv
+
+        if isinstance(env, AECEnv | ParallelEnv):
+            return " Use entitize.from_pettingzoo, in a function that takes num_envs"
+    return ""
+
+
+# -- finding ------------------------------------------------------------------------------------------------
+
+
+def _function(name: str, function: Callable[..., Any]) -> Makers:
+    try:
+        takes_num_envs = "num_envs" in inspect.signature(function).parameters
+    except (TypeError, ValueError):  # a signature that can't be found out
+        takes_num_envs = False
+    if takes_num_envs:
+        return Makers(name, None, function, is_function=True)
+    return Makers(name, function, is_function=True)
+
+
+def _attribute(module_name: str, attribute: str) -> Any:
+    """Return an attribute of a module, which may lie in the current folder.
+
+    Raises:
+        gymnasium.error.NameNotFound: there is none; similar names are suggested.
+    """
+    folder = str(Path.cwd())
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    try:
+        module = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
+            raise
+        hint = _did_you_mean(module_name, _modules_beside(module_name))
+        raise gymnasium.error.NameNotFound(f"there is no module {module_name!r}{hint}") from None
+    try:
+        return reduce(getattr, attribute.split("."), module)
+    except AttributeError:
+        names = [name for name in vars(module) if not name.startswith("_")]
+        hint = _did_you_mean(attribute, names)
+        raise gymnasium.error.NameNotFound(f"module {module_name!r} has no {attribute!r}{hint}") from None
+
+
+def _modules_beside(wanted: str) -> list[str]:
+    """Return the modules beside the first missing part of a name."""
+    parent = wanted.rpartition(".")[0]
+    folders = [str(Path.cwd())]
+    if parent and parent in sys.modules:
+        folders = list(getattr(sys.modules[parent], "__path__", []))
+    prefix = f"{parent}." if parent else ""
+    return [f"{prefix}{module.name}" for module in pkgutil.iter_modules(folders)]
+
+
+def _spec(env_id: str) -> EnvSpec:
+    """Return the specification of a Gymnasium id, or of the latest version of a built-in game.
+
+    Raises:
+        gymnasium.error.NameNotFound: the id is unknown.
+    """
+    if spec := gymnasium.registry.get(env_id) or latest_game(env_id):
+        return spec
+    module, colon, rest = env_id.partition(":")
+    if colon:  # Gymnasium's own form, "module:id": the module registers the id
+        try:
+            importlib.import_module(module)
+        except ModuleNotFoundError as error:
+            if error.name != module:
+                raise
+            raise gymnasium.error.NameNotFound(f"{env_id!r}: there is no module {module!r}") from None
+        return _spec(rest)
+    try:  # an id without its version
+        return gymnasium.spec(env_id)
+    except gymnasium.error.Error:
+        known = [*known_ids(env_id), *gymnasium.registry]
+        hint = _did_you_mean(env_id, known)
+    hint = hint or ": expected an id of Entitize or Gymnasium, or 'module:function'"
+    raise gymnasium.error.NameNotFound(f"there is no environment {env_id!r}{hint}")
+
+
+def _registered(spec: EnvSpec) -> Makers:
+    single = None if spec.entry_point is None else partial(gymnasium.make, spec)
+    return Makers(spec.id, single, partial(gymnasium.make_vec, spec) if _is_ours(spec) else None)
+
+
+def _is_ours(spec: EnvSpec) -> bool:
+    """Whether the vector entry point of `spec` makes entity vector environments.
+
+    Those of others are not used: they start the next episode one step after the last one ended, which our
+    trainers don't take.
+    """
+    if spec.vector_entry_point is None:
+        return False
+    from ..envs.vector.vector_env import EntityVectorEnv
+
+    creator = load_env_creator(spec.vector_entry_point)
+    return not isinstance(creator, type) or issubclass(creator, EntityVectorEnv)
+
+
+def _did_you_mean(name: str, known: list[str]) -> str:
+    near = nearest(name, known)
+    return f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
