@@ -14,7 +14,8 @@ from rich.table import Table
 from ..envs import EntityVectorEnv
 from ..experiments.agents import RANDOM, RandomActor, load_agent
 from ..experiments.arguments import parse
-from ..experiments.config import EnvConfig, EvalConfig, Pairs, TrainConfig, read_run_config
+from ..experiments.config import TrainConfig, read_run_config
+from ..experiments.env_config import EnvConfig, EvalConfig, Pairs
 from ..experiments.environments import held_out, make_environments
 from ..experiments.microrts.microrts_lanes import with_lanes
 from ..experiments.variations import Series, check_series, settings_of

@@ -16,11 +16,13 @@ from .. import __version__
 from ..envs import EntitySpace, EntityVectorEnv, sample_actions
 from ..experiments.agents import load_agent
 from ..experiments.arguments import parse
-from ..experiments.config import EnvConfig, Pairs, TrainConfig, read_run_config
+from ..experiments.config import TrainConfig, read_run_config
+from ..experiments.env_config import EnvConfig, Pairs
 from ..experiments.environments import make_environments
 from ..experiments.errors import UserError
 from ..experiments.microrts.microrts_lanes import with_lanes
-from ..experiments.networks import ROGUE_NET, Network, make_policy
+from ..experiments.network_options import ROGUE_NET, Network
+from ..experiments.networks import make_policy
 from ..policies.loading import AnyNetwork
 from ..policies.rogue_net import RogueNetConfig
 

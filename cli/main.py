@@ -15,7 +15,7 @@ from ..experiments.errors import UserError, unknown
 
 #: Command -> (its module, what it does).
 COMMANDS = {
-    "train": ("experiments.training", "train a network with PPO"),
+    "train": ("cli.train", "train a network with PPO"),
     "eval": ("cli.evaluate", "play whole episodes on held-out levels; returns with confidence intervals"),
     "report": ("cli.report", "curves, tables and sources of an experiment's runs, as HTML and Markdown"),
     "play": ("cli.play", "write a video of the agent with the entities drawn over the frame"),

@@ -13,7 +13,8 @@ from rich.console import Console
 from ..envs import EntityVectorEnv
 from ..experiments.agents import RandomActor, load_agent
 from ..experiments.arguments import parse
-from ..experiments.config import EnvConfig, Pairs, read_run_config
+from ..experiments.config import read_run_config
+from ..experiments.env_config import EnvConfig, Pairs
 from ..experiments.environments import held_out, make_environments
 from ..experiments.microrts.microrts_lanes import with_lanes
 from ..trainers.evaluation import Actor

@@ -1,4 +1,4 @@
-"""What a run is made of: environment, network, PPO and evaluation, each a frozen dataclass.
+"""Configuration of a run: environment, network, PPO and evaluation, each a frozen dataclass.
 
 `entitize train` takes these fields from a YAML file, then from flags (`--ppo.learning-rate 0.003`); the help
 text of a flag is the line below its field.
@@ -8,68 +8,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Any
 
 from ..policies.rogue_net import RogueNetConfig
 from ..trainers import PPOConfig
-from .config_file import ConfigError, number, read_config
+from .config_file import ConfigError, read_config
+from .env_config import EnvConfig, EvalConfig, Pairs
 from .errors import UserError
-from .named_values import named_values
-from .networks import ROGUE_NET, Network, check_options
+from .network_options import ROGUE_NET, Network, check_options
 from .run_opponents import OpponentsConfig
-from .variations import Series, check_series
 
 #: Configurations that come with the package.
 CONFIGS = Path(__file__).parent / "configs"
 #: Name of the resolved configuration in a run folder.
 RUN_CONFIG = "config.yaml"
-
-
-#: A dict on the command line: `--env.kwargs num_levels=200 distribution_mode=easy`, values as in YAML.
-Pairs = Annotated[dict[str, Any], named_values("NAME=VALUE", number, str)]
-
-
-@dataclass(frozen=True)
-class EnvConfig:
-    """Which environment, and how many of it."""
-
-    id: str = "Procgen/bigfish"
-    """The environment: Procgen/<game>, MicroRTS/<map>, MineSweeper, any Gymnasium id, or module:function."""
-    num_envs: int = 64
-    """Environments stepped at once."""
-    kwargs: Pairs = field(default_factory=dict)
-    """Options of the environment, e.g. num_levels=200 distribution_mode=hard."""
-    view: Pairs = field(default_factory=dict)
-    """How observations of a Gymnasium environment become entities, e.g. view=Rows presence=presence (default:
-    chosen by the observation space)."""
-
-    def __post_init__(self) -> None:
-        if self.num_envs < 1:
-            raise ValueError(f"num_envs must be positive, got {self.num_envs}")
-
-
-@dataclass(frozen=True)
-class EvalConfig:
-    """How a trained agent is judged: whole episodes, on levels that training did not see."""
-
-    episodes: int = 128
-    """Episodes to play."""
-    num_envs: int = 64
-    """Environments stepped at once."""
-    deterministic: bool = False
-    """Always take the most probable choice instead of drawing one."""
-    seed: int = 1_000_003
-    """Seeds environments and actions."""
-    kwargs: Pairs = field(default_factory=dict)
-    """Options of the environment that differ from training; Procgen's levels are held out anyway."""
-    vary: Series = field(default_factory=dict)
-    """Options to judge under several values of, e.g. nrobots=1,2,4; `entitize eval` has a line for each."""
-
-    def __post_init__(self) -> None:
-        for name in ("episodes", "num_envs"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be positive, got {getattr(self, name)}")
-        check_series(self.vary)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import gymnasium
 
 from ..adapters.environment_resolver import make_vec
 from ..envs import EntityVectorEnv, WorkerError
-from .config import EnvConfig, EvalConfig
+from .env_config import EnvConfig, EvalConfig
 from .errors import UserError
 from .microrts.microrts_lanes import with_lanes
 

@@ -1,83 +1,18 @@
-"""The networks that `entitize train` knows: RogueNet, and the published ones of μRTS and Procgen."""
+"""A fresh network for the environments of a configuration."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import fields
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any
 
 import torch
 
 from ..envs import EntityVectorEnv
-from ..policies.baselines import GridNet, ImpalaGridNet, ImpalaNet, TransformerNet, UnitActionNet
-from ..policies.baselines.config import (
-    BaselineConfig,
-    GridConfig,
-    ImpalaConfig,
-    ImpalaNetConfig,
-    MapConfig,
-    TransformerConfig,
-)
 from ..policies.loading import AnyNetwork
-from ..policies.rogue_net import RogueNet, RogueNetConfig
-from .config_file import read_section
+from ..policies.rogue_net import RogueNet
+from .config import TrainConfig
 from .errors import UserError
 from .microrts.microrts_lanes import board_of, is_microrts
-
-if TYPE_CHECKING:
-    from .config import TrainConfig
-
-Network = Literal["RogueNet", "TransformerNet", "GridNet", "ImpalaGridNet", "UnitActionNet", "ImpalaNet"]
-ROGUE_NET: Literal["RogueNet"] = "RogueNet"
-
-#: The others: name -> class and its options.
-BASELINES: dict[str, tuple[Any, type[BaselineConfig]]] = {
-    "TransformerNet": (TransformerNet, TransformerConfig),
-    "GridNet": (GridNet, GridConfig),
-    "ImpalaGridNet": (ImpalaGridNet, ImpalaConfig),
-    "UnitActionNet": (UnitActionNet, ImpalaConfig),
-    "ImpalaNet": (ImpalaNet, ImpalaNetConfig),
-}
-
-
-def check_options(network: str, net: RogueNetConfig, baseline: Mapping[str, Any]) -> None:
-    """Check that options are given for the chosen network only, and that it has them.
-
-    Raises:
-        ValueError: there is no such network, or an option is unknown, wrong, or of a network that isn't used.
-    """
-    if network == ROGUE_NET:
-        if baseline:
-            raise ValueError(
-                f"baseline gives {', '.join(baseline)}, but the network is RogueNet, whose options are in net"
-            )
-        return
-    if network not in BASELINES:
-        raise ValueError(f"network is {network!r}, expected one of RogueNet, {', '.join(BASELINES)}")
-    default = RogueNetConfig()
-    given = [field.name for field in fields(net) if getattr(net, field.name) != getattr(default, field.name)]
-    if given:
-        raise ValueError(
-            f"net gives {', '.join(given)}, but the network is {network}, whose options are in baseline"
-        )
-    try:
-        size = {"height": 1, "width": 1} if _reads_maps(network) else {}
-        baseline_options(network, {**size, **baseline})
-    except UserError as error:
-        raise ValueError(str(error)) from error
-
-
-def _reads_maps(network: str) -> bool:
-    return issubclass(BASELINES[network][1], MapConfig)
-
-
-def baseline_options(network: str, options: Mapping[str, Any]) -> BaselineConfig:
-    """The options of a published network, their types checked.
-
-    Raises:
-        UserError: one is unknown, missing, of the wrong type or out of its range.
-    """
-    return read_section(BASELINES[network][1], options, "baseline")
+from .network_options import BASELINES, ROGUE_NET, baseline_options, reads_maps
 
 
 def make_policy(config: TrainConfig, venv: EntityVectorEnv) -> AnyNetwork:
@@ -108,7 +43,7 @@ def make_policy(config: TrainConfig, venv: EntityVectorEnv) -> AnyNetwork:
 def _with_size(config: TrainConfig) -> dict[str, Any]:
     """The options of the network; where it reads maps, height and width of that of μRTS unless given."""
     options = dict(config.baseline)
-    if not _reads_maps(config.network):
+    if not reads_maps(config.network):
         return options
     if is_microrts(config.env.id):
         board = board_of(config.env.id, config.env.kwargs)

@@ -1,31 +1,21 @@
-"""`entitize train`: a run folder from a configuration, with live progress."""
+"""Training as a configuration says, in a run folder, with live progress."""
 
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated
 
-import tyro
 from rich.console import Console
 
 from ..envs import EntityVectorEnv, WorkerError
 from ..policies.loading import AnyNetwork
 from ..trainers import PPO, CheckpointError, NonFiniteError
 from ..trainers.runs.files import replace_file
-from .arguments import parse, peek
 from .config import (
     RUN_CONFIG,
     TrainConfig,
-    config_names,
-    find_config,
-    read_run_config,
-    with_flags_over_file,
 )
-from .config_file import read_config, to_yaml
+from .config_file import to_yaml
 from .environments import make_environments
 from .errors import UserError
 from .networks import make_policy
@@ -33,46 +23,6 @@ from .progress import TrainingProgress, clock_time
 from .run_lock import run_lock
 from .run_opponents import with_opponents
 from .run_origin import note_origin
-
-_CONFIG_HELP = f"A YAML file, or the name of a configuration that comes along: {', '.join(config_names())}."
-
-
-@dataclass(frozen=True)
-class TrainArguments:
-    """Train a network with PPO. Flags win over the configuration file, which wins over the defaults shown."""
-
-    settings: Annotated[TrainConfig, tyro.conf.arg(name="")] = field(default_factory=TrainConfig)
-    config: Annotated[str | None, tyro.conf.arg(help=_CONFIG_HELP)] = None
-    run: Path | None = None
-    """The folder of this run (default: runs/<environment>-<time>)."""
-    resume: Path | None = None
-    """Go on with the run in this folder, with its configuration; flags may change it."""
-
-
-def main(arguments: Sequence[str]) -> None:
-    """Parse and run the command."""
-    config, resume = peek(arguments, "config", "resume")
-    if config is not None and resume is not None:
-        raise UserError("a resumed run has its configuration: give --resume or --config, not both")
-    base = TrainConfig()
-    if resume is not None:
-        base = read_run_config(Path(resume))
-    elif config is not None:
-        base = read_config(TrainConfig, find_config(config))
-    chosen = parse(TrainArguments, "train", arguments, TrainArguments(base))
-    settings = with_flags_over_file(chosen.settings, base)
-    if chosen.resume is not None:
-        if chosen.run is not None:
-            raise UserError("a resumed run stays in its folder: give --resume or --run, not both")
-        train(settings, chosen.resume, resume=True)
-    else:
-        train(settings, chosen.run or default_run_folder(settings))
-
-
-def default_run_folder(config: TrainConfig) -> Path:
-    """runs/<environment>-<time>."""
-    name = config.env.id.split("/")[-1]
-    return Path("runs") / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}"
 
 
 def train(

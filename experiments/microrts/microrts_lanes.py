@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...adapters.microrts.java.maps import Map, find_map
-
-if TYPE_CHECKING:
-    from ..config import EnvConfig
+from ..env_config import EnvConfig
 
 _NAMESPACE, _GYMNASIUM_ID = "MicroRTS/", "MicroRTS-v0"
 #: The map of the Gymnasium id, where none is named.

@@ -18,7 +18,7 @@ from ..arguments import parse
 from ..config import TrainConfig, find_config, with_flags_over_file
 from ..config_file import read_config
 from ..errors import UserError, unknown
-from ..training import TrainArguments
+from ..train_flags import TrainArguments
 from .run_queue import RunQueue
 from .training_jobs import TrainingJob, open_experiment
 

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from ...envs import EntityVectorEnv, sample_actions
-from ..config import EnvConfig, TrainConfig
+from ..config import TrainConfig
+from ..env_config import EnvConfig
 from ..environments import make_environments
 from ..errors import UserError
 from ..microrts.microrts_lanes import with_lanes

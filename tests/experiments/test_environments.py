@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from entitize import make_vec
 from entitize.experiments.agents import RandomActor
-from entitize.experiments.config import EnvConfig, EvalConfig
+from entitize.experiments.env_config import EnvConfig, EvalConfig
 from entitize.experiments.environments import held_out, make_environments
 from entitize.experiments.errors import UserError
 

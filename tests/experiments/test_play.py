@@ -8,7 +8,7 @@ from entitize.adapters.procgen.games import GAMES
 from entitize.cli.drawing import COLOURS, FRAME_HEIGHT, Camera, HasCamera
 from entitize.cli.play import make_visible, record
 from entitize.experiments.agents import RandomActor
-from entitize.experiments.config import EnvConfig
+from entitize.experiments.env_config import EnvConfig
 from entitize.experiments.microrts.microrts_lanes import with_lanes
 from PIL import ImageColor
 

@@ -7,8 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from entitize.experiments.config import EvalConfig, TrainConfig
+from entitize.experiments.config import TrainConfig
 from entitize.experiments.config_file import ConfigError, read_config, to_yaml
+from entitize.experiments.env_config import EvalConfig
 from entitize.experiments.variations import settings_of
 
 Run = Callable[..., tuple[int, str, str]]

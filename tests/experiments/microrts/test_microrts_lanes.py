@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from entitize.experiments.config import EnvConfig, EvalConfig
+from entitize.experiments.env_config import EnvConfig, EvalConfig
 from entitize.experiments.environments import held_out, make_environments
 from entitize.experiments.microrts.microrts_lanes import board_of, with_lanes
 

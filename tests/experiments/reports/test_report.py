@@ -22,8 +22,9 @@ import pytest
 import yaml
 from entitize.cli.report import write_report
 from entitize.envs import sample_actions
-from entitize.experiments.config import EnvConfig, TrainConfig
+from entitize.experiments.config import TrainConfig
 from entitize.experiments.config_file import to_yaml
+from entitize.experiments.env_config import EnvConfig
 from entitize.experiments.errors import UserError
 from entitize.experiments.procgen.published_procgen import IMPALA_MEAN_NORMALISED, IMPALA_STEPS
 from entitize.experiments.queue.run_records import read_runs

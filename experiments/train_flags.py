@@ -1,0 +1,25 @@
+"""Flags of `entitize train`, which `entitize experiment` takes as well."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from .config import TrainConfig, config_names
+
+_CONFIG_HELP = f"A YAML file, or the name of a configuration that comes along: {', '.join(config_names())}."
+
+
+@dataclass(frozen=True)
+class TrainArguments:
+    """Train a network with PPO. Flags win over the configuration file, which wins over the defaults shown."""
+
+    settings: Annotated[TrainConfig, tyro.conf.arg(name="")] = field(default_factory=TrainConfig)
+    config: Annotated[str | None, tyro.conf.arg(help=_CONFIG_HELP)] = None
+    run: Path | None = None
+    """The folder of this run (default: runs/<environment>-<time>)."""
+    resume: Path | None = None
+    """Go on with the run in this folder, with its configuration; flags may change it."""
