@@ -121,7 +121,8 @@ def make_vec(
         num_envs: the number of sub-environments.
         kwargs: go to the environment. `num_workers=n` shares the lanes between n processes: by a
             `ProcessVectorEnv`, or where one environment steps all lanes (games, Procgen, μRTS) by a
-            `ShardedVectorEnv`, of which this process can be one (`parent_works`).
+            `ShardedVectorEnv`, of which this process can be one (`parent_works`). A worker that does not
+            answer within `worker_timeout` seconds (60; None: no limit) is an error.
 
     Raises:
         ValueError: `num_envs` is less than 1.
@@ -136,12 +137,13 @@ def make_vec(
     if makers.make_vec is not None:
         return as_entity_vector_env(makers.make_vec(num_envs=num_envs, **kwargs), makers.name, view)
     assert makers.make is not None
-    num_workers = kwargs.pop("num_workers", 0)
+    num_workers, timeout = kwargs.pop("num_workers", 0), kwargs.pop("worker_timeout", 60.0)
     one = partial(makers.make, **kwargs)
     if num_workers:
         from ..envs.vector.process_vector import ProcessVectorEnv
 
-        return ProcessVectorEnv([partial(_entity_env, one, makers.name, view)] * num_envs, num_workers)
+        env_fns = [partial(_entity_env, one, makers.name, view)] * num_envs
+        return ProcessVectorEnv(env_fns, num_workers, timeout)
     return _listed(one, makers.name, num_envs, view)
 
 

@@ -11,9 +11,7 @@ on 16x16 (24 lanes with 30 entities of 27 features and 8 actors with 78 choices 
 - two processes of which the parent is one, `parent_works=True`.
 
 What two processes add to half of the time is what sharing costs; it pays where that is less than the other
-half. Waiting wide awake takes as many cores as there are processes (see
-`entitize.envs.vector.workers.waiting`): on two cores, two workers and a parent
-share them and sleep. Run it where nothing else does.
+half. Run it where nothing else runs.
 """
 
 from __future__ import annotations

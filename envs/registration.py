@@ -148,12 +148,13 @@ def share_lanes(
     parent_works: bool | None = None,
     lanes_per_game: int = 1,
     first_seed: int | None = None,
+    worker_timeout: float | None = 60.0,
     **options: Any,
 ) -> EntityVectorEnv:
     """`make(num_envs, **options)`, or with `num_workers` a `ShardedVectorEnv` of that many parts of it.
 
     Args:
-        parent_works: see `ShardedVectorEnv`.
+        parent_works, worker_timeout: see `ShardedVectorEnv`.
         lanes_per_game: how many neighbouring lanes must stay together.
         first_seed: seeds the first `reset` in workers that gives none.
 
@@ -171,7 +172,7 @@ def share_lanes(
     runs = shares([lanes_per_game] * num_games, num_workers, "envs" if lanes_per_game == 1 else "games")
     num_lanes = [len(run) * lanes_per_game for run in runs]
     env_fns = [partial(make, count, **options) for count in num_lanes]
-    return ShardedVectorEnv(env_fns, num_lanes, first_seed, parent_works)
+    return ShardedVectorEnv(env_fns, num_lanes, first_seed, parent_works, worker_timeout)
 
 
 def _load_and_call(entry_point: str, *arguments: Any, **kwargs: Any) -> Any:

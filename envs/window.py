@@ -18,13 +18,13 @@ PIXELS = 768
 
 
 def import_pygame() -> Any:
-    """The module pygame, imported so that a JVM in this process survives it.
+    """Import pygame without changing the handlers of fault signals (SIGSEGV, SIGBUS, SIGFPE, SIGILL).
 
-    At import pygame sets the handlers of SIGSEGV and its like anew, as plain ones. A JVM's handler is then
-    called without the details of the signal, which it needs for null checks, and the process dies.
+    At import pygame replaces them by plain handlers, which breaks a runtime in this process that needs the
+    details of these signals, as Java's virtual machine does.
 
     Raises:
-        ImportError: pygame is not there.
+        ImportError: pygame is not installed.
     """
     if "pygame" in sys.modules or os.name != "posix":
         import pygame
@@ -44,22 +44,22 @@ def import_pygame() -> Any:
 
 
 class Window:
-    """Shows one frame after the other, at most `frames_per_second` of them; pygame draws.
+    """Shows frames in a pygame window, at most `frames_per_second` of them.
 
-    pygame has one window per process: where several environments have a `Window`, the one that drew last is
-    seen. A window that the user has closed stays closed, and showing frames then does nothing.
+    pygame has one window per process: where several environments have a `Window`, it shows the last frame
+    that any of them drew. A window that the user has closed stays closed, and `show` then does nothing.
 
     Args:
-        title: what the window is called.
-        frames_per_second: a frame stays for at least one over this many seconds.
+        title: the title of the window.
+        frames_per_second: a frame is shown for at least one over this many seconds.
 
     Attributes:
         is_open: whether frames are still shown.
 
     Raises:
-        gymnasium.error.DependencyNotInstalled: pygame is not there.
-        RuntimeError: SDL finds no display and no driver that does without one. (Where it has its "offscreen"
-            driver, nothing is seen and nothing is raised.)
+        gymnasium.error.DependencyNotInstalled: pygame is not installed.
+        RuntimeError: SDL finds no display and no driver that needs none. (Where it has its "offscreen"
+            driver, the window is invisible and nothing is raised.)
     """
 
     def __init__(self, title: str, frames_per_second: int) -> None:

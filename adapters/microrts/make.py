@@ -22,6 +22,7 @@ def make_vec(
     *,
     num_workers: int = 0,
     parent_works: bool | None = None,
+    worker_timeout: float | None = 60.0,
     opponents: Opponents | None = None,
     selfplay: int = 0,
     side: Side = 0,
@@ -37,6 +38,7 @@ def make_vec(
             the others' (against coacAI a game takes twice as long as against a rush). The same seed gives the
             same games.
         parent_works: whether this process is one of them; see `ShardedVectorEnv`.
+        worker_timeout: seconds after which a worker that does not answer is ended; None: never.
         options: the arguments of `MicroRTSVectorEnv`, which are told of there.
 
     Raises:
@@ -61,6 +63,7 @@ def make_vec(
         [sum(num_lanes[run.start : run.stop]) for run in runs],
         seed,
         parent_works,
+        worker_timeout,
     )
     venv.lane_games = np.repeat(np.arange(len(games)), num_lanes)
     return venv

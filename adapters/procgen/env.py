@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from ...envs import unbatch_observation
 from ...envs.actions.dispatch import ragged_orders
 from ...envs.errors import check_render_mode, no_render_mode, reset_needed
+from ...envs.window import Window
 from .vector_env import ProcgenVectorEnv
-from .window import Window
 
 Observation = dict[str, Any]
 
@@ -31,6 +31,9 @@ class ProcgenEnv(gymnasium.Env[Observation, Mapping[str, Any]]):
         game: one of the 16.
         render_mode: None, "rgb_array" (512 × 512), or "human" for a window, which is drawn at each step.
         options: those of `ViewOptions` and `EngineOptions`.
+
+    Raises:
+        gymnasium.error.DependencyNotInstalled, RuntimeError: a window without pygame, or without a display.
     """
 
     metadata: dict[str, Any] = {  # noqa: RUF012 - Gymnasium declares no ClassVar
@@ -40,7 +43,8 @@ class ProcgenEnv(gymnasium.Env[Observation, Mapping[str, Any]]):
 
     def __init__(self, game: str, *, render_mode: str | None = None, **options: Any) -> None:
         check_render_mode("ProcgenEnv", render_mode, self.metadata["render_modes"])
-        self._window = Window(self.metadata["render_fps"]) if render_mode == "human" else None
+        fps = self.metadata["render_fps"]
+        self._window = Window(f"Procgen {game}", fps) if render_mode == "human" else None
         self._venv = ProcgenVectorEnv(game, 1, render_mode="rgb_array" if render_mode else None, **options)
         self.render_mode = render_mode
         self.observation_space = self._venv.single_observation_space
@@ -98,6 +102,8 @@ class ProcgenEnv(gymnasium.Env[Observation, Mapping[str, Any]]):
 
     def close(self) -> None:
         self._venv.close()
+        if self._window is not None:
+            self._window.close()
 
     def _unbatch(self, batch: Any) -> Observation:
         return unbatch_observation(self._venv.single_observation_space, batch, 0)
@@ -106,7 +112,7 @@ class ProcgenEnv(gymnasium.Env[Observation, Mapping[str, Any]]):
         return {"level_seed": self._level_seed, "level_complete": level_complete}
 
     def _show(self) -> None:
-        if self._window is not None:
+        if self._window is not None and self._window.is_open:
             self._window.show(self._frame())
 
     def _frame(self) -> NDArray[np.uint8]:

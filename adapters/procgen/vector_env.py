@@ -184,6 +184,7 @@ def make_vec(
     *,
     num_workers: int = 0,
     parent_works: bool | None = None,
+    worker_timeout: float | None = 60.0,
     **options: Any,
 ) -> EntityVectorEnv:
     """`ProcgenVectorEnv(game, num_envs, **options)`; what `entitize.make_vec("Procgen/<game>")` calls.
@@ -197,4 +198,12 @@ def make_vec(
     options = {"num_threads": 1, **options}
     seed = options.pop("seed", None)
     make = partial(ProcgenVectorEnv, game)
-    return share_lanes(make, num_envs, num_workers, parent_works=parent_works, first_seed=seed, **options)
+    return share_lanes(
+        make,
+        num_envs,
+        num_workers,
+        parent_works=parent_works,
+        first_seed=seed,
+        worker_timeout=worker_timeout,
+        **options,
+    )

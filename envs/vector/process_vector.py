@@ -11,7 +11,7 @@ import cloudpickle  # type: ignore[import-untyped]
 from ...ragged import RaggedArray
 from .lanes import EnvFn, Infos, LaneReset, LaneStep, LaneVectorEnv
 from .workers.worker_hosts import LaneHost
-from .workers.worker_pool import WorkerPool, closing_on_failure, shares
+from .workers.worker_pool import WORKER_TIMEOUT, WorkerPool, closing_on_failure, shares
 
 
 class ProcessVectorEnv(LaneVectorEnv):
@@ -25,20 +25,25 @@ class ProcessVectorEnv(LaneVectorEnv):
     Args:
         env_fns: one function per lane that makes its environment; pickled with cloudpickle.
         num_workers: how many processes share the lanes, each stepping a run of neighbouring ones.
+        worker_timeout: seconds after which a worker that does not answer is ended, with a `WorkerError`; the
+            first reset and the first step may take ten times as long. None: never.
 
     Raises:
-        ValueError: `num_workers` is not between 1 and the number of lanes.
+        ValueError: `num_workers` is not between 1 and the number of lanes, or `worker_timeout` is
+            not positive.
         TypeError: an `env_fn` can't be pickled.
-        WorkerError: an environment raised or a worker died; the lanes are named. All other environments have
-            been closed and all processes ended.
+        WorkerError: an environment raised, or a worker died or did not answer; the lanes are named.
+            All other environments have been closed and all processes ended.
     """
 
-    def __init__(self, env_fns: Sequence[EnvFn], num_workers: int) -> None:
+    def __init__(
+        self, env_fns: Sequence[EnvFn], num_workers: int, worker_timeout: float | None = WORKER_TIMEOUT
+    ) -> None:
         runs = shares([1] * len(env_fns), num_workers)
         for index, env_fn in enumerate(env_fns):
             _check_pickles(env_fn, index)
         host_fns = [partial(LaneHost, env_fns[run.start : run.stop], run.start) for run in runs]
-        self._pool = WorkerPool(host_fns, [len(run) for run in runs])
+        self._pool = WorkerPool(host_fns, [len(run) for run in runs], timeout=worker_timeout)
         self._pool.warn(stacklevel=2)
         self._describe(len(env_fns), *self._pool.introduction)
 

@@ -15,7 +15,7 @@ from ..seeds import Seeds, lane_seeds
 from .infos import join_infos
 from .vector_env import EntityVectorEnv, StepResult
 from .workers.worker_hosts import VectorEnvFn, VectorHost
-from .workers.worker_pool import WorkerPool, closing_on_failure
+from .workers.worker_pool import WORKER_TIMEOUT, WorkerPool, closing_on_failure
 
 
 class ShardedVectorEnv(EntityVectorEnv):
@@ -27,9 +27,8 @@ class ShardedVectorEnv(EntityVectorEnv):
     (see `join_infos`). Warnings that are raised in a worker are raised again here. Workers are started afresh
     ("spawn"), so a script must make this environment under `if __name__ == "__main__":`.
 
-    With `parent_works` this process steps the first of the environments itself, while the workers step the
-    others: it would only wait. Where each process has a core, they wait for each other wide awake for up to
-    half a millisecond, as long as waits are that short, because waking a process takes long.
+    With `parent_works` this process steps the first of the environments itself instead of only waiting, while
+    the workers step the others.
 
     The environment whose first lane is i is reset with `seed + i`: results are those of one process
     wherever lane i of an environment depends on nothing but `seed + i`.
@@ -41,12 +40,14 @@ class ShardedVectorEnv(EntityVectorEnv):
         seed: seeds the first `reset` that gives none.
         parent_works: whether this process is one of them; None: where there are several, and no more cores
             than that for this process.
+        worker_timeout: seconds after which a worker that does not answer is ended, with a `WorkerError`; the
+            first reset and the first step may take ten times as long. None: never.
 
     Raises:
         ValueError, TypeError, ImportError: what an `env_fn` raised; or another number of `num_lanes`.
         ActionError: an action is unknown, of the wrong length or not allowed; no lane has moved.
-        WorkerError: anything else raised in some lanes, or a worker died; the lanes are named. All other
-            environments have been closed and all processes ended.
+        WorkerError: anything else raised in some lanes, or a worker died or did not answer; the lanes are
+            named. All other environments have been closed and all processes ended.
     """
 
     def __init__(
@@ -55,6 +56,7 @@ class ShardedVectorEnv(EntityVectorEnv):
         num_lanes: Sequence[int],
         seed: int | None = None,
         parent_works: bool | None = None,
+        worker_timeout: float | None = WORKER_TIMEOUT,
     ) -> None:
         if not env_fns or len(env_fns) != len(num_lanes):
             raise ValueError(f"{len(env_fns)} env_fns came with {len(num_lanes)} numbers of lanes")
@@ -66,7 +68,7 @@ class ShardedVectorEnv(EntityVectorEnv):
             parent_works = len(env_fns) > 1 and available_cores() <= len(env_fns)
         keep_freed_memory()
         try:
-            self._pool = WorkerPool(host_fns, num_lanes, parent_works)
+            self._pool = WorkerPool(host_fns, num_lanes, parent_works, worker_timeout)
         except WorkerError as error:
             refusal = error.__cause__
             if not isinstance(refusal, (ValueError, TypeError, ImportError)):

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import types
-from typing import ClassVar
 
 import entitize
 import gymnasium
 import numpy as np
 import pytest
 from entitize import check_entity_env
-from entitize.adapters.procgen import ProcgenEnv, ProcgenVectorEnv, window
+from entitize.adapters.procgen import ProcgenEnv, ProcgenVectorEnv
 from entitize.adapters.procgen.options import ACTIONS
+from entitize.envs import window
 from entitize.ragged import RaggedArray
 from gymnasium.utils.env_checker import check_env
 
@@ -185,49 +184,31 @@ def test_frames_are_512_pixels_wide():
     env.close()
 
 
-class FakeRenderer:
-    """Stands in for gym3's window, which needs a display."""
-
-    frames: ClassVar[list[np.ndarray]] = []
-    is_open = True
-
-    def __init__(self, width, height):
-        self.size = width, height
-
-    def start(self):
-        pass
-
-    def draw_bitmap(self, x, y, width, height, image):
-        assert (x, y, width, height) == (0, 0, *self.size)
-        self.frames.append(image)
-
-    def finish(self):
-        pass
-
-
 def test_the_window_shows_every_step(monkeypatch):
-    monkeypatch.setitem(sys.modules, "gym3.internal.renderer", types.SimpleNamespace(Renderer=FakeRenderer))
-    monkeypatch.setattr(window.time, "sleep", lambda seconds: None)
-    monkeypatch.setattr(FakeRenderer, "frames", [])
+    pygame = window.import_pygame()
+    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
+    monkeypatch.setattr(window, "sleep", lambda seconds: None)
     env = ProcgenEnv("coinrun", render_mode="human")
-    env.reset(seed=1)
+    still = ProcgenEnv("coinrun", render_mode="rgb_array")
+    for one in (env, still):
+        one.reset(seed=1)
     for _ in range(3):
-        env.step(act(RIGHT))
+        for one in (env, still):
+            one.step(act(RIGHT))
+        shown = pygame.surfarray.array3d(pygame.display.get_surface()).swapaxes(0, 1)
+        np.testing.assert_array_equal(shown, still.render())
     assert env.render() is None
-    assert len(FakeRenderer.frames) == 4
-    assert all(frame.shape == (512, 512, 3) for frame in FakeRenderer.frames)
-    monkeypatch.setattr(FakeRenderer, "is_open", False)
+    pygame.event.post(pygame.event.Event(pygame.QUIT))
     env.step(act(RIGHT))  # the user has closed the window
-    assert len(FakeRenderer.frames) == 4
+    assert pygame.display.get_surface() is None
+    env.step(act(RIGHT))
     env.close()
+    still.close()
 
 
 def test_without_a_display_the_window_says_so(monkeypatch):
-    def no_display(**size):
-        raise Exception("failed to initialize glfw")
-
-    monkeypatch.setitem(sys.modules, "gym3.internal.renderer", types.SimpleNamespace(Renderer=no_display))
-    with pytest.raises(RuntimeError, match="needs a display"):
+    monkeypatch.setenv("SDL_VIDEODRIVER", "no such driver")
+    with pytest.raises(RuntimeError, match=mentions("'human'", "display", "'rgb_array'")):
         ProcgenEnv("coinrun", render_mode="human")
 
 

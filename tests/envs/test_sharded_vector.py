@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+import time
 import warnings
 from collections.abc import Iterator
 from functools import partial
@@ -20,6 +21,8 @@ from entitize.envs.vector import sharded_vector
 from entitize.envs.vector.infos import join_infos
 from entitize.envs.vector.workers import worker_pool
 from entitize.envs.vector.workers.worker_pool import shares
+
+from facts import mentions
 
 SNAKES: dict[str, Any] = {"num_snakes": 2, "board_size": 5, "max_steps": 20, "render_mode": "rgb_array"}
 
@@ -266,7 +269,7 @@ def test_the_parent_works_where_there_are_no_more_cores_than_processes(
     monkeypatch.setattr("os.sched_getaffinity", lambda _: set(range(cores)), raising=False)
     started: list[bool] = []
 
-    def start(host_fns: Any, num_lanes: Any, parent_works: bool) -> Any:
+    def start(host_fns: Any, num_lanes: Any, parent_works: bool, timeout: float) -> Any:
         started.append(parent_works)
         raise RuntimeError("enough")
 
@@ -276,22 +279,49 @@ def test_the_parent_works_where_there_are_no_more_cores_than_processes(
     assert started == [works]
 
 
-def test_a_worker_that_dies_while_the_parent_is_awake_is_an_error() -> None:
+def test_a_worker_that_dies_while_the_parent_waits_is_an_error() -> None:
     envs = ez.vector.ShardedVectorEnv([partial(odd_environment(), 1)] * 2, [1, 1], parent_works=True)
     envs.reset(seed=0)
-    waiter = envs._pool._waiter
-    waiter._awake, waiter._short = 1000.0, True
     pid = envs._pool.workers[0].process.pid
     assert pid is not None
     os.kill(pid, signal.SIGSTOP)  # the step will not be answered
     timer = threading.Timer(0.2, os.kill, (pid, signal.SIGKILL))
     timer.start()
-    with pytest.raises(
-        ez.WorkerError, match=r"envs \[1\]: their worker process was killed by SIGKILL in step"
-    ):
+    with pytest.raises(ez.WorkerError, match=mentions("envs [1]", "SIGKILL", "step")):
         envs.step({})
     timer.join()
     assert envs.closed
+
+
+@pytest.mark.parametrize("parent_works", [False, True])
+def test_a_worker_that_hangs_is_an_error_that_names_it(parent_works: bool) -> None:
+    envs = ez.vector.ShardedVectorEnv(
+        [partial(odd_environment(), 1), partial(odd_environment(), 2)],
+        [1, 2],
+        parent_works=parent_works,
+        worker_timeout=60,
+    )
+    envs.reset(seed=0)
+    envs.step({})  # the first one would have ten times as long
+    envs._pool._timeout = 0.5
+    pids = [worker.process.pid for worker in envs._pool.workers]
+    os.kill(pids[-1], signal.SIGSTOP)
+    start = time.monotonic()
+    with pytest.raises(ez.WorkerError, match=mentions("envs [1, 2]", pids[-1], "0.5 s", "step")) as caught:
+        envs.step({})
+    assert caught.value.env_indices == (1, 2)
+    assert envs.closed and time.monotonic() - start < 20
+    for pid in pids:
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)
+    with pytest.raises(gymnasium.error.ClosedEnvironmentError):
+        envs.step({})
+
+
+@pytest.mark.parametrize("limit", [0, -1.0, float("nan")])
+def test_a_worker_timeout_must_be_positive(limit: float) -> None:
+    with pytest.raises(ValueError, match=mentions("worker_timeout")):
+        ez.make_vec("MultiSnake", 2, num_workers=1, worker_timeout=limit)
 
 
 def test_a_key_press_ends_a_worker_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:

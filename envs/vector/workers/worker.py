@@ -38,7 +38,6 @@ from ...errors import WorkerError
 from ..info_columns import Formats, columns_size, formats_of, split_info, write_columns
 from .answers import Answer, AnswerLayout
 from .shared_block import SharedBlock, read_actions
-from .waiting import Waiter
 from .worker_hosts import Host
 
 #: What stands for ("step", None), and for ("done", ({}, 0)).
@@ -52,7 +51,6 @@ class Terms(NamedTuple):
 
     lanes: range  # its own
     num_envs: int  # the number of all lanes
-    awake: float  # for how many seconds it waits for a command before it sleeps
 
 
 def work(connection: Connection, pickled_host_fn: bytes, terms: Terms) -> None:
@@ -102,7 +100,6 @@ class _Worker:
         self, connection: Connection, host: Host, terms: Terms, warned: list[tuple[str, type[Warning]]]
     ) -> None:
         self.connection = connection
-        self.waiter = Waiter([connection], terms.awake)
         self.host = host
         self.terms = terms
         self.warned = warned
@@ -113,7 +110,6 @@ class _Worker:
 
     def serve(self) -> bool:
         """Carry out one command; false once there is nothing more to do."""
-        self.waiter.wait()
         message = self.connection.recv_bytes()
         command: tuple[str, Any] = ("step", None) if message == STEP else pickle.loads(message)
         word, payload = command

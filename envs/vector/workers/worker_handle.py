@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import multiprocessing
 import pickle
+import select
 import signal
+from collections.abc import Sequence
+from multiprocessing import connection
 from typing import Any
 
 from ..info_columns import Formats, columns_size, read_columns
@@ -99,3 +102,23 @@ class WorkerHandle:
         self.results.close()
         self.connection.close()
         self.process.close()
+
+
+class Inbox:
+    """Waits until at least one of some workers has answered, or ended."""
+
+    def __init__(self, workers: Sequence[WorkerHandle]) -> None:
+        self._connections = [worker.connection for worker in workers]
+        self._indices = {one.fileno(): index for index, one in enumerate(self._connections)}
+        # Registered once: `connection.wait` would do so at each call.
+        self._poll = select.poll() if hasattr(select, "poll") else None  # Windows has none
+        if self._poll is not None:
+            for number in self._indices:
+                self._poll.register(number, select.POLLIN)
+
+    def wait(self, seconds: float | None) -> list[int]:
+        """The indices of the workers that can be read; none if none can within `seconds` (None: no limit)."""
+        if self._poll is None:
+            return [self._connections.index(one) for one in connection.wait(self._connections, seconds)]  # type: ignore[arg-type]
+        events = self._poll.poll(None if seconds is None else max(0.0, 1000 * seconds))
+        return [self._indices[number] for number, _ in events]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import pickle
 import time
 import warnings
@@ -22,9 +23,8 @@ from ..lanes import LaneStep
 from .answers import AnswerLayout
 from .own_share import OwnShare
 from .shared_block import GrowingBlock, actions_size, write_actions
-from .waiting import Waiter, awake_time
 from .worker import Terms
-from .worker_handle import GRACE, WorkerGone, WorkerHandle
+from .worker_handle import GRACE, Inbox, WorkerGone, WorkerHandle
 from .worker_hosts import Host, Introduction
 
 
@@ -53,6 +53,12 @@ def shares(sizes: Sequence[int], num_workers: int, what: str = "envs") -> list[r
     return [range(first, last) for first, last in pairwise([*bounds, len(sizes)])]
 
 
+#: Seconds that a worker may take to answer, unless an environment says otherwise.
+WORKER_TIMEOUT = 60.0
+#: The first command of a kind may take this many times as long: that is when kernels are compiled.
+FIRST_TIME = 10
+
+
 class WorkerPool:
     """Processes that step neighbouring lanes of one vector environment: workers, and perhaps this one.
 
@@ -61,6 +67,8 @@ class WorkerPool:
             with cloudpickle.
         num_lanes: how many lanes each share has.
         parent_works: whether this process steps the first share, while workers step theirs.
+        timeout: seconds after which a worker that has not answered a command is ended; the first command of a
+            kind gets `FIRST_TIME` times as long. None: never.
 
     Attributes:
         lanes: the indices of each share's lanes.
@@ -72,8 +80,16 @@ class WorkerPool:
     """
 
     def __init__(
-        self, host_fns: Sequence[Callable[[], Host]], num_lanes: Sequence[int], parent_works: bool = False
+        self,
+        host_fns: Sequence[Callable[[], Host]],
+        num_lanes: Sequence[int],
+        parent_works: bool = False,
+        timeout: float | None = WORKER_TIMEOUT,
     ) -> None:
+        if timeout is not None and not timeout > 0:
+            raise ValueError(f"worker_timeout must be a positive number of seconds or None, got {timeout!r}")
+        self._timeout = timeout
+        self._answered: set[str] = set()  # the kinds of commands that have been answered
         self.workers: list[WorkerHandle] = []
         self._actions = GrowingBlock()
         self._resources = ExitStack()
@@ -94,12 +110,10 @@ class WorkerPool:
 
     def _start(self, host_fns: Sequence[Callable[[], Host]], parent_works: bool) -> Introduction:
         """Make all lanes; workers make theirs at the same time."""
-        num_workers = len(host_fns) - parent_works
-        awake = awake_time(num_workers + 1)
         for host_fn, lanes in list(zip(host_fns, self.lanes, strict=True))[parent_works:]:
-            terms = Terms(lanes, self.lanes[-1].stop, awake)
+            terms = Terms(lanes, self.lanes[-1].stop)
             self.workers.append(WorkerHandle(cloudpickle.dumps(host_fn), terms))
-        self._waiter = Waiter([worker.connection for worker in self.workers], awake)
+        self._inbox = Inbox(self.workers)
         introductions: list[Introduction] = []
         if parent_works:
             self._own = OwnShare(host_fns[0], self.lanes[0])
@@ -193,8 +207,13 @@ class WorkerPool:
     def _answers(self, doing: str) -> list[Any]:
         """Each worker's answer, in the order of the workers."""
         answers: dict[int, Any] = {}
+        limit = self._limit(doing)
+        deadline = time.monotonic() + limit
         while len(answers) < len(self.workers):
-            for index in self._waiter.wait():
+            ready = self._inbox.wait(None if limit == math.inf else deadline - time.monotonic())
+            if not ready:
+                raise self._silence([i for i in range(len(self.workers)) if i not in answers], doing, limit)
+            for index in ready:
                 worker = self.workers[index]
                 try:
                     word, payload = worker.receive()
@@ -211,7 +230,32 @@ class WorkerPool:
                     raise self._failure(*payload)
                 else:
                     answers[index] = payload
+        self._answered.add(doing)
         return [answers[index] for index in range(len(self.workers))]
+
+    def _limit(self, doing: str) -> float:
+        """How many seconds the answers to a command may take."""
+        if self._timeout is None:
+            return math.inf
+        return self._timeout if doing in self._answered else FIRST_TIME * self._timeout
+
+    def _silence(self, indices: Sequence[int], doing: str, limit: float) -> WorkerError:
+        """The error for workers that have not answered in time. They are ended at once: they could hang."""
+        silent = [self.workers[index] for index in indices]
+        names = [
+            f"envs {list(worker.lanes)}: worker {index} (process {worker.process.pid})"
+            for index, worker in zip(indices, silent, strict=True)
+        ]
+        for worker in silent:
+            worker.process.kill()
+        lanes = [lane for worker in silent for lane in worker.lanes]
+        return self._close_for(
+            WorkerError(
+                f"{'; '.join(names)} did not answer within {limit:g} s in {doing}. All environments have been"
+                " closed. If they are that slow, make them with a longer worker_timeout, or None",
+                lanes,
+            )
+        )
 
     def _failure(
         self, indices: Sequence[int], sentence: str, trace: str, pickled: bytes | None
