@@ -1,5 +1,5 @@
 # One command each. The first of them makes the environment in .venv; later ones find it there.
-.PHONY: demo test lint bench reference help
+.PHONY: demo test test-all lint bench reference help
 .DEFAULT_GOAL := help
 
 VENV := .venv
@@ -15,7 +15,8 @@ BY_THEMSELVES := $(VENV)/bin/python -m pip install -qq --disable-pip-version-che
 
 help:
 	@echo "make demo   train RogueNet on a Procgen game, about five minutes; results in runs/demo/"
-	@echo "make test   run the tests"
+	@echo "make test   tests of all parts, about two minutes"
+	@echo "make test-all  all tests"
 	@echo "make lint   ruff and mypy"
 	@echo "make bench  benchmarks against named peers, about ten minutes; results in benchmarks/results.json and .png"
 
@@ -23,6 +24,9 @@ demo: $(READY)
 	$(VENV)/bin/python -m entitize.cli.demo
 
 test: $(READY)
+	$(VENV)/bin/python -m pytest --quick
+
+test-all: $(READY)
 	$(VENV)/bin/python -m pytest
 
 lint: $(READY)
