@@ -100,6 +100,13 @@ class Operation:
 # -- the operations; NumPy's versions are what one writes without a library ---------------------------------
 
 
+def in_awkward(array: RaggedArray) -> Any:
+    """An `awkward.Array` that shares memory."""
+    contents = awkward.contents
+    offsets = awkward.index.Index64(array.offsets)
+    return awkward.Array(contents.ListOffsetArray(offsets, contents.NumpyArray(array.values)))
+
+
 def appends(case: Case) -> Iterator[Operation]:
     steps, whole = case.steps, case.whole
     ours, stored = RaggedBuffer((case.features,)), np.empty_like(whole.values)
@@ -138,7 +145,7 @@ def appends(case: Case) -> Iterator[Operation]:
         numpy=lambda: slice_assign(steps),
         reason="append",
     )
-    awkward_steps = [s.to_awkward() for s in steps] if awkward else []
+    awkward_steps = [in_awkward(s) for s in steps] if awkward else []
     yield Operation(
         "append a rollout, fresh",
         lambda: append(RaggedBuffer((case.features,)), steps),
@@ -171,7 +178,7 @@ def gathers(case: Case) -> Iterator[Operation]:
     whole, minibatches = case.whole, case.minibatches
     out = RaggedBuffer((case.features,), capacity=(2048, 2 * 2048 * case.entities))
     theirs: Any = case.in_rust(whole) if rust else None
-    packed: Any = whole.to_awkward() if awkward else None
+    packed: Any = in_awkward(whole) if awkward else None
 
     def each(gather: Callable[[np.ndarray], Any]) -> None:
         for minibatch in minibatches:
@@ -196,9 +203,9 @@ def gathers(case: Case) -> Iterator[Operation]:
 def combinations(case: Case) -> Iterator[Operation]:
     rng = np.random.default_rng(1)
     parts = [case.whole.gather(m).copy() for m in case.minibatches]
-    out, joined, wide = (RaggedBuffer((case.features + extra,)) for extra in (0, 0, 4))
+    out, joined = RaggedBuffer((case.features,)), RaggedBuffer((case.features,))
     rust_parts = [case.in_rust(p) for p in parts] if rust else []
-    awkward_parts = [p.to_awkward() for p in parts] if awkward else []
+    awkward_parts = [in_awkward(p) for p in parts] if awkward else []
     yield Operation(
         "concatenate",
         lambda: concatenate(parts, out),
@@ -218,7 +225,7 @@ def combinations(case: Case) -> Iterator[Operation]:
         for t in range(3)
     ]
     rust_types = [case.in_rust(t) for t in types] if rust else []
-    awkward_types = [t.to_awkward() for t in types] if awkward else []
+    awkward_types = [in_awkward(t) for t in types] if awkward else []
     offsets = [t.offsets for t in types]
     yield Operation(
         "join 3 types",
@@ -236,14 +243,6 @@ def combinations(case: Case) -> Iterator[Operation]:
             lambda: rust.cat([t.flat_indices() + s for t, s in zip(rust_types, starts, strict=False)], dim=1)
         ),
         numpy=lambda: numpy_join_rows(offsets),
-    )
-    rows = rng.standard_normal((len(parts[0]), 4), np.float32)
-    rust_rows = rust and case.in_rust(RaggedArray.from_lengths(rows, np.ones(len(rows), np.int64)))
-    yield Operation(
-        "append 4 globals",
-        lambda: parts[0].append_features(rows, wide),
-        rust and (lambda: rust.cat([rust_parts[0], rust_rows], dim=2)),
-        numpy=lambda: np.concatenate([parts[0].values, np.repeat(rows, parts[0].lengths, axis=0)], axis=1),
     )
 
 
@@ -263,26 +262,11 @@ def numpy_join(arrays: list[RaggedArray]) -> np.ndarray:
     return values
 
 
-def numpy_softmax(logits: RaggedArray) -> np.ndarray:
-    firsts, lengths = logits.offsets[:-1], logits.lengths
-    weights = np.exp(logits.values - np.repeat(np.maximum.reduceat(logits.values, firsts), lengths))
-    return weights / np.repeat(np.add.reduceat(weights, firsts), lengths)
-
-
-def numpy_sample(logits: RaggedArray, uniform: np.ndarray) -> np.ndarray:
-    cumulated = np.cumsum(numpy_softmax(logits), dtype=np.float64)
-    before = np.concatenate([[0.0], cumulated])[logits.offsets[:-1]]
-    return np.searchsorted(cumulated, before + uniform, side="right") - logits.offsets[:-1]
-
-
 def reductions(case: Case) -> Iterator[Operation]:
     """On one minibatch; the Rust package has no reductions."""
     part = case.whole.gather(case.minibatches[0])
-    logits = RaggedArray(part.values[:, 0].copy(), part.offsets)
     firsts, lengths = part.offsets[:-1], part.lengths
-    uniform = np.random.default_rng(2).random(len(part))
-    packed = part.to_awkward() if awkward else None
-    packed_logits = logits.to_awkward() if awkward else None
+    packed = in_awkward(part) if awkward else None
 
     def sums() -> np.ndarray:
         return np.add.reduceat(part.values, firsts, axis=0)
@@ -295,29 +279,12 @@ def reductions(case: Case) -> Iterator[Operation]:
         awkward and (lambda: awkward.mean(packed, axis=1)),
         lambda: sums() / lengths[:, None],
     )
-    yield Operation(
-        "softmax",
-        logits.softmax,
-        None,
-        awkward and (lambda: awkward.softmax(packed_logits, axis=1)),
-        lambda: numpy_softmax(logits),
-    )
-    yield Operation("sample", lambda: logits.sample(uniform), numpy=lambda: numpy_sample(logits, uniform))
 
 
 def shapes(case: Case) -> Iterator[Operation]:
     """On one minibatch."""
     part = case.whole.gather(case.minibatches[0])
     theirs: Any = case.in_rust(part) if rust else None
-    longest = int(part.lengths.max())
-
-    def padded() -> np.ndarray:
-        mask = np.arange(longest) < part.lengths[:, None]
-        result = np.zeros((len(part), longest, case.features), np.float32)
-        result[mask] = part.values
-        return result
-
-    yield Operation("to padded", part.to_padded, numpy=padded)
     yield Operation(
         "sequence indices",
         part.sequence_indices,
@@ -330,13 +297,6 @@ def shapes(case: Case) -> Iterator[Operation]:
         part.item_indices,
         rust and (lambda: theirs.indices(1)),
         numpy=lambda: np.arange(part.num_items) - np.repeat(part.offsets[:-1], part.lengths),
-        reason="calls",
-    )
-    yield Operation(
-        "flat indices",
-        part.flat_indices,
-        rust and (lambda: theirs.flat_indices()),
-        numpy=lambda: np.arange(part.num_items),
         reason="calls",
     )
 

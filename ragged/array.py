@@ -10,18 +10,17 @@ Shape alphabet: B sequences, N items in all, F features, K indices.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, final, overload
+from typing import Any, Protocol, final, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from . import index_kernels, interchange, layouts, reductions
-from .copy_kernels import append_row_to_items, repeat_rows
+from .copy_kernels import repeat_rows
 from .threads import gather_on_threads
 from .validation import (
     DTYPES,
     as_bytes,
-    check_items_match,
     checked_count,
     checked_dtype,
     checked_indices,
@@ -35,24 +34,31 @@ from .validation import (
     out_of_range,
 )
 
-if TYPE_CHECKING:
-    import torch
-
-    from .buffer import RaggedBuffer
-
 __all__ = ["DTYPES", "RaggedArray"]
 
 #: `repr` shows the content of arrays up to this many sequences and numbers.
 _SHOWN_SEQUENCES, _SHOWN_NUMBERS = 8, 64
 
 
+class ResultMemory(Protocol):
+    """Memory that a result may be put into: a `RaggedBuffer`."""
+
+    def replace(
+        self, offsets: NDArray[np.int64], dtype: np.dtype[Any], inner_shape: tuple[int, ...]
+    ) -> RaggedArray:
+        """Return sequences with unset items in place of the content."""
+
+    def owns(self, values: NDArray[Any]) -> bool:
+        """Return whether `values` is a view of this memory."""
+
+
 def result_array(
-    out: RaggedBuffer | None, offsets: NDArray[np.int64], dtype: np.dtype[Any], inner_shape: tuple[int, ...]
+    out: ResultMemory | None, offsets: NDArray[np.int64], dtype: np.dtype[Any], inner_shape: tuple[int, ...]
 ) -> RaggedArray:
-    """An array with unset items for a result: fresh, or in the memory of `out`, whose content is replaced."""
+    """Return an array with unset items for a result: fresh, or in the memory of `out`."""
     if out is None:
         return RaggedArray.unchecked(np.empty((offsets.item(-1), *inner_shape), dtype), offsets)
-    return out._replace(offsets, dtype, inner_shape)
+    return out.replace(offsets, dtype, inner_shape)
 
 
 @final
@@ -202,7 +208,7 @@ class RaggedArray:
             indices = np.flatnonzero(indices)
         return self.gather(indices)
 
-    def gather(self, indices: ArrayLike, out: RaggedBuffer | None = None) -> RaggedArray:
+    def gather(self, indices: ArrayLike, out: ResultMemory | None = None) -> RaggedArray:
         """The sequences at `indices` (K,) int, in that order, as a copy; repeats and an empty index are fine.
 
         Runs on one thread, or where the result has 1 MiB or more on as many as
@@ -249,25 +255,6 @@ class RaggedArray:
         index_kernels.fill_item_indices(self.offsets, indices)
         return indices
 
-    def flat_indices(self) -> RaggedArray:
-        """For each item its row in `values`: int64, the same sequences."""
-        indices = np.empty(self.num_items, np.int64)
-        index_kernels.fill_flat_indices(indices)
-        return RaggedArray.unchecked(indices, self.offsets)
-
-    def length_groups(self, max_padding: float = 0.25) -> list[NDArray[np.int64]]:
-        """Sequences (int64 indices) in groups of similar length, short ones first, for batched attention.
-
-        Guaranteed: every sequence with items is in exactly one group, empty ones in none. Padded to its
-        longest sequence, a group takes at most `1 + max_padding` times its items, and so do all groups
-        together; with `max_padding=0` the sequences of a group are equally long. Groups and their sequences
-        ascend in length, equals in index.
-
-        Raises:
-            ValueError: `max_padding` is negative or NaN.
-        """
-        return layouts.groups_of_length(self.offsets, max_padding)
-
     # -- other items, same sequences ------------------------------------------------------------------------
 
     def with_values(self, values: ArrayLike) -> RaggedArray:
@@ -292,41 +279,6 @@ class RaggedArray:
         repeat_rows(as_bytes(rows), self.offsets, as_bytes(items), item_size(rows))
         return items
 
-    def append_features(self, rows: ArrayLike, out: RaggedBuffer | None = None) -> RaggedArray:
-        """Each item (F,) of sequence b followed by row b of `rows` (B, G), same dtype: items (F + G,).
-
-        Raises:
-            ValueError: items or rows of another shape or dtype, or an `out` that holds other items or
-                this array.
-        """
-        rows = checked_rows(rows, len(self))
-        if len(self.inner_shape) != 1 or rows.ndim != 2:
-            raise ValueError(
-                f"can't append rows of shape {rows.shape[1:]} to items of shape {self.inner_shape}"
-            )
-        check_items_match(rows.dtype, (), (self.dtype, ()), "rows")
-        self._check_not_in(out)
-        if out is not None and out._owns(rows):
-            raise ValueError("out is the buffer that holds the rows")
-        result = result_array(out, self.offsets, self.dtype, (self.inner_shape[0] + rows.shape[1],))
-        append_row_to_items(
-            as_bytes(self.values),
-            self.offsets,
-            as_bytes(rows),
-            as_bytes(result.values),
-            item_size(self.values),
-            item_size(rows),
-        )
-        return result
-
-    def to_padded(self, fill_value: float = 0) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-        """A padded copy (B, M, *inner), M the longest sequence, and the mask (B, M) that is true at items.
-
-        Raises:
-            ValueError: `fill_value` that is no value of an integer or bool dtype.
-        """
-        return layouts.padded_of(self.values, self.offsets, fill_value)
-
     # -- reductions over the items of each sequence ---------------------------------------------------------
 
     def sum(self) -> NDArray[Any]:
@@ -347,36 +299,6 @@ class RaggedArray:
     def argmax(self) -> NDArray[np.int64]:
         """Positions (B, *inner) of the maxima, the first of equals or of NaNs; -1 where empty."""
         return reductions.positions_of_maxima(self.values, self.offsets)
-
-    def logsumexp(self) -> NDArray[Any]:
-        """log Σ exp of the items (B, *inner), same dtype; -inf where empty or nothing but -inf.
-
-        Raises:
-            ValueError: the items are not floats.
-        """
-        return reductions.logsumexps(self.values, self.offsets)
-
-    def softmax(self) -> RaggedArray:
-        """Items that are positive and add up to 1 in each sequence, for each number of an item by itself.
-
-        NaN in a sequence that has NaN, +inf or nothing but -inf, as in torch.
-
-        Raises:
-            ValueError: the items are not floats.
-        """
-        return RaggedArray.unchecked(reductions.softmaxes(self.values, self.offsets), self.offsets)
-
-    def sample(self, uniform: ArrayLike) -> NDArray[np.int64]:
-        """Draw an item of each sequence with probability ∝ exp(item), given `uniform` (B,) in [0, 1).
-
-        Inverts the cumulative distribution: the first item whose cumulated probability exceeds `uniform`,
-        never one of probability 0. Returns positions (B,); -1 for an empty sequence.
-
-        Raises:
-            ValueError: items that are not single floats, `uniform` of another shape or outside [0, 1), or a
-                sequence with NaN, +inf or nothing but -inf.
-        """
-        return reductions.samples(self.values, self.offsets, uniform)
 
     # -- as a Python value ----------------------------------------------------------------------------------
 
@@ -407,23 +329,6 @@ class RaggedArray:
 
     # -- other libraries ------------------------------------------------------------------------------------
 
-    def to_torch(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """`values` and `offsets` as CPU tensors that share memory.
-
-        Raises:
-            ValueError: the memory is read-only.
-        """
-        return interchange.tensors_of(self.values, self.offsets)
-
-    @classmethod
-    def from_torch(cls, values: torch.Tensor, offsets: torch.Tensor) -> RaggedArray:
-        """From `values` (N, *inner) and `offsets` (B + 1,), sharing the memory of contiguous CPU tensors.
-
-        Raises:
-            ValueError: as for `RaggedArray(values, offsets)`.
-        """
-        return cls(interchange.array_of_tensor(values), interchange.array_of_tensor(offsets))
-
     def to_arrow(self) -> Any:
         """A `pyarrow.LargeListArray` that shares memory (a copy for bool, which Arrow packs into bits).
 
@@ -432,19 +337,6 @@ class RaggedArray:
         """
         return interchange.arrow_of(self.values, self.offsets)
 
-    def to_awkward(self) -> Any:
-        """An `awkward.Array` of type B * var * inner that shares memory."""
-        return interchange.awkward_of(self.values, self.offsets)
-
-    @classmethod
-    def from_awkward(cls, array: Any) -> RaggedArray:
-        """From an `awkward.Array` of type B * var * inner, sharing memory where its layout allows it.
-
-        Raises:
-            ValueError: another type, missing values, or a dtype that is not supported.
-        """
-        return cls(*interchange.parts_of_awkward(array))
-
-    def _check_not_in(self, out: RaggedBuffer | None) -> None:
-        if out is not None and out._owns(self.values):
+    def _check_not_in(self, out: ResultMemory | None) -> None:
+        if out is not None and out.owns(self.values):
             raise ValueError("out is the buffer that holds the sequences themselves")

@@ -144,11 +144,11 @@ class RaggedBuffer:
             offsets[: self._sequences + 1] = self._offsets[: self._sequences + 1]
         self._values, self._offsets = values, offsets  # both or, where memory has run out, neither
 
-    def _owns(self, values: NDArray[Any]) -> bool:
+    def owns(self, values: NDArray[Any]) -> bool:
         """Whether `values` is the buffer's memory or a view of it."""
         return values is self._values or values.base is self._values
 
-    def _replace(
+    def replace(
         self, offsets: NDArray[np.int64], dtype: np.dtype[Any], inner_shape: tuple[int, ...]
     ) -> RaggedArray:
         """Put sequences with `offsets` (B + 1,) in place of the content; the items are for the caller to set.

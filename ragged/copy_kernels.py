@@ -144,13 +144,6 @@ def gather_items_of_all(  # type: ignore[no-untyped-def]
 
 
 @compiled(nogil=True)
-def place_sequences(source, offsets, target, rows, size):  # type: ignore[no-untyped-def]
-    """Copy sequence b to row `rows[b]` of `target`."""
-    for b in range(len(rows)):
-        _copy(target, rows[b] * size, source, offsets[b] * size, (offsets[b + 1] - offsets[b]) * size)
-
-
-@compiled(nogil=True)
 def join_sequences(addresses, stacked, target, size):  # type: ignore[no-untyped-def]
     """Fill `target` with sequence 0 of each of K arrays, then sequence 1 of each, and so on.
 
@@ -180,17 +173,6 @@ def repeat_rows(rows, offsets, target, size):  # type: ignore[no-untyped-def]
             step = min(done, count - done)
             _copy(target, first + done, target, first, step)
             done += step
-
-
-@compiled(nogil=True)
-def append_row_to_items(source, offsets, rows, target, size, row_size):  # type: ignore[no-untyped-def]
-    """Write each item of sequence b followed by row b: items of `size + row_size` bytes."""
-    at = 0
-    for b in range(len(offsets) - 1):
-        for i in range(offsets[b], offsets[b + 1]):
-            _copy(target, at, source, i * size, size)
-            _copy(target, at + size, rows, b * row_size, row_size)
-            at += size + row_size
 
 
 @compiled(nogil=True)

@@ -84,13 +84,6 @@ def concatenate_offsets(stacked, sizes, target):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def fill_flat_indices(target):  # type: ignore[no-untyped-def]
-    """Fill `target` (N,) with 0, 1, 2 and so on; half the time of `np.arange`."""
-    for i in range(len(target)):
-        target[i] = i
-
-
-@compiled
 def fill_sequence_indices(offsets, target):  # type: ignore[no-untyped-def]
     """Fill `target` (N,) with the sequence of each item."""
     for b in range(len(offsets) - 1):
@@ -128,23 +121,3 @@ def fill_join_rows(stacked, rows, joined):  # type: ignore[no-untyped-def]
                 sequence[i] = row + i
             row += len(sequence)
         joined[b + 1] = row
-
-
-@compiled
-def fill_group_ends(lengths, allowed, ends):  # type: ignore[no-untyped-def]
-    """Cut ascending `lengths` (B,) into groups and return how many.
-
-    Group g is `lengths[ends[g - 1]:ends[g]]`, the first one starts at 0. A group grows while padding it to
-    its longest sequence takes at most `allowed` times its items.
-    """
-    groups, first, items = 0, 0, 0
-    for b in range(len(lengths)):
-        if (b + 1 - first) * lengths[b] > allowed * (items + lengths[b]):
-            ends[groups] = b
-            groups += 1
-            first, items = b, 0
-        items += lengths[b]
-    if len(lengths) > first:
-        ends[groups] = len(lengths)
-        groups += 1
-    return groups

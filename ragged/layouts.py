@@ -11,9 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from .copy_kernels import place_sequences
-from .index_kernels import fill_group_ends
-from .validation import as_bytes, checked_dtype, checked_inner_shape, checked_lengths, checked_mask, item_size
+from .validation import checked_dtype, checked_inner_shape, checked_lengths, checked_mask
 
 Offsets = NDArray[np.int64]
 
@@ -55,31 +53,3 @@ def parts_of_padded(padded: ArrayLike, mask: ArrayLike) -> tuple[NDArray[Any], O
     wanted = checked_mask(mask, rectangle.shape[:2])
     values = rectangle[wanted]
     return values, checked_lengths(wanted.sum(1, dtype=np.int64), len(values))
-
-
-def padded_of(
-    values: NDArray[Any], offsets: Offsets, fill_value: float
-) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-    """The items as a rectangle (B, M, *inner), and the mask (B, M) that is true at items."""
-    with np.errstate(invalid="ignore", over="ignore"):
-        fill = np.asarray(fill_value).astype(values.dtype)
-    if values.dtype.kind != "f" and fill != fill_value:
-        raise ValueError(f"fill_value {fill_value} is not a value of dtype {values.dtype}")
-    lengths = offsets[1:] - offsets[:-1]
-    longest = int(lengths.max(initial=0))
-    padded = np.full((len(lengths), longest, *values.shape[1:]), fill, values.dtype)
-    rows = np.arange(len(lengths)) * longest
-    place_sequences(as_bytes(values), offsets, as_bytes(padded), rows, item_size(values))
-    return padded, np.arange(longest) < lengths[:, None]
-
-
-def groups_of_length(offsets: Offsets, max_padding: float) -> list[NDArray[np.int64]]:
-    """Sequences in groups of similar length; see `RaggedArray.length_groups`."""
-    if not max_padding >= 0:
-        raise ValueError(f"max_padding must be 0 or more, got {max_padding}")
-    lengths = offsets[1:] - offsets[:-1]
-    order = np.argsort(lengths, kind="stable")
-    order = order[np.count_nonzero(lengths == 0) :]
-    ends = np.empty(len(order), np.int64)
-    count = fill_group_ends(lengths[order], 1.0 + max_padding, ends)
-    return np.split(order, ends[: count - 1]) if count else []

@@ -9,8 +9,6 @@ Shape alphabet: B sequences, N items in all, F features.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from .compiled import compiled
@@ -69,64 +67,3 @@ def argmax_items(numbers, offsets, features, positions):  # type: ignore[no-unty
                 if (value > largest or value != value) and largest == largest:
                     best = i
             positions[b * features + f] = best if length > 0 else -1
-
-
-@compiled(nogil=True)
-def subtract_rows(numbers, offsets, features, rows, differences):  # type: ignore[no-untyped-def]
-    """Fill `differences` (N * F,) with each item less the row of its sequence."""
-    for b in range(len(offsets) - 1):
-        items = numbers[offsets[b] * features : offsets[b + 1] * features]
-        results = differences[offsets[b] * features : offsets[b + 1] * features]
-        if features == 1:
-            subtrahend = rows[b]
-            for i in range(len(items)):
-                results[i] = items[i] - subtrahend
-        else:
-            row = rows[b * features : (b + 1) * features]
-            for i in range(offsets[b + 1] - offsets[b]):
-                for f in range(features):
-                    results[i * features + f] = items[i * features + f] - row[f]
-
-
-@compiled(nogil=True)
-def divide_by_rows(numbers, offsets, features, rows):  # type: ignore[no-untyped-def]
-    """Divide each item by the row of its sequence, in place."""
-    for b in range(len(offsets) - 1):
-        items = numbers[offsets[b] * features : offsets[b + 1] * features]
-        if features == 1:
-            divisor = rows[b]
-            for i in range(len(items)):
-                items[i] /= divisor
-        else:
-            row = rows[b * features : (b + 1) * features]
-            for i in range(offsets[b + 1] - offsets[b]):
-                for f in range(features):
-                    items[i * features + f] /= row[f]
-
-
-@compiled(nogil=True, fastmath={"reassoc"})
-def draw_items(weights, offsets, uniform, positions):  # type: ignore[no-untyped-def]
-    """Position in each sequence of the first item whose cumulated weight exceeds uniform × total, or -1.
-
-    Items of weight 0 are never drawn, whatever rounding does. Returns the first sequence with items whose
-    weights (N,) have no positive, finite sum (what follows it is not drawn), or -1.
-    """
-    for b in range(len(offsets) - 1):
-        items = weights[offsets[b] : offsets[b + 1]]
-        positions[b] = -1
-        if len(items) == 0:
-            continue
-        total = 0.0
-        for i in range(len(items)):
-            total += items[i]
-        if not 0.0 < total < math.inf:
-            return b
-        threshold = uniform[b] * total
-        reached = 0.0
-        for i in range(len(items)):
-            if items[i] > 0.0:
-                positions[b] = i
-                reached += items[i]
-                if reached > threshold:
-                    break
-    return -1

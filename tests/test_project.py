@@ -45,7 +45,6 @@ CIRCLES = [
         "policies/rogue_net/network.py",
         "policies/rogue_net/summary.py",
     },
-    {"ragged/array.py", "ragged/buffer.py"},
     {"trainers/ppo.py", "trainers/runs/trainer_state.py"},
 ]
 

@@ -133,11 +133,6 @@ def test_indices_say_where_each_item_is(cases: Any, data: st.DataObject) -> None
     sequences, array = data.draw(cases())
     assert array.sequence_indices().tolist() == [b for b, s in enumerate(sequences) for _ in s]
     assert array.item_indices().tolist() == [i for s in sequences for i in range(len(s))]
-    flat = array.flat_indices()
-    assert (
-        flat.values.tolist() == list(range(array.num_items))
-        and flat.lengths.tolist() == array.lengths.tolist()
-    )
 
 
 @quick
@@ -188,36 +183,6 @@ def test_bad_rows_are_named(three: RaggedArray, rows: Any, message: str) -> None
         three.broadcast(rows)
 
 
-@quick
-@given(data=st.data(), width=st.integers(0, 4))
-def test_append_features_puts_rows_behind_items(
-    cases: Any, same: Any, data: st.DataObject, width: int
-) -> None:
-    sequences, array = data.draw(cases(inner_shapes=((0,), (1,), (3,))))
-    rows = np.random.default_rng(0).normal(0, 9, (len(sequences), width)).astype(array.dtype)
-    expected = [
-        np.concatenate([s, np.broadcast_to(row, (len(s), width))], axis=1)
-        for s, row in zip(sequences, rows, strict=True)
-    ]
-    same(array.append_features(rows), expected)
-    out = RaggedBuffer((array.inner_shape[0] + width,), array.dtype)
-    same(array.append_features(rows, out), expected)
-    same(out.array(), expected)
-
-
-def test_features_that_do_not_fit_are_named(three: RaggedArray) -> None:
-    with pytest.raises(ValueError, match="rows has dtype float64, expected float32"):
-        three.append_features(np.zeros((3, 1)))
-    with pytest.raises(ValueError, match=r"can't append rows of shape \(\) to items of shape \(2,\)"):
-        three.append_features(np.zeros(3, np.float32))
-    with pytest.raises(ValueError, match="got 2 rows for 3 sequences"):
-        three.append_features(np.zeros((2, 1), np.float32))
-    out = RaggedBuffer((3,))
-    rows = RaggedArray(np.zeros((3, 3), np.float32), [0, 3]).gather([0], out).values
-    with pytest.raises(ValueError, match="out is the buffer that holds the rows"):
-        three.append_features(rows, out)
-
-
 def test_with_values_keeps_the_sequences(three: RaggedArray) -> None:
     other = three.with_values([10, 20, 30, 40])
     assert other == RaggedArray(np.array([10, 20, 30, 40]), [0, 1, 1, 4])
@@ -225,29 +190,6 @@ def test_with_values_keeps_the_sequences(three: RaggedArray) -> None:
         three.with_values(np.zeros(3))
     with pytest.raises(ValueError, match="dtype int16"):
         three.with_values(np.zeros(4, np.int16))
-
-
-@quick
-@given(data=st.data(), max_padding=st.sampled_from([0.0, 0.1, 0.25, 1.0, np.inf]))
-def test_length_groups_keep_what_they_promise(data: st.DataObject, max_padding: float) -> None:
-    lengths = np.array(data.draw(st.lists(st.integers(0, 30), max_size=40)), np.int64)
-    array = RaggedArray.from_lengths(np.zeros(lengths.sum(), bool), lengths)
-    groups = array.length_groups(max_padding)
-    for group in groups:
-        items = lengths[group]
-        assert len(group) > 0 and len(group) * items.max() <= (1 + max_padding) * items.sum()
-    order = [b for group in groups for b in group.tolist()]
-    assert order == sorted(np.flatnonzero(lengths).tolist(), key=lambda b: (lengths[b], b))
-    if max_padding == np.inf:
-        assert len(groups) <= 1
-    if max_padding == 0:
-        assert len(groups) == len(set(lengths[lengths > 0].tolist()))
-
-
-@pytest.mark.parametrize("max_padding", [-0.1, np.nan])
-def test_a_padding_that_makes_no_sense_is_refused(three: RaggedArray, max_padding: float) -> None:
-    with pytest.raises(ValueError, match="max_padding must be 0 or more"):
-        three.length_groups(max_padding)
 
 
 @quick
