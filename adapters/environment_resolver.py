@@ -156,7 +156,7 @@ def as_entity_env(
         TypeError: `env` is no environment that can be wrapped without further options.
         ViewError: the view does not fit the observation space.
     """
-    from ..envs.spaces.entity_space import EntitySpace
+    from ..envs.spaces import EntitySpace
 
     if isinstance(env, gymnasium.Env):
         if not isinstance(env.observation_space, EntitySpace):
@@ -208,7 +208,7 @@ def _listed(
     one: Callable[[], Any], name: str, num_envs: int, view: View | Mapping[str, Any] | None
 ) -> EntityVectorEnv:
     """Return a vector environment that steps single environments in this process."""
-    from ..envs.spaces.entity_space import EntitySpace
+    from ..envs.spaces import EntitySpace
     from ..envs.vector.list_vector import ListVectorEnv
 
     made = [one()]  # to see what it is; it becomes the first lane

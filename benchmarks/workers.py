@@ -27,7 +27,7 @@ from typing import Any
 
 import entitize as ez
 import numpy as np
-from entitize.envs.batch.entity_batch import ActionMask
+from entitize.envs.actions import ActionMask
 from entitize.ragged import RaggedArray, available_cores
 
 LANES, ENTITIES, FEATURES, ACTORS, CHOICES = 24, 30, 27, 8, 78

@@ -11,28 +11,38 @@ from typing import TYPE_CHECKING
 from ..lazy import attach
 
 if TYPE_CHECKING:
-    from .actions.batch_actions import no_actions as no_actions
-    from .actions.batch_actions import sample_actions as sample_actions
-    from .actions.batch_actions import validate_actions as validate_actions
+    from .actions.action_mask import ActionMask as ActionMask
+    from .actions.action_space import ActionSpace as ActionSpace
+    from .actions.categorical import Categorical as Categorical
+    from .actions.categorical import CategoricalAction as CategoricalAction
+    from .actions.categorical import CategoricalMask as CategoricalMask
+    from .actions.categorical import GlobalCategorical as GlobalCategorical
+    from .actions.categorical import GlobalCategoricalAction as GlobalCategoricalAction
+    from .actions.categorical import GlobalCategoricalMask as GlobalCategoricalMask
+    from .actions.continuous import Continuous as Continuous
+    from .actions.continuous import ContinuousAction as ContinuousAction
+    from .actions.continuous import ContinuousMask as ContinuousMask
+    from .actions.continuous import GlobalContinuous as GlobalContinuous
+    from .actions.continuous import GlobalContinuousAction as GlobalContinuousAction
+    from .actions.continuous import GlobalContinuousMask as GlobalContinuousMask
+    from .actions.entity_action_space import EntityActionSpace as EntityActionSpace
+    from .actions.multi_categorical import MultiCategorical as MultiCategorical
+    from .actions.multi_categorical import MultiCategoricalAction as MultiCategoricalAction
+    from .actions.multi_categorical import MultiCategoricalMask as MultiCategoricalMask
+    from .actions.select_entity import SelectEntity as SelectEntity
+    from .actions.select_entity import SelectEntityAction as SelectEntityAction
+    from .actions.select_entity import SelectEntityMask as SelectEntityMask
+    from .batch.batch_actions import no_actions as no_actions
+    from .batch.batch_actions import sample_actions as sample_actions
+    from .batch.batch_actions import validate_actions as validate_actions
     from .batch.batch_buffer import EntityBatchBuffer as EntityBatchBuffer
-    from .batch.entity_batch import ActionMask as ActionMask
+    from .batch.batch_spaces import EntityBatchActionSpace as EntityBatchActionSpace
+    from .batch.batch_spaces import EntityBatchSpace as EntityBatchSpace
     from .batch.entity_batch import EntityBatch as EntityBatch
     from .batch.entity_batch import batch_observations as batch_observations
     from .batch.entity_batch import concatenate_batches as concatenate_batches
     from .batch.entity_batch import unbatch_observation as unbatch_observation
-    from .batch.observation import CategoricalAction as CategoricalAction
-    from .batch.observation import CategoricalMask as CategoricalMask
-    from .batch.observation import ContinuousAction as ContinuousAction
-    from .batch.observation import ContinuousMask as ContinuousMask
-    from .batch.observation import GlobalCategoricalAction as GlobalCategoricalAction
-    from .batch.observation import GlobalCategoricalMask as GlobalCategoricalMask
-    from .batch.observation import GlobalContinuousAction as GlobalContinuousAction
-    from .batch.observation import GlobalContinuousMask as GlobalContinuousMask
-    from .batch.observation import MultiCategoricalAction as MultiCategoricalAction
-    from .batch.observation import MultiCategoricalMask as MultiCategoricalMask
     from .batch.observation import Observation as Observation
-    from .batch.observation import SelectEntityAction as SelectEntityAction
-    from .batch.observation import SelectEntityMask as SelectEntityMask
     from .batch.packed import PackedLayout as PackedLayout
     from .batch.packed_spaces import PackedActionSpace as PackedActionSpace
     from .batch.packed_spaces import PackedBatchSpace as PackedBatchSpace
@@ -47,17 +57,7 @@ if TYPE_CHECKING:
     from .multi_agent import MultiAgentEnv as MultiAgentEnv
     from .registration import register_env as register_env
     from .registration import register_vec as register_vec
-    from .spaces.batch_spaces import EntityBatchActionSpace as EntityBatchActionSpace
-    from .spaces.batch_spaces import EntityBatchSpace as EntityBatchSpace
-    from .spaces.entity_space import ActionSpace as ActionSpace
-    from .spaces.entity_space import Categorical as Categorical
-    from .spaces.entity_space import Continuous as Continuous
-    from .spaces.entity_space import EntityActionSpace as EntityActionSpace
     from .spaces.entity_space import EntitySpace as EntitySpace
-    from .spaces.entity_space import GlobalCategorical as GlobalCategorical
-    from .spaces.entity_space import GlobalContinuous as GlobalContinuous
-    from .spaces.entity_space import MultiCategorical as MultiCategorical
-    from .spaces.entity_space import SelectEntity as SelectEntity
     from .vector.infos import idle_lanes as idle_lanes
     from .vector.infos import lane_infos as lane_infos
     from .vector.list_vector import ListVectorEnv as ListVectorEnv

@@ -17,11 +17,12 @@ from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
 from ..ragged import RaggedArray
-from .actions.batch_actions import sample_actions
-from .actions.illegal_actions import illegal_actions
+from .actions import EntityActionSpace
+from .batch.batch_actions import sample_actions
 from .batch.entity_batch import EntityBatch, batch_observations
+from .batch.illegal_actions import illegal_actions
 from .errors import ActionError, ConformanceError, ObservationError
-from .spaces.entity_space import EntityActionSpace, EntitySpace
+from .spaces import EntitySpace
 from .vector.vector_env import EntityVectorEnv
 
 _MEMORY = 4  # how many observations back a new one may not share its arrays with

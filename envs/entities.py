@@ -40,7 +40,7 @@ from . import (
     Observation,
     ObservationError,
 )
-from .batch.observation import Mask
+from .actions import Mask
 from .entity_fields import Columns, Scale, class_columns
 
 __all__ = ["Obs", "Scale", "Schema", "declare", "entity", "orders", "schema_of"]

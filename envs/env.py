@@ -9,11 +9,12 @@ from typing import Any
 
 import gymnasium
 
-from .actions.dispatch import Dispatcher
-from .actions.resolve import ResolvedObservation, Resolver
-from .batch.observation import Action, Observation
+from .actions import Action, EntityActionSpace
+from .batch.dispatch import Dispatcher
+from .batch.observation import Observation
+from .batch.resolve import ResolvedObservation, Resolver
 from .errors import ObservationError, reset_needed
-from .spaces.entity_space import EntityActionSpace, EntitySpace
+from .spaces import EntitySpace
 
 Transition = tuple[Observation, float, bool, bool, dict[str, Any]]
 

@@ -6,8 +6,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any
 
+from .actions import EntityActionSpace
 from .errors import no_render_mode
-from .spaces.entity_space import EntityActionSpace, EntitySpace
+from .spaces import EntitySpace
 
 #: By agent: plain observations of its `EntitySpace`, rewards, terminations, truncations and infos.
 MultiAgentStep = tuple[

@@ -15,8 +15,7 @@ from ...envs import (
     ObservationError,
     SelectEntityAction,
 )
-from ...envs.actions.resolve import ResolvedMask
-from ...envs.batch.observation import Action
+from ...envs.actions import Action, ActionMask
 from ...envs.env import Transition
 from ...envs.errors import check_render_mode
 from .package import entity_gym
@@ -80,7 +79,9 @@ class EntityGymEnv(EntityEnv):
         """Carry out `action`; what it leaves out is the first legal choice."""
         if self._resolved is not None and isinstance(action, Mapping):
             masks = self._resolved.actions
-            unsaid = [name for name, mask in masks.items() if len(mask.mask) and _is_empty(action.get(name))]
+            unsaid = [
+                name for name, mask in masks.items() if mask.actors.num_items and _is_empty(action.get(name))
+            ]
             if unsaid:
                 action = {**action, **{name: self._first_legal(name, masks[name]) for name in unsaid}}
         return super().step(action)
@@ -117,9 +118,8 @@ class EntityGymEnv(EntityEnv):
         assert self._resolver is not None
         self._resolver.env_name = self._dispatcher.env_name = self._name
 
-    def _first_legal(self, name: str, mask: ResolvedMask) -> Any:
-        first = mask.mask.argmax(1)
-        return first if mask.actees is None else mask.actees[first]
+    def _first_legal(self, name: str, mask: ActionMask) -> Any:
+        return self.action_space[name].first_legal(mask)
 
     def _ours(self, given: Any) -> Observation:
         if not isinstance(given, entity_gym.Observation):

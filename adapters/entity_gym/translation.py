@@ -20,7 +20,7 @@ from ...envs import (
     SelectEntity,
     SelectEntityMask,
 )
-from ...envs.batch.observation import Mask
+from ...envs.actions import Mask
 from .package import entity_gym
 
 

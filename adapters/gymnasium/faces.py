@@ -19,13 +19,9 @@ from numpy.typing import NDArray
 from ...envs import (
     ActionError,
     ActionSpace,
-    Categorical,
-    Continuous,
     EntitySpace,
-    MultiCategorical,
     ObservationError,
     PaddedLayout,
-    SelectEntity,
     batch_observations,
 )
 from ...envs.errors import reset_needed
@@ -107,50 +103,24 @@ class GymnasiumFace(gymnasium.Wrapper[Any, Any, dict[str, Any], Mapping[str, Any
         (a,), for select-entity actions entity indices, composite orders (a, M), or numbers (a, K)."""
 
     def _legal(self, name: str, rows: NDArray[np.int64], given: NDArray[Any]) -> tuple[NDArray[Any], int]:
-        """An order for all actors of an action, and how many of the given choices were forbidden."""
-        assert self._seen is not None
-        part, action = self._seen["actions"][name], self._space.actions[name]
-        if isinstance(action, Continuous):
-            numbers = np.tile(np.clip(np.float32(0), action.low, action.high), (len(part["mask"]), 1))
-            inside = given.clip(action.low, action.high)
-            numbers[rows] = inside
-            wrong = (inside != given).any(1)
-            return numbers, self._count(name, wrong, given)
-        if isinstance(action, MultiCategorical):
-            return self._legal_orders(name, action, rows, given)
-        if isinstance(action, SelectEntity):
-            actees = part["actees"]
-            mask = part["mask"].reshape(len(part["actors"]), len(actees)).astype(bool)
-            allowed = mask[rows] & (given[:, None] == actees)
-            order = actees[mask.argmax(1)] if len(mask) else np.zeros(0, np.int64)
-            fine = allowed.any(1) if len(actees) else np.zeros(len(given), bool)
-        else:
-            assert isinstance(action, Categorical)
-            mask = part["mask"].astype(bool)
-            order = mask.argmax(1) if len(mask) else np.zeros(0, np.int64)
-            fine = mask[rows, given]
-        order[rows[fine]] = given[fine]
-        return order, self._count(name, ~fine, given)
+        """A legal action of all actors, and how many of the given choices were illegal.
 
-    def _legal_orders(
-        self, name: str, action: MultiCategorical, rows: NDArray[np.int64], given: NDArray[np.int64]
-    ) -> tuple[NDArray[np.int64], int]:
-        """As `_legal` for composite orders; each component of an order counts as one choice."""
+        Other actors get their first legal choice (of real numbers those nearest to 0).
+        """
         assert self._seen is not None
-        mask = self._seen["actions"][name]["mask"].astype(bool)
-        legal = action.legal(given, mask[rows])
-        if self._illegal == "error" and not legal.all():
-            row = int(legal.all(1).argmin())
-            problem = action.illegal_in_words(given[row], mask[rows[row]])
-            raise ActionError(f"{self._name}: action {name!r}: {problem}")
-        orders = np.zeros((len(mask), *action.item_shape), np.int64)
-        orders[rows] = given
-        return action.mended(orders, mask), int(np.count_nonzero(~legal))
-
-    def _count(self, name: str, wrong: NDArray[np.bool_], given: NDArray[Any]) -> int:
-        if self._illegal == "error" and wrong.any():
-            raise ActionError(f"{self._name}: action {name!r}: {given[wrong][0]} is not allowed")
-        return int(wrong.sum())
+        action = self._space.actions[name]
+        part = action.batch([self._seen["actions"][name]])
+        items = action.first_legal(part)
+        items[rows] = given
+        legal, illegal = action.replace_illegal(items, part)
+        if illegal and self._illegal == "error":
+            row = int((legal != items).reshape(len(items), -1).any(1).argmax())
+            problem = action.explain(items[row], part, row, lambda index: f"entity {index}")
+            raise ActionError(
+                f"{self._name}: action {name!r}: actor {row}: {problem}. Choose by the mask, or say"
+                " illegal='replace' to take the first legal choice"
+            )
+        return legal, illegal
 
     def _check_form(self, action: Any) -> None:
         if not self.action_space.contains(action):
@@ -211,22 +181,8 @@ def _part(whole: Any, path: tuple[str, ...]) -> Any:
 
 
 def _ragged_action(action: ActionSpace) -> spaces.Space[Any]:
-    one = _one_choice(action, np.iinfo(np.int64).max)
+    one = action.gymnasium_space(np.iinfo(np.int64).max)
     return one if action.is_global else spaces.Sequence(one, stack=True)
-
-
-def _one_choice(action: ActionSpace, num_actees: int) -> spaces.Space[Any]:
-    """The space of what one actor says."""
-    if isinstance(action, Continuous):
-        return spaces.Box(action.low, action.high, dtype=np.float32)
-    if isinstance(action, MultiCategorical):
-        return spaces.MultiDiscrete(action.sizes)
-    return spaces.Discrete(action.num_choices if isinstance(action, Categorical) else num_actees)
-
-
-def _first_columns(action: ActionSpace) -> NDArray[np.int64]:
-    """The column of a mask where each of an actor's choices begins."""
-    return action.offsets[:-1] if isinstance(action, MultiCategorical) else np.zeros(1, np.int64)
 
 
 class PaddedFace(GymnasiumFace):
@@ -273,7 +229,7 @@ class PaddedFace(GymnasiumFace):
 
     def _action_part(self, name: str) -> spaces.Space[Any]:
         action, actors = self._space.actions[name], self._layout.max_actors[name]
-        one = _one_choice(action, self._layout.max_actees.get(name, 0))
+        one = action.gymnasium_space(self._layout.max_actees.get(name, 0))
         if action.is_global:
             return one
         if isinstance(one, spaces.Box):
@@ -296,7 +252,7 @@ class PaddedFace(GymnasiumFace):
         except ObservationError as error:
             raise ObservationError(f"{self._name}: {error}") from None
         actions = [(f"actions/{name}/mask", self._space.actions[name]) for name in self._names]
-        self._masks = [(padded[key][0], _first_columns(a)) for key, a in actions if key in padded]
+        self._masks = [(padded[key][0], a.choice_columns) for key, a in actions if key in padded]
         shown = {name: array[0] for name, array in padded.items() if array.size}
         return shown, {"dropped": self._limited.dropped}
 
@@ -307,7 +263,7 @@ class PaddedFace(GymnasiumFace):
             TypeError: an action takes real numbers, of which none is forbidden.
             gymnasium.error.ResetNeeded: before the first reset.
         """
-        real = [name for name in self._names if isinstance(self._space.actions[name], Continuous)]
+        real = [name for name in self._names if self._space.actions[name].is_continuous]
         if real:
             raise TypeError(f"{self._name}: continuous actions have no masks, and {real[0]!r} is one")
         if self._limited is None:
@@ -327,7 +283,7 @@ class PaddedFace(GymnasiumFace):
                 given[name] = (np.arange(count), np.asarray(action[name])[None][:count])
                 continue
             choices = np.asarray(action[name])[: len(part["actors"])]
-            if isinstance(space, SelectEntity):
+            if space.selects_entities:
                 # A padding actee is none: -1 is no entity.
                 columns = np.append(self._limited.indices[part["actees"]], -1)
                 choices = columns[np.minimum(choices, len(part["actees"]))]

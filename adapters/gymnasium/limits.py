@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ...envs import EntitySpace, ObservationError, SelectEntity
+from ...envs import EntitySpace, ObservationError
 
 
 @dataclass(frozen=True)
@@ -143,7 +143,7 @@ class Limit:
     ) -> tuple[dict[str, Any], NDArray[np.int64]]:
         """One action's part for those that stay, and the places of the actors that do."""
         actors = new_index[part["actors"]]
-        if not isinstance(self.space.actions[name], SelectEntity):
+        if not self.space.actions[name].selects_entities:
             rows = np.flatnonzero(actors >= 0)
             return {"actors": actors[rows], "mask": part["mask"][rows]}, rows
         actees = new_index[part["actees"]]

@@ -16,11 +16,10 @@ from numpy.typing import NDArray
 
 from ...envs import (
     ActionMask,
+    ActionSpace,
     EntityActionSpace,
     EntityBatch,
     EntitySpace,
-    GlobalCategorical,
-    GlobalContinuous,
 )
 from ...ragged import RaggedArray
 from .actions import take_apart
@@ -103,7 +102,7 @@ class Translation:
         flags = {} if mask is None else self._flags(mask, batch_size, present)
         masks = {
             name: _action_mask(action, flags.get(name), batch_size)
-            for name, action in self.action_space.spaces.items()
+            for name, action in self.action_space.items()
         }
         return EntityBatch(entities, np.zeros((batch_size, 0), np.float32), masks)
 
@@ -126,17 +125,14 @@ class Translation:
         """The batched Gymnasium action for validated orders; where nothing is ordered, the first legal choice
         (of real numbers the one nearest to 0)."""
         chosen = {}
-        for name, action in self.action_space.spaces.items():
+        for name, action in self.action_space.items():
             order = orders[name]
             if order.num_items == len(last):
                 chosen[name] = order.values
                 continue
-            if isinstance(action, GlobalContinuous):
-                chosen[name] = np.tile(np.clip(np.float32(0), action.low, action.high), (len(last), 1))
-            else:
-                part = last.actions[name]
-                chosen[name] = np.zeros(len(last), np.int64)
-                chosen[name][part.actors.lengths > 0] = part.mask.values.argmax(1)
+            part = last.actions[name]
+            chosen[name] = np.zeros((len(last), *action.item_shape), action.dtype)
+            chosen[name][part.actors.lengths > 0] = action.first_legal(part)
             chosen[name][order.lengths > 0] = order.values
         return self._part.decode(chosen)
 
@@ -155,13 +151,12 @@ def without_mask(space: spaces.Dict) -> tuple[spaces.Space[Any], str | None]:
     return spaces.Dict(rest), None
 
 
-def _action_mask(action: spaces.Space[Any], flags: NDArray[np.bool_] | None, batch_size: int) -> ActionMask:
+def _action_mask(action: ActionSpace, flags: NDArray[np.bool_] | None, batch_size: int) -> ActionMask:
     """Who may do what in each lane: nobody where no choice is legal."""
     everywhere = np.arange(batch_size + 1)
     actors = np.full(batch_size, -1)
     if flags is None:
-        columns = action.num_choices if isinstance(action, GlobalCategorical) else 0
-        flags = np.ones((batch_size, columns), bool)
+        flags = np.ones((batch_size, action.mask_columns), bool)
         return ActionMask(RaggedArray(actors, everywhere), RaggedArray(flags, everywhere))
     possible = flags.any(1)
     lengths = possible.astype(np.int64)

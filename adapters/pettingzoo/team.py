@@ -8,9 +8,9 @@ from typing import Any, Literal
 import gymnasium
 
 from ...envs import EntityEnv, Observation
-from ...envs.actions.dispatch import Dispatcher
-from ...envs.actions.resolve import Resolver
-from ...envs.batch.observation import Action
+from ...envs.actions import Action
+from ...envs.batch.dispatch import Dispatcher
+from ...envs.batch.resolve import Resolver
 from ...envs.env import Transition
 from .match import Match, Outcome
 from .opponents import Opponent

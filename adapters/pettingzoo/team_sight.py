@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...envs import Categorical, EntitySpace
-from ...envs.batch.observation import (
+from ...envs.actions import (
     Action,
     CategoricalAction,
     CategoricalMask,
@@ -24,8 +24,8 @@ from ...envs.batch.observation import (
     GlobalContinuousAction,
     GlobalContinuousMask,
     Mask,
-    Observation,
 )
+from ...envs.batch.observation import Observation
 from ..gymnasium.views.scope import ViewError
 from ..gymnasium.views.vector import Vector
 from .match import Match, TurnMatch

@@ -1,32 +1,59 @@
-"""Actions of real numbers: `Continuous`, per actor, and `GlobalContinuous`, once per step.
+"""Continuous actions: `Continuous`, real numbers per actor, and `GlobalContinuous`, once per step.
 
 Shape alphabet: A actors, K numbers per actor.
 """
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from gymnasium import spaces
 from numpy.typing import ArrayLike, NDArray
 
-from .action_spaces import (
-    ActionSpace,
-    array_problem,
-    flag_space,
-    index_space,
-    indices_problem,
-    keys_problem,
-    subset,
-)
+from ...ragged import RaggedArray
+from ...ragged.compiled import compiled
+from .action_mask import ActionMask, one_per_actor
+from .action_space import LEGAL, NOT_ONE_PER_ACTOR, ActionSpace, MaskReader
+from .array_checks import random_subset
+
+
+@dataclass
+class ContinuousMask:
+    """The actors of a `Continuous` action: by id, by type, or (with neither) every entity."""
+
+    actor_ids: Sequence[Hashable] | None = None
+    actor_types: Sequence[str] | None = None
+
+
+@dataclass
+class GlobalContinuousMask:
+    """States that a `GlobalContinuous` action is available; leave it out of `actions` where it isn't."""
+
+
+@dataclass(frozen=True)
+class ContinuousAction:
+    """The numbers of the actors of a `Continuous` action, in the order of `actors`."""
+
+    actors: list[Any]  # entity ids; entity indices where an entity has no id
+    values: NDArray[np.float32]  # (A, K)
+
+
+@dataclass(frozen=True)
+class GlobalContinuousAction:
+    """The numbers chosen for a `GlobalContinuous` action."""
+
+    values: NDArray[np.float32]  # (K,)
 
 
 class Continuous(ActionSpace):
     """Each actor picks K real numbers between `low` and `high`.
 
-    Action: float32 (A, K), one row per actor in the order of the observation's `actors`; none orders nothing.
-    Observation part: `actors` int64 (A,) entity indices, `mask` int8 (A, 0): who acts, nothing to forbid.
+    Action: float32 (A, K), one row per actor in the order of the observation's `actors`.
+    Observation part: `actors` int64 (A,) entity indices, `mask` int8 (A, 0): no number is ever masked.
 
     Args:
         low, high: bounds (K,), or numbers for K = 1; infinite where there is none.
@@ -34,6 +61,9 @@ class Continuous(ActionSpace):
     Raises:
         ValueError: bounds of different lengths, or none, or low not below high.
     """
+
+    is_continuous = True
+    mask_type: ClassVar[type] = ContinuousMask
 
     def __init__(self, low: ArrayLike, high: ArrayLike, seed: int | None = None) -> None:
         self.low, self.high = (np.atleast_1d(np.array(bound, np.float32)) for bound in (low, high))
@@ -50,29 +80,27 @@ class Continuous(ActionSpace):
         """K, the numbers per actor."""
         return len(self.low)
 
-    def mask_space(self) -> spaces.Dict:
-        return spaces.Dict({"actors": index_space(), "mask": flag_space((0,))})
-
-    def mask_problem(self, part: Any, num_entities: int) -> str | None:
-        problem = keys_problem(part, ("actors", "mask"))
-        if problem:
-            return problem
-        problem = indices_problem(part["actors"], num_entities)
-        if problem:
-            return f"'actors' {problem}"
-        problem = array_problem(part["mask"], np.int8, (len(part["actors"]), 0))
-        return f"'mask' {problem}" if problem else None
-
     def sample_mask(self, num_entities: int, rng: np.random.Generator) -> dict[str, NDArray[Any]]:
-        actors = subset(num_entities, rng)
+        actors = random_subset(num_entities, rng)
         return {"actors": actors, "mask": np.zeros((len(actors), 0), np.int8)}
 
-    def sample(self, mask: Any | None = None, probability: Any | None = None) -> NDArray[np.float32]:
-        """Uniform between finite bounds; unbounded numbers are normal, half-bounded ones exponential."""
-        return self.draw(0 if mask is None else len(mask["mask"]), self.np_random)
+    def _resolved(self, given: ContinuousMask, step: MaskReader) -> ActionMask:
+        actors = step.indices("actor", given.actor_ids, given.actor_types)
+        return self.one_step(actors, np.zeros((len(actors), 0), bool))
 
-    def draw(self, rows: int, rng: np.random.Generator) -> NDArray[np.float32]:
-        """Random numbers (rows, K), distributed as those of `gymnasium.spaces.Box.sample`."""
+    # -- rules ----------------------------------------------------------------------------------------------
+
+    @property
+    def item_words(self) -> str:
+        return f"{self.size} real numbers"
+
+    def stuck_actor(self, part: ActionMask) -> None:
+        return None
+
+    def draw(self, part: ActionMask, rng: np.random.Generator) -> NDArray[np.float32]:
+        """Distributed as `gymnasium.spaces.Box.sample`: uniform between finite bounds; unbounded numbers are
+        normal, half-bounded ones exponential."""
+        rows = part.actors.num_items
         has_low, has_high = np.isfinite(self.low), np.isfinite(self.high)
         drawn = rng.normal(size=(rows, self.size))
         both, above, below = has_low & has_high, has_low & ~has_high, ~has_low & has_high
@@ -81,8 +109,21 @@ class Continuous(ActionSpace):
         drawn[:, below] = self.high[below] - rng.exponential(size=(rows, below.sum()))
         return drawn.astype(np.float32).clip(self.low, self.high)  # rounding may step over a bound
 
+    def first_illegal(self, actions: RaggedArray, part: ActionMask) -> int:
+        offsets, expected = actions.offsets, part.actors.offsets
+        return int(_first_illegal(actions.values, offsets, expected, self.low, self.high))
+
+    def explain(self, item: Any, part: ActionMask, row: int, entity: Callable[[int], str]) -> str:
+        k = int(np.argmin((item >= self.low) & (item <= self.high)))
+        return f"number {k} is {item[k]}, expected {self.low[k]} to {self.high[k]}"
+
+    def replace_illegal(
+        self, items: NDArray[np.float32], part: ActionMask
+    ) -> tuple[NDArray[np.float32], int]:
+        clipped = items.clip(self.low, self.high)
+        return clipped, int((clipped != items).any(1).sum())
+
     def contains_choices(self, choices: Any) -> bool:
-        """Whether `choices` (n, K) are real numbers within the bounds, for any number of actors."""
         return (
             isinstance(choices, np.ndarray)
             and choices.ndim == 2
@@ -91,15 +132,48 @@ class Continuous(ActionSpace):
             and bool(np.all((choices >= self.low) & (choices <= self.high)))
         )
 
-    def __eq__(self, other: object) -> bool:
-        return (
-            type(self) is type(other)
-            and np.array_equal(self.low, other.low)
-            and np.array_equal(self.high, other.high)
-        )
+    # -- other forms ----------------------------------------------------------------------------------------
 
-    def __hash__(self) -> int:
-        return hash((type(self), self.low.tobytes(), self.high.tobytes()))
+    def parse(self, given: Any) -> NDArray[np.float32]:
+        try:
+            values = np.array([] if given is None else given, np.float32)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"not an array of numbers: {error}") from None
+        if values.size == 0:
+            return np.zeros((0, self.size), np.float32)
+        if self.is_global and values.ndim == 1:
+            values = values[None]
+        if values.ndim != 2 or values.shape[1] != self.size:
+            raise ValueError(f"must be numbers of shape (n, {self.size}), got {np.shape(given)}")
+        return values
+
+    def to_author(
+        self, actors: list[Any], items: NDArray[np.float32], names: Sequence[Any]
+    ) -> ContinuousAction | GlobalContinuousAction | None:
+        return ContinuousAction(actors, items)
+
+    def nonexistent(self, num_entities: int) -> NDArray[np.float32]:
+        """Numbers above `high`; infinite bounds leave none."""
+        return self.high + 1
+
+    def masked_items(self, part: ActionMask) -> Iterator[tuple[str, int, Any]]:
+        return iter(())
+
+    def gymnasium_space(self, num_actees: int) -> spaces.Box:
+        return spaces.Box(self.low, self.high, dtype=np.float32)
+
+    def schema(self) -> dict[str, Any]:
+        """Every float32 is a float to the bit; infinity, which JSON doesn't know, becomes "inf" or "-inf"."""
+        low, high = (
+            [bound if math.isfinite(bound) else str(bound) for bound in bounds.tolist()]
+            for bounds in (self.low, self.high)
+        )
+        return {"low": low, "high": high}
+
+    @classmethod
+    def from_schema(cls, options: Mapping[str, Any]) -> Self:
+        low, high = ([float(bound) for bound in options[name]] for name in ("low", "high"))
+        return cls(low, high)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.low.tolist()}, {self.high.tolist()})"
@@ -108,28 +182,45 @@ class Continuous(ActionSpace):
 class GlobalContinuous(Continuous):
     """K real numbers per step, chosen by no entity in particular.
 
-    Action: float32 (1, K), or (0, K) to order nothing and at a step where the action is absent; a plain (K,)
-    is accepted too.
+    Action: float32 (1, K), or (0, K) at a step where the action is absent; a plain (K,) is accepted too.
     Observation part: `mask` int8 (1, 0), or (0, 0) at a step where the action is absent.
     """
 
     is_global = True
-
-    def mask_space(self) -> spaces.Dict:
-        return spaces.Dict({"mask": flag_space((0,))})
-
-    def mask_problem(self, part: Any, num_entities: int) -> str | None:
-        problem = keys_problem(part, ("mask",)) or array_problem(part["mask"], np.int8, (None, 0))
-        if problem:
-            return f"'mask' {problem}"
-        rows = len(part["mask"])
-        return (
-            f"'mask' has {rows} rows, expected one, or none where the action is absent" if rows > 1 else None
-        )
+    mask_type = GlobalContinuousMask
 
     def sample_mask(self, num_entities: int, rng: np.random.Generator) -> dict[str, NDArray[Any]]:
         return {"mask": np.zeros((int(rng.integers(2)), 0), np.int8)}
 
+    def _resolved(self, given: GlobalContinuousMask, step: MaskReader) -> ActionMask:  # type: ignore[override]
+        return self.one_step(np.full(1, -1, np.int64), np.zeros((1, 0), bool))
+
+    def to_author(
+        self, actors: list[Any], items: NDArray[np.float32], names: Sequence[Any]
+    ) -> GlobalContinuousAction | None:
+        return GlobalContinuousAction(items[0]) if len(items) else None
+
     def contains(self, x: Any) -> bool:
         rows = np.atleast_2d(np.asarray(x))
         return len(rows) <= 1 and self.contains_choices(rows)
+
+    def per_actor(self) -> Continuous:
+        return Continuous(self.low, self.high)
+
+
+@compiled
+def _first_illegal(
+    values: NDArray[np.float32],
+    offsets: NDArray[np.int64],
+    actor_offsets: NDArray[np.int64],
+    low: NDArray[np.float32],
+    high: NDArray[np.float32],
+) -> int:
+    """See `ActionSpace.first_illegal`, for `values` (A, K) with bounds (K,); NaN is illegal."""
+    if not one_per_actor(offsets, actor_offsets):
+        return NOT_ONE_PER_ACTOR
+    for actor in range(len(values)):
+        for k in range(len(low)):
+            if not low[k] <= values[actor, k] <= high[k]:
+                return actor
+    return LEGAL

@@ -1,32 +1,48 @@
-"""Composite orders: `MultiCategorical`, several choices per actor; the first says which others count.
+"""Conditional multi-discrete actions: `MultiCategorical`, several choices per actor; the first says which of
+the others count.
 
-Shape alphabet: A actors, M components of an order, C choices of all components together, K kinds (the choices
+Shape alphabet: A actors, M components of an action, C choices of all components together, K kinds (choices
 of the first component).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 from gymnasium import spaces
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from .action_spaces import (
-    ActionSpace,
-    binary_problem,
-    flag_space,
-    index_space,
-    indices_problem,
-    keys_problem,
-    subset,
-    unique_names,
-)
+from ...ragged import RaggedArray
+from ...ragged.compiled import compiled
+from .action_mask import ActionMask, one_per_actor
+from .action_space import LEGAL, NOT_ONE_PER_ACTOR, ActionSpace, MaskReader
+from .array_checks import random_subset, unique_names
+
+
+@dataclass
+class MultiCategoricalMask:
+    """The actors of a `MultiCategorical` action, by id, by type or (with neither) every entity, and their
+    masks."""
+
+    actor_ids: Sequence[Hashable] | None = None
+    actor_types: Sequence[str] | None = None
+    mask: ArrayLike | None = None  # (A, C), the components' masks side by side; None: everything is allowed
+
+
+@dataclass(frozen=True)
+class MultiCategoricalAction:
+    """The choices of the actors of a `MultiCategorical` action, in the order of `actors`."""
+
+    actors: list[Any]  # entity ids; entity indices where an entity has no id
+    choices: NDArray[np.int64]  # (A, M)
+    labels: list[dict[str, str]]  # per actor the choice of each component that its kind uses, by name
 
 
 class MultiCategorical(ActionSpace):
-    """Each actor gives a composite order: one choice for each of M named components.
+    """Each actor makes one choice for each of M named components.
 
         MultiCategorical(
             {"kind": ["none", "move", "attack"], "move": ["north", "east", "south", "west"], "attack": 49},
@@ -36,7 +52,7 @@ class MultiCategorical(ActionSpace):
     The first component is the *kind*; `uses` says which of the others it needs, and a kind that `uses` leaves
     out needs none. Without `uses` all components count always.
 
-    Action: int64 (A, M), one row per actor in the order of the observation's `actors`; (0, M) orders nothing.
+    Action: int64 (A, M), one row per actor in the order of the observation's `actors`.
     A component that the kind does not use may hold any of its choices; 0 is what sampling and policies write.
     Observation part: `actors` int64 (A,) entity indices, `mask` int8 (A, C), 1 = allowed: the components'
     masks side by side, component m in the columns `offsets[m]` to `offsets[m + 1]`. Each actor must be
@@ -54,6 +70,8 @@ class MultiCategorical(ActionSpace):
         TypeError, ValueError: no component, one without choices, names that repeat or are no strings, or
             `uses` with a kind or component that there is not.
     """
+
+    mask_type = MultiCategoricalMask
 
     def __init__(
         self,
@@ -95,50 +113,28 @@ class MultiCategorical(ActionSpace):
         """The choices of the first component (K,)."""
         return self.components[self.names[0]]
 
-    def labels(self, order: NDArray[np.int64]) -> dict[str, str]:
+    @property
+    def mask_columns(self) -> int:  # type: ignore[override]
+        return int(self.offsets[-1])
+
+    def labels(self, choices: NDArray[np.int64]) -> dict[str, str]:
         """The names of one actor's choices (M,), of the components that its kind uses alone."""
-        used = self.used[order[0]].tolist()
-        choices = zip(self.components.items(), order.tolist(), used, strict=True)
-        return {name: names[choice] for (name, names), choice, use in choices if use}
+        used = self.used[choices[0]].tolist()
+        named = zip(self.components.items(), choices.tolist(), used, strict=True)
+        return {name: names[choice] for (name, names), choice, use in named if use}
 
     # -- masks ----------------------------------------------------------------------------------------------
 
-    def mask_space(self) -> spaces.Dict:
-        return spaces.Dict({"actors": index_space(), "mask": flag_space((self.num_choices,))})
-
-    def mask_problem(self, part: Any, num_entities: int) -> str | None:
-        problem = keys_problem(part, ("actors", "mask"))
-        if problem:
-            return problem
-        problem = indices_problem(part["actors"], num_entities)
-        if problem:
-            return f"'actors' {problem}"
-        problem = binary_problem(part["mask"], (len(part["actors"]), self.num_choices))
-        if problem:
-            return f"'mask' {problem}"
-        stuck = self.stuck_actor(part["mask"].astype(bool))
-        return f"row {stuck[0]} of 'mask' {stuck[1]}" if stuck else None
-
-    def allows_something(self, mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Of which components `mask` (A, C) allows something: (A, M)."""
-        return np.logical_or.reduceat(mask, self.offsets[:-1], axis=1)
-
-    def stuck_actor(self, mask: NDArray[np.bool_]) -> tuple[int, str] | None:
-        """The first row of `mask` (A, C) without a legal order for each allowed kind, and why, in words."""
-        something = self.allows_something(mask)
-        needed = mask[:, : self.sizes[0]] @ self.used  # (A, M): by a kind that is allowed
-        stuck = (needed & ~something) | ~something[:, :1]
-        if not stuck.any():
-            return None
-        row, component = (int(place) for place in np.argwhere(stuck)[0])
-        if not something[row, 0]:
-            return row, f"allows no {self.names[0]!r}"
-        kind = self.kinds[int((mask[row, : self.sizes[0]] & self.used[:, component]).argmax())]
-        return row, f"allows {kind!r}, but none of the {self.names[component]!r} that it uses"
+    def _resolved(self, given: MultiCategoricalMask, step: MaskReader) -> ActionMask:
+        actors = step.indices("actor", given.actor_ids, given.actor_types)
+        shape = (len(actors), self.num_choices)
+        return self.one_step(
+            actors, np.ones(shape, bool) if given.mask is None else step.flags(given.mask, shape)
+        )
 
     def sample_mask(self, num_entities: int, rng: np.random.Generator) -> dict[str, NDArray[Any]]:
         """Components that no allowed kind uses allow nothing about half of the time."""
-        actors = subset(num_entities, rng)
+        actors = random_subset(num_entities, rng)
         mask = rng.random((len(actors), self.num_choices)) < 0.7
         columns = self.offsets[:-1] + rng.integers(self.sizes, size=(len(actors), len(self.sizes)))
         np.put_along_axis(mask, columns, True, 1)
@@ -147,65 +143,76 @@ class MultiCategorical(ActionSpace):
         mask &= np.repeat(keep, self.sizes, axis=1)
         return {"actors": actors, "mask": mask.astype(np.int8)}
 
-    # -- orders ---------------------------------------------------------------------------------------------
+    def allows_something(self, mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """The components of which `mask` (A, C) allows a choice: (A, M)."""
+        return np.logical_or.reduceat(mask, self.offsets[:-1], axis=1)
 
-    def sample(self, mask: Any | None = None, probability: Any | None = None) -> NDArray[np.int64]:
-        """A kind, uniform over the allowed ones, and of each component that it uses an allowed choice."""
-        if mask is None:
-            return np.zeros((0, *self.item_shape), np.int64)
-        return self.draw(np.asarray(mask["mask"], bool), self.np_random)
+    # -- rules ----------------------------------------------------------------------------------------------
 
-    def draw(self, mask: NDArray[np.bool_], rng: np.random.Generator) -> NDArray[np.int64]:
-        """Random orders (A, M) for `mask` (A, C), as `sample` draws them."""
-        flags = mask.reshape(-1)
-        starts = np.arange(len(mask))[:, None] * self.num_choices + self.offsets[:-1]  # (A, M)
-        allowed = np.flatnonzero(flags)
-        before = np.zeros(len(flags) + 1, np.int64)  # how many are allowed before each place
-        np.cumsum(flags, out=before[1:])
-        counts = before[starts + self.sizes] - before[starts]
-        picks = before[starts] + (rng.random(counts.shape) * counts).astype(np.int64)
-        orders = np.zeros(counts.shape, np.int64)
-        some = counts > 0  # nothing may be allowed of what no kind uses
-        orders[some] = allowed[picks[some]] - starts[some]
-        return np.where(self.used[orders[:, 0]], orders, 0)
+    @property
+    def item_words(self) -> str:
+        return f"{len(self.names)} integers ({', '.join(self.names)})"
 
-    def legal(self, orders: NDArray[np.int64], mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Which components of `orders` (A, M) `mask` (A, C) permits: (A, M).
+    def stuck_actor(self, part: ActionMask) -> tuple[int, str] | None:
+        """The first row without a legal action for each allowed kind."""
+        mask = part.mask.values
+        row, m = _first_stuck(mask, self.offsets, self.used)
+        if row < 0:
+            return None
+        if m == 0:
+            return row, f"allows no {self.names[0]!r}"
+        kind = self.kinds[int((mask[row, : self.sizes[0]] & self.used[:, m]).argmax())]
+        return row, f"allows {kind!r}, but none of the {self.names[m]!r} that it uses"
+
+    def draw(self, part: ActionMask, rng: np.random.Generator) -> NDArray[np.int64]:
+        """The kind is uniform over the allowed ones, and so is each component that it uses; others are 0."""
+        mask = part.mask.values
+        return _drawn(mask, rng.random((len(mask), len(self.names))), self.offsets, self.used)
+
+    def first_illegal(self, actions: RaggedArray, part: ActionMask) -> int:
+        offsets, expected = actions.offsets, part.actors.offsets
+        return int(
+            _first_illegal(actions.values, offsets, expected, part.mask.values, self.offsets, self.used)
+        )
+
+    def legal(self, choices: NDArray[np.int64], mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """The components of `choices` (A, M) that `mask` (A, C) permits: (A, M).
 
         A component that the kind does not use needs only to be in range.
         """
-        inside = (orders >= 0) & (orders < self.sizes)
-        columns = self.offsets[:-1] + np.where(inside, orders, 0)
-        unused = ~self.used[np.where(inside[:, 0], orders[:, 0], 0)]
-        return inside & (unused | np.take_along_axis(mask, columns, 1))
+        return _legal(choices, mask, self.offsets, self.used)
 
-    def mended(self, orders: NDArray[np.int64], mask: NDArray[np.bool_]) -> NDArray[np.int64]:
-        """`orders` (A, M) with the first choice that `mask` (A, C) allows wherever one is not legal."""
-        bounds = zip(self.offsets[:-1], self.offsets[1:], strict=True)
-        first = np.stack([mask[:, start:stop].argmax(1) for start, stop in bounds], 1)
-        mended = orders.copy()
-        mended[:, 0] = np.where(self.legal(orders, mask)[:, 0], orders[:, 0], first[:, 0])
-        return np.where(self.legal(mended, mask), mended, first)
+    def explain(self, item: Any, part: ActionMask, row: int, entity: Callable[[int], str]) -> str:
+        return self.illegal_in_words(item, part.mask.values[row])
 
-    def allowed_in_words(self, row: NDArray[np.bool_], component: int) -> str:
-        """What a row (C,) of the mask allows of a component: "0 ('north'), 2 ('south')"."""
-        names = self.components[self.names[component]]
-        allowed = np.flatnonzero(row[self.offsets[component] : self.offsets[component + 1]])
-        return ", ".join(f"{choice} ({names[choice]!r})" for choice in allowed) or "nothing"
-
-    def illegal_in_words(self, order: NDArray[np.int64], row: NDArray[np.bool_]) -> str:
-        """Why an order (M,) is not legal for a row (C,) of the mask, naming component and choice."""
-        component = int(self.legal(order[None], row[None])[0].argmin())
-        name, choice = self.names[component], int(order[component])
+    def illegal_in_words(self, choices: NDArray[np.int64], row: NDArray[np.bool_]) -> str:
+        """Why the choices (M,) are not legal for a row (C,) of the mask, naming component and choice."""
+        component = int(self.legal(choices[None], row[None])[0].argmin())
+        name, choice = self.names[component], int(choices[component])
         names = self.components[name]
         if not 0 <= choice < len(names):
             return f"component {name!r}: there is no choice {choice}, expected 0 to {len(names) - 1}"
-        kind = f" of kind {self.kinds[order[0]]!r}" if component else ""
+        kind = f" of kind {self.kinds[choices[0]]!r}" if component else ""
         allowed = self.allowed_in_words(row, component)
         return f"component {name!r}{kind}: {choice} ({names[choice]!r}) is not allowed; allowed: {allowed}"
 
+    def allowed_in_words(self, row: NDArray[np.bool_], component: int) -> str:
+        """The choices of a component that a row (C,) of the mask allows: "0 ('north'), 2 ('south')"."""
+        names = self.components[self.names[component]]
+        allowed = np.flatnonzero(row[self.offsets[component] : self.offsets[component + 1]])
+        return ", ".join(f"{choice} ({names[choice]!r})" for choice in allowed) or "none"
+
+    def replace_illegal(self, items: NDArray[np.int64], part: ActionMask) -> tuple[NDArray[np.int64], int]:
+        """Each component counts as one choice; those that a new kind uses are replaced, too."""
+        mask = part.mask.values
+        bounds = zip(self.offsets[:-1], self.offsets[1:], strict=True)
+        first = np.stack([mask[:, start:stop].argmax(1) for start, stop in bounds], 1)
+        legal = self.legal(items, mask)
+        replaced = items.copy()
+        replaced[:, 0] = np.where(legal[:, 0], items[:, 0], first[:, 0])
+        return np.where(self.legal(replaced, mask), replaced, first), int(np.count_nonzero(~legal))
+
     def contains_choices(self, choices: Any) -> bool:
-        """Whether `choices` (n, M) are choices that there are, for any number of actors."""
         return (
             isinstance(choices, np.ndarray)
             and choices.ndim == 2
@@ -214,15 +221,49 @@ class MultiCategorical(ActionSpace):
             and bool(np.all((choices >= 0) & (choices < self.sizes)))
         )
 
-    def __eq__(self, other: object) -> bool:
-        return (
-            type(self) is type(other)
-            and list(self.components.items()) == list(other.components.items())
-            and self.uses == other.uses
-        )
+    # -- other forms ----------------------------------------------------------------------------------------
 
-    def __hash__(self) -> int:
-        return hash((type(self), tuple(self.components.items()), tuple(self.uses.items())))
+    def to_author(
+        self, actors: list[Any], items: NDArray[np.int64], names: Sequence[Any]
+    ) -> MultiCategoricalAction:
+        return MultiCategoricalAction(actors, items, [self.labels(row) for row in items])
+
+    def nonexistent(self, num_entities: int) -> NDArray[np.int64]:
+        return self.sizes
+
+    def masked_items(self, part: ActionMask) -> Iterator[tuple[str, int, Any]]:
+        """For each component choices (M,) of which the mask forbids that one and no other."""
+        mask = part.mask.values
+        kinds = mask[:, : self.sizes[0]]
+        for component, name in enumerate(self.names):
+            columns = slice(self.offsets[component], self.offsets[component + 1])
+            used = kinds & self.used[:, component]  # (A, K): the allowed kinds that use it
+            masked = np.argwhere(~mask[:, columns] & used.any(1)[:, None])
+            if len(masked):
+                row, choice = (int(place) for place in masked[0])
+                item = np.zeros((1, len(self.names)), np.int64)
+                item[0, 0] = used[row].argmax()
+                only = self.one_step(np.zeros(1, np.int64), mask[row : row + 1])
+                item, _ = self.replace_illegal(item, only)
+                item[0, component] = choice
+                yield f"choice of component {name!r}", row, item[0]
+
+    def gymnasium_space(self, num_actees: int) -> spaces.MultiDiscrete:
+        return spaces.MultiDiscrete(self.sizes)
+
+    @property
+    def choice_columns(self) -> NDArray[np.int64]:
+        return self.offsets[:-1]
+
+    def schema(self) -> dict[str, Any]:
+        return {
+            "components": [[name, list(choices)] for name, choices in self.components.items()],
+            "uses": {kind: list(names) for kind, names in self.uses.items()},
+        }
+
+    @classmethod
+    def from_schema(cls, options: Mapping[str, Any]) -> Self:
+        return cls(dict(options["components"]), options.get("uses"))
 
     def __repr__(self) -> str:
         components = {name: list(choices) for name, choices in self.components.items()}
@@ -243,3 +284,94 @@ def _check_use(kind: str, needed: Sequence[str], kinds: tuple[str, ...], others:
         if name not in others:
             known = ", ".join(map(repr, others)) or "none"
             raise ValueError(f"uses of {kind!r}: unknown component {name!r}; further components: {known}")
+
+
+@compiled
+def _is_legal(
+    choices: NDArray[np.int64],
+    mask: NDArray[np.bool_],
+    m: int,
+    components: NDArray[np.int64],
+    used: NDArray[np.bool_],
+) -> bool:
+    """Check component `m` of one actor's `choices` (M,) with its `mask` (C,). `components` (M + 1,) says
+    where each component's columns begin, `used` (K, M) which components count for a kind."""
+    choice, size = choices[m], components[m + 1] - components[m]
+    if choice < 0 or choice >= size:
+        return False
+    kind = choices[0] if 0 <= choices[0] < len(used) else 0
+    return mask[components[m] + choice] or not used[kind, m]
+
+
+@compiled
+def _legal(
+    choices: NDArray[np.int64],
+    mask: NDArray[np.bool_],
+    components: NDArray[np.int64],
+    used: NDArray[np.bool_],
+) -> NDArray[np.bool_]:
+    """See `MultiCategorical.legal`."""
+    legal = np.empty(choices.shape, np.bool_)
+    for actor in range(len(choices)):
+        for m in range(choices.shape[1]):
+            legal[actor, m] = _is_legal(choices[actor], mask[actor], m, components, used)
+    return legal
+
+
+@compiled
+def _first_illegal(
+    choices: NDArray[np.int64],
+    offsets: NDArray[np.int64],
+    actor_offsets: NDArray[np.int64],
+    mask: NDArray[np.bool_],
+    components: NDArray[np.int64],
+    used: NDArray[np.bool_],
+) -> int:
+    """See `ActionSpace.first_illegal`, for `choices` (A, M) with `mask` (A, C)."""
+    if not one_per_actor(offsets, actor_offsets):
+        return NOT_ONE_PER_ACTOR
+    for actor in range(len(choices)):
+        for m in range(choices.shape[1]):
+            if not _is_legal(choices[actor], mask[actor], m, components, used):
+                return actor
+    return LEGAL
+
+
+@compiled
+def _first_stuck(
+    mask: NDArray[np.bool_], components: NDArray[np.int64], used: NDArray[np.bool_]
+) -> tuple[int, int]:
+    """The first row of `mask` (A, C) and the component that it allows nothing of but needs; -1, -1: none."""
+    for actor in range(len(mask)):
+        if not mask[actor, : components[1]].any():
+            return actor, 0
+        for m in range(1, len(components) - 1):
+            if not mask[actor, components[m] : components[m + 1]].any():
+                for kind in range(components[1]):
+                    if mask[actor, kind] and used[kind, m]:
+                        return actor, m
+    return -1, -1
+
+
+@compiled
+def _drawn(
+    mask: NDArray[np.bool_],
+    uniform: NDArray[np.float64],
+    components: NDArray[np.int64],
+    used: NDArray[np.bool_],
+) -> NDArray[np.int64]:
+    """For each actor and component that its kind uses the allowed choice at the fraction `uniform` (A, M)."""
+    choices = np.zeros(uniform.shape, np.int64)
+    for actor in range(len(mask)):
+        for m in range(uniform.shape[1]):
+            if not used[choices[actor, 0], m]:
+                continue
+            first, last = components[m], components[m + 1]
+            left = np.int64(uniform[actor, m] * mask[actor, first:last].sum())
+            for column in range(first, last):
+                if mask[actor, column]:
+                    if left == 0:
+                        choices[actor, m] = column - first
+                        break
+                    left -= 1
+    return choices

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from ...lazy import attach
 
 if TYPE_CHECKING:
+    from ..actions.action_mask import ActionMask as ActionMask
     from .batch_buffer import EntityBatchBuffer as EntityBatchBuffer
-    from .entity_batch import ActionMask as ActionMask
     from .entity_batch import EntityBatch as EntityBatch
     from .entity_batch import batch_observations as batch_observations
     from .entity_batch import concatenate_batches as concatenate_batches

@@ -6,8 +6,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ...ragged import RaggedArray, RaggedBuffer
+from ..actions.action_mask import ActionMask
 from ..spaces.entity_space import EntitySpace
-from .entity_batch import ActionMask, EntityBatch, batch_observations
+from .entity_batch import EntityBatch, batch_observations
 
 
 class EntityBatchBuffer:

@@ -13,32 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ...ragged import RaggedArray, concatenate, gather_all, join_rows
-from ..spaces.entity_space import ActionSpace, Categorical, EntitySpace, MultiCategorical, SelectEntity
-
-
-@dataclass(frozen=True, eq=False, init=False)
-class ActionMask:
-    """Who may do what, for one action at many steps.
-
-    A global action has no entity behind it: its `actors` hold a single -1 at each step where it can be taken.
-    A continuous action forbids nothing: its `mask` has no columns.
-    """
-
-    actors: RaggedArray  # (A,) int64: entity indices within the step
-    #: bool, true = allowed; (multi-)categorical (A, C), continuous (A, 0), select-entity (sum A_b * E_b,) by
-    #: actor
-    mask: RaggedArray
-    actees: RaggedArray | None = None  # (E,) int64: entity indices within the step; select-entity only
-
-    def __init__(self, actors: RaggedArray, mask: RaggedArray, actees: RaggedArray | None = None) -> None:
-        # What a frozen dataclass makes itself sets one attribute after the other, at twice the price.
-        self.__dict__.update(actors=actors, mask=mask, actees=actees)
-
-    def map(self, function: Callable[[RaggedArray], RaggedArray]) -> ActionMask:
-        """The same function on each of the arrays."""
-        return ActionMask(
-            function(self.actors), function(self.mask), None if self.actees is None else function(self.actees)
-        )
+from ..actions.action_mask import ActionMask, stack_ragged
+from ..spaces.entity_space import EntitySpace
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -50,7 +26,9 @@ class EntityBatch:
 
     entities: dict[str, RaggedArray]  # per type (N_t, F_t) float32, in the order of the space
     globals: NDArray[np.float32]  # (B, G)
-    actions: dict[str, ActionMask]  # per action, in the order of the space
+    #: per action, in the order of the space: the masks that say which entities act and what they may do (the
+    #: actions that a policy takes are ragged arrays of their own)
+    actions: dict[str, ActionMask]
     visible: dict[str, RaggedArray]  # per type (N_t,) bool; no entry: all visible
     frames: RaggedArray | None = None  # uint8 (B, H, W, channels), one at each step; None: the space has none
 
@@ -190,29 +168,6 @@ def concatenate_batches(batches: Sequence[EntityBatch]) -> EntityBatch:
     )
 
 
-def _ragged(parts: Sequence[NDArray[Any]], dtype: Any, inner_shape: tuple[int, ...] = ()) -> RaggedArray:
-    """Checked arrays (n_b, *inner) as one; dtypes are changed once for all of them."""
-    if not parts:
-        return RaggedArray.empty(0, inner_shape, dtype)
-    values = np.concatenate(parts).astype(dtype, copy=False)
-    return RaggedArray.from_lengths(values, np.array([len(part) for part in parts], np.int64))
-
-
-def _batch_action(action: ActionSpace, parts: Sequence[Mapping[str, NDArray[Any]]]) -> ActionMask:
-    """One action's parts of many observations."""
-    if isinstance(action, SelectEntity):
-        return ActionMask(
-            _ragged([p["actors"] for p in parts], np.int64),
-            _ragged([p["mask"] for p in parts], bool),
-            _ragged([p["actees"] for p in parts], np.int64),
-        )
-    columns = action.num_choices if isinstance(action, Categorical | MultiCategorical) else 0
-    mask = _ragged([p["mask"] for p in parts], bool, (columns,))
-    if action.is_global:
-        return ActionMask(mask.with_values(np.full(mask.num_items, -1, np.int64)), mask)
-    return ActionMask(_ragged([p["actors"] for p in parts], np.int64), mask)
-
-
 def batch_observations(space: EntitySpace, observations: Sequence[Mapping[str, Any]]) -> EntityBatch:
     """Observation dicts of `space` as one batch; `space.problem` says whether they are of that space."""
     globals_ = np.zeros((len(observations), len(space.global_features)), np.float32)
@@ -221,20 +176,20 @@ def batch_observations(space: EntitySpace, observations: Sequence[Mapping[str, A
             row[:] = observation["globals"]
     return EntityBatch(
         {
-            name: _ragged([o["entities"][name] for o in observations], np.float32, (len(features),))
+            name: stack_ragged([o["entities"][name] for o in observations], np.float32, (len(features),))
             for name, features in space.entities.items()
         },
         globals_,
         {
-            name: _batch_action(action, [o["actions"][name] for o in observations])
+            name: action.batch([o["actions"][name] for o in observations])
             for name, action in space.actions.items()
         },
-        {name: _ragged([o["visible"][name] for o in observations], bool) for name in space.entities}
+        {name: stack_ragged([o["visible"][name] for o in observations], bool) for name in space.entities}
         if space.hidden
         else {},
         None
         if space.frame is None
-        else _ragged([o["frame"][None] for o in observations], np.uint8, space.frame),
+        else stack_ragged([o["frame"][None] for o in observations], np.uint8, space.frame),
     )
 
 
@@ -243,15 +198,7 @@ def unbatch_observation(space: EntitySpace, batch: EntityBatch, step: int) -> di
     if not -len(batch) <= step < len(batch):
         raise IndexError(f"step {step} is out of range for a batch of {len(batch)}")
 
-    actions = {}
-    for name, action in space.actions.items():
-        arrays = batch.actions[name]
-        part = {"mask": arrays.mask[step].astype(np.int8)}
-        if not action.is_global:
-            part["actors"] = arrays.actors[step].copy()
-        if arrays.actees is not None:
-            part["actees"] = arrays.actees[step].copy()
-        actions[name] = part
+    actions = {name: action.unbatch(batch.actions[name], step) for name, action in space.actions.items()}
     observation: dict[str, Any] = {"actions": actions}
     if space.entities:
         observation["entities"] = {name: rows[step].copy() for name, rows in batch.entities.items()}

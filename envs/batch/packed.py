@@ -12,10 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...ragged import RaggedArray
-from ..actions.batch_actions import no_actions
+from ..actions.action_mask import ActionMask
 from ..errors import ActionError, ObservationError
-from ..spaces.entity_space import Continuous, EntitySpace, SelectEntity
-from .entity_batch import ActionMask, EntityBatch, batch_observations
+from ..spaces.entity_space import EntitySpace
+from .batch_actions import no_actions
+from .entity_batch import EntityBatch, batch_observations
 
 #: An `EntityBatch` without its classes: see `PackedLayout`.
 PackedBatch = dict[str, NDArray[Any]]
@@ -48,8 +49,8 @@ class PackedLayout:
             _GLOBALS,
             *(f"{part}{name}" for name in self.formats for part in (_VALUES, _OFFSETS)),
         )
-        self._selecting = {n for n, action in space.actions.items() if isinstance(action, SelectEntity)}
-        self._real = tuple(n for n, action in space.actions.items() if isinstance(action, Continuous))
+        self._selecting = {n for n, action in space.actions.items() if action.selects_entities}
+        self._real = tuple(n for n, action in space.actions.items() if action.is_continuous)
         self.action_dtype: np.dtype[Any] = np.dtype(np.float64 if self._real else np.int64)
 
     # -- batches --------------------------------------------------------------------------------------------

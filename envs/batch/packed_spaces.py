@@ -12,9 +12,10 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import DTypeLike, NDArray
 
-from ..actions.action_spaces import ordered
+from ..actions.array_checks import ordered
+from ..actions.entity_action_space import EntityActionSpace
 from ..errors import ObservationError
-from ..spaces.entity_space import EntityActionSpace, EntitySpace
+from ..spaces.entity_space import EntitySpace
 from .entity_batch import batch_observations
 from .packed import PackedLayout
 

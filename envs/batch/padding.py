@@ -14,9 +14,10 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from ...ragged import RaggedArray
+from ..actions.action_mask import ActionMask
 from ..errors import ObservationError
-from ..spaces.entity_space import Categorical, Continuous, EntitySpace, MultiCategorical, SelectEntity
-from .entity_batch import ActionMask, EntityBatch
+from ..spaces.entity_space import EntitySpace
+from .entity_batch import EntityBatch
 from .padded_space import PaddedSpace
 
 Padded = dict[str, NDArray[Any]]
@@ -62,9 +63,7 @@ class PaddedLayout:
         self.max_entities = _maxima("max_entities", max_entities, dict.fromkeys(space.entities))
         self.num_slots = sum(self.max_entities.values())
         actors = {name: 1 if action.is_global else self.num_slots for name, action in space.actions.items()}
-        actees = {
-            name: self.num_slots for name, action in space.actions.items() if isinstance(action, SelectEntity)
-        }
+        actees = {name: self.num_slots for name, action in space.actions.items() if action.selects_entities}
         self.max_actors = _maxima("max_actors", max_actors or {}, actors)
         self.max_actees = _maxima("max_actees", max_actees or {}, actees)
         starts = np.cumsum([0, *self.max_entities.values()])
@@ -87,7 +86,7 @@ class PaddedLayout:
         for name, action in self.space.actions.items():
             prefix, actors = f"actions/{name}", self.max_actors[name]
             parts[f"{prefix}/presence"] = _flags(actors)
-            if not isinstance(action, Continuous):
+            if not action.is_continuous:
                 parts[f"{prefix}/mask"] = _flags(actors, self._width(name))
             if not action.is_global:
                 parts[f"{prefix}/actors"] = self._slot_space(actors)
@@ -102,9 +101,7 @@ class PaddedLayout:
     def _width(self, action: str) -> int:
         """Columns of an action's mask: C or E."""
         space = self.space.actions[action]
-        if isinstance(space, Categorical | MultiCategorical):
-            return space.num_choices
-        return self.max_actees[action]
+        return self.max_actees[action] if space.selects_entities else space.mask_columns
 
     # -- observations ---------------------------------------------------------------------------------------
 
@@ -129,7 +126,7 @@ class PaddedLayout:
                 slots = self._slots(batch, part.actors)
                 padded[f"{prefix}/actors"] = _padded(slots, count, f"actors of action {name!r}")
             padded[f"{prefix}/presence"] = _presence(part.actors, count)
-            if isinstance(self.space.actions[name], Continuous):
+            if self.space.actions[name].is_continuous:
                 continue
             if part.actees is None:
                 padded[f"{prefix}/mask"] = _padded(part.mask, count, f"actors of action {name!r}")
@@ -166,9 +163,10 @@ class PaddedLayout:
     def _unpad_action(self, name: str, padded: Mapping[str, NDArray[Any]], batch: EntityBatch) -> ActionMask:
         prefix = f"actions/{name}"
         action, presence = self.space.actions[name], np.asarray(padded[f"{prefix}/presence"], bool)
-        continuous = isinstance(action, Continuous)
         mask = (
-            np.zeros((*presence.shape, 0), bool) if continuous else np.asarray(padded[f"{prefix}/mask"], bool)
+            np.zeros((*presence.shape, 0), bool)
+            if action.is_continuous
+            else np.asarray(padded[f"{prefix}/mask"], bool)
         )
         if action.is_global:
             rows = RaggedArray.from_padded(mask, presence)

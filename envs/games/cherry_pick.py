@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 
 from ...ragged import RaggedArray
 from ...ragged.compiled import compiled
-from ..batch.entity_batch import ActionMask, EntityBatch
+from ..actions import ActionMask, EntityActionSpace, SelectEntity
+from ..batch.entity_batch import EntityBatch
 from ..randomness import uniform
 from ..registration import share_lanes
-from ..spaces.entity_space import EntityActionSpace, EntitySpace, SelectEntity
+from ..spaces import EntitySpace
 from ..vector.native import NativeVectorEnv
 from ..vector.native_env import NativeEnv
 from ..vector.vector_env import EntityVectorEnv

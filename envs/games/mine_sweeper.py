@@ -12,18 +12,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..batch.observation import (
+from ..actions import (
     Action,
+    Categorical,
     CategoricalAction,
     CategoricalMask,
-    Observation,
+    EntityActionSpace,
+    SelectEntity,
     SelectEntityAction,
     SelectEntityMask,
 )
+from ..batch.observation import Observation
 from ..env import EntityEnv, Transition
 from ..errors import check_render_mode
 from ..registration import share_lanes
-from ..spaces.entity_space import Categorical, EntityActionSpace, EntitySpace, SelectEntity
+from ..spaces import EntitySpace
 from ..vector.vector_env import EntityVectorEnv
 
 Cell = tuple[int, int]  # (x, y)

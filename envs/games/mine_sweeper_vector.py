@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from ...ragged import RaggedArray
 from ...ragged.compiled import compiled
-from ..batch.entity_batch import ActionMask, EntityBatch
+from ..actions import ActionMask
+from ..batch.entity_batch import EntityBatch
 from ..randomness import draw_first
 from ..vector.native import NativeVectorEnv
 from .mine_sweeper import MineSweeper

@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 
 from ...ragged import RaggedArray
 from ...ragged.compiled import compiled
+from ..actions import Categorical, EntityActionSpace
 from ..batch.entity_batch import EntityBatch
 from ..randomness import uniform
 from ..registration import share_lanes
-from ..spaces.entity_space import Categorical, EntityActionSpace, EntitySpace
+from ..spaces import EntitySpace
 from ..vector.native import NativeVectorEnv, even_offsets, free_choice
 from ..vector.native_env import NativeEnv
 from ..vector.vector_env import EntityVectorEnv

@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...ragged import RaggedArray
+from ..actions import EntityActionSpace, GlobalCategorical
 from ..batch.entity_batch import EntityBatch
 from ..registration import share_lanes
-from ..spaces.entity_space import EntityActionSpace, EntitySpace, GlobalCategorical
+from ..spaces import EntitySpace
 from ..vector.native import NativeVectorEnv, global_choice
 from ..vector.native_env import NativeEnv
 from ..vector.vector_env import EntityVectorEnv

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...ragged import RaggedArray
-from ..batch.entity_batch import ActionMask
+from ..actions import ActionMask
 from ..vector.native import even_offsets
 
 

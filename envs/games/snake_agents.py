@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..actions.dispatch import ragged_orders
+from ..actions import EntityActionSpace
+from ..batch.dispatch import ragged_orders
 from ..batch.entity_batch import unbatch_observation
 from ..errors import ActionError, reset_needed
 from ..multi_agent import MultiAgentEnv, MultiAgentStep
-from ..spaces.entity_space import EntityActionSpace, EntitySpace
+from ..spaces import EntitySpace
 from .snake_boards import PICTURES
 from .snake_lanes import SnakeLanesVectorEnv
 

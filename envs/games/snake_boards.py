@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ...ragged.compiled import compiled
 from ..randomness import below
-from ..spaces.entity_space import EntitySpace
+from ..spaces import EntitySpace
 from ..vector.native import NativeVectorEnv
 
 MOVES = ["up", "down", "left", "right"]

@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 
 from ...ragged import RaggedArray
 from ...ragged.compiled import compiled
+from ..actions import Categorical, EntityActionSpace
 from ..batch.entity_batch import EntityBatch
 from ..registration import share_lanes
-from ..spaces.entity_space import Categorical, EntityActionSpace, EntitySpace
+from ..spaces import EntitySpace
 from ..vector.native import free_choice
 from ..vector.vector_env import EntityVectorEnv
 from .snake_boards import (

@@ -9,10 +9,11 @@ from numpy.typing import NDArray
 
 from ...ragged import RaggedArray
 from ...ragged.compiled import compiled
+from ..actions import Categorical, EntityActionSpace, GlobalCategorical
 from ..batch.entity_batch import EntityBatch
 from ..randomness import below
 from ..registration import share_lanes
-from ..spaces.entity_space import Categorical, EntityActionSpace, EntitySpace, GlobalCategorical
+from ..spaces import EntitySpace
 from ..vector.native import NativeVectorEnv, free_choice, global_choice
 from ..vector.native_env import NativeEnv
 from ..vector.vector_env import EntityVectorEnv

@@ -16,33 +16,15 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from ..actions.action_spaces import (
-    ActionSpace,
-    Categorical,
-    EntityActionSpace,
-    GlobalCategorical,
+from ..actions.array_checks import (
     RaggedSpace,
-    SelectEntity,
     array_problem,
     flag_space,
     keys_problem,
     ordered,
     unique_names,
 )
-from ..actions.continuous import Continuous, GlobalContinuous
-from ..actions.multi_categorical import MultiCategorical
-
-__all__ = [
-    "ActionSpace",
-    "Categorical",
-    "Continuous",
-    "EntityActionSpace",
-    "EntitySpace",
-    "GlobalCategorical",
-    "GlobalContinuous",
-    "MultiCategorical",
-    "SelectEntity",
-]
+from ..actions.entity_action_space import EntityActionSpace
 
 #: Box bounds of features: finite, because Gymnasium warns of infinite ones.
 _LIMIT = float(np.finfo(np.float32).max)

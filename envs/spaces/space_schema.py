@@ -2,35 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from .entity_space import (
-    ActionSpace,
-    Categorical,
-    Continuous,
-    EntityActionSpace,
-    EntitySpace,
-    GlobalCategorical,
-    GlobalContinuous,
-    MultiCategorical,
-    SelectEntity,
-)
-
-_KINDS: dict[str, type[ActionSpace]] = {
-    kind.__name__: kind
-    for kind in (
-        Categorical,
-        GlobalCategorical,
-        SelectEntity,
-        Continuous,
-        GlobalContinuous,
-        MultiCategorical,
-    )
-}
+from ..actions.action_space import ActionSpace
+from ..actions.entity_action_space import EntityActionSpace
+from ..actions.kinds import KINDS
+from .entity_space import EntitySpace
 
 
 def space_schema(space: EntitySpace) -> dict[str, Any]:
@@ -48,22 +25,9 @@ def space_schema(space: EntitySpace) -> dict[str, Any]:
 
 def _action_schema(action: ActionSpace) -> dict[str, Any]:
     kind = type(action).__name__
-    if kind not in _KINDS:
-        raise ValueError(f"action spaces of kind {kind} can't be stored; known are {', '.join(_KINDS)}")
-    if isinstance(action, Categorical):
-        return {"kind": kind, "choices": list(action.choices)}
-    if isinstance(action, MultiCategorical):
-        components = [[name, list(choices)] for name, choices in action.components.items()]
-        uses = {kind: list(names) for kind, names in action.uses.items()}
-        return {"kind": kind, "components": components, "uses": uses}
-    if isinstance(action, Continuous):
-        return {"kind": kind, "low": _numbers(action.low), "high": _numbers(action.high)}
-    return {"kind": kind}
-
-
-def _numbers(bounds: NDArray[np.float32]) -> list[float | str]:
-    """Every float32 is a float to the bit; infinity, which JSON doesn't know, becomes "inf" or "-inf"."""
-    return [bound if math.isfinite(bound) else str(bound) for bound in bounds.tolist()]
+    if KINDS.get(kind) is not type(action):
+        raise ValueError(f"action spaces of kind {kind} can't be stored: expected one of {', '.join(KINDS)}")
+    return {"kind": kind, **action.schema()}
 
 
 def space_from_schema(schema: dict[str, Any]) -> EntitySpace:
@@ -75,14 +39,11 @@ def space_from_schema(schema: dict[str, Any]) -> EntitySpace:
     """
     actions = {}
     for name, action in schema["actions"].items():
-        if action["kind"] not in _KINDS:
-            raise ValueError(f"action {name!r} is of the unknown kind {action['kind']!r}")
-        options = {part: value for part, value in action.items() if part != "kind"}
-        for bound in options.keys() & {"low", "high"}:
-            options[bound] = [float(number) for number in options[bound]]
-        if "components" in options:
-            options["components"] = dict(options["components"])
-        actions[name] = _KINDS[action["kind"]](**options)
+        kind = KINDS.get(action["kind"])
+        if kind is None:
+            known = ", ".join(KINDS)
+            raise ValueError(f"action {name!r} has the unknown kind {action['kind']!r}; known: {known}")
+        actions[name] = kind.from_schema({part: value for part, value in action.items() if part != "kind"})
     return EntitySpace(
         schema["entities"],
         EntityActionSpace(actions),

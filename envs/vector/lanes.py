@@ -14,9 +14,10 @@ from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
 from ...ragged import RaggedArray
+from ..actions import EntityActionSpace
 from ..batch.entity_batch import EntityBatch, batch_observations
 from ..errors import WorkerError
-from ..spaces.entity_space import EntityActionSpace, EntitySpace
+from ..spaces import EntitySpace
 from .infos import lane_mask, merge_infos
 from .vector_env import EntityVectorEnv, StepResult
 

@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...ragged import RaggedArray
-from ..batch.entity_batch import ActionMask, EntityBatch
+from ..actions import ActionMask
+from ..batch.entity_batch import EntityBatch
 from ..errors import check_render_mode
 from ..randomness import STATE_WORDS, seed_lane
-from ..spaces.entity_space import EntitySpace
+from ..spaces import EntitySpace
 from .vector_env import Actions, EntityVectorEnv, StepResult
 
 

@@ -9,9 +9,10 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
-from ..actions.dispatch import ragged_orders
+from ..actions import EntityActionSpace
+from ..batch.dispatch import ragged_orders
 from ..batch.entity_batch import unbatch_observation
-from ..spaces.entity_space import EntityActionSpace, EntitySpace
+from ..spaces import EntitySpace
 
 
 class NativeEnv(gymnasium.Env[dict[str, Any], Mapping[str, Any]]):

@@ -13,12 +13,13 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from numpy.typing import NDArray
 
 from ...ragged import RaggedArray
-from ..actions.native_checks import checked_actions
+from ..actions import EntityActionSpace
+from ..batch.batch_actions import validate_actions
+from ..batch.batch_spaces import EntityBatchActionSpace, EntityBatchSpace
 from ..batch.entity_batch import EntityBatch
 from ..errors import ActionError, WorkerError, no_render_mode, reset_needed
 from ..seeds import Seeds, lane_seeds
-from ..spaces.batch_spaces import EntityBatchActionSpace, EntityBatchSpace
-from ..spaces.entity_space import EntityActionSpace, EntitySpace
+from ..spaces import EntitySpace
 
 Actions = Mapping[str, RaggedArray]
 StepResult = tuple[EntityBatch, NDArray[np.float32], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]
@@ -130,7 +131,7 @@ class EntityVectorEnv(VectorEnv[EntityBatch, Actions, NDArray[Any]], ABC):
             ActionError: an action is unknown, of the wrong length or not allowed.
         """
         assert self._last is not None
-        return checked_actions(self.single_observation_space, self._last, actions, self.lane_names)
+        return validate_actions(self.single_observation_space, self._last, actions, self.lane_names)
 
     # -- what users call ------------------------------------------------------------------------------------
 

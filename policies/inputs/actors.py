@@ -90,7 +90,7 @@ def not_selectable(name: str, choices: RaggedArray, actor: int) -> ValueError:
 
 def no_order(name: str, action: MultiCategorical, mask: RaggedArray, stuck: int) -> ValueError:
     """That `mask` (A, C) leaves actor `stuck` nothing of a component that it needs."""
-    problem = action.stuck_actor(mask.values[stuck : stuck + 1])
+    problem = action.stuck_actor(action.one_step(np.zeros(1, np.int64), mask.values[stuck : stuck + 1]))
     assert problem is not None
     step = step_of(mask.offsets, stuck)
     return ValueError(f"action {name!r}: step {step}: the mask of an actor {problem[1]}")

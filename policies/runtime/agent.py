@@ -19,9 +19,9 @@ from ...envs import (
     Observation,
     ObservationError,
 )
-from ...envs.actions.dispatch import Dispatcher
-from ...envs.actions.resolve import Resolver
-from ...envs.batch.observation import Action
+from ...envs.actions import Action
+from ...envs.batch.dispatch import Dispatcher
+from ...envs.batch.resolve import Resolver
 from ..policy import ActResult
 from .network import Network
 from .steps import StepReader

@@ -148,7 +148,8 @@ def test_an_illegal_choice_is_replaced_and_counted_or_named() -> None:
     *_, info = env.step({"order": np.array([[2, 0, 1]]), "alarm": 1})
     told = env.env.told[-1]
     given = np.array([[2, 0, 1], [0, 0, 0]])
-    mended = ORDER.mended(given, seen["actions/order/mask"][:2].astype(bool))
+    mask = seen["actions/order/mask"][:2].astype(bool)
+    mended, _ = ORDER.replace_illegal(given, ORDER.one_step(np.arange(2), mask))
     assert told.choices[:2].tolist() == mended.tolist() and mended[0, 0] == row.argmax()
     assert info["illegal_choices"] == 3 - ORDER.legal(given[:1], row[None]).sum() > 0
     strict = face("ragged", illegal="error")
@@ -156,7 +157,7 @@ def test_an_illegal_choice_is_replaced_and_counted_or_named() -> None:
     while len(seen["actions/order/mask"]) < 2 or seen["actions/order/mask"][0, 2]:
         seen, _ = strict.reset()
     with pytest.raises(
-        ez.ActionError, match=r"Camp: action 'order': component 'kind': 2 \('build'\) is not all"
+        ez.ActionError, match=r"Camp: action 'order': actor 0: component 'kind': 2 \('build'\) is not all"
     ):
         strict.step({"order": np.array([[2, 0, 1]]), "alarm": 1})
 

@@ -22,6 +22,8 @@ from entitize import (
 from entitize.envs.actions import CategoricalMask, GlobalCategoricalMask, SelectEntityMask
 from entitize.envs.entities import orders, schema_of
 
+from facts import mentions
+
 
 class Terrain(Enum):
     SAND = "sand"
@@ -359,8 +361,7 @@ def test_members_of_another_enum_are_refused(name):
 
     with pytest.raises(
         ObservationError,
-        match=f"Wrong: action {name!r}: the mask is for the choices FIRST, SECOND, THIRD;"
-        " there are STAY, LEFT, RIGHT",
+        match=mentions("Wrong", f"action {name!r}", "FIRST, SECOND, THIRD", "STAY, LEFT, RIGHT"),
     ):
         Wrong().reset()
 

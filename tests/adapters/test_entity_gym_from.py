@@ -327,7 +327,7 @@ def test_last_observations_may_allow_nothing() -> None:
     assert len(env.step({})[0]["actions"]["move"]["actors"]) == 0
     alive = ez.from_entity_gym(Told({}, {**last, "done": False}, actions=MOVE))
     alive.reset()
-    with pytest.raises(ez.ObservationError, match="Told: action 'move': actor 'p' is allowed nothing"):
+    with pytest.raises(ez.ObservationError, match=r"Told: action .move.: .* actor .p. allows no choice"):
         alive.step({})
 
 
@@ -360,8 +360,11 @@ def test_labels_that_repeat_are_told_apart() -> None:
         ({"entities": {"Cat": [[1, 2]]}}, r"entity type 'Cat' has shape \(1, 2\), expected \(n, 1\)"),
         ({"entities": {"Cat": ([[1], [2]], ["p", "p"])}}, "the id 'p' is given to two entities"),
         ({"actions": {"fly": eg.CategoricalActionMask()}}, "unknown action 'fly'"),
-        ({"actions": {"move": eg.GlobalCategoricalActionMask()}}, "action 'move' needs a CategoricalMask"),
-        ({"actions": {"move": 3}}, "action 'move' needs a CategoricalMask, got int"),
+        (
+            {"actions": {"move": eg.GlobalCategoricalActionMask()}},
+            "action 'move': expected a CategoricalMask",
+        ),
+        ({"actions": {"move": 3}}, "action 'move': expected a CategoricalMask, got int"),
         ({"global_features": [1]}, r"globals have shape \(1,\), expected \(0,\)"),
         ({"reward": np.inf}, "the reward is inf"),
     ],

@@ -241,7 +241,7 @@ def test_a_lane_without_a_mask_may_do_everything_and_one_without_a_choice_nothin
     part = batch.actions["action"]
     assert part.actors.lengths.tolist() == [0, 1] and part.mask.values.tolist() == [[True, True]]
     assert venv.observation_space.contains(batch)
-    with pytest.raises(ActionError, match="env 0: action 'action': nobody may act at this step"):
+    with pytest.raises(ActionError, match="env 0: action 'action': the action is not available"):
         venv.step({"action": RaggedArray([0, 0], [0, 1, 2])})
     venv.step({"action": RaggedArray([1], [0, 0, 1])})
     assert raw.given == [1, 0]

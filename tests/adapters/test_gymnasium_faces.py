@@ -453,7 +453,7 @@ def test_forbidden_choices_raise_when_that_is_asked_for():
     env = to_gymnasium(Field(["horn"]), "padded", maxima=6, illegal="error")
     env.reset(seed=1)
     env.step({"horn": 1})
-    with pytest.raises(ActionError, match="Field: action 'horn': 0 is not allowed"):
+    with pytest.raises(ActionError, match=r"Field: action 'horn': .*choice 0 .*not allowed"):
         env.step({"horn": 0})
     with pytest.raises(ActionError, match=r"Field: {'horn': 5} is not in Dict"):
         env.step({"horn": 5})

@@ -343,7 +343,7 @@ def test_illegal_actions_are_named_and_move_nothing():
     env.reset(seed=1)
     for action, sentence in [
         ({"action": [2]}, r"CartPole-v1: action 'action': .*choice 2 is not allowed; allowed: 0 \('left'\)"),
-        ({"action": [0, 1]}, "2 choices came"),
+        ({"action": [0, 1]}, "expected one choice, got 2"),
         ({"jump": [0]}, "unknown action 'jump'; known: 'action'"),
         ({"action": [0.5]}, "must be single integers|float32"),
         ([1], "dict from action name to RaggedArray, got list"),

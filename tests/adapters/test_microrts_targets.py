@@ -275,7 +275,7 @@ def test_illegal_choices_are_refused_and_the_game_stays_as_it_was() -> None:
                 r"env 1: action 'target': actor 0 \(Own 0 at x=1, y=0\): entity 2 .*, 4 \(Resource 0",
             ),
             ({"target": target.with_values(np.array([99, 0]))}, "env 0: .* entity 99 is not allowed"),
-            ({"target": order.with_values(np.zeros(4, np.int64))}, "env 0: action 'target': 2 choices came"),
+            ({"target": order.with_values(np.zeros(4, np.int64))}, "env 0: action 'target': expected "),
             ({"target": harvest.with_values(np.ones(2))}, "action 'target': items must be single integers"),
             ({"aim": harvest}, "unknown action 'aim'; known: 'order', 'target'"),
         ]

@@ -338,7 +338,7 @@ def test_acting_after_death_or_under_a_wrong_name_is_refused_and_the_game_goes_o
     ("layout", "action", "sentence"),
     [
         ("ragged", {"move": [7]}, r"action 'move'.*7"),
-        ("ragged", {"move": [0, 0]}, "action 'move': 2 choices came, expected one"),
+        ("ragged", {"move": [0, 0]}, "action 'move': expected 1 choices, one for each"),
         ("ragged", {"fly": [0]}, "unknown action 'fly'"),
         ("padded", {"move": [0]}, "is not in Dict"),
     ],

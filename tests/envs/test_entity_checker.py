@@ -115,7 +115,7 @@ DAMAGE: dict[str, Callable[[dict[str, Any]], Any]] = {
     "step: action 'Go': 'mask' must be an array of int8 (1, 2), got int8 (2, 2)": lambda o: o["actions"][
         "Go"
     ].update(mask=np.ones((2, 2), np.int8)),
-    "step: action 'Go': 'mask' allows nothing in row 0": lambda o: o["actions"]["Go"]["mask"].fill(0),
+    "step: action 'Go': row 0 of 'mask' allows no choice": lambda o: o["actions"]["Go"]["mask"].fill(0),
     "step: action 'Go': 'actors' name entity 1, but there are 1 entities": lambda o: o["actions"]["Go"][
         "actors"
     ].fill(1),
@@ -372,7 +372,7 @@ def barred(batch: ez.EntityBatch) -> ez.EntityBatch:
 
 BROKEN_VECTORS: list[tuple[Callable[[Result], Any], str]] = [
     (with_batch(poisoned), r"step: env \d: entity type 'Robot': feature 'x' of entity \d is nan"),
-    (with_batch(barred), r"step: env 0: action 'Move': 'mask' allows nothing in row 0"),
+    (with_batch(barred), r"step: env 0: action 'Move': row 0 of 'mask' allows no choice"),
     (with_batch(lambda b: b[:2]), "step: the batch has 2 steps, expected 3"),
     (lambda r: (r[0], r[1].astype(np.float64), *r[2:]), "step returned rewards .* float32"),
     (lambda r: (r[0], r[1] + np.float32("nan"), *r[2:]), "env 0: its reward is not finite"),

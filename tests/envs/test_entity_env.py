@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import textwrap
 from collections.abc import Callable
 from typing import Any
@@ -151,74 +150,52 @@ def observation(**changes: Any) -> ez.Observation:
 
 NAN = [[1, 2, 3], [4, float("nan"), 6]]
 INF = [[1, 2, float("inf")], [4, 5, 6]]
-WRONG_OBSERVATIONS: dict[str, Any] = {
-    "unknown entity type 'Unti' in entities; known: 'Unit', 'Rock', 'Food'": {"entities": {"Unti": [[1]]}},
-    "unknown entity type 'Ghost' in ids": {"ids": {"Ghost": []}},
-    "unknown entity type 'Ghost' in visible": {"visible": {"Ghost": []}},
-    "entity type 'Unit' has shape (2, 2), expected (n, 3) for the features (x, y, health)": {
-        "entities": {"Unit": [[1, 2], [3, 4]]}
-    },
-    "entity type 'Unit' has shape (3,), expected (n, 3)": {"entities": {"Unit": [1, 2, 3]}},
-    "entity type 'Unit': not an array of numbers (n, 3)": {"entities": {"Unit": [[1, 2, 3], [1, 2]]}},
-    "entity type 'Food': not an array of numbers (n, 1)": {"entities": {"Food": [["apple"]]}},
-    "entity type 'Unit': feature 'y' of entity 1 is nan": {"entities": {"Unit": NAN}},
-    "entity type 'Unit': feature 'health' of entity 0 is inf": {"entities": {"Unit": INF}},
-    "globals have shape (3,), expected (2,) for the features (time, score)": {"globals": [1, 2, 3]},
-    "globals: not an array of numbers (2,)": {"globals": ["a", "b"]},
-    "global feature 'score' is nan": {"globals": [1, float("nan")]},
-    "entity type 'Unit' has 1 ids for 2 entities": {"ids": {"Unit": ["ann"]}},
-    "entity type 'Unit': the id 'ann' is given to two entities": {"ids": {"Unit": ["ann", "ann"]}},
-    "entity type 'Food': the id 'ann' is given to two entities": {"ids": {"Food": ["ann"]}},
-    "entity type 'Unit': id ['ann'] is not hashable": {"ids": {"Unit": [["ann"], "bob"]}},
-    "'visible' of entity type 'Unit' has shape (1,), expected (2,)": {"visible": {"Unit": [True]}},
-    "unknown action 'Wlak'; known: 'Walk', 'Aim', 'Alarm'": {"actions": {"Wlak": CM()}},
-    "action 'Walk' needs a CategoricalMask, got GlobalCategoricalMask": {"actions": {"Walk": GM()}},
-    "action 'Aim' needs a SelectEntityMask, got CategoricalMask": {"actions": {"Aim": CM()}},
-    "action 'Alarm' needs a GlobalCategoricalMask, got CategoricalMask": {"actions": {"Alarm": CM()}},
-    "action 'Walk': unknown actor id 'eve'; ids at this step: 'ann', 'bob', 'pie'": {
-        "actions": {"Walk": CM(actor_ids=["eve"])}
-    },
-    "action 'Aim': unknown actee id 'eve'": {"actions": {"Aim": SM(actor_ids=["ann"], actee_ids=["eve"])}},
-    "action 'Walk': unknown actor type 'Ghost'; known: 'Unit'": {
-        "actions": {"Walk": CM(actor_types=["Ghost"])}
-    },
-    "action 'Walk': actors are named by id and by type": {
-        "actions": {"Walk": CM(actor_ids=["ann"], actor_types=["Unit"])}
-    },
-    "action 'Walk': actor 'ann' is named twice": {"actions": {"Walk": CM(actor_ids=["ann", "bob", "ann"])}},
-    "action 'Walk': actor 'Unit' is named twice": {"actions": {"Walk": CM(actor_types=["Unit", "Unit"])}},
-    "action 'Walk': the mask has shape (3, 2), expected (2, 3)": {
-        "actions": {"Walk": CM(actor_types=["Unit"], mask=[[1, 1], [1, 1], [1, 1]])}
-    },
-    "action 'Walk': the mask must be boolean, got float64": {
-        "actions": {"Walk": CM(actor_ids=["ann"], mask=[[0.0, 1.0, 1.0]])}
-    },
-    "action 'Walk': the mask is not an array of shape (1, 3)": {
-        "actions": {"Walk": CM(actor_ids=["ann"], mask=[[1, 1, 1], [1]])}
-    },
-    "action 'Walk': actor 'bob' is allowed nothing; leave out actors without a choice": {
-        "actions": {"Walk": CM(actor_types=["Unit"], mask=[[1, 1, 1], [0, 0, 0]])}
-    },
-    "action 'Aim': actor 'ann' is allowed nothing": {
-        "actions": {"Aim": SM(actor_ids=["ann"], actee_types=["Food"], mask=[[False]])}
-    },
-    "action 'Aim': actor 'bob' is allowed nothing": {
-        "actions": {"Aim": SM(actor_ids=["bob"], actee_types=[])}
-    },
-    "action 'Aim': the mask has shape (1,), expected (1, 1)": {
-        "actions": {"Aim": SM(actor_ids=["ann"], actee_types=["Food"], mask=[True])}
-    },
-    "action 'Alarm': the mask has shape (3,), expected (2,)": {"actions": {"Alarm": GM(mask=[1, 1, 1])}},
-    "action 'Alarm': the mask allows none of off, on": {"actions": {"Alarm": GM(mask=[0, 0])}},
-}
+WRONG_OBSERVATIONS: list[tuple[tuple[object, ...], Any]] = [
+    (("'Unti'", "'Unit'", "'Rock'", "'Food'"), {"entities": {"Unti": [[1]]}}),
+    (("'Ghost'",), {"ids": {"Ghost": []}}),
+    (("'Ghost'",), {"visible": {"Ghost": []}}),
+    (("'Unit'", 2, 3), {"entities": {"Unit": [[1, 2], [3, 4]]}}),
+    (("'Unit'", 3), {"entities": {"Unit": [1, 2, 3]}}),
+    (("'Unit'", 3), {"entities": {"Unit": [[1, 2, 3], [1, 2]]}}),
+    (("'Food'", 1), {"entities": {"Food": [["apple"]]}}),
+    (("'Unit'", "'y'", 1, "nan"), {"entities": {"Unit": NAN}}),
+    (("'Unit'", "'health'", 0, "inf"), {"entities": {"Unit": INF}}),
+    ((3, 2), {"globals": [1, 2, 3]}),
+    ((2,), {"globals": ["a", "b"]}),
+    (("'score'", "nan"), {"globals": [1, float("nan")]}),
+    (("'Unit'", 1, 2), {"ids": {"Unit": ["ann"]}}),
+    (("'Unit'", "'ann'"), {"ids": {"Unit": ["ann", "ann"]}}),
+    (("'Food'", "'ann'"), {"ids": {"Food": ["ann"]}}),
+    (("'Unit'", "'ann'"), {"ids": {"Unit": [["ann"], "bob"]}}),
+    (("'visible'", "'Unit'", 1, 2), {"visible": {"Unit": [True]}}),
+    (("'Wlak'", "'Walk'", "'Aim'", "'Alarm'"), {"actions": {"Wlak": CM()}}),
+    (("'Walk'", "CategoricalMask", "GlobalCategoricalMask"), {"actions": {"Walk": GM()}}),
+    (("'Aim'", "SelectEntityMask", "CategoricalMask"), {"actions": {"Aim": CM()}}),
+    (("'Alarm'", "GlobalCategoricalMask", "CategoricalMask"), {"actions": {"Alarm": CM()}}),
+    (("'Walk'", "'eve'", "'ann'", "'bob'", "'pie'"), {"actions": {"Walk": CM(actor_ids=["eve"])}}),
+    (("'Aim'", "'eve'"), {"actions": {"Aim": SM(actor_ids=["ann"], actee_ids=["eve"])}}),
+    (("'Walk'", "'Ghost'", "'Unit'"), {"actions": {"Walk": CM(actor_types=["Ghost"])}}),
+    (("'Walk'",), {"actions": {"Walk": CM(actor_ids=["ann"], actor_types=["Unit"])}}),
+    (("'Walk'", "'ann'"), {"actions": {"Walk": CM(actor_ids=["ann", "bob", "ann"])}}),
+    (("'Walk'", "'Unit'"), {"actions": {"Walk": CM(actor_types=["Unit", "Unit"])}}),
+    (("'Walk'", 3, 2), {"actions": {"Walk": CM(actor_types=["Unit"], mask=[[1, 1], [1, 1], [1, 1]])}}),
+    (("'Walk'", "float64"), {"actions": {"Walk": CM(actor_ids=["ann"], mask=[[0.0, 1.0, 1.0]])}}),
+    (("'Walk'", 1, 3), {"actions": {"Walk": CM(actor_ids=["ann"], mask=[[1, 1, 1], [1]])}}),
+    (("'Walk'", "'bob'"), {"actions": {"Walk": CM(actor_types=["Unit"], mask=[[1, 1, 1], [0, 0, 0]])}}),
+    (("'Aim'", "'ann'"), {"actions": {"Aim": SM(actor_ids=["ann"], actee_types=["Food"], mask=[[False]])}}),
+    (("'Aim'", "'bob'"), {"actions": {"Aim": SM(actor_ids=["bob"], actee_types=[])}}),
+    (("'Aim'", 1), {"actions": {"Aim": SM(actor_ids=["ann"], actee_types=["Food"], mask=[True])}}),
+    (("'Alarm'", 3, 2), {"actions": {"Alarm": GM(mask=[1, 1, 1])}}),
+    (("'Alarm'",), {"actions": {"Alarm": GM(mask=[0, 0])}}),
+]
 
 
-@pytest.mark.parametrize("sentence", WRONG_OBSERVATIONS)
+@pytest.mark.parametrize(("facts", "wrong"), WRONG_OBSERVATIONS)
 def test_a_wrong_observation_is_an_error_that_names_the_culprit(
-    scripted: Make, rich_space: ez.EntitySpace, sentence: str
+    scripted: Make, rich_space: ez.EntitySpace, facts: tuple[object, ...], wrong: Any
 ) -> None:
-    env = scripted(rich_space, observation(**WRONG_OBSERVATIONS[sentence]))
-    with pytest.raises(ez.ObservationError, match=re.escape(f"Scripted: {sentence}")):
+    env = scripted(rich_space, observation(**wrong))
+    with pytest.raises(ez.ObservationError, match=mentions("Scripted", *facts)):
         env.reset()
     env.first = FULL
     env.reset()  # and the environment is still good
@@ -266,34 +243,32 @@ def test_a_reward_must_be_finite(scripted: Make, rich_space: ez.EntitySpace) -> 
         env.step({})
 
 
-WRONG_ACTIONS: dict[str, Any] = {
-    "action 'Jump': unknown action; known: 'Walk', 'Aim', 'Alarm'": {"Jump": [0]},
-    "action 'Walk': 3 choices came for 2 actors ('bob', 'ann')": {"Walk": [0, 1, 1]},
-    "action 'Walk': 1 choices came for 2 actors": {"Walk": [0]},
-    "action 'Walk': actor 'ann': choice 0 ('north') is not allowed; allowed: 1 ('south'), 2 ('stay')": {
-        "Walk": [0, 0]
-    },
-    "action 'Walk': actor 'bob': choice 3 is not allowed; allowed: 0 ('north')": {"Walk": [3, 1]},
-    "action 'Walk': actor 'bob': choice -1 is not allowed": {"Walk": [-1, 1]},
-    "action 'Walk': must be integers of shape (n,), got float64 (2,)": {"Walk": [0.0, 1.0]},
-    "action 'Walk': must be integers of shape (n,), got int64 (1, 2)": {"Walk": [[0, 1]]},
-    "action 'Walk': not an array of integers": {"Walk": [[0], [1, 2]]},
-    "action 'Aim': actor 'ann': entity 0 is not allowed; allowed: 3 ('pie'), 1 ('bob')": {"Aim": [0]},
-    "action 'Aim': actor 'ann': entity 2 is not allowed": {"Aim": [2]},
-    "action 'Aim': actor 'ann': entity -1 is not allowed": {"Aim": [-1]},
-    "action 'Alarm': choice 0 ('off') is not allowed; allowed: 1 ('on')": {"Alarm": 0},
-    "action 'Alarm': 2 choices came for one global choice": {"Alarm": [1, 1]},
-}
+WRONG_ACTIONS: list[tuple[tuple[object, ...], Any]] = [
+    (("'Jump'", "'Walk'", "'Aim'", "'Alarm'"), {"Jump": [0]}),
+    (("'Walk'", 3, 2, "'bob'", "'ann'"), {"Walk": [0, 1, 1]}),
+    (("'Walk'", 1, 2), {"Walk": [0]}),
+    (("'Walk'", "'ann'", 0, "'north'", 1, "'south'", 2, "'stay'"), {"Walk": [0, 0]}),
+    (("'Walk'", "'bob'", 3, 0, "'north'"), {"Walk": [3, 1]}),
+    (("'Walk'", "'bob'", -1), {"Walk": [-1, 1]}),
+    (("'Walk'", "float64", 2), {"Walk": [0.0, 1.0]}),
+    (("'Walk'", "int64", 1, 2), {"Walk": [[0, 1]]}),
+    (("'Walk'",), {"Walk": [[0], [1, 2]]}),
+    (("'Aim'", "'ann'", 0, 3, "'pie'", 1, "'bob'"), {"Aim": [0]}),
+    (("'Aim'", "'ann'", 2), {"Aim": [2]}),
+    (("'Aim'", "'ann'", -1), {"Aim": [-1]}),
+    (("'Alarm'", 0, "'off'", 1, "'on'"), {"Alarm": 0}),
+    (("'Alarm'", 2), {"Alarm": [1, 1]}),
+]
 
 
-@pytest.mark.parametrize("sentence", WRONG_ACTIONS)
+@pytest.mark.parametrize(("facts", "wrong"), WRONG_ACTIONS)
 def test_an_illegal_action_is_an_error_and_moves_nothing(
-    scripted: Make, rich_space: ez.EntitySpace, sentence: str
+    scripted: Make, rich_space: ez.EntitySpace, facts: tuple[object, ...], wrong: Any
 ) -> None:
     env = scripted(rich_space, FULL)
     env.reset()
-    with pytest.raises(ez.ActionError, match=re.escape(f"Scripted: {sentence}")):
-        env.step({"Walk": [0, 1], "Aim": [1], "Alarm": 1, **WRONG_ACTIONS[sentence]})
+    with pytest.raises(ez.ActionError, match=mentions("Scripted", *facts)):
+        env.step({"Walk": [0, 1], "Aim": [1], "Alarm": 1, **wrong})
     assert env.received == []
     env.step({"Walk": [0, 1], "Aim": [1], "Alarm": 1})
     assert len(env.received) == 1
@@ -309,11 +284,9 @@ def test_an_action_must_be_a_dict(scripted: Make, rich_space: ez.EntitySpace) ->
 def test_an_order_where_nobody_may_act_is_an_error(scripted: Make, rich_space: ez.EntitySpace) -> None:
     env = scripted(rich_space, ez.Observation(globals=[0, 0]))
     env.reset()
-    with pytest.raises(
-        ez.ActionError, match="action 'Walk': nobody may act at this step, but 1 choices came"
-    ):
+    with pytest.raises(ez.ActionError, match=mentions("action 'Walk'", 1)):
         env.step({"Walk": [0]})
-    with pytest.raises(ez.ActionError, match="action 'Alarm': it cannot be taken at this step"):
+    with pytest.raises(ez.ActionError, match=mentions("action 'Alarm'", 1)):
         env.step({"Alarm": 0})
 
 
@@ -387,7 +360,7 @@ def test_spaces_that_do_not_belong_together_are_an_error(scripted: Make, rich_sp
 def test_the_example_in_the_documentation_works() -> None:
     assert ez.EntityEnv.__doc__ is not None
     source = ez.EntityEnv.__doc__.split("randomness:\n", 1)[1].split("`reset` and `step` are", 1)[0]
-    names = {name: getattr(ez, name) for name in ez.__all__ if name in source}
+    names = {n: getattr(room, n) for room in (ez, ez.actions) for n in room.__all__ if n in source}
     exec(textwrap.dedent(source), names)
     ez.check_entity_env(names["Chase"]())
 

@@ -118,20 +118,20 @@ PROBLEMS: dict[str, Change] = {
         "Walk", "mask", np.ones((2, 3), bool)
     ),
     "action 'Walk': 'mask' must hold only 0 and 1": part("Walk", "mask", np.full((2, 3), 2, np.int8)),
-    "action 'Walk': 'mask' allows nothing in row 1": part(
+    "action 'Walk': row 1 of 'mask' allows no choice": part(
         "Walk", "mask", np.array([[1, 1, 1], [0, 0, 0]], np.int8)
     ),
     "action 'Aim': 'actees' name entity 9": part("Aim", "actees", np.array([9])),
     "action 'Aim': 'mask' must be an array of int8 (3), got int8 (2,)": part(
         "Aim", "mask", np.ones(2, np.int8)
     ),
-    "action 'Aim': 'mask' allows nothing in row 0": part("Aim", "mask", np.zeros(3, np.int8)),
+    "action 'Aim': row 0 of 'mask' allows no entity": part("Aim", "mask", np.zeros(3, np.int8)),
     "action 'Alarm': 'mask' has 2 rows, expected one": part("Alarm", "mask", np.ones((2, 2), np.int8)),
     "action 'Alarm': 'mask' must be an array of int8 (1, 2), got int8 (1, 3)": part(
         "Alarm", "mask", np.ones((1, 3), np.int8)
     ),
     "action 'Alarm': 'mask' must be an array of int8 (1, 2), got int": part("Alarm", "mask", 1),
-    "action 'Alarm': 'mask' allows nothing in row 0": part("Alarm", "mask", np.zeros((1, 2), np.int8)),
+    "action 'Alarm': row 0 of 'mask' allows no choice": part("Alarm", "mask", np.zeros((1, 2), np.int8)),
 }
 
 

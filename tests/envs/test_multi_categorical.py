@@ -23,10 +23,12 @@ from entitize.envs import (
     unbatch_observation,
     validate_actions,
 )
-from entitize.envs.actions.illegal_actions import illegal_actions
+from entitize.envs.batch.illegal_actions import illegal_actions
 from entitize.ragged import RaggedArray
 from hypothesis import given
 from hypothesis import strategies as st
+
+from facts import mentions
 
 UNIT = MultiCategorical(
     {"kind": ["wait", "move", "build"], "where": ["north", "south"], "what": 3},
@@ -178,7 +180,8 @@ def test_legality_and_mending_are_those_of_slow_python(action: MultiCategorical,
     rng = np.random.default_rng(seed)
     mask = action.sample_mask(8, rng)["mask"].astype(bool)
     orders = rng.integers(-1, action.sizes + 1, (len(mask), len(action.names)))
-    mended = action.mended(orders, mask)
+    mended, count = action.replace_illegal(orders, action.one_step(np.arange(len(mask)), mask))
+    assert count == np.count_nonzero(~action.legal(orders, mask))
     for row, order, mend in zip(mask, orders, mended, strict=True):
         allowed = [row[start:stop] for start, stop in itertools.pairwise(action.offsets.tolist())]
         expected: list[bool] = []
@@ -288,7 +291,7 @@ def test_illegal_orders_are_refused_by_component(order: list[int], sentence: str
     orders = RaggedArray(np.array([order, [2, 0, 1], [0, 1, 2]]), [0, 0, 0, 3])
     with pytest.raises(ActionError, match=re.escape(sentence)):
         validate_actions(SPACE, batch, {"order": orders})
-    with pytest.raises(ActionError, match="2 choices came, expected one for each of: Unit 0, Unit 1, Unit 2"):
+    with pytest.raises(ActionError, match=mentions(2, 3, "Unit 0", "Unit 1", "Unit 2")):
         validate_actions(SPACE, batch, {"order": RaggedArray(orders.values[1:], [0, 0, 0, 2])})
 
 
@@ -404,7 +407,7 @@ def test_wrong_orders_are_refused_with_ids_and_leave_the_environment_alone() -> 
             "action 'order': actor 'u1': component 'where' of kind 'move': 0 ('north') is",
         ),
         ([[5, 0, 0], [0, 0, 0]], "actor 'u1': component 'kind': there is no choice 5, expected 0 to 2"),
-        ([[0, 0, 0]], "1 choices came for 2 actors ('u1', 'u2')"),
+        ([[0, 0, 0]], "expected 2 choices, one for each of: 'u1', 'u2'; got 1"),
         ([0, 0], "must be integers of shape (n, 3), got int64 (2,)"),
         ([[0.5, 0, 0]] * 2, "must be integers of shape (n, 3), got float64 (2, 3)"),
     ):
@@ -417,7 +420,10 @@ def test_wrong_orders_are_refused_with_ids_and_leave_the_environment_alone() -> 
 @pytest.mark.parametrize(
     ("mask", "sentence"),
     [
-        (ez.actions.CategoricalMask(), "action 'order' needs a MultiCategoricalMask, got CategoricalMask"),
+        (
+            ez.actions.CategoricalMask(),
+            "action 'order': expected a MultiCategoricalMask, got CategoricalMask",
+        ),
         (
             MultiCategoricalMask(mask=[[1] * 8, flags("010", "00", "111")]),
             "action 'order': the mask of actor 'b' allows 'move', but none of the 'where' that it uses",

@@ -418,7 +418,7 @@ def test_wrong_actions_of_agents_are_refused_by_name_and_move_nothing() -> None:
         ({"snake_1": {"move": [4]}}, "'snake_1': action 'move': actor 0 (Head 0 at x=0, y=2): choice 4 is"),
         ({"snake_1": {"jump": [0]}}, "agent 'snake_1': action 'jump': unknown action; known: 'move'"),
         ({"snake_2": 3}, "agent 'snake_2': an action is a dict from name to array, got int"),
-        ({"snake_2": {"move": [0, 1]}}, "agent 'snake_2': action 'move': 2 choices came"),
+        ({"snake_2": {"move": [0, 1]}}, "agent 'snake_2': action 'move': expected 1 choices"),
     ):
         with pytest.raises(ez.ActionError, match=re.escape(sentence)):
             game.step(actions)

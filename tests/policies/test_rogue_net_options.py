@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 from entitize.envs import Categorical, EntityActionSpace, EntityBatch, EntitySpace
-from entitize.envs.spaces.batch_spaces import EntityBatchSpace
+from entitize.envs.batch.batch_spaces import EntityBatchSpace
 from entitize.policies.rogue_net import (
     RelativePosition,
     RogueNet,

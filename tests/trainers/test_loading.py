@@ -125,5 +125,5 @@ def test_spaces_survive_as_json_and_their_differences_are_told(toy_venv: Any) ->
     assert difference == "global_features: ['time'] here, ['time', 'score'] there"
     fewer = EntitySpace(space.entities, EntityActionSpace({"Shout": space.actions["Shout"]}), ["time"])
     assert "action 'Paint'" in str(schema_difference(schema, space_schema(fewer)))
-    with pytest.raises(ValueError, match="action 'Paint' is of the unknown kind 'Dance'"):
+    with pytest.raises(ValueError, match="action 'Paint' has the unknown kind 'Dance'"):
         space_from_schema({**schema, "actions": {"Paint": {"kind": "Dance"}}})

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ....ragged import BlockLayout
 from ...batch.entity_batch import EntityBatch
 from ...batch.packed import PackedLayout
-from ...spaces.entity_space import EntitySpace
+from ...spaces import EntitySpace
 from ..lanes import LaneStep
 
 _FLOAT, _BOOL = np.dtype(np.float32), np.dtype(np.bool_)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ....ragged import RaggedArray
 from ....ragged.blocks import aligned, write_array
-from ...spaces.entity_space import EntityActionSpace
+from ...actions import EntityActionSpace
 
 
 class SharedBlock:

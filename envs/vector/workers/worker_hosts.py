@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from ....ragged import RaggedArray
 from ...seeds import Seeds
-from ...spaces.entity_space import EntitySpace
+from ...spaces import EntitySpace
 from ..lanes import EnvFn, Lanes, LaneStep
 from ..vector_env import EntityVectorEnv
 from .answers import Answer, reset_step

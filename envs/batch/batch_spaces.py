@@ -7,9 +7,9 @@ from typing import Any
 from gymnasium import spaces
 
 from ...ragged import RaggedArray
-from ..actions.batch_actions import no_actions, sample_actions
-from ..batch.entity_batch import EntityBatch, batch_observations, unbatch_observation
-from .entity_space import EntitySpace
+from ..spaces.entity_space import EntitySpace
+from .batch_actions import no_actions, sample_actions
+from .entity_batch import EntityBatch, batch_observations, unbatch_observation
 
 
 class EntityBatchSpace(spaces.Space[EntityBatch]):

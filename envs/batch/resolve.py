@@ -14,46 +14,12 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..batch.observation import (
-    CategoricalMask,
-    ContinuousMask,
-    GlobalCategoricalMask,
-    GlobalContinuousMask,
-    Mask,
-    MultiCategoricalMask,
-    Observation,
-    SelectEntityMask,
-)
+from ..actions.action_mask import ActionMask
+from ..actions.action_space import ActionSpace
+from ..actions.kinds import Mask
 from ..errors import ObservationError
-from ..spaces.entity_space import (
-    ActionSpace,
-    Categorical,
-    Continuous,
-    EntitySpace,
-    GlobalCategorical,
-    MultiCategorical,
-    SelectEntity,
-)
-
-
-@dataclass(slots=True)
-class ResolvedMask:
-    """Who may do what at this step, by entity index."""
-
-    actors: NDArray[np.int64]  # (A,); empty for a global action
-    #: (Multi-)categorical (A, C); global (1, C), or (0, C) where absent; continuous (…, 0); select-entity
-    #: (A, E).
-    mask: NDArray[np.bool_]
-    actees: NDArray[np.int64] | None = None  # (E,), select-entity only
-
-    def part(self, action: ActionSpace) -> dict[str, NDArray[Any]]:
-        """This action's part of an observation dict, in fresh arrays."""
-        mask = self.mask.astype(np.int8)
-        if action.is_global:
-            return {"mask": mask}
-        if self.actees is None:
-            return {"actors": self.actors.copy(), "mask": mask}
-        return {"actors": self.actors.copy(), "actees": self.actees.copy(), "mask": mask.reshape(-1)}
+from ..spaces.entity_space import EntitySpace
+from .observation import Observation
 
 
 @dataclass(slots=True)
@@ -66,12 +32,12 @@ class ResolvedObservation:
     names: Sequence[Any]  # (N,) per entity index its id, or the index itself where it has none
     starts: list[int]  # (T + 1,) per type the index of its first entity, then N
     index_of: dict[Hashable, int]  # the entities that have an id
-    actions: dict[str, ResolvedMask] = field(default_factory=dict)
+    actions: dict[str, ActionMask] = field(default_factory=dict)
 
     def plain(self, space: EntitySpace) -> dict[str, Any]:
         """The observation dict of `space`. The arrays are this object's own, handed over once."""
         observation: dict[str, Any] = {
-            "actions": {name: self.actions[name].part(action) for name, action in space.actions.items()}
+            "actions": {name: action.unbatch(self.actions[name], 0) for name, action in space.actions.items()}
         }
         if space.entities:
             observation["entities"] = self.entities
@@ -225,104 +191,9 @@ class Resolver:
 
     def _action(
         self, name: str, action: ActionSpace, given: Mask | None, resolved: ResolvedObservation
-    ) -> ResolvedMask:
+    ) -> ActionMask:
         """Resolve one action's mask; None means that nobody can take it at this step."""
-        if isinstance(action, GlobalCategorical):
-            return self._global_categorical(name, action, given)
-        if isinstance(action, Categorical):
-            return self._categorical(name, action, given, resolved)
-        if isinstance(action, Continuous):
-            return self._continuous(name, action, given, resolved)
-        if isinstance(action, MultiCategorical):
-            return self._multi_categorical(name, action, given, resolved)
-        assert isinstance(action, SelectEntity)
-        return self._select_entity(name, given, resolved)
-
-    def _global_categorical(self, name: str, action: GlobalCategorical, given: Mask | None) -> ResolvedMask:
-        nobody = np.zeros(0, np.int64)
-        if given is None:
-            return ResolvedMask(nobody, np.zeros((0, action.num_choices), bool))
-        self._check_kind(name, given, GlobalCategoricalMask)
-        assert isinstance(given, GlobalCategoricalMask)
-        self._check_choices(name, action, given.choices)
-        if given.mask is None:
-            return ResolvedMask(nobody, np.ones((1, action.num_choices), bool))
-        mask = self._flags(name, given.mask, (action.num_choices,))
-        if not mask.any():
-            self._fail(f"action {name!r}: the mask allows none of {', '.join(action.choices)}")
-        return ResolvedMask(nobody, mask[None])
-
-    def _categorical(
-        self, name: str, action: Categorical, given: Mask | None, resolved: ResolvedObservation
-    ) -> ResolvedMask:
-        if given is None:
-            return ResolvedMask(np.zeros(0, np.int64), np.zeros((0, action.num_choices), bool))
-        self._check_kind(name, given, CategoricalMask)
-        assert isinstance(given, CategoricalMask)
-        self._check_choices(name, action, given.choices)
-        actors = self._indices(name, "actor", given.actor_ids, given.actor_types, resolved)
-        shape = (len(actors), action.num_choices)
-        if given.mask is None:
-            return ResolvedMask(actors, np.ones(shape, bool))
-        mask = self._flags(name, given.mask, shape)
-        self._check_rows(name, mask, actors, resolved)
-        return ResolvedMask(actors, mask)
-
-    def _multi_categorical(
-        self, name: str, action: MultiCategorical, given: Mask | None, resolved: ResolvedObservation
-    ) -> ResolvedMask:
-        if given is None:
-            return ResolvedMask(np.zeros(0, np.int64), np.zeros((0, action.num_choices), bool))
-        self._check_kind(name, given, MultiCategoricalMask)
-        assert isinstance(given, MultiCategoricalMask)
-        actors = self._indices(name, "actor", given.actor_ids, given.actor_types, resolved)
-        shape = (len(actors), action.num_choices)
-        if given.mask is None:
-            return ResolvedMask(actors, np.ones(shape, bool))
-        mask = self._flags(name, given.mask, shape)
-        stuck = action.stuck_actor(mask)
-        if stuck:
-            row, problem = stuck
-            actor = resolved.names[actors[row]]
-            self._fail(f"action {name!r}: the mask of actor {actor!r} {problem}")
-        return ResolvedMask(actors, mask)
-
-    def _continuous(
-        self, name: str, action: Continuous, given: Mask | None, resolved: ResolvedObservation
-    ) -> ResolvedMask:
-        nobody = np.zeros(0, np.int64)
-        if given is None:
-            return ResolvedMask(nobody, np.zeros((0, 0), bool))
-        self._check_kind(name, given, GlobalContinuousMask if action.is_global else ContinuousMask)
-        if not isinstance(given, ContinuousMask):
-            return ResolvedMask(nobody, np.zeros((1, 0), bool))
-        actors = self._indices(name, "actor", given.actor_ids, given.actor_types, resolved)
-        return ResolvedMask(actors, np.zeros((len(actors), 0), bool))
-
-    def _select_entity(self, name: str, given: Mask | None, resolved: ResolvedObservation) -> ResolvedMask:
-        if given is not None:
-            self._check_kind(name, given, SelectEntityMask)
-            assert isinstance(given, SelectEntityMask)
-            actors = self._indices(name, "actor", given.actor_ids, given.actor_types, resolved)
-            if len(actors):
-                actees = self._indices(name, "actee", given.actee_ids, given.actee_types, resolved)
-                shape = (len(actors), len(actees))
-                mask = np.ones(shape, bool) if given.mask is None else self._flags(name, given.mask, shape)
-                self._check_rows(name, mask, actors, resolved)
-                return ResolvedMask(actors, mask, actees)
-        nobody = np.zeros(0, np.int64)  # nobody selects, so nobody is selectable
-        return ResolvedMask(nobody, np.zeros((0, 0), bool), nobody)
-
-    def _check_kind(self, name: str, given: Mask, kind: type) -> None:
-        if type(given) is not kind:
-            self._fail(f"action {name!r} needs a {kind.__name__}, got {type(given).__name__}")
-
-    def _check_choices(self, name: str, action: Categorical, given: Sequence[str] | None) -> None:
-        if given is not None and tuple(given) != action.choices:
-            self._fail(
-                f"action {name!r}: the mask is for the choices {', '.join(given)};"
-                f" there are {', '.join(action.choices)}"
-            )
+        return action.resolve(given, _MaskReader(self, name, resolved))
 
     def _indices(
         self,
@@ -334,7 +205,7 @@ class Resolver:
     ) -> NDArray[np.int64]:
         """The entities named by id, by type (type after type, as listed) or, with neither, all of them."""
         if ids is not None and types is not None:
-            self._fail(f"action {action!r}: {side}s are named by id and by type; one of them, please")
+            self._fail(f"action {action!r}: {side}s are given both by id and by type; give one of the two")
         if ids is not None:
             indices = [self._index(action, side, identity, resolved) for identity in ids]
             self._check_once(action, side, ids)
@@ -379,16 +250,26 @@ class Resolver:
             self._fail(f"action {action!r}: the mask must be boolean, got {mask.dtype}")
         return mask.astype(bool, copy=False)
 
-    def _check_rows(
-        self, action: str, mask: NDArray[np.bool_], actors: NDArray[np.int64], resolved: ResolvedObservation
-    ) -> None:
-        """Each actor must be allowed something."""
-        allowed = mask.any(1)
-        if not allowed.all():
-            actor = resolved.names[actors[allowed.argmin()]]
-            self._fail(
-                f"action {action!r}: actor {actor!r} is allowed nothing; leave out actors without a choice"
-            )
+
+class _MaskReader:
+    """See `MaskReader`: what a kind of action asks about the step, for one action."""
+
+    def __init__(self, resolver: Resolver, action: str, resolved: ResolvedObservation) -> None:
+        self._resolver, self._action, self._resolved = resolver, action, resolved
+
+    def indices(
+        self, side: str, ids: Sequence[Hashable] | None, types: Sequence[str] | None
+    ) -> NDArray[np.int64]:
+        return self._resolver._indices(self._action, side, ids, types, self._resolved)
+
+    def flags(self, given: ArrayLike, shape: tuple[int, ...]) -> NDArray[np.bool_]:
+        return self._resolver._flags(self._action, given, shape)
+
+    def name(self, index: int) -> str:
+        return repr(self._resolved.names[index])
+
+    def fail(self, problem: str) -> NoReturn:
+        self._resolver._fail(f"action {self._action!r}: {problem}")
 
 
 def _all_finite(array: NDArray[np.float32]) -> bool:

@@ -1,0 +1,65 @@
+"""`ActionMask`: which entities perform an action at many steps, and what each may do.
+
+Shape alphabet: B steps, A actors, E actees, C choices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...ragged import RaggedArray
+from ...ragged.compiled import compiled
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class ActionMask:
+    """The actors of one action at many steps, and what each is allowed.
+
+    A global action is performed by no entity: its `actors` hold a single -1 at each step where the action is
+    available.
+    A continuous action has no choices to mask: its `mask` has no columns.
+    """
+
+    actors: RaggedArray  # (A,) int64: entity indices within the step
+    #: bool, true = allowed; (multi-)categorical (A, C), continuous (A, 0), select-entity (sum A_b * E_b,) by
+    #: actor
+    mask: RaggedArray
+    actees: RaggedArray | None = None  # (E,) int64: entity indices within the step; select-entity only
+
+    def __init__(self, actors: RaggedArray, mask: RaggedArray, actees: RaggedArray | None = None) -> None:
+        # What a frozen dataclass makes itself sets one attribute after the other, at twice the price.
+        self.__dict__.update(actors=actors, mask=mask, actees=actees)
+
+    def map(self, function: Callable[[RaggedArray], RaggedArray]) -> ActionMask:
+        """Apply the same function to each of the arrays."""
+        return ActionMask(
+            function(self.actors), function(self.mask), None if self.actees is None else function(self.actees)
+        )
+
+    def step_of(self, row: int) -> int:
+        """The step of the actor in `row` of the flat list of actors."""
+        return int(np.searchsorted(self.actors.offsets, row, side="right")) - 1
+
+
+def stack_ragged(parts: Sequence[NDArray[Any]], dtype: Any, inner_shape: tuple[int, ...] = ()) -> RaggedArray:
+    """Checked arrays (n_b, *inner) as one ragged array; dtypes are converted once for all of them."""
+    if not parts:
+        return RaggedArray.empty(0, inner_shape, dtype)
+    values = np.concatenate(parts).astype(dtype, copy=False)
+    return RaggedArray.from_lengths(values, np.array([len(part) for part in parts], np.int64))
+
+
+@compiled
+def one_per_actor(offsets: NDArray[np.int64], actor_offsets: NDArray[np.int64]) -> bool:
+    """Compare where each step begins (B + 1,) in a list of actions and in the list of actors."""
+    if len(offsets) != len(actor_offsets):
+        return False
+    for step in range(len(offsets)):  # noqa: SIM110 - Numba compiles no generator
+        if offsets[step] != actor_offsets[step]:
+            return False
+    return True

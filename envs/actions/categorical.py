@@ -1,0 +1,250 @@
+"""Discrete actions: `Categorical`, one choice per actor, and `GlobalCategorical`, one per step.
+
+Shape alphabet: A actors, C choices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum, EnumType
+from typing import Any, ClassVar
+
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import ArrayLike, NDArray
+
+from ...ragged import RaggedArray
+from ...ragged.compiled import compiled
+from .action_mask import ActionMask, one_per_actor
+from .action_space import LEGAL, NOT_ONE_PER_ACTOR, ActionSpace, MaskReader
+from .array_checks import random_flags, random_subset, unique_names
+
+_NO_ENTITY = np.full(1, -1, np.int64)
+
+
+@dataclass
+class CategoricalMask:
+    """The actors of a `Categorical` action, by id, type or (with neither) every entity, and their masks."""
+
+    actor_ids: Sequence[Hashable] | None = None
+    actor_types: Sequence[str] | None = None
+    mask: ArrayLike | None = None  # (A, C), true = allowed; None: all choices are
+    choices: Sequence[str] | None = None  # what the mask's columns mean, where that should be checked
+
+
+@dataclass
+class GlobalCategoricalMask:
+    """The mask of a `GlobalCategorical` action; leave it out of `actions` where there is no choice."""
+
+    mask: ArrayLike | None = None  # (C,), true = allowed; None: all choices are
+    choices: Sequence[str] | None = None  # what the mask's columns mean, where that should be checked
+
+
+@dataclass(frozen=True)
+class CategoricalAction:
+    """The choices of the actors of a `Categorical` action, in the order of `actors`."""
+
+    actors: list[Any]  # entity ids; entity indices where an entity has no id
+    choices: NDArray[np.int64]  # (A,)
+    labels: list[str]
+
+
+@dataclass(frozen=True)
+class GlobalCategoricalAction:
+    """The choice made for a `GlobalCategorical` action."""
+
+    choice: int
+    label: str
+
+
+class Categorical(ActionSpace):
+    """Each actor picks one of a fixed list of choices.
+
+    Action: int64 (A,), one choice per actor in the order of the observation's `actors`.
+    Observation part: `actors` int64 (A,) entity indices, `mask` int8 (A, C), 1 = allowed.
+
+    Raises:
+        TypeError, ValueError: `choices` is neither a positive number nor a list of unique names nor an Enum.
+    """
+
+    mask_type: ClassVar[type] = CategoricalMask
+
+    def __init__(self, choices: Sequence[str] | int | type[Enum], seed: int | None = None) -> None:
+        if isinstance(choices, int):
+            names: Sequence[str] = [str(i) for i in range(choices)]
+        else:
+            names = [member.name for member in choices] if isinstance(choices, EnumType) else choices
+        self.choices: tuple[str, ...] = unique_names(names, "choices")
+        if not self.choices:
+            raise ValueError("an action needs at least one choice")
+        super().__init__(None, np.int64, seed)
+
+    @property
+    def num_choices(self) -> int:
+        return len(self.choices)
+
+    @property
+    def mask_columns(self) -> int:  # type: ignore[override]
+        return len(self.choices)
+
+    def sample_mask(self, num_entities: int, rng: np.random.Generator) -> dict[str, NDArray[Any]]:
+        actors = random_subset(num_entities, rng)
+        return {"actors": actors, "mask": random_flags((len(actors), self.num_choices), rng)}
+
+    def _resolved(self, given: CategoricalMask, step: MaskReader) -> ActionMask:
+        self._check_choices(given.choices, step)
+        actors = step.indices("actor", given.actor_ids, given.actor_types)
+        shape = (len(actors), self.num_choices)
+        return self.one_step(
+            actors, np.ones(shape, bool) if given.mask is None else step.flags(given.mask, shape)
+        )
+
+    def _check_choices(self, given: Sequence[str] | None, step: MaskReader) -> None:
+        if given is not None and tuple(given) != self.choices:
+            step.fail(
+                f"the mask is for other choices: expected {', '.join(self.choices)}, got {', '.join(given)}"
+            )
+
+    # -- rules ----------------------------------------------------------------------------------------------
+
+    def stuck_actor(self, part: ActionMask) -> tuple[int, str] | None:
+        row = int(_first_stuck(part.mask.values))
+        return None if row < 0 else (row, "allows no choice")
+
+    def draw(self, part: ActionMask, rng: np.random.Generator) -> NDArray[np.int64]:
+        """Uniform over the allowed choices."""
+        return _drawn(part.mask.values, rng.random(len(part.mask.values)))
+
+    def first_illegal(self, actions: RaggedArray, part: ActionMask) -> int:
+        return int(_first_illegal(actions.values, actions.offsets, part.actors.offsets, part.mask.values))
+
+    def explain(self, item: Any, part: ActionMask, row: int, entity: Callable[[int], str]) -> str:
+        allowed = ", ".join(f"{c} ({self.choices[c]!r})" for c in np.flatnonzero(part.mask.values[row]))
+        label = f" ({self.choices[item]!r})" if 0 <= item < self.num_choices else ""
+        return f"choice {item}{label} is not allowed; allowed: {allowed or 'none'}"
+
+    def replace_illegal(self, items: NDArray[np.int64], part: ActionMask) -> tuple[NDArray[np.int64], int]:
+        return _replaced(items, part.mask.values)
+
+    def contains_choices(self, choices: Any) -> bool:
+        return _are_integers(choices) and bool(np.all((choices >= 0) & (choices < self.num_choices)))
+
+    # -- other forms ----------------------------------------------------------------------------------------
+
+    def to_author(
+        self, actors: list[Any], items: NDArray[np.int64], names: Sequence[Any]
+    ) -> CategoricalAction | GlobalCategoricalAction | None:
+        return CategoricalAction(actors, items, [self.choices[choice] for choice in items.tolist()])
+
+    def nonexistent(self, num_entities: int) -> int:
+        return self.num_choices
+
+    def masked_items(self, part: ActionMask) -> Iterator[tuple[str, int, Any]]:
+        masked = np.argwhere(~part.mask.values)
+        if len(masked):
+            yield "choice", int(masked[0][0]), int(masked[0][1])
+
+    def gymnasium_space(self, num_actees: int) -> spaces.Discrete:
+        return spaces.Discrete(self.num_choices)
+
+    def schema(self) -> dict[str, Any]:
+        return {"choices": list(self.choices)}
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({list(self.choices)})"
+
+
+class GlobalCategorical(Categorical):
+    """One choice per step, made by no entity in particular.
+
+    Action: int64 (1,), or (0,) at a step where the action is absent; a plain int or a 0-d array is accepted
+    too.
+    Observation part: `mask` int8 (1, C), or (0, C) at a step where the action is absent.
+    """
+
+    is_global = True
+    mask_type = GlobalCategoricalMask
+
+    def sample_mask(self, num_entities: int, rng: np.random.Generator) -> dict[str, NDArray[Any]]:
+        return {"mask": random_flags((int(rng.integers(2)), self.num_choices), rng)}
+
+    def _resolved(self, given: GlobalCategoricalMask, step: MaskReader) -> ActionMask:  # type: ignore[override]
+        self._check_choices(given.choices, step)
+        if given.mask is None:
+            return self.one_step(_NO_ENTITY, np.ones((1, self.num_choices), bool))
+        return self.one_step(_NO_ENTITY, step.flags(given.mask, (self.num_choices,))[None])
+
+    def to_author(
+        self, actors: list[Any], items: NDArray[np.int64], names: Sequence[Any]
+    ) -> GlobalCategoricalAction | None:
+        if not len(items):
+            return None
+        return GlobalCategoricalAction(int(items[0]), self.choices[int(items[0])])
+
+    def contains(self, x: Any) -> bool:
+        choice = np.atleast_1d(np.asarray(x))
+        return len(choice) <= 1 and self.contains_choices(choice)
+
+    def per_actor(self) -> Categorical:
+        return Categorical(self.choices)
+
+
+def _are_integers(x: Any) -> bool:
+    return isinstance(x, np.ndarray) and x.ndim == 1 and np.issubdtype(x.dtype, np.integer)
+
+
+@compiled
+def _first_stuck(mask: NDArray[np.bool_]) -> int:
+    """The first row of `mask` (A, C) that allows nothing; -1: none."""
+    for actor in range(len(mask)):
+        if not mask[actor].any():
+            return actor
+    return -1
+
+
+@compiled
+def _is_legal(choice: int, mask: NDArray[np.bool_], actor: int) -> bool:
+    return 0 <= choice < mask.shape[1] and mask[actor, choice]
+
+
+@compiled
+def _first_illegal(
+    choices: NDArray[np.int64],
+    offsets: NDArray[np.int64],
+    actor_offsets: NDArray[np.int64],
+    mask: NDArray[np.bool_],
+) -> int:
+    """See `ActionSpace.first_illegal`, for `choices` (A,) with `mask` (A, C)."""
+    if not one_per_actor(offsets, actor_offsets):
+        return NOT_ONE_PER_ACTOR
+    for actor in range(len(choices)):
+        if not _is_legal(choices[actor], mask, actor):
+            return actor
+    return LEGAL
+
+
+@compiled
+def _drawn(mask: NDArray[np.bool_], uniform: NDArray[np.float64]) -> NDArray[np.int64]:
+    """For each row of `mask` (A, C) the allowed choice at the fraction `uniform` (A,) of all allowed ones."""
+    choices = np.zeros(len(mask), np.int64)
+    for actor in range(len(mask)):
+        left = np.int64(uniform[actor] * mask[actor].sum())
+        for choice in range(mask.shape[1]):
+            if mask[actor, choice]:
+                if left == 0:
+                    choices[actor] = choice
+                    break
+                left -= 1
+    return choices
+
+
+@compiled
+def _replaced(choices: NDArray[np.int64], mask: NDArray[np.bool_]) -> tuple[NDArray[np.int64], int]:
+    """See `ActionSpace.replace_illegal`, for `choices` (A,) with `mask` (A, C)."""
+    legal, count = choices.copy(), 0
+    for actor in range(len(choices)):
+        if not _is_legal(choices[actor], mask, actor):
+            legal[actor] = mask[actor].argmax()
+            count += 1
+    return legal, count

@@ -1,0 +1,231 @@
+"""Select-entity actions: `SelectEntity`, each actor picks one of the step's entities.
+
+Shape alphabet: B steps, A actors, E actees.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import ArrayLike, NDArray
+
+from ...ragged import RaggedArray
+from ...ragged.compiled import compiled
+from .action_mask import ActionMask, one_per_actor
+from .action_space import LEGAL, NOT_ONE_PER_ACTOR, ActionSpace, MaskReader
+from .array_checks import random_flags, random_subset
+
+
+@dataclass
+class SelectEntityMask:
+    """The actors and actees of a `SelectEntity` action, each by id, type or (with neither) every entity."""
+
+    actor_ids: Sequence[Hashable] | None = None
+    actor_types: Sequence[str] | None = None
+    actee_ids: Sequence[Hashable] | None = None
+    actee_types: Sequence[str] | None = None
+    mask: ArrayLike | None = None  # (A, E), true = allowed; None: every actor may select every actee
+
+
+@dataclass(frozen=True)
+class SelectEntityAction:
+    """The entity that each actor of a `SelectEntity` action selects."""
+
+    actors: list[Any]  # entity ids; entity indices where an entity has no id
+    actees: list[Any]
+
+
+class SelectEntity(ActionSpace):
+    """Each actor picks one of the step's actees.
+
+    Action: int64 (A,), the entity index of the actee that each actor picks.
+    Observation part: `actors` int64 (A,), `actees` int64 (E,), `mask` int8 (A * E,), row-major actor × actee.
+    """
+
+    selects_entities = True
+    mask_type = SelectEntityMask
+
+    def __init__(self, seed: int | None = None) -> None:
+        super().__init__(None, np.int64, seed)
+
+    def sample_mask(self, num_entities: int, rng: np.random.Generator) -> dict[str, NDArray[Any]]:
+        actors, actees = random_subset(num_entities, rng), random_subset(num_entities, rng)
+        if not len(actees):
+            actors = actors[:0]
+        mask = random_flags((len(actors), len(actees)), rng)
+        return {"actors": actors, "actees": actees, "mask": mask.reshape(-1)}
+
+    def _resolved(self, given: SelectEntityMask, step: MaskReader) -> ActionMask:
+        actors = step.indices("actor", given.actor_ids, given.actor_types)
+        if not len(actors):  # nobody selects, so nobody is selectable
+            return self.resolve(None, step)
+        actees = step.indices("actee", given.actee_ids, given.actee_types)
+        shape = (len(actors), len(actees))
+        mask = np.ones(shape, bool) if given.mask is None else step.flags(given.mask, shape)
+        return self.one_step(actors, mask, actees)
+
+    # -- rules ----------------------------------------------------------------------------------------------
+
+    def stuck_actor(self, part: ActionMask) -> tuple[int, str] | None:
+        row = int(_first_stuck(*_layout(part)))
+        return None if row < 0 else (row, "allows no entity")
+
+    def draw(self, part: ActionMask, rng: np.random.Generator) -> NDArray[np.int64]:
+        """Uniform over the allowed actees."""
+        return _drawn(rng.random(part.actors.num_items), *_actees(part), *_layout(part))
+
+    def first_illegal(self, actions: RaggedArray, part: ActionMask) -> int:
+        return int(_first_illegal(actions.values, actions.offsets, *_actees(part), *_layout(part)))
+
+    def explain(self, item: Any, part: ActionMask, row: int, entity: Callable[[int], str]) -> str:
+        assert part.actees is not None
+        step = part.step_of(row)
+        actees = part.actees[step]
+        flags = part.mask[step].reshape(-1, len(actees))[row - part.actors.offsets[step]]
+        allowed = ", ".join(f"{i} ({entity(int(i))})" for i in actees[flags])
+        return f"entity {item} is not allowed; allowed: {allowed or 'none'}"
+
+    def replace_illegal(self, items: NDArray[np.int64], part: ActionMask) -> tuple[NDArray[np.int64], int]:
+        return _replaced(items, *_actees(part), *_layout(part))
+
+    def contains_choices(self, choices: Any) -> bool:
+        integers = isinstance(choices, np.ndarray) and choices.ndim == 1 and choices.dtype.kind in "iu"
+        return integers and bool(np.all(choices >= 0))
+
+    # -- other forms ----------------------------------------------------------------------------------------
+
+    def to_author(
+        self, actors: list[Any], items: NDArray[np.int64], names: Sequence[Any]
+    ) -> SelectEntityAction:
+        return SelectEntityAction(actors, [names[index] for index in items.tolist()])
+
+    def nonexistent(self, num_entities: int) -> int:
+        return num_entities
+
+    def masked_items(self, part: ActionMask) -> Iterator[tuple[str, int, Any]]:
+        assert part.actees is not None
+        for step, mask in enumerate(part.mask):
+            if not mask.all():
+                actees = part.actees[step]
+                row, column = divmod(int(mask.argmin()), len(actees))
+                yield "choice", int(part.actors.offsets[step]) + row, int(actees[column])
+                return
+
+    def gymnasium_space(self, num_actees: int) -> spaces.Discrete:
+        return spaces.Discrete(num_actees)
+
+    def schema(self) -> dict[str, Any]:
+        return {}
+
+    def __repr__(self) -> str:
+        return "SelectEntity()"
+
+
+def _actees(part: ActionMask) -> tuple[NDArray[np.int64]]:
+    assert part.actees is not None
+    return (part.actees.values,)
+
+
+def _layout(part: ActionMask) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """The flat mask, and where the steps begin in it and in the lists of actors and actees (B + 1,)."""
+    assert part.actees is not None
+    return part.mask.values, part.mask.offsets, part.actors.offsets, part.actees.offsets
+
+
+@compiled
+def _is_legal(
+    selected: int, actees: NDArray[np.int64], mask: NDArray[np.bool_], first: int, last: int, place: int
+) -> bool:
+    """Find `selected` among the actees `first` to `last` - 1, whose flags begin at `place` of `mask`."""
+    for actee in range(first, last):
+        if actees[actee] == selected:
+            return mask[place + actee - first]
+    return False
+
+
+@compiled
+def _first_stuck(
+    mask: NDArray[np.bool_],
+    mask_offsets: NDArray[np.int64],
+    actor_offsets: NDArray[np.int64],
+    actee_offsets: NDArray[np.int64],
+) -> int:
+    for step in range(len(actor_offsets) - 1):
+        place, width = mask_offsets[step], actee_offsets[step + 1] - actee_offsets[step]
+        for actor in range(actor_offsets[step], actor_offsets[step + 1]):
+            if not mask[place : place + width].any():
+                return actor
+            place += width
+    return -1
+
+
+@compiled
+def _first_illegal(
+    selected: NDArray[np.int64],
+    offsets: NDArray[np.int64],
+    actees: NDArray[np.int64],
+    mask: NDArray[np.bool_],
+    mask_offsets: NDArray[np.int64],
+    actor_offsets: NDArray[np.int64],
+    actee_offsets: NDArray[np.int64],
+) -> int:
+    """See `ActionSpace.first_illegal`, for entity indices `selected` (A,) among `actees`."""
+    if not one_per_actor(offsets, actor_offsets):
+        return NOT_ONE_PER_ACTOR
+    for step in range(len(offsets) - 1):
+        place, first, last = mask_offsets[step], actee_offsets[step], actee_offsets[step + 1]
+        for actor in range(offsets[step], offsets[step + 1]):
+            if not _is_legal(selected[actor], actees, mask, first, last, place):
+                return actor
+            place += last - first
+    return LEGAL
+
+
+@compiled
+def _drawn(
+    uniform: NDArray[np.float64],
+    actees: NDArray[np.int64],
+    mask: NDArray[np.bool_],
+    mask_offsets: NDArray[np.int64],
+    actor_offsets: NDArray[np.int64],
+    actee_offsets: NDArray[np.int64],
+) -> NDArray[np.int64]:
+    """For each actor the allowed actee at the fraction `uniform` (A,) of all that it may select."""
+    selected = np.zeros(len(uniform), np.int64)
+    for step in range(len(actor_offsets) - 1):
+        place, first, last = mask_offsets[step], actee_offsets[step], actee_offsets[step + 1]
+        for actor in range(actor_offsets[step], actor_offsets[step + 1]):
+            left = np.int64(uniform[actor] * mask[place : place + last - first].sum())
+            for actee in range(first, last):
+                if mask[place + actee - first]:
+                    if left == 0:
+                        selected[actor] = actees[actee]
+                        break
+                    left -= 1
+            place += last - first
+    return selected
+
+
+@compiled
+def _replaced(
+    selected: NDArray[np.int64],
+    actees: NDArray[np.int64],
+    mask: NDArray[np.bool_],
+    mask_offsets: NDArray[np.int64],
+    actor_offsets: NDArray[np.int64],
+    actee_offsets: NDArray[np.int64],
+) -> tuple[NDArray[np.int64], int]:
+    """See `ActionSpace.replace_illegal`, for entity indices `selected` (A,) among `actees`."""
+    legal, count = selected.copy(), 0
+    for step in range(len(actor_offsets) - 1):
+        place, first, last = mask_offsets[step], actee_offsets[step], actee_offsets[step + 1]
+        for actor in range(actor_offsets[step], actor_offsets[step + 1]):
+            if not _is_legal(selected[actor], actees, mask, first, last, place):
+                legal[actor] = actees[first + mask[place : place + last - first].argmax()]
+                count += 1
+            place += last - first
+    return legal, count

@@ -1,0 +1,182 @@
+"""Actions for a whole batch: draw legal ones, and check them before any environment moves.
+
+What is legal is a rule of each kind of action (see `ActionSpace`); the rules for all kinds are here.
+Shape alphabet: B steps, A actors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NoReturn, Protocol
+
+import numpy as np
+
+from ...ragged import RaggedArray
+from ..actions.action_mask import ActionMask
+from ..actions.action_space import LEGAL, NOT_ONE_PER_ACTOR, ActionSpace
+from ..actions.entity_action_space import EntityActionSpace
+from ..errors import ActionError, ObservationError
+from ..spaces.entity_space import EntitySpace
+from .entity_batch import EntityBatch
+
+
+def sample_actions(
+    space: EntityActionSpace, batch: EntityBatch, rng: np.random.Generator
+) -> dict[str, RaggedArray]:
+    """Draw legal actions for every step of `batch`, uniform over what the masks allow.
+
+    Of a conditional multi-discrete action the kind is uniform, and then each component that it uses.
+
+    Raises:
+        ObservationError: a mask allows an actor nothing.
+    """
+    actions = {}
+    for name, action in space.items():
+        part = batch.actions[name]
+        stuck = action.stuck_actor(part)
+        if stuck:
+            row, problem = stuck
+            raise ObservationError(
+                f"env {part.step_of(row)}: action {name!r}: the mask of an actor {problem}"
+            )
+        actions[name] = part.actors.with_values(action.draw(part, rng))
+    return actions
+
+
+def no_actions(space: EntityActionSpace, num_steps: int) -> dict[str, RaggedArray]:
+    """Empty actions for `num_steps` steps."""
+    return {
+        name: RaggedArray.empty(num_steps, action.item_shape, action.dtype) for name, action in space.items()
+    }
+
+
+def validate_actions(
+    space: EntitySpace,
+    batch: EntityBatch,
+    actions: Mapping[str, RaggedArray],
+    names: Sequence[str] | None = None,
+) -> dict[str, RaggedArray]:
+    """Check `actions` against the last observations `batch` (B steps), before any environment moves.
+
+    Args:
+        names: what errors call the steps (B,); None: "env 0" and so on.
+
+    Returns:
+        every action of the space, in its order, as int64 (float32 where continuous). At each step a
+        sequence is as long as there are actors, or empty, which orders nothing there; a name that was left
+        out orders nothing anywhere.
+
+    Raises:
+        ActionError: naming the env, the action, the actor and what was allowed.
+    """
+    if not isinstance(actions, Mapping):
+        raise ActionError(f"actions are a dict from action name to RaggedArray, got {type(actions).__name__}")
+    for name in actions:
+        if name not in space.actions.spaces:
+            raise ActionError(f"unknown action {name!r}; known: {', '.join(map(repr, space.actions))}")
+    checked = {}
+    words = _BatchWords(space, batch, names)
+    for name, action in space.actions.items():
+        part, given = batch.actions[name], actions.get(name)
+        if given is None:
+            given = RaggedArray.empty(len(batch), action.item_shape, action.dtype)
+        elif not isinstance(given, RaggedArray):
+            raise ActionError(f"action {name!r} must be a RaggedArray, got {type(given).__name__}")
+        checked[name] = check_action(name, action, part, given, words)
+    return checked
+
+
+class Words(Protocol):
+    """What an error calls the parts of a step."""
+
+    def step(self, step: int) -> str:
+        """The environment at this place of the batch: "env 3"."""
+
+    def entity(self, step: int, index: int) -> str:
+        """One of its entities: "Robot 1 at x=2, y=0"."""
+
+    def actor(self, step: int, index: int) -> str:
+        """The same entity as the one that acts: "actor 4 (Robot 1 at x=2, y=0)"."""
+
+
+def check_action(
+    name: str, action: ActionSpace, part: ActionMask, given: RaggedArray, words: Words
+) -> RaggedArray:
+    """Check one action of many steps; the result has the dtype of the space.
+
+    Raises:
+        ActionError: not one item per actor, items of another form, or one that its actor's mask forbids.
+    """
+    problem = action.form_problem(given)
+    if problem:
+        raise ActionError(f"action {name!r}: {problem}")
+    if len(given) != len(part.actors):
+        raise ActionError(f"action {name!r} has {len(given)} steps, expected {len(part.actors)}")
+    if given.dtype != action.dtype:
+        given = given.with_values(given.values.astype(action.dtype))
+    if action.first_illegal(given, part) != LEGAL:
+        _check_closely(name, action, part, given, words)
+    return given
+
+
+def _check_closely(
+    name: str, action: ActionSpace, part: ActionMask, given: RaggedArray, words: Words
+) -> None:
+    """Find out what is wrong with `given`, if it is more than that steps are left out."""
+    steps = np.arange(len(given))
+    item = action.first_illegal(given, part)
+    if item == NOT_ONE_PER_ACTOR:
+        _check_counts(name, action, part, given, words)
+        steps = np.flatnonzero(given.lengths)
+        given, part = given.gather(steps), part.map(lambda array: array.gather(steps))
+        item = action.first_illegal(given, part)
+    if item == LEGAL:
+        return
+    step = int(steps[part.step_of(item)])
+    problem = action.explain(given.values[item], part, item, lambda index: words.entity(step, index))
+    if not action.is_global:
+        problem = f"{words.actor(step, int(part.actors.values[item]))}: {problem}"
+    _fail(words, step, name, problem)
+
+
+def _check_counts(name: str, action: ActionSpace, part: ActionMask, given: RaggedArray, words: Words) -> None:
+    """Each step has one item per actor, or none."""
+    counts, expected = given.lengths, part.actors.lengths
+    wrong = (counts != expected) & (counts > 0)
+    if not wrong.any():
+        return
+    step = int(wrong.argmax())
+    got = f"got {counts[step]}"
+    if not expected[step]:
+        nobody = "the action is not available" if action.is_global else "no entity may act"
+        _fail(words, step, name, f"{nobody} at this step: expected no choice, {got}")
+    if action.is_global:
+        _fail(words, step, name, f"expected one choice, {got}")
+    actors = ", ".join(words.entity(step, int(index)) for index in part.actors[step])
+    _fail(words, step, name, f"expected {expected[step]} choices, one for each of: {actors}; {got}")
+
+
+def _fail(words: Words, step: int, name: str, problem: str) -> NoReturn:
+    raise ActionError(f"{words.step(step)}: action {name!r}: {problem}")
+
+
+class _BatchWords:
+    """`Words` for a batch: entities by type and number, with coordinates where they have some."""
+
+    def __init__(self, space: EntitySpace, batch: EntityBatch, names: Sequence[str] | None) -> None:
+        self._space, self._batch, self._names = space, batch, names
+
+    def step(self, step: int) -> str:
+        return f"env {step}" if self._names is None else self._names[step]
+
+    def entity(self, step: int, index: int) -> str:
+        name = self._space.entity_name(self._batch.entity_counts(step), index)
+        kind, number = name.rsplit(" ", 1)
+        features = self._space.entities[kind]
+        if "x" not in features or "y" not in features:
+            return name
+        row = self._batch.entities[kind][step][int(number)]
+        return f"{name} at x={row[features.index('x')]:g}, y={row[features.index('y')]:g}"
+
+    def actor(self, step: int, index: int) -> str:
+        return f"actor {index} ({self.entity(step, index)})"
