@@ -5,7 +5,7 @@ from .blocks import BlockLayout
 from .buffer import RaggedBuffer
 from .combine import concatenate, join, join_rows
 from .gather_all import gather_all
-from .memory import keep_freed_memory
+from .memory import keep_freed_memory, return_freed_memory
 from .threads import available_cores, get_num_threads, set_num_threads
 
 __all__ = [
@@ -19,5 +19,6 @@ __all__ = [
     "join",
     "join_rows",
     "keep_freed_memory",
+    "return_freed_memory",
     "set_num_threads",
 ]

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...process import is_on
 from .games import Game
 from .options import EngineOptions
 from .terse import terse_dumps, without_generators
@@ -151,7 +152,9 @@ class Engine:
         self._env.close()
 
     def _can_be_terse(self) -> bool:
-        """Whether a terse dump differs from a whole one in the generators only."""
+        """Whether terse dumps are switched on, and differ from whole ones in the generators only."""
+        if not is_on("terse_dumps"):
+            return False
         whole = self.states.dump(self._env, 0)
         with terse_dumps() as is_terse:
             return is_terse and self.states.dump(self._env, 0) == without_generators(whole)

@@ -7,7 +7,8 @@ functions. While states are fetched, `terse_dumps` puts functions there that pri
 strings are then empty and all other bytes are the same, which `Engine` checks before it relies on it.
 
 The table belongs to the library, so a thread that asks another engine of this process for a state meanwhile
-gets a terse one too, which `set_state` can't read. Entitize never calls `set_state`.
+gets a terse one too, which `set_state` can't read. Entitize never calls `set_state`. The switch is
+`entitize.process.switch("terse_dumps", False)`.
 """
 
 from __future__ import annotations

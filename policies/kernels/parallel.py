@@ -8,6 +8,7 @@ import threading
 import numpy as np
 from numpy.typing import NDArray
 
+from ...process import is_on
 from ...ragged.threads import Run, get_num_threads, run_shares
 from .tiles.simd import LANES
 
@@ -46,7 +47,7 @@ def recycled(size: int) -> NDArray[np.float32]:
 
     For what is as large as a batch and lives as long as its evaluation; see `workspace` for why.
     """
-    if not _SMALLEST_RECYCLED <= size <= _LARGEST_RECYCLED:
+    if not _SMALLEST_RECYCLED <= size <= _LARGEST_RECYCLED or not is_on("reuse_arrays"):
         return np.empty(size, np.float32)
     if not hasattr(_local, "recycled"):
         _local.recycled = []

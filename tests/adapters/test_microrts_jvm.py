@@ -205,6 +205,22 @@ thread.join()
     assert "java.lang.IllegalStateException: of a bot" in done.stderr, done
 
 
+@pytest.mark.parametrize("on", ["0", "1"])
+def test_what_the_start_of_the_jvm_changes_can_be_switched_off(on: str) -> None:
+    done = run(
+        """
+import gc, _jpype
+from entitize.adapters.microrts.java.jvm import start_engine
+jpype = start_engine()
+options = jpype.JClass("java.lang.management.ManagementFactory").getRuntimeMXBean().getInputArguments()
+print(_jpype._collect in gc.callbacks, any("dontinline" in str(option) for option in options))
+""",
+        ENTITIZE_SEPARATE_COLLECTORS=on,
+        ENTITIZE_SPLIT_COMPILATION=on,
+    )
+    assert (done.returncode, done.stdout) == (0, "False True\n" if on == "1" else "True False\n"), done
+
+
 def test_ctrl_c_wakes_a_process_that_waits() -> None:
     """JPype's own handler only leaves a note for the main thread, which does not read it while it waits."""
     done = run(

@@ -83,6 +83,14 @@ def test_another_library_or_system_gets_whole_dumps(monkeypatch: pytest.MonkeyPa
     venv.close()
 
 
+def test_terse_dumps_can_be_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ENTITIZE_TERSE_DUMPS", "0")
+    venv = ProcgenVectorEnv("maze", 2, seed=1)
+    venv.reset()
+    assert is_whole(venv)
+    venv.close()
+
+
 def test_an_engine_whose_terse_dumps_lack_more_gets_whole_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("entitize.adapters.procgen.engine.without_generators", lambda dump: dump + b"more")
     venv = ProcgenVectorEnv("maze", 2, seed=1)

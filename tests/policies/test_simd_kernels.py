@@ -256,3 +256,11 @@ def test_a_forked_child_gets_threads_of_its_own(monkeypatch):
         parallel.over_sequences(offsets, lambda *share: seen.append(share))
         os._exit(0 if len(seen) == 2 else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_reuse_of_arrays_can_be_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ENTITIZE_REUSE_ARRAYS", "0")
+    # A reused array is a view of one that is as large or larger.
+    assert parallel.recycled(10_000).base is None
+    monkeypatch.setenv("ENTITIZE_REUSE_ARRAYS", "1")
+    assert parallel.recycled(10_000).base is not None

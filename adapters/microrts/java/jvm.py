@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from ....process import is_on
 from .handles import Handles
 
 #: How to install the engine: its own requirements (gym 0.21, Python < 3.10) can't be met, nor are they used.
@@ -154,15 +155,17 @@ def _start(jpype: Any, folder: Path) -> None:
         f"-Xss{STACK}",
         "-XX:+UseSerialGC",
         "-Djava.awt.headless=true",
-        "-XX:CompileCommand=quiet",
-        *(f"-XX:CompileCommand=dontinline,{method}" for method in _COMPILED_APART),
     ]
+    if is_on("split_compilation"):
+        options.append("-XX:CompileCommand=quiet")
+        options += [f"-XX:CompileCommand=dontinline,{method}" for method in _COMPILED_APART]
     if version is not None and version >= 24:  # it would warn of what JPype does
         options.append("--enable-native-access=ALL-UNNAMED")
     jars = [str(jar) for jar in _jars(folder)]
     jpype.startJVM(str(library), *options, classpath=jars, convertStrings=False, interrupt=False)
     _take_back_signals()
-    _separate_collectors(importlib.import_module("_jpype"))
+    if is_on("separate_collectors"):
+        _separate_collectors(importlib.import_module("_jpype"))
     if os.environ.get(OUTPUT_VARIABLE, "0") in ("", "0"):
         _silence(jpype)
     # Destroying the JVM would wait for every thread that a bot has started. Left to itself, though, JPype's

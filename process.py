@@ -1,0 +1,57 @@
+"""What Entitize changes in the process that it runs in, with a switch for each (standard library only).
+
+Every effect is on unless it is switched off, by its environment variable or by `switch`:
+
+    ENTITIZE_TERSE_DUMPS=0 python train.py
+    entitize.process.switch("terse_dumps", False)
+
+`docs/process.md` gives the reasons and gains.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from types import MappingProxyType
+
+#: Effect -> what it does.
+EFFECTS: Mapping[str, str] = MappingProxyType(
+    {
+        "keep_freed_memory": "glibc keeps freed blocks of up to 32 MiB for the process",
+        "reuse_arrays": "the fused engine reuses the memory of its arrays that nothing refers to any more",
+        "separate_collectors": "Java's garbage collections do not start Python's",
+        "split_compilation": "Java compiles the loop over μRTS games in parts",
+        "terse_dumps": "Procgen's library prints no random generators; only while states are fetched",
+    }
+)
+
+
+def variable(effect: str) -> str:
+    """Return the environment variable of an effect."""
+    if effect not in EFFECTS:
+        raise ValueError(f"effect: unknown name {effect!r}. Choose one of {', '.join(EFFECTS)}")
+    return f"ENTITIZE_{effect.upper()}"
+
+
+def is_on(effect: str) -> bool:
+    """Return whether an effect may happen.
+
+    Raises:
+        ValueError: an unknown effect, or a variable that is neither "0" nor "1".
+    """
+    name = variable(effect)
+    value = os.environ.get(name, "1")
+    if value not in ("0", "1"):
+        raise ValueError(f"{name}: expected 0 or 1, got {value!r}")
+    return value == "1"
+
+
+def switch(effect: str, on: bool) -> None:
+    """Allow an effect or not, in this process and in worker processes that it starts later.
+
+    It counts from the effect's next occasion; call it before the first environment or trainer is made.
+
+    Raises:
+        ValueError: an unknown effect.
+    """
+    os.environ[variable(effect)] = "1" if on else "0"
