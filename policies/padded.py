@@ -18,6 +18,7 @@ from ..envs import EntityBatch, PaddedSpace
 from ..ragged import RaggedArray
 from .engines.engine_choice import EngineChooser
 from .engines.fused_engine import FusedRows
+from .engines.proof import rows_difference
 from .inputs.moments import Columns
 from .inputs.prepare import Inputs, Prepared
 from .padded_slots import Flags, Slots
@@ -109,16 +110,10 @@ class PaddedRogueNet(nn.Module):
         prepared = self.inputs.prepare(batch)
         self._move_statistics(prepared)
         like = next(self.encoder.parameters())
-        choice = self._chooser.choose(like, self.training)
+        choice = self._chooser.choose(like, self.training, torch.is_grad_enabled(), self._compare)
         self._chooser.log(choice)
-        if choice.name == "fused":
-            if self._fused is None:
-                features = self.inputs.features
-                self._fused = FusedRows(self.encoder, self.running_normalization, features, self.settings)
-            x = self._fused(prepared)
-        else:
-            x = self.encoder.embedding(prepared, self.running_normalization, like)
-            x = self.encoder.encode(x, prepared, None, prepared.rows)
+        fused = self._fused if choice.name == "fused" else None
+        x = self._rows(prepared) if fused is None else fused(prepared)  # (N, D)
         parts = [mean_of_steps(x, prepared.rows)]
         if self.inputs.has_global_row:  # a step's last
             parts.append(x.index_select(0, torch.from_numpy(prepared.rows.offsets[1:] - 1).to(x.device)))
@@ -151,7 +146,22 @@ class PaddedRogueNet(nn.Module):
             self._refresh()
         return self
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Copies of a module make engines of their own: these hold on to modules."""
+        return {**vars(self), "_fused": None}
+
     # -- inside ---------------------------------------------------------------------------------------------
+
+    def _rows(self, prepared: Prepared) -> Tensor:
+        """Compute the rows (N, D) in torch."""
+        like = next(self.encoder.parameters())
+        x = self.encoder.embedding(prepared, self.running_normalization, like)
+        return self.encoder.encode(x, prepared, None, prepared.rows)
+
+    def _compare(self, learns: bool) -> str | None:
+        """Make the fused engine anew; return where it differs from torch."""
+        self._fused = FusedRows(self.encoder, self.running_normalization, self.inputs.features, self.settings)
+        return rows_difference(self._rows, self, self._fused, self.inputs, self.settings, learns)
 
     def _batch(self, observations: Mapping[str, Tensor], flags: Flags) -> EntityBatch:
         """The entities that are there, without actions."""

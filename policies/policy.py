@@ -96,14 +96,14 @@ class Policy(Protocol):
 
 
 @runtime_checkable
-class ConstantPolicy(Protocol):
+class FreezablePolicy(Protocol):
     """A policy that acts faster while its parameters stay as they are."""
 
-    def constant(self) -> AbstractContextManager[None]:
-        """A context in which nothing but `update_normalization` changes the parameters."""
+    def frozen_weights(self) -> AbstractContextManager[None]:
+        """Return a context in which only `update_normalization` changes the parameters."""
         ...
 
 
-def constant(policy: object) -> AbstractContextManager[None]:
-    """That context, of a policy that knows it; of others one that does nothing."""
-    return policy.constant() if isinstance(policy, ConstantPolicy) else nullcontext()
+def frozen_weights(policy: object) -> AbstractContextManager[None]:
+    """Return that context of a policy that has one; of others a context that does nothing."""
+    return policy.frozen_weights() if isinstance(policy, FreezablePolicy) else nullcontext()

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import nn
 
 from ..envs import EntityBatch, EntityVectorEnv
-from ..policies.policy import ActResult, constant
+from ..policies.policy import ActResult, frozen_weights
 from .idle import active_lanes
 from .statistics import EpisodeStatistics
 
@@ -69,7 +69,7 @@ def evaluate(
     if isinstance(policy, nn.Module):
         policy.eval()
     try:
-        with constant(policy):
+        with frozen_weights(policy):
             played = _play(policy, venv, quota, deterministic, seed)
     finally:
         if isinstance(policy, nn.Module):

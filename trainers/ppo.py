@@ -20,7 +20,7 @@ from torch.optim import Optimizer
 from ..envs import EntityBatch, EntityVectorEnv, no_actions
 from ..envs.spaces.space_schema import space_schema
 from ..policies.engines.graphs.cuda import matrix_precision
-from ..policies.policy import ActResult, Policy, constant
+from ..policies.policy import ActResult, Policy, frozen_weights
 from ..ragged import keep_freed_memory
 from .bootstraps import final_values, next_values
 from .clock import Clock
@@ -85,8 +85,8 @@ class PPO:
         self.config = config
         self.callbacks = list(callbacks)
         self.device = place(self.module, config)
-        self.optimizer: Optimizer = make_optimizer(self.module.parameters(), config, self.device)
-        self.learner: Learner = make_learner(policy, self.module, self.optimizer, config)
+        optimizer = make_optimizer(self.module.parameters(), config, self.device)
+        self.learner: Learner = make_learner(policy, self.module, optimizer, config)
         self.rng = np.random.default_rng(config.seed)
         self.step = 0  # environment steps, over all environments; those at which they were idle don't count
         self.updates = 0
@@ -105,6 +105,15 @@ class PPO:
         self._saved_step: int | None = None
         if self._run is not None:
             self._open_run(self._run, resume)
+
+    @property
+    def optimizer(self) -> Optimizer:
+        """The learner's optimizer; another one may be assigned."""
+        return self.learner.optimizer
+
+    @optimizer.setter
+    def optimizer(self, optimizer: Optimizer) -> None:
+        self.learner.optimizer = optimizer
 
     # -- training -------------------------------------------------------------------------------------------
 
@@ -153,7 +162,7 @@ class PPO:
         before = dict(self.clock.wall)
         with self._told_where(), thread_count(self.config.num_threads):
             self.venv.set_progress(self._fraction_done(self.step))
-            with constant(self.policy):
+            with frozen_weights(self.policy):
                 self.collect()
             metrics = self.update()
         seconds = time.perf_counter() - began

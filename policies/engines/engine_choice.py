@@ -6,15 +6,16 @@
 | graphs | any device; CUDA graphs on a GPU | "graphs" |
 | torch | everywhere, and whatever the other two cannot compute (`engine_limits`) | "auto" or "torch" |
 
-The fused engine leaves to torch: GPUs, float64, dropout where it acts, and networks whose modules were
-replaced or have hooks; with "auto" also a width above 128, where torch's matrix products are as fast, and
-networks with an `attention` option.
+The fused engine leaves to torch: GPUs, float64, dropout where it acts, and networks whose modules have hooks
+or compute something else than the kernels (see `proof`); with "auto" also a width above 128, where torch's
+matrix products are as fast, and networks with an `attention` option.
 """
 
 from __future__ import annotations
 
 import logging
-from typing import Literal, NamedTuple
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -23,7 +24,7 @@ from ...envs import EntitySpace
 from ..rogue_net.config import RogueNetConfig
 from ..rogue_net.tensors import runs_kernels
 from .engine_limits import fused_limit, graphs_limit
-from .structure import Structure
+from .fingerprint import Fingerprint
 
 _log = logging.getLogger(__name__)
 
@@ -61,35 +62,55 @@ class EngineChooser:
 
     def __init__(self, settings: RogueNetConfig, space: EntitySpace, network: nn.Module) -> None:
         """`network` has all its modules."""
-        self._name, self._settings = type(network).__name__, settings
-        self._structure = Structure(network)
-        self._logged: set[EngineChoice] = set()
+        self._settings = settings
+        self._network = network
         self._by_options = _from_options(settings, space)
         places = ("embedding", "residual", "attention")
         self._drops = any(settings.rate(place) for place in places)  # type: ignore[arg-type]
+        self._logged: set[EngineChoice] = set()
+        self._fingerprint: Fingerprint | None = None
+        self._found: dict[bool, str | None] = {}  # by whether it was compared in learning: what differs
 
-    def choose(self, like: Tensor, training: bool) -> EngineChoice:
-        """Return the engine for a module in this mode, whose parameters are like `like`."""
-        if self._by_options.name == "torch":
-            return self._by_options
-        if self._by_options.name == "fused":
+    def __getstate__(self) -> dict[str, Any]:
+        """Copies of a network compare their own modules."""
+        return {**vars(self), "_fingerprint": None, "_found": {}}
+
+    def choose(
+        self, like: Tensor, training: bool, learns: bool, compare: Callable[[bool], str | None]
+    ) -> EngineChoice:
+        """Return the engine for a module in this mode, whose parameters are like `like`.
+
+        `compare(learns)` names what differs between the fused engine and torch, in acting or in learning;
+        None: nothing. It is called before the first use and when the network has changed.
+        """
+        choice = self._by_options
+        if choice.name == "torch":
+            return choice
+        if choice.name == "fused":
             if like.device.type != "cpu":
                 return EngineChoice("torch", f"the parameters are on {like.device}")
             if not runs_kernels(like):
                 return EngineChoice("torch", f"the parameters are {like.dtype}, not float32")
             if self._drops and training and torch.is_grad_enabled():
                 return EngineChoice("torch", "dropout acts in training")
-        change = self._structure.change()
-        return self._by_options if change is None else EngineChoice("torch", change)
+        if self._fingerprint is None or self._fingerprint.has_changed():
+            self._fingerprint, self._found = Fingerprint(self._network), {}
+        if self._fingerprint.has_hooks():
+            return EngineChoice("torch", "a module inside has hooks")
+        if choice.name == "fused" and learns not in self._found:
+            self._found[learns] = compare(learns)
+        differing = next(filter(None, self._found.values()), None)
+        return choice if differing is None else EngineChoice("torch", differing)
 
     def log(self, choice: EngineChoice) -> None:
-        """Log a choice at its first use; as a warning if it is not the engine that was asked for."""
+        """Log a choice at its first use; as a warning if it is not the expected one."""
         if choice in self._logged:
             return
         self._logged.add(choice)
+        changed = choice.reason in self._found.values()
         unwanted = choice.name == "torch" and self._settings.engine in ("fused", "graphs")
-        level = logging.WARNING if unwanted else logging.INFO
-        _log.log(level, "%s: engine: %s (%s)", self._name, *choice)
+        level = logging.WARNING if unwanted or changed else logging.INFO
+        _log.log(level, "%s: engine: %s (%s)", type(self._network).__name__, *choice)
 
 
 _FUSED = EngineChoice("fused", "the fastest on the CPU")

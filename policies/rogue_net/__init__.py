@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 from ...lazy import attach
 
 if TYPE_CHECKING:
+    from ..engines.rogue_net import RogueNet as RogueNet
     from .config import FourierFeatures as FourierFeatures
     from .config import RelativePosition as RelativePosition
     from .config import RogueNetConfig as RogueNetConfig
     from .config import Translation as Translation
-    from .network import RogueNet as RogueNet
     from .reference import convert_reference_weights as convert_reference_weights
     from .summary import Summary as Summary
     from .summary import impala_cost as impala_cost

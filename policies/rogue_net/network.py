@@ -1,9 +1,12 @@
-"""`RogueNet`: a transformer over the entities of a step."""
+"""RogueNet in torch: a transformer over the entities of a step. This is the definition of what is trained.
+
+Every other engine (`policies.engines`) computes the same and is compared with it before it is used.
+Shape alphabet: B steps, N rows (entities of all steps, and the rows of steps as a whole), D width, A actors.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -12,6 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from ...envs import (
+    ActionMask,
     Categorical,
     Continuous,
     EntityActionSpace,
@@ -21,9 +25,6 @@ from ...envs import (
     SelectEntity,
 )
 from ...ragged import RaggedArray
-from ..engines.engine_choice import EngineChoice, EngineChooser
-from ..engines.fused_engine import FusedEngine
-from ..engines.graphs.static_network import Precision, StaticForm
 from ..inputs.actors import Drawn
 from ..inputs.prepare import Inputs, Prepared
 from ..inputs.rows import Rows
@@ -37,12 +38,11 @@ from .gaussian import GaussianHead
 from .heads import CategoricalHead, SelectEntityHead, ValueHead
 from .names import NamedModules
 from .normalization import InputNorm, take_in
-from .summary import Summary, summarize
 from .tensors import as_tensor
 
 
 class Encoder(nn.Module):
-    """Embedding and blocks: normalised features to rows (N, D)."""
+    """Embedding and transformer blocks: raw features to one row (D,) per entity."""
 
     def __init__(self, config: RogueNetConfig, features: Mapping[str, tuple[str, ...]]) -> None:
         super().__init__()
@@ -60,42 +60,22 @@ class Encoder(nn.Module):
         return self.backbone(x, rows, places)
 
 
-class RogueNet(nn.Module):
-    """Maps entity batches to actions and values; a `Policy`.
-
-        net = RogueNet(venv.single_observation_space, venv.single_action_space, d_model=16, n_layer=2)
-        result = net.act(batch, rng)
-
-    Options are the fields of `RogueNetConfig`. Entities that are hidden (`EntityBatch.visible`) are seen by
-    the value function and not by the policy: when a batch has any, the blocks run once over the visible rows
-    for the actions and once over all rows for the values. A hidden entity can be neither actor nor actee, not
-    even an actee that the mask forbids.
-
-    Continuous actions are drawn from normal distributions, see `GaussianHead`; composite orders component by
-    component, see `CompositeHead`.
-
-    Dropout acts in `evaluate` in training mode, where gradients are computed; never in `act` and `value`.
-    """
+class RogueNetwork(nn.Module):
+    """The modules of RogueNet and what torch computes with them; `RogueNet` adds the other engines."""
 
     def __init__(
         self, observation_space: EntitySpace, action_space: EntityActionSpace, **options: Any
     ) -> None:
-        """
-        Raises:
-            TypeError: other spaces than these, or an unknown option.
-            ValueError: an option that does not fit the spaces.
-        """
         super().__init__()
         if not isinstance(observation_space, EntitySpace) or not isinstance(action_space, EntityActionSpace):
             raise TypeError(
-                "RogueNet takes an EntitySpace and an EntityActionSpace (of a vector environment"
-                f" its single_observation_space and single_action_space), got"
-                f" {type(observation_space).__name__} and {type(action_space).__name__}"
+                "RogueNet: expected an EntitySpace and an EntityActionSpace, got"
+                f" {type(observation_space).__name__} and {type(action_space).__name__}. A vector environment"
+                " has them as single_observation_space and single_action_space."
             )
-        settings = from_options(RogueNetConfig, options)
         self.observation_space = observation_space
         self.action_space = action_space
-        self.settings = settings
+        self.settings = settings = from_options(RogueNetConfig, options)
         #: The options as plain JSON-able values: `RogueNet(spaces..., **config)` builds the same network.
         self.config: dict[str, Any] = settings.to_dict()
         self.inputs = Inputs(observation_space, settings)
@@ -109,12 +89,9 @@ class RogueNet(nn.Module):
             {name: self._head(name, action) for name, action in action_space.spaces.items()}
         )
         self.value_head = ValueHead(settings.for_value().d_model)
-        self._chooser = EngineChooser(settings, observation_space, self)
-        self._fused_engine: FusedEngine | None = None  # made when it is needed
-        self._static: StaticForm | None = None  # likewise
-        self._precision: Precision = "float32"
 
     def _head(self, name: str, action: Any) -> nn.Module:
+        """Return a new head for one action."""
         match action:
             case Categorical():
                 return CategoricalHead(name, action.num_choices, self.settings.d_model, action.is_global)
@@ -126,75 +103,91 @@ class RogueNet(nn.Module):
                 return SelectEntityHead(name, self.settings.d_model, self.settings.d_qk)
         raise TypeError(f"action {name!r}: RogueNet has no head for {action!r}")
 
+    # -- the computation ------------------------------------------------------------------------------------
+
+    def encode(self, prepared: Prepared) -> tuple[Tensor, Rows, Tensor]:
+        """Return rows for the action heads (N, D), their layout, and the values (B,).
+
+        Hidden entities are rows for the values only: the blocks then run twice, over the visible rows for the
+        actions and over all rows for the values.
+        """
+        embedded = self.policy_net.embedding(prepared, self.normalization, self.like)  # (N, D)
+        rows, kept = prepared.rows, None
+        if prepared.visible is not None:
+            rows, kept = prepared.rows.keep(prepared.visible), np.flatnonzero(prepared.visible)
+        x = self.policy_net.encode(embedded, prepared, kept, rows)  # (visible rows, D)
+        if self.value_net is not None:
+            return x, rows, self.predict(prepared)
+        everything = x if kept is None else self.policy_net.encode(embedded, prepared, None, prepared.rows)
+        return x, rows, self.value_head(everything, prepared.rows)
+
+    def predict(self, prepared: Prepared) -> Tensor:
+        """Return the values (B,)."""
+        encoder = self.policy_net if self.value_net is None else self.value_net
+        x = encoder.embedding(prepared, self.normalization, self.like)  # (N, D)
+        x = encoder.encode(x, prepared, None, prepared.rows)  # (N, D)
+        return self.value_head(x, prepared.rows)
+
+    def draw(
+        self, prepared: Prepared, masks: Mapping[str, ActionMask], rng: np.random.Generator | None
+    ) -> ActResult:
+        """Choose an action for every actor from `rng`, or (None) the most probable."""
+        x, rows, values = self.encode(prepared)  # (N, D), _, (B,)
+        actions, log_probs, drawn = {}, {}, {}
+        for name in self.action_heads.names:
+            actors = masks[name].actors
+            chosen: Drawn = self.action_heads[name].draw(x, rows, masks[name], rng)  # type: ignore[operator]
+            actions[name] = actors.with_values(chosen.actions)
+            log_probs[name] = actors.with_values(chosen.log_probs)
+            if chosen.drawn is not None:
+                drawn[name] = actors.with_values(chosen.drawn)
+        return ActResult(actions, log_probs, values.float().cpu().numpy(), drawn)
+
+    def assess(
+        self, prepared: Prepared, masks: Mapping[str, ActionMask], actions: Mapping[str, RaggedArray]
+    ) -> Evaluation:
+        """Return log-probabilities and entropies of `actions`, and values, with gradients."""
+        x, rows, values = self.encode(prepared)  # (N, D), _, (B,)
+        log_probs, entropies = {}, {}
+        for name in self.action_heads.names:
+            log_probs[name], entropies[name] = self.action_heads[name].evaluate(  # type: ignore[operator]
+                x, rows, masks[name], actions[name]
+            )  # (A,), (A,)
+        return Evaluation(log_probs, entropies, values)
+
     # -- the policy's interface -----------------------------------------------------------------------------
 
     def act(self, batch: EntityBatch, rng: np.random.Generator, deterministic: bool = False) -> ActResult:
         """Choose an action for every actor; see `Policy.act`.
 
         Raises:
-            ValueError: the batch does not fit the space, or an actor may do nothing.
+            ValueError: the batch does not fit the space, or the mask of an actor allows nothing.
         """
-        static = self._static_for()
-        if static is not None:
-            return static.act(batch, rng, deterministic)
-        fused = self._fused(acting=True)
-        if fused is not None:
-            prepared = self.inputs.prepare(batch)
-            source = None if deterministic else rng
-            return fused.network.act(prepared, batch.actions, fused.weights(), source)
         with torch.inference_mode():
-            x, rows, values = self._encode(batch)
-            actions, log_probs, drawn = {}, {}, {}
-            for name in self.action_heads.names:
-                mask = batch.actions[name]
-                chosen: Drawn = self.action_heads[name].draw(  # type: ignore[operator]
-                    x, rows, mask, None if deterministic else rng
-                )
-                actions[name] = mask.actors.with_values(chosen.actions)
-                log_probs[name] = mask.actors.with_values(chosen.log_probs)
-                if chosen.drawn is not None:
-                    drawn[name] = mask.actors.with_values(chosen.drawn)
-            return ActResult(actions, log_probs, values.float().cpu().numpy(), drawn)
+            return self.draw(self.inputs.prepare(batch), batch.actions, None if deterministic else rng)
 
     def value(self, batch: EntityBatch) -> NDArray[np.float32]:
-        """Predicted return of each step (B,), without gradients."""
-        static = self._static_for()
-        if static is not None:
-            return static.value(batch)
-        fused = self._fused(acting=True)
-        if fused is not None:
-            return fused.network.values(self.inputs.prepare(batch), fused.weights())
+        """Return the predicted return of each step (B,), without gradients."""
         with torch.inference_mode():
-            prepared = self.inputs.prepare(batch)
-            return self._values(prepared).float().cpu().numpy()
+            return self.predict(self.inputs.prepare(batch)).float().cpu().numpy()
 
     def evaluate(self, batch: EntityBatch, actions: Mapping[str, RaggedArray]) -> Evaluation:
-        """Log-probabilities, entropies and values of `actions` taken at `batch`, with gradients.
+        """Return log-probabilities, entropies and values of `actions` taken at `batch`, with gradients.
 
         `actions` are as in `ActResult.drawn`; `as_drawn` makes them of others.
 
         Raises:
-            ValueError: an action is missing, has the wrong number of items, or was not allowed.
+            ValueError: an action is missing, has the wrong number of items, or is masked.
         """
         self.check_actions(batch, actions)
-        fused = self._fused()
-        if fused is not None:
-            return Evaluation(*fused.evaluate(self.inputs.prepare(batch), batch.actions, actions))
-        x, rows, values = self._encode(batch)
-        log_probs, entropies = {}, {}
-        for name in self.action_heads.names:
-            mask = batch.actions[name]
-            log_probs[name], entropies[name] = self.action_heads[name].evaluate(  # type: ignore[operator]
-                x, rows, mask, actions[name]
-            )
-        return Evaluation(log_probs, entropies, values)
+        return self.assess(self.inputs.prepare(batch), batch.actions, actions)
 
-    def fused_engine(self) -> FusedEngine | None:
-        """Return the engine that evaluates by kernels in the present mode; None where torch evaluates."""
-        return self._fused()
+    def forward(self, batch: EntityBatch, actions: Mapping[str, RaggedArray]) -> Evaluation:
+        """Return `evaluate(batch, actions)`."""
+        return self.evaluate(batch, actions)
 
     def as_drawn(self, actions: Mapping[str, RaggedArray]) -> dict[str, RaggedArray]:
-        """Actions of any origin (demonstrations, say) in the form that `evaluate` takes.
+        """Return actions of any origin (demonstrations, say) in the form that `evaluate` takes.
 
         Only continuous ones change, to the numbers from which the network would have made them.
 
@@ -208,45 +201,28 @@ class RogueNet(nn.Module):
             for name, chosen in actions.items()
         }
 
-    def forward(self, batch: EntityBatch, actions: Mapping[str, RaggedArray]) -> Evaluation:
-        """As `evaluate`."""
-        return self.evaluate(batch, actions)
-
     def update_normalization(self, batch: EntityBatch) -> None:
-        """Move the statistics of the inputs by `batch`: once per collected batch, by the trainer.
+        """Update the statistics of the inputs by `batch`: once per collected batch, by the trainer.
 
         Raises:
-            ValueError: a feature is NaN or infinite; no statistic has moved.
+            ValueError: a feature is NaN or infinite; no statistic has changed.
         """
-        norms: Any = self.normalization
-        norms = {name: norms[name] for name in norms.names}
+        norms: Any = {name: self.normalization[name] for name in self.normalization.names}
         columns = self.inputs.columns(batch)
         take_in(norms, columns, self.inputs.features)
         for name in norms.keys() & columns.keys():
             norms[name].refresh()
-        if self._fused_engine is not None:
-            self._fused_engine.read_again()
         for encoder in (self.policy_net, self.value_net):
             if encoder is not None and encoder.backbone.relpos_encoding is not None:
-                encoding, like = encoder.backbone.relpos_encoding, self._like
+                encoding = encoder.backbone.relpos_encoding
                 prepared = self.inputs.prepare(batch)
-                groups = length_groups(prepared.rows, like, False).groups
-                encoding.update(encoding.places(prepared, like), [(g.index, g.real) for g in groups])
-
-    def constant(self) -> AbstractContextManager[None]:
-        """A context in which nobody but `update_normalization` changes parameters: `act` and `value` need not
-        read them at each call. `evaluate` always does.
-
-            with net.constant():
-                ...  # a rollout
-        """
-        fused = self._fused(acting=True)
-        return nullcontext() if fused is None else fused.hold()
+                groups = length_groups(prepared.rows, self.like, False).groups
+                encoding.update(encoding.places(prepared, self.like), [(g.index, g.real) for g in groups])
 
     def adapt_to(self, space: EntitySpace) -> None:
         """Read batches of `space`, which may have more entity types and features than the network knows.
 
-        What the network does not know is left out, by name; features may come in another order.
+        What the network does not know is ignored, by name; features may come in another order.
         `adapt_to(net.observation_space)` undoes it.
 
         Raises:
@@ -254,47 +230,11 @@ class RogueNet(nn.Module):
         """
         self.inputs.adapt_to(space)
 
-    def summary(
-        self, entity_counts: Mapping[str, float] | None = None, actors: Mapping[str, float] | None = None
-    ) -> Summary:
-        """Parameters, itemised, and multiply-adds of one step; see `summarize`."""
-        return summarize(self, entity_counts, actors)
-
-    @property
-    def engine(self) -> EngineChoice:
-        """The engine that evaluates in the module's present mode, and why."""
-        return self._chooser.choose(self._like, self.training)
-
-    def static_form(self, precision: Precision | None = None) -> StaticForm:
-        """Return the network on arrays of fixed shapes, as engine "graphs" computes it, in this `precision`.
-
-        From now on it acts in this precision; None: as before.
-
-        Raises:
-            ValueError: the network has options that have no fixed shapes.
-        """
-        wanted = self._precision if precision is None else precision
-        form = self._static
-        if form is None or form.precision != wanted or form.device != self._like.device:
-            form = self._static = StaticForm(self, wanted)
-            self._precision = wanted
-        return form
-
-    # -- inside ---------------------------------------------------------------------------------------------
-
-    def _fused(self, acting: bool = False) -> FusedEngine | None:
-        """The fused engine, if it is the one to use; each choice is logged at its first use."""
-        if acting and self._fused_engine is not None and self._fused_engine.holds_weights:
-            return self._fused_engine
-        choice = self._chooser.choose(self._like, self.training and not acting)
-        self._chooser.log(choice)
-        if choice.name != "fused":
-            return None
-        if self._fused_engine is None:
-            self._fused_engine = FusedEngine(self, self.inputs.features, self.action_space, self.settings)
-        return self._fused_engine
-
     def check_actions(self, batch: EntityBatch, actions: Mapping[str, RaggedArray]) -> None:
+        """
+        Raises:
+            ValueError: an action is missing, has the wrong number of items, or items of another kind.
+        """
         for name, action in self.action_space.spaces.items():
             if name not in actions:
                 raise ValueError(f"action {name!r} is missing; there are {', '.join(actions)}")
@@ -309,33 +249,7 @@ class RogueNet(nn.Module):
                     f" got {chosen.dtype} of shape {chosen.inner_shape}"
                 )
 
-    def _static_for(self) -> StaticForm | None:
-        """Return what acts if the engine is "graphs"."""
-        if self.settings.engine != "graphs":
-            return None
-        choice = self.engine
-        self._chooser.log(choice)
-        return self.static_form() if choice.name == "graphs" else None
-
     @property
-    def _like(self) -> Tensor:
+    def like(self) -> Tensor:
         """A tensor on the network's device and of its dtype."""
         return self.value_head.proj.weight
-
-    def _encode(self, batch: EntityBatch) -> tuple[Tensor, Rows, Tensor]:
-        """Rows for the action heads (N, D), their layout, and the values (B,)."""
-        prepared = self.inputs.prepare(batch)
-        embedded = self.policy_net.embedding(prepared, self.normalization, self._like)
-        rows, kept = prepared.rows, None
-        if prepared.visible is not None:
-            rows, kept = prepared.rows.keep(prepared.visible), np.flatnonzero(prepared.visible)
-        x = self.policy_net.encode(embedded, prepared, kept, rows)
-        if self.value_net is not None:
-            return x, rows, self._values(prepared)
-        seen = x if kept is None else self.policy_net.encode(embedded, prepared, None, prepared.rows)
-        return x, rows, self.value_head(seen, prepared.rows)
-
-    def _values(self, prepared: Prepared) -> Tensor:
-        encoder = self.policy_net if self.value_net is None else self.value_net
-        embedded = encoder.embedding(prepared, self.normalization, self._like)
-        return self.value_head(encoder.encode(embedded, prepared, None, prepared.rows), prepared.rows)

@@ -13,14 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from ...envs import ActionSpace, Categorical, Continuous, MultiCategorical, SelectEntity
 from ..inputs.prepare import GLOBAL
 from .config import RogueNetConfig
-
-if TYPE_CHECKING:
-    from .network import Encoder, RogueNet
+from .network import Encoder, RogueNetwork
 
 
 def impala_cost(
@@ -99,7 +96,7 @@ def _line(name: str, count: float, ratio: float | None = None) -> str:
 
 
 def summarize(
-    net: RogueNet,
+    net: RogueNetwork,
     entity_counts: Mapping[str, float] | None = None,
     actors: Mapping[str, float] | None = None,
 ) -> Summary:
@@ -136,7 +133,7 @@ def _known(what: str, names: Mapping[str, float], known: Mapping[str, object]) -
             raise ValueError(f"there is no {what} {name!r}; there are {', '.join(known)}")
 
 
-def _encoders(net: RogueNet) -> list[tuple[RogueNetConfig, Encoder]]:
+def _encoders(net: RogueNetwork) -> list[tuple[RogueNetConfig, Encoder]]:
     both = [(net.settings, net.policy_net), (net.settings.for_value(), net.value_net)]
     return [(config, encoder) for config, encoder in both if encoder is not None]
 
@@ -166,7 +163,7 @@ def _part(name: str) -> str:
     return f"{net}{'MLP' if part == 'mlp' else 'attention'} {kind}"
 
 
-def _cost(net: RogueNet, counts: dict[str, float], actors: dict[str, float]) -> Cost:
+def _cost(net: RogueNetwork, counts: dict[str, float], actors: dict[str, float]) -> Cost:
     rows = dict(counts) | ({GLOBAL: 1.0} if net.inputs.has_global_row else {})
     total = sum(rows.values())
     embedded = sum(len(net.inputs.features[name]) * count for name, count in rows.items())
@@ -192,7 +189,7 @@ def _cost(net: RogueNet, counts: dict[str, float], actors: dict[str, float]) -> 
     return Cost(counts, items, blog)
 
 
-def _head_cost(net: RogueNet, action: ActionSpace, actors: float, entities: float) -> float:
+def _head_cost(net: RogueNetwork, action: ActionSpace, actors: float, entities: float) -> float:
     if action.is_global:
         actors = 1.0
     match action:

@@ -1,4 +1,4 @@
-"""Which engine runs a network that was changed, what is said of it, and what both engines refuse alike."""
+"""Which engine computes a network that was changed, what the log says, and what both engines refuse."""
 
 from __future__ import annotations
 
@@ -20,9 +20,17 @@ from entitize.envs import (
     batch_observations,
 )
 from entitize.policies.rogue_net import RogueNet, RogueNetConfig
-from entitize.policies.rogue_net.heads import ValueHead
-from torch import nn
+from entitize.policies.rogue_net.blocks import Block
+from entitize.policies.rogue_net.heads import CategoricalHead, ValueHead
+from entitize.trainers import PPOConfig
+from entitize.trainers.learners.device import make_optimizer
+from entitize.trainers.learners.learner import make_learner
+from entitize.trainers.rollout import Samples
+from torch import Tensor, nn
+from torch.nn import functional
 from torch.nn.utils import parametrizations, prune
+
+from facts import mentions
 
 ACTIONS: dict[str, Any] = {"move": Categorical(3), "aim": SelectEntity(), "steer": Continuous([-1.0], [1.0])}
 SPACE = EntitySpace({"Unit": ["x", "y"]}, EntityActionSpace(ACTIONS))
@@ -47,53 +55,184 @@ def make_pair(**options: Any) -> tuple[RogueNet, RogueNet]:
     return nets[0], nets[1]
 
 
-def replace_head(net: RogueNet) -> None:
-    net.value_head = ValueHead(8)
-    with torch.no_grad():
-        net.value_head.proj.weight.add_(1.0)
+def silu_blocks(net: RogueNet, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if somebody had edited the source of a block."""
+
+    def forward(self: Any, x: Tensor, rows: Any, relative: Any) -> Tensor:
+        x = x + self.attn(self.ln1(x), rows, relative)
+        first, _, second = self.mlp
+        return x + second(functional.silu(first(self.ln2(x))))
+
+    monkeypatch.setattr(Block, "forward", forward)
 
 
-def first_map(net: RogueNet) -> nn.Module:
-    return next(m for m in net.policy_net.backbone.modules() if isinstance(m, nn.Linear))
+class Doubled(ValueHead):
+    def forward(self, x: Tensor, rows: Any) -> Tensor:
+        return 2 * super().forward(x, rows)
 
 
-CHANGES: dict[str, Callable[[RogueNet], Any]] = {
-    "the module 'value_head' was replaced": replace_head,
-    "the module 'proj' was replaced": lambda net: parametrizations.weight_norm(net.value_head.proj),
-    "a module inside has hooks": lambda net: prune.random_unstructured(first_map(net), "weight", 0.5),
+def own_head(net: RogueNet, _: Any) -> None:
+    head = Doubled(8)
+    head.load_state_dict(net.value_head.state_dict())
+    net.value_head = head
+
+
+class Colder(CategoricalHead):
+    def _logits(self, x: Tensor, rows: Any, mask: Any) -> Tensor:
+        return super()._logits(x, rows, mask) / 2
+
+
+def own_class(net: RogueNet, _: Any) -> None:
+    net.action_heads["move"].__class__ = Colder
+
+
+def hooked(net: RogueNet, _: Any) -> None:
+    net.value_head.register_forward_hook(lambda module, given, output: 3 * output)
+
+
+class Adapted(nn.Linear):
+    """A low-rank adapter, which starts as nothing."""
+
+    def __init__(self, linear: nn.Linear) -> None:
+        super().__init__(linear.in_features, linear.out_features)
+        self.load_state_dict(linear.state_dict())
+        self.down = nn.Parameter(torch.full((2, linear.in_features), 0.3))
+        self.up = nn.Parameter(torch.zeros(linear.out_features, 2))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x) + x @ self.down.T @ self.up.T
+
+
+def adapted(net: RogueNet, _: Any) -> None:
+    net.policy_net.backbone.blocks[0].mlp[0] = Adapted(first_block(net).mlp[0])  # type: ignore[index,union-attr]
+
+
+def coarse_norm(net: RogueNet, _: Any) -> None:
+    first_block(net).ln2.eps = 0.5  # type: ignore[union-attr]
+
+
+def pruned(net: RogueNet, _: Any) -> None:
+    prune.l1_unstructured(first_block(net).mlp[0], "weight", 0.5)  # type: ignore[index,union-attr]
+
+
+def normed(net: RogueNet, _: Any) -> None:
+    parametrizations.weight_norm(net.value_head.proj)
+
+
+def first_block(net: RogueNet) -> Any:
+    return net.policy_net.backbone.blocks[0]
+
+
+#: A change and what the log says of it.
+CHANGES: dict[str, tuple[Callable[[RogueNet, Any], None], str]] = {
+    "source": (silu_blocks, "log-probabilities"),
+    "subclass of a head": (own_head, "values"),
+    "class of a head": (own_class, "'move'"),
+    "hook": (hooked, "hooks"),
+    "adapter": (adapted, "differ"),
+    "epsilon": (coarse_norm, "eps"),
+    "pruned weight": (pruned, "hooks"),
+    "parametrization": (normed, "generated rows"),
 }
 
 
-@pytest.mark.parametrize("reason", CHANGES)
-def test_what_is_put_into_a_network_is_run_by_torch(reason: str) -> None:
-    batch, numbers = make_batch(), []
+def trained(net: RogueNet, batch: EntityBatch) -> list[Tensor]:
+    """What three gradient steps of PPO make of a network."""
+    rng = np.random.default_rng(0)
+    got = net.act(batch, rng)
+    advantages, returns = rng.standard_normal((2, len(batch))).astype(np.float32)
+    samples = Samples(batch, got.drawn, got.log_probs, got.values, advantages, returns)
+    config = PPOConfig(learning_rate=0.01)
+    learner = make_learner(net, net, make_optimizer(net.parameters(), config, torch.device("cpu")), config)
+    for _ in range(3):
+        learner.step(samples, 0.02)
+    return [tensor.detach().clone() for tensor in net.state_dict().values()]
+
+
+@pytest.mark.parametrize("used_before", [False, True])
+@pytest.mark.parametrize("change", CHANGES)
+def test_what_is_trained_is_what_torch_says(
+    change: str, used_before: bool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    batch, results = make_batch(), []
+    apply, reason = CHANGES[change]
+    for net in make_pair():
+        if used_before:
+            assert net.engine.name == net.settings.engine
+            net.evaluate(batch, net.act(batch, np.random.default_rng(0)).drawn)
+        torch.manual_seed(1)
+        with monkeypatch.context() as patch, caplog.at_level(logging.WARNING, CHOOSING):
+            apply(net, patch)
+            caplog.clear()
+            values = net.value(batch)
+            evaluation = net.evaluate(batch, net.act(batch, np.random.default_rng(0)).drawn)
+            results.append((values, evaluation, trained(net, batch)))
+            assert net.engine.name == "torch"
+            warnings = [record.message for record in caplog.records]
+            if net.settings.engine == "fused":
+                assert len(warnings) == 1 and reason in warnings[0]
+            else:
+                assert warnings == []
+    (values, evaluation, weights), (torch_values, torch_evaluation, torch_weights) = results
+    np.testing.assert_array_equal(values, torch_values)
+    for name in ACTIONS:
+        torch.testing.assert_close(evaluation.log_probs[name], torch_evaluation.log_probs[name])
+    for ours, theirs in zip(weights, torch_weights, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-6)
+
+
+def test_a_head_of_the_same_class_is_computed_by_the_fused_engine() -> None:
+    batch, results = make_batch(), []
     for net in make_pair():
         net.value(batch)
-        torch.manual_seed(1)
-        CHANGES[reason](net)
-        evaluation = net.evaluate(batch, net.act(batch, np.random.default_rng(0)).drawn)
-        (evaluation.values.sum() + evaluation.log_probs["move"].sum()).backward()
-        gradients = [p.grad for p in net.parameters() if p.grad is not None]
-        numbers.append((net.value(batch), len(gradients), sum(float(g.abs().sum()) for g in gradients)))
-        wanted = reason if net.settings.engine == "fused" else "engine='torch'"
-        assert net.engine == ("torch", wanted)
-    (values, count, total), (torch_values, torch_count, torch_total) = numbers
-    np.testing.assert_array_equal(values, torch_values)
-    assert count == torch_count and total == pytest.approx(torch_total, rel=1e-6)
+        net.value_head = ValueHead(8)
+        with torch.no_grad():
+            net.value_head.proj.weight.fill_(1.5)
+        results.append((net.value(batch), trained(net, batch)))
+        assert net.engine.name == net.settings.engine
+    np.testing.assert_allclose(results[0][0], results[1][0], rtol=1e-5, atol=1e-5)
+    for ours, theirs in zip(results[0][1], results[1][1], strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-3, atol=1e-3)
 
 
-def test_copies_and_removed_hooks_are_as_they_were_built() -> None:
+def test_comparing_the_engines_leaves_the_network_as_it_is() -> None:
+    net, _ = make_pair()
+    batch = make_batch()
+    net.update_normalization(batch)
+    net.policy_net.eval()
+    parameters, buffers = dict(net.named_parameters()), dict(net.named_buffers())
+    copies = {name: tensor.clone() for name, tensor in net.state_dict().items()}
+    modes = [module.training for module in net.modules()]
+    torch.manual_seed(3)
+    expected = torch.rand(1)
+    torch.manual_seed(3)
+    threads, state = torch.get_num_threads(), SPACE.np_random.bit_generator.state
+    with torch.inference_mode():
+        net.act(batch, np.random.default_rng(0))
+    net.evaluate(batch, net.act(batch, np.random.default_rng(0)).drawn)
+    assert torch.rand(1) == expected
+    assert torch.get_num_threads() == threads and SPACE.np_random.bit_generator.state == state
+    assert modes == [module.training for module in net.modules()]
+    for name, tensor in (*net.named_parameters(), *net.named_buffers()):
+        assert tensor is {**parameters, **buffers}[name] and tensor.grad is None
+    for name, tensor in net.state_dict().items():
+        torch.testing.assert_close(tensor, copies[name], rtol=0, atol=0)
+
+
+def test_copies_and_removed_hooks_are_computed_by_the_fused_engine_again() -> None:
     net, _ = make_pair()
     twin = copy.deepcopy(net)
     hook = net.value_head.register_forward_hook(lambda *_: None)
     assert net.engine.name == "torch" and twin.engine.name == "fused"
     hook.remove()
     assert net.engine.name == "fused"
-    twin.value_head = ValueHead(8)
+    own_head(twin, None)
     assert twin.engine.name == "torch" and net.engine.name == "fused"
 
 
-def test_each_engine_is_told_once_and_one_that_nobody_wanted_loudly(caplog: pytest.LogCaptureFixture) -> None:
+def test_each_engine_is_logged_once_and_an_unwanted_one_as_a_warning(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     fused, _ = make_pair(dropout=0.1)
     auto = RogueNet(SPACE, SPACE.actions, d_model=6)
     batch = make_batch()
@@ -101,11 +240,12 @@ def test_each_engine_is_told_once_and_one_that_nobody_wanted_loudly(caplog: pyte
         for net in (fused, auto):
             for _ in range(2):
                 net.evaluate(batch, net.act(batch, np.random.default_rng(0)).drawn)
-    assert [(record.levelname, record.message) for record in caplog.records] == [
-        ("INFO", "RogueNet: engine: fused (the fastest on the CPU)"),
-        ("WARNING", "RogueNet: engine: torch (dropout acts in training)"),
-        ("INFO", "RogueNet: engine: torch (the width 6 is no multiple of 4)"),
-    ]
+    records = [(record.levelname, record.message) for record in caplog.records]
+    assert [level for level, _ in records] == ["INFO", "WARNING", "INFO"]
+    for (_, message), words in zip(
+        records, (["fused"], ["torch", "dropout"], ["torch", "width 6"]), strict=True
+    ):
+        assert all(word in message for word in words)
 
 
 @pytest.mark.parametrize("which", [0, 1])
@@ -117,25 +257,25 @@ def test_actions_of_another_kind_are_refused_by_both_engines(which: int) -> None
         return net.evaluate(batch, {**drawn, name: drawn[name].with_values(change(drawn[name].values))})
 
     for name in ("move", "aim"):
-        with pytest.raises(ValueError, match=rf"action '{name}': items must be integers, got float32"):
+        with pytest.raises(ValueError, match=mentions(f"action '{name}'", "integers", "float32")):
             evaluate(name, lambda values: values.astype(np.float32))
-        with pytest.raises(ValueError, match=rf"action '{name}': .* got int64 of shape \(1,\)"):
+        with pytest.raises(ValueError, match=mentions(f"action '{name}'", "int64", "(1,)")):
             evaluate(name, lambda values: values[:, None])
-    with pytest.raises(ValueError, match="action 'steer': items must be 1 real numbers"):
+    with pytest.raises(ValueError, match=mentions("action 'steer'", 1)):
         evaluate("steer", lambda values: values[:, 0])
     evaluate("move", lambda values: values.astype(np.int32))
 
 
 def test_what_is_no_batch_is_refused_by_name() -> None:
     net, _ = make_pair()
-    with pytest.raises(TypeError, match=r"reads an EntityBatch \(batch_observations makes one\), got dict"):
+    with pytest.raises(TypeError, match=mentions("EntityBatch", "batch_observations", "dict")):
         net.act(SPACE.sample(), np.random.default_rng(0))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("name", ["d_model", "n_layer", "value_n_head"])
 @pytest.mark.parametrize("value", [4.0, "4", True])
 def test_sizes_are_integers(name: str, value: Any) -> None:
-    with pytest.raises(TypeError, match=f"{name} is {value!r}, expected an integer"):
+    with pytest.raises(TypeError, match=mentions(name, repr(value), "integer")):
         RogueNetConfig(**{"separate_value_net": True, name: value})
-    with pytest.raises(TypeError, match="n_layer is None, expected an integer"):
+    with pytest.raises(TypeError, match=mentions("n_layer", None, "integer")):
         RogueNetConfig(n_layer=None)  # type: ignore[arg-type]

@@ -33,6 +33,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from facts import mentions
+
 ORDER = MultiCategorical(
     {"kind": ["wait", "move", "build"], "where": 4, "what": 3},
     uses={"move": ["where"], "build": ["where", "what"]},
@@ -250,7 +252,7 @@ def test_copies_and_changed_weights_are_seen() -> None:
 @pytest.mark.parametrize(
     "options, reason",
     [
-        ({"engine": "torch"}, "asked for"),
+        ({"engine": "torch"}, "engine='torch'"),
         ({"pooling": "mean"}, "pooling"),
         ({"relative_position": {"extent": [2], "position": ["f0"], "distance": True}}, "relative positions"),
         ({"d_model": 6}, "width 6 is no multiple of 4"),
@@ -274,9 +276,8 @@ def test_the_engine_changes_with_dtype_and_mode_and_is_logged_once(caplog: pytes
     with caplog.at_level(logging.INFO, "entitize.policies.engines.engine_choice"):
         net.value(batch)
         net.value(batch)
-    assert [record.message for record in caplog.records] == [
-        "RogueNet runs on the fused engine: nothing stands in its way"
-    ]
+    (record,) = caplog.records
+    assert "RogueNet" in record.message and "fused" in record.message
     assert net.engine.name == "torch" and net.eval().engine.name == "fused"
     assert net.double().engine == ("torch", "the parameters are torch.float64, not float32")
 
@@ -285,7 +286,7 @@ def test_the_name_from_before_the_heads_were_fused_is_understood() -> None:
     old = RogueNetConfig(attention="fused")  # type: ignore[arg-type]
     assert (old.engine, old.attention) == ("fused", "auto")
     assert RogueNetConfig(**old.to_dict()) == old
-    with pytest.raises(ValueError, match=r"engine is 'jax', expected one of 'auto', 'fused', 'torch'"):
+    with pytest.raises(ValueError, match=mentions("engine", "'jax'", "'auto'", "'graphs'")):
         RogueNetConfig(engine="jax")  # type: ignore[arg-type]
 
 

@@ -26,7 +26,7 @@ from entitize.envs import (
     unbatch_observation,
 )
 from entitize.envs.spaces.space_schema import space_schema
-from entitize.policies.policy import constant
+from entitize.policies.policy import frozen_weights
 from entitize.policies.rogue_net import RogueNet
 from entitize.policies.runtime import Agent, load_agent
 from entitize.ragged import RaggedArray
@@ -420,11 +420,11 @@ def test_parameters_are_read_once_while_they_are_constant(monkeypatch: Any) -> N
         net.value_head.proj.weight.add_(1.0)
     batch = batch_observations(space, make_observations(space, 3, 1))
     before = net.value(batch)
-    assert net._fused_engine is not None
+    assert net._fused is not None
     reads: list[int] = []
-    flat = net._fused_engine.parameters.flat
-    monkeypatch.setattr(net._fused_engine.parameters, "flat", lambda t: reads.append(0) or flat(t))  # type: ignore[func-returns-value]
-    with constant(net):
+    flat = net._fused.parameters.flat
+    monkeypatch.setattr(net._fused.parameters, "flat", lambda t: reads.append(0) or flat(t))  # type: ignore[func-returns-value]
+    with frozen_weights(net):
         for _ in range(3):
             np.testing.assert_array_equal(net.value(batch), before)
         assert len(reads) == 1
@@ -436,9 +436,9 @@ def test_parameters_are_read_once_while_they_are_constant(monkeypatch: Any) -> N
     moved = net.value(batch)
     net.value(batch)
     assert len(reads) == 4
-    with constant(net):
+    with frozen_weights(net):
         np.testing.assert_array_equal(net.value(batch), moved)
-    with constant(object()):  # whatever knows nothing of it
+    with frozen_weights(object()):  # whatever knows nothing of it
         pass
 
 

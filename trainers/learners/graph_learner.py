@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping
-from typing import Any
+from typing import Any, cast
 
 import torch
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from ...policies.engines.graphs.capacity import Capacities, Capacity
 from ...policies.engines.graphs.captured_graphs import Graphs
 from ...policies.engines.graphs.packing import Packing
 from ...policies.engines.graphs.staging import Staging
-from ...policies.engines.graphs.static_network import Plan
+from ...policies.engines.graphs.static_network import Plan, Precision
 from ...policies.rogue_net import RogueNet
 from ..config import PPOConfig
 from ..rollout import Samples
@@ -32,11 +32,11 @@ class GraphLearner:
     """
 
     def __init__(self, policy: RogueNet, module: nn.Module, optimizer: Optimizer, config: PPOConfig) -> None:
-        self.form = form = policy.static_form(config.precision)
+        self.form = form = policy.static_form(cast(Precision, config.precision))
         self.graphs = Graphs(self._make_step, form.device, self._token)
         self._module = module
         self._parameters = list(module.parameters())
-        self._optimizer = optimizer
+        self.optimizer = optimizer
         self._config = config
         self._names = list(form.heads)
         self._capacities = Capacities()
@@ -77,12 +77,12 @@ class GraphLearner:
     def _make_step(self, capacity: Capacity, block: Tensor) -> Tensor:
         """Make one gradient step; return `NUMBERS` and the norm of the gradients (8,)."""
         arrays = self._packing(capacity).tensors(block)
-        self._optimizer.zero_grad(set_to_none=True)
+        self.optimizer.zero_grad(set_to_none=True)
         evaluation = self.form.evaluate(capacity, arrays)
         total, numbers = static_losses(evaluation, self._names, arrays, self._config)
         total.backward()
         norm = nn.utils.clip_grad_norm_(self._parameters, self._config.max_grad_norm)
-        self._optimizer.step()
+        self.optimizer.step()
         return torch.cat([numbers, norm.detach().to(numbers.dtype).reshape(1)])
 
     def _packing(self, capacity: Capacity) -> Packing:
@@ -95,9 +95,9 @@ class GraphLearner:
     def _token(self) -> Hashable:
         """Identity of all that a graph holds on to: parameters, and the optimizer's state, which is replaced
         when it is loaded."""
-        states = self._optimizer.state
+        states = self.optimizer.state
         moments = [states[p]["exp_avg"].data_ptr() for p in self._parameters if states.get(p)]
-        rates = [group["lr"] for group in self._optimizer.param_groups]
+        rates = [group["lr"] for group in self.optimizer.param_groups]
         held = [rate.data_ptr() for rate in rates if isinstance(rate, Tensor)]
         return self.form.token(), tuple(moments), tuple(held)
 

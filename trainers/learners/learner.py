@@ -26,6 +26,8 @@ class Learner(Protocol):
     `TorchLearner` shows what a step is. The others compute the same, to rounding.
     """
 
+    optimizer: Optimizer  # moves the parameters at each step
+
     def step(self, minibatch: Samples, ent_coef: float) -> Mapping[str, float]:
         """Make one gradient step on `minibatch`; return its losses and the norm of its gradients.
 

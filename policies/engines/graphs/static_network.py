@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -19,6 +19,7 @@ from ....ragged import RaggedArray
 from ...inputs.prepare import Prepared
 from ...policy import ActResult
 from ...rogue_net.blocks import SelfAttention
+from ...rogue_net.network import Encoder, RogueNetwork
 from ..engine_limits import graphs_limit
 from . import cuda
 from . import static_attention as attention
@@ -29,9 +30,6 @@ from .staging import Staging
 from .static_attention import Capabilities, TilePath, Tiling, choose_path, tiling
 from .static_heads import StaticHead, static_head
 from .static_tiles import Tiles
-
-if TYPE_CHECKING:
-    from ...rogue_net.network import Encoder, RogueNet
 
 Precision = Literal["float32", "tf32", "bf16"]
 
@@ -108,7 +106,7 @@ class StaticForm:
     """
 
     def __init__(
-        self, net: RogueNet, precision: Precision = "float32", can: Capabilities | None = None
+        self, net: RogueNetwork, precision: Precision = "float32", can: Capabilities | None = None
     ) -> None:
         """`can`: what the device can do; None: to be found out."""
         limit = graphs_limit(net.settings, net.observation_space)
@@ -126,10 +124,6 @@ class StaticForm:
         self._packings: dict[Capacity, Packing] = {}
         self._shapes: dict[Capacity, list[torch.Size]] = {}  # of the values and the scores
         self._graphs = Graphs(self._scores, self.device, self.token)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Copies of a network make their own form: graphs can't be copied and hold on to parameters."""
-        return type(None), ()
 
     def token(self) -> Hashable:
         """Changes when the parameters are no longer where they were."""

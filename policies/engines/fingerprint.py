@@ -1,0 +1,102 @@
+"""`Fingerprint`: notices that the modules of a network, or the code that they run, have changed."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable
+from operator import attrgetter, itemgetter
+from typing import Any
+
+from torch import nn
+
+#: Kinds of values of attributes and globals that are compared.
+_PLAIN = (bool, int, float, str, type(None), types.FunctionType, types.BuiltinFunctionType, type)
+
+_code = attrgetter("__code__")
+
+
+class Fingerprint:
+    """What a network is built of at the time when this is made: modules, classes, options and source.
+
+    Comparing takes some ten microseconds, so it is done at each call. What is found to have changed need not
+    change any number: it is the occasion to compare the engines again.
+    """
+
+    def __init__(self, network: nn.Module) -> None:
+        self._modules = list(network.modules())
+        self._inside = [vars(module) for module in self._modules if module is not network]
+        self._kinds = list(map(type, self._modules))
+        self._sizes = list(map(len, self._inside))
+        self._children = [module._modules for module in self._modules]
+        self._children_then = list(map(dict, self._children))
+        self._noted: dict[int, tuple[Any, set[str]]] = {}  # by namespace: names of values that are compared
+        for module, namespace in zip(self._modules, map(vars, self._modules), strict=True):
+            if module is not network and type(module) is not nn.Linear:
+                self._note(namespace, [name for name in namespace if name[0] != "_" and name != "training"])
+        self._functions: dict[types.FunctionType, None] = {}
+        for kind in {kind for module in self._modules for kind in type(module).__mro__[:-1]} - {nn.Module}:
+            self._read_class(kind)
+        #: Reads of all such values of one namespace, and what they gave.
+        self._reads: list[tuple[Callable[[Any], Any], Any, Any]] = [
+            (read := itemgetter(*names), namespace, read(namespace))
+            for namespace, names in self._noted.values()
+            if names
+        ]
+        self._codes = list(map(_code, self._functions))
+        self._hooks: list[Any] = [
+            hooks
+            for module in self._modules
+            if module is not network
+            for hooks in (
+                *(module._forward_hooks, module._forward_pre_hooks),
+                *(module._backward_hooks, module._backward_pre_hooks),
+            )
+        ]
+
+    def has_changed(self) -> bool:
+        """Return whether a module, its class, a plain attribute or its source is another one now."""
+        try:
+            return not (
+                list(map(type, self._modules)) == self._kinds
+                and list(map(len, self._inside)) == self._sizes
+                and self._children == self._children_then
+                and list(map(_code, self._functions)) == self._codes
+                and all(read(namespace) == then for read, namespace, then in self._reads)
+            )
+        except KeyError:  # an attribute is gone
+            return True
+
+    def has_hooks(self) -> bool:
+        """Return whether a module inside has hooks, which only torch runs."""
+        return any(self._hooks)
+
+    def _note(self, namespace: Any, names: list[str]) -> None:
+        """Note plain values of a namespace."""
+        known = self._noted.setdefault(id(namespace), (namespace, set()))[1]
+        known.update(name for name in names if isinstance(namespace[name], _PLAIN))
+
+    def _read_class(self, kind: type) -> None:
+        """Note the methods of a class, and the functions that these call; of torch's own only `forward`."""
+        ours = not kind.__module__.startswith("torch.")
+        methods = {
+            name: value
+            for name, value in vars(kind).items()
+            if isinstance(value, types.FunctionType) and (ours or name == "forward")
+        }
+        self._note(kind.__dict__, list(methods))
+        for method in methods.values():
+            self._read_function(method, follow=ours)
+
+    def _read_function(self, function: types.FunctionType, follow: bool) -> None:
+        """Note the source of a function, the globals that it reads, and the functions that it calls."""
+        if function in self._functions:
+            return
+        self._functions[function] = None
+        if not follow:
+            return
+        names, space = function.__code__.co_names, function.__globals__
+        self._note(space, [name for name in names if name in space])
+        for name in names:
+            called = space.get(name)
+            if isinstance(called, types.FunctionType):
+                self._read_function(called, follow=called.__module__ == function.__module__)

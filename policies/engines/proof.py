@@ -1,0 +1,263 @@
+"""Compares the fused kernels with torch on a few generated rows, before they act or learn for it.
+
+Rows, parameters and statistics are random, so the comparison is one of functions: a term that is zero in a
+fresh network (a low-rank adapter, a bias) counts. The user's parameters, gradients, statistics, modes and
+random generators stay as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from ...envs import EntityBatch, EntitySpace, batch_observations, sample_actions
+from ...ragged import RaggedArray
+from ..inputs.prepare import Inputs, Prepared
+from ..kernels.tiles.tile_kernels import LAYER_NORM_EPSILON
+from ..policy import ActResult
+from ..rogue_net.config import RogueNetConfig
+from ..rogue_net.network import RogueNetwork
+from ..rogue_net.normalization import InputNorm
+from .fused_engine import FusedEngine, FusedRows
+
+#: Entities of each type at the steps of the generated batch.
+_COUNTS = (1, 0, 2, 5)
+
+#: Largest difference of an output, as a part of the largest of its kind; likewise of a gradient.
+_OUTPUTS, _GRADIENTS = 5e-4, 5e-4
+
+
+def difference(net: RogueNetwork, engine: FusedEngine, learns: bool) -> str | None:
+    """Return what differs between torch and the kernels in acting, or (`learns`) in gradients."""
+    rng = np.random.default_rng(0)
+
+    def compare() -> str | None:
+        batch = generate(net.observation_space, net.settings, rng)
+        prepared = Inputs(net.observation_space, net.settings).prepare(batch)
+        if not learns:
+            return _acting(net, engine, prepared, batch)
+        drawn = net.as_drawn(sample_actions(net.action_space, batch, rng))
+        return _learning(net, engine, prepared, batch, drawn, rng)
+
+    return _compared(net, rng, compare)
+
+
+def rows_difference(
+    torch_rows: Callable[[Prepared], Tensor],
+    module: nn.Module,
+    fused: FusedRows,
+    inputs: Inputs,
+    settings: RogueNetConfig,
+    learns: bool,
+) -> str | None:
+    """Return what differs between the rows of torch and of `FusedRows`, or (`learns`) in their gradients."""
+    rng = np.random.default_rng(0)
+
+    def compare() -> str | None:
+        prepared = inputs.prepare(generate(inputs.space, settings, rng))
+        with torch.set_grad_enabled(learns):
+            expected, found = torch_rows(prepared), fused(prepared)
+        if _far(found.detach().numpy(), expected.detach().numpy(), _OUTPUTS):
+            return "the rows after the blocks"
+        if not learns:
+            return None
+        leaves = dict(module.named_parameters())
+        given = torch.from_numpy(rng.standard_normal(expected.shape).astype(np.float32))
+        ours, theirs = (
+            torch.autograd.grad((rows * given).sum(), list(leaves.values()), allow_unused=True)
+            for rows in (found, expected)
+        )
+        return _gradients_difference(leaves, ours, theirs)
+
+    return _compared(module, rng, compare)
+
+
+def _compared(module: nn.Module, rng: np.random.Generator, compare: Callable[[], str | None]) -> str | None:
+    """Return what `compare` finds with random parameters in `module`, or the error that it raises."""
+    for name, part in module.named_modules():
+        if isinstance(part, nn.LayerNorm) and np.float32(part.eps) != LAYER_NORM_EPSILON:
+            return f"eps of {name} is {part.eps}, in the kernels {float(LAYER_NORM_EPSILON):.0e}"
+    try:
+        with (
+            torch.inference_mode(False),
+            torch.enable_grad(),
+            _own_generators(),
+            _one_thread(),
+            _random_parameters(module, rng),
+        ):
+            found = compare()
+    except Exception as error:  # a module of the user's may do anything
+        return f"{type(error).__name__} on generated rows: {error}"
+    return None if found is None else f"torch and kernels differ on generated rows: {found}"
+
+
+def _acting(net: RogueNetwork, engine: FusedEngine, prepared: Prepared, batch: EntityBatch) -> str | None:
+    weights, masks = engine.read(), batch.actions
+    for seed in (None, 0):  # the most probable actions, then drawn ones
+        ours, theirs = (None if seed is None else np.random.default_rng(seed) for _ in range(2))
+        found = engine.network.act(prepared, masks, weights, ours)
+        with torch.no_grad():
+            expected = net.draw(prepared, masks, theirs)
+        differing = _acted_difference(found, expected)
+        if differing is not None:
+            return differing
+    with torch.no_grad():
+        expected_values = net.predict(prepared).numpy()
+    return "the values" if _far(engine.network.values(prepared, weights), expected_values, _OUTPUTS) else None
+
+
+def _acted_difference(found: ActResult, expected: ActResult) -> str | None:
+    for name, chosen in expected.actions.items():
+        if _far(found.log_probs[name].values, expected.log_probs[name].values, _OUTPUTS):
+            return f"the log-probabilities of action {name!r}"
+        if _far(found.actions[name].values, chosen.values, _OUTPUTS):
+            return f"the choices of action {name!r}"
+    return "the values" if _far(found.values, expected.values, _OUTPUTS) else None
+
+
+def _learning(
+    net: RogueNetwork, engine: FusedEngine, prepared: Prepared, batch: EntityBatch,
+    actions: Mapping[str, RaggedArray], rng: np.random.Generator,
+) -> str | None:  # fmt: skip
+    masks = batch.actions
+    log_probs, entropies, values = engine.evaluate(prepared, masks, actions)
+    expected = net.assess(prepared, masks, actions)
+    outputs: list[tuple[str, Tensor, Tensor]] = [("the values", values, expected.values)]
+    for name in net.action_heads.names:
+        of_action = f"of action {name!r}"
+        outputs.append((f"the log-probabilities {of_action}", log_probs[name], expected.log_probs[name]))
+        outputs.append((f"the entropies {of_action}", entropies[name], expected.entropies[name]))
+    for what, ours, theirs in outputs:
+        if _far(ours.detach().numpy(), theirs.detach().numpy(), _OUTPUTS):
+            return what
+    leaves = dict(net.named_parameters())
+    size = sum(len(ours) for _, ours, _ in outputs)
+    given = torch.from_numpy(rng.standard_normal(size).astype(np.float32))
+    found, wanted = (
+        torch.autograd.grad(torch.cat(parts), list(leaves.values()), given, allow_unused=True)
+        for parts in ([ours for _, ours, _ in outputs], [theirs for _, _, theirs in outputs])
+    )
+    return _gradients_difference(leaves, found, wanted)
+
+
+def _gradients_difference(
+    leaves: Mapping[str, Tensor], found: tuple[Tensor | None, ...], expected: tuple[Tensor | None, ...]
+) -> str | None:
+    """Return the parameter whose gradients differ most, if they do."""
+    largest = max((float(g.abs().max()) for g in expected if g is not None and g.numel()), default=0.0)
+    worst, name_of_worst = 0.0, None
+    for name, ours, theirs in zip(leaves, found, expected, strict=True):
+        a, b = (np.zeros(1) if g is None else g.detach().numpy() for g in (ours, theirs))
+        scale = max(float(np.abs(b).max(initial=0.0)), 1e-2 * largest) + 1e-12
+        error = float(np.abs(a - b).max(initial=0.0)) / scale
+        if not error <= max(worst, _GRADIENTS):
+            worst, name_of_worst = error, name
+    return None if name_of_worst is None else f"the gradient of {name_of_worst}"
+
+
+def _far(found: NDArray[Any], expected: NDArray[Any], tolerance: float) -> bool:
+    if found.shape != expected.shape:
+        return True
+    scale = max(1.0, float(np.abs(expected).max(initial=0.0)))
+    return not float(np.abs(found - expected).max(initial=0.0)) <= tolerance * scale
+
+
+def generate(space: EntitySpace, settings: RogueNetConfig, rng: np.random.Generator) -> EntityBatch:
+    """Return random steps of `space`: all entity types, actions, masks, hidden entities and an empty step."""
+    single = None if settings.translation is None else settings.translation.reference
+    observations = []
+    for count in _COUNTS:
+        counts = {name: min(count, 1) if name == single else count for name in space.entities}
+        total = sum(counts.values())
+        observation: dict[str, Any] = {
+            "entities": {
+                name: (rng.standard_normal((counts[name], len(features))) * 2 + 1).astype(np.float32)
+                for name, features in space.entities.items()
+            },
+            "actions": {name: space.actions[name].sample_mask(total, rng) for name in space.actions},
+        }
+        if space.global_features:
+            observation["globals"] = rng.standard_normal(len(space.global_features)).astype(np.float32)
+        if space.hidden:
+            observation["visible"] = _visible(counts, observation["actions"], rng)
+        observations.append(observation)
+    return batch_observations(space, observations)
+
+
+def _visible(
+    counts: Mapping[str, int], actions: Mapping[str, Any], rng: np.random.Generator
+) -> dict[str, NDArray[np.int8]]:
+    """Return random flags of visibility; actors and actees are visible."""
+    flags = rng.random(sum(counts.values())) < 0.6
+    for part in actions.values():
+        for role in ("actors", "actees"):
+            flags[part.get(role, [])] = True
+    parts = np.split(flags.astype(np.int8), np.cumsum(list(counts.values()))[:-1])
+    return dict(zip(counts, parts, strict=True))
+
+
+@contextmanager
+def _random_parameters(module: nn.Module, rng: np.random.Generator) -> Iterator[None]:
+    """Replace parameters and buffers by random tensors, in evaluation mode; restore all at the end."""
+    saved = [(part, dict(part._parameters), dict(part._buffers), part.training) for part in module.modules()]
+    leaves: dict[int, nn.Parameter] = {}  # tied parameters stay tied
+    try:
+        for part, parameters, buffers, _ in saved:
+            part.training = False
+            for name, parameter in parameters.items():
+                if parameter is not None:
+                    part._parameters[name] = leaves.setdefault(id(parameter), _random_like(parameter, rng))
+            for name, buffer in buffers.items():
+                if buffer is not None:
+                    part._buffers[name] = _statistic_like(buffer, isinstance(part, InputNorm), rng)
+        yield
+    finally:
+        for part, parameters, buffers, training in saved:
+            part.training = training
+            part._parameters.update(parameters)
+            part._buffers.update(buffers)
+
+
+def _random_like(parameter: Tensor, rng: np.random.Generator) -> nn.Parameter:
+    """Return normal numbers of a size that keeps activations near 1."""
+    if not parameter.is_floating_point():
+        return nn.Parameter(parameter.detach().clone(), requires_grad=False)
+    fan_in = parameter.shape[-1] if parameter.ndim > 1 else 1
+    numbers = torch.from_numpy(rng.standard_normal(tuple(parameter.shape)) / np.sqrt(max(fan_in, 1)))
+    return nn.Parameter(numbers.to(parameter.dtype))
+
+
+def _statistic_like(buffer: Tensor, shifted: bool, rng: np.random.Generator) -> Tensor:
+    """Return a copy; of statistics (`shifted`) a little larger, so that none is 0 or 1."""
+    copy = buffer.detach().clone()
+    if shifted:
+        copy += torch.from_numpy(rng.uniform(0.1, 0.6, tuple(copy.shape))).to(copy.dtype)
+    return copy
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Compute with one thread: for so few rows more of them take longer."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+
+
+@contextmanager
+def _own_generators() -> Iterator[None]:
+    """Restore the global generators of torch and NumPy at the end."""
+    of_torch, of_numpy = torch.random.get_rng_state(), np.random.get_state()  # noqa: NPY002
+    try:
+        yield
+    finally:
+        torch.random.set_rng_state(of_torch)
+        np.random.set_state(of_numpy)  # noqa: NPY002
