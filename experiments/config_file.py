@@ -29,7 +29,10 @@ def read_config(kind: type[T], path: Path) -> T:
             the wrong type.
     """
     data = read_yaml(path)
-    value: T = _Reader(path, kind).read(kind, {} if data is None else data, ())
+    try:
+        value: T = _Reader(path, kind).read(kind, {} if data is None else data, ())
+    except (ValueError, OverflowError, RecursionError) as error:  # of a number with 10,000 digits, say
+        raise ConfigError(f"{path} can't be read: {error}") from error
     return value
 
 
@@ -47,6 +50,8 @@ def read_yaml(path: Path) -> Any:
         raise ConfigError(f"{path} is not a text file: {error}") from error
     except yaml.YAMLError as error:
         raise ConfigError(f"{path} is not valid YAML: {_problem(error)}") from error
+    except (ValueError, OverflowError, RecursionError) as error:  # PyYAML's, of a date 2026-13-45, say
+        raise ConfigError(f"{path} can't be read: {error}") from error
 
 
 def read_section(kind: type[T], data: Mapping[str, Any], name: str) -> T:

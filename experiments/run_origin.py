@@ -8,6 +8,7 @@ import subprocess
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 from pathlib import Path
+from types import NoneType
 
 import torch
 
@@ -66,9 +67,18 @@ def read_origin(run: Path) -> list[RunPart]:
     names = [field.name for field in fields(RunPart)]
     try:
         parts = json.loads(path.read_text())["parts"]
-        return [RunPart(**{name: part[name] for name in names}) for part in parts]
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        return [_checked(RunPart(**{name: part[name] for name in names})) for part in parts]
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise UserError(f"{path} can't be used: {error!r}") from error
+
+
+def _checked(part: RunPart) -> RunPart:
+    for field in fields(RunPart):
+        value = getattr(part, field.name)
+        kinds = (int,) if field.name in ("from_step", "cores") else (str, NoneType)
+        if not isinstance(value, kinds):
+            raise TypeError(f"{field.name}: expected {field.type}, got {value!r}")
+    return part
 
 
 def _commit() -> str | None:

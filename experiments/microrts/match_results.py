@@ -71,12 +71,12 @@ class ResultsFile:
             raise UserError(f"{self.path} holds no results of `entitize eval microrts`")
         try:
             self._compare(json.loads(lines[0]), head)
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise UserError(f"{self.path} holds no results of `entitize eval microrts`: {error!r}") from error
         for number, line in enumerate(lines[1:], 2):
             try:
                 played = PlayedMatches.from_json(json.loads(line))
-            except (ValueError, KeyError, TypeError) as error:
+            except (ValueError, KeyError, TypeError, RecursionError) as error:
                 raise UserError(f"{self.path}, line {number}: no finished job ({error!r})") from error
             self._done.setdefault(played.job, played)
         if whole != content:

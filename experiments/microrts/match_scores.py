@@ -135,4 +135,4 @@ def _mean_return(played: Sequence[PlayedMatches], weights: NDArray[np.float64]) 
 
 def _stratified(groups: Sequence[NDArray[np.float64]]) -> Interval:
     bots = {str(number): group for number, group in enumerate(groups)}
-    return bootstrap(bots, "mean", resamples=_RESAMPLES)
+    return bootstrap(bots, "mean", resamples=_RESAMPLES, least_runs=1)  # of games

@@ -90,6 +90,13 @@ class PlayedMatches:
         played = cls(**{**saved, "job": MatchJob(**saved["job"])})
         if not len(played.outcomes) == len(played.steps) == len(played.rewards) == played.job.games:
             raise ValueError(f"it does not hold {played.job.games} games")
+        if not set(played.outcomes) <= {"win", "draw", "loss"}:
+            raise ValueError(f"outcomes: expected win, draw or loss, got {played.outcomes!r:.80}")
+        rewards = np.array(played.rewards, np.float64)
+        if rewards.shape != (len(played.outcomes), len(REWARDS)) or not np.isfinite(rewards).all():
+            raise ValueError(f"rewards: expected {len(REWARDS)} numbers of each game")
+        if not np.isfinite(np.array([*played.steps, played.seconds], np.float64)).all():
+            raise ValueError("steps and seconds: expected finite numbers")
         return played
 
 

@@ -102,14 +102,18 @@ class QueueView:
         metrics = last_metrics(process.folder)
         if "time/elapsed" not in metrics:
             return [job.name, "first rollout"]
-        step, elapsed = int(metrics["step"]), metrics["time/elapsed"]
+        try:
+            step, elapsed = int(metrics["step"]), float(metrics["time/elapsed"])
+            speed, mean = float(metrics["charts/SPS"]), metrics.get("charts/episodic_return")
+            shown = "return -" if mean is None else f"return {mean:.2f}"
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            return [job.name, f"metrics.jsonl can't be read: {error!r}"]
         self._progress[job.name] = step, elapsed
-        mean = metrics.get("charts/episodic_return")
         return [
             job.name,
             f"{step:,}/{job.config.ppo.total_timesteps:,} steps",
-            f"{metrics['charts/SPS']:,.0f} samples/s",
-            "return -" if mean is None else f"return {mean:.2f}",
+            f"{speed:,.0f} samples/s",
+            shown,
             f"{clock_time(_seconds_left(job, step, elapsed, step / max(elapsed, 1e-9)))} to go",
         ]
 

@@ -65,14 +65,15 @@ class RunProcess:
 
 
 def last_metrics(folder: Path) -> dict[str, Any]:
-    """The last whole line of a run's metrics; empty where there is none yet."""
+    """Return the last whole line of a run's metrics that can be read; empty where there is none yet."""
     text = _tail(folder / "metrics.jsonl")
     for line in reversed(text[: text.rfind("\n") + 1].splitlines()):
         try:
-            metrics: dict[str, Any] = json.loads(line)
-        except ValueError:
+            metrics = json.loads(line)
+        except (ValueError, RecursionError):
             continue
-        return metrics
+        if isinstance(metrics, dict):
+            return metrics
     return {}
 
 

@@ -6,12 +6,13 @@ DIR/runs/<case>/<network>/<seed>/        run folders, as `entitize train` makes 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ...policies.checkpoint import CheckpointError, checkpoint_paths, read_stored, step_of
+from ...policies.checkpoint import checkpoint_paths, read_stored, step_of
 from ..config import RUN_CONFIG, TrainConfig, read_run_config
 from ..errors import UserError
 
@@ -55,8 +56,10 @@ def read_run(folder: Path) -> RunRecord:
         try:
             metadata = read_stored(paths[-1], _no_tensors, only="checkpoint").metadata
             steps, seconds = step_of(paths[-1]), float(metadata["elapsed_seconds"])
-        except (CheckpointError, KeyError, TypeError) as error:
-            raise UserError(f"{folder}: {error}") from error
+            if not 0 <= seconds < math.inf:
+                raise ValueError(f"elapsed_seconds: expected seconds of training, got {seconds}")
+        except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
+            raise UserError(f"{folder}: {error}") from error  # also CheckpointError
     limit = None if config.max_minutes is None else 60 * config.max_minutes
     done = bool(paths) and (steps >= config.ppo.total_timesteps or (limit is not None and seconds >= limit))
     case, network, seed = folder.parts[-3:]

@@ -11,7 +11,7 @@ import yaml
 
 from ...trainers.runs.files import replace_file
 from ..config import RUN_CONFIG, TrainConfig, read_run_config
-from ..config_file import to_yaml
+from ..config_file import read_yaml, to_yaml
 from ..errors import UserError, differences
 from .run_records import run_folder
 
@@ -113,16 +113,15 @@ def read_experiment(directory: Path) -> dict[str, Any] | None:
     path = directory / EXPERIMENT
     if not path.exists():
         return None
-    try:
-        asked = yaml.safe_load(path.read_text())
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise UserError(f"{path} can't be read: {error}") from error
-    lists = ("cases", "networks", "seeds")
+    asked = read_yaml(path)
     if not isinstance(asked, dict) or not isinstance(asked.get("kind"), str):
         raise UserError(f"{path} does not say what kind of experiment it is")
-    for name in lists:
-        if not isinstance(asked.get(name), list):
-            raise UserError(f"{path}: {name}: expected a list, got {asked.get(name)!r}")
+    for name, kind in (("cases", str), ("networks", str), ("seeds", int)):
+        if not isinstance(asked.get(name), list) or not all(isinstance(one, kind) for one in asked[name]):
+            raise UserError(f"{path}: {name}: expected a list of {kind.__name__}, got {asked.get(name)!r}")
+    for name in ("study", "baseline"):
+        if not isinstance(asked.get(name, ""), str):
+            raise UserError(f"{path}: {name}: expected str, got {asked[name]!r}")
     return asked
 
 

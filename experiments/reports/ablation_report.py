@@ -10,7 +10,7 @@ import numpy as np
 
 from ...trainers import Interval
 from ..errors import UserError
-from ..statistics.aggregates import bootstrap
+from ..statistics.aggregates import LEAST_RUNS, bootstrap
 from .document import Document, Picture, ReportColumn, ReportTable, Section
 from .measured_runs import MeasuredRun, RunTable, number, progress, short_steps, spread, state, steps_told
 from .network_costs import CostCounter
@@ -55,7 +55,7 @@ def ablation_report(
         "Returns are means over the last 100 episodes of training, averaged over the last 0.5 million"
         " steps; brackets go from the worst seed to the best.",
         f"The difference to {baseline} is at the same number of steps, the most that a seed of each has"
-        " reached; brackets: 95 % bootstrap over seeds, where both have several.",
+        f" reached; brackets: 95 % bootstrap over seeds, where both have at least {LEAST_RUNS}.",
         "Multiply-adds are of one step with the mean number of entities while the random policy plays.",
         *(
             f"{row['game']}, {row['variant']}, not counted: {row['not_counted']}"
@@ -153,7 +153,7 @@ def _difference(runs: Sequence[MeasuredRun], others: Sequence[MeasuredRun]) -> d
 
 def _bootstrap_difference(ours: Sequence[float], theirs: Sequence[float]) -> Interval:
     """The difference of two means, with an interval over draws of both: twice the mean of two strata."""
-    if min(len(ours), len(theirs)) == 1:
+    if min(len(ours), len(theirs)) < LEAST_RUNS:
         return Interval(float(np.mean(ours) - np.mean(theirs)), np.nan, np.nan)
     half = bootstrap(
         {"ours": list(ours), "theirs": [-value for value in theirs]}, "mean", resamples=_RESAMPLES

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -11,7 +12,7 @@ import numpy as np
 from ...trainers import read_metrics
 from ..procgen.published_procgen import IMPALA_WINDOW
 from ..queue.run_records import RunRecord
-from ..statistics.curves import RETURN, Curve, curve_of, metrics_file
+from ..statistics.curves import RETURN, Curve, curve_of, metrics_file, whole_number
 
 #: Steps that the returns of a run are averaged over, as the published ones.
 WINDOW = IMPALA_WINDOW
@@ -74,6 +75,13 @@ class MeasuredRun:
 _EMPTY = Curve(np.zeros(0, np.int64), np.zeros(0))
 
 
+#: What reading a damaged metrics.jsonl or metrics.jsonl.gz can raise.
+_DAMAGE = (
+    *(OSError, EOFError, zlib.error, ValueError, KeyError, TypeError, AttributeError),
+    *(OverflowError, RecursionError, MemoryError),
+)
+
+
 def measure(record: RunRecord) -> MeasuredRun:
     """Read the metrics of a run; what can't be read is its `problem`."""
     try:
@@ -82,7 +90,7 @@ def measure(record: RunRecord) -> MeasuredRun:
             return _measured(record, lines)
     except FileNotFoundError:
         pass
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, EOFError) as error:
+    except _DAMAGE as error:
         return MeasuredRun(record, _EMPTY, _EMPTY, record.steps, record.seconds, f"metrics: {error}")
     return MeasuredRun(record, _EMPTY, _EMPTY, record.steps, record.seconds, "no metrics yet")
 
@@ -94,10 +102,12 @@ def _measured(record: RunRecord, lines: Sequence[Mapping[str, float]]) -> Measur
     timed = [
         (line["time/elapsed"], line[RETURN]) for line in lines if RETURN in line and "time/elapsed" in line
     ]
-    seconds = np.array([elapsed for elapsed, _ in timed]).round().astype(np.int64)
+    seconds = np.array([whole_number(elapsed, "time/elapsed") for elapsed, _ in timed], np.int64)
     by_time = Curve(seconds, np.array([value for _, value in timed], np.float64))
-    elapsed = float(lines[-1].get("time/elapsed", record.seconds))
-    return MeasuredRun(record, returns, by_time, int(lines[-1]["step"]), elapsed)
+    last = lines[-1]
+    elapsed = float(last.get("time/elapsed", record.seconds))
+    whole_number(elapsed, "time/elapsed")
+    return MeasuredRun(record, returns, by_time, whole_number(last["step"], "step"), elapsed)
 
 
 def run_table(records: Sequence[RunRecord]) -> dict[str, dict[str, list[MeasuredRun]]]:

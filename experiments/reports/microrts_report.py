@@ -10,6 +10,7 @@ from typing import Any
 
 from ...trainers import Interval
 from ..agents import RANDOM
+from ..errors import UserError
 from ..microrts.match_results import distinct_games
 from ..microrts.match_scores import ALL_BOTS, BOTH_SIDES, MatchScore, score_all
 from ..microrts.match_tables import METHODS
@@ -49,7 +50,8 @@ def microrts_report(table: RunTable, folder: Path, missing: Sequence[str]) -> Do
     Args:
         missing: maps and networks that were asked for and have no run.
     """
-    scores = {case: _scores(case, networks) for case, networks in table.items()}
+    problems: list[str] = []
+    scores = {case: _scores(case, networks, problems) for case, networks in table.items()}
     counter = CostCounter()
     rows = [
         row for case, networks in table.items() for row in _map_rows(case, networks, scores[case], counter)
@@ -64,6 +66,7 @@ def microrts_report(table: RunTable, folder: Path, missing: Sequence[str]) -> Do
             " rates are left out."
         )
     lead += [f"{row['map']}/{row['network']}: {state(row)}." for row in rows if _is_unfinished(row)]
+    lead += problems
     sections = [
         Section(
             "The papers' table",
@@ -87,6 +90,9 @@ def read_played(run: Path) -> list[PlayedMatches]:
     """The finished jobs of a run's evaluation; none where there is no evaluation.
 
     A last line that is still being written is left out.
+
+    Raises:
+        UserError: the file is not one of `entitize eval microrts`, or is damaged.
     """
     path = run / RESULTS
     if not path.exists():
@@ -95,16 +101,26 @@ def read_played(run: Path) -> list[PlayedMatches]:
     lines = content[: content.rfind(b"\n") + 1].splitlines()
     try:
         return distinct_games(PlayedMatches.from_json(json.loads(line)) for line in lines[1:])
-    except (ValueError, KeyError, TypeError):
-        return []  # not of `entitize eval microrts`
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise UserError(f"{path} can't be read: {error!r}") from error
 
 
-def _scores(case: str, networks: Mapping[str, Sequence[MeasuredRun]]) -> list[MatchScore]:
-    """The games of all seeds of a network together, on the map that they were trained on."""
+def _scores(
+    case: str, networks: Mapping[str, Sequence[MeasuredRun]], problems: list[str]
+) -> list[MatchScore]:
+    """The games of all seeds of a network together, on the map that they were trained on.
+
+    What can't be read is added to `problems` and left out.
+    """
     played = []
     for network, runs in networks.items():
         for run in runs:
-            for one in read_played(run.record.folder):
+            try:
+                finished = read_played(run.record.folder)
+            except UserError as error:
+                problems.append(f"Left out: {error}")
+                continue
+            for one in finished:
                 if one.job.agent != RANDOM and one.job.map == _map(run):
                     played.append(replace(one, job=replace(one.job, agent=network, map=case)))
     return score_all(played) if played else []

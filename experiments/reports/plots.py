@@ -264,7 +264,7 @@ def _hour_locator(axes: Axes) -> MultipleLocator:
     hours = max(axes.get_xlim()[1] / 3600, 1e-3)
     step = next(
         size
-        for power in range(-4, 5)
+        for power in range(-4, 16)
         for size in (10.0**power, 2 * 10.0**power, 5 * 10.0**power)
         if hours / size <= 6
     )

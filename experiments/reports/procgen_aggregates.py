@@ -6,7 +6,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ..procgen.published_procgen import PROCGEN_SOURCES
+from ..statistics.aggregates import LEAST_RUNS
 from .document import Picture, ReportColumn, ReportTable, Section
 from .measured_runs import RunTable, network_name, number, short_steps, spread
 from .plots import CurvePanel, learning_curves
@@ -25,6 +28,8 @@ def headlines(over_games: Sequence[Mapping[str, Any]]) -> list[str]:
         )
         where = f"{short_steps(best['steps'])} steps, {counted(best['games'], 'game')}"
         mean, beside = spread(best, "mean", 3), number(best["published_mean"], 3)
+        if not np.isfinite(best["mean_low"]):
+            mean += f" (without an interval: a game has fewer than {LEAST_RUNS} runs)"
         lines.append(
             f"{network_name(network)} at {where}: mean normalised return {mean};"
             f" {PUBLISHED}, on the same games: {beside}."
@@ -77,13 +82,13 @@ def aggregate_section(table: RunTable, rows: Sequence[Mapping[str, Any]], folder
     learning_curves(folder / "aggregate.png", panels, "Mean normalised return", "mean normalised return")
     caption = (
         "Mean over games of normalised returns, each network as far as all its runs came. Bands: 95 %"
-        f" bootstrap over seeds, where a game has several. Dots: {PROCGEN_SOURCES['train-procgen']}, over"
-        " the same games."
+        f" bootstrap over seeds, where every game has at least {LEAST_RUNS} runs. Dots:"
+        f" {PROCGEN_SOURCES['train-procgen']}, over the same games."
     )
     notes = (
         "Each row is about the games in which a run of the network has reached so many steps. Brackets: 95"
-        " % stratified bootstrap over seeds (fixed seed); none where no game has two. They tell nothing"
-        " about other games.",
+        " % stratified bootstrap over seeds (fixed seed). There are none where a game has fewer than"
+        f" {LEAST_RUNS} runs. They say nothing about other games.",
         "The names of the games are in the CSV file.",
     )
     tables = [ReportTable("aggregates", "Normalised returns at equal steps", rows, _AGGREGATE_COLUMNS, notes)]

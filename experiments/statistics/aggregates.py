@@ -25,6 +25,8 @@ from .score_table import METRIC_FUNCTIONS, Floats, Scores, ScoreTable
 
 Metric = Literal["median", "iqm", "mean", "optimality_gap"]
 METRICS: tuple[Metric, ...] = ("median", "iqm", "mean", "optimality_gap")
+#: Runs of every task that an interval needs: one or two seeds do not show how far seeds differ.
+LEAST_RUNS = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,19 +82,21 @@ def bootstrap(
     level: float = 0.95,
     resamples: int = 10_000,
     seed: int = 0,
+    least_runs: int = LEAST_RUNS,
 ) -> Interval:
     """A metric of one algorithm's scores with its stratified percentile bootstrap interval.
 
-    Runs are drawn with replacement within each task; the tasks stay. A task with a single run therefore adds
-    nothing to the interval, and where all tasks have but one its bounds are NaN: unknown.
+    Runs are drawn with replacement within each task; the tasks stay. Where a task has fewer than `least_runs`
+    runs, the bounds are NaN: unknown.
 
     Args:
         gamma: of the optimality gap.
+        least_runs: 1 where scores are of games or episodes of one agent, not of runs.
 
     Raises:
         ValueError: there are no scores, or one is not finite, or an option is out of its range.
     """
-    return _bootstrap(ScoreTable.of(scores), metric, gamma, level, resamples, seed)
+    return _bootstrap(ScoreTable.of(scores), metric, gamma, level, resamples, seed, least_runs)
 
 
 def aggregate(
@@ -103,12 +107,14 @@ def aggregate(
     level: float = 0.95,
     resamples: int = 10_000,
     seed: int = 0,
+    least_runs: int = LEAST_RUNS,
 ) -> dict[Metric, dict[str, Interval]]:
     """For each metric and each algorithm of `scores` what `bootstrap` says."""
     tables = {name: ScoreTable.of(own, name) for name, own in scores.items()}
     return {
         metric: {
-            name: _bootstrap(table, metric, gamma, level, resamples, seed) for name, table in tables.items()
+            name: _bootstrap(table, metric, gamma, level, resamples, seed, least_runs)
+            for name, table in tables.items()
         }
         for metric in metrics
     }
@@ -121,6 +127,7 @@ def improvements(
     level: float = 0.95,
     resamples: int = 10_000,
     seed: int = 0,
+    least_runs: int = LEAST_RUNS,
 ) -> dict[tuple[str, str], Interval]:
     """`probability_of_improvement` of the first over the second of each pair, with its interval.
 
@@ -140,7 +147,7 @@ def improvements(
         rng = np.random.default_rng(seed)
         both = zip(ours.resampled(resamples, rng), theirs.resampled(resamples, rng), strict=True)
         drawn = np.concatenate([_improvement(ours, one, theirs, other) for one, other in both])
-        low, high = _bounds(drawn, level, ours.varies or theirs.varies)
+        low, high = _bounds(drawn, level, all(one.has_runs(least_runs) for one in (ours, theirs)))
         point = float(_improvement(ours, ours.once, theirs, theirs.once)[0])
         results[first, second] = Interval(point, float(low), float(high))
     return results
@@ -154,6 +161,7 @@ def performance_profiles(
     level: float = 0.95,
     resamples: int = 2000,
     seed: int = 0,
+    least_runs: int = LEAST_RUNS,
 ) -> dict[str, Profile]:
     """For each algorithm the share of scores above each threshold, with pointwise intervals.
 
@@ -177,7 +185,7 @@ def performance_profiles(
         table = ScoreTable.of(own, name)
         rng = np.random.default_rng(seed)
         drawn = np.concatenate([shares(table, counts, limits) for counts in table.resampled(resamples, rng)])
-        low, high = _bounds(drawn, level, table.varies)
+        low, high = _bounds(drawn, level, table.has_runs(least_runs))
         profiles[name] = Profile(limits, shares(table, table.once, limits)[0], low, high)
     return profiles
 
@@ -214,7 +222,13 @@ def _point(scores: Scores, metric: Metric, gamma: float = 1.0) -> float:
 
 
 def _bootstrap(
-    table: ScoreTable, metric: Metric, gamma: float, level: float, resamples: int, seed: int
+    table: ScoreTable,
+    metric: Metric,
+    gamma: float,
+    level: float,
+    resamples: int,
+    seed: int,
+    least_runs: int,
 ) -> Interval:
     _check_options(level, resamples)
     if metric not in METRIC_FUNCTIONS:
@@ -222,13 +236,13 @@ def _bootstrap(
     compute = METRIC_FUNCTIONS[metric]
     rng = np.random.default_rng(seed)
     drawn = np.concatenate([compute(table, counts, gamma) for counts in table.resampled(resamples, rng)])
-    low, high = _bounds(drawn, level, table.varies)
+    low, high = _bounds(drawn, level, table.has_runs(least_runs))
     return Interval(float(compute(table, table.once, gamma)[0]), float(low), float(high))
 
 
-def _bounds(drawn: Floats, level: float, varies: bool) -> Any:
+def _bounds(drawn: Floats, level: float, is_known: bool) -> Any:
     """Lower and upper percentiles over resamples (R, ...)."""
-    if not varies:
+    if not is_known:
         return np.full((2, *drawn.shape[1:]), np.nan)
     return np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2], axis=0)
 

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...trainers import read_metrics
-from .aggregates import Metric, bootstrap
+from .aggregates import LEAST_RUNS, Metric, bootstrap
 
 RETURN = "charts/episodic_return"
+#: Up to here float64 has every whole number.
+_MOST = 2.0**53
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,14 +70,25 @@ def curve_of(lines: Sequence[Mapping[str, float]], name: str = RETURN) -> Curve:
     Lines without it (no episode had ended) are left out.
 
     Raises:
-        ValueError: the steps don't increase.
+        ValueError: the steps don't increase, or one is no number of steps.
     """
-    points = [(line["step"], line[name]) for line in lines if name in line]
+    points = [(whole_number(line["step"], "step"), line[name]) for line in lines if name in line]
     steps = np.array([step for step, _ in points], np.int64)
     if (np.diff(steps) <= 0).any():
         before = int(np.argmax(np.diff(steps) <= 0))
         raise ValueError(f"after step {steps[before]} comes step {steps[before + 1]}")
     return Curve(steps, np.array([value for _, value in points], np.float64))
+
+
+def whole_number(value: Any, name: str) -> int:
+    """Return `value` rounded.
+
+    Raises:
+        ValueError: it is negative, no number, or more than float64 can count to.
+    """
+    if not isinstance(value, int | float) or not 0 <= value < _MOST:
+        raise ValueError(f"{name}: expected a number from 0 to 2**53, got {value!r:.50}")
+    return round(value)
 
 
 def read_curve(run: str | Path, name: str = RETURN) -> Curve:
@@ -107,14 +122,21 @@ def common_bins(curves: Sequence[Curve], width: int) -> tuple[NDArray[np.int64],
     if width < 1:
         raise ValueError(f"width must be a positive number of steps, got {width}")
     bins = [-(-curve.steps // width) for curve in curves]
-    last = max((int(own[-1]) for own in bins if len(own)), default=0)
-    counts = np.stack([np.bincount(own, minlength=last + 1) for own in bins])
-    totals = np.stack(
-        [np.bincount(own, curve.values, last + 1) for own, curve in zip(bins, curves, strict=True)]
-    )
+    shared = reduce(np.intersect1d, bins, np.unique(bins[0]))
     reached = min(int(curve.steps[-1]) if len(curve.steps) else 0 for curve in curves)
-    shared = (counts > 0).all(0) & (np.arange(last + 1) * width - width / 2 <= reached)
-    return np.flatnonzero(shared) * width, totals[:, shared] / counts[:, shared]
+    shared = shared[shared * width - width / 2 <= reached]
+    means = [_mean_in(shared, own, curve.values) for own, curve in zip(bins, curves, strict=True)]
+    return shared * width, np.stack(means)
+
+
+def _mean_in(
+    chosen: NDArray[np.int64], bins: NDArray[np.int64], values: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Means of `values` by their bins, of the `chosen` ones."""
+    kept = np.isin(bins, chosen)
+    places = np.searchsorted(chosen, bins[kept])
+    counts = np.bincount(places, minlength=len(chosen))
+    return np.bincount(places, values[kept], len(chosen)) / counts
 
 
 def range_curve(curves: Sequence[Curve], width: int) -> MeanCurve:
@@ -147,6 +169,7 @@ def aggregate_curve(
     level: float = 0.95,
     resamples: int = 2000,
     seed: int = 0,
+    least_runs: int = LEAST_RUNS,
 ) -> MeanCurve:
     """A metric over the runs of several tasks at each step, with stratified bootstrap intervals.
 
@@ -162,6 +185,8 @@ def aggregate_curve(
     points = []
     for column in values.T:
         scores = dict(zip(curves, np.split(column, ends), strict=True))
-        points.append(bootstrap(scores, metric, level=level, resamples=resamples, seed=seed))
+        points.append(
+            bootstrap(scores, metric, level=level, resamples=resamples, seed=seed, least_runs=least_runs)
+        )
     bounds = np.array([(point.mean, point.low, point.high) for point in points]).reshape(-1, 3)
     return MeanCurve(steps, *bounds.T)

@@ -66,10 +66,9 @@ class ScoreTable:
         """(1, N): the counts of the scores themselves."""
         return np.ones((1, len(self.values)))
 
-    @property
-    def varies(self) -> bool:
-        """Whether resamples can differ."""
-        return bool((self.lengths > 1).any())
+    def has_runs(self, least: int) -> bool:
+        """Return whether every task has at least so many runs."""
+        return bool((self.lengths >= least).all())
 
     def means(self, counts: Floats) -> Floats:
         """(R, T): the mean of each task."""

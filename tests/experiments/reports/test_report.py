@@ -164,8 +164,7 @@ class TestProcgen:
         # Weights 1/4, 1/4, 1/2 on 0.1, 0.2, 0.72; of three scores none is dropped.
         assert float(two["iqm_mean"]) == pytest.approx((0.1 + 0.2 + 2 * maze) / 4)
         # Both seeds of bigfish may be drawn alike: between 0.1 and 0.2.
-        assert float(two["mean_low"]) == pytest.approx((0.1 + maze) / 2)
-        assert float(two["mean_high"]) == pytest.approx((0.2 + maze) / 2)
+        assert (two["mean_low"], two["mean_high"]) == ("nan", "nan")  # of two seeds and of one
         bigfish, published_maze = (3.1 - 1) / 39, (5.5 - 5) / 5
         assert float(two["published_mean"]) == pytest.approx((bigfish + published_maze) / 2)
         assert float(two["published_mean_16"]) == 0.193
@@ -214,7 +213,7 @@ class TestProcgen:
             "bigfish/impala/0 (1M)",
             "unfinished: 1M of 2M",
             "results/ in openai/train-procgen",
-            "RogueNet at 2M steps, 2 games: mean normalised return 0.435 [0.410, 0.460]",
+            "RogueNet at 2M steps, 2 games: mean normalised return 0.435 (without an interval:",
             "last 100 episodes",
             "0.1.0, abc",
             "Of 4 of the runs it was not noted how they were made.",
@@ -382,8 +381,10 @@ def test_microrts(tmp_path: Path, no_environments: None) -> None:
 def test_ablation(tmp_path: Path, no_environments: None) -> None:
     make_run(tmp_path, "maze/plain/0", [(0, 0.0), (2_000_000, 2.0)], env="Procgen/maze")
     make_run(tmp_path, "maze/plain/1", [(0, 0.0), (2_000_000, 4.0)], env="Procgen/maze")
+    make_run(tmp_path, "maze/plain/2", [(0, 0.0), (2_000_000, 3.0)], env="Procgen/maze")
     make_run(tmp_path, "maze/wide/0", [(0, 5.0), (1_000_000, 5.0)], env="Procgen/maze")
     make_run(tmp_path, "maze/wide/1", [(0, 7.0), (1_000_000, 7.0)], env="Procgen/maze")
+    make_run(tmp_path, "maze/wide/2", [(0, 6.0), (1_000_000, 6.0)], env="Procgen/maze")
     asked = {
         "kind": "ablation",
         "study": "width",
@@ -400,8 +401,7 @@ def test_ablation(tmp_path: Path, no_environments: None) -> None:
     assert wide["compared_at"] == "1000000"
     # At 1 million steps the baseline has 0.8 and 1.6 over the last half million.
     assert float(wide["difference_mean"]) == pytest.approx(6 - 1.2)
-    assert float(wide["difference_low"]) == pytest.approx(5 - 1.6)
-    assert float(wide["difference_high"]) == pytest.approx(7 - 0.8)
+    assert 5 - 1.6 < float(wide["difference_low"]) < 4.8 < float(wide["difference_high"]) < 7 - 0.8
     text = (tmp_path / "report" / "report.md").read_text()
     assert "Asked for, and without a run yet: deep." in text
     assert "![maze](maze.png)" in text and text.startswith("# Ablation: width\n")

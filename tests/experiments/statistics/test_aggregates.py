@@ -156,7 +156,7 @@ class TestAgainstPlainPython:
         scores = {"a": [0.1, 0.5, 0.35], "b": [0.9, 1.2], "c": [0.4]}
         exact = [SLOW[metric](drawn) for drawn in all_resamples(scores)]
         assert len(exact) == 27 * 4
-        interval = bootstrap(scores, metric, level=0.8, resamples=4000)
+        interval = bootstrap(scores, metric, level=0.8, resamples=4000, least_runs=1)
         assert interval.mean == pytest.approx(SLOW[metric](scores))
         assert_percentile(interval.low, 0.1, exact)
         assert_percentile(interval.high, 0.9, exact)
@@ -166,11 +166,12 @@ class TestAgainstPlainPython:
         exact = [
             slow_improvement(x, y) for x, y in itertools.product(all_resamples(ours), all_resamples(theirs))
         ]
-        interval = improvements({"ours": ours, "theirs": theirs}, level=0.7)["ours", "theirs"]
+        interval = improvements({"ours": ours, "theirs": theirs}, level=0.7, least_runs=1)["ours", "theirs"]
         assert interval.mean == pytest.approx(slow_improvement(ours, theirs))
         assert_percentile(interval.low, 0.15, exact)
         assert_percentile(interval.high, 0.85, exact)
-        profile = performance_profiles({"ours": ours}, [0.3, 1.0], "averages", level=0.7)["ours"]
+        options = {"level": 0.7, "least_runs": 1}
+        profile = performance_profiles({"ours": ours}, [0.3, 1.0], "averages", **options)["ours"]
         above = np.array(
             [
                 [np.mean([np.mean(own) > limit for own in drawn.values()]) for limit in (0.3, 1.0)]
@@ -205,17 +206,25 @@ class TestIntervals:
         assert first.mean == other.mean
 
     def test_an_algorithm_has_the_same_interval_whoever_is_beside_it(self) -> None:
-        both = aggregate({"other": self.scores[:2] + 1, "this": self.scores}, ["iqm", "mean"], resamples=200)
+        both = aggregate({"other": self.scores[:3] + 1, "this": self.scores}, ["iqm", "mean"], resamples=200)
         assert both["iqm"]["this"] == bootstrap(self.scores, "iqm", resamples=200)
         assert (
             both["mean"]
-            == aggregate({"this": self.scores, "other": self.scores[:2] + 1}, ["mean"], resamples=200)["mean"]
+            == aggregate({"this": self.scores, "other": self.scores[:3] + 1}, ["mean"], resamples=200)["mean"]
         )
 
     def test_tasks_are_not_drawn(self) -> None:
         """Runs agree and tasks differ: nothing is uncertain."""
         interval = bootstrap(np.tile([0.0, 1.0, 5.0], (4, 1)), "mean", resamples=200)
         assert (interval.low, interval.high) == pytest.approx((2.0, 2.0))
+
+    def test_fewer_than_three_runs_of_a_task_have_no_interval(self) -> None:
+        scores = {"many": [0.1, 0.2, 0.3, 0.4], "few": [0.1, 0.3]}
+        assert math.isnan(bootstrap(scores, "mean", resamples=100).low)
+        assert bootstrap(scores, "mean", resamples=100, least_runs=2).low < 0.22
+        enough = {**scores, "few": [0.1, 0.3, 0.2]}
+        assert bootstrap(enough, "mean", resamples=100).low < 0.22
+        assert math.isnan(improvements({"x": scores, "y": enough}, resamples=10)["x", "y"].high)
 
     def test_single_runs_have_no_interval(self) -> None:
         interval = bootstrap([[0.2, 0.4]], "mean")
