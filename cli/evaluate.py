@@ -52,6 +52,10 @@ class EvalArguments:
     Default: as the run's configuration says."""
 
     def __post_init__(self) -> None:
+        if self.episodes is not None and self.episodes < 1:
+            raise ValueError(f"--episodes must be at least 1, got {self.episodes}")
+        if self.seed is not None and self.seed < 0:
+            raise ValueError(f"--seed must not be negative, got {self.seed}")
         check_series(self.vary)
 
 

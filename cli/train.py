@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,10 +14,11 @@ from ..experiments.config_file import read_config
 from ..experiments.errors import UserError
 from ..experiments.train_flags import TrainArguments
 from ..experiments.training import train
+from .stop_signals import stop_on_signals
 
 
-def main(arguments: Sequence[str]) -> None:
-    """Parse and run the command."""
+def main(arguments: Sequence[str]) -> int:
+    """Parse and run the command; returns 130 where Ctrl-C or SIGTERM ended it before its time, else 0."""
     config, resume = peek(arguments, "config", "resume")
     if config is not None and resume is not None:
         raise UserError("a resumed run has its configuration: give --resume or --config, not both")
@@ -26,15 +29,16 @@ def main(arguments: Sequence[str]) -> None:
         base = read_config(TrainConfig, find_config(config))
     chosen = parse(TrainArguments, "train", arguments, TrainArguments(base))
     settings = with_flags_over_file(chosen.settings, base)
-    if chosen.resume is not None:
-        if chosen.run is not None:
-            raise UserError("a resumed run stays in its folder: give --resume or --run, not both")
-        train(settings, chosen.resume, resume=True)
-    else:
-        train(settings, chosen.run or default_run_folder(settings))
+    if chosen.resume is not None and chosen.run is not None:
+        raise UserError("a resumed run stays in its folder: give --resume or --run, not both")
+    run = chosen.resume or chosen.run or default_run_folder(settings)
+    stop = threading.Event()
+    with stop_on_signals(stop):
+        train(settings, run, resume=chosen.resume is not None, stop=stop)
+    return 130 if stop.is_set() else 0
 
 
 def default_run_folder(config: TrainConfig) -> Path:
-    """runs/<environment>-<time>."""
-    name = config.env.id.split("/")[-1]
+    """Return runs/<environment>-<time>."""
+    name = re.split(r"[/:]", config.env.id)[-1]
     return Path("runs") / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}"

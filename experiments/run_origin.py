@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import platform
 import subprocess
 from dataclasses import asdict, dataclass, fields
@@ -50,9 +51,20 @@ def note_origin(run: Path, step: int, device: torch.device) -> None:
         platform.python_version(),
         torch.__version__,
     )
-    kept = [earlier for earlier in read_origin(run) if earlier.from_step < step]
+    kept = [earlier for earlier in _known_parts(run) if earlier.from_step < step]
     content = json.dumps({"parts": [asdict(one) for one in [*kept, part]]}, indent=1)
     replace_file(run / RUN_ORIGIN, content.encode())
+
+
+def _known_parts(run: Path) -> list[RunPart]:
+    """Return the parts noted so far; a file that can't be read is set aside, as it only informs."""
+    try:
+        return read_origin(run)
+    except UserError as error:
+        aside = run / f"{RUN_ORIGIN}.unreadable"
+        (run / RUN_ORIGIN).replace(aside)
+        logging.getLogger(__name__).warning("%s; moved to %s", error, aside.name)
+        return []
 
 
 def read_origin(run: Path) -> list[RunPart]:

@@ -9,7 +9,8 @@ from rich.console import Console
 
 from ..envs import EntityVectorEnv, WorkerError
 from ..policies.loading import AnyNetwork
-from ..trainers import PPO, CheckpointError, NonFiniteError
+from ..trainers import PPO, CheckpointError, NonFiniteError, checkpoint_paths
+from ..trainers.runs.checkpoint import step_of
 from ..trainers.runs.files import replace_file
 from .config import (
     RUN_CONFIG,
@@ -33,27 +34,36 @@ def train(
     console: Console | None = None,
     stop: threading.Event | None = None,
 ) -> PPO:
-    """Train as `config` says, in the folder `run`; returns the trainer, its environments closed.
+    """Train in the folder `run` and return the trainer, its environments closed.
 
-    Once `stop` is set, training ends after the update that it is in, with a checkpoint.
+    Once `stop` is set, training ends after the update at hand, with a checkpoint.
 
     Raises:
         RunLockedError: another process trains this run.
-        UserError: the folder holds a run already (or none, to resume), or something in it can't be used.
+        UserError: the folder contains a run already (or none, to resume), or something in it can't be used.
     """
     with make_environments(config.env) as venv:
         policy = make_policy(config, venv)
         with run_lock(run):
-            return _train(_open(config, run, venv, policy, resume), config, run, console or Console(), stop)
+            trainer = _open(config, run, venv, policy, resume)
+            return _train(trainer, config, run, resume, console or Console(), stop)
 
 
 def _train(
-    trainer: PPO, config: TrainConfig, run: Path, console: Console, stop: threading.Event | None
+    trainer: PPO,
+    config: TrainConfig,
+    run: Path,
+    resume: bool,
+    console: Console,
+    stop: threading.Event | None,
 ) -> PPO:
     replace_file(run / RUN_CONFIG, to_yaml(config).encode())
     note_origin(run, trainer.step, trainer.device)
+    resumed = f", resumed at step {trainer.step:,}" if resume else ""
     console.print(
-        f"{config.env.id}, {trainer.venv.num_envs} environments, in {run}", highlight=False, soft_wrap=True
+        f"{config.env.id}, {trainer.venv.num_envs} environments, in {run}{resumed}",
+        highlight=False,
+        soft_wrap=True,
     )
     max_seconds = None if config.max_minutes is None else 60 * config.max_minutes
     remaining = None if max_seconds is None else max_seconds - trainer.elapsed_seconds
@@ -68,18 +78,26 @@ def _train(
         except (NonFiniteError, CheckpointError) as error:
             raise UserError(str(error)) from error
         except WorkerError as error:
-            raise UserError(
-                f"{error}\n`entitize train --resume {run}` goes on from the last checkpoint"
-            ) from error
+            raise UserError(f"{error}\n{_how_to_resume(run)}") from error
         except KeyboardInterrupt:
-            console.print(f"`entitize train --resume {run}` goes on from the last checkpoint", soft_wrap=True)
+            console.print(_how_to_resume(run), highlight=False, soft_wrap=True)
             raise
     console.print(
         f"{trainer.step:,} steps in {clock_time(progress.seconds)}; checkpoints in {run / 'checkpoints'}",
         highlight=False,
         soft_wrap=True,
     )
+    if stop is not None and stop.is_set():
+        console.print(_how_to_resume(run), highlight=False, soft_wrap=True)
     return trainer
+
+
+def _how_to_resume(run: Path) -> str:
+    """Return the command that continues a run, or say that nothing was saved."""
+    paths = checkpoint_paths(run / "checkpoints")
+    if not paths:
+        return f"no checkpoint was written yet: `entitize train --resume {run}` starts again at step 0"
+    return f"`entitize train --resume {run}` continues from step {step_of(paths[-1]):,}"
 
 
 def _open(config: TrainConfig, run: Path, venv: EntityVectorEnv, policy: AnyNetwork, resume: bool) -> PPO:
@@ -89,7 +107,7 @@ def _open(config: TrainConfig, run: Path, venv: EntityVectorEnv, policy: AnyNetw
         return PPO(policy, venv, config.ppo, run, resume=resume)
     except FileExistsError as error:
         raise UserError(
-            f"{run} holds a run already: go on with it by --resume {run}, or name another by --run"
+            f"{run} contains a run already: continue it with --resume {run}, or name another with --run"
         ) from error
     except OSError as error:
         raise UserError(f"{run} can't be written: {error}") from error

@@ -31,7 +31,14 @@ from .learners.device import make_optimizer, place, set_learning_rate
 from .learners.learner import Learner, make_learner
 from .reward_normalization import RewardNormalizer
 from .rollout import RolloutBuffer, Samples
-from .runs.checkpoint import Checkpoint, checkpoint_paths, clear_leftovers, read_checkpoint, write_checkpoint
+from .runs.checkpoint import (
+    Checkpoint,
+    CheckpointError,
+    checkpoint_paths,
+    clear_leftovers,
+    read_checkpoint,
+    write_checkpoint,
+)
 from .runs.guard import NonFiniteError, Snapshot, check_batch, check_lanes, check_module
 from .runs.run_folder import RunFolder
 from .runs.trainer_state import EvolvingVectorEnv, capture, derived_seed, restore
@@ -58,14 +65,17 @@ class PPO:
         venv: resets its environments in the step that ends an episode (autoreset SAME_STEP).
         config: the hyper-parameters.
         run_dir: where to write config, metrics and checkpoints; None: nowhere.
-        resume: go on from the newest checkpoint in `run_dir`, or from the start if there is none.
+        resume: continue from the newest checkpoint in `run_dir`; from step 0 where the run was ended before
+            its first checkpoint.
         callbacks: called after every update.
 
     Raises:
-        TypeError: `policy` is no module or no `Policy`.
+        TypeError: `policy` is no module or no `Policy`, or `config` no `PPOConfig`.
+        FileNotFoundError: there is no `run_dir` to resume.
+        NotADirectoryError: `run_dir` is a file.
         ValueError: policy and environments have different actions, or the autoreset mode is another.
         FileExistsError: `run_dir` holds a run and `resume` is false.
-        CheckpointError: the checkpoint to resume from is corrupt or foreign.
+        CheckpointError: the checkpoint to resume from is corrupt, foreign or missing.
     """
 
     def __init__(
@@ -78,6 +88,8 @@ class PPO:
         resume: bool = False,
         callbacks: Sequence[Callback] = (),
     ) -> None:
+        if not isinstance(config, PPOConfig):
+            raise TypeError(f"PPO: config must be a PPOConfig, got {config!r}; use PPOConfig(**options)")
         self.policy = policy
         self.module = checked_module(policy, venv)
         keep_freed_memory()
@@ -101,6 +113,8 @@ class PPO:
         self._buffer = RolloutBuffer(venv.single_observation_space, config.num_steps, venv.num_envs)
         self.shown: Shown | None = None  # what the environments show now; None: new episodes come next
         self._samples: Samples | None = None  # the rollout that waits for its update
+        if resume and run_dir is not None and not Path(run_dir).exists():
+            raise FileNotFoundError(f"there is no run folder {run_dir} to resume")
         self._run = None if run_dir is None else RunFolder(run_dir)
         self._saved_step: int | None = None
         if self._run is not None:
@@ -125,12 +139,14 @@ class PPO:
         is. Returns the last update's metrics.
 
         Raises:
-            ValueError: `max_seconds` is not positive.
+            ValueError: `total_timesteps` or `max_seconds` is not positive.
             NonFiniteError: a loss, gradient, weight, statistic, reward or observation is NaN or infinite.
         """
-        self._total = self.config.total_timesteps if total_timesteps is None else total_timesteps
+        if total_timesteps is not None and not total_timesteps > 0:
+            raise ValueError(f"total_timesteps must be positive, got {total_timesteps}")
         if max_seconds is not None and not max_seconds > 0:
             raise ValueError(f"max_seconds must be positive, got {max_seconds}")
+        self._total = self.config.total_timesteps if total_timesteps is None else total_timesteps
         self._max_seconds = max_seconds
         metrics: dict[str, float] = {}
         try:
@@ -355,7 +371,14 @@ class PPO:
     def _open_run(self, run: RunFolder, resume: bool) -> None:
         paths = checkpoint_paths(run.checkpoints)
         if not resume and (paths or run.metrics.exists()):
-            raise FileExistsError(f"{run.path} holds a run already: resume it or choose another folder")
+            raise FileExistsError(f"{run.path} contains a run already: resume it or choose another folder")
+        rollout = self.config.num_steps * self.venv.num_envs
+        logged = 0 if paths else run.last_step()
+        if logged >= self.config.checkpoint_interval + rollout:  # a checkpoint must have been written before
+            raise CheckpointError(
+                f"{run.path}: the run was trained for {logged} steps, but its checkpoints are missing; put"
+                f" them back into {run.checkpoints}, or start a run in another folder"
+            )
         clear_leftovers(run.checkpoints)
         if paths:
             self.restore(paths[-1])

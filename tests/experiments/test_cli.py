@@ -3,8 +3,10 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,8 +15,10 @@ import entitize as ez
 import gymnasium
 import pytest
 from entitize.cli.main import COMMANDS
+from entitize.cli.stop_signals import stop_on_signals
 from entitize.experiments.config import CONFIGS, TrainConfig, read_run_config
 from entitize.experiments.config_file import read_config
+from entitize.experiments.run_origin import read_origin
 from entitize.policies.rogue_net import RogueNetConfig
 from PIL import Image
 
@@ -146,8 +150,8 @@ def test_an_environment_that_fails_ends_training_with_a_sentence(
     finally:
         del gymnasium.registry["Burning-v0"]
     assert code == 2
-    assert "env 0 (Burning) raised RuntimeError in step: the board is on fire" in error
-    assert f"`entitize train --resume {tmp_path / 'run'}` goes on" in error
+    assert re.search(mentions("Burning", "RuntimeError", "the board is on fire"), error)
+    assert re.search(mentions(f"entitize train --resume {tmp_path / 'run'}", 0), error)
 
 
 def test_a_time_limit_stops_training(entitize: Run, small: tuple[str, ...], tmp_path: Path) -> None:
@@ -160,17 +164,82 @@ def test_a_time_limit_stops_training(entitize: Run, small: tuple[str, ...], tmp_
 def test_a_run_goes_on_where_it_was(entitize: Run, trained: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
     shutil.copytree(trained, run)
-    code, _, err = entitize("train", "--resume", run, "--ppo.total-timesteps", 64)
+    code, out, err = entitize("train", "--resume", run, "--ppo.total-timesteps", 64)
     assert (code, err) == (0, "")
+    assert re.search(mentions("resumed", 32), out)
     assert steps(run) == [16, 32, 48, 64]
     assert read_run_config(run).ppo.total_timesteps == 64
+
+
+def test_a_run_without_its_checkpoints_is_not_started_again(
+    entitize: Run, trained: Path, tmp_path: Path
+) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(trained, run)
+    shutil.rmtree(run / "checkpoints")
+    code, _, err = entitize("train", "--resume", run, "--ppo.checkpoint-interval", 16)
+    assert code == 2
+    assert re.search(mentions(str(run / "checkpoints"), 32), err)
+    assert steps(run) == [16, 32]
+
+
+def test_a_corrupt_origin_does_not_keep_a_run_from_going_on(
+    entitize: Run, trained: Path, tmp_path: Path
+) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(trained, run)
+    (run / "run.json").write_text("{")
+    code, _, _ = entitize("train", "--resume", run, "--ppo.total-timesteps", 48)
+    assert code == 0
+    assert (run / "run.json.unreadable").read_text() == "{"
+    assert [part.from_step for part in read_origin(run)] == [32]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_training_after_the_update_with_a_checkpoint(
+    entitize: Run, small: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    handlers = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
+    collect = ez.PPO.collect
+
+    def interrupted(self: ez.PPO) -> Any:
+        signal.raise_signal(number)
+        return collect(self)
+
+    monkeypatch.setattr(ez.PPO, "collect", interrupted)
+    code, out, _ = entitize("train", *small, "--run", tmp_path / "run", "--ppo.total-timesteps", 64)
+    assert code == 130
+    assert re.search(mentions(f"--resume {tmp_path / 'run'}", 16), out)
+    assert steps(tmp_path / "run") == [16]
+    assert (tmp_path / "run" / "checkpoints" / "step_000000000016").is_dir()
+    assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == handlers
+
+
+def test_a_second_signal_ends_at_once() -> None:
+    stop = threading.Event()
+    with pytest.raises(KeyboardInterrupt), stop_on_signals(stop):
+        signal.raise_signal(signal.SIGINT)
+        assert stop.is_set()
+        signal.raise_signal(signal.SIGINT)
+
+
+def test_no_episodes_are_refused(entitize: Run, trained: Path) -> None:
+    code, _, err = entitize("eval", trained, "--episodes", 0)
+    assert code == 2
+    assert re.search(mentions("--episodes", 0), err)
+
+
+def test_the_package_runs_as_a_module() -> None:
+    command = [sys.executable, "-m", "entitize", "--version"]
+    result = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == ez.__version__
 
 
 def test_a_finished_run_is_not_written_over(entitize: Run, small: tuple[str, ...], trained: Path) -> None:
     before = (trained / "config.yaml").read_text()
     code, _, err = entitize("train", *small, "--run", trained, "--ppo.total-timesteps", 16)
     assert code == 2
-    assert f"{trained} holds a run already: go on with it by --resume {trained}" in err
+    assert re.search(mentions(str(trained), f"--resume {trained}", "--run"), err)
     assert (trained / "config.yaml").read_text() == before
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -17,6 +18,8 @@ import torch
 import yaml
 from entitize.trainers import PPO, CheckpointError, PPOConfig, RunFolder, checkpoint_paths, read_metrics
 from entitize.trainers.runs.checkpoint import read_checkpoint, step_of
+
+from facts import mentions
 
 OPTIONS: dict[str, Any] = {
     "total_timesteps": 144,
@@ -84,7 +87,7 @@ def test_environments_without_state_start_anew_with_a_seed_of_their_own(
 
 def test_a_used_folder_is_not_written_over(toy_policy: Any, toy_venv: Any, tmp_path: Path) -> None:
     PPO(toy_policy(), toy_venv(4), PPOConfig(**OPTIONS), tmp_path).train(24)
-    with pytest.raises(FileExistsError, match="holds a run already: resume it or choose another folder"):
+    with pytest.raises(FileExistsError, match="resume it or choose another folder"):
         PPO(toy_policy(), toy_venv(4), PPOConfig(**OPTIONS), tmp_path)
 
 
@@ -98,6 +101,30 @@ def test_a_run_killed_before_its_first_checkpoint_starts_again(
     trainer.train(24)
     assert [line["step"] for line in read_metrics(tmp_path / "metrics.jsonl")] == [24]
     assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == ["step_000000000024"]
+
+
+def test_a_run_whose_checkpoints_are_gone_is_not_started_again(
+    toy_policy: Any, toy_venv: Any, tmp_path: Path
+) -> None:
+    config = PPOConfig(**OPTIONS, checkpoint_interval=24)
+    PPO(toy_policy(), toy_venv(4), config, tmp_path).train(72)
+    shutil.rmtree(tmp_path / "checkpoints")
+    with pytest.raises(CheckpointError, match=mentions(str(tmp_path / "checkpoints"), 72)):
+        PPO(toy_policy(), toy_venv(4), config, tmp_path, resume=True)
+    assert [line["step"] for line in read_metrics(tmp_path / "metrics.jsonl")] == [24, 48, 72]
+
+
+def test_wrong_arguments_are_one_sentence(toy_policy: Any, toy_venv: Any, tmp_path: Path) -> None:
+    config = PPOConfig(**OPTIONS)
+    with pytest.raises(FileNotFoundError, match=mentions(str(tmp_path / "missing"))):
+        PPO(toy_policy(), toy_venv(4), config, tmp_path / "missing", resume=True)
+    (tmp_path / "file").touch()
+    with pytest.raises(NotADirectoryError, match=mentions(str(tmp_path / "file"), "folder")):
+        PPO(toy_policy(), toy_venv(4), config, tmp_path / "file")
+    with pytest.raises(TypeError, match=mentions("PPOConfig", "{'gamma': 0.9}")):
+        PPO(toy_policy(), toy_venv(4), {"gamma": 0.9})  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=mentions("total_timesteps", -5)):
+        PPO(toy_policy(), toy_venv(4), config).train(-5)
 
 
 def test_resuming_from_a_corrupt_checkpoint_offers_the_previous_one(

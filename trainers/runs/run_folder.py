@@ -20,6 +20,8 @@ class RunFolder:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
+        if self.path.exists() and not self.path.is_dir():
+            raise NotADirectoryError(f"run folder {self.path} is a file; name a folder")
         self.path.mkdir(parents=True, exist_ok=True)
         self._writer: SummaryWriter | None = None
         self._purge_step: int | None = None
@@ -49,6 +51,13 @@ class RunFolder:
         for name, value in finite.items():
             self._writer.add_scalar(name, value, step)
         self._writer.flush()
+
+    def last_step(self) -> int:
+        """Return the step of the last complete line of `metrics.jsonl`, or 0."""
+        if not self.metrics.exists():
+            return 0
+        lines = self.metrics.read_text().splitlines(keepends=True)
+        return max((step for line in lines if (step := _step_of(line)) < 2**63), default=0)
 
     def purge(self, step: int) -> None:
         """Drop the metrics after `step`, and a last line that a kill cut short."""
