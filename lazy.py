@@ -37,7 +37,7 @@ _EXTRAS = {
 
 
 def attach(
-    package: str, moved: Mapping[str, str] | None = None
+    package: str, moved: Mapping[str, str] | None = None, renamed: Mapping[str, str] | None = None
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
     """Return `__getattr__`, `__dir__` and `__all__` of a package whose imports stand under `TYPE_CHECKING`.
 
@@ -45,6 +45,7 @@ def attach(
         package: the package's `__name__`.
         moved: namespace -> names in it, separated by spaces, that were once names of the package itself.
             Using one of them there issues a DeprecationWarning.
+        renamed: former name -> today's name in the package; also with a DeprecationWarning.
     """
     homes = {name: (module, original) for name, module, original in _typing_imports(package)}
     former = {name: namespace for namespace, names in (moved or {}).items() for name in names.split()}
@@ -53,7 +54,13 @@ def attach(
         if name in former:
             new = f"{package}.{former[name]}.{name}"
             warnings.warn(f"{package}.{name} has moved: use {new}", DeprecationWarning, stacklevel=2)
-            return getattr(getattr(sys.modules[package], former[name]), name)
+            with warnings.catch_warnings():  # one warning is enough for a name that was also renamed
+                warnings.simplefilter("ignore", DeprecationWarning)
+                return getattr(getattr(sys.modules[package], former[name]), name)
+        if renamed and name in renamed:
+            message = f"{package}: {name} has been renamed: use {renamed[name]}"
+            warnings.warn(message, DeprecationWarning, stacklevel=2)
+            return getattr(sys.modules[package], renamed[name])
         if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         try:

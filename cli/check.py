@@ -109,7 +109,7 @@ def _check(target: Target, chosen: CheckArguments) -> None:
     env = target.make()
     if isinstance(env, MultiAgentEnv):
         try:
-            from ..adapters.pettingzoo.to_pettingzoo.multi_agent_checker import check_multi_agent_env
+            from ..adapters.pettingzoo.to_pettingzoo.checker import check_multi_agent_env
         except ImportError as error:
             raise UserError(str(error)) from error
         _say(

@@ -227,7 +227,7 @@ def test_every_public_name_resolves() -> None:
         ("MultiSnakeAgents", "games"),
         ("Nearest", "gymnasium"),
         ("OpponentPool", "self_play"),
-        ("Seen", "pettingzoo"),
+        ("GameView", "pettingzoo"),
     ],
 )
 def test_a_former_public_name_warns_and_names_the_new_one(old: str, new: str) -> None:

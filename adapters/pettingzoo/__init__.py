@@ -8,9 +8,9 @@ from ...lazy import attach
 
 if TYPE_CHECKING:
     from ...envs import MultiAgentEnv as MultiAgentEnv
-    from .entry import from_pettingzoo as from_pettingzoo
+    from .conversion import from_pettingzoo as from_pettingzoo
+    from .game_view import GameObservation as GameObservation
     from .game_view import GameView as GameView
-    from .game_view import Seen as Seen
-    from .to_pettingzoo.multi_agent_checker import check_multi_agent_env as check_multi_agent_env
+    from .to_pettingzoo.checker import check_multi_agent_env as check_multi_agent_env
 else:
-    __getattr__, __dir__, __all__ = attach(__name__)
+    __getattr__, __dir__, __all__ = attach(__name__, renamed={"Seen": "GameObservation"})

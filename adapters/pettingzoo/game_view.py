@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 
 @dataclass
-class Seen:
+class GameObservation:
     """What one agent, or a team, sees of a game at one moment.
 
     A type that is left out has no entities. An agent's own entity has the agent's name as its id; it is the
@@ -49,12 +49,12 @@ class GameView(ABC):
         self.game = game
 
     @abstractmethod
-    def observe(self, agent: str) -> Seen:
+    def observe(self, agent: str) -> GameObservation:
         """What `agent` may know, as the game's own observation tells it: what it can't see is left out, and
         positions are relative to it where it has one."""
 
     @abstractmethod
-    def observe_team(self, agents: tuple[str, ...]) -> Seen:
+    def observe_team(self, agents: tuple[str, ...]) -> GameObservation:
         """The whole field as a central commander of `agents` sees it, in absolute positions.
 
         Every living agent of the team is one entity with its name as id; entities say by a feature, or by

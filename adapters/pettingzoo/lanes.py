@@ -15,10 +15,10 @@ from ...envs.seeds import Seeds
 from ...envs.vector.infos import lane_mask, merge_infos
 from ...envs.vector.vector_env import Actions, StepResult
 from ...ragged import RaggedArray
-from .match import Match, Outcome
-from .opponents import Opponent
-from .sight import Look, Sight
-from .table import Table
+from .agent_observer import AgentObservation, AgentObserver
+from .game import GameStep, PettingZooGame
+from .game_runner import GameRunner
+from .opponents import GameOpponent
 
 
 class GameLanes(EntityVectorEnv):
@@ -51,19 +51,19 @@ class GameLanes(EntityVectorEnv):
 
     def __init__(
         self,
-        matches: Sequence[Match],
+        games: Sequence[PettingZooGame],
         learners: Sequence[str],
-        opponents: Mapping[str, Opponent],
-        sight: Sight,
+        opponents: Mapping[str, GameOpponent],
+        observer: AgentObserver,
     ) -> None:
-        first = matches[0]
-        self._sight = sight
-        self._table = Table(matches, learners, opponents, sight.last_look, len(learners))
-        self.num_envs = len(matches) * len(learners)
-        self.agents: list[tuple[int, str]] = [(m.index, agent) for m in matches for agent in learners]
-        self.lane_games = np.repeat(np.arange(len(matches)), len(learners))
-        self.single_observation_space = sight.observation_space
-        self.single_action_space = sight.observation_space.actions
+        first = games[0]
+        self._observer = observer
+        self._runner = GameRunner(games, learners, opponents, observer.observe_final, len(learners))
+        self.num_envs = len(games) * len(learners)
+        self.agents: list[tuple[int, str]] = [(m.index, agent) for m in games for agent in learners]
+        self.lane_games = np.repeat(np.arange(len(games)), len(learners))
+        self.single_observation_space = observer.observation_space
+        self.single_action_space = observer.observation_space.actions
         self.render_mode = getattr(first.env, "render_mode", None)
         self.metadata = {
             **first.env.metadata,
@@ -71,14 +71,14 @@ class GameLanes(EntityVectorEnv):
             "final_obs": True,
         }
         self._name = first.name
-        self._movers: list[str | None] = []
+        self._acting: list[str | None] = []
 
     def _seeds(self, seed: Seeds) -> Seeds:
         return seed
 
     def _reset(self, seed: Any, options: dict[str, Any] | None) -> tuple[EntityBatch, dict[str, Any]]:
         """Start all games; game i gets `seed` + i, and every game the `options`."""
-        self._table.reset(seed, options)
+        self._runner.reset(seed, options)
         batch = self._observe()
         return batch, {**merge_infos(self._infos(), self.num_envs), "idle": _idle(batch)}
 
@@ -91,10 +91,12 @@ class GameLanes(EntityVectorEnv):
     def _step(self, actions: dict[str, RaggedArray]) -> StepResult:
         """One step of each game; see the class."""
         assert self._last is not None
-        outcomes = self._table.play(self._by_match(self._sight.raw(actions, self._last, self._movers)))
+        outcomes = self._runner.play(
+            self._by_game(self._observer.game_actions(actions, self._last, self._acting))
+        )
         rewards, terminated, truncated, finals, final_infos = self._account(outcomes)
-        final = self._sight.batch(list(finals.values())) if finals else None
-        self._table.restart()
+        final = self._observer.batch(list(finals.values())) if finals else None
+        self._runner.restart()
         batch = self._observe()
         info = merge_infos(self._infos(), self.num_envs)
         if final_infos:
@@ -106,62 +108,65 @@ class GameLanes(EntityVectorEnv):
         info["idle"] = _idle(batch)
         return batch, rewards, terminated, truncated, info
 
-    def _by_match(self, raw: Sequence[Any]) -> dict[int, dict[str, Any]]:
-        """The lanes' PettingZoo actions, for the matches that they are in."""
-        width = len(self._table.learners)
+    def _by_game(self, raw: Sequence[Any]) -> dict[int, dict[str, Any]]:
+        """The lanes' PettingZoo actions, for the games that they are in."""
+        width = len(self._runner.learners)
         actions: dict[int, dict[str, Any]] = {}
-        for lane, agent in enumerate(self._movers):
+        for lane, agent in enumerate(self._acting):
             if agent is not None:
                 actions.setdefault(lane // width, {})[agent] = raw[lane]
         return actions
 
     def _account(
-        self, outcomes: Sequence[Outcome]
+        self, outcomes: Sequence[GameStep]
     ) -> tuple[
         NDArray[np.float32],
         NDArray[np.bool_],
         NDArray[np.bool_],
-        dict[int, Look],
+        dict[int, AgentObservation],
         dict[int, dict[str, Any]],
     ]:
-        """Rewards and flags of all lanes, and by lane the last looks and infos of those that ended."""
+        """Rewards and flags of all lanes, and by lane the last observations and infos of those that ended."""
         rewards = np.zeros(self.num_envs, np.float32)
         terminated, truncated = np.zeros(self.num_envs, bool), np.zeros(self.num_envs, bool)
-        finals: dict[int, Look] = {}
+        finals: dict[int, AgentObservation] = {}
         infos: dict[int, dict[str, Any]] = {}
         lane = 0
         for outcome in outcomes:
-            for agent in self._table.learners:
+            for agent in self._runner.learners:
                 rewards[lane] = outcome.rewards.get(agent, 0.0)
-                ending = outcome.ended.get(agent)
-                if ending is not None:
-                    terminated[lane], truncated[lane] = ending.terminated, ending.truncated
-                    infos[lane] = ending.info
-                    if ending.last is not None:
-                        finals[lane] = ending.last
+                final = outcome.ended.get(agent)
+                if final is not None:
+                    terminated[lane], truncated[lane] = final.terminated, final.truncated
+                    infos[lane] = final.info
+                    if final.observation is not None:
+                        finals[lane] = final.observation
                 lane += 1
         return rewards, terminated, truncated, finals, infos
 
     def _observe(self) -> EntityBatch:
         """What all lanes see now; notes who moves next."""
-        looks: list[Look | None] = []
-        for match in self._table.matches:
-            living, movers = set(match.living), set(match.movers)
-            with self._table.guard(match):
-                for agent in self._table.learners:
-                    seen = self._sight.look(match, agent, agent in movers) if agent in living else None
-                    looks.append(seen)
-        self._movers = [look.agent if look is not None and look.moves else None for look in looks]
-        return self._sight.batch(looks)
+        observations: list[AgentObservation | None] = []
+        for game in self._runner.games:
+            agents, acting = set(game.agents), set(game.acting)
+            with self._runner.guard(game):
+                for agent in self._runner.learners:
+                    seen = self._observer.observe(game, agent, agent in acting) if agent in agents else None
+                    observations.append(seen)
+        self._acting = [
+            observation.agent if observation is not None and observation.acts else None
+            for observation in observations
+        ]
+        return self._observer.batch(observations)
 
     def _infos(self) -> dict[int, dict[str, Any]]:
-        """The infos of living agents, by lane; lanes without one are left out."""
+        """The infos of agents agents, by lane; lanes without one are left out."""
         infos = {}
         lane = 0
-        for match in self._table.matches:
-            living = set(match.living)
-            for agent in self._table.learners:
-                if agent in living and (info := match.info(agent)):
+        for game in self._runner.games:
+            agents = set(game.agents)
+            for agent in self._runner.learners:
+                if agent in agents and (info := game.info(agent)):
                     infos[lane] = info
                 lane += 1
         return infos
@@ -176,11 +181,11 @@ class GameLanes(EntityVectorEnv):
 
     def _render(self) -> tuple[Any, ...]:
         """A frame per lane: that of its game."""
-        frames = self._table.render()
-        return tuple(frame for frame in frames for _ in self._table.learners)
+        frames = self._runner.render()
+        return tuple(frame for frame in frames for _ in self._runner.learners)
 
     def close_extras(self, **kwargs: Any) -> None:
-        self._table.close()
+        self._runner.close()
 
 
 def _idle(batch: EntityBatch) -> NDArray[np.bool_]:

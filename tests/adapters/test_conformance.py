@@ -16,7 +16,7 @@ import entitize as ez
 import gymnasium
 import numpy as np
 import pytest
-from entitize.adapters.pettingzoo.to_pettingzoo.multi_agent_checker import check_multi_agent_env
+from entitize.adapters.pettingzoo.to_pettingzoo.checker import check_multi_agent_env
 from entitize.envs import games
 from entitize.envs.registration import _GAMES
 from gymnasium.vector import AutoresetMode, SyncVectorEnv

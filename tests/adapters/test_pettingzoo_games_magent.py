@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from entitize.adapters.gymnasium import ViewError
-from entitize.adapters.pettingzoo.game_view import Seen
+from entitize.adapters.pettingzoo.game_view import GameObservation
 from entitize.adapters.pettingzoo.games import find_view
 from entitize.adapters.pettingzoo.games.magent import MagentView
 
@@ -62,7 +62,7 @@ def prefix(agent: str) -> str:
     return agent.rpartition("_")[0]
 
 
-def own_rows(seen: Seen) -> set[object]:
+def own_rows(seen: GameObservation) -> set[object]:
     return {
         name
         for kind, ids in seen.ids.items()
@@ -71,7 +71,9 @@ def own_rows(seen: Seen) -> set[object]:
     }
 
 
-def as_channels(seen: Seen, agent: str, groups: list[tuple[str, int]], shape: tuple[int, ...]) -> np.ndarray:
+def as_channels(
+    seen: GameObservation, agent: str, groups: list[tuple[str, int]], shape: tuple[int, ...]
+) -> np.ndarray:
     """The observation (h, w, 1 + 2 groups) that shows these entities: walls, then presence and hp of the
     observer's own group and of those that follow it."""
     grid = np.zeros(shape, np.float32)

@@ -14,6 +14,8 @@ from entitize.envs.games.mine_sweeper import MineSweeper
 from mpe2 import simple_tag_v3
 from pettingzoo import ParallelEnv
 
+from facts import mentions
+
 TAG = partial(simple_tag_v3.parallel_env, max_cycles=8)
 MOVES = ("stay", "left", "right", "down", "up")
 
@@ -24,17 +26,17 @@ class TagView(ez.pettingzoo.GameView):
     entities = {"Obstacle": ("x", "y"), "Agent": ("x", "y", "fast")}  # noqa: RUF012 - never changed
     global_features = ("looking",)
 
-    def observe(self, agent: str) -> ez.pettingzoo.Seen:
+    def observe(self, agent: str) -> ez.pettingzoo.GameObservation:
         world = self.game.world
         (me,) = [a for a in world.agents if a.name == agent]
         return self._seen(me.state.p_pos, [a for a in world.agents if a.name != "agent_0" or a is me], 1)
 
-    def observe_team(self, agents: tuple[str, ...]) -> ez.pettingzoo.Seen:
+    def observe_team(self, agents: tuple[str, ...]) -> ez.pettingzoo.GameObservation:
         return self._seen(np.zeros(2), self.game.world.agents, len(agents))
 
-    def _seen(self, origin: np.ndarray, agents: list[Any], looking: int) -> ez.pettingzoo.Seen:
+    def _seen(self, origin: np.ndarray, agents: list[Any], looking: int) -> ez.pettingzoo.GameObservation:
         rows = [[*(a.state.p_pos - origin), not a.adversary] for a in agents]
-        return ez.pettingzoo.Seen(
+        return ez.pettingzoo.GameObservation(
             {
                 "Agent": np.float32(rows),
                 "Obstacle": np.float32([mark.state.p_pos - origin for mark in self.game.world.landmarks]),
@@ -52,13 +54,13 @@ class BoardView(ez.pettingzoo.GameView):
 
     entities = {"Mark": ("square", "player")}  # noqa: RUF012 - never changed
 
-    def observe(self, agent: str) -> ez.pettingzoo.Seen:
+    def observe(self, agent: str) -> ez.pettingzoo.GameObservation:
         squares = self.game.board.squares
-        return ez.pettingzoo.Seen(
+        return ez.pettingzoo.GameObservation(
             {"Mark": np.float32([[i, mark] for i, mark in enumerate(squares) if mark]).reshape(-1, 2)}
         )
 
-    def observe_team(self, agents: tuple[str, ...]) -> ez.pettingzoo.Seen:
+    def observe_team(self, agents: tuple[str, ...]) -> ez.pettingzoo.GameObservation:
         return self.observe(agents[0])
 
 
@@ -150,7 +152,7 @@ def test_a_board_game_is_played_by_a_team_in_turns_by_a_global_action() -> None:
 class StrangerView(TagView):
     """Doesn't find the agents after the first step."""
 
-    def _seen(self, origin: np.ndarray, agents: list[Any], looking: int) -> ez.pettingzoo.Seen:
+    def _seen(self, origin: np.ndarray, agents: list[Any], looking: int) -> ez.pettingzoo.GameObservation:
         seen = super()._seen(origin, agents, looking)
         if self.game.steps:
             self.spoil(seen)
@@ -184,8 +186,8 @@ def test_a_view_that_shows_what_it_did_not_declare_is_told(spoil: Any, sentence:
 
 def test_a_view_without_entities_for_agents_that_move_at_once_is_refused_for_a_team() -> None:
     class Blank(BoardView):
-        def observe(self, agent: str) -> ez.pettingzoo.Seen:
-            return ez.pettingzoo.Seen()
+        def observe(self, agent: str) -> ez.pettingzoo.GameObservation:
+            return ez.pettingzoo.GameObservation()
 
     with pytest.raises(ez.views.ViewError, match="simple_tag_v3: Blank shows no entities of their own for"):
         ez.from_pettingzoo(TAG, "team", Blank)
@@ -364,7 +366,7 @@ def test_spaces_of_agents_that_do_not_go_together_are_refused(monkeypatch: pytes
 
 @pytest.mark.parametrize("mode", ["lanes", "team"])
 def test_a_view_that_raises_is_named(mode: Any) -> None:
-    def fail(seen: ez.pettingzoo.Seen) -> None:
+    def fail(seen: ez.pettingzoo.GameObservation) -> None:
         raise LookupError("nobody is there")
 
     view = type("Blinking", (StrangerView,), {"spoil": staticmethod(fail)})
@@ -373,3 +375,9 @@ def test_a_view_that_raises_is_named(mode: Any) -> None:
     where = {"lanes": r"Blinking.observe\('adversary_0'\)", "team": r"Blinking.observe_team\(\('adv"}[mode]
     with pytest.raises(ez.WorkerError, match=rf"game 0 \(simple_tag_v3\) raised LookupError in {where}"):
         env.step({})
+
+
+def test_the_former_name_of_game_observations_warns_and_names_the_new_one() -> None:
+    with pytest.warns(DeprecationWarning, match=mentions("pettingzoo", "Seen", "GameObservation")):
+        former = ez.pettingzoo.Seen
+    assert former is ez.pettingzoo.GameObservation

@@ -8,8 +8,15 @@ from ..game_view import GameView
 from .boards import ConnectFourView, TicTacToeView
 from .chess import ChessView
 from .knights_archers_zombies import KnightsArchersZombiesView
+from .known_game_view import KnownGameView
 from .magent import MagentView
-from .mpe_moving import (
+from .mpe_communication import (
+    SimpleCryptoView,
+    SimpleReferenceView,
+    SimpleSpeakerListenerView,
+    SimpleWorldCommView,
+)
+from .mpe_movement import (
     CollectTreasureView,
     SimpleAdversaryView,
     SimpleFormationView,
@@ -18,14 +25,7 @@ from .mpe_moving import (
     SimpleTagView,
     SimpleView,
 )
-from .mpe_speaking import (
-    SimpleCryptoView,
-    SimpleReferenceView,
-    SimpleSpeakerListenerView,
-    SimpleWorldCommView,
-)
 from .pursuit import PursuitView
-from .reading import GameReader
 
 __all__ = [
     "ChessView",
@@ -48,7 +48,7 @@ __all__ = [
     "find_view",
 ]
 
-_VIEWS: tuple[type[GameReader], ...] = (
+_VIEWS: tuple[type[KnownGameView], ...] = (
     ChessView,
     CollectTreasureView,
     ConnectFourView,

@@ -5,11 +5,11 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator
 
-from ..game_view import Seen
-from .reading import GameReader, as_rows
+from ..game_view import GameObservation
+from .known_game_view import KnownGameView, as_rows
 
 
-class MarkView(GameReader):
+class MarkView(KnownGameView):
     """A board of marks that belong to the first or the second player.
 
     `Mark` (x, y, own): x goes from -1 (left) to 1 (right), y from -1 (bottom) to 1 (top); own is 1 for marks
@@ -22,13 +22,13 @@ class MarkView(GameReader):
     def marks(self) -> Iterator[tuple[float, float, int]]:
         """x, y and the player's number, from 0, of every mark."""
 
-    def observe(self, agent: str) -> Seen:
+    def observe(self, agent: str) -> GameObservation:
         return self.observe_team((agent,))
 
-    def observe_team(self, agents: tuple[str, ...]) -> Seen:
+    def observe_team(self, agents: tuple[str, ...]) -> GameObservation:
         own = {self._number[agent] for agent in agents}
         rows = [(x, y, player in own) for x, y, player in self.marks()]
-        return Seen({"Mark": as_rows(rows, self.entities["Mark"])})
+        return GameObservation({"Mark": as_rows(rows, self.entities["Mark"])})
 
 
 class TicTacToeView(MarkView):

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ..game_view import Seen
-from .reading import GameReader, as_rows
+from ..game_view import GameObservation
+from .known_game_view import KnownGameView, as_rows
 
 KINDS = ("pawn", "knight", "bishop", "rook", "queen", "king")  # python-chess numbers them from 1
 NUM_SQUARES = 64
@@ -17,7 +17,7 @@ ROOK_SQUARES = (7, 0, 63, 56)
 MOVE_PLANES = 73  # AlphaZero's: 56 as a queen, 8 as a knight, 9 underpromotions
 
 
-class ChessView(GameReader):
+class ChessView(KnownGameView):
     """A board of chess.
 
     A player sees the board from its own side, as in its moves: Black's ranks are counted from Black's side,
@@ -45,15 +45,15 @@ class ChessView(GameReader):
         "repeated",
     )
 
-    def observe(self, agent: str) -> Seen:
+    def observe(self, agent: str) -> GameObservation:
         player = self._number[agent]
         return self._seen({player}, black=player == 1, mirrored=player == 1)
 
-    def observe_team(self, agents: tuple[str, ...]) -> Seen:
+    def observe_team(self, agents: tuple[str, ...]) -> GameObservation:
         players = {self._number[agent] for agent in agents}
         return self._seen(players, black=players == {1}, mirrored=False)
 
-    def _seen(self, players: set[int], black: bool, mirrored: bool) -> Seen:
+    def _seen(self, players: set[int], black: bool, mirrored: bool) -> GameObservation:
         board = self.game.board
         passed = _double_stepper(board.ep_square)
         rows = []
@@ -62,7 +62,7 @@ class ChessView(GameReader):
             row = [file / 3.5 - 1, rank / 3.5 - 1, float(_owner(piece) in players)]
             row += [float(kind == piece.piece_type) for kind in range(1, len(KINDS) + 1)]
             rows.append([*row, float(square == passed)])
-        return Seen({"Piece": as_rows(rows, self.entities["Piece"])}, globals=self._globals(black))
+        return GameObservation({"Piece": as_rows(rows, self.entities["Piece"])}, globals=self._globals(black))
 
     def _globals(self, black: bool) -> np.ndarray:
         board = self.game.board

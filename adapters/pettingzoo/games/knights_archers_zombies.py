@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ..game_view import Seen
-from .reading import GameReader, as_rows
+from ..game_view import GameObservation
+from .known_game_view import KnownGameView, as_rows
 
 #: Pixels of the screen (upstream's src/constants.py).
 WIDTH, HEIGHT = 1280, 720
@@ -17,7 +17,7 @@ _PLACE = ("x", "y")
 _HEADING = ("heading_x", "heading_y")
 
 
-class KnightsArchersZombiesView(GameReader):
+class KnightsArchersZombiesView(KnownGameView):
     """Everybody and every weapon on the screen; nothing is out of sight, as in the game's vectors.
 
     x and y are in screens (1280 × 720 pixels; x to the right, y down), relative to the one who looks, or
@@ -45,17 +45,17 @@ class KnightsArchersZombiesView(GameReader):
     }
     global_features = ("own_x", "own_y")
 
-    def observe(self, agent: str) -> Seen:
+    def observe(self, agent: str) -> GameObservation:
         self._number[agent]
         rect = self.game.agent_map[agent].rect
         return self._seen({agent}, (rect.x, rect.y), (rect.x / WIDTH, rect.y / HEIGHT))
 
-    def observe_team(self, agents: tuple[str, ...]) -> Seen:
+    def observe_team(self, agents: tuple[str, ...]) -> GameObservation:
         for agent in agents:
             self._number[agent]
         return self._seen(set(agents), (0, 0), (0.0, 0.0))
 
-    def _seen(self, own: Set[str], origin: tuple[int, int], place: tuple[float, float]) -> Seen:
+    def _seen(self, own: Set[str], origin: tuple[int, int], place: tuple[float, float]) -> GameObservation:
         game = self.game
         rows: dict[str, list[tuple[float, ...]]] = {name: [] for name in self.entities}
         ids: dict[str, list[Any]] = {"Archer": [], "Knight": []}
@@ -70,7 +70,7 @@ class KnightsArchersZombiesView(GameReader):
             rows[weapon] += [(*_place(one, origin), *one.direction) for one in player.weapons]
         rows["Zombie"] = [_place(zombie, origin) for zombie in game.zombie_list]
         entities = {name: as_rows(values, self.entities[name]) for name, values in rows.items()}
-        return Seen(entities, ids, np.array(place, np.float32))
+        return GameObservation(entities, ids, np.array(place, np.float32))
 
     def choices(self, agent: str) -> tuple[str, ...]:
         return ("forward", "backward", "turn left", "turn right", "attack", "nothing")

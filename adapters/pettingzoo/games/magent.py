@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...gymnasium.views.scope import ViewError
-from ..game_view import Seen
-from .magent_field import NOBODY, Field, Group, Integers
-from .reading import GameReader
+from ..game_view import GameObservation
+from .known_game_view import KnownGameView
+from .magent_field import NOBODY, Integers, MagentField, MagentGroup
 
 _FOOD, _WALL = "Food", "Wall"
 _ARMIES = (("red", "Soldier", 0), ("blue", "Soldier", 1))
@@ -35,7 +35,7 @@ GROUPS = {
 }
 
 
-class MagentView(GameReader):
+class MagentView(KnownGameView):
     """Battle, battlefield, combined arms, adversarial pursuit, tiger-deer and gather.
 
     An agent sees what is in the circle of cells around it. x (to the right) and y (down) are those of a
@@ -68,7 +68,7 @@ class MagentView(GameReader):
                 )
         groups = GROUPS[type(game).__module__]
         self._groups = [
-            Group.of(game.env, handle, entity_type, side)
+            MagentGroup.of(game.env, handle, entity_type, side)
             for handle, (_, entity_type, side) in zip(game.env.get_handles(), groups, strict=True)
         ]
         self._group_of = {prefix: group for (prefix, *_), group in zip(groups, self._groups, strict=True)}
@@ -81,15 +81,15 @@ class MagentView(GameReader):
         self._side_of = np.array([*(group.side for group in self._groups), NOBODY])
         self._names = np.array(game.possible_agents, object)
         self._moment: tuple[Any, int] | None = None
-        self._field: Field
-        self._sorted: _Sorted
+        self._field: MagentField
+        self._sorted: _SortedObservations
 
-    def observe(self, agent: str) -> Seen:
+    def observe(self, agent: str) -> GameObservation:
         number = self._number[agent]
         self._look()
-        return self._sorted.seen(number) if number in self._sorted.bounds else Seen()
+        return self._sorted.seen(number) if number in self._sorted.bounds else GameObservation()
 
-    def observe_team(self, agents: tuple[str, ...]) -> Seen:
+    def observe_team(self, agents: tuple[str, ...]) -> GameObservation:
         team = [self._number[agent] for agent in agents]
         sides = [self._group_of[agent.rpartition("_")[0]].side for agent in agents]
         self._look()
@@ -114,7 +114,7 @@ class MagentView(GameReader):
         game = self.game
         if self._moment is not None and self._moment[0] is game.agents and self._moment[1] == game.frames:
             return
-        field = self._field = Field.read(game, self._groups)
+        field = self._field = MagentField.read(game, self._groups)
         self._moment = game.agents, game.frames
         sights = [self._rows_of(index) for index, group in enumerate(self._groups) if group.type != _FOOD]
         rows, things, observers = map(np.concatenate, zip(*sights, strict=True))
@@ -128,7 +128,7 @@ class MagentView(GameReader):
         ally = self._side_of[field.group[thing]] == group.side
         return np.column_stack([place, field.hp[thing], ally, thing == observer]), thing, observer
 
-    def _sort(self, rows: np.ndarray, things: Integers, observers: Integers) -> _Sorted:
+    def _sort(self, rows: np.ndarray, things: Integers, observers: Integers) -> _SortedObservations:
         """Rows (P, 5) of things (P,) by their observers' numbers (P,) and by type."""
         group, num_types = self._field.group[things], len(self._types)
         key = observers * num_types + self._type_of[group]
@@ -138,11 +138,11 @@ class MagentView(GameReader):
         bounds = np.searchsorted(key[order], edges).tolist()
         names = self._names[self._field.number[things[order]]].tolist()
         where = dict(zip(present.tolist(), bounds, strict=True))
-        return _Sorted(self.entities, rows[order].astype(np.float32), names, where)
+        return _SortedObservations(self.entities, rows[order].astype(np.float32), names, where)
 
 
 @dataclass(frozen=True)
-class _Sorted:
+class _SortedObservations:
     """What everybody sees, by observer and type.
 
     Attributes:
@@ -156,9 +156,9 @@ class _Sorted:
     names: list[Any]
     bounds: dict[int, list[int]]
 
-    def seen(self, number: int) -> Seen:
+    def seen(self, number: int) -> GameObservation:
         """Fresh arrays and lists of what one observer sees."""
-        seen, bounds = Seen(), self.bounds[number]
+        seen, bounds = GameObservation(), self.bounds[number]
         for (name, features), start, end in zip(self.entities.items(), bounds, bounds[1:], strict=False):
             seen.entities[name] = self.rows[start:end, : len(features)].copy()
             if name not in (_FOOD, _WALL):

@@ -18,7 +18,7 @@ NOBODY = -1  # the number of what is no agent, and the group of walls
 
 
 @dataclass(frozen=True)
-class Group:
+class MagentGroup:
     """The members of one of the engine's groups, who are all alike.
 
     Attributes:
@@ -38,7 +38,7 @@ class Group:
     circle: Integers
 
     @classmethod
-    def of(cls, engine: Any, handle: Any, entity_type: str, side: int) -> Group:
+    def of(cls, engine: Any, handle: Any, entity_type: str, side: int) -> MagentGroup:
         """A group as the engine describes it: a view is 2 radius + 1 cells wide around a body of one cell,
         2 radius around one of 2 × 2, with the circle around the body's middle."""
         width = int(engine.get_view_space(handle)[1])
@@ -61,7 +61,7 @@ class Group:
 
 
 @dataclass(frozen=True)
-class Field:
+class MagentField:
     """What stands where, (E,) each: agents in the order of their groups, then walls.
 
     Attributes:
@@ -83,7 +83,7 @@ class Field:
     margin: int
 
     @classmethod
-    def read(cls, game: Any, groups: Sequence[Group]) -> Field:
+    def read(cls, game: Any, groups: Sequence[MagentGroup]) -> MagentField:
         engine, walls = game.env, game.env._get_walls_info()
         corners = [engine.get_pos(group.handle) for group in groups] + [walls]
         counts = [len(corner) for corner in corners]
@@ -116,7 +116,7 @@ class Field:
         return observers[pairs // len(self.group)], pairs % len(self.group)
 
 
-def _life(engine: Any, group: Group) -> NDArray[np.float64]:
+def _life(engine: Any, group: MagentGroup) -> NDArray[np.float64]:
     """The share of hp left (n,): the observation's own-team channel, where the observer itself stands."""
     view = engine.get_observation(group.handle)[0]
     return view[:, view.shape[1] // 2, view.shape[2] // 2, 2].astype(np.float64)

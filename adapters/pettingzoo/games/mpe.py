@@ -11,15 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from ..game_view import Seen
-from .reading import GameReader, as_rows
+from ..game_view import GameObservation
+from .known_game_view import KnownGameView, as_rows
 
 PLACE = ("x", "y")
 MOTION = ("x", "y", "vx", "vy", "own")
 OWN_PLACE = ("own_x", "own_y")
 
 
-class MpeView(GameReader):
+class MpeView(KnownGameView):
     """Positions and velocities are in the world's units, as in the game's own observations: agents start in
     the square from -1 to 1 and may leave it; a step lasts 0.1.
 
@@ -87,17 +87,17 @@ class MpeView(GameReader):
         """The values of `fact_names`."""
         return ()
 
-    def observe(self, agent: str) -> Seen:
+    def observe(self, agent: str) -> GameObservation:
         me = self.world.agents[self._number[agent]]
         return self._seen([me], [me, *self.others_seen(me)], self.landmarks_seen(me), me)
 
-    def observe_team(self, agents: tuple[str, ...]) -> Seen:
+    def observe_team(self, agents: tuple[str, ...]) -> GameObservation:
         team = [self.world.agents[self._number[agent]] for agent in agents]
         return self._seen(team, self.world.agents, self.landmarks(), None)
 
     def _seen(
         self, observers: Sequence[Any], agents: Iterable[Any], landmarks: Iterable[Any], me: Any | None
-    ) -> Seen:
+    ) -> GameObservation:
         """What `observers` see, from where `me` is, or absolute and whole without one."""
         rows: dict[str, list[Sequence[float]]] = {name: [] for name in self.entities}
         ids: dict[str, list[Any]] = {name: [] for name in self.entities}
@@ -111,7 +111,7 @@ class MpeView(GameReader):
             ids[name].append(landmark.name)
             rows[name].append((*_offset(landmark, place), *self.landmark_facts(landmark, observers)))
         told = [*place] if self.knows_place else []
-        return Seen(
+        return GameObservation(
             {name: as_rows(values, self.entities[name]) for name, values in rows.items()},
             ids,
             np.array([*told, *self.facts(observers)], np.float32),

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..game_view import Seen
-from .reading import GameReader
+from ..game_view import GameObservation
+from .known_game_view import KnownGameView
 
 
-class PursuitView(GameReader):
+class PursuitView(KnownGameView):
     """What is in the square of `obs_range` cells around a pursuer.
 
     - `Pursuer` (x, y, own): own is 1 for the one who looks (or its team); ids are the agents' names.
@@ -33,7 +33,7 @@ class PursuitView(GameReader):
         sight = game.env.obs_offset
         self._around = _cells(np.ones((2 * sight + 1, 2 * sight + 1), bool)) - sight
 
-    def observe(self, agent: str) -> Seen:
+    def observe(self, agent: str) -> GameObservation:
         number = self._number[agent]
         pursuit = self.game.env
         pursuers = _positions(pursuit.pursuer_layer)
@@ -54,7 +54,7 @@ class PursuitView(GameReader):
             np.flatnonzero(near),
         )
 
-    def observe_team(self, agents: tuple[str, ...]) -> Seen:
+    def observe_team(self, agents: tuple[str, ...]) -> GameObservation:
         team = [self._number[agent] for agent in agents]
         pursuit = self.game.env
         pursuers = _positions(pursuit.pursuer_layer)
@@ -73,10 +73,12 @@ class PursuitView(GameReader):
         evaders: NDArray[Any],
         obstacles: NDArray[Any],
         numbers: NDArray[np.int64],
-    ) -> Seen:
+    ) -> GameObservation:
         rows = {"Pursuer": pursuers, "Evader": evaders, "Obstacle": obstacles}
         names = [self.game.possible_agents[number] for number in numbers]
-        return Seen({name: values.astype(np.float32) for name, values in rows.items()}, {"Pursuer": names})
+        return GameObservation(
+            {name: values.astype(np.float32) for name, values in rows.items()}, {"Pursuer": names}
+        )
 
     def choices(self, agent: str) -> tuple[str, ...]:
         """Upstream's names; "up" makes y larger."""

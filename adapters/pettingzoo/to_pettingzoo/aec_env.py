@@ -1,4 +1,4 @@
-"""`AECFace`: a `MultiAgentEnv` as a PettingZoo `AECEnv`.
+"""`EntityAECEnv`: a `MultiAgentEnv` as a PettingZoo `AECEnv`.
 
 PettingZoo's own conversion (`parallel_to_aec`) hands the actions of a cycle over together, so that the last
 agent would be blamed for what the first one did, and it can't go on after a refused action. This one looks at
@@ -13,10 +13,10 @@ from gymnasium import spaces
 
 from ....envs import ActionError
 from ....envs.errors import reset_needed
-from .parallel_env import AECEnv, ParallelFace
+from .parallel_env import AECEnv, EntityParallelEnv
 
 
-class AECFace(AECEnv[str, Any, Any]):
+class EntityAECEnv(AECEnv[str, Any, Any]):
     """Agents act one after the other; the game moves when all who live have acted.
 
     An agent whose action is None orders nothing. One that has ended is stepped once more, with None, as in
@@ -26,7 +26,7 @@ class AECFace(AECEnv[str, Any, Any]):
         parallel: the same game behind the parallel interface.
     """
 
-    def __init__(self, parallel: ParallelFace) -> None:
+    def __init__(self, parallel: EntityParallelEnv) -> None:
         super().__init__()
         self.parallel = parallel
         self.metadata = parallel.metadata

@@ -13,9 +13,9 @@ from ....envs.multi_agent import MultiAgentStep
 from ...gymnasium.faces import Illegal, Layout
 from ...gymnasium.limits import Beyond
 from ...gymnasium.wrap import env_name
-from .aec_env import AECFace
-from .agent_ports import EntityPort, FacePort, Port, Seat
-from .parallel_env import ParallelFace
+from .aec_env import EntityAECEnv
+from .agent_interface import AgentInterface, AgentPlaceholderEnv, LayoutInterface, RaggedInterface
+from .parallel_env import EntityParallelEnv
 
 AGENT = "agent_0"
 
@@ -75,7 +75,7 @@ def to_pettingzoo(
     max_actors: Mapping[str, int] | None = None,
     illegal: Illegal | None = None,
     max_cycles: int | None = None,
-) -> ParallelFace | AECFace:
+) -> EntityParallelEnv | EntityAECEnv:
     """A game of entities as a PettingZoo environment.
 
         env = ez.to_pettingzoo(MultiSnakeAgents(num_snakes=4))
@@ -112,8 +112,8 @@ def to_pettingzoo(
     game = _game(env)
     _check_agents(game)
     ports = _ports(game, layout, {**options, "illegal": illegal or "replace"})
-    parallel = ParallelFace(game, ports, max_cycles)
-    return parallel if api == "parallel" else AECFace(parallel)
+    parallel = EntityParallelEnv(game, ports, max_cycles)
+    return parallel if api == "parallel" else EntityAECEnv(parallel)
 
 
 def _game(env: Any) -> MultiAgentEnv:
@@ -133,10 +133,10 @@ def _check_agents(game: MultiAgentEnv) -> None:
             raise ValueError(f"{name}: agent {agent!r} appears twice in possible_agents {agents}")
 
 
-def _ports(game: MultiAgentEnv, layout: Layout, options: dict[str, Any]) -> dict[str, Port]:
+def _ports(game: MultiAgentEnv, layout: Layout, options: dict[str, Any]) -> dict[str, AgentInterface]:
     spaces = {agent: game.observation_space(agent) for agent in game.possible_agents}
     if layout == "ragged":
-        return {agent: EntityPort(space, game.action_space(agent)) for agent, space in spaces.items()}
+        return {agent: RaggedInterface(space, game.action_space(agent)) for agent, space in spaces.items()}
     known = {
         "maxima": {name for space in spaces.values() for name in space.entities},
         "max_actors": {name for space in spaces.values() for name in space.actions},
@@ -145,7 +145,7 @@ def _ports(game: MultiAgentEnv, layout: Layout, options: dict[str, Any]) -> dict
         unknown = [name for name in _mapping(options[what]) if name not in names]
         if unknown:
             raise ValueError(f"{what}: no agent has {unknown[0]!r}; known: {', '.join(sorted(names))}")
-    ports: dict[str, Port] = {}
+    ports: dict[str, AgentInterface] = {}
     for agent, space in spaces.items():
         mine = {
             **options,
@@ -154,9 +154,9 @@ def _ports(game: MultiAgentEnv, layout: Layout, options: dict[str, Any]) -> dict
             "max_actors": _restricted(options["max_actors"], set(space.actions)),
         }
         try:
-            ports[agent] = FacePort(space, game.action_space(agent), mine)
+            ports[agent] = LayoutInterface(space, game.action_space(agent), mine)
         except ValueError as error:
-            sentence = str(error).removeprefix(Seat.__name__).lstrip(": ")
+            sentence = str(error).removeprefix(AgentPlaceholderEnv.__name__).lstrip(": ")
             raise ValueError(f"{type(game).__name__}: agent {agent!r}: {sentence}") from None
     return ports
 

@@ -1,4 +1,4 @@
-"""`ParallelFace`: a `MultiAgentEnv` as a PettingZoo `ParallelEnv`."""
+"""`EntityParallelEnv`: a `MultiAgentEnv` as a PettingZoo `ParallelEnv`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gymnasium import spaces
 
 from ....envs import ActionError, MultiAgentEnv, ObservationError
 from ....envs.errors import reset_needed
-from .agent_ports import Port, Seat
+from .agent_interface import AgentInterface, AgentPlaceholderEnv
 
 try:
     from pettingzoo import AECEnv as AECEnv
@@ -25,7 +25,7 @@ Step = tuple[dict[str, Any], dict[str, float], dict[str, bool], dict[str, bool],
 _PARTS = ("observation", "reward", "termination", "truncation", "info")
 
 
-class ParallelFace(ParallelEnv[str, Any, Any]):
+class EntityParallelEnv(ParallelEnv[str, Any, Any]):
     """A `MultiAgentEnv` behind PettingZoo's parallel interface; made by `to_pettingzoo`.
 
     An agent that is left out of `step`'s actions, or whose action is None, orders nothing.
@@ -35,7 +35,9 @@ class ParallelFace(ParallelEnv[str, Any, Any]):
         max_cycles: after so many steps everybody is truncated; None: the game alone says when it ends.
     """
 
-    def __init__(self, game: MultiAgentEnv, ports: dict[str, Port], max_cycles: int | None = None) -> None:
+    def __init__(
+        self, game: MultiAgentEnv, ports: dict[str, AgentInterface], max_cycles: int | None = None
+    ) -> None:
         self.game = game
         self.max_cycles = max_cycles
         self.metadata = {"name": type(game).__name__, "render_modes": [], **game.metadata}
@@ -151,7 +153,7 @@ class ParallelFace(ParallelEnv[str, Any, Any]):
                     orders[agent], told[agent] = self._ports[agent].orders(action)
         return orders, told
 
-    def _port(self, agent: str) -> Port:
+    def _port(self, agent: str) -> AgentInterface:
         try:
             return self._ports[agent]
         except (KeyError, TypeError):
@@ -164,7 +166,7 @@ class ParallelFace(ParallelEnv[str, Any, Any]):
         try:
             yield
         except (ActionError, ObservationError) as error:
-            sentence = str(error).removeprefix(f"{Seat.__name__}: ")
+            sentence = str(error).removeprefix(f"{AgentPlaceholderEnv.__name__}: ")
             raise type(error)(f"{self}: agent {agent!r}: {sentence}") from None
 
     def _living(self, before: list[str]) -> list[str]:

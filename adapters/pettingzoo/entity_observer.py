@@ -1,4 +1,4 @@
-"""`EntitySight`: agents whose games show them entities already."""
+"""`EntityObserver`: agents whose games show them entities already."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import numpy as np
 
 from ...envs import EntityActionSpace, EntityBatch, EntitySpace, ObservationError, batch_observations
 from ..gymnasium.views.scope import ViewError
-from .match import Match
-from .moves import Orders
-from .sight import Look, Sight, place, still_shown
+from .agent_actions import Orders
+from .agent_observer import AgentObservation, AgentObserver, agent_label, has_final_observation
+from .game import PettingZooGame
 
 
-class EntitySight(Sight):
+class EntityObserver(AgentObserver):
     """Agents with observations of an `EntitySpace`, as in games made by `to_pettingzoo`.
 
     The types and actions of all agents together are one space; an agent has none of the others' alone.
@@ -25,21 +25,21 @@ class EntitySight(Sight):
         ViewError: agents' spaces that do not go together.
     """
 
-    def __init__(self, match: Match, agents: Sequence[str]) -> None:
+    def __init__(self, game: PettingZooGame, agents: Sequence[str]) -> None:
         self._spaces: dict[str, EntitySpace] = {}
         for agent in agents:
-            space, actions = match.observation_spaces[agent], match.action_spaces[agent]
+            space, actions = game.observation_spaces[agent], game.action_spaces[agent]
             if not isinstance(space, EntitySpace) or space.actions != actions:
                 raise ViewError(
-                    f"{match.name}: the action space of {agent!r} is {actions!r}, which its observation space"
+                    f"{game.name}: the action space of {agent!r} is {actions!r}, which its observation space"
                     f" {space!r} was not made for"
                 )
             self._spaces[agent] = space
-        self.observation_space = space = _union(match.name, self._spaces)
-        self._nothing = {
+        self.observation_space = space = _union(game.name, self._spaces)
+        self._no_entities = {
             name: np.zeros((0, len(features)), np.float32) for name, features in space.entities.items()
         }
-        self._nobody = {
+        self._no_actors = {
             name: {key: np.zeros((0, *part.box.shape), part.box.dtype) for key, part in masks.items()}
             for name, masks in space["actions"].spaces.items()  # type: ignore[attr-defined]
         }
@@ -48,61 +48,65 @@ class EntitySight(Sight):
             for agent, its in self._spaces.items()
         }
 
-    def look(self, match: Match, agent: str, moves: bool) -> Look:
-        return Look(agent, place(match, agent), match.observation(agent), None, moves)
+    def observe(self, game: PettingZooGame, agent: str, acts: bool) -> AgentObservation:
+        return AgentObservation(agent, agent_label(game, agent), game.observation(agent), None, acts)
 
-    def last_look(self, match: Match, agent: str, terminated: bool) -> Look | None:
-        return self.look(match, agent, False) if still_shown(match, agent, terminated) else None
+    def observe_final(self, game: PettingZooGame, agent: str, terminated: bool) -> AgentObservation | None:
+        return self.observe(game, agent, False) if has_final_observation(game, agent, terminated) else None
 
-    def batch(self, looks: Sequence[Look | None]) -> EntityBatch:
+    def batch(self, observations: Sequence[AgentObservation | None]) -> EntityBatch:
         """The spaces' own check of every observation would take longer than many games' steps: what would not
         show otherwise is looked at here, and all of it where something is wrong."""
         try:
-            whole = all(look is None or self._is_whole(look) for look in looks)
-            batch = batch_observations(self.observation_space, [self._completed(look) for look in looks])
+            whole = all(observation is None or self._is_whole(observation) for observation in observations)
+            batch = batch_observations(
+                self.observation_space, [self._completed(observation) for observation in observations]
+            )
             if whole and all(np.isfinite(rows.values).all() for rows in batch.entities.values()):
                 return batch
         except Exception:
-            self._check(looks)
+            self._check(observations)
             raise
-        self._check(looks)
+        self._check(observations)
         return batch
 
-    def _is_whole(self, look: Look) -> bool:
+    def _is_whole(self, observation: AgentObservation) -> bool:
         """Whether an observation has all parts of its agent's space and no other."""
-        space, seen = self._spaces[look.agent], look.seen
+        space, seen = self._spaces[observation.agent], observation.value
         return (
             seen.keys() == space.spaces.keys()
             and seen.get("entities", {}).keys() == space.entities.keys()
             and seen["actions"].keys() == space.actions.spaces.keys()
         )
 
-    def _check(self, looks: Sequence[Look | None]) -> None:
+    def _check(self, observations: Sequence[AgentObservation | None]) -> None:
         """Say which observation is not of its space."""
-        for look in looks:
-            problem = None if look is None else self._spaces[look.agent].problem(look.seen)
-            if look is not None and problem:
-                raise ObservationError(f"{look.place}: {problem}")
+        for observation in observations:
+            problem = (
+                None if observation is None else self._spaces[observation.agent].problem(observation.value)
+            )
+            if observation is not None and problem:
+                raise ObservationError(f"{observation.label}: {problem}")
 
-    def _completed(self, look: Look | None) -> dict[str, Any]:
+    def _completed(self, observation: AgentObservation | None) -> dict[str, Any]:
         """An observation of the union of all agents' spaces.
 
         Entity indices stay what they are: the types come in the same order, and those added are empty.
         """
-        seen: Mapping[str, Any] = {} if look is None else look.seen
-        entities = {**self._nothing, **seen.get("entities", {})}
-        moves = look is not None and look.moves
+        seen: Mapping[str, Any] = {} if observation is None else observation.value
+        entities = {**self._no_entities, **seen.get("entities", {})}
+        acts = observation is not None and observation.acts
         globals_ = np.zeros(len(self.observation_space.global_features), np.float32)
-        if look is not None and "globals" in seen:
-            globals_[self._global_columns[look.agent]] = seen["globals"]
+        if observation is not None and "globals" in seen:
+            globals_[self._global_columns[observation.agent]] = seen["globals"]
         return {
             "entities": entities,
             "globals": globals_,
             "visible": {n: np.ones(len(e), np.int8) for n, e in entities.items()} | seen.get("visible", {}),
-            "actions": {**self._nobody, **(seen["actions"] if moves else {})},
+            "actions": {**self._no_actors, **(seen["actions"] if acts else {})},
         }
 
-    def raw(self, orders: Orders, batch: EntityBatch, movers: Sequence[str | None]) -> list[Any]:
+    def game_actions(self, orders: Orders, batch: EntityBatch, acting: Sequence[str | None]) -> list[Any]:
         """Where nothing is ordered, the game gets no orders."""
         rows = [(name, order.values, order.offsets.tolist()) for name, order in orders.items()]
         return [
@@ -113,7 +117,7 @@ class EntitySight(Sight):
                 for name, values, cuts in rows
                 if name in self._spaces[agent].actions.spaces
             }
-            for lane, agent in enumerate(movers)
+            for lane, agent in enumerate(acting)
         ]
 
 

@@ -35,7 +35,7 @@ def resolve(names: Sequence[str], agents: Sequence[str], what: str) -> list[str]
     return [agent for agent, kind in zip(agents, kinds, strict=True) if agent in names or kind in names]
 
 
-def group(agents: Sequence[str], alike: Callable[[str, str], bool]) -> dict[str, list[str]]:
+def group_agents(agents: Sequence[str], alike: Callable[[str, str], bool]) -> dict[str, list[str]]:
     """Agents that are alike, under the name of their kinds; where two groups have the same, of their first.
 
     Args:

@@ -10,18 +10,18 @@ from typing import Any, Literal, overload
 from ...envs import EntitySpace, ListVectorEnv
 from ..gymnasium.views.auto import auto
 from ..gymnasium.views.scope import ViewError
-from .entity_sight import EntitySight
+from .agent_names import near, resolve, same
+from .agent_observer import AgentObserver
+from .entity_observer import EntityObserver
+from .game import AECGame, ParallelGame, PettingZooGame
 from .game_view import GameView
+from .game_view_observer import GameViewObserver, GameViews
 from .games import find_view
 from .lanes import GameLanes
-from .match import Match, ParallelMatch, TurnMatch
-from .names import near, resolve, same
-from .opponents import Given, seat_opponents
-from .sight import Sight
-from .space_sight import SpaceSight, Views
-from .team import POOLINGS, Pooling, TeamEnv
-from .team_sight import TeamOfSpaces, TeamOfViews, TeamSight
-from .view_sight import GameViews, ViewSight
+from .opponents import OpponentSpec, make_opponents
+from .space_observer import SpaceObserver, Views
+from .team_env import POOLINGS, Pooling, TeamEnv
+from .team_observer import TeamGameViewObserver, TeamObserver, TeamSpaceObserver
 
 MakeGame = Callable[[], Any]
 MODES = ("lanes", "team")
@@ -33,7 +33,7 @@ def from_pettingzoo(
     mode: Literal["lanes"] = "lanes",
     view: Views | type[GameView] = None,
     *,
-    opponents: Mapping[str, Given] | None = None,
+    opponents: Mapping[str, OpponentSpec] | None = None,
     num_envs: int | None = None,
 ) -> GameLanes: ...
 @overload
@@ -43,7 +43,7 @@ def from_pettingzoo(
     view: Views | type[GameView] = None,
     *,
     team: str | Sequence[str] | None = None,
-    opponents: Given | Mapping[str, Given] | None = None,
+    opponents: OpponentSpec | Mapping[str, OpponentSpec] | None = None,
     reward: Pooling = "sum",
     num_envs: int | None = None,
 ) -> TeamEnv | ListVectorEnv: ...
@@ -53,7 +53,7 @@ def from_pettingzoo(
     view: Views | type[GameView] = None,
     *,
     team: str | Sequence[str] | None = None,
-    opponents: Given | Mapping[str, Given] | None = None,
+    opponents: OpponentSpec | Mapping[str, OpponentSpec] | None = None,
     reward: Pooling = "sum",
     num_envs: int | None = None,
 ) -> GameLanes | TeamEnv | ListVectorEnv:
@@ -98,15 +98,15 @@ def from_pettingzoo(
         raise ValueError(f"a team's reward can't be pooled by {reward!r}{near(reward, POOLINGS)}")
     if mode == "lanes" and team is not None:
         raise ValueError("a team is for mode='team'; in lanes, agents that have opponents have no lane")
-    matches = _matches(env, num_envs)
+    games = _make_games(env, num_envs)
     try:
         if mode == "lanes":
-            return _lanes(matches, view, opponents)
-        envs = [_team(match, view, team, opponents, reward) for match in matches]
+            return _lanes(games, view, opponents)
+        envs = [_team(game, view, team, opponents, reward) for game in games]
         several = num_envs is not None or isinstance(env, Sequence)
         return ListVectorEnv([partial(_itself, one) for one in envs]) if several else envs[0]
     except Exception:
-        _close(matches, env)
+        _close(games, env)
         raise
 
 
@@ -114,89 +114,89 @@ def _itself(env: TeamEnv) -> TeamEnv:
     return env
 
 
-def _lanes(matches: list[Match], view: Any, opponents: Any) -> GameLanes:
-    first = matches[0]
+def _lanes(games: list[PettingZooGame], view: Any, opponents: Any) -> GameLanes:
+    first = games[0]
     if opponents is not None and not isinstance(opponents, Mapping):
         raise ValueError(
             f"{first.name}: opponents is {opponents!r}; in lanes, say for whom: a dict by agent or kind, of"
             f" {list(first.possible_agents)}"
         )
-    sight_of = _sights(first, view)
-    seats = seat_opponents(first, opponents or {}, sight_of)
-    learners = [agent for agent in first.possible_agents if agent not in seats]
+    observer_of = _observer_factory(first, view)
+    opponents_by_agent = make_opponents(first, opponents or {}, observer_of)
+    learners = [agent for agent in first.possible_agents if agent not in opponents_by_agent]
     if not learners:
         raise ValueError(f"{first.name}: all agents have opponents; nobody is left to play")
-    return GameLanes(matches, learners, seats, sight_of(learners))
+    return GameLanes(games, learners, opponents_by_agent, observer_of(learners))
 
 
-def _team(match: Match, view: Any, team: Any, opponents: Any, reward: Pooling) -> TeamEnv:
-    everyone = match.possible_agents
+def _team(game: PettingZooGame, view: Any, team: Any, opponents: Any, reward: Pooling) -> TeamEnv:
+    everyone = game.possible_agents
     by_name = {} if opponents is None else opponents if isinstance(opponents, Mapping) else None
     if team is not None:
-        members = resolve([team] if isinstance(team, str) else list(team), everyone, f"{match.name}: team")
+        members = resolve([team] if isinstance(team, str) else list(team), everyone, f"{game.name}: team")
     elif by_name is not None:
-        absent = resolve(list(by_name), everyone, f"{match.name}: opponents")
+        absent = resolve(list(by_name), everyone, f"{game.name}: opponents")
         members = [agent for agent in everyone if agent not in absent]
     else:
-        raise ValueError(f"{match.name}: who is in the team? Say so with team=, of {list(everyone)}")
+        raise ValueError(f"{game.name}: who is in the team? Say so with team=, of {list(everyone)}")
     if not members:
-        raise ValueError(f"{match.name}: nobody is in the team")
+        raise ValueError(f"{game.name}: nobody is in the team")
     others = [agent for agent in everyone if agent not in members]
-    seats = seat_opponents(
-        match, dict.fromkeys(others, opponents) if by_name is None else by_name, _sights(match, view)
+    opponents_by_agent = make_opponents(
+        game, dict.fromkeys(others, opponents) if by_name is None else by_name, _observer_factory(game, view)
     )
     for agent in others:
-        if agent not in seats:
-            raise ValueError(f"{match.name}: who plays {agent!r}, which is not in the team? See opponents=")
+        if agent not in opponents_by_agent:
+            raise ValueError(f"{game.name}: who plays {agent!r}, which is not in the team? See opponents=")
     for agent in members:
-        if agent in seats:
-            raise ValueError(f"{match.name}: {agent!r} is in the team, and an opponent plays for it")
-    return TeamEnv(match, seats, _team_sight(match, members, view), reward)
+        if agent in opponents_by_agent:
+            raise ValueError(f"{game.name}: {agent!r} is in the team, and an opponent plays for it")
+    return TeamEnv(game, opponents_by_agent, _team_observer(game, members, view), reward)
 
 
 # -- views ---------------------------------------------------------------------------------------------------
 
 
-def _view_class(match: Match, view: Any) -> type[GameView] | None:
+def _view_class(game: PettingZooGame, view: Any) -> type[GameView] | None:
     """The `GameView` to use; None for views of what the game shows."""
     if isinstance(view, type) and issubclass(view, GameView):
         return view
-    return find_view(match.env.unwrapped) if view is None else None
+    return find_view(game.env.unwrapped) if view is None else None
 
 
-def _shows_entities(match: Match, agents: Sequence[str]) -> bool:
-    return all(isinstance(match.observation_spaces[agent], EntitySpace) for agent in agents)
+def _shows_entities(game: PettingZooGame, agents: Sequence[str]) -> bool:
+    return all(isinstance(game.observation_spaces[agent], EntitySpace) for agent in agents)
 
 
-def _sights(first: Match, view: Any) -> Callable[[Sequence[str]], Sight]:
+def _observer_factory(first: PettingZooGame, view: Any) -> Callable[[Sequence[str]], AgentObserver]:
     """How agents see, for lanes and for policies that play as opponents."""
     if _shows_entities(first, first.possible_agents):
         if view is not None:
             raise ViewError(f"{first.name} shows entities already; leave the view out")
-        return partial(EntitySight, first)
+        return partial(EntityObserver, first)
     kind = _view_class(first, view)
     if kind is not None:
         views = GameViews(kind, first)
-        return lambda agents: ViewSight(first, agents, views)
-    return lambda agents: SpaceSight(first, agents, None if view is auto else view)
+        return lambda agents: GameViewObserver(first, agents, views)
+    return lambda agents: SpaceObserver(first, agents, None if view is auto else view)
 
 
-def _team_sight(match: Match, team: Sequence[str], view: Any) -> TeamSight:
-    kind = _view_class(match, view)
+def _team_observer(game: PettingZooGame, team: Sequence[str], view: Any) -> TeamObserver:
+    kind = _view_class(game, view)
     if kind is not None:
-        return TeamOfViews(match, team, GameViews(kind, match))
-    if any(isinstance(match.observation_spaces[agent], EntitySpace) for agent in team):
+        return TeamGameViewObserver(game, team, GameViews(kind, game))
+    if any(isinstance(game.observation_spaces[agent], EntitySpace) for agent in team):
         raise ViewError(
-            f"{match.name}: every agent sees entities of its own, which make no common picture for a team;"
+            f"{game.name}: every agent sees entities of its own, which make no common picture for a team;"
             " use mode='lanes', or a GameView that has one"
         )
-    return TeamOfSpaces(match, team, None if view is auto else view)
+    return TeamSpaceObserver(game, team, None if view is auto else view)
 
 
 # -- games ---------------------------------------------------------------------------------------------------
 
 
-def _matches(env: Any, num_envs: int | None) -> list[Match]:
+def _make_games(env: Any, num_envs: int | None) -> list[PettingZooGame]:
     """The games, made where they have to be; those already made are closed where one can't be."""
     aec, parallel = _classes()
     if num_envs is not None and num_envs < 1:
@@ -213,47 +213,47 @@ def _matches(env: Any, num_envs: int | None) -> list[Match]:
         makers = [env] * (num_envs or 1)
     if not makers:
         raise ValueError("there is no game: the list of functions is empty")
-    matches: list[Match] = []
+    games: list[PettingZooGame] = []
     try:
         for index, make in enumerate(makers):
-            game = make() if callable(make) and not isinstance(make, (aec, parallel)) else make
-            if not isinstance(game, (aec, parallel)):
+            made = make() if callable(make) and not isinstance(make, (aec, parallel)) else make
+            if not isinstance(made, (aec, parallel)):
                 raise TypeError(
-                    f"game {index} is {game!r}, expected a PettingZoo ParallelEnv or AECEnv, or a function"
+                    f"game {index} is {made!r}, expected a PettingZoo ParallelEnv or AECEnv, or a function"
                     " that makes one"
                 )
-            if any(match.env is game for match in matches):
+            if any(game.env is made for game in games):
                 raise ValueError(
                     f"game {index} is the same object as an earlier one; make a game of its own for each"
                 )
-            matches.append((ParallelMatch if isinstance(game, parallel) else TurnMatch)(game, index))
-            _check_same(matches[0], matches[-1])
+            games.append((ParallelGame if isinstance(made, parallel) else AECGame)(made, index))
+            _check_same(games[0], games[-1])
     except Exception:
-        _close(matches, env)
+        _close(games, env)
         raise
-    return matches
+    return games
 
 
-def _close(matches: list[Match], given: Any) -> None:
+def _close(games: list[PettingZooGame], given: Any) -> None:
     """Close the games that were made here, not one that was `given` and may be tried again."""
-    for match in matches:
-        if match.env is not given:
-            match.env.close()
+    for game in games:
+        if game.env is not given:
+            game.env.close()
 
 
-def _check_same(first: Match, other: Match) -> None:
+def _check_same(first: PettingZooGame, other: PettingZooGame) -> None:
     if type(other) is not type(first) or other.possible_agents != first.possible_agents:
         raise ValueError(
-            f"{other.place} has the agents {list(other.possible_agents)}, {first.place}"
+            f"{other.label} has the agents {list(other.possible_agents)}, {first.label}"
             f" {list(first.possible_agents)}; all games must be of one kind"
         )
     compared: set[tuple[int, int]] = set()  # agents mostly share their spaces, and equality takes long
     for agent in first.possible_agents:
         for what in ("observation", "action"):
-            mine, firsts = (getattr(match, f"{what}_spaces")[agent] for match in (other, first))
+            mine, firsts = (getattr(game, f"{what}_spaces")[agent] for game in (other, first))
             if (id(mine), id(firsts)) not in compared and not same(mine, firsts):
                 raise ValueError(
-                    f"{other.place}: the {what} space of {agent!r} is {mine}, in game 0 {firsts}"
+                    f"{other.label}: the {what} space of {agent!r} is {mine}, in game 0 {firsts}"
                 )
             compared.add((id(mine), id(firsts)))
 

@@ -12,7 +12,7 @@ from ...gymnasium.views.scope import ViewError
 from ..game_view import GameView
 
 
-class AgentNumbers(dict[str, int]):
+class AgentIndices(dict[str, int]):
     """The place of each agent in a game's `possible_agents`.
 
     Raises:
@@ -28,7 +28,7 @@ class AgentNumbers(dict[str, int]):
         raise ValueError(f"{self._game} has no agent {agent!r}; it has {some}")
 
 
-class GameReader(GameView):
+class KnownGameView(GameView):
     """A view of the games of certain modules.
 
     Attributes:
@@ -44,7 +44,7 @@ class GameReader(GameView):
             view, modules = type(self).__name__, ", ".join(self.modules)
             raise ViewError(f"{view} reads the unwrapped games of {modules}, not {what}")
         super().__init__(game)
-        self._number = AgentNumbers(game)
+        self._number = AgentIndices(game)
 
 
 def as_rows(rows: Sequence[Sequence[float]], features: Sequence[str]) -> NDArray[np.float32]:

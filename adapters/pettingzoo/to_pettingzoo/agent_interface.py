@@ -18,8 +18,8 @@ from ...gymnasium.views.batches import ragged_orders
 Orders = Mapping[str, Any]
 
 
-class Port(ABC):
-    """Between one agent and its game. Abstract: `EntityPort` or `FacePort`."""
+class AgentInterface(ABC):
+    """Between one agent and its game. Abstract: `RaggedInterface` or `LayoutInterface`."""
 
     observation_space: spaces.Space[Any]
     action_space: spaces.Space[Any]
@@ -45,7 +45,7 @@ class Port(ABC):
         """Raises `ActionError` for an action that the last observation does not allow."""
 
 
-class EntityPort(Port):
+class RaggedInterface(AgentInterface):
     """The ragged layout: entity observations and actions as they are."""
 
     def __init__(self, observation_space: EntitySpace, action_space: EntityActionSpace) -> None:
@@ -74,7 +74,7 @@ class EntityPort(Port):
             raise ActionError(str(error).removeprefix("env 0: ")) from None
 
 
-class Seat(gymnasium.Env[dict[str, Any], Mapping[str, Any]]):
+class AgentPlaceholderEnv(gymnasium.Env[dict[str, Any], Mapping[str, Any]]):
     """An agent's place in the game, as the environment that a face stands before; it is never stepped."""
 
     seen: dict[str, Any]
@@ -89,7 +89,7 @@ class Seat(gymnasium.Env[dict[str, Any], Mapping[str, Any]]):
         return self.seen, {}
 
 
-class FacePort(Port):
+class LayoutInterface(AgentInterface):
     """The padded and the flat layout: what `to_gymnasium` makes of them.
 
     Where a flat action is one Discrete or MultiDiscrete, infos get `"action_mask"`, as PettingZoo's tests
@@ -97,7 +97,7 @@ class FacePort(Port):
     """
 
     def __init__(self, space: EntitySpace, action_space: EntityActionSpace, options: dict[str, Any]) -> None:
-        self._seat = Seat(space, action_space)
+        self._seat = AgentPlaceholderEnv(space, action_space)
         self._face: GymnasiumFace = to_gymnasium(self._seat, **options)
         self.observation_space = self._face.observation_space
         self.action_space = self._face.action_space

@@ -1,4 +1,4 @@
-"""`Match`: one running PettingZoo game, parallel or in turns, behind one interface that checks the rules."""
+"""`PettingZooGame`: one running game, parallel or in turns, behind one interface that checks the rules."""
 
 from __future__ import annotations
 
@@ -12,49 +12,49 @@ from gymnasium import spaces
 
 from ...envs import EntitySpace, ObservationError
 from ..gymnasium.translation import MASK
-from .names import near
+from .agent_names import near
 
-#: From a match and one of its agents to what the agent sees last, or None where it sees nothing any more.
-LastLook = Callable[["Match", str, bool], Any]
+#: From a game and one of its agents to what the agent sees last, or None where it sees nothing any more.
+FinalObserver = Callable[["PettingZooGame", str, bool], Any]
 
 
 @dataclass(frozen=True)
-class Ending:
+class FinalStep:
     """How it ended for one agent."""
 
     terminated: bool
     truncated: bool
-    last: Any  # what it saw last, as the `LastLook` said
+    observation: Any  # what it saw last, as the `FinalObserver` said
     info: dict[str, Any]
 
 
 @dataclass
-class Outcome:
+class GameStep:
     """What one or several moves brought, by agent."""
 
     rewards: dict[str, float] = field(default_factory=dict)
-    ended: dict[str, Ending] = field(default_factory=dict)
+    ended: dict[str, FinalStep] = field(default_factory=dict)
 
-    def pay(self, agent: str, reward: float) -> None:
+    def add_reward(self, agent: str, reward: float) -> None:
         self.rewards[agent] = self.rewards.get(agent, 0.0) + reward
 
-    def add(self, later: Outcome) -> None:
+    def add(self, later: GameStep) -> None:
         """What came after."""
         for agent, reward in later.rewards.items():
-            self.pay(agent, reward)
+            self.add_reward(agent, reward)
         self.ended.update(later.ended)
 
 
-class Match(ABC):
-    """A game in play. Abstract: `ParallelMatch` and `TurnMatch`.
+class PettingZooGame(ABC):
+    """A game in play. Abstract: `ParallelGame` and `AECGame`.
 
     Attributes:
         env: the PettingZoo environment, wrapped or not.
         index: which of several games it is.
         possible_agents: all names that there can be.
         observation_spaces, action_spaces: by agent.
-        living: the agents in play, in the game's order.
-        movers: those of them that must move next.
+        agents: the agents in play, in the game's order.
+        acting: those of them that must move next.
         doing: what the game was last asked to do, for error messages.
 
     Raises:
@@ -65,7 +65,7 @@ class Match(ABC):
         self.env = env
         self.index = index
         self.name = game_name(env)
-        self.place = f"game {index} ({self.name})"  # what error messages call it
+        self.label = f"game {index} ({self.name})"  # what error messages call it
         self.doing = "being made"
         self.possible_agents = self._possible_agents()
         self.observation_spaces: dict[str, spaces.Space[Any]] = {}
@@ -74,8 +74,8 @@ class Match(ABC):
             self.observation_spaces[agent] = env.observation_space(agent)
             self.action_spaces[agent] = env.action_space(agent)
         self._masked = {agent for agent, space in self.observation_spaces.items() if has_mask(space)}
-        self.living: list[str] = []
-        self.movers: tuple[str, ...] = ()
+        self.agents: list[str] = []
+        self.acting: tuple[str, ...] = ()
         self._ended: set[str] = set()
 
     # -- play -----------------------------------------------------------------------------------------------
@@ -83,26 +83,26 @@ class Match(ABC):
     def reset(self, seed: int | None, options: dict[str, Any] | None) -> None:
         """Start over. Without a seed the game's random numbers go on."""
         self.doing = "reset"
-        self.living, self.movers, self._ended = [], (), set()
+        self.agents, self.acting, self._ended = [], (), set()
         self._begin(seed, options)
 
     @abstractmethod
     def _begin(self, seed: int | None, options: dict[str, Any] | None) -> None: ...
 
     @abstractmethod
-    def step(self, actions: Mapping[str, Any], last_look: LastLook) -> Outcome:
-        """Let the `movers` act; `last_look` is called for each agent that ends, before anybody else moves."""
+    def step(self, actions: Mapping[str, Any], observe_final: FinalObserver) -> GameStep:
+        """Step with the actions of `acting`; call `observe_final` for each agent that ends."""
 
     @abstractmethod
     def observation(self, agent: str) -> Any:
-        """What the game shows a living agent, or one that has just ended; None where it shows nothing."""
+        """What the game shows an agent, or one that has just ended; None where it shows nothing."""
 
     @abstractmethod
     def info(self, agent: str) -> dict[str, Any]:
-        """A copy of what the game says about a living agent, or one that has just ended."""
+        """A copy of what the game says about an agent, or one that has just ended."""
 
     def mask(self, agent: str) -> Any:
-        """Which actions the game allows a living agent; None where it doesn't say."""
+        """Which actions the game allows an agent; None where it doesn't say."""
         return self.observation(agent)[MASK] if agent in self._masked else self.info(agent).get(MASK)
 
     def has_ended(self, agents: Collection[str]) -> bool:
@@ -112,7 +112,7 @@ class Match(ABC):
     # -- the rules ------------------------------------------------------------------------------------------
 
     def fail(self, sentence: str) -> NoReturn:
-        raise ObservationError(f"{self.place}: {sentence}")
+        raise ObservationError(f"{self.label}: {sentence}")
 
     def _possible_agents(self) -> tuple[str, ...]:
         try:
@@ -154,15 +154,15 @@ class Match(ABC):
         return reward
 
     def _end(
-        self, agent: str, terminated: bool, truncated: bool, outcome: Outcome, last_look: LastLook
+        self, agent: str, terminated: bool, truncated: bool, outcome: GameStep, observe_final: FinalObserver
     ) -> None:
-        last = last_look(self, agent, terminated)
-        outcome.ended[agent] = Ending(terminated, truncated, last, self.info(agent))
+        last = observe_final(self, agent, terminated)
+        outcome.ended[agent] = FinalStep(terminated, truncated, last, self.info(agent))
         self._ended.add(agent)
 
 
-class ParallelMatch(Match):
-    """A game of PettingZoo's `ParallelEnv`: all living agents move at once."""
+class ParallelGame(PettingZooGame):
+    """A game of PettingZoo's `ParallelEnv`: all agents agents move at once."""
 
     _observations: Mapping[str, Any]
     _infos: Mapping[str, Any]
@@ -174,31 +174,31 @@ class ParallelMatch(Match):
         self._observations, self._infos = result
         self._go_on([])
 
-    def step(self, actions: Mapping[str, Any], last_look: LastLook) -> Outcome:
+    def step(self, actions: Mapping[str, Any], observe_final: FinalObserver) -> GameStep:
         self.doing = "step"
         result = self.env.step(dict(actions))
         if not isinstance(result, tuple) or len(result) != 5:
             self.fail(f"step must return five dicts by agent, got {type(result).__name__}")
         self._observations, rewards, terminations, truncations, self._infos = result
-        outcome, staying, before = Outcome(), set(self.env.agents), self.living
+        outcome, staying, before = GameStep(), set(self.env.agents), self.agents
         for agent in before:
-            outcome.pay(agent, self._reward(agent, rewards))
+            outcome.add_reward(agent, self._reward(agent, rewards))
             terminated, truncated = bool(terminations.get(agent)), bool(truncations.get(agent))
             if terminated or truncated:
-                self._end(agent, terminated, truncated, outcome, last_look)
+                self._end(agent, terminated, truncated, outcome, observe_final)
             elif agent not in staying:
                 self.fail(f"agent {agent!r} left without having been terminated or truncated")
         self._go_on(before)
         return outcome
 
     def _go_on(self, before: Iterable[str]) -> None:
-        self.living = list(self.env.agents)
-        self._check_agents(self.living)
-        self.movers = tuple(self.living)
-        for agent in self.living:
+        self.agents = list(self.env.agents)
+        self._check_agents(self.agents)
+        self.acting = tuple(self.agents)
+        for agent in self.agents:
             if agent not in self._observations:
                 self.fail(f"there is no observation of agent {agent!r}")
-        for agent in self._observations.keys() - set(self.living) - set(before):
+        for agent in self._observations.keys() - set(self.agents) - set(before):
             self.fail(f"there is an observation of agent {agent!r}, which is not in play")
 
     def observation(self, agent: str) -> Any:
@@ -208,7 +208,7 @@ class ParallelMatch(Match):
         return dict(self._infos.get(agent, ()))
 
 
-class TurnMatch(Match):
+class AECGame(PettingZooGame):
     """A game of PettingZoo's `AECEnv`: one agent moves at a time, the others wait.
 
     Rewards are those of `env.rewards` after each move, which add up to what `env.last()` says at an agent's
@@ -224,52 +224,52 @@ class TurnMatch(Match):
     def _begin(self, seed: int | None, options: dict[str, Any] | None) -> None:
         self._seen = {}
         self.env.reset(seed=seed, options=options)
-        self._go_on(Outcome(), lambda match, agent, terminated: None)
+        self._go_on(GameStep(), lambda game, agent, terminated: None)
 
-    def step(self, actions: Mapping[str, Any], last_look: LastLook) -> Outcome:
-        (agent,) = self.movers
+    def step(self, actions: Mapping[str, Any], observe_final: FinalObserver) -> GameStep:
+        (agent,) = self.acting
         self.doing = f"step, at the move of {agent!r}"
         self._seen = {}
         self.env.step(actions[agent])
-        outcome, rewards = Outcome(), self._state.rewards
-        for agent in self.living:
-            outcome.pay(agent, self._reward(agent, rewards) if agent in rewards else 0.0)
-        self._go_on(outcome, last_look)
+        outcome, rewards = GameStep(), self._state.rewards
+        for agent in self.agents:
+            outcome.add_reward(agent, self._reward(agent, rewards) if agent in rewards else 0.0)
+        self._go_on(outcome, observe_final)
         return outcome
 
-    def _go_on(self, outcome: Outcome, last_look: LastLook) -> None:
+    def _go_on(self, outcome: GameStep, observe_final: FinalObserver) -> None:
         """Note who has come and who has ended, and take the ended ones off the table."""
-        self._notice(outcome, last_look)
+        self._notice(outcome, observe_final)
         while self._state.agents and self._state.agent_selection in self._ended:
             agent = self._state.agent_selection
             self.doing = f"step(None), for {agent!r}, which has ended"
             self.env.step(None)
             if agent in self._state.agents:
                 self.fail(f"agent {agent!r} ended and was stepped with None, but is still in agents")
-            self._notice(outcome, last_look)
-        self.movers = ()
-        if self.living:
+            self._notice(outcome, observe_final)
+        self.acting = ()
+        if self.agents:
             mover = self._state.agent_selection
-            if mover not in self.living:
-                self.fail(f"agent_selection is {mover!r}, which is not in play: {self.living}")
-            self.movers = (mover,)
+            if mover not in self.agents:
+                self.fail(f"agent_selection is {mover!r}, which is not in play: {self.agents}")
+            self.acting = (mover,)
 
-    def _notice(self, outcome: Outcome, last_look: LastLook) -> None:
+    def _notice(self, outcome: GameStep, observe_final: FinalObserver) -> None:
         present = list(self._state.agents)
         self._check_once(present, "agents")
         terminations, truncations = self._state.terminations, self._state.truncations
-        gone = [agent for agent in self.living if agent not in present]
+        gone = [agent for agent in self.agents if agent not in present]
         if gone:
             self.fail(f"agent {gone[0]!r} left without having been terminated or truncated")
-        living = []
+        agents = []
         for agent in present:
             terminated, truncated = bool(terminations.get(agent)), bool(truncations.get(agent))
             if not (terminated or truncated):
-                living.append(agent)
+                agents.append(agent)
             elif agent not in self._ended:
-                self._end(agent, terminated, truncated, outcome, last_look)
-        self._check_agents(living)
-        self.living = living
+                self._end(agent, terminated, truncated, outcome, observe_final)
+        self._check_agents(agents)
+        self.agents = agents
 
     def observation(self, agent: str) -> Any:
         if agent not in self._seen:

@@ -12,10 +12,10 @@ from ...envs.actions import Action
 from ...envs.batch.dispatch import Dispatcher
 from ...envs.batch.resolve import Resolver
 from ...envs.env import Transition
-from .match import Match, Outcome
-from .opponents import Opponent
-from .table import Table
-from .team_sight import TeamSight, raw_actions
+from .game import GameStep, PettingZooGame
+from .game_runner import GameRunner
+from .opponents import GameOpponent
+from .team_observer import TeamObserver, game_actions
 
 #: How the rewards of a team become one.
 Pooling = Literal["sum", "mean"]
@@ -34,9 +34,9 @@ class TeamEnv(EntityEnv):
     reward is the team's, pooled; `info` has each agent's info by name.
 
     Args:
-        match: the game.
+        game: the game.
         opponents: who plays for the agents that are not of the team.
-        sight: how the team sees.
+        observer: how the team sees.
         pooling: the sum of the rewards, or the mean over the agents that were in play.
 
     Raises, besides what `EntityEnv` raises:
@@ -45,21 +45,25 @@ class TeamEnv(EntityEnv):
     """
 
     def __init__(
-        self, match: Match, opponents: Mapping[str, Opponent], sight: TeamSight, pooling: Pooling = "sum"
+        self,
+        game: PettingZooGame,
+        opponents: Mapping[str, GameOpponent],
+        observer: TeamObserver,
+        pooling: Pooling = "sum",
     ) -> None:
-        self._match, self._sight, self._pooling = match, sight, pooling
-        self._table = Table([match], sight.team, opponents, sight.last_look)
-        self.observation_space = sight.observation_space
-        self.action_space = sight.observation_space.actions
-        self.metadata = dict(match.env.metadata)
-        self.render_mode = getattr(match.env, "render_mode", None)
+        self._game, self._observer, self._pooling = game, observer, pooling
+        self._runner = GameRunner([game], observer.team, opponents, observer.observe_final)
+        self.observation_space = observer.observation_space
+        self.action_space = observer.observation_space.actions
+        self.metadata = dict(game.env.metadata)
+        self.render_mode = getattr(game.env, "render_mode", None)
         self._seed: int | None = None
         self._moving: dict[Any, Any] = {}
 
     @property
     def agents(self) -> list[str]:
         """The agents of the team that are in play."""
-        return [agent for agent in self._sight.team if agent in self._match.living]
+        return [agent for agent in self._observer.team if agent in self._game.agents]
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -68,54 +72,54 @@ class TeamEnv(EntityEnv):
         self._check_open()
         self._seed = seed
         observation, _ = super().reset(seed=seed, options=options)
-        return observation, self._infos(Outcome())
+        return observation, self._infos(GameStep())
 
     def step(self, action: Mapping[str, Any]) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
         self._check_open()
         return super().step(action)
 
     def _reset(self, options: dict[str, Any]) -> Observation:
-        self._table.reset(self._seed, options or None)
+        self._runner.reset(self._seed, options or None)
         return self._look({})
 
     def _step(self, actions: dict[str, Action]) -> Transition:
-        (outcome,) = self._table.play({0: raw_actions(self._moving, actions)})
-        team = self._sight.team
+        (outcome,) = self._runner.play({0: game_actions(self._moving, actions)})
+        team = self._observer.team
         rewards = [outcome.rewards[agent] for agent in team if agent in outcome.rewards]
         reward = sum(rewards) / (max(len(rewards), 1) if self._pooling == "mean" else 1)
-        over = self._table.is_over(self._match)
-        endings = {agent: outcome.ended[agent] for agent in team if agent in outcome.ended}
-        cut_off = {a: ending.last for a, ending in endings.items() if over and not ending.terminated}
+        over = self._runner.is_over(self._game)
+        final_steps = {agent: outcome.ended[agent] for agent in team if agent in outcome.ended}
+        cut_off = {a: final.observation for a, final in final_steps.items() if over and not final.terminated}
         observation = self._look(cut_off)
         return observation, reward, over and not cut_off, bool(cut_off), self._infos(outcome)
 
     def _look(self, cut_off: Mapping[str, Any]) -> Observation:
         """What the team sees now; notes who moves next."""
-        with self._table.guard(self._match):
-            observation = self._sight.entities(self._match, cut_off)
+        with self._runner.guard(self._game):
+            observation = self._observer.entities(self._game, cut_off)
             observation.actions, self._moving = {}, {}
-            if not self._table.is_over(self._match):
-                observation.actions, self._moving = self._sight.orders(self._match)
+            if not self._runner.is_over(self._game):
+                observation.actions, self._moving = self._observer.orders(self._game)
         return observation
 
-    def _infos(self, outcome: Outcome) -> dict[str, Any]:
-        infos = {agent: self._match.info(agent) for agent in self.agents}
-        infos |= {a: outcome.ended[a].info for a in self._sight.team if a in outcome.ended}
+    def _infos(self, outcome: GameStep) -> dict[str, Any]:
+        infos = {agent: self._game.info(agent) for agent in self.agents}
+        infos |= {a: outcome.ended[a].info for a in self._observer.team if a in outcome.ended}
         return {agent: info for agent, info in infos.items() if info}
 
     def _prepare(self) -> None:
         """Error messages name the game, not this class."""
         super()._prepare()
-        self._dispatcher = Dispatcher(self.action_space, self._match.name)
-        self._resolver = Resolver(self.observation_space, self._match.name)
+        self._dispatcher = Dispatcher(self.action_space, self._game.name)
+        self._resolver = Resolver(self.observation_space, self._game.name)
 
     def render(self) -> Any:
         self._check_open()
-        return self._match.env.render()
+        return self._game.env.render()
 
     def close(self) -> None:
-        self._table.close()
+        self._runner.close()
 
     def _check_open(self) -> None:
-        if self._table.closed:
-            raise gymnasium.error.ClosedEnvironmentError(f"{self._match.name} has been closed")
+        if self._runner.closed:
+            raise gymnasium.error.ClosedEnvironmentError(f"{self._game.name} has been closed")

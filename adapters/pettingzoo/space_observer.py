@@ -1,4 +1,4 @@
-"""`SpaceSight`: what agents see through views of their games' own observations.
+"""`SpaceObserver`: what agents see through views of their games' own observations.
 
 Shape alphabet: B lanes, n agents that see alike.
 """
@@ -18,16 +18,16 @@ from ..gymnasium.translation import without_mask
 from ..gymnasium.views.auto import auto
 from ..gymnasium.views.batches import stack
 from ..gymnasium.views.scope import Scope, View, ViewError
-from .match import Match, has_mask
-from .moves import Moves, Orders
-from .names import group, kind_of, same
-from .sight import Look, Sight, masks_of, place, still_shown
+from .agent_actions import AgentActions, Orders
+from .agent_names import group_agents, kind_of, same
+from .agent_observer import AgentObservation, AgentObserver, action_masks, agent_label, has_final_observation
+from .game import PettingZooGame, has_mask
 
 #: The same view for all agents, one by agent or kind, or a function of the agent; None for `auto`.
 Views = View | Mapping[str, View] | Callable[[str], View] | None
 
 
-class EyeKind:
+class ObservationGroup:
     """The agents that share an observation space and a view of it.
 
     Attributes:
@@ -36,10 +36,10 @@ class EyeKind:
         single: each observation is exactly one entity.
     """
 
-    def __init__(self, match: Match, agents: Sequence[str], view: View | None) -> None:
-        self.agents, self._env = tuple(agents), match.name
-        self._space, self._key = visible_part(match.observation_spaces[agents[0]])
-        scope = Scope(match.name, auto).at(*(() if self._key is None else (self._key,)))
+    def __init__(self, game: PettingZooGame, agents: Sequence[str], view: View | None) -> None:
+        self.agents, self._env = tuple(agents), game.name
+        self._space, self._key = without_action_mask(game.observation_spaces[agents[0]])
+        scope = Scope(game.name, auto).at(*(() if self._key is None else (self._key,)))
         encoder = (view or auto(self._space)).bind(self._space, scope)
         self.entities, self.single, self._encode = encoder.entities, encoder.single, encoder.encode
 
@@ -52,7 +52,7 @@ class EyeKind:
         except (KeyError, TypeError, IndexError):
             raise self._misfit(observation, where, f"it has no {self._key!r}") from None
 
-    def encode(self, seen: Sequence[Any], places: Sequence[str]) -> dict[str, RaggedArray]:
+    def encode(self, seen: Sequence[Any], labels: Sequence[str]) -> dict[str, RaggedArray]:
         """The entities of n agents, by type.
 
         Raises:
@@ -61,10 +61,10 @@ class EyeKind:
         try:
             return self._encode(stack(self._space, seen), len(seen))
         except Exception as error:
-            for one, where in zip(seen, places, strict=True):
+            for one, where in zip(seen, labels, strict=True):
                 self._check(one, where)
             if not isinstance(error, ObservationError):
-                error.add_note(f"raised by a view of {self._space}, at {', '.join(places)}")
+                error.add_note(f"raised by a view of {self._space}, at {', '.join(labels)}")
             raise
 
     def _check(self, seen: Any, where: str) -> None:
@@ -82,7 +82,7 @@ class EyeKind:
         return ObservationError(f"{where}: its observation, {shape}, is not in {self._space}: {why}")
 
 
-class SpaceSight(Sight):
+class SpaceObserver(AgentObserver):
     """Agents that see what their games show them, through Gymnasium's views.
 
     Agents with the same observation space see the same types. Where spaces differ, the types of `auto` are
@@ -90,7 +90,7 @@ class SpaceSight(Sight):
     has no entities of the others' types.
 
     Args:
-        match: a game with these agents.
+        game: a game with these agents.
         agents: who sees.
         views: how.
 
@@ -98,55 +98,58 @@ class SpaceSight(Sight):
         ViewError: a view that doesn't fit.
     """
 
-    def __init__(self, match: Match, agents: Sequence[str], views: Views = None) -> None:
-        chosen = views_by_agent(match, agents, views)
-        groups = group(
+    def __init__(self, game: PettingZooGame, agents: Sequence[str], views: Views = None) -> None:
+        chosen = views_by_agent(game, agents, views)
+        groups = group_agents(
             agents,
             lambda one, other: (
-                same(match.observation_spaces[one], match.observation_spaces[other])
+                same(game.observation_spaces[one], game.observation_spaces[other])
                 and same(chosen[one], chosen[other])
             ),
         )
-        self._kinds = [EyeKind(match, members, chosen[members[0]]) for members in groups.values()]
+        self._kinds = [ObservationGroup(game, members, chosen[members[0]]) for members in groups.values()]
         declared = [chosen[members[0]] is not None for members in groups.values()]
         self._names, types = type_names(list(groups), self._kinds, declared)
         self._kind_of = {agent: kind for kind in self._kinds for agent in kind.agents}
-        self._moves = Moves(match, agents)
-        self.observation_space = EntitySpace(types, self._moves.action_space)
+        self._actions = AgentActions(game, agents)
+        self.observation_space = EntitySpace(types, self._actions.action_space)
 
-    def look(self, match: Match, agent: str, moves: bool) -> Look:
-        where = place(match, agent)
-        seen = self._kind_of[agent].visible(match.observation(agent), where)
-        return Look(agent, where, seen, match.mask(agent) if moves else None, moves)
+    def observe(self, game: PettingZooGame, agent: str, acts: bool) -> AgentObservation:
+        where = agent_label(game, agent)
+        seen = self._kind_of[agent].visible(game.observation(agent), where)
+        return AgentObservation(agent, where, seen, game.mask(agent) if acts else None, acts)
 
-    def last_look(self, match: Match, agent: str, terminated: bool) -> Look | None:
-        return self.look(match, agent, False) if still_shown(match, agent, terminated) else None
+    def observe_final(self, game: PettingZooGame, agent: str, terminated: bool) -> AgentObservation | None:
+        return self.observe(game, agent, False) if has_final_observation(game, agent, terminated) else None
 
-    def batch(self, looks: Sequence[Look | None]) -> EntityBatch:
+    def batch(self, observations: Sequence[AgentObservation | None]) -> EntityBatch:
         parts: dict[str, list[tuple[NDArray[np.int64], RaggedArray]]] = {}
         for kind, names in zip(self._kinds, self._names, strict=True):
             mine = [
-                (lane, look)
-                for lane, look in enumerate(looks)
-                if look is not None and self._kind_of[look.agent] is kind
+                (lane, observation)
+                for lane, observation in enumerate(observations)
+                if observation is not None and self._kind_of[observation.agent] is kind
             ]
             if mine:
                 lanes = np.array([lane for lane, _ in mine], np.int64)
-                encoded = kind.encode([look.seen for _, look in mine], [look.place for _, look in mine])
+                encoded = kind.encode(
+                    [observation.value for _, observation in mine],
+                    [observation.label for _, observation in mine],
+                )
                 for name, rows in encoded.items():
                     parts.setdefault(names[name], []).append((lanes, rows))
         entities = {
-            name: _spread(parts.get(name, []), len(looks), len(features))
+            name: _spread(parts.get(name, []), len(observations), len(features))
             for name, features in self.observation_space.entities.items()
         }
-        masks = masks_of(self._moves, looks, np.full(len(looks), -1))
-        return EntityBatch(entities, np.zeros((len(looks), 0), np.float32), masks)
+        masks = action_masks(self._actions, observations, np.full(len(observations), -1))
+        return EntityBatch(entities, np.zeros((len(observations), 0), np.float32), masks)
 
-    def raw(self, orders: Orders, batch: EntityBatch, movers: Sequence[str | None]) -> list[Any]:
-        return self._moves.raw(orders, batch.actions, movers)
+    def game_actions(self, orders: Orders, batch: EntityBatch, acting: Sequence[str | None]) -> list[Any]:
+        return self._actions.game_actions(orders, batch.actions, acting)
 
 
-def visible_part(space: spaces.Space[Any]) -> tuple[spaces.Space[Any], str | None]:
+def without_action_mask(space: spaces.Space[Any]) -> tuple[spaces.Space[Any], str | None]:
     """An observation space without its mask, and the key of what is left where that is a single part."""
     if has_mask(space):
         assert isinstance(space, spaces.Dict)
@@ -154,7 +157,7 @@ def visible_part(space: spaces.Space[Any]) -> tuple[spaces.Space[Any], str | Non
     return space, None
 
 
-def views_by_agent(match: Match, agents: Sequence[str], views: Views) -> dict[str, View | None]:
+def views_by_agent(game: PettingZooGame, agents: Sequence[str], views: Views) -> dict[str, View | None]:
     """The view of each agent; None for `auto`.
 
     Raises:
@@ -167,13 +170,13 @@ def views_by_agent(match: Match, agents: Sequence[str], views: Views) -> dict[st
             view = views.get(agent, views.get(kind_of(agent)))
             if view is None:
                 raise ViewError(
-                    f"{match.name}: there is no view for {agent!r}, only for {', '.join(map(repr, views))}"
+                    f"{game.name}: there is no view for {agent!r}, only for {', '.join(map(repr, views))}"
                 )
         elif views is not None and not isinstance(views, View):
             view = views(agent) if callable(views) else views
         if not isinstance(view, View | None):
             raise ViewError(
-                f"{match.name}: the view of {agent!r} is {view!r}; expected one of ez.views, a GameView"
+                f"{game.name}: the view of {agent!r} is {view!r}; expected one of ez.views, a GameView"
                 " class, a dict of views by agent or kind, or a function from agent to view"
             )
         chosen[agent] = view
@@ -181,7 +184,7 @@ def views_by_agent(match: Match, agents: Sequence[str], views: Views) -> dict[st
 
 
 def type_names(
-    titles: Sequence[str], kinds: Sequence[EyeKind], declared: Sequence[bool]
+    titles: Sequence[str], kinds: Sequence[ObservationGroup], declared: Sequence[bool]
 ) -> tuple[list[dict[str, str]], dict[str, tuple[str, ...]]]:
     """For each kind of agents what its types are called among those of all kinds, and all of these.
 

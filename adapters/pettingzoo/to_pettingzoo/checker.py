@@ -26,7 +26,7 @@ from ....envs import (
 )
 from ....envs.batch.illegal_actions import illegal_actions
 from .conversion import to_pettingzoo
-from .parallel_env import ParallelFace
+from .parallel_env import EntityParallelEnv
 
 
 def check_multi_agent_env(
@@ -42,7 +42,7 @@ def check_multi_agent_env(
         ConformanceError: a sentence that says which rule is broken, where.
     """
     game = env if isinstance(env, MultiAgentEnv) else env()
-    subject = _Game(game)
+    subject = _GameUnderTest(game)
     subject.check_spaces()
     played, again = subject.play(num_steps, seed), subject.play(num_steps, seed)
     subject.compare(played, again, "the same seed and actions gave different results")
@@ -64,7 +64,7 @@ def _arrays(observation: Any) -> Iterator[NDArray[Any]]:
         yield observation
 
 
-class _Game:
+class _GameUnderTest:
     """A game under examination."""
 
     def __init__(self, game: MultiAgentEnv) -> None:
@@ -75,7 +75,7 @@ class _Game:
             face = to_pettingzoo(game)
         except ValueError as error:
             raise ConformanceError(str(error)) from error
-        assert isinstance(face, ParallelFace)
+        assert isinstance(face, EntityParallelEnv)
         self.face = face
 
     def fail(self, sentence: str) -> NoReturn:

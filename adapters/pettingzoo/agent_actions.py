@@ -1,4 +1,4 @@
-"""`Moves`: what agents can do, as named entity actions, and orders as PettingZoo actions.
+"""`AgentActions`: what agents can do, as named entity actions, and orders as PettingZoo actions.
 
 Shape alphabet: B lanes, n agents of one kind, C choices, K real numbers.
 """
@@ -16,13 +16,13 @@ from ...envs import ActionMask, ActionSpace, Categorical, Continuous, EntityActi
 from ...ragged import RaggedArray
 from ..gymnasium.actions import take_apart
 from ..gymnasium.views.batches import pick
-from .match import Match
-from .names import group, same
+from .agent_names import group_agents, same
+from .game import PettingZooGame
 
 Orders = Mapping[str, RaggedArray]
 
 
-class MoveKind:
+class ActionGroup:
     """The agents that share an action space.
 
     Attributes:
@@ -46,12 +46,12 @@ class MoveKind:
             name: _per_actor(action) if own else action for name, action in self._part.names.items()
         }
 
-    def flags(self, masks: Sequence[Any], places: Sequence[str]) -> dict[str, NDArray[np.bool_]]:
+    def flags(self, masks: Sequence[Any], labels: Sequence[str]) -> dict[str, NDArray[np.bool_]]:
         """For each categorical action what is legal (n, C), all where there is no mask.
 
         Args:
             masks: the game's own, one for each of n agents; None where there is none.
-            places: what error messages call the n agents.
+            labels: what error messages call the n agents.
 
         Raises:
             ObservationError: a mask that doesn't fit the action space.
@@ -70,18 +70,18 @@ class MoveKind:
             read = self._part.masks(np.stack(some) if plain else some, len(given), self.env)
         except (ObservationError, ValueError, TypeError):
             for i in given:
-                self._check_mask(masks[i], places[i])
+                self._check_mask(masks[i], labels[i])
             raise
         for name, rows in read.items():
             flags[name][given] = rows
         return flags
 
-    def _check_mask(self, mask: Any, place: str) -> None:
+    def _check_mask(self, mask: Any, label: str) -> None:
         try:
-            self._part.masks(mask[None] if isinstance(mask, np.ndarray) else [mask], 1, place)
+            self._part.masks(mask[None] if isinstance(mask, np.ndarray) else [mask], 1, label)
         except (ObservationError, ValueError, TypeError) as error:
             raise ObservationError(
-                f"{place}: the action_mask {mask!r} does not fit {self._space}: {error}"
+                f"{label}: the action_mask {mask!r} does not fit {self._space}: {error}"
             ) from error
 
     def first(self, flags: Mapping[str, NDArray[np.bool_]], count: int) -> dict[str, NDArray[Any]]:
@@ -94,20 +94,20 @@ class MoveKind:
                 chosen[name] = flags[name].argmax(1)
         return chosen
 
-    def raw(self, chosen: Mapping[str, NDArray[Any]], count: int) -> list[Any]:
+    def game_actions(self, chosen: Mapping[str, NDArray[Any]], count: int) -> list[Any]:
         """Choices (n,), and numbers (n, K), by action as n PettingZoo actions."""
         decoded = self._part.decode(chosen)
         return [pick(self._space, decoded, i) for i in range(count)]
 
 
-class Moves:
+class AgentActions:
     """The actions of several agents together.
 
     Agents with equal action spaces (and names of choices) have the same actions: "action" where all agents
     have, otherwise one named after each kind of agent.
 
     Args:
-        match: a game with these agents.
+        game: a game with these agents.
         agents: whose actions.
         choices: names of agents' discrete choices, where they have names.
         own: the agents whose actions are performed by entities of their own.
@@ -118,7 +118,7 @@ class Moves:
 
     def __init__(
         self,
-        match: Match,
+        game: PettingZooGame,
         agents: Sequence[str],
         choices: Mapping[str, tuple[str, ...] | None] | None = None,
         own: Collection[str] = (),
@@ -127,17 +127,17 @@ class Moves:
 
         def alike(one: str, other: str) -> bool:
             return (
-                same(match.action_spaces[one], match.action_spaces[other])
+                same(game.action_spaces[one], game.action_spaces[other])
                 and named.get(one) == named.get(other)
                 and (one in own) == (other in own)
             )
 
-        groups = group(agents, alike)
+        groups = group_agents(agents, alike)
         self.kinds = [
-            MoveKind(
-                match.name,
+            ActionGroup(
+                game.name,
                 members,
-                match.action_spaces[members[0]],
+                game.action_spaces[members[0]],
                 named.get(members[0]),
                 (name,) if len(groups) > 1 else (),
                 members[0] in own,
@@ -149,23 +149,23 @@ class Moves:
 
     def masks(
         self,
-        movers: Sequence[str | None],
+        acting: Sequence[str | None],
         masks: Sequence[Any],
-        places: Sequence[str],
+        labels: Sequence[str],
         actors: NDArray[np.int64],
     ) -> dict[str, ActionMask]:
         """Who may do what in each of B lanes with at most one agent to move.
 
         Args:
-            movers: the agent that moves in each lane; None where nobody does.
+            acting: the agent that moves in each lane; None where nobody does.
             masks: the game's own mask for each lane; None where there is none.
-            places: what error messages call the lanes' agents.
+            labels: what error messages call the lanes' agents.
             actors: the index of the agent's own entity in each lane (B,), -1 for those without.
         """
         parts: dict[str, ActionMask] = {}
         for kind in self.kinds:
-            lanes = [i for i, agent in enumerate(movers) if agent is not None and self.kind_of[agent] is kind]
-            flags = kind.flags([masks[i] for i in lanes], [places[i] for i in lanes])
+            lanes = [i for i, agent in enumerate(acting) if agent is not None and self.kind_of[agent] is kind]
+            flags = kind.flags([masks[i] for i in lanes], [labels[i] for i in lanes])
             rows = np.array(lanes, np.int64)
             for name, action in kind.actions.items():
                 allowed = flags.get(name, np.zeros((len(lanes), 0), bool))
@@ -176,19 +176,21 @@ class Moves:
                     parts[name] = _part(rows, allowed, actors)
         return parts
 
-    def raw(self, orders: Orders, masks: Mapping[str, ActionMask], movers: Sequence[str | None]) -> list[Any]:
+    def game_actions(
+        self, orders: Orders, masks: Mapping[str, ActionMask], acting: Sequence[str | None]
+    ) -> list[Any]:
         """The PettingZoo action of each of B lanes, None where nobody moves. Where nothing is ordered, the
         first legal choice; of real numbers the one nearest to 0."""
-        actions: list[Any] = [None] * len(movers)
+        actions: list[Any] = [None] * len(acting)
         for kind in self.kinds:
-            lanes = [i for i, agent in enumerate(movers) if agent is not None and self.kind_of[agent] is kind]
+            lanes = [i for i, agent in enumerate(acting) if agent is not None and self.kind_of[agent] is kind]
             if not lanes:
                 continue
             chosen = {
                 name: _choices(action, orders[name], masks[name])[lanes]
                 for name, action in kind.actions.items()
             }
-            for lane, action in zip(lanes, kind.raw(chosen, len(lanes)), strict=True):
+            for lane, action in zip(lanes, kind.game_actions(chosen, len(lanes)), strict=True):
                 actions[lane] = action
         return actions
 

@@ -1,0 +1,144 @@
+"""`GameRunner`: games in play, with opponents who play for some of the agents."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import numpy as np
+
+from ...envs import ObservationError, WorkerError
+from .game import FinalObserver, GameStep, PettingZooGame
+from .opponents import GameOpponent, Turn
+
+
+class GameRunner:
+    """Plays several games of one kind.
+
+    A game is over when none of its learners can come to move again. After each move of learners, opponents
+    move until it is a learner's turn or the game is over.
+
+    Args:
+        games: the games; `learners` are among the agents of each.
+        learners: the agents that are told what to do.
+        opponents: who plays for the others.
+        observe_final: what a learner sees last; see `PettingZooGame.step`.
+        lanes_per_game: how many lanes of a vector environment a game has.
+
+    Raises:
+        WorkerError: a game raised, or an opponent in one; all games have been closed.
+        ObservationError: a game broke the rules of PettingZoo; the table needs a reset.
+    """
+
+    def __init__(
+        self,
+        games: Sequence[PettingZooGame],
+        learners: Sequence[str],
+        opponents: Mapping[str, GameOpponent],
+        observe_final: FinalObserver,
+        lanes_per_game: int = 1,
+    ) -> None:
+        self.games = list(games)
+        self.learners = tuple(learners)
+        self._learning = frozenset(learners)
+        self._opponents = dict(opponents)
+        self._last_look = observe_final
+        self._lanes_per_game = lanes_per_game
+        self._rng = np.random.default_rng()
+        self._pending = [GameStep() for _ in games]  # what came of opponents' moves since the last `play`
+        self.closed = False
+
+    def reset(self, seed: int | None, options: dict[str, Any] | None) -> None:
+        """Start all games; game i gets `seed` + i. Without a seed all random numbers go on."""
+        if seed is not None:
+            self._rng = np.random.default_rng(seed)
+        self._start(range(len(self.games)), seed, options)
+
+    def restart(self) -> None:
+        """Start those games over that are over."""
+        self._start([i for i, game in enumerate(self.games) if self.is_over(game)], None, None)
+
+    def _start(self, which: Sequence[int], seed: int | None, options: dict[str, Any] | None) -> None:
+        for i in which:
+            with self.guard(self.games[i]):
+                self.games[i].reset(None if seed is None else seed + i, options)
+            self._pending[i] = GameStep()
+        self._play([i for i in which if self._awaits_opponents(self.games[i])], {})
+
+    def play(self, actions: Mapping[int, Mapping[str, Any]]) -> list[GameStep]:
+        """Let the learners act that must move, then opponents, as long as only they have to.
+
+        Args:
+            actions: for each game (by its label in `games`) the PettingZoo actions of those learners.
+
+        Returns:
+            for each game what its agents got, since the last call or the reset.
+        """
+        self._play([i for i, game in enumerate(self.games) if not self.is_over(game)], actions)
+        pending, self._pending = self._pending, [GameStep() for _ in self.games]
+        return pending
+
+    def _play(self, which: Sequence[int], actions: Mapping[int, Mapping[str, Any]]) -> None:
+        while which:
+            moves = {i: dict(actions.get(i, {})) for i in which}
+            self._add_opponents_actions(moves)
+            for i in which:
+                game = self.games[i]
+                with self.guard(game):
+                    self._pending[i].add(game.step(moves[i], self._observe_learner))
+            which, actions = [i for i in which if self._awaits_opponents(self.games[i])], {}
+
+    def _add_opponents_actions(self, moves: Mapping[int, dict[str, Any]]) -> None:
+        turns: dict[GameOpponent, list[tuple[int, Turn]]] = {}
+        for i in moves if self._opponents else ():
+            game = self.games[i]
+            for agent in game.acting:
+                if agent in self._opponents:
+                    turns.setdefault(self._opponents[agent], []).append((i, (game, agent)))
+        for opponent, its in turns.items():
+            first, agent = its[0][1]
+            first.doing = f"asking the opponent who plays {agent!r}"
+            with self.guard(first):
+                chosen = opponent.choose([turn for _, turn in its], self._rng)
+            for (i, (_, agent)), action in zip(its, chosen, strict=True):
+                moves[i][agent] = action
+
+    def _observe_learner(self, game: PettingZooGame, agent: str, terminated: bool) -> Any:
+        return self._last_look(game, agent, terminated) if agent in self._learning else None
+
+    def is_over(self, game: PettingZooGame) -> bool:
+        """Whether no learner will move again before the game is reset."""
+        return not game.agents or game.has_ended(self._learning)
+
+    def _awaits_opponents(self, game: PettingZooGame) -> bool:
+        return not self.is_over(game) and self._learning.isdisjoint(game.acting)
+
+    def render(self) -> list[Any]:
+        """A frame of each game."""
+        return [game.env.render() for game in self.games]
+
+    def close(self) -> None:
+        """Close all games, even where one of them raises in doing so. A second call does nothing."""
+        games, self.games, self.closed = self.games, [], True
+        with ExitStack() as stack:
+            for game in games:
+                stack.callback(game.env.close)
+
+    @contextmanager
+    def guard(self, game: PettingZooGame) -> Iterator[None]:
+        """Close everything where `game` raises, and say that it did."""
+        try:
+            yield
+        except ObservationError:
+            raise
+        except Exception as error:
+            doing = game.doing
+            try:
+                self.close()
+            except Exception as second:
+                error.add_note(f"closing the games raised {second!r} in turn")
+            first = game.index * self._lanes_per_game
+            lanes = range(first, first + self._lanes_per_game)
+            message = f"{game.label} raised {type(error).__name__} in {doing}: {error}"
+            raise WorkerError(message, lanes) from error

@@ -1,0 +1,183 @@
+"""`GameViewObserver`: what agents see by reading the typed state of their games.
+
+Shape alphabet: B lanes, N entities of one type, F features, G global features.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...envs import EntityBatch, EntitySpace, ObservationError
+from ...ragged import RaggedArray
+from ..gymnasium.views.scope import ViewError
+from .agent_actions import AgentActions, Orders
+from .agent_observer import AgentObservation, AgentObserver, action_masks, agent_label
+from .game import PettingZooGame
+from .game_view import GameObservation, GameView
+
+
+class GameViews:
+    """A `GameView` for each of several games, made when it is first needed.
+
+    Args:
+        kind: the class of the views.
+        first: the game whose view says what there is to see in all of them; it is reset.
+
+    Raises:
+        ViewError: the game is not of the kind that the view reads.
+    """
+
+    def __init__(self, kind: type[GameView], first: PettingZooGame) -> None:
+        self.kind = kind
+        if not first.agents:
+            first.reset(None, None)
+        self.first = kind(first.env.unwrapped)
+        self._views = {first.index: self.first}
+
+    def of(self, game: PettingZooGame) -> GameView:
+        """The view of `game`.
+
+        Raises:
+            ViewError: it sees other things than the first game's.
+        """
+        view = self._views.get(game.index)
+        if view is None:
+            view = self._views[game.index] = self.kind(game.env.unwrapped)
+            mine, firsts = (
+                ({n: tuple(f) for n, f in v.entities.items()}, tuple(v.global_features))
+                for v in (view, self.first)
+            )
+            if mine != firsts:
+                raise ViewError(f"{game.label}: {self.kind.__name__} sees {mine}, in game 0 {firsts}")
+        return view
+
+    def space(self, actions: AgentActions) -> EntitySpace:
+        """What can be seen by those who have these moves."""
+        return EntitySpace(dict(self.first.entities), actions.action_space, self.first.global_features)
+
+
+class GameViewObserver(AgentObserver):
+    """Agents that see entities in the states of their games.
+
+    An agent that has an entity of its own acts through it; other agents' actions are performed by no entity
+    in particular. Which it is shows at the beginning of a game, and stays so.
+
+    Raises:
+        ViewError: the view does not read such games.
+    """
+
+    def __init__(self, game: PettingZooGame, agents: Sequence[str], views: GameViews) -> None:
+        self._views = views
+        choices = {agent: views.first.choices(agent) for agent in agents}
+        alive = [agent for agent in agents if agent in game.agents]
+        acting = [agent for agent in alive if _has_own(views.first.observe(agent), agent)]
+        # Agents that join later act as those that are there.
+        self._own_entity = set(acting if len(acting) < len(alive) else agents)
+        self._actions = AgentActions(game, agents, choices, self._own_entity)
+        self.observation_space = views.space(self._actions)
+
+    def observe(self, game: PettingZooGame, agent: str, acts: bool) -> AgentObservation:
+        game.doing = f"{self._views.kind.__name__}.observe({agent!r})"
+        seen = self._views.of(game).observe(agent)
+        return AgentObservation(
+            agent, agent_label(game, agent), seen, game.mask(agent) if acts else None, acts
+        )
+
+    def observe_final(self, game: PettingZooGame, agent: str, terminated: bool) -> AgentObservation | None:
+        """A game's state holds nothing of agents that have terminated."""
+        return None if terminated else self.observe(game, agent, False)
+
+    def batch(self, observations: Sequence[AgentObservation | None]) -> EntityBatch:
+        space = self.observation_space
+        for observation in observations:
+            if observation is not None:
+                check_names(observation.value, space, observation.label)
+        entities = {name: _rows(name, features, observations) for name, features in space.entities.items()}
+        masks = action_masks(
+            self._actions,
+            observations,
+            np.array([self._actor(observation) for observation in observations], np.int64),
+        )
+        return EntityBatch(entities, _globals(len(space.global_features), observations), masks)
+
+    def _actor(self, observation: AgentObservation | None) -> int:
+        """The index of the agent's own entity; -1 where its actions are not an entity's."""
+        if observation is None or not observation.acts or observation.agent not in self._own_entity:
+            return -1
+        start = 0
+        for name in self.observation_space.entities:
+            ids = observation.value.ids.get(name, ())
+            if observation.agent in ids:
+                return start + list(ids).index(observation.agent)
+            start += len(observation.value.entities.get(name, ()))
+        raise ObservationError(f"{observation.label}: {self._views.kind.__name__} shows no entity of its own")
+
+    def game_actions(self, orders: Orders, batch: EntityBatch, acting: Sequence[str | None]) -> list[Any]:
+        return self._actions.game_actions(orders, batch.actions, acting)
+
+
+def _has_own(seen: GameObservation, agent: str) -> bool:
+    return any(agent in ids for ids in seen.ids.values())
+
+
+def check_names(seen: GameObservation, space: EntitySpace, where: str) -> None:
+    """Whether what was seen has types that there are, and an id for each entity where it has ids.
+
+    Raises:
+        ObservationError: naming `where` and the type.
+    """
+    for name in (*seen.entities, *seen.ids):
+        if name not in space.entities:
+            raise ObservationError(
+                f"{where}: unknown entity type {name!r}; known: {', '.join(map(repr, space.entities))}"
+            )
+    for name, ids in seen.ids.items():
+        count = len(seen.entities.get(name, ()))
+        if len(ids) != count:
+            raise ObservationError(f"{where}: entity type {name!r} has {len(ids)} ids for {count} entities")
+
+
+def _rows(name: str, features: Sequence[str], observations: Sequence[AgentObservation | None]) -> RaggedArray:
+    """The entities of one type in all lanes."""
+    nothing = np.zeros((0, len(features)), np.float32)
+    parts = [
+        nothing if observation is None else observation.value.entities.get(name, nothing)
+        for observation in observations
+    ]
+    for observation, part in zip(observations, parts, strict=True):
+        if observation is not None and part.shape[1:] != (len(features),):
+            raise ObservationError(
+                f"{observation.label}: entity type {name!r} has shape {part.shape},"
+                f" expected (n, {len(features)})"
+            )
+    values = np.concatenate(parts).astype(np.float32, copy=False)
+    rows = RaggedArray.from_lengths(values, np.array([len(part) for part in parts], np.int64))
+    if not np.isfinite(values).all():
+        row, column = np.argwhere(~np.isfinite(values))[0]
+        observation = observations[rows.sequence_indices()[row]]
+        where = "" if observation is None else observation.label
+        raise ObservationError(
+            f"{where}: feature {features[column]!r} of entity type {name!r} is {values[row, column]}"
+        )
+    return rows
+
+
+def _globals(count: int, observations: Sequence[AgentObservation | None]) -> NDArray[np.float32]:
+    """The global features of all lanes (B, G); zeros where there is no observation."""
+    values = np.zeros((len(observations), count), np.float32)
+    if not count:
+        return values
+    for row, observation in zip(values, observations, strict=True):
+        if observation is None:
+            continue
+        given = np.asarray(observation.value.globals)
+        if given.shape != (count,) or not np.isfinite(given).all():
+            raise ObservationError(
+                f"{observation.label}: globals are {given}, expected {count} finite numbers"
+            )
+        row[:] = given
+    return values

@@ -1,0 +1,208 @@
+"""`TeamObserver`: what a team sees of its game, and what its agents are told, as PettingZoo actions.
+
+Shape alphabet: n agents of one kind, F features, C choices, K real numbers.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...envs import Categorical, EntitySpace
+from ...envs.actions import (
+    Action,
+    CategoricalAction,
+    CategoricalMask,
+    ContinuousAction,
+    ContinuousMask,
+    GlobalCategoricalAction,
+    GlobalCategoricalMask,
+    GlobalContinuousAction,
+    GlobalContinuousMask,
+    Mask,
+)
+from ...envs.batch.observation import Observation
+from ..gymnasium.views.scope import ViewError
+from ..gymnasium.views.vector import Vector
+from .agent_actions import ActionGroup, AgentActions
+from .agent_names import group_agents, same
+from .agent_observer import agent_label, has_final_observation
+from .game import AECGame, PettingZooGame
+from .game_view_observer import GameViews, check_names
+from .space_observer import ObservationGroup, Views, type_names, views_by_agent
+
+Flags = dict[str, NDArray[np.bool_]]  # per categorical action (n, C)
+
+
+class TeamObserver(ABC):
+    """Sees and orders for a whole team. Abstract: `TeamSpaceObserver` and `TeamGameViewObserver`.
+
+    Attributes:
+        team: the agents' names.
+        observation_space: its actions are performed by the agents' entities, whose ids are the names.
+    """
+
+    team: tuple[str, ...]
+    observation_space: EntitySpace
+    _actions: AgentActions
+
+    @abstractmethod
+    def observe_final(self, game: PettingZooGame, agent: str, terminated: bool) -> Any:
+        """What must be kept of an agent that has just ended, for `entities`."""
+
+    @abstractmethod
+    def entities(self, game: PettingZooGame, cut_off: Mapping[str, Any]) -> Observation:
+        """What the team sees, without its actions.
+
+        Args:
+            cut_off: those who count although they are no longer in play, with their `observe_final`.
+        """
+
+    def orders(
+        self, game: PettingZooGame
+    ) -> tuple[dict[str, Mask], dict[ActionGroup, tuple[list[str], Flags]]]:
+        """Who may do what now: the masks of an `Observation`, and for each kind of agents its acting and what
+        is legal for them."""
+        masks: dict[str, Mask] = {}
+        moving: dict[ActionGroup, tuple[list[str], Flags]] = {}
+        for kind in self._actions.kinds:
+            acting = [agent for agent in game.acting if self._actions.kind_of.get(agent) is kind]
+            if acting:
+                flags = kind.flags([game.mask(a) for a in acting], [agent_label(game, a) for a in acting])
+                moving[kind] = acting, flags
+                for name, action in kind.actions.items():
+                    mask = _mask(kind, acting, flags[name] if isinstance(action, Categorical) else None)
+                    if mask is not None:
+                        masks[name] = mask
+        return masks, moving
+
+
+class TeamSpaceObserver(TeamObserver):
+    """Every agent is one entity, whose features are all that its game shows it.
+
+    There is one type for each observation space, named after the kinds of agents that have it.
+
+    Raises:
+        ViewError: observations of no fixed size, or a view that makes several entities of one observation.
+    """
+
+    def __init__(self, game: PettingZooGame, team: Sequence[str], views: Views) -> None:
+        self.team = tuple(team)
+        chosen = views_by_agent(game, team, views)
+        groups = group_agents(
+            team,
+            lambda one, other: (
+                same(game.observation_spaces[one], game.observation_spaces[other])
+                and same(chosen[one], chosen[other])
+            ),
+        )
+        self._kinds = [
+            ObservationGroup(game, members, chosen[members[0]] or Vector(name=name))
+            for name, members in groups.items()
+        ]
+        for kind in self._kinds:
+            if not kind.single:
+                agent = kind.agents[0]
+                raise ViewError(
+                    f"{game.name}: in a team every agent is one entity; {chosen[agent]!r} makes several of"
+                    f" what {agent!r} sees; a Vector makes one, and a GameView reads the game itself"
+                )
+        names, features = type_names(list(groups), self._kinds, [True] * len(groups))
+        self._types = [name for called in names for name in called.values()]  # of each kind its only one
+        self._actions = AgentActions(game, team, own=team)
+        self.observation_space = EntitySpace(features, self._actions.action_space)
+
+    def observe_final(self, game: PettingZooGame, agent: str, terminated: bool) -> Any:
+        return game.observation(agent) if has_final_observation(game, agent, terminated) else None
+
+    def entities(self, game: PettingZooGame, cut_off: Mapping[str, Any]) -> Observation:
+        left = {*game.agents, *cut_off}
+        rows: dict[str, NDArray[np.float32]] = {}
+        ids: dict[str, list[str]] = {}
+        for name, kind in zip(self._types, self._kinds, strict=True):
+            there = [agent for agent in kind.agents if agent in left]
+            if there:
+                labels = [agent_label(game, agent) for agent in there]
+                shown = [cut_off[a] if a in cut_off else game.observation(a) for a in there]
+                seen = [kind.visible(one, where) for one, where in zip(shown, labels, strict=True)]
+                (encoded,) = kind.encode(seen, labels).values()
+                rows[name] = np.concatenate([rows[name], encoded.values]) if name in rows else encoded.values
+                ids[name] = [*ids.get(name, ()), *there]
+        return Observation(rows, ids=ids)
+
+
+class TeamGameViewObserver(TeamObserver):
+    """The team sees the field as its `GameView` shows it to a central commander.
+
+    Raises:
+        ViewError: the view doesn't read the game, or shows agents that move at once no entities of their own.
+    """
+
+    def __init__(self, game: PettingZooGame, team: Sequence[str], views: GameViews) -> None:
+        self.team, self._views = tuple(team), views
+        choices = {agent: views.first.choices(agent) for agent in team}
+        ids = views.first.observe_team(self.team).ids
+        agents = [agent for agent in team if agent in game.agents]
+        acting = [agent for agent in agents if any(agent in names for names in ids.values())]
+        # Who comes later acts as those who are there.
+        own = set(acting if len(acting) < len(agents) else team)
+        self._actions = AgentActions(game, team, choices, own)
+        for kind in self._actions.kinds:
+            if not kind.own and len(kind.agents) > 1 and not isinstance(game, AECGame):
+                raise ViewError(
+                    f"{game.name}: {views.kind.__name__} shows no entities of their own for"
+                    f" {', '.join(map(repr, kind.agents))}, which move at once"
+                )
+        self.observation_space = views.space(self._actions)
+
+    def observe_final(self, game: PettingZooGame, agent: str, terminated: bool) -> Any:
+        return None
+
+    def entities(self, game: PettingZooGame, cut_off: Mapping[str, Any]) -> Observation:
+        game.doing = f"{self._views.kind.__name__}.observe_team({self.team})"
+        seen = self._views.of(game).observe_team(self.team)
+        check_names(seen, self.observation_space, game.label)
+        return Observation(seen.entities, seen.globals, ids=seen.ids)
+
+
+def _mask(kind: ActionGroup, acting: list[str], flags: NDArray[np.bool_] | None) -> Mask | None:
+    """One action's mask; None where nobody has a choice. `flags` (n, C) are None for a continuous action."""
+    if flags is None:
+        return ContinuousMask(actor_ids=acting) if kind.own else GlobalContinuousMask()
+    possible = flags.any(1)
+    if not possible.any():
+        return None
+    if not kind.own:
+        return GlobalCategoricalMask(flags[0])
+    actors = [agent for agent, can in zip(acting, possible, strict=True) if can]
+    return CategoricalMask(actor_ids=actors, mask=flags[possible])
+
+
+def game_actions(
+    moving: Mapping[ActionGroup, tuple[list[str], Flags]], actions: Mapping[str, Action]
+) -> dict[str, Any]:
+    """Return the PettingZoo action of each agent that must act; `ActionGroup.first` fills in missing ones.
+
+    Args:
+        moving: as `TeamObserver.orders` returned it.
+        actions: what the team's agents are told.
+    """
+    raw: dict[str, Any] = {}
+    for kind, (acting, flags) in moving.items():
+        chosen = kind.first(flags, len(acting))
+        row = {agent: i for i, agent in enumerate(acting)}
+        for name in kind.actions:
+            match actions.get(name):
+                case (
+                    CategoricalAction(actors=actors, choices=values)
+                    | ContinuousAction(actors=actors, values=values)
+                ) if actors:
+                    chosen[name][[row[agent] for agent in actors]] = values
+                case GlobalCategoricalAction(choice=value) | GlobalContinuousAction(values=value):
+                    chosen[name][:] = value
+        raw.update(zip(acting, kind.game_actions(chosen, len(acting)), strict=True))
+    return raw
