@@ -44,6 +44,8 @@ _GAMES = {
     "TreasureHunt": "treasure_hunt",
     "Xor": "xor",
 }
+#: Where the vector environment stands in a module of its own.
+_VECTOR_MODULES = {"MineSweeper": "mine_sweeper_vector"}
 
 
 def register_env(
@@ -97,7 +99,10 @@ def register_games() -> None:
     """
     package = f"{__package__}.games"
     for name, module in _GAMES.items():
-        register_env(f"{_NAMESPACE}/{name}-v0", f"{package}.{module}:{name}", f"{package}.{module}:make_vec")
+        vector_module = _VECTOR_MODULES.get(name, module)
+        register_env(
+            f"{_NAMESPACE}/{name}-v0", f"{package}.{module}:{name}", f"{package}.{vector_module}:make_vec"
+        )
     register_vec("MultiSnake/lanes", f"{package}.snake_lanes:make_vec")
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar
+from functools import partial
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +18,6 @@ from ..registration import share_lanes
 from ..spaces import EntitySpace
 from ..vector.native import NativeVectorEnv
 from ..vector.native_env import NativeEnv
-from ..vector.vector_env import EntityVectorEnv
 from .parts import even, featureless, sole_choices
 
 
@@ -87,12 +87,7 @@ class CherryPick(NativeEnv):
     vector_class = CherryPickVectorEnv
 
 
-def make_vec(num_envs: int = 1, num_workers: int = 0, **options: Any) -> EntityVectorEnv:
-    """`num_envs` games, in `num_workers` processes or (with 0) in this one.
-
-    Options as for `CherryPickVectorEnv`.
-    """
-    return share_lanes(CherryPickVectorEnv, num_envs, num_workers, **options)
+make_vec = partial(share_lanes, CherryPickVectorEnv)
 
 
 @compiled

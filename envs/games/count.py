@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from functools import partial
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,14 +17,13 @@ from ..registration import share_lanes
 from ..spaces import EntitySpace
 from ..vector.native import NativeVectorEnv
 from ..vector.native_env import NativeEnv
-from ..vector.vector_env import EntityVectorEnv
 from .parts import even, featureless, sole_choices
 
 _NUM_CHOICES = 10
 
 
 class CountVectorEnv(NativeVectorEnv):
-    """Tell the number of beans, from 0 to `masked_choices` - 1.
+    """Name the number of beans, from 0 to `masked_choices` - 1.
 
     Entities: Player and Bean, both without features.
 
@@ -31,7 +31,7 @@ class CountVectorEnv(NativeVectorEnv):
     size, of the numbers below `masked_choices`. The right answer pays 1, a wrong one or none nothing. An
     episode is one answer.
 
-    Optimum: 1 per episode, since the observation tells the answer.
+    Optimum: 1 per episode, since the observation shows the answer.
 
     Args:
         num_envs: how many games.
@@ -81,12 +81,7 @@ class Count(NativeEnv):
     vector_class = CountVectorEnv
 
 
-def make_vec(num_envs: int = 1, num_workers: int = 0, **options: Any) -> EntityVectorEnv:
-    """`num_envs` games, in `num_workers` processes or (with 0) in this one.
-
-    Options as for `CountVectorEnv`.
-    """
-    return share_lanes(CountVectorEnv, num_envs, num_workers, **options)
+make_vec = partial(share_lanes, CountVectorEnv)
 
 
 @compiled
@@ -97,7 +92,7 @@ def _draw_beans(
     beans: NDArray[np.int64],
     allowed: NDArray[np.bool_],
 ) -> None:
-    """The number of beans and the choices allowed in each of `lanes`."""
+    """Draw the number of beans and the allowed choices in each of `lanes`."""
     for lane in lanes:
         state, numbers = random_state[lane], np.arange(masked_choices)
         beans[lane] = below(state, masked_choices)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from functools import partial
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +17,6 @@ from ..registration import share_lanes
 from ..spaces import EntitySpace
 from ..vector.native import NativeVectorEnv, free_choice
 from ..vector.native_env import NativeEnv
-from ..vector.vector_env import EntityVectorEnv
 from .parts import even, sole_choices
 
 _WIDTH = 1000  # the player starts at whole coordinates from -_WIDTH to _WIDTH
@@ -37,7 +37,7 @@ class FloorIsLavaVectorEnv(NativeVectorEnv):
     Actions: the player's `move` to one of the eight tiles. The high ground pays 1, everything else nothing,
     whether it is lava or not. An episode is one move.
 
-    Optimum: 1 per episode, since the observation tells the answer; chance gets 1/8. It needs the difference
+    Optimum: 1 per episode, since the observation shows the answer; chance gets 1/8. It needs the difference
     of two coordinates to the thousandth part of their range, so give RogueNet a `Translation` to the player.
 
     Args:
@@ -96,12 +96,7 @@ class FloorIsLava(NativeEnv):
     vector_class = FloorIsLavaVectorEnv
 
 
-def make_vec(num_envs: int = 1, num_workers: int = 0, **options: Any) -> EntityVectorEnv:
-    """`num_envs` games, in `num_workers` processes or (with 0) in this one.
-
-    Options as for `FloorIsLavaVectorEnv`.
-    """
-    return share_lanes(FloorIsLavaVectorEnv, num_envs, num_workers, **options)
+make_vec = partial(share_lanes, FloorIsLavaVectorEnv)
 
 
 @compiled
@@ -114,7 +109,7 @@ def _draw_tiles(
     lava: NDArray[np.int64],
     num_lava: NDArray[np.int64],
 ) -> None:
-    """Where everything is in each of `lanes`; `steps` (8, 2) lead to the neighbouring tiles."""
+    """Draw the positions in each of `lanes`; `steps` (8, 2) lead to the neighbouring tiles."""
     for lane in lanes:
         state, tiles = random_state[lane], np.arange(len(steps))
         num_lava[lane] = below(state, len(steps))
@@ -138,7 +133,7 @@ def _observe(
     player_rows: NDArray[np.float32],
     acting: NDArray[np.int64],
 ) -> None:
-    """What there is in `lanes`, as rows (N, 2) and (L, 2), and the player's entity index (L,)."""
+    """Return the entities in `lanes`, as rows (N, 2) and (L, 2), and the player's entity index (L,)."""
     for step in range(len(lanes)):
         lane, first = lanes[step], offsets[step]
         acting[step] = offsets[step + 1] - first + 1  # the player comes after the lava and the high ground

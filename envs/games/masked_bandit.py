@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from functools import partial
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +17,6 @@ from ..registration import share_lanes
 from ..spaces import EntitySpace
 from ..vector.native import NativeVectorEnv, global_choice
 from ..vector.native_env import NativeEnv
-from ..vector.vector_env import EntityVectorEnv
 from .parts import sole_choices
 
 
@@ -69,12 +69,7 @@ class MaskedBandit(NativeEnv):
     vector_class = MaskedBanditVectorEnv
 
 
-def make_vec(num_envs: int = 1, num_workers: int = 0, **options: Any) -> EntityVectorEnv:
-    """`num_envs` games, in `num_workers` processes or (with 0) in this one.
-
-    Options as for `MaskedBanditVectorEnv`.
-    """
-    return share_lanes(MaskedBanditVectorEnv, num_envs, num_workers, **options)
+make_vec = partial(share_lanes, MaskedBanditVectorEnv)
 
 
 @compiled

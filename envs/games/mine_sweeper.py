@@ -25,13 +25,11 @@ from ..actions import (
 from ..batch.observation import Observation
 from ..env import EntityEnv, Transition
 from ..errors import check_render_mode
-from ..registration import share_lanes
 from ..spaces import EntitySpace
-from ..vector.vector_env import EntityVectorEnv
 
 Cell = tuple[int, int]  # (x, y)
 
-#: How each move changes (x, y). In the document's masks the first is barred at the greatest x, and so on.
+#: How each move changes (x, y). The document's masks forbid the first at the greatest x, and so on.
 _MOVES: dict[str, Cell] = {"Up": (1, 0), "Down": (-1, 0), "Left": (0, 1), "Right": (0, -1)}
 _DEFUSE = len(_MOVES)
 
@@ -43,7 +41,7 @@ _ROBOT, _READY, _COOLING = (40, 90, 200), (40, 160, 70), (200, 60, 40)
 class MineSweeper(EntityEnv):
     """Robots clear a minefield together.
 
-    This is the readable version, and the one behind `gymnasium.make`; `make_vec` makes the native one.
+    This is the readable version, and the one behind `gymnasium.make`; `ez.make_vec` makes the native one.
 
     Entities: Mine (x, y), Robot (x, y), Orbital Cannon (cooldown), where the game has a cannon. x counts
     upwards from 0 to width - 1 and y to the left from 0 to height - 1. Ids are (type, position in its list).
@@ -164,7 +162,7 @@ class MineSweeper(EntityEnv):
         return self._look(), float(cleared), over, self._steps >= self.max_steps and not over, {}
 
     def _moved(self, robot: Cell, choice: int | None, mines: set[Cell]) -> Cell:
-        """Where `robot` goes; a defusing one stays and takes the mines next to it out of `mines`."""
+        """Return the new cell of `robot`; a defusing one stays and takes the mines beside it from `mines`."""
         if choice is None:
             return robot
         neighbours = [(robot[0] + dx, robot[1] + dy) for dx, dy in _MOVES.values()]
@@ -218,12 +216,3 @@ class MineSweeper(EntityEnv):
             if cooldown == 0:
                 lamp[:] = _READY
         return picture
-
-
-def make_vec(num_envs: int = 1, num_workers: int = 0, **options: Any) -> EntityVectorEnv:
-    """`num_envs` games, native, in `num_workers` processes or (with 0) in this one; the rules and the options
-    are those of `MineSweeper`.
-    """
-    from .mine_sweeper_vector import MineSweeperVectorEnv
-
-    return share_lanes(MineSweeperVectorEnv, num_envs, num_workers, **options)

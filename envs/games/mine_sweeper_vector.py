@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from ...ragged.compiled import compiled
 from ..actions import ActionMask
 from ..batch.entity_batch import EntityBatch
 from ..randomness import draw_first
+from ..registration import share_lanes
 from ..vector.native import NativeVectorEnv
 from .mine_sweeper import MineSweeper
 
@@ -160,10 +162,13 @@ class MineSweeperVectorEnv(NativeVectorEnv):
         )
 
     def _draw(self, lane: int) -> NDArray[np.uint8]:
-        """As `MineSweeper.render`."""
+        """Draw the map of a lane (width * 16, height * 16 + 16, 3), like `MineSweeper.render`."""
         mines = self.mines[lane, : self.mine_counts[lane]].tolist()
         robots = self.robots[lane, : self.robot_counts[lane]].tolist()
         return self.game.draw(mines, robots, int(self.cooldowns[lane]) if self.has_cannon[lane] else None)
+
+
+make_vec = partial(share_lanes, MineSweeperVectorEnv)
 
 
 @compiled

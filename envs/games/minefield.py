@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,6 @@ from ..registration import share_lanes
 from ..spaces import EntitySpace
 from ..vector.native import NativeVectorEnv, even_offsets, free_choice
 from ..vector.native_env import NativeEnv
-from ..vector.vector_env import EntityVectorEnv
 
 _LEFT, _FORWARD, _RIGHT = range(3)
 _TURN = math.pi / 8
@@ -169,12 +169,7 @@ class Minefield(NativeEnv):
     vector_class = MinefieldVectorEnv
 
 
-def make_vec(num_envs: int = 1, num_workers: int = 0, **options: Any) -> EntityVectorEnv:
-    """`num_envs` games, in `num_workers` processes or (with 0) in this one.
-
-    Options as for `MinefieldVectorEnv`.
-    """
-    return share_lanes(MinefieldVectorEnv, num_envs, num_workers, **options)
+make_vec = partial(share_lanes, MinefieldVectorEnv)
 
 
 @compiled

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,6 @@ from ..registration import share_lanes
 from ..spaces import EntitySpace
 from ..vector.native import NativeVectorEnv, even_offsets, free_choice
 from ..vector.native_env import NativeEnv
-from ..vector.vector_env import EntityVectorEnv
 
 #: What each choice adds to the velocity, horizontally to the right and vertically upwards.
 _THRUSTS = np.array([0.01, 0.001, 0.0, -0.001, -0.01])
@@ -95,12 +94,7 @@ class MoveToOrigin(NativeEnv):
     vector_class = MoveToOriginVectorEnv
 
 
-def make_vec(num_envs: int = 1, num_workers: int = 0, **options: Any) -> EntityVectorEnv:
-    """`num_envs` games, in `num_workers` processes or (with 0) in this one.
-
-    Options as for `MoveToOriginVectorEnv`.
-    """
-    return share_lanes(MoveToOriginVectorEnv, num_envs, num_workers, **options)
+make_vec = partial(share_lanes, MoveToOriginVectorEnv)
 
 
 @compiled

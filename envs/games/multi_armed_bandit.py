@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,6 @@ from ..registration import share_lanes
 from ..spaces import EntitySpace
 from ..vector.native import NativeVectorEnv, global_choice
 from ..vector.native_env import NativeEnv
-from ..vector.vector_env import EntityVectorEnv
 from .parts import sole_choices
 
 _ARMS = ["A", "B", "C", "D", "E"]
@@ -57,9 +56,4 @@ class MultiArmedBandit(NativeEnv):
     vector_class = MultiArmedBanditVectorEnv
 
 
-def make_vec(num_envs: int = 1, num_workers: int = 0, **options: Any) -> EntityVectorEnv:
-    """`num_envs` games, in `num_workers` processes or (with 0) in this one.
-
-    Options as for `MultiArmedBanditVectorEnv`.
-    """
-    return share_lanes(MultiArmedBanditVectorEnv, num_envs, num_workers, **options)
+make_vec = partial(share_lanes, MultiArmedBanditVectorEnv)

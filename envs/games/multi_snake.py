@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,6 @@ from ..registration import share_lanes
 from ..spaces import EntitySpace
 from ..vector.native import even_offsets, free_choice
 from ..vector.native_env import NativeEnv
-from ..vector.vector_env import EntityVectorEnv
 from .snake_boards import MOVES, PICTURES, SnakeBoards, creep, free_cell, head_cell, neighbour, set_up
 
 
@@ -147,12 +146,7 @@ class MultiSnake(NativeEnv):
     vector_class = MultiSnakeVectorEnv
 
 
-def make_vec(num_envs: int = 1, num_workers: int = 0, **options: Any) -> EntityVectorEnv:
-    """`num_envs` games, in `num_workers` processes or (with 0) in this one.
-
-    Options as for `MultiSnakeVectorEnv`.
-    """
-    return share_lanes(MultiSnakeVectorEnv, num_envs, num_workers, **options)
+make_vec = partial(share_lanes, MultiSnakeVectorEnv)
 
 
 @compiled

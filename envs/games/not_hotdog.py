@@ -1,8 +1,9 @@
-"""NotHotdog: is it a hotdog? A test of types that come and go, and of an action that nobody takes."""
+"""NotHotdog: is it a hotdog? A test of types that come and go, and of an action without actors."""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from functools import partial
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +17,7 @@ from ..registration import share_lanes
 from ..spaces import EntitySpace
 from ..vector.native import NativeVectorEnv, free_choice
 from ..vector.native_env import NativeEnv
-from ..vector.vector_env import EntityVectorEnv
-from .parts import even, featureless, nobody, sole_choices
+from .parts import even, featureless, no_actors, sole_choices
 
 
 class NotHotdogVectorEnv(NativeVectorEnv):
@@ -26,11 +26,11 @@ class NotHotdogVectorEnv(NativeVectorEnv):
     Entities: Player (step), and either Object (is_hotdog, 0 or 1) or Hotdog (no features). Half of the time
     the thing is a hotdog, and half of those times it shows as a Hotdog; else it is an Object.
 
-    Actions: the player's `classify`, "not_hotdog" or "hotdog"; and `unused_action`, which nobody ever takes.
+    Actions: the player's `classify`, "not_hotdog" or "hotdog"; and `unused_action`, which has no actors.
     The right answer pays 1, a wrong one or none nothing. An episode is one answer. (The reference pays for
     the same choices by number, but has their names the wrong way round.)
 
-    Optimum: 1 per episode, since the observation tells the answer; chance gets 0.5, and so does a policy that
+    Optimum: 1 per episode, since the observation shows the answer; chance gets 0.5, and so does a policy that
     sees neither the type nor the feature.
 
     Args:
@@ -71,7 +71,7 @@ class NotHotdogVectorEnv(NativeVectorEnv):
                 "Hotdog": featureless(hotdogs),
             },
             np.empty((count, 0), np.float32),
-            {"classify": free_choice(players, 2), "unused_action": nobody(count, 2)},
+            {"classify": free_choice(players, 2), "unused_action": no_actors(count, 2)},
         )
 
 
@@ -81,12 +81,7 @@ class NotHotdog(NativeEnv):
     vector_class = NotHotdogVectorEnv
 
 
-def make_vec(num_envs: int = 1, num_workers: int = 0, **options: Any) -> EntityVectorEnv:
-    """`num_envs` games, in `num_workers` processes or (with 0) in this one.
-
-    Options as for `NotHotdogVectorEnv`.
-    """
-    return share_lanes(NotHotdogVectorEnv, num_envs, num_workers, **options)
+make_vec = partial(share_lanes, NotHotdogVectorEnv)
 
 
 @compiled
@@ -96,7 +91,7 @@ def _draw_things(
     is_hotdog: NDArray[np.bool_],
     is_typed: NDArray[np.bool_],
 ) -> None:
-    """What lies beside the player in each of `lanes`."""
+    """Draw the object beside the player in each of `lanes`."""
     for lane in lanes:
         drawn = below(random_state[lane], 4)
         is_hotdog[lane] = drawn & 1 == 1

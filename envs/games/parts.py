@@ -1,4 +1,4 @@
-"""Pieces of the small games: actions with one actor, and batches whose steps all hold as much."""
+"""Pieces of the small games: actions with one actor, and batches of steps with equally many items."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def featureless(offsets: NDArray[np.int64]) -> RaggedArray:
     return RaggedArray.unchecked(np.empty((offsets.item(-1), 0), np.float32), offsets)
 
 
-def nobody(num_steps: int, num_choices: int) -> ActionMask:
-    """The mask of a categorical action that nobody takes at any of `num_steps` steps."""
+def no_actors(num_steps: int, num_choices: int) -> ActionMask:
+    """The mask of a categorical action without actors at `num_steps` steps."""
     offsets = np.zeros(num_steps + 1, np.int64)
     return ActionMask(
         RaggedArray.unchecked(np.empty(0, np.int64), offsets),
@@ -32,7 +32,7 @@ def nobody(num_steps: int, num_choices: int) -> ActionMask:
 
 
 def sole_choices(order: RaggedArray) -> NDArray[np.int64]:
-    """What the one actor of each step was told (B,), -1 where nothing; read only."""
+    """Return the choice of the one actor of each step (B,), -1 where no action was given; read only."""
     if order.num_items == len(order):
         return order.values
     choices = np.full(len(order), -1, np.int64)

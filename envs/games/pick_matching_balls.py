@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from functools import partial
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +17,6 @@ from ..registration import share_lanes
 from ..spaces import EntitySpace
 from ..vector.native import NativeVectorEnv
 from ..vector.native_env import NativeEnv
-from ..vector.vector_env import EntityVectorEnv
 from .parts import even, sole_choices
 
 _NUM_COLORS = 6
@@ -123,12 +123,7 @@ class PickMatchingBalls(NativeEnv):
     vector_class = PickMatchingBallsVectorEnv
 
 
-def make_vec(num_envs: int = 1, num_workers: int = 0, **options: Any) -> EntityVectorEnv:
-    """`num_envs` games, in `num_workers` processes or (with 0) in this one.
-
-    Options as for `PickMatchingBallsVectorEnv`.
-    """
-    return share_lanes(PickMatchingBallsVectorEnv, num_envs, num_workers, **options)
+make_vec = partial(share_lanes, PickMatchingBallsVectorEnv)
 
 
 @compiled
@@ -153,7 +148,7 @@ def _draw_balls(
 
 @compiled
 def _commonest(colors: NDArray[np.int64]) -> int:
-    """How many balls have the commonest of `colors` (n,)."""
+    """Count the balls of the most frequent of `colors` (n,)."""
     counts = np.zeros(_NUM_COLORS, np.int64)
     for color in colors:
         counts[color] += 1

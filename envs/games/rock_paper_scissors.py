@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from functools import partial
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +17,6 @@ from ..registration import share_lanes
 from ..spaces import EntitySpace
 from ..vector.native import NativeVectorEnv, free_choice
 from ..vector.native_env import NativeEnv
-from ..vector.vector_env import EntityVectorEnv
 from .parts import even, featureless, sole_choices
 
 _THROWS = ["rock", "paper", "scissors"]
@@ -30,9 +30,9 @@ class RockPaperScissorsVectorEnv(NativeVectorEnv):
 
     Actions: the player's `throw`. Beating the opponent pays 2, all else nothing. An episode is one throw.
 
-    Optimum: 2 · 0.5 = 1 per episode on average, by always throwing paper: the policy sees nothing that tells
-    the opponent's throw, and rock and scissors get 2 · 0.2 and 2 · 0.3. With `cheat` it is 2. In both cases
-    the value function can tell the reward of a deterministic policy exactly, with an error of 0.
+    Optimum: 2 · 0.5 = 1 per episode on average, by always throwing paper: the policy does not observe the
+    opponent's throw, and rock and scissors get 2 · 0.2 and 2 · 0.3. With `cheat` it is 2. In both cases
+    the value function can predict the reward of a deterministic policy exactly, with an error of 0.
 
     Args:
         num_envs: how many games.
@@ -76,19 +76,14 @@ class RockPaperScissors(NativeEnv):
     vector_class = RockPaperScissorsVectorEnv
 
 
-def make_vec(num_envs: int = 1, num_workers: int = 0, **options: Any) -> EntityVectorEnv:
-    """`num_envs` games, in `num_workers` processes or (with 0) in this one.
-
-    Options as for `RockPaperScissorsVectorEnv`.
-    """
-    return share_lanes(RockPaperScissorsVectorEnv, num_envs, num_workers, **options)
+make_vec = partial(share_lanes, RockPaperScissorsVectorEnv)
 
 
 @compiled
 def _draw_throws(
     lanes: NDArray[np.int64], random_state: NDArray[np.uint64], thrown: NDArray[np.int64]
 ) -> None:
-    """What the opponent throws in each of `lanes`."""
+    """Draw the opponent's throw in each of `lanes`."""
     for lane in lanes:
         drawn = uniform(random_state[lane])
         thrown[lane] = 0 if drawn < 0.5 else 1 if drawn < 0.8 else 2

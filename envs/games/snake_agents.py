@@ -63,8 +63,8 @@ class MultiSnakeAgents(MultiAgentEnv):
         for agent in actions:
             if agent not in self.agents:
                 raise ActionError(
-                    f"{type(self).__name__}: an action came for agent {agent!r}, which does not live;"
-                    f" living: {', '.join(self.agents)}"
+                    f"{type(self).__name__}: agent {agent!r} is dead or unknown and takes no action;"
+                    f" alive: {', '.join(self.agents)}"
                 )
         assert self._venv.lane_names is not None
         orders = ragged_orders(

@@ -45,16 +45,16 @@ class SnakeLanesVectorEnv(SnakeBoards):
       is about to move on included), the cell that another snake enters too, or a cell with another's food.
     - One that eats its own food grows, which pays it 1 / (max_snake_length - 1). With full length it has won.
     - Dead and winning snakes leave the board after the step, with their food. Their lanes terminate, and are
-      idle until the game starts over: when no snake is left, or after `max_steps` steps, at which those that
+      inactive until the game starts over: when no snake is left, or after `max_steps` steps, when those that
       are left are truncated. New food of a living snake that was eaten appears on a random free cell.
-    - A snake that is ordered nothing stays where it is.
+    - A snake that takes no action stays where it is.
 
     A perfect player's return is 1 for each snake.
 
     Entities, as a living snake sees them: Head (x, y), itself, which acts; Body (x, y), its other segments
     from the tail on; Food (x, y), its own; Other Head, Other Body and Other Food (x, y, color), those of the
     others in the order of their colours, which count from the observer's own: 1 to num_snakes - 1. Global
-    feature: step. Action: `move`: up (y + 1), down, left (x - 1) or right. An idle lane sees nothing.
+    feature: step. Action: `move`: up (y + 1), down, left (x - 1) or right. An inactive lane observes nothing.
 
     Args:
         num_envs: how many lanes, a multiple of `num_snakes`.
@@ -282,7 +282,7 @@ def _renew_food(
 
 @compiled
 def _is_shown(status: int, shown: int) -> bool:
-    """Whether a snake is on the board: living ones are, ended ones where `shown` is ENDED."""
+    """Return whether a snake is on the board: living ones are, ended ones where `shown` is ENDED."""
     return status in (ALIVE, shown)
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from functools import partial
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +17,6 @@ from ..registration import share_lanes
 from ..spaces import EntitySpace
 from ..vector.native import NativeVectorEnv, global_choice
 from ..vector.native_env import NativeEnv
-from ..vector.vector_env import EntityVectorEnv
 from .parts import even, sole_choices
 
 _NUM_TRAPS = _NUM_TREASURES = 5
@@ -93,12 +93,7 @@ class TreasureHunt(NativeEnv):
     vector_class = TreasureHuntVectorEnv
 
 
-def make_vec(num_envs: int = 1, num_workers: int = 0, **options: Any) -> EntityVectorEnv:
-    """`num_envs` games, in `num_workers` processes or (with 0) in this one.
-
-    Options as for `TreasureHuntVectorEnv`.
-    """
-    return share_lanes(TreasureHuntVectorEnv, num_envs, num_workers, **options)
+make_vec = partial(share_lanes, TreasureHuntVectorEnv)
 
 
 @compiled
@@ -108,7 +103,7 @@ def _draw_map(
     traps: NDArray[np.int64],
     treasures: NDArray[np.int64],
 ) -> None:
-    """Where traps and treasures are in each of `lanes`."""
+    """Draw the traps and treasures in each of `lanes`."""
     size = 2 * _REACH + 1
     origin = (size * size) // 2
     cells = np.empty(size * size - 1, np.int64)

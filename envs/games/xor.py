@@ -1,8 +1,9 @@
-"""Xor: tell whether two bits differ. A test of seeing two entities together."""
+"""Xor: decide whether two bits differ. A test of combining two entities."""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from functools import partial
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +17,6 @@ from ..registration import share_lanes
 from ..spaces import EntitySpace
 from ..vector.native import NativeVectorEnv, free_choice, global_choice
 from ..vector.native_env import NativeEnv
-from ..vector.vector_env import EntityVectorEnv
 from .parts import even, sole_choices
 
 _CHOICES = ["equal", "different"]
@@ -31,7 +31,7 @@ class XorVectorEnv(NativeVectorEnv):
     Actions: `Answer`, "equal" or "different". The right answer pays 1, a wrong one or none nothing. An
     episode is one answer.
 
-    Optimum: 1 per episode, since the observation tells the answer. A policy that ignores one of the bits gets
+    Optimum: 1 per episode, since the observation shows the answer. A policy that ignores one of the bits gets
     0.5, as chance does, for the bits are independent: no part of the solution is better than none.
 
     Args:
@@ -92,12 +92,7 @@ class Xor(NativeEnv):
     vector_class = XorVectorEnv
 
 
-def make_vec(num_envs: int = 1, num_workers: int = 0, **options: Any) -> EntityVectorEnv:
-    """`num_envs` games, in `num_workers` processes or (with 0) in this one.
-
-    Options as for `XorVectorEnv`.
-    """
-    return share_lanes(XorVectorEnv, num_envs, num_workers, **options)
+make_vec = partial(share_lanes, XorVectorEnv)
 
 
 @compiled

@@ -36,7 +36,7 @@ def join_infos(infos: Sequence[Mapping[str, Any]], counts: Sequence[int]) -> dic
 
     Returns:
         arrays (sum of counts, …), zero (or None) for lanes of environments that have no such key. What is not
-        told lane by lane is what the first environment that has it says.
+        given lane by lane is taken from the first environment that has it.
     """
     joined: dict[str, Any] = {}
     for key in dict.fromkeys(key for info in infos for key in info):
@@ -82,7 +82,7 @@ def lane_mask(lanes: Mapping[int, Any], num_envs: int) -> NDArray[np.bool_]:
 def lane_infos(info: Mapping[str, Any], num_envs: int) -> list[dict[str, Any]]:
     """`info`, in Gymnasium's vector layout, as one dict for each lane: what `merge_infos` merged.
 
-    Numbers are Python's. What has no entry for each lane is said of all of them.
+    Numbers are Python's. A value without an entry for each lane holds for all of them.
     """
     infos: list[dict[str, Any]] = [{} for _ in range(num_envs)]
     for key, value in info.items():
@@ -103,7 +103,7 @@ def lane_infos(info: Mapping[str, Any], num_envs: int) -> list[dict[str, Any]]:
 
 
 def idle_lanes(info: Mapping[str, Any], num_envs: int) -> NDArray[np.bool_]:
-    """The lanes (num_envs,) for which there is nothing to decide in the batch that came with `info`."""
+    """Return which lanes (num_envs,) are inactive in the batch that came with `info`."""
     return np.asarray(info["idle"], bool) if "idle" in info else np.zeros(num_envs, bool)
 
 

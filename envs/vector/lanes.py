@@ -27,7 +27,7 @@ Infos = dict[int, dict[str, Any]]  # by lane; lanes without an info are left out
 
 @dataclass
 class LaneReset:
-    """What a reset of some lanes gave."""
+    """The result of resetting some lanes."""
 
     batch: EntityBatch
     infos: Infos = field(default_factory=dict)
@@ -35,7 +35,7 @@ class LaneReset:
 
 @dataclass
 class LaneStep:
-    """What a step of L lanes gave; the ended ones have been reset already."""
+    """The result of stepping L lanes; those that ended have been reset already."""
 
     batch: EntityBatch
     rewards: NDArray[np.float32]  # (L,)
@@ -112,9 +112,9 @@ class Lanes:
         observations, finals = [], []
         infos: Infos = {}
         final_infos: Infos = {}
-        orders = [(name, order.values, order.offsets.tolist()) for name, order in actions.items()]
+        parts = [(name, given.values, given.offsets.tolist()) for name, given in actions.items()]
         for lane, env in enumerate(self.envs):
-            action = {name: values[cuts[lane] : cuts[lane + 1]] for name, values, cuts in orders}
+            action = {name: values[cuts[lane] : cuts[lane + 1]] for name, values, cuts in parts}
             try:
                 observation, rewards[lane], terminated[lane], truncated[lane], info = env.step(action)
                 if terminated[lane] or truncated[lane]:

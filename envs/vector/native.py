@@ -19,7 +19,7 @@ from .vector_env import Actions, EntityVectorEnv, StepResult
 
 
 class Played(NamedTuple):
-    """What one step did, before any episode starts over."""
+    """The result of one step, before any episode starts over."""
 
     rewards: NDArray[np.float32]  # (num_envs,)
     terminated: NDArray[np.bool_]  # (num_envs,)
@@ -97,14 +97,14 @@ class NativeVectorEnv(EntityVectorEnv):
         """Move every lane by one step: fresh (rewards, terminated), both (num_envs,).
 
         `actions` are legal, int64 (float32 where continuous), one for every action of the space; at each lane
-        a sequence is as long as there are actors, or empty, which orders nothing. They are the caller's: read
+        a sequence is as long as there are actors, or empty: no action. They are the caller's: read
         them only.
         """
 
     @abstractmethod
     def _look(self, lanes: NDArray[np.int64] | None) -> EntityBatch:
-        """What `lanes` (L,) show, which have just ended; with None all lanes. `offsets` may be shared between
-        batches, all other arrays are fresh.
+        """Return the observations of `lanes` (L,), which have just ended; with None those of all
+        lanes. `offsets` may be shared between batches, all other arrays are fresh.
         """
 
     def _truncations(self, terminated: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -118,7 +118,7 @@ class NativeVectorEnv(EntityVectorEnv):
         return np.flatnonzero(ended)
 
     def _info(self) -> dict[str, Any]:
-        """The info that goes with the observations of now: "idle" where lanes can be."""
+        """Return the info of the present observations: "idle" where lanes can be inactive."""
         return {}
 
     def _draw(self, lane: int) -> NDArray[np.uint8]:
@@ -149,7 +149,7 @@ class NativeVectorEnv(EntityVectorEnv):
 
     @final
     def play(self, actions: Actions) -> tuple[EntityBatch, Played]:
-        """As `step`, but no episode starts over: where `step` would have started one, a `reset` is needed."""
+        """Step every lane without starting an episode over: where `step` would, a `reset` is needed."""
         self._check_playing()
         checked = self._checked(actions)
         self._is_playing = False
@@ -228,7 +228,7 @@ def even_offsets(num_steps: int, length: int) -> NDArray[np.int64]:
 
 
 def free_choice(actors: RaggedArray, num_choices: int) -> ActionMask:
-    """The mask of a categorical action that bars `actors` (A,) from nothing."""
+    """The mask of a categorical action that allows `actors` (A,) everything."""
     allowed = np.ones((len(actors.values), num_choices), bool)
     return ActionMask(actors, RaggedArray.unchecked(allowed, actors.offsets))
 

@@ -108,7 +108,7 @@ class ShardedVectorEnv(EntityVectorEnv):
         return step.batch, step.rewards, step.terminated, step.truncated, info
 
     def set_progress(self, fraction: float) -> None:
-        """Tell every environment."""
+        """Pass the fraction on to every environment."""
         self._check_open()
         with closing_on_failure(self):
             self._pool.set_progress(fraction)

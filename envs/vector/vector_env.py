@@ -227,7 +227,7 @@ class EntityVectorEnv(VectorEnv[EntityBatch, Actions, NDArray[Any]], ABC):
 
     @property
     def _where(self) -> str:
-        """What errors call this environment."""
+        """The name of this environment in errors."""
         return self._name or type(self).__name__
 
     def _check_open(self) -> None:

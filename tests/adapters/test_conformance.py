@@ -1,7 +1,8 @@
 """`check_entity_env` over every adapter and every built-in game, and its sister over games of several agents.
 
 Games are found by themselves: one that is registered is checked alone, in its own vector environment and in a
-list; those of several agents wherever they are among the games.
+list; those of several agents wherever they are among the games. Each game is checked once for each way to
+make it and each set of options: other files test what a game does.
 """
 
 import importlib
@@ -36,15 +37,51 @@ def check(make: Callable[[], Any], steps: int = 25) -> None:
 # -- built-in games ------------------------------------------------------------------------------------------
 
 
-@each_game
-def test_a_game_keeps_the_rules(game: str) -> None:
-    check(partial(gymnasium.make, f"entitize/{game}-v0"))
+#: Games with the options under which they are checked, besides the defaults.
+VARIANTS: list[tuple[str, dict[str, Any]]] = [
+    ("CherryPick", {"num_cherries": 3}),
+    ("Count", {"masked_choices": 1}),
+    ("MaskedBandit", {"num_arms": 30}),
+    ("MineSweeper", {"max_steps": 9, "cooldown_period": 1}),
+    ("MineSweeper", {"max_steps": 6, "cooldown_period": 0, "render_mode": "rgb_array"}),
+    ("MineSweeper", {"orbital_cannon": False}),
+    ("Minefield", {"max_steps": 15, "width": 60.0, "render_mode": "rgb_array"}),
+    ("MoveToOrigin", {"max_steps": 6}),
+    ("MultiSnake", {"num_snakes": 1, "board_size": 3, "max_snake_length": 3, "max_steps": 8}),
+    ("MultiSnake", {"num_snakes": 8, "max_steps": 12}),
+    ("MultiSnake/lanes", {"num_snakes": 3, "board_size": 4, "max_snake_length": 3, "max_steps": 9}),
+    ("PickMatchingBalls", {"max_balls": 5, "one_hot": True, "randomize": True}),
+    ("RockPaperScissors", {"cheat": True}),
+    ("TreasureHunt", {"max_steps": 7}),
+    ("Xor", {"answer": "actor", "negate": True}),
+]
+GAMES = [*((game, {}) for game in _GAMES), *VARIANTS]
+SINGLE = [(game, options) for game, options in GAMES if "/" not in game]
+STEPS = 40
+
+
+def name_of(case: Any) -> str:
+    """The id of a parameter: a game, or its options."""
+    return case if isinstance(case, str) else ",".join(f"{key}={value}" for key, value in case.items())
+
+
+@pytest.mark.parametrize(("game", "options"), SINGLE, ids=name_of)
+def test_a_game_keeps_the_rules(game: str, options: dict[str, Any]) -> None:
+    """Defaults with Gymnasium's wrappers around them, variants without."""
+    env = gymnasium.make(f"entitize/{game}-v0", **options)
+    check(lambda: env.unwrapped if options else env, STEPS)
+
+
+@pytest.mark.parametrize(("game", "options"), GAMES, ids=name_of)
+def test_a_games_vector_environment_keeps_the_rules(game: str, options: dict[str, Any]) -> None:
+    check(partial(ez.make_vec, game, num_envs=6 if "/" in game else 3, **options), STEPS)
 
 
 @each_game
-def test_a_games_vector_environment_keeps_the_rules(game: str) -> None:
-    check(partial(ez.make_vec, game, num_envs=3))
-    check(partial(gymnasium.make_vec, f"entitize/{game}-v0", num_envs=2))
+def test_gymnasium_makes_the_same_vector_environment(game: str) -> None:
+    with ez.make_vec(game, 2) as ours, gymnasium.make_vec(f"entitize/{game}-v0", num_envs=2) as theirs:
+        assert type(ours) is type(theirs)
+        assert ours.single_observation_space == theirs.single_observation_space
 
 
 @each_game
@@ -120,9 +157,10 @@ def test_what_to_gymnasium_makes_keeps_the_rules_when_it_is_wrapped_again(
     check(lambda: ez.wrap(ez.to_gymnasium(gymnasium.make(f"entitize/{game}-v0"), layout, **options)), 8)
 
 
-@pytest.mark.parametrize("game", ["bigfish", "coinrun", "starpilot"])
+@pytest.mark.parametrize("game", ["bigfish", "bossfight", "coinrun", "starpilot"])
 def test_procgen_keeps_the_rules(game: str) -> None:
-    check(partial(ez.make_vec, f"Procgen/{game}", num_envs=2), 15)
+    check(partial(gymnasium.make, f"entitize/Procgen-{game}-v0"), 60)
+    check(partial(ez.make_vec, f"Procgen/{game}", num_envs=3), 60)
 
 
 def test_ours_from_entity_gym_and_back_keeps_the_rules() -> None:

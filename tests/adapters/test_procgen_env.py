@@ -9,7 +9,6 @@ import entitize
 import gymnasium
 import numpy as np
 import pytest
-from entitize import check_entity_env
 from entitize.adapters.procgen import ProcgenEnv, ProcgenVectorEnv
 from entitize.adapters.procgen.options import ACTIONS
 from entitize.envs import window
@@ -50,15 +49,6 @@ def test_every_game_is_registered_and_passes_gymnasiums_checks(game):
     env.reset(seed=1)
     env.step(env.action_space.sample())
     env.close()
-
-
-@pytest.mark.parametrize("game", ["bossfight", "coinrun", "starpilot"])
-def test_it_conforms_as_one_and_as_many(game):
-    env, venv = ProcgenEnv(game), entitize.make_vec(f"Procgen/{game}", 3)
-    check_entity_env(env, num_steps=60)
-    check_entity_env(venv, num_steps=60)
-    env.close()
-    venv.close()
 
 
 def test_gymnasium_makes_the_native_vector_environment():

@@ -17,22 +17,6 @@ from gymnasium.vector import AutoresetMode
 Result = tuple[ez.EntityBatch, Any, Any, Any, dict[str, Any]]
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        MineSweeper,
-        lambda: MineSweeper(cooldown_period=0, max_steps=6),
-        lambda: MineSweeper(orbital_cannon=False),
-        lambda: gymnasium.make("entitize/MineSweeper-v0", render_mode="rgb_array"),
-        lambda: gymnasium.make("entitize/Xor-v0").unwrapped,
-        lambda: ez.vector.ListVectorEnv([MineSweeper] * 3),
-        lambda: ez.vector.ListVectorEnv([lambda: gymnasium.make("entitize/MaskedBandit-v0")]),
-    ],
-)
-def test_the_games_keep_the_rules(make: Callable[[], Any]) -> None:
-    ez.check_entity_env(make())
-
-
 class Plain(gymnasium.Env[Any, Any]):
     """A correct entity environment that is no `EntityEnv`, to be broken in one place."""
 

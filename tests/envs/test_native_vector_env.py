@@ -33,16 +33,9 @@ def make(name: str, options: dict[str, Any], num_envs: int = 6) -> NativeVectorE
     return venv
 
 
-@games
-def test_the_vector_games_keep_the_rules_of_entity_environments(name: str, options: dict[str, Any]) -> None:
-    ez.check_entity_env(make(name, options), num_steps=40)
-
-
 @single_games
-def test_the_single_games_keep_the_rules_of_entity_environments(name: str, options: dict[str, Any]) -> None:
+def test_a_games_spec_survives_json(name: str, options: dict[str, Any]) -> None:
     env = gymnasium.make(f"entitize/{name}-v0", **options)
-    ez.check_entity_env(env, num_steps=40)
-    ez.check_entity_env(env.unwrapped, num_steps=40)
     spec = gymnasium.envs.registration.EnvSpec.from_json(env.spec.to_json())  # type: ignore[union-attr]
     assert gymnasium.make(spec).observation_space == env.observation_space
 

@@ -45,12 +45,6 @@ variants = pytest.mark.parametrize(("name", "options"), VARIANTS)
 
 
 @variants
-def test_vector_and_single_games_keep_the_rules(name: str, options: dict[str, Any]) -> None:
-    ez.check_entity_env(ez.make_vec(name, 3, **options), num_steps=40)
-    ez.check_entity_env(gymnasium.make(f"entitize/{name}-v0", **options).unwrapped, num_steps=40)
-
-
-@variants
 def test_a_lanes_game_depends_on_its_own_seed_alone(name: str, options: dict[str, Any]) -> None:
     many, one = ez.make_vec(name, 5, **options), ez.make_vec(name, 1, **options)
     batch, _ = many.reset(seed=7)

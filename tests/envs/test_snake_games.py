@@ -21,6 +21,8 @@ from gymnasium.utils.env_checker import data_equivalence
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from facts import mentions
+
 DELTAS = ((0, 1), (0, -1), (-1, 0), (1, 0))
 UP, DOWN, LEFT, RIGHT = range(4)
 Cell = tuple[int, int]
@@ -402,7 +404,7 @@ def test_the_agents_play_the_games_of_the_lanes(options: dict[str, Any], seed: i
                 expected = ez.envs.unbatch_observation(space, info["final_obs"], ended.index(lane))
                 assert data_equivalence(observations[agent], expected, True)
         assert game.agents == [agent for agent, lane in lanes.items() if lane not in ended]
-    with pytest.raises(gymnasium.error.ResetNeeded, match="no agent is left"):
+    with pytest.raises(gymnasium.error.ResetNeeded, match=mentions("MultiSnakeAgents", "reset()")):
         game.step({})
 
 
@@ -413,7 +415,7 @@ def test_wrong_actions_of_agents_are_refused_by_name_and_move_nothing() -> None:
     for actions, sentence in (
         (
             {"snake_3": {"move": [0]}},
-            "agent 'snake_3', which does not live; living: snake_0, snake_1, snake_2",
+            "agent 'snake_3' is dead or unknown and takes no action; alive: snake_0, snake_1, snake_2",
         ),
         ({"snake_1": {"move": [4]}}, "'snake_1': action 'move': actor 0 (Head 0 at x=0, y=2): choice 4 is"),
         ({"snake_1": {"jump": [0]}}, "agent 'snake_1': action 'jump': unknown action; known: 'move'"),

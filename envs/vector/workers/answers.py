@@ -1,14 +1,15 @@
-"""What the lanes of one worker say at a step, in memory, and the answers of all workers as one."""
+"""Answers of workers in shared memory: steps, the numeric arrays of infos, and all workers' as one."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ....ragged import BlockLayout
+from ....ragged.blocks import aligned, write_array
 from ...batch.entity_batch import EntityBatch
 from ...batch.packed import PackedLayout
 from ...spaces import EntitySpace
@@ -18,25 +19,25 @@ _FLOAT, _BOOL = np.dtype(np.float32), np.dtype(np.bool_)
 
 
 class Answer(NamedTuple):
-    """What goes back to the parent: a step (or reset) through memory, the rest pickled."""
+    """The answer to the parent: a step (or reset) through memory, the rest pickled."""
 
     step: LaneStep
     rest: Any
 
     @property
     def num_final(self) -> int:
-        """Of how many ended lanes the step has the last observations."""
+        """The number of ended lanes whose last observations the step has."""
         return 0 if self.step.final is None else len(self.step.final)
 
 
 def reset_step(batch: EntityBatch) -> LaneStep:
-    """A reset as a step that gave nothing."""
+    """A reset as a step without rewards and ends."""
     lanes = len(batch)
     return LaneStep(batch, np.zeros(lanes, np.float32), np.zeros(lanes, bool), np.zeros(lanes, bool), None)
 
 
 class AnswerLayout:
-    """How steps of lanes with one observation space are written into memory, without infos, and joined.
+    """Layout in memory of the steps of lanes with one observation space, without infos.
 
     First a block with results and batch, then where lanes have ended one with their last observations.
     """
@@ -83,3 +84,52 @@ class AnswerLayout:
             (globals_,), ragged, _ = self._finals.join(ends, num_final)
             step.final = self._packed.batch(globals_, ragged)
         return step
+
+
+# -- infos: the arrays with a number for every lane ---------------------------------------------------------
+
+#: Name, dtype and shape (lanes, …) of each array, in the order in which they stand in memory.
+Formats = tuple[tuple[str, np.dtype[Any], tuple[int, ...]], ...]
+
+Columns = dict[str, NDArray[Any]]
+
+
+def split_info(info: Any, num_lanes: int) -> tuple[Columns, Any]:
+    """An info in Gymnasium's vector layout as its arrays of numbers (num_lanes, …), and the rest of it.
+
+    An info that is no dict is all rest.
+    """
+    if type(info) is not dict:
+        return {}, info
+    columns = {
+        key: value
+        for key, value in info.items()
+        if type(value) is np.ndarray and value.dtype.kind in "biuf" and value.shape[:1] == (num_lanes,)
+    }
+    return columns, {key: value for key, value in info.items() if key not in columns}
+
+
+def formats_of(columns: Mapping[str, NDArray[Any]]) -> Formats:
+    return tuple((name, column.dtype, column.shape) for name, column in columns.items())
+
+
+def columns_size(formats: Formats) -> int:
+    """Bytes that columns take, a multiple of eight."""
+    return sum(aligned(dtype.itemsize * int(np.prod(shape))) for _, dtype, shape in formats)
+
+
+def write_columns(memory: NDArray[np.uint8], columns: Mapping[str, NDArray[Any]]) -> None:
+    """Write them to the beginning of `memory`, where there must be room."""
+    start = 0
+    for column in columns.values():
+        start = write_array(memory, start, column)
+
+
+def read_columns(memory: NDArray[np.uint8], formats: Formats) -> Columns:
+    """Read copies of the arrays that `write_columns` wrote."""
+    columns, start = {}, 0
+    for name, dtype, shape in formats:
+        column: NDArray[Any] = np.ndarray(shape, dtype, memory, start)
+        columns[name] = column.copy()
+        start += aligned(column.nbytes)
+    return columns

@@ -1,4 +1,4 @@
-"""The parent's own share of the lanes, where it steps some itself while its workers step theirs."""
+"""The lanes that the parent steps itself while its workers step theirs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .worker_hosts import Host
 
 
 class OwnShare:
-    """Steps a run of lanes in this process, and puts what they give where it is joined with the workers'.
+    """Steps a run of lanes in this process, and writes the result where it is joined with the workers'.
 
     Raises:
         WorkerError: something raised in these lanes, in any method.
@@ -31,7 +31,7 @@ class OwnShare:
         self.address = 0
 
     def reset(self, seed: Any, options: dict[str, Any] | None) -> tuple[Any, int]:
-        """Start an episode in every lane: what is said besides, and the number of last observations."""
+        """Start an episode in every lane: the rest of the answer, and the number of last observations."""
         return self._written(self._guarded("reset", self.host.reset, seed, options))
 
     def step(self, actions: dict[str, RaggedArray]) -> tuple[Any, int]:
@@ -43,7 +43,7 @@ class OwnShare:
         return self._guarded("render", self.host.render)
 
     def set_progress(self, fraction: float) -> None:
-        """How far training is."""
+        """Pass the progress of training on."""
         self._guarded("set_progress", self.host.set_progress, fraction)
 
     @property

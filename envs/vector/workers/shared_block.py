@@ -15,9 +15,9 @@ from ...actions import EntityActionSpace
 
 
 class SharedBlock:
-    """A piece of memory that several processes see.
+    """A piece of memory that several processes share.
 
-    Whoever makes it (by `size`) also removes it in `close`; the others attach to it by `name`.
+    The process that makes it (by `size`) also removes it in `close`; the others attach to it by `name`.
     """
 
     def __init__(self, size: int = 0, name: str | None = None) -> None:

@@ -18,8 +18,8 @@ The pipe carries small tuples (word, payload) both ways, pickled:
 Where something raises, the worker closes its lanes, answers "failed" (indices, sentence, traceback, the
 error), and ends.
 
-The parent says STEP for a step, and the worker NOTHING_MORE where there is nothing to pickle, as at most of
-the steps of vector environments.
+The parent says STEP for a step, and the worker NOTHING_MORE if nothing is to be pickled, which is the case
+at most steps of vector environments.
 """
 
 from __future__ import annotations
@@ -35,19 +35,18 @@ import cloudpickle  # type: ignore[import-untyped]
 import numpy as np
 
 from ...errors import WorkerError
-from ..info_columns import Formats, columns_size, formats_of, split_info, write_columns
-from .answers import Answer, AnswerLayout
+from .answers import Answer, AnswerLayout, Formats, columns_size, formats_of, split_info, write_columns
 from .shared_block import SharedBlock, read_actions
 from .worker_hosts import Host
 
-#: What stands for ("step", None), and for ("done", ({}, 0)).
+#: Short forms of ("step", None) and of ("done", ({}, 0)).
 STEP, NOTHING_MORE = b"step", b"done"
 
 _NO_MEMORY = np.empty(0, np.uint8)
 
 
 class Terms(NamedTuple):
-    """What a worker has to know beside its lanes themselves."""
+    """The arguments of a worker beside its lanes."""
 
     lanes: range  # its own
     num_envs: int  # the number of all lanes

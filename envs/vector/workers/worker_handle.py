@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from multiprocessing import connection
 from typing import Any
 
-from ..info_columns import Formats, columns_size, read_columns
+from .answers import Formats, columns_size, read_columns
 from .shared_block import GrowingBlock
 from .worker import NOTHING_MORE, STEP, Terms, work
 
@@ -19,7 +19,7 @@ GRACE = 5.0
 
 
 class WorkerGone(Exception):
-    """A worker's process has ended without being told to."""
+    """A worker's process has ended unasked."""
 
 
 class WorkerHandle:
@@ -46,7 +46,7 @@ class WorkerHandle:
         """Give a command.
 
         Raises:
-            WorkerGone: there is nobody any more.
+            WorkerGone: the process has ended.
         """
         try:
             if word == "step":
@@ -60,7 +60,7 @@ class WorkerHandle:
         """The next answer, which is waited for.
 
         Raises:
-            WorkerGone: there is nobody any more.
+            WorkerGone: the process has ended.
         """
         try:
             message = self.connection.recv_bytes()
@@ -72,7 +72,7 @@ class WorkerHandle:
         return word, payload
 
     def expect_columns(self, formats: Formats) -> None:
-        """What stands before the steps of the next answers."""
+        """Set the arrays that precede the step in the next answers."""
         self._columns, self._columns_size = formats, columns_size(formats)
 
     def complete(self, rest: Any) -> Any:
@@ -81,7 +81,7 @@ class WorkerHandle:
 
     @property
     def address(self) -> int:
-        """Where in memory the step of the last answer is."""
+        """The address of the step of the last answer."""
         return self.results.block.address + self._columns_size
 
     def grow_results(self, size: int) -> None:
@@ -90,7 +90,7 @@ class WorkerHandle:
         self.send("results", self.results.block.name)
 
     def death(self) -> str:
-        """How the process ended."""
+        """Describe how the process ended."""
         self.process.join(GRACE)
         code = self.process.exitcode
         if code is not None and code < 0:

@@ -1,4 +1,4 @@
-"""What a worker process steps: a run of neighbouring lanes, be they single environments or one vector one."""
+"""Lanes of a worker process: a run of neighbours, single environments or one vector environment."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ VectorEnvFn = Callable[[], EntityVectorEnv]
 
 
 class Introduction(NamedTuple):
-    """What the parent has to know of a worker's lanes."""
+    """The description of a worker's lanes for the parent."""
 
     space: EntitySpace
     metadata: dict[str, Any]
@@ -45,7 +45,7 @@ class Host(ABC):
 
     @abstractmethod
     def set_progress(self, fraction: float) -> None:
-        """How far training is."""
+        """Pass the progress of training on."""
 
     @abstractmethod
     def close(self) -> None:
@@ -78,7 +78,7 @@ class LaneHost(Host):
         return self.lanes.render()
 
     def set_progress(self, fraction: float) -> None:
-        """Single environments are not told."""
+        """Do nothing: single environments have no progress."""
 
     def close(self) -> None:
         self.lanes.close()

@@ -163,7 +163,7 @@ class WorkerPool:
         return tuple(frame for frames in parts + self._answers("render") for frame in frames)
 
     def set_progress(self, fraction: float) -> None:
-        """Tell all lanes."""
+        """Pass the progress of training on to all lanes."""
         for worker in self.workers:
             self._send(worker, "progress", fraction)
         if self._own is not None:
@@ -171,7 +171,7 @@ class WorkerPool:
         self._answers("progress")
 
     def _joined(self, answers: Sequence[tuple[Any, int]]) -> tuple[LaneStep, list[Any]]:
-        """What all shares have written, as one, and what they say besides."""
+        """Join the steps that all shares have written; return that and the rest of each answer."""
         own = [] if self._own is None else [self._own.address]
         step = self._layout.join(
             own + [worker.address for worker in self.workers],
@@ -234,7 +234,7 @@ class WorkerPool:
         return [answers[index] for index in range(len(self.workers))]
 
     def _limit(self, doing: str) -> float:
-        """How many seconds the answers to a command may take."""
+        """Return the seconds that the answers to a command may take."""
         if self._timeout is None:
             return math.inf
         return self._timeout if doing in self._answered else FIRST_TIME * self._timeout
