@@ -39,12 +39,6 @@ ALLOWED = {
 CIRCLES = [
     {"envs/batch/padded_space.py", "envs/batch/padding.py"},
     {"envs/games/mine_sweeper.py", "envs/games/mine_sweeper_vector.py"},
-    {"experiments/config.py", "experiments/microrts/microrts_lanes.py", "experiments/networks.py"},
-    {
-        "policies/engines/graphs/static_network.py",
-        "policies/rogue_net/network.py",
-        "policies/rogue_net/summary.py",
-    },
     {"trainers/ppo.py", "trainers/runs/trainer_state.py"},
 ]
 
