@@ -14,11 +14,11 @@ from torch.autograd.function import once_differentiable
 from ...envs import ActionMask, EntityActionSpace
 from ...ragged import RaggedArray
 from ..inputs.prepare import Prepared
-from ..kernels.flat import Layout
 from ..kernels.fused_encoder import Floats, FusedEncoder
 from ..kernels.fused_network import NOTHING, FusedNetwork, Weights
 from ..kernels.gather_kernels import gather_floats
 from ..kernels.parallel import over_sequences, row_shares
+from ..kernels.parameter_layout import Layout
 from ..rogue_net.config import RogueNetConfig
 from ..rogue_net.names import module_key
 
@@ -194,7 +194,7 @@ class _Evaluate(torch.autograd.Function):
         d_log_probs, d_entropies, count = {}, {}, len(network.heads)
         for name, *pair in zip(network.heads, arrays[:count], arrays[count:-1], strict=True):
             if any(d is not None for d in pair):
-                nothing = np.zeros(len(encoded.tasks[name].rows), np.float32)
+                nothing = np.zeros(encoded.tasks[name].num_actors, np.float32)
                 d_log_probs[name], d_entropies[name] = (nothing if d is None else d for d in pair)
         d_values = np.zeros_like(encoded.values) if arrays[-1] is None else arrays[-1]
         g = network.gradients(encoded, ctx.weights, d_log_probs, d_entropies, d_values)

@@ -1,34 +1,49 @@
 """Numba kernels: the embedding of entities of all types, forward and backward, tile by tile.
 
-Raw features v become x = clip((v - shift) scale, ±5), e = max(W x + b, 0), y = the layer norm of e before its
-gain and offset, and y gain + offset, which is written to where the row belongs in the flat list of all rows.
+With the statistics shift and scale of a type's features, its W, b, gain and offset, the raw features v of an
+entity become
+
+    x = clip((v - shift) scale, ±5),    e = max(W x + b, 0),    y = layer norm of e,    out = y gain + offset
+
+and `out` is written to where the row belongs in the flat list of all rows. Backward from ∂out, with dy and de
+the gradients of y and of W x + b:
+
+    d offset = Σ ∂out,  d gain = Σ ∂out y,  dy = ∂out gain,  de = [e > 0] layer norm backward of dy,
+    dW = Σ de xᵀ,  db = Σ de
+
 Backward computes x, e and y again, or finds them where forward has left them (`keeps`). A type without
-features is one vector for all of its entities.
+features is one vector for all of its entities; its gradient is Σ ∂out.
 
 There may be many more features than d, so x stays as features come, row by row: x Wᵀ and xᵀ de have the d
 numbers of a row in their lanes, and only e is turned into a feature-major tile.
-
-Types have arrays of their own, so the kernels get a table of `COLUMNS` int64 per type: the address of the
-features (N_t, F) in memory, F, where its parameters start in `w`, where its rows start in `destination`, and
-the first and last of the rows that are to be done.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .tiles.products import ADD, SET, product_16, row_sums
-from .tiles.simd import LANES, floats_at, kernel, load, maximum, minimum, splat, store, where_positive
+from .tiles.matrices import Floats, Line, Strided, Tile, up_to_4, up_to_16
+from .tiles.matrix_products import ADD, SET, product_16, row_sums
+from .tiles.simd import (
+    LANES,
+    floats_at,
+    inlined,
+    kernel,
+    load,
+    maximum,
+    minimum,
+    splat,
+    store,
+    where_positive,
+)
 from .tiles.tile_kernels import copy_floats, layer_norm, layer_norm_backward, rows_to_tile, tile_to_rows
 
 #: Rows of a tile, few enough for their features to stay in the L1 cache.
-TILE = 64
-
-#: Numbers per type in the table of types.
-COLUMNS = 6
+EMBEDDING_TILE = 64
 
 #: Normalised features are clipped to this many standard deviations.
 CLIP = 5.0
@@ -37,66 +52,119 @@ _CLIP = np.float32(CLIP)
 _ZERO = np.float32(0.0)
 
 
-@kernel
-def places(features: int, d: int) -> tuple[int, ...]:
-    """Where shift, scale, weight (d, features), bias, gain and offset start in one array, and its size."""
+class TypeTable(NamedTuple):
+    """The entity types of a batch, a number per type in each array (T,)."""
+
+    addresses: NDArray[np.int64]  # of the features (N_t, F) in memory
+    features: NDArray[np.int64]  # F
+    parameters: NDArray[np.int64]  # where the type's parameters start in `w`
+    destinations: NDArray[np.int64]  # where its rows start in `destination`
+    first: NDArray[np.int64]  # the first and
+    last: NDArray[np.int64]  # the last of its rows that are to be embedded
+
+
+class EmbeddedType(NamedTuple):
+    """One entity type with features, as the kernels for a tile read it."""
+
+    values: Floats  # (N_t * F,)
+    destination: NDArray[np.int64]  # (N_t,): the row of each entity
+    features: int  # F
+    d: int
+    w: Floats  # all parameters
+    parameters: int  # where its parameters start in `w`
+    turned: int  # where in the scratch memory Wᵀ starts, and
+    turned_gradient: int  # its gradient
+
+
+class EmbeddingPlaces(NamedTuple):
+    """The start of each parameter of a type, counted from the first; and their size."""
+
+    shift: int  # (F,)
+    scale: int  # (F,)
+    weight: int  # (d, F)
+    bias: int  # (d,)
+    gain: int  # (d,)
+    offset: int  # (d,)
+    size: int
+
+
+class _CommonPlaces(NamedTuple):
+    """The parts of the scratch memory that tiles share."""
+
+    tile: int  # (d, EMBEDDING_TILE): forward's result, and gradients
+    rows: int  # (EMBEDDING_TILE, d), d rounded up to 16
+    line: int  # (EMBEDDING_TILE,)
+    weights: int  # Wᵀ and its gradient, type after type; tiles come behind them
+
+
+class _TilePlaces(NamedTuple):
+    """The parts of one tile of a type in the scratch memory."""
+
+    x: int  # (EMBEDDING_TILE, F)
+    e: int  # (d, EMBEDDING_TILE)
+    y: int  # (d, EMBEDDING_TILE)
+    inverse_roots: int  # (EMBEDDING_TILE,)
+    end: int
+
+
+@inlined
+def embedding_places(features: int, d: int) -> EmbeddingPlaces:
     weight = 2 * features
     bias = weight + d * features
-    return 0, features, weight, bias, bias + d, bias + 2 * d, bias + 3 * d
+    return EmbeddingPlaces(0, features, weight, bias, bias + d, bias + 2 * d, bias + 3 * d)
+
+
+@inlined
+def _common_places(d: int) -> _CommonPlaces:
+    wide = up_to_16(d) * EMBEDDING_TILE
+    return _CommonPlaces(0, wide, 2 * wide, 2 * wide + EMBEDDING_TILE)
+
+
+@inlined
+def _tile_places(start: int, features: int, d: int) -> _TilePlaces:
+    wide = up_to_16(d) * EMBEDDING_TILE
+    e = start + (features + 4) * EMBEDDING_TILE
+    return _TilePlaces(start, e, e + wide, e + 2 * wide, e + 2 * wide + EMBEDDING_TILE)
+
+
+@inlined
+def _weight_size(features: int, d: int) -> int:
+    """Return the numbers of Wᵀ (F, d) of a type, d rounded up to 16; products write 3 lines more."""
+    return (features + 4) * up_to_16(d)
+
+
+@inlined
+def _tiles_start(table: Any, d: int) -> int:
+    """Return where tiles start in the scratch memory: behind the weights of all types."""
+    start = _common_places(d).weights
+    for t in range(len(table.features)):
+        start += 2 * _weight_size(table.features[t], d)
+    return start
+
+
+def embedding_scratch(features: Sequence[int], d: int, rows: int = 0) -> int:
+    """Return the numbers of scratch memory `s` for types of so many `features`, where forward keeps the tiles
+    of up to `rows` rows for backward."""
+    weights = sum(2 * _weight_size(number, d) for number in features)
+    tiles = 1 + (len(features) + rows // EMBEDDING_TILE if rows else 0)
+    tile: int = _tile_places(0, max(features, default=0), d).end
+    return int(_common_places(d).weights + weights + tiles * tile)
+
+
+@inlined
+def _entity_type(table: Any, t: int, d: int, w: Any, destination: Any, turned: int) -> EmbeddedType:
+    features = table.features[t]
+    return EmbeddedType(
+        floats_at(table.addresses[t], table.last[t] * features), destination[table.destinations[t] :],
+        features, d, w, table.parameters[t], turned, turned + _weight_size(features, d),
+    )  # fmt: skip
 
 
 @kernel
-def _tile_places(at: int, features: int, d: int) -> tuple[int, ...]:
-    """Where in the scratch memory lie, from `at`, x (TILE, features), tiles e and y and a line of roots of a
-    tile; and what comes behind them. d is rounded up to a multiple of 16."""
-    wide = up_to_16(d) * TILE
-    e = at + (features + 4) * TILE
-    return at, e, e + wide, e + 2 * wide, e + 2 * wide + TILE
-
-
-@kernel
-def _weight_places(at: int, features: int, d: int) -> tuple[int, ...]:
-    """Where lie, from `at`, a type's Wᵀ and its gradient (features, d); and what comes behind them."""
-    size = (features + 4) * up_to_16(d)
-    return at, at + size, at + 2 * size
-
-
-@kernel
-def _common_places(d: int) -> tuple[int, ...]:
-    """Where lie a tile dy, rows (TILE, d) and a line; and what comes behind them: the weights of all types,
-    and then the tiles."""
-    wide = up_to_16(d) * TILE
-    return 0, wide, 2 * wide, 2 * wide + TILE
-
-
-@kernel
-def _all_weights(table: Any, d: int) -> int:
-    """What comes behind the weights of all types."""
-    at = _common_places(d)[3]
-    for t in range(0, len(table), COLUMNS):
-        at = _weight_places(at, table[t + 1], d)[2]
-    return at
-
-
-def embedding_scratch(table: NDArray[np.int64], d: int, rows: int = 0) -> int:
-    """Numbers of scratch memory for the types of a table (T, COLUMNS), where forward keeps the tiles of up to
-    `rows` rows for backward."""
-    widest: int = table[:, 1].max(initial=0)
-    tiles = 1 + (len(table) + rows // TILE if rows else 0)
-    size: int = _all_weights(table.reshape(-1), d) + tiles * _tile_places(0, widest, d)[4]
-    return size
-
-
-@kernel
-def up_to_16(number: int) -> int:
-    """The next multiple of 16."""
-    return (number + LANES - 1) // LANES * LANES
-
-
-@kernel
-def _normalize(values: Any, start: int, rows: int, features: int, w: Any, w0: int, s: Any, x: int) -> None:
-    """Rows start to start + rows of `values`, normalised and clipped, to row x of `s`."""
-    shift, scale = w0, w0 + features
+def _normalize(kind: Any, start: int, rows: int, s: Any, x: int) -> None:
+    """Write x of `rows` entities from `start`, normalised and clipped, to `s` from place `x` on."""
+    values, w, features = kind.values, kind.w, kind.features
+    shift, scale = kind.parameters, kind.parameters + features
     for i in range(rows):
         source, target = (start + i) * features, x + i * features
         if features >= LANES:
@@ -115,111 +183,107 @@ def _normalize(values: Any, start: int, rows: int, features: int, w: Any, w0: in
 
 
 @kernel
-def _activate(
-    values: Any, start: int, rows: int, columns: int, features: int, d: int, w: Any, w0: int, s: Any,
-    turned: int, at: int,
-) -> None:  # fmt: skip
-    """Fill the tile at `at` for rows start to start + rows; Wᵀ is at `turned`."""
-    x, e, y, root, _ = _tile_places(at, features, d)
-    line = _common_places(d)[1]
-    bias, wide = w0 + places(features, d)[3], up_to_16(d)
-    _normalize(values, start, rows, features, w, w0, s, x)
+def _activate(kind: Any, start: int, rows: int, s: Any, at: Any) -> None:
+    """Fill the tile `at` with x, e and y of `rows` entities from `start`."""
+    features, d, columns, wide = kind.features, kind.d, up_to_16(rows), up_to_16(kind.d)
+    common, e = _common_places(d), Tile(s, at.e, EMBEDDING_TILE)
+    bias = kind.parameters + embedding_places(features, d).bias
+    _normalize(kind, start, rows, s, at.x)
     for m in range(0, wide, LANES):
-        product_16(
-            (rows + 3) // 4 * 4, features, s, x, features, 1, s, turned + m, wide, s, line + m, wide, SET
-        )
-    rows_to_tile(s[line:], 0, rows, wide, s, e, TILE)
+        weight, result = Tile(s, kind.turned + m, wide), Tile(s, common.rows + m, wide)
+        product_16(up_to_4(rows), features, Strided(s, at.x, features, 1), weight, result, SET)
+    rows_to_tile(s[common.rows :], 0, rows, wide, e)
     for m in range(d):
-        for t in range(e + m * TILE, e + m * TILE + columns, LANES):
-            store(s, t, maximum(load(s, t) + splat(w[bias + m]), splat(_ZERO)))
-    layer_norm(s, e, s, y, s, root, d, TILE, columns)
+        for t in range(at.e + m * EMBEDDING_TILE, at.e + m * EMBEDDING_TILE + columns, LANES):
+            store(s, t, maximum(load(s, t) + splat(kind.w[bias + m]), splat(_ZERO)))
+    layer_norm(e, Tile(s, at.y, EMBEDDING_TILE), Line(s, at.inverse_roots), d, columns)
 
 
 @kernel
-def turn_weights(table: Any, d: int, w: Any, s: Any) -> None:
-    """Wᵀ of all types of `table` (T * COLUMNS,) into the scratch memory, and 0 for its gradient."""
-    at = _common_places(d)[3]
-    for t in range(0, len(table), COLUMNS):
-        features = table[t + 1]
-        turned, given, end = _weight_places(at, features, d)
+def prepare_weights(table: Any, d: int, w: Any, s: Any) -> None:
+    """Write Wᵀ of all types of `table` to the scratch memory `s`, and 0 for its gradient."""
+    start, wide = _common_places(d).weights, up_to_16(d)
+    for t in range(len(table.features)):
+        features = table.features[t]
+        size = _weight_size(features, d)
         if features:
-            rows_to_tile(w[table[t + 2] + places(features, d)[2] :], 0, d, features, s, turned, up_to_16(d))
-        for m in range(given, end):
+            weight = table.parameters[t] + embedding_places(features, d).weight
+            rows_to_tile(w[weight:], 0, d, features, Tile(s, start, wide))
+        for m in range(start + size, start + 2 * size):
             s[m] = _ZERO
-        at = end
+        start += 2 * size
 
 
 @kernel
-def give_weights(table: Any, d: int, g: Any, s: Any) -> None:
-    """Add the gradients of all types' W, which lie in the scratch memory, to `g`."""
-    at, wide = _common_places(d)[3], up_to_16(d)
-    for t in range(0, len(table), COLUMNS):
-        features = table[t + 1]
-        _, given, at = _weight_places(at, features, d)
-        weight = table[t + 2] + places(features, d)[2]
+def add_weight_gradients(table: Any, d: int, g: Any, s: Any) -> None:
+    """Add the gradients of all types' W, which lie in the scratch memory `s`, to `g`."""
+    start, wide = _common_places(d).weights, up_to_16(d)
+    for t in range(len(table.features)):
+        features = table.features[t]
+        size = _weight_size(features, d)
         if features:
+            weight = table.parameters[t] + embedding_places(features, d).weight
             for m in range(d):
                 for f in range(features):
-                    g[weight + m * features + f] += s[given + f * wide + m]
+                    g[weight + m * features + f] += s[start + size + f * wide + m]
+        start += 2 * size
 
 
 @kernel
 def embed_tiles(table: Any, d: int, w: Any, destination: Any, out: Any, s: Any, keeps: bool) -> None:
-    """As `embed_types`, after `turn_weights`; `keeps`: each tile stays in the scratch memory."""
-    weights, at = _common_places(d)[3], _all_weights(table, d)
-    for t in range(0, len(table), COLUMNS):
-        features, place, first, last = table[t + 1], table[t + 2], table[t + 4], table[t + 5]
-        to = destination[table[t + 3] :]
-        turned, _, weights = _weight_places(weights, features, d)
-        if features:
-            values = floats_at(table[t], last * features)
-            for start in range(first, last, TILE):
-                rows = min(TILE, last - start)
-                _embed(values, start, rows, features, d, w, place, to, out, s, turned, at)
+    """Compute `embed_types`, after `prepare_weights`; `keeps`: each tile stays in the scratch memory."""
+    turned, start = _common_places(d).weights, _tiles_start(table, d)
+    for t in range(len(table.features)):
+        if table.features[t]:
+            kind = _entity_type(table, t, d, w, destination, turned)
+            for i in range(table.first[t], table.last[t], EMBEDDING_TILE):
+                at = _tile_places(start, kind.features, d)
+                _embed_tile(kind, i, min(EMBEDDING_TILE, table.last[t] - i), out, s, at)
                 if keeps:
-                    at = _tile_places(at, features, d)[4]
+                    start = at.end
         else:
-            for i in range(first, last):
-                row = to[i] * d
+            rows, vector = destination[table.destinations[t] :], table.parameters[t]
+            for i in range(table.first[t], table.last[t]):
                 for m in range(d):
-                    out[row + m] = w[place + m]
+                    out[rows[i] * d + m] = w[vector + m]
+        turned += 2 * _weight_size(table.features[t], d)
 
 
 @kernel
 def embed_tiles_backward(
     table: Any, d: int, w: Any, destination: Any, d_out: Any, g: Any, s: Any, kept: bool
 ) -> None:
-    """As `embed_types_backward`, between `turn_weights` and `give_weights`; `kept`: `embed_tiles` has just
-    kept the tiles of the same rows."""
-    weights, at = _common_places(d)[3], _all_weights(table, d)
-    for t in range(0, len(table), COLUMNS):
-        features, place, first, last = table[t + 1], table[t + 2], table[t + 4], table[t + 5]
-        to = destination[table[t + 3] :]
-        turned, given, weights = _weight_places(weights, features, d)
-        if features:
-            values = floats_at(table[t], last * features)
-            for start in range(first, last, TILE):
-                rows = min(TILE, last - start)
+    """Compute `embed_types_backward`, between `prepare_weights` and `add_weight_gradients`.
+
+    `kept`: `embed_tiles` has just kept the tiles of the same rows in the scratch memory.
+    """
+    turned, start = _common_places(d).weights, _tiles_start(table, d)
+    for t in range(len(table.features)):
+        if table.features[t]:
+            kind = _entity_type(table, t, d, w, destination, turned)
+            for i in range(table.first[t], table.last[t], EMBEDDING_TILE):
+                rows, at = min(EMBEDDING_TILE, table.last[t] - i), _tile_places(start, kind.features, d)
                 if not kept:
-                    _activate(values, start, rows, up_to_16(rows), features, d, w, place, s, turned, at)
-                _embed_backward(start, rows, features, d, w, place, to, d_out, g, s, given, at)
+                    _activate(kind, i, rows, s, at)
+                _embed_tile_backward(kind, i, rows, d_out, g, s, at)
                 if kept:
-                    at = _tile_places(at, features, d)[4]
+                    start = at.end
         else:
-            for i in range(first, last):
-                row = to[i] * d
+            rows_of, vector = destination[table.destinations[t] :], table.parameters[t]
+            for i in range(table.first[t], table.last[t]):
                 for m in range(d):
-                    g[place + m] += d_out[row + m]
+                    g[vector + m] += d_out[rows_of[i] * d + m]
+        turned += 2 * _weight_size(table.features[t], d)
 
 
 @kernel
 def embed_types(table: Any, d: int, w: Any, destination: Any, out: Any, s: Any) -> None:
-    """Embed rows of all types of `table` (T * COLUMNS,) into `out` (N * d,).
+    """Embed rows of all types of `table` into `out` (N * d,).
 
-    destination: the place of each row of each type; parameters in `w` as in `places`, or d numbers of a type
-    without features; `s`: `embedding_scratch`.
+    destination: the row of each entity, type after type; `w`: all parameters, those of a type as in
+    `EmbeddingPlaces`, or d numbers of a type without features; `s`: `embedding_scratch`.
     """
-    turn_weights(table, d, w, s)
+    prepare_weights(table, d, w, s)
     embed_tiles(table, d, w, destination, out, s, False)
 
 
@@ -229,60 +293,54 @@ def embed_types_backward(table: Any, d: int, w: Any, destination: Any, d_out: An
 
     Arguments as in `embed_types`; d a multiple of 4; `d_out` (N * d,).
     """
-    turn_weights(table, d, w, s)
+    prepare_weights(table, d, w, s)
     embed_tiles_backward(table, d, w, destination, d_out, g, s, False)
-    give_weights(table, d, g, s)
+    add_weight_gradients(table, d, g, s)
 
 
 @kernel
-def _embed(
-    values: Any, start: int, rows: int, features: int, d: int, w: Any, w0: int, destination: Any, out: Any,
-    s: Any, turned: int, at: int,
-) -> None:  # fmt: skip
-    """A tile of one type: `rows` rows from `start` of `values` (N_t * features,)."""
-    _, _, _, _, gain_place, offset_place, _ = places(features, d)
-    _, _, y, _, _ = _tile_places(at, features, d)
-    dressed, line, _, _ = _common_places(d)
-    columns = up_to_16(rows)
-    _activate(values, start, rows, columns, features, d, w, w0, s, turned, at)
+def _embed_tile(kind: Any, start: int, rows: int, out: Any, s: Any, at: Any) -> None:
+    """Embed `rows` entities of one type from `start`, with the tile `at`."""
+    d, common, places = kind.d, _common_places(kind.d), embedding_places(kind.features, kind.d)
+    _activate(kind, start, rows, s, at)
     for m in range(d):
-        gain, offset = splat(w[w0 + gain_place + m]), splat(w[w0 + offset_place + m])
-        for t in range(m * TILE, m * TILE + columns, LANES):
-            store(s, dressed + t, load(s, y + t) * gain + offset)
-    tile_to_rows(s, dressed, TILE, s[line:], 0, rows, d)
+        gain = splat(kind.w[kind.parameters + places.gain + m])
+        offset = splat(kind.w[kind.parameters + places.offset + m])
+        for t in range(m * EMBEDDING_TILE, m * EMBEDDING_TILE + up_to_16(rows), LANES):
+            store(s, common.tile + t, load(s, at.y + t) * gain + offset)
+    tile_to_rows(Tile(s, common.tile, EMBEDDING_TILE), s[common.rows :], 0, rows, d)
     for i in range(rows):
-        copy_floats(s, line + i * d, out, destination[start + i] * d, d)
+        copy_floats(s, common.rows + i * d, out, kind.destination[start + i] * d, d)
 
 
 @kernel
-def _embed_backward(
-    start: int, rows: int, features: int, d: int, w: Any, w0: int, destination: Any, d_out: Any, g: Any,
-    s: Any, given: int, at: int,
-) -> None:  # fmt: skip
-    """A tile of one type. Products take up to three features more than there are, and nobody asks what they
-    give."""
-    _, _, _, bias, gain_place, offset_place, _ = places(features, d)
-    wide, columns = up_to_16(d), up_to_16(rows)
-    x, e, y, root, _ = _tile_places(at, features, d)
-    dy, line, both, _ = _common_places(d)
+def _embed_tile_backward(kind: Any, start: int, rows: int, d_out: Any, g: Any, s: Any, at: Any) -> None:
+    """Add the gradients of `rows` entities of one type from `start`, whose tile `at` is filled.
+
+    Products take up to three features more than there are, and nothing reads the results.
+    """
+    d, features, columns, wide = kind.d, kind.features, up_to_16(rows), up_to_16(kind.d)
+    common, places = _common_places(d), embedding_places(features, d)
+    gain_place, offset_place = kind.parameters + places.gain, kind.parameters + places.offset
+    dy, line = Tile(s, common.tile, EMBEDDING_TILE), Tile(s, common.line, EMBEDDING_TILE)
     for i in range(rows):
-        copy_floats(d_out, destination[start + i] * d, s, line + i * d, d)
-    rows_to_tile(s[line:], 0, rows, d, s, dy, TILE)
-    row_sums(d, s, dy, TILE, columns, g, w0 + offset_place)
+        copy_floats(d_out, kind.destination[start + i] * d, s, common.rows + i * d, d)
+    rows_to_tile(s[common.rows :], 0, rows, d, dy)
+    row_sums(d, dy, columns, Line(g, offset_place))
     for m in range(d):
-        gain = splat(w[w0 + gain_place + m])
+        gain = splat(kind.w[gain_place + m])
         for t in range(0, columns, LANES):
-            v = load(s, dy + m * TILE + t)
-            store(s, both + t, v * load(s, y + m * TILE + t))
-            store(s, dy + m * TILE + t, v * gain)
-        row_sums(1, s, both, TILE, columns, g, w0 + gain_place + m)
-    layer_norm_backward(s, dy, s, y, s, root, s, dy, d, TILE, columns, SET)
+            v = load(s, common.tile + m * EMBEDDING_TILE + t)
+            store(s, common.line + t, v * load(s, at.y + m * EMBEDDING_TILE + t))
+            store(s, common.tile + m * EMBEDDING_TILE + t, v * gain)
+        row_sums(1, line, columns, Line(g, gain_place + m))
+    y = Tile(s, at.y, EMBEDDING_TILE)
+    layer_norm_backward(dy, y, Line(s, at.inverse_roots), dy, d, columns, SET)
     for m in range(d):
-        for t in range(m * TILE, m * TILE + columns, LANES):
-            store(s, dy + t, where_positive(load(s, e + t), load(s, dy + t)))
-    row_sums(d, s, dy, TILE, columns, g, w0 + bias)
-    tile_to_rows(s, dy, TILE, s[line:], 0, rows, wide)
+        for t in range(m * EMBEDDING_TILE, m * EMBEDDING_TILE + columns, LANES):
+            store(s, common.tile + t, where_positive(load(s, at.e + t), load(s, common.tile + t)))
+    row_sums(d, dy, columns, Line(g, kind.parameters + places.bias))
+    tile_to_rows(dy, s[common.rows :], 0, rows, wide)
     for m in range(0, wide, LANES):
-        product_16(
-            (features + 3) // 4 * 4, rows, s, x, 1, features, s, line + m, wide, s, given + m, wide, ADD
-        )
+        de, gradient = Tile(s, common.rows + m, wide), Tile(s, kind.turned_gradient + m, wide)
+        product_16(up_to_4(features), rows, Strided(s, at.x, 1, features), de, gradient, ADD)

@@ -1,4 +1,4 @@
-"""Embedding and blocks on plain arrays, with their gradients: what the fused engine runs; no torch.
+"""Embedding and blocks on plain arrays, with their gradients; no torch.
 
 Shape alphabet: B steps, N rows, D width, P numbers of all parameters.
 """
@@ -14,10 +14,8 @@ from numpy.typing import NDArray
 from ..inputs.prepare import Prepared
 from ..inputs.rows import Rows, plain
 from ..rogue_net.config import RogueNetConfig
-from .attention.tile_attention import tile_capacity
-from .embedding_kernels import COLUMNS, embed_types, embed_types_backward, embedding_scratch
-from .flat import Layout
-from .fused_kernels import (
+from .block_kernels import (
+    BlocksShape,
     backward_scratch,
     blocks_backward,
     blocks_forward,
@@ -26,29 +24,31 @@ from .fused_kernels import (
     kept_size,
     unfold,
 )
+from .embedding_kernels import TypeTable, embed_types, embed_types_backward, embedding_scratch
 from .gather_kernels import address
 from .parallel import recycled, workspace
+from .parameter_layout import Layout
+from .tiles.step_tiles import StepRange, tile_capacity
 
 Floats = NDArray[np.float32]
 
 
 @dataclass(eq=False)
-class Table:
-    """What the embedding kernels get to know of the features of a batch."""
+class EncoderTable:
+    """The features of a batch, as the embedding kernels read them."""
 
-    rows: NDArray[np.int64]  # (T, COLUMNS)
+    types: TypeTable  # of all entities
     offsets: list[NDArray[np.int64]]  # per type (B + 1,): where its entities of each step start
-    values: list[Floats]  # keeps the memory alive whose addresses stand in `rows`
+    values: list[Floats]  # keeps the memory alive whose addresses stand in `types`
     destination: NDArray[np.int64]
 
-    def of_steps(self, first: int, last: int) -> NDArray[np.int64]:
-        """The table (T * COLUMNS,) for the entities of steps first to last."""
+    def of_steps(self, first: int, last: int) -> TypeTable:
+        """Return the table for the entities of steps first to last."""
         if first == 0 and last == len(self.offsets[0]) - 1:
-            return self.rows.reshape(-1)
-        part = self.rows.copy()
-        for row, offsets in zip(part, self.offsets, strict=True):
-            row[4], row[5] = offsets[first], offsets[last]
-        return part.reshape(-1)
+            return self.types
+        starts = np.array([offsets[first] for offsets in self.offsets])
+        ends = np.array([offsets[last] for offsets in self.offsets])
+        return self.types._replace(first=starts, last=ends)
 
 
 class FusedEncoder:
@@ -57,9 +57,10 @@ class FusedEncoder:
     def __init__(
         self, layout: Layout, place: str, features: Mapping[str, tuple[str, ...]], settings: RogueNetConfig
     ) -> None:
-        """Adds its parameters to `layout`; `place`: "policy_net.", say."""
+        """Add the parameters to `layout`; `place`: the module's prefix, such as "policy_net."."""
         d = self.d = settings.d_model
-        self.n_head, self.n_layer = settings.n_head, settings.n_layer
+        #: The sizes of the blocks.
+        self.shape = BlocksShape(settings.n_layer, d, settings.n_head)
         self._tile = tile_capacity(0, d)
         self._types: dict[str, int] = {}
         for name, names in features.items():
@@ -73,7 +74,7 @@ class FusedEncoder:
             self._types[name] = start
         #: Where the blocks' parameters start.
         self.blocks_place = layout.size
-        for i in range(self.n_layer):
+        for i in range(self.shape.layers):
             layout.add(
                 f"{place}backbone.blocks.{i}", None,
                 ln1__weight=(d,), ln1__bias=(d,),
@@ -84,71 +85,73 @@ class FusedEncoder:
                 mlp__2__weight=(d, 4 * d), mlp__2__bias=(d,),
             )  # fmt: skip
         self._end = layout.size
+        #: Features of each entity type.
+        self.widths = [len(names) for names in features.values()]
+        self._embedding_scratch = embedding_scratch(self.widths, d)
 
     def fold(self, w: Floats) -> Floats:
-        """The blocks' parameters with the layer norms' folded into the maps behind them."""
+        """Return the blocks' parameters with the layer norms' folded into the maps that follow them."""
         own = w[self.blocks_place : self._end]
         folded = own.copy()
-        fold(own, folded, self.n_layer, self.d)
+        fold(own, folded, self.shape.layers, self.d)
         return folded
 
     def unfold(self, w: Floats, g: Floats) -> None:
-        """Gradients of folded parameters to those of the parameters, in place."""
-        unfold(w[self.blocks_place : self._end], g[self.blocks_place : self._end], self.n_layer, self.d)
+        """Turn gradients of folded parameters into those of the parameters, in place."""
+        unfold(w[self.blocks_place : self._end], g[self.blocks_place : self._end], self.shape.layers, self.d)
 
-    def table(self, prepared: Prepared) -> Table:
-        """What the kernels need to know of a batch's features."""
-        rows: list[int] = []
+    def table(self, prepared: Prepared) -> EncoderTable:
+        """Return the features of a batch as the kernels read them."""
+        rows: list[tuple[int, ...]] = []
         values, start = [], 0
         for name, own in prepared.features.items():
             own = plain(own)
             count, features = own.shape
-            rows += address(own), features, self._types[name], start, 0, count
+            rows.append((address(own), features, self._types[name], start, 0, count))
             values.append(own)
             start += count
-        table = np.array(rows, np.int64).reshape(-1, COLUMNS)
-        return Table(table, list(prepared.offsets.values()), values, prepared.destination)
+        columns = np.array(rows, np.int64).reshape(-1, len(TypeTable._fields)).T.copy()
+        return EncoderTable(
+            TypeTable(*columns), list(prepared.offsets.values()), values, prepared.destination
+        )
 
-    def embed(self, table: Table, w: Floats, out: Floats, first: int, last: int) -> None:
+    def embed(self, table: EncoderTable, w: Floats, out: Floats, first: int, last: int) -> None:
         """Embed the entities of steps first to last into `out` (N * D,)."""
-        if len(table.rows):
-            scratch = workspace(embedding_scratch(table.rows, self.d))
+        if table.values:
+            scratch = workspace(self._embedding_scratch)
             embed_types(table.of_steps(first, last), self.d, w, table.destination, out, scratch)
 
     def embed_backward(
-        self, table: Table, w: Floats, d_out: Floats, g: Floats, first: int, last: int
+        self, table: EncoderTable, w: Floats, d_out: Floats, g: Floats, first: int, last: int
     ) -> None:
         """Add the gradients of the embedding's parameters, from those of its rows (N * D,), to `g`."""
-        if len(table.rows):
-            scratch = workspace(embedding_scratch(table.rows, self.d))
+        if table.values:
+            scratch = workspace(self._embedding_scratch)
             part = table.of_steps(first, last)
             embed_types_backward(part, self.d, w, table.destination, d_out, g, scratch)
 
     def kept(self, x: Floats) -> Floats:
-        """Memory for what `blocks` keeps of a batch with embedded rows `x` for `blocks_backward`."""
-        return recycled(kept_size(len(x), self.n_layer, self.d, self.n_head))
+        """Return memory for what `blocks` keeps of embedded rows `x` for `blocks_backward`."""
+        return recycled(kept_size(len(x), self.shape))
 
     def blocks(
         self, x: Floats, rows: Rows, folded: Floats, out: Floats, kept: Floats, first: int, last: int
     ) -> None:
-        """Embedded rows (N * D,) through all blocks into `out` (N * D,), those of steps first to last.
+        """Take embedded rows `x` (N * D,) of steps first to last through all blocks into `out` (N * D,).
 
         `kept`: see `kept`; empty where no backward follows.
         """
-        scratch = workspace(forward_scratch(tile_capacity(rows.longest, self.d), self.d, self.n_head))
-        blocks_forward(
-            x, out, kept, folded, rows.offsets, first, last, self._tile, self.n_layer, self.d, self.n_head,
-            scratch,
-        )  # fmt: skip
+        scratch = workspace(forward_scratch(self.shape, tile_capacity(rows.longest, self.d)))
+        steps = StepRange(rows.offsets, first, last, self._tile)
+        blocks_forward(folded, self.shape, x, out, kept, steps, scratch)
 
     def blocks_backward(
         self, x: Floats, kept: Floats, rows: Rows, folded: Floats, d_out: Floats, d_x: Floats, g: Floats,
         first: int, last: int,
     ) -> None:  # fmt: skip
-        """Gradients of the embedded rows to `d_x` (N * D,), which `d_out` may be; of folded parameters added
-        to `g`."""
-        scratch = workspace(backward_scratch(tile_capacity(rows.longest, self.d), self.d, self.n_head))
-        blocks_backward(
-            x, kept, d_out, d_x, folded, g[self.blocks_place : self._end], rows.offsets, first, last,
-            self._tile, self.n_layer, self.d, self.n_head, scratch,
-        )  # fmt: skip
+        """Write the gradients of the embedded rows to `d_x` (N * D,), which `d_out` may be; add those of
+        folded parameters to `g`."""
+        scratch = workspace(backward_scratch(self.shape, tile_capacity(rows.longest, self.d)))
+        steps = StepRange(rows.offsets, first, last, self._tile)
+        g_blocks = g[self.blocks_place : self._end]
+        blocks_backward(folded, self.shape, x, kept, d_out, d_x, g_blocks, steps, scratch)

@@ -1,4 +1,4 @@
-"""The whole network on plain arrays: acting, evaluating and its gradients by kernels alone; no torch.
+"""The whole network on plain arrays: acts, evaluates and gives gradients by kernels alone; no torch.
 
 Shape alphabet: B steps, N rows, D width, A actors of one action at all steps, P numbers of all parameters.
 """
@@ -18,21 +18,21 @@ from ..inputs.prepare import Prepared
 from ..inputs.rows import Rows
 from ..policy import ActResult
 from ..rogue_net.config import RogueNetConfig
-from .flat import Entry, Layout
-from .fused_encoder import Floats, FusedEncoder, Table
-from .fused_heads import FusedHead, Task, fused_head
-from .heads.value_kernels import evaluate_values, values_backward
+from .fused_encoder import EncoderTable, Floats, FusedEncoder
+from .fused_heads import FusedHead, HeadBatch, fused_head
+from .heads.value_kernels import ValueMap, evaluate_values, values_backward
 from .parallel import over_sequences, recycled, row_shares, workspace
+from .parameter_layout import Entry, Layout
 
 NOTHING = np.zeros(0, np.float32)
 
 
 class Weights(NamedTuple):
-    """All parameters, and those of the blocks as kernels want them."""
+    """All parameters, and those of the blocks with the layer norms folded in (see `block_kernels`)."""
 
     flat: Floats  # (P,), as `FusedNetwork.layout` says
-    policy: Floats
-    value: Floats
+    policy: Floats  # the policy's blocks
+    value: Floats  # the value function's blocks
 
 
 @dataclass(eq=False)
@@ -40,9 +40,9 @@ class Encoded:
     """A batch in the network: embedded rows and rows after the blocks, each (N * D,)."""
 
     prepared: Prepared
-    kept: NDArray[np.int64] | None  # the rows that the policy sees; None: all
+    kept: NDArray[np.int64] | None  # the rows that are visible to the policy; None: all
     rows: Rows  # their layout
-    table: Table
+    table: EncoderTable
     policy_embedded: Floats
     x: Floats  # what the action heads read
     value_embedded: Floats
@@ -51,7 +51,7 @@ class Encoded:
     #: What the blocks keep for backward.
     policy_kept: Floats = field(default_factory=lambda: NOTHING)
     value_kept: Floats = field(default_factory=lambda: NOTHING)
-    tasks: dict[str, Task] = field(default_factory=dict)
+    tasks: dict[str, HeadBatch] = field(default_factory=dict)
 
 
 class FusedNetwork:
@@ -85,14 +85,17 @@ class FusedNetwork:
         self.value_head = self.layout.add("value_head", None, proj__weight=(1, own.d_model), proj__bias=(1,))
 
     def weights(self, flat: Floats) -> Weights:
-        """What the methods below take, of the parameters (`layout.room`,)."""
+        """Return the parameters (`layout.room`,) in the form that the methods below take."""
         folded = self.policy.fold(flat)
         return Weights(flat, folded, folded if self.value is self.policy else self.value.fold(flat))
 
-    def learns(self, entry: Entry, prepared: Prepared, heads: Collection[str], values: bool) -> bool:
-        """Whether a parameter has a gradient where those of some heads, and of the values, are known.
+    def _value_head(self, weights: Weights) -> ValueMap:
+        return ValueMap(weights.flat, self.value_head, self.value.d)
 
-        Statistics have none, nor what belongs to an entity type that does not occur.
+    def learns(self, entry: Entry, prepared: Prepared, heads: Collection[str], values: bool) -> bool:
+        """Return True if a parameter has a gradient, given those of some heads (and of the `values`).
+
+        Statistics have none, nor has a parameter of an entity type that does not occur in the batch.
         """
         place = entry.place
         if place in ("normalization", "action_heads"):
@@ -112,10 +115,10 @@ class FusedNetwork:
         weights: Weights,
         rng: np.random.Generator | None,
     ) -> ActResult:
-        """Choose an action for every actor, from `rng` or (None) the most probable.
+        """Draw an action for every actor with `rng`; None: take the most probable one.
 
         Raises:
-            ValueError: a mask does not fit the batch, or allows an actor nothing.
+            ValueError: a mask does not fit the batch, or leaves an actor no allowed action.
         """
         encoded = self._lay_out(prepared)
         over_sequences(
@@ -124,8 +127,7 @@ class FusedNetwork:
         actions, log_probs, drawn = {}, {}, {}
         for name, head in self.heads.items():
             mask = masks[name]
-            task = head.read(encoded.rows, mask, None)
-            chosen = head.draw(encoded.x, weights.flat, task, rng)
+            chosen = head.draw(encoded.x, weights.flat, head.read(encoded.rows, mask, None), rng)
             actions[name] = RaggedArray.unchecked(chosen.actions, mask.actors.offsets)
             log_probs[name] = RaggedArray.unchecked(chosen.log_probs, mask.actors.offsets)
             if chosen.drawn is not None:
@@ -133,9 +135,11 @@ class FusedNetwork:
         return ActResult(actions, log_probs, encoded.values, drawn)
 
     def values(self, prepared: Prepared, weights: Weights) -> Floats:
-        """The predicted return of each step (B,)."""
+        """Return the predicted return of each step (B,)."""
         encoded = self._lay_out(prepared)
-        over_sequences(prepared.rows.offsets, lambda _, first, last: self._see(encoded, weights, first, last))
+        over_sequences(
+            prepared.rows.offsets, lambda _, first, last: self._compute_values(encoded, weights, first, last)
+        )
         return encoded.values
 
     def evaluate(
@@ -146,11 +150,11 @@ class FusedNetwork:
         weights: Weights,
         learns: bool = True,
     ) -> tuple[dict[str, Floats], dict[str, Floats], Encoded]:
-        """Log-probabilities and entropies (A,) of each action; the rest holds the values, and what
-        `gradients` needs if the network `learns`.
+        """Return log-probabilities and entropies (A,) of each action, and the batch in the network: it has
+        the values, and if the network `learns`, what `gradients` needs.
 
         Raises:
-            ValueError: a mask does not fit the batch, or an action was not allowed.
+            ValueError: a mask does not fit the batch, or an action is masked.
         """
         encoded = self._lay_out(prepared)
         if learns:
@@ -160,8 +164,8 @@ class FusedNetwork:
         tasks = encoded.tasks
         for name, head in self.heads.items():
             tasks[name] = head.read(encoded.rows, masks[name], actions[name])
-        log_probs = {name: np.empty(len(task.rows), np.float32) for name, task in tasks.items()}
-        entropies = {name: np.empty(len(task.rows), np.float32) for name, task in tasks.items()}
+        log_probs = {name: np.empty(batch.num_actors, np.float32) for name, batch in tasks.items()}
+        entropies = {name: np.empty(batch.num_actors, np.float32) for name, batch in tasks.items()}
         wrong: dict[str, int] = {}
 
         def run(share: int, first: int, last: int) -> None:
@@ -176,11 +180,11 @@ class FusedNetwork:
         over_sequences(prepared.rows.offsets, run)
         for name, head in self.heads.items():
             if name in wrong:
-                head.complain(tasks[name], actions[name], wrong[name])
+                head.refuse(tasks[name], actions[name], wrong[name])
         return log_probs, entropies, encoded
 
     def _lay_out(self, prepared: Prepared) -> Encoded:
-        """Memory for everything that a batch is in the network."""
+        """Allocate memory for a batch in the network."""
         rows, kept, size = prepared.rows, None, prepared.rows.num_rows
         embedded = recycled(size * self.policy.d)
         x = value_embedded = seen = embedded
@@ -196,8 +200,8 @@ class FusedNetwork:
         return Encoded(prepared, kept, rows, table, embedded, x, value_embedded, seen, values)
 
     def _encode(self, encoded: Encoded, weights: Weights, first: int, last: int) -> None:
-        """Everything before the action heads, of steps first to last."""
-        self._see(encoded, weights, first, last)
+        """Compute values, and rows for the action heads, of steps first to last."""
+        self._compute_values(encoded, weights, first, last)
         if encoded.seen is encoded.x:
             return
         e, d = encoded, self.policy.d
@@ -212,17 +216,15 @@ class FusedNetwork:
             e.policy_embedded.reshape(-1, d)[start:stop] = everything.reshape(-1, d)[e.kept[start:stop]]
         self.policy.blocks(e.policy_embedded, e.rows, weights.policy, e.x, e.policy_kept, first, last)
 
-    def _see(self, e: Encoded, weights: Weights, first: int, last: int) -> None:
-        """Everything for the values of steps first to last."""
+    def _compute_values(self, e: Encoded, weights: Weights, first: int, last: int) -> None:
+        """Compute the values of steps first to last, and the rows that they need."""
         rows = e.prepared.rows
         self.value.embed(self._value_table(e), weights.flat, e.value_embedded, first, last)
         self.value.blocks(e.value_embedded, rows, weights.value, e.seen, e.value_kept, first, last)
-        evaluate_values(
-            e.seen, rows.offsets, first, last, self.value.d, weights.flat, self.value_head, e.values,
-            workspace(self.value.d),
-        )  # fmt: skip
+        head = self._value_head(weights)
+        evaluate_values(head, e.seen, rows.offsets, first, last, e.values, workspace(head.d))
 
-    def _value_table(self, e: Encoded) -> Table:
+    def _value_table(self, e: Encoded) -> EncoderTable:
         return e.table if self.value is self.policy else self.value.table(e.prepared)
 
     # -- backward -------------------------------------------------------------------------------------------
@@ -235,21 +237,18 @@ class FusedNetwork:
         d_entropies: Mapping[str, Floats],
         d_values: Floats,
     ) -> Floats:
-        """The gradients (P,) of all parameters, from those of log-probabilities, entropies and values.
+        """Return the gradients (P,) of all parameters, from those of log-probabilities, entropies and values.
 
-        Heads that are left out had no part in the loss.
+        Heads that are left out have no part in the loss.
         """
-        rows, e = encoded.prepared.rows, encoded
+        rows, e, head = encoded.prepared.rows, encoded, self._value_head(weights)
         parts = np.zeros((row_shares(rows.num_rows), self.layout.room), np.float32)
         d_seen = recycled(len(e.seen))
         d_x = d_seen if e.seen is e.x else np.zeros_like(e.x)
 
         def run(share: int, first: int, last: int) -> None:
             g = parts[share]
-            values_backward(
-                e.seen, rows.offsets, first, last, self.value.d, weights.flat, self.value_head, d_values,
-                d_seen, g, workspace(self.value.d),
-            )  # fmt: skip
+            values_backward(head, e.seen, rows.offsets, first, last, d_values, d_seen, g, workspace(head.d))
             for name, given in d_log_probs.items():
                 self.heads[name].backward(
                     e.x, weights.flat, e.tasks[name], given, d_entropies[name], d_x, g, first, last
@@ -275,7 +274,7 @@ class FusedNetwork:
     def _embedding_backward(
         self, e: Encoded, weights: Weights, d_x: Floats, d_seen: Floats, g: Floats, first: int, last: int
     ) -> None:
-        """What the policy's rows add where the value function has run over rows of its own."""
+        """Add the gradients of the policy's embedding where the value function has rows of its own."""
         d, start, stop = self.policy.d, e.rows.offsets[first], e.rows.offsets[last]
         given = d_x
         if e.kept is not None:
@@ -283,5 +282,5 @@ class FusedNetwork:
             given = d_seen if shared else np.zeros(e.prepared.rows.num_rows * d, np.float32)
             given.reshape(-1, d)[e.kept[start:stop]] += d_x.reshape(-1, d)[start:stop]
             if shared:
-                return  # the value function's turn takes them along
+                return  # the value function's backward takes them along
         self.policy.embed_backward(e.table, weights.flat, given, g, first, last)

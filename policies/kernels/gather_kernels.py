@@ -1,4 +1,4 @@
-"""Numba kernels: many small arrays into one, where arrays are, and rows of entities named by index."""
+"""Numba kernels: join many small arrays, take the address of an array, find the rows of entities by index."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .tiles.simd import floats_at, kernel
 
 @kernel
 def gather_floats(addresses: Any, sizes: Any, out: Any) -> None:
-    """Arrays of float32 at memory `addresses` (T,), `sizes` (T,) long, one behind the other into `out`."""
+    """Copy arrays of float32 at memory `addresses` (T,), `sizes` (T,) long, one behind the other to `out`."""
     place = 0
     for t in range(len(addresses)):
         source = floats_at(addresses[t], sizes[t])
@@ -24,9 +24,9 @@ def gather_floats(addresses: Any, sizes: Any, out: Any) -> None:
 def find_rows(
     offsets: Any, entity_offsets: Any, row_of_entity: Any, index_offsets: Any, indices: Any, rows: Any
 ) -> bool:
-    """The rows (A,) of entities that are named by their `indices` (A,) within their steps; see `Rows`.
+    """Write the `rows` (A,) of entities that are given by their `indices` (A,) within their steps; see `Rows`.
 
-    row_of_entity: (0,) where entity i of a step is row i of that step. Returns whether all have a row.
+    row_of_entity: (0,) where entity i of a step is row i of that step. Returns True if all have a row.
     """
     for b in range(len(index_offsets) - 1):
         first, count = entity_offsets[b], entity_offsets[b + 1] - entity_offsets[b]
@@ -44,13 +44,13 @@ def find_rows(
 
 @kernel
 def address(array: Any) -> int:
-    """Where an array lies in memory; NumPy's own ways to say it take ten times as long."""
+    """Return the memory address of an array; NumPy's own ways take ten times as long."""
     return array.ctypes.data
 
 
 @kernel
 def longest_step(offsets: Any) -> int:
-    """The most rows of a step, whose rows start at `offsets` (B + 1,)."""
+    """Return the most rows of a step; rows start at `offsets` (B + 1,)."""
     longest = 0
     for b in range(len(offsets) - 1):
         longest = max(longest, offsets[b + 1] - offsets[b])
@@ -59,7 +59,7 @@ def longest_step(offsets: Any) -> int:
 
 @kernel
 def all_finite(rows: Any) -> bool:
-    """Whether no number of `rows` (n, F) is NaN or infinite."""
+    """Return True if no number of `rows` (n, F) is NaN or infinite."""
     for i in range(rows.shape[0]):
         for j in range(rows.shape[1]):
             if not np.isfinite(rows[i, j]):

@@ -1,4 +1,4 @@
-"""Splitting sequences over threads; see `ragged.threads` for why they are plain Python ones."""
+"""Threads for sequences, and scratch memory; `ragged.threads` says why threads are plain Python ones."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _local = threading.local()
 
 
 def workspace(size: int) -> NDArray[np.float32]:
-    """At least `size` numbers of scratch memory for this thread, with anything in them.
+    """Return at least `size` numbers of scratch memory for this thread, with anything in them.
 
     Kept from call to call: fresh memory costs a page fault per 4 KB, more than a small batch's arithmetic. It
     starts where a cache line does, so that no vector of 16 lies in two.
@@ -31,39 +31,39 @@ def workspace(size: int) -> NDArray[np.float32]:
     return scratch
 
 
-def _holders(arrays: list[NDArray[np.float32]], index: int) -> int:
+def _references(arrays: list[NDArray[np.float32]], index: int) -> int:
     return sys.getrefcount(arrays[index])
 
 
-#: What `_holders` says of an array that only its list holds.
-_UNHELD = _holders([np.zeros(0, np.float32)], 0)
+#: The reference count of an array that only its list holds.
+_UNREFERENCED = _references([np.zeros(0, np.float32)], 0)
 
-#: Smaller arrays are had faster than looked for, larger ones are not worth holding on to.
+#: Smaller arrays are allocated faster than looked up; larger ones are not worth keeping.
 _SMALLEST_RECYCLED, _LARGEST_RECYCLED = 1 << 12, 1 << 24
 
 
 def recycled(size: int) -> NDArray[np.float32]:
-    """An array (size,) with anything in it, in memory that an earlier one had that nobody holds any more.
+    """Return an array (size,) with anything in it, in memory of an earlier one that is no longer referenced.
 
-    For what is as large as a batch and lives as long as its evaluation; see `workspace` for why.
+    For arrays as large as a batch that live as long as its evaluation; see `workspace` for why.
     """
     if not _SMALLEST_RECYCLED <= size <= _LARGEST_RECYCLED or not is_on("reuse_arrays"):
         return np.empty(size, np.float32)
     if not hasattr(_local, "recycled"):
         _local.recycled = []
     arrays: list[NDArray[np.float32]] = _local.recycled
-    unheld = [i for i in range(len(arrays)) if _holders(arrays, i) == _UNHELD]
-    fitting = [i for i in unheld if len(arrays[i]) >= size]
+    unreferenced = [i for i in range(len(arrays)) if _references(arrays, i) == _UNREFERENCED]
+    fitting = [i for i in unreferenced if len(arrays[i]) >= size]
     if fitting:
         return arrays[min(fitting, key=lambda i: len(arrays[i]))][:size]
-    for i in reversed(unheld):  # too small, so it would be all the time
+    for i in reversed(unreferenced):  # too small now, and so it would be every time
         del arrays[i]
     arrays.append(np.empty(size + size // 8, np.float32))
     return arrays[-1][:size]
 
 
 def shares(offsets: NDArray[np.int64], parts: int) -> NDArray[np.int64]:
-    """Cut B sequences into `parts` runs of about equal work: bounds (parts + 1,) from 0 to B.
+    """Cut B sequences into `parts` runs of about equal work; return bounds (parts + 1,) from 0 to B.
 
     A row costs its matrix products, which are the same for all, plus attention over its sequence.
     """
@@ -77,13 +77,13 @@ def shares(offsets: NDArray[np.int64], parts: int) -> NDArray[np.int64]:
 
 
 def allowed_threads() -> int:
-    """As many threads as torch may use; where nobody has loaded torch, as large gathers may."""
+    """Return as many threads as torch may use; where torch is not loaded, as large gathers may."""
     torch = sys.modules.get("torch")
     return get_num_threads() if torch is None else int(torch.get_num_threads())
 
 
 def row_shares(rows: int) -> int:
-    """Into how many shares `rows` rows are split: as many as there may be threads and the work fills."""
+    """Return the number of shares for `rows` rows: one per allowed thread, as far as the work fills them."""
     return 1 if rows < 2 * ROWS_PER_THREAD else min(allowed_threads(), rows // ROWS_PER_THREAD)
 
 

@@ -12,8 +12,8 @@ from ...envs import EntityBatch, EntitySpace
 from ..checkpoint import StoredCheckpoint, check_weights
 from ..inputs.moments import shift_and_scale
 from ..inputs.prepare import Inputs
-from ..kernels.flat import Entry
 from ..kernels.fused_network import FusedNetwork
+from ..kernels.parameter_layout import Entry
 from ..policy import ActResult
 from ..rogue_net.config import RogueNetConfig
 from ..rogue_net.keys import escaped

@@ -11,15 +11,18 @@ import numpy as np
 import pytest
 import torch
 from entitize.policies.kernels import parallel
-from entitize.policies.kernels.tiles import products
+from entitize.policies.kernels.tiles import matrix_products
 from entitize.policies.kernels.tiles import tile_kernels as tiles
 from entitize.policies.kernels.tiles.exponential import exp2
-from entitize.policies.kernels.tiles.products import ADD, ADD_BIAS, SET, SET_BIAS
+from entitize.policies.kernels.tiles.linear_maps import Linear, linear, linear_backward, linear_gradients
+from entitize.policies.kernels.tiles.matrices import Line, Strided, Tile
+from entitize.policies.kernels.tiles.matrix_products import ADD, ADD_BIAS, SET, SET_BIAS
 from entitize.policies.kernels.tiles.simd import (
     LANES,
     erf,
     exp,
     floats_at,
+    kernel,
     load,
     log,
     maximum,
@@ -111,6 +114,22 @@ def test_exp_is_bounded_and_nan_stays_nan():
     assert np.isnan(out[:6, 4:]).all()
 
 
+@kernel
+def _element(tile, m):
+    return tile.data[tile.start + m * tile.stride]
+
+
+@njit
+def _elements(x, m):
+    return _element(Tile(x, 0, 2), 1), _element(Tile(x, 1, m), m)
+
+
+def test_a_kernel_is_compiled_once_for_constants_and_variables():
+    x = np.arange(8, dtype=np.float32)
+    assert _elements(x, 2) == (2, 5)
+    assert len(_element.signatures) == 1
+
+
 @njit
 def _shuffle(x, out):
     transpose(x, 2, 20, out, 1, 17)
@@ -123,6 +142,11 @@ def test_transpose_and_total():
     sum_of_lanes = _shuffle(x, out)
     np.testing.assert_array_equal(out[1:].reshape(16, 17)[:, :16], x[2:].reshape(16, 20)[:, :16].T)
     assert sum_of_lanes == pytest.approx(float(x[3:19].sum()), rel=1e-5)
+
+
+def flat(array):
+    """The numbers of an array, row by row, as kernels read them."""
+    return np.ascontiguousarray(array, np.float32).reshape(-1)
 
 
 @pytest.mark.parametrize("mode", [SET, ADD, SET_BIAS, ADD_BIAS])
@@ -139,23 +163,36 @@ def test_product(rows, inner, columns, mode):
     y = rng.standard_normal((rows, columns))
     expected = a @ x + (bias[:, None] if mode & SET_BIAS else 0) + (y if mode & ADD else 0)
     flat_y = np.concatenate([[0.0], y.reshape(-1)]).astype(np.float32)
-    one = np.float32
-    products.product(
-        rows, inner, np.ascontiguousarray(a.T, one).reshape(-1), 0, 1, rows,
-        x.astype(one).reshape(-1), 0, columns, flat_y, 1, columns, columns, mode, bias.astype(one), 0,
+    turned = Strided(flat(a.T), 0, 1, rows)
+    matrix_products.product(
+        rows, inner, turned, Tile(flat(x), 0, columns), Tile(flat_y, 1, columns), columns, mode,
+        Line(flat(bias), 0),
     )  # fmt: skip
     np.testing.assert_allclose(flat_y[1:].reshape(rows, columns), expected, rtol=1e-5, atol=1e-5)
     assert flat_y[0] == 0
 
 
-def test_weight_and_bias_gradients():
-    rng = np.random.default_rng(1)
-    y, x = rng.standard_normal((8, 48)).astype(np.float32), rng.standard_normal((12, 48)).astype(np.float32)
-    g, sums = np.ones(8 * 12, np.float32), np.ones(8, np.float32)
-    products.outer_sums(8, 12, y.reshape(-1), 0, x.reshape(-1), 0, 48, 48, g, 0, 12)
-    products.row_sums(8, y.reshape(-1), 0, 48, 48, sums, 0)
-    np.testing.assert_allclose(g.reshape(8, 12), 1 + y.astype(np.float64) @ x.T, rtol=1e-5, atol=1e-5)
-    np.testing.assert_allclose(sums, 1 + y.astype(np.float64).sum(1), rtol=1e-5, atol=1e-5)
+@pytest.mark.parametrize("outputs", [3, 8])
+def test_linear_map_and_its_gradients(outputs):
+    inputs, columns = 12, 48
+    rng = np.random.default_rng(outputs)
+    weight, bias = rng.standard_normal((outputs, inputs)), rng.standard_normal(outputs)
+    x, dy = rng.standard_normal((inputs, columns)), np.zeros((8, columns))
+    dy[:outputs] = rng.standard_normal((outputs, columns))
+    w = flat(np.concatenate([[0.0], weight.reshape(-1), bias, np.zeros(3 * inputs)]))
+    layer = Linear(w, 1, 1 + outputs * inputs, outputs, inputs)
+    y, dx = np.zeros(outputs * columns, np.float32), np.zeros(inputs * columns, np.float32)
+    linear(layer, Tile(flat(x), 0, columns), Tile(y, 0, columns), columns, SET_BIAS)
+    np.testing.assert_allclose(y.reshape(-1, columns), weight @ x + bias[:, None], rtol=1e-5, atol=1e-5)
+    linear_backward(layer, Tile(flat(dy), 0, columns), Tile(dx, 0, columns), columns)
+    np.testing.assert_allclose(dx.reshape(-1, columns), weight.T @ dy[:outputs], rtol=1e-5, atol=1e-5)
+    g = np.ones_like(w)
+    linear_gradients(layer, Tile(flat(dy), 0, columns), Tile(flat(x), 0, columns), columns, g)
+    d_weight = g[1 : 1 + outputs * inputs].reshape(outputs, inputs)
+    np.testing.assert_allclose(d_weight, 1 + dy[:outputs] @ x.T, rtol=1e-5, atol=1e-5)
+    d_bias = g[1 + outputs * inputs :][:outputs]
+    np.testing.assert_allclose(d_bias, 1 + dy[:outputs].sum(1), rtol=1e-5, atol=1e-5)
+    assert g[0] == 1 and (g[1 + outputs * (inputs + 1) :] == 1).all()
 
 
 @pytest.mark.parametrize("features", [1, 5, 16])
@@ -167,22 +204,23 @@ def test_layer_norm_and_gelu_with_their_gradients(features):
         np.empty(32, np.float32),
         np.ones(features * 32, np.float32),
     )
-    tiles.layer_norm(x.reshape(-1), 0, y, 0, rstd, 0, features, 32, 32)
-    tiles.layer_norm_backward(given.reshape(-1), 0, y, 0, rstd, 0, dx, 0, features, 32, 32, ADD)
+    x_tile, y_tile, roots = Tile(flat(x), 0, 32), Tile(y, 0, 32), Line(rstd, 0)
+    tiles.layer_norm(x_tile, y_tile, roots, features, 32)
+    tiles.layer_norm_backward(Tile(flat(given), 0, 32), y_tile, roots, Tile(dx, 0, 32), features, 32, ADD)
     exact = torch.from_numpy(x).double().requires_grad_()
     wanted = torch.nn.functional.layer_norm(exact.T, (features,)).T
     wanted.backward(torch.from_numpy(given).double())
     np.testing.assert_allclose(y.reshape(features, 32), wanted.detach(), rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(dx.reshape(features, 32) - 1, exact.grad, rtol=1e-3, atol=1e-5)
     slope = np.empty_like(y)
-    tiles.gelu(x.reshape(-1), 0, y, 0, slope, 0, features, 32, 32)
+    tiles.gelu_with_slope(x_tile, y_tile, Tile(slope, 0, 32), features, 32)
     exact.grad = None
     wanted = torch.nn.functional.gelu(exact)
     wanted.sum().backward()
     np.testing.assert_allclose(y.reshape(features, 32), wanted.detach(), atol=1e-6)
     np.testing.assert_allclose(slope.reshape(features, 32), exact.grad, atol=1e-6)
     plain = np.empty_like(y)
-    tiles.gelu_only(x.reshape(-1), 0, plain, 0, features, 32, 32)
+    tiles.gelu(x_tile, Tile(plain, 0, 32), features, 32)
     np.testing.assert_array_equal(plain, y)
 
 
@@ -191,12 +229,12 @@ def test_rows_to_tile_and_back(rows, features):
     source = np.random.default_rng(0).standard_normal((rows + 2, features)).astype(np.float32)
     stride = 64
     tile = np.full(features * stride, 7, np.float32)
-    tiles.rows_to_tile(source.reshape(-1), 1, rows, features, tile, 0, stride)
+    tiles.rows_to_tile(source.reshape(-1), 1, rows, features, Tile(tile, 0, stride))
     padded = -(-rows // LANES) * LANES
     np.testing.assert_array_equal(tile.reshape(features, stride)[:, :rows], source[1 : rows + 1].T)
     assert not tile.reshape(features, stride)[:, rows:padded].any()
     back = np.full((rows + 2, features), 9, np.float32)
-    tiles.tile_to_rows(tile, 0, stride, back.reshape(-1), 1, rows, features)
+    tiles.tile_to_rows(Tile(tile, 0, stride), back.reshape(-1), 1, rows, features)
     np.testing.assert_array_equal(back[1 : rows + 1], source[1 : rows + 1])
     assert (back[[0, -1]] == 9).all()
 

@@ -13,19 +13,21 @@ from numpy.typing import NDArray
 
 from ...policies.inputs.prepare import Prepared
 from ...policies.inputs.rows import plain
-from ...policies.kernels.attention.tile_attention import tile_capacity
+from ...policies.kernels.block_kernels import backward_scratch
 from ...policies.kernels.embedding_kernels import embedding_scratch
 from ...policies.kernels.fused_encoder import Floats
-from ...policies.kernels.fused_heads import FusedChoices, FusedSelection, Task
+from ...policies.kernels.fused_heads import FusedChoices, FusedSelection, HeadBatch
 from ...policies.kernels.fused_network import FusedNetwork, Weights
 from ...policies.kernels.heads.choice_kernels import choice_scratch
 from ...policies.kernels.heads.select_kernels import select_scratch
+from ...policies.kernels.heads.value_kernels import ValueMap
 from ...policies.kernels.parallel import over_sequences, recycled, row_shares, workspace
 from ...policies.kernels.tiles.simd import LANES
+from ...policies.kernels.tiles.step_tiles import tile_capacity
 from ..config import PPOConfig
 from ..rollout import Samples
 from .losses import Counts
-from .one_pass_kernels import Actors, Net, Outputs, Steps, Target, learn_tiles, update_scratch
+from .one_pass_kernels import ActionTable, Actors, Net, Outputs, Steps, Target, learn_tiles
 
 
 def goes_in_one_pass(network: FusedNetwork) -> bool:
@@ -35,31 +37,31 @@ def goes_in_one_pass(network: FusedNetwork) -> bool:
     return chooses and network.value is network.policy
 
 
-def _actors(heads: list[Any], tasks: list[Task]) -> Actors:
+def _actors(heads: list[Any], batches: list[HeadBatch]) -> Actors:
     """All actions one behind the other."""
     none, no_flags, table, starts = np.zeros(0, np.int64), np.zeros(0, bool), [], [0] * 6
     parts = []
-    for head, task in zip(heads, tasks, strict=True):
-        actees, actee_offsets, pairs, entities = none, none, none, none
+    for head, batch in zip(heads, batches, strict=True):
+        own, actees, actee_rows, actee_offsets = batch.arrays, none, none, none
         components, used, of_choice, of_selection = none, no_flags, [0, 0], [0, 0]
         if isinstance(head, FusedSelection):
-            actees, _, actee_offsets, pairs, entities, capacity = task.more
-            of_selection = [head.width, capacity]
+            actees, actee_rows, actee_offsets = own.actees, own.actee_rows, own.actee_offsets
+            pairs, of_selection = own.pair_offsets, [head.width, own.capacity]
         else:
-            actee_offsets = pairs = np.zeros_like(task.offsets)
+            actee_offsets = pairs = np.zeros_like(batch.offsets)
             components, used, of_choice = head.components, head.used, [head.parts, int(head.counts_all)]
-        table += [*starts, head.place, *of_choice, *of_selection]
-        started: tuple[Any, ...] = (task.rows, task.flags, task.chosen, actees, components, used)
+        table.append([*starts, head.place, *of_choice, *of_selection])
+        started: tuple[Any, ...] = (own.rows, own.mask, own.chosen, actees, components, used)
         starts = [start + len(array) for start, array in zip(starts, started, strict=True)]
-        actors = (task.rows, task.offsets, task.flags, task.chosen)
-        parts.append((*actors, actees, entities, actee_offsets, pairs, components, used))
-    return Actors(np.array(table), *map(_joined, zip(*parts, strict=True)))
+        actors = (own.rows, batch.offsets, own.mask, own.chosen)
+        parts.append((*actors, actee_rows, actees, actee_offsets, pairs, components, used))
+    return Actors(ActionTable(*np.array(table).T.copy()), *map(_joined, zip(*parts, strict=True)))
 
 
-def _head_scratch(head: Any, task: Task, d: int) -> int:
+def _head_scratch(head: Any, batch: HeadBatch, d: int) -> int:
     """Numbers of scratch memory for the kernels of a head."""
     if isinstance(head, FusedSelection):
-        return select_scratch(d, head.width, task.more[-1])
+        return select_scratch(d, head.width, batch.arrays.capacity)
     return choice_scratch(d, head.num_choices, head.parts)
 
 
@@ -88,14 +90,14 @@ def learn_in_one_pass(
     encoder, names = network.policy, list(network.heads)
     heads: list[Any] = list(network.heads.values())
     d, rows = encoder.d, prepared.rows
-    tasks = [head.read(rows, masks[head.name], actions[head.name]) for head in heads]
-    table, actors = encoder.table(prepared), _actors(heads, tasks)
+    batches = [head.read(rows, masks[head.name], actions[head.name]) for head in heads]
+    table, actors = encoder.table(prepared), _actors(heads, batches)
     net = Net(
-        weights.flat, weights.policy, encoder.blocks_place, network.value_head, d, encoder.n_layer,
-        encoder.n_head,
+        weights.flat, weights.policy, encoder.blocks_place,
+        ValueMap(weights.flat, network.value_head, d), encoder.shape,
     )  # fmt: skip
     steps = Steps(
-        table.rows.reshape(-1),
+        table.types,
         np.concatenate([np.zeros(0, np.int64), *table.offsets]),
         table.destination,
         rows.offsets,
@@ -120,9 +122,9 @@ def learn_in_one_pass(
     parts, sums = np.zeros((shares, network.layout.room), np.float32), np.zeros((shares, 6))
     capacity = tile_capacity(rows.longest, d)
     sizes = (
-        update_scratch(capacity, encoder.n_layer, d, encoder.n_head),
-        embedding_scratch(table.rows, d, capacity),
-        max(d, *(_head_scratch(head, task, d) for head, task in zip(heads, tasks, strict=True))),
+        backward_scratch(encoder.shape, capacity, encoder.shape.layers),
+        embedding_scratch(encoder.widths, d, capacity),
+        max(d, *(_head_scratch(head, batch, d) for head, batch in zip(heads, batches, strict=True))),
     )
     wrong: list[tuple[int, int]] = []
 
@@ -137,7 +139,7 @@ def learn_in_one_pass(
     over_sequences(rows.offsets, run)
     if wrong:
         action, actor = min(wrong)
-        heads[action].complain(tasks[action], actions[names[action]], actor)
+        heads[action].refuse(batches[action], actions[names[action]], actor)
     g = parts[0] if shares == 1 else parts.sum(0)
     encoder.unfold(weights.flat, g)
     return g, sums.sum(0)

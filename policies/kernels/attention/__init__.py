@@ -1,1 +1,6 @@
-"""Attention within ragged sequences."""
+"""Attention within steps of different lengths.
+
+tile_attention.py   the mathematics, and all steps of a tile
+score_kernels.py    the innermost loops: softmax beside the products
+short_attention.py  several short steps in one vector, for processors with AVX-512
+"""

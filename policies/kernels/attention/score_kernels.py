@@ -7,20 +7,21 @@ done where the numbers are in registers anyway:
   their sum, and the first of the rows of Σⱼ eⱼ vⱼ;
 - backward, `slope_block`, with 16 keys in the lanes: the scores once more, p, dp and ds.
 
-All take flat float32 arrays with a start each. Matrices with a feature per row have rows `stride` apart;
-those of pairs (`p`, `ds`) have lines of 16.
+Places are those of `HeadPlaces` and `HeadGradientPlaces` in the flat float32 array `x`; matrices of pairs
+(`p`, `ds`) have lines of 16.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 
 from ..tiles.exponential import emit_exp2
-from ..tiles.products import Sums, lines
+from ..tiles.matrices import fields
+from ..tiles.matrix_products import Sums, lines
 from ..tiles.simd import (
     FLAGS,
     LANES,
@@ -35,6 +36,28 @@ from ..tiles.simd import (
 )
 
 _I64 = types.int64
+
+
+class HeadPlaces(NamedTuple):
+    """The start of each part of one head of a sequence of n rows, in lines `stride` apart, a feature per line."""
+
+    q: int
+    k: int
+    v: int
+    o: int
+    logs: int  # lᵢ, one line; negative: not wanted
+    stride: int
+    d_head: int
+    n: int
+
+
+class HeadGradientPlaces(NamedTuple):
+    """The start of their gradients."""
+
+    dq: int
+    dk: int
+    dv: int
+    do: int
 
 
 def _feature(builder: Any, data: Any, place: Any) -> Any:
@@ -83,15 +106,22 @@ def _weigh_block(rows: int) -> Any:
 
 
 def _slope_block(queries: int) -> Any:
-    """For i < queries, with s[i] = Σ over m < features of q[m, i] k[m] and t[i] = Σ over m of u[m, i] v[m]:
-    p[i] = 2 ** (factor s[i] - log[i]) and ds[i] = p[i] (scale t[i] - mean[i])."""
+    """For i < queries and 16 keys j in the lanes, with sⱼᵢ = qᵢ·kⱼ and tⱼᵢ = doᵢ·vⱼ:
+    p[i] = 2 ** (factor s - lᵢ) and ds[i] = p[i] (scale t - meanᵢ)."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        _, q0, k0, u0, v0, stride, features, log0, factor, scale, _, _, p0, mean0 = args
-        x, p, ds = (data_pointer(context, builder, signature.args[i], args[i]) for i in (0, 10, 11))
+        _, head, given, i0, j0, factor, scale, _, _ = args
+        x, p, ds = (data_pointer(context, builder, signature.args[i], args[i]) for i in (0, 7, 8))
+        at = fields(context, builder, signature.args[1], head)
+        q0, k0 = builder.add(at.q, i0), builder.add(at.k, j0)
+        do = fields(context, builder, signature.args[2], given).do
+        u0, v0 = builder.add(do, i0), builder.add(at.v, j0)
+        log0 = builder.add(at.logs, i0)
+        # Behind what blocks of 16 write, see `attend_tile_backward`.
+        mean0 = builder.add(builder.mul(builder.add(at.n, constant(LANES)), constant(LANES)), i0)
         sums = Sums(builder, queries, 2)
-        with cgutils.for_range(builder, features) as loop:
-            row = builder.mul(loop.index, stride)
+        with cgutils.for_range(builder, at.d_head) as loop:
+            row = builder.mul(loop.index, at.stride)
             pairs = [
                 (builder.add(scalars, row), load_vector(builder, x, builder.add(lanes, row)))
                 for scalars, lanes in ((q0, k0), (u0, v0))
@@ -99,7 +129,7 @@ def _slope_block(queries: int) -> Any:
             for i in range(queries):
                 for side, (query, key) in enumerate(pairs):
                     sums.add_product(i, side, _feature(builder, x, builder.add(query, constant(i))), key)
-        for i, place in enumerate(lines(builder, p0, constant(LANES), queries)):
+        for i, place in enumerate(lines(builder, builder.mul(i0, constant(LANES)), constant(LANES), queries)):
             log = _feature(builder, x, builder.add(log0, constant(i)))
             mean = _feature(builder, ds, builder.add(mean0, constant(i)))
             power = emit_exp2(builder, _minus(builder, _times(builder, sums.get(i, 0), factor), log))
@@ -110,11 +140,9 @@ def _slope_block(queries: int) -> Any:
 
     @intrinsic
     def block(
-        context: Any, x: Any, q0: Any, k0: Any, u0: Any, v0: Any, stride: Any, features: Any, log0: Any,
-        factor: Any, scale: Any, p: Any, ds: Any, p0: Any, mean0: Any,
-    ) -> Any:  # fmt: skip
-        i, v = _I64, vector
-        return types.void(x, i, i, i, i, i, i, i, v, v, p, ds, i, i), generate
+        context: Any, x: Any, head: Any, given: Any, i: Any, j: Any, factor: Any, scale: Any, p: Any, ds: Any
+    ) -> Any:
+        return types.void(x, head, given, _I64, _I64, vector, vector, p, ds), generate
 
     return block
 

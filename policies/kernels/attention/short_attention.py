@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from ..tiles.exponential import exp2
-from ..tiles.products import WIDE_REGISTERS
+from ..tiles.matrix_products import WIDE_REGISTERS
 from ..tiles.simd import LANES, kernel, load, log, maximum, permuted, splat, store, where_positive
 
 _ZERO = np.float32(0.0)
@@ -38,7 +38,7 @@ ROUNDS = LANES * _LINES
 
 @kernel
 def short_end(offsets: Any, first: int, last: int) -> int:
-    """The end of the run of sequences from `first` that share a vector; `first` + 1: there is no such run."""
+    """Return the end of the run of sequences from `first` that share a vector; `first` + 1: there is none."""
     end = first + 1
     if WIDE_REGISTERS:
         while end < last and offsets[end + 1] - offsets[first] <= LANES:
@@ -48,10 +48,10 @@ def short_end(offsets: Any, first: int, last: int) -> int:
 
 @kernel
 def plan_rounds(offsets: Any, first: int, end: int, turns: bool, rounds: Any) -> int:
-    """Who meets whom in sequences first to end; returns how many rounds there are.
+    """Write which row each lane meets in each round, for sequences first to end; return the rounds.
 
-    Each starts with the first row of its sequence; or where it `turns`, with itself. A lane beyond the rows
-    is a sequence of its own.
+    Each lane starts with the first row of its sequence, or where it `turns`, with itself. A lane beyond the
+    rows is a sequence of its own.
     """
     longest, rows = 1, offsets[end] - offsets[first]
     for b in range(first, end):
@@ -77,18 +77,19 @@ def plan_rounds(offsets: Any, first: int, end: int, turns: bool, rounds: Any) ->
 
 
 @kernel
-def attend_short(
-    x: Any, q: int, k: int, v: int, o: int, log_place: int, stride: int, d_head: int, rounds: Any,
-    longest: int, p: Any,
-) -> None:  # fmt: skip
-    """One head of 16 lanes: o, and lᵢ at `log_place` unless that is negative. `p`: scratch of 16 * 16."""
-    factor = splat(np.float32(_LOG2_E / np.sqrt(d_head)))
+def attend_short(x: Any, head: Any, rounds: Any, longest: int, p: Any) -> None:
+    """Attend with one head of 16 lanes: write o, and the logs unless their place is negative.
+
+    `head`: `HeadPlaces`; `rounds`: `longest` rounds of `plan_rounds`; `p`: scratch of 16 * 16.
+    """
+    features = head.d_head * head.stride
+    factor = splat(np.float32(_LOG2_E / np.sqrt(head.d_head)))
     top = splat(_LOWEST)
     for r in range(longest):
         partner = load(rounds, r * _LINES + _PARTNER)
         score = splat(_ZERO)
-        for m in range(0, d_head * stride, stride):
-            score = score + load(x, q + m) * permuted(load(x, k + m), partner)
+        for m in range(0, features, head.stride):
+            score = score + load(x, head.q + m) * permuted(load(x, head.k + m), partner)
         store(p, r * LANES, score)
         # Who sits out meets the key of round 0 again, which changes no maximum.
         top = maximum(score, top)
@@ -99,43 +100,39 @@ def attend_short(
         store(p, r * LANES, e)
         sums = sums + e
     inverse = splat(_ONE) / sums
-    for m in range(0, d_head * stride, stride):
-        value, weighted = load(x, v + m), splat(_ZERO)
+    for m in range(0, features, head.stride):
+        value, weighted = load(x, head.v + m), splat(_ZERO)
         for r in range(longest):
             partner = load(rounds, r * _LINES + _PARTNER)
             weighted = weighted + load(p, r * LANES) * permuted(value, partner)
-        store(x, o + m, weighted * inverse)
-    if log_place >= 0:
-        store(x, log_place, shift + log(sums) * splat(_LOG2_E))
+        store(x, head.o + m, weighted * inverse)
+    if head.logs >= 0:
+        store(x, head.logs, shift + log(sums) * splat(_LOG2_E))
 
 
 @kernel
 def attend_short_backward(
-    x: Any, q: int, k: int, v: int, o: int, log_place: int, do: int, dq: int, dk: int, dv: int, stride: int,
-    d_head: int, rounds: Any, longest: int, p: Any, ds: Any,
-) -> None:  # fmt: skip
-    """One head of 16 lanes: the gradients dq, dk and dv. `p`, `ds`: scratch of 16 * 16 each."""
-    scale = np.float32(1.0 / np.sqrt(d_head))
-    logs, mean = load(x, log_place), splat(_ZERO)
-    for m in range(0, d_head * stride, stride):
-        mean = mean + load(x, o + m) * load(x, do + m)
+    x: Any, head: Any, gradients: Any, rounds: Any, longest: int, p: Any, ds: Any
+) -> None:
+    """Write the gradients dq, dk and dv of one head of 16 lanes. `p`, `ds`: scratch of 16 * 16 each."""
+    features = head.d_head * head.stride
+    scale = np.float32(1.0 / np.sqrt(head.d_head))
+    logs, mean = load(x, head.logs), splat(_ZERO)
+    for m in range(0, features, head.stride):
+        mean = mean + load(x, head.o + m) * load(x, gradients.do + m)
     for r in range(longest):
-        at = r * _LINES
-        partner, back, meets = (
-            load(rounds, at + _PARTNER),
-            load(rounds, at + _BACK),
-            load(rounds, at + _MEETS),
-        )
+        partner, back = load(rounds, r * _LINES + _PARTNER), load(rounds, r * _LINES + _BACK)
+        meets = load(rounds, r * _LINES + _MEETS)
         score, slope = splat(_ZERO), splat(_ZERO)
-        for m in range(0, d_head * stride, stride):
-            score = score + load(x, q + m) * permuted(load(x, k + m), partner)
-            slope = slope + load(x, do + m) * permuted(load(x, v + m), partner)
+        for m in range(0, features, head.stride):
+            score = score + load(x, head.q + m) * permuted(load(x, head.k + m), partner)
+            slope = slope + load(x, gradients.do + m) * permuted(load(x, head.v + m), partner)
         power = where_positive(meets, exp2(score * splat(scale * _LOG2_E) - logs))
         slope = power * (slope - mean) * splat(scale)
         store(p, r * LANES, permuted(power, back))
         store(ds, r * LANES, slope)
-    for m in range(0, d_head * stride, stride):
-        key, query, given = load(x, k + m), load(x, q + m), load(x, do + m)
+    for m in range(0, features, head.stride):
+        key, query, given = load(x, head.k + m), load(x, head.q + m), load(x, gradients.do + m)
         d_query, d_key, d_value = splat(_ZERO), splat(_ZERO), splat(_ZERO)
         for r in range(longest):
             partner, back = load(rounds, r * _LINES + _PARTNER), load(rounds, r * _LINES + _BACK)
@@ -143,6 +140,6 @@ def attend_short_backward(
             d_query = d_query + slope * permuted(key, partner)
             d_key = d_key + permuted(slope, back) * permuted(query, back)
             d_value = d_value + load(p, r * LANES) * permuted(given, back)
-        store(x, dq + m, d_query)
-        store(x, dk + m, d_key)
-        store(x, dv + m, d_value)
+        store(x, gradients.dq + m, d_query)
+        store(x, gradients.dk + m, d_key)
+        store(x, gradients.dv + m, d_value)

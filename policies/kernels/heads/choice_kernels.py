@@ -24,254 +24,296 @@ choice that is all but certain would be nothing but rounding.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...inputs.actors import FORBIDDEN
-from ..tiles.actor_tiles import TILE, give_rows, lowered, take_rows, up_to_4
-from ..tiles.products import SET, SET_BIAS, outer_sums, product, row_sums
-from ..tiles.simd import LANES, exp, kernel, load, log, maximum, splat, store, where_positive
+from ..tiles.actor_tiles import TILE, gather_rows, masked_logit, scatter_add_rows
+from ..tiles.linear_maps import Linear, linear, linear_backward, linear_gradients
+from ..tiles.matrices import Floats, Line, Tile, up_to_4, up_to_16
+from ..tiles.matrix_products import SET_BIAS
+from ..tiles.simd import LANES, exp, inlined, kernel, load, log, maximum, splat, store, where_positive
 
 _ZERO = np.float32(0.0)
 _ONE = np.float32(1.0)
 _FORBIDDEN = np.float32(FORBIDDEN)
 
 
+class ChoiceHead(NamedTuple):
+    """A head that chooses by softmax: C choices in M components, of which the first is K kinds."""
+
+    w: Floats  # all parameters
+    start: int  # where W (C, d) and b (C,) start in `w`
+    d: int
+    components: NDArray[np.int64]  # (M + 1,): where each component's choices start
+    used: NDArray[np.bool_]  # (K * M,): the components that each kind uses
+    counts_all: bool  # all components count, whatever the kind
+
+
+class ChoiceBatch(NamedTuple):
+    """The actors of one action, and what they chose (`draw_choices` writes it)."""
+
+    rows: NDArray[np.int64]  # (A,): the row of each actor
+    mask: NDArray[np.bool_]  # (A * C,)
+    chosen: NDArray[np.int64]  # (A * M,)
+
+
+class ChoicePlaces(NamedTuple):
+    """The start of each part of the scratch memory; tiles have lines of `TILE` actors."""
+
+    gathered: int  # actors' rows, one after the other
+    tile: int  # (d, TILE): the same rows, feature-major
+    logits: int  # (C, TILE), as are the next three
+    gradients: int
+    probabilities: int
+    allowed: int  # 1 or 0
+    tops: int  # (M, TILE): the largest logit of each component; the following five have the same shape
+    log_sums: int  # log Σ exp(logit - top)
+    entropies: int
+    some: int  # 1 where the component allows anything
+    in_entropy: int  # s_m u_m
+    in_log_prob: int  # n_m
+    d_log_probs: int  # (TILE,), as are the next two
+    d_entropies: int
+    mean_values: int  # Σ_k p_k v_k
+
+
 def choice_scratch(d: int, choices: int, components: int) -> int:
-    """Numbers of scratch memory for the kernels below."""
+    """Return the numbers of scratch memory `s` that the kernels below need."""
     return (2 * d + 3 * up_to_4(choices) + choices + 6 * components + 4) * TILE
 
 
-@kernel
-def _places(d: int, choices: int, components: int) -> tuple[int, ...]:
-    """Where in the scratch memory lie: actors' rows, their tile, logits, gradients, probabilities, flags of
-    what is allowed; per component the largest logit, log of the sum, entropy, whether it allows anything, its
-    weight in the entropy and in log π; a line for each of a, h and two more."""
-    padded = (choices + 3) // 4 * 4
-    tile = d * TILE
-    logits = tile + d * TILE
-    gradients = logits + padded * TILE
-    probabilities = gradients + padded * TILE
-    allowed = probabilities + padded * TILE
-    top = allowed + choices * TILE
-    size = components * TILE
-    lines = top + 6 * size
-    return (
-        0, tile, logits, gradients, probabilities, allowed, top, top + size, top + 2 * size, top + 3 * size,
-        top + 4 * size, top + 5 * size, lines,
+@inlined
+def choice_places(head: Any) -> ChoicePlaces:
+    components = len(head.components) - 1
+    choices = head.components[components]
+    padded, size = up_to_4(choices) * TILE, components * TILE
+    tile = head.d * TILE
+    logits = tile + head.d * TILE
+    gradients = logits + padded
+    probabilities = gradients + padded
+    allowed = probabilities + padded
+    tops = allowed + choices * TILE
+    lines = tops + 6 * size
+    return ChoicePlaces(
+        0, tile, logits, gradients, probabilities, allowed, tops, tops + size, tops + 2 * size,
+        tops + 3 * size, tops + 4 * size, tops + 5 * size, lines, lines + TILE, lines + 2 * TILE,
     )  # fmt: skip
 
 
+@inlined
+def _choice_map(head: Any) -> Linear:
+    choices = head.components[len(head.components) - 1]
+    return Linear(head.w, head.start, head.start + choices * head.d, choices, head.d)
+
+
 @kernel
-def _distributions(
-    x: Any, rows: Any, start: int, count: int, columns: int, d: int, w: Any, w0: int, components: Any,
-    mask: Any, s: Any,
-) -> None:  # fmt: skip
-    """Logits, probabilities and entropies of a tile of actors, at their places in `s`."""
-    parts = len(components) - 1
-    choices = components[parts]
-    line, tile, logits, _, probabilities, allowed, tops, logs, entropies, some, _, _, _ = _places(
-        d, choices, parts
-    )
-    take_rows(x, rows, start, count, d, s, line, tile, TILE)
-    product(choices, d, w, w0, d, 1, s, tile, TILE, s, logits, TILE, columns, SET_BIAS, w, w0 + choices * d)
+def _choice_distributions(head: Any, batch: Any, x: Any, start: int, count: int, s: Any) -> None:
+    """Write logits, probabilities and entropies of `count` actors from `start` to their places in `s`."""
+    at, components, columns = choice_places(head), head.components, up_to_16(count)
+    choices = components[len(components) - 1]
+    tile = Tile(s, at.tile, TILE)
+    gather_rows(x, batch.rows, start, count, head.d, Line(s, at.gathered), tile)
+    linear(_choice_map(head), tile, Tile(s, at.logits, TILE), columns, SET_BIAS)
     for i in range(count):
         place = (start + i) * choices
         for c in range(choices):
-            s[allowed + c * TILE + i] = _ONE if mask[place + c] else _ZERO
+            s[at.allowed + c * TILE + i] = _ONE if batch.mask[place + c] else _ZERO
     for i in range(count, columns):
         for c in range(choices):
-            s[allowed + c * TILE + i] = _ONE
+            s[at.allowed + c * TILE + i] = _ONE
     for t in range(0, columns, LANES):
-        for m in range(parts):
-            top = splat(_FORBIDDEN)
-            for c in range(components[m], components[m + 1]):
-                flag = load(s, allowed + c * TILE + t)
-                logit = lowered(flag, load(s, logits + c * TILE + t))
-                store(s, logits + c * TILE + t, logit)
-                top = maximum(top, logit)
-            total, weighted = splat(_ZERO), splat(_ZERO)
-            for c in range(components[m], components[m + 1]):
-                shifted = load(s, logits + c * TILE + t) - top
-                power = exp(shifted) * load(s, allowed + c * TILE + t)
-                store(s, probabilities + c * TILE + t, power)
-                total = total + power
-                weighted = weighted + power * shifted
-            something = where_positive(total, splat(_ONE))
-            total = total + splat(_ONE) - something
-            inverse = splat(_ONE) / total
-            for c in range(components[m], components[m + 1]):
-                place = probabilities + c * TILE + t
-                store(s, place, load(s, place) * inverse)
-            log_total, place = log(total), m * TILE + t
-            store(s, tops + place, top)
-            store(s, logs + place, log_total)
-            store(s, entropies + place, (log_total - weighted * inverse) * something)
-            store(s, some + place, something)
+        for m in range(len(components) - 1):
+            _component_softmax(at, components[m], components[m + 1], m, t, s)
+
+
+@inlined
+def _component_softmax(at: Any, first: int, end: int, m: int, t: int, s: Any) -> None:
+    """Softmax over the choices `first` to `end` of component m, for the 16 actors from column t."""
+    top = splat(_FORBIDDEN)
+    for c in range(first, end):
+        flag = load(s, at.allowed + c * TILE + t)
+        logit = masked_logit(flag, load(s, at.logits + c * TILE + t))
+        store(s, at.logits + c * TILE + t, logit)
+        top = maximum(top, logit)
+    total, weighted = splat(_ZERO), splat(_ZERO)
+    for c in range(first, end):
+        shifted = load(s, at.logits + c * TILE + t) - top
+        power = exp(shifted) * load(s, at.allowed + c * TILE + t)
+        store(s, at.probabilities + c * TILE + t, power)
+        total = total + power
+        weighted = weighted + power * shifted
+    something = where_positive(total, splat(_ONE))
+    total = total + splat(_ONE) - something
+    inverse = splat(_ONE) / total
+    for c in range(first, end):
+        place = at.probabilities + c * TILE + t
+        store(s, place, load(s, place) * inverse)
+    log_total, place = log(total), m * TILE + t
+    store(s, at.tops + place, top)
+    store(s, at.log_sums + place, log_total)
+    store(s, at.entropies + place, (log_total - weighted * inverse) * something)
+    store(s, at.some + place, something)
 
 
 @kernel
-def _count(
-    start: int, count: int, d: int, components: Any, used: Any, counts_all: bool, chosen: Any, s: Any
-) -> int:
-    """How much each component counts for each actor, in entropy and log π.
+def _component_weights(head: Any, batch: Any, start: int, count: int, s: Any) -> int:
+    """Write how much each component counts for each actor, in entropy (s_m u_m) and log π (n_m).
 
-    Returns the first actor whose order can't have been drawn, or -1.
+    Returns the first actor whose choices can't have been drawn, or -1.
     """
-    parts = len(components) - 1
-    _, _, _, _, probabilities, allowed, _, _, _, some, in_entropy, in_log_prob, _ = _places(
-        d, components[parts], parts
-    )
-    kinds = components[1]
+    at, components = choice_places(head), head.components
+    parts, kinds = len(components) - 1, components[1]
     for i in range(count):
-        kind = chosen[(start + i) * parts]
+        kind = batch.chosen[(start + i) * parts]
         if kind < 0 or kind >= kinds:
             return start + i
         for m in range(parts):
             place = m * TILE + i
-            choice = chosen[(start + i) * parts + m]
+            choice = batch.chosen[(start + i) * parts + m]
             if choice < 0 or choice >= components[m + 1] - components[m]:
                 return start + i
-            needed = m == 0 or used[kind * parts + m]
+            needed = m == 0 or head.used[kind * parts + m]
             counts = needed
-            weight = s[some + place]
-            if counts_all:
-                counts = s[some + place] > _ZERO
+            weight = s[at.some + place]
+            if head.counts_all:
+                counts = s[at.some + place] > _ZERO
             elif m > 0:
                 share = _ZERO
                 for k in range(kinds):
-                    if used[k * parts + m]:
-                        share += s[probabilities + k * TILE + i]
+                    if head.used[k * parts + m]:
+                        share += s[at.probabilities + k * TILE + i]
                 weight *= share
-            if (needed or counts) and s[allowed + (components[m] + choice) * TILE + i] == _ZERO:
+            if (needed or counts) and s[at.allowed + (components[m] + choice) * TILE + i] == _ZERO:
                 return start + i
-            s[in_log_prob + place] = _ONE if counts else _ZERO
-            s[in_entropy + place] = weight
+            s[at.in_log_prob + place] = _ONE if counts else _ZERO
+            s[at.in_entropy + place] = weight
     return -1
 
 
 @kernel
 def evaluate_choices(
-    x: Any, rows: Any, first: int, last: int, d: int, w: Any, w0: int, components: Any, used: Any,
-    counts_all: bool, mask: Any, chosen: Any, log_probs: Any, entropies: Any, s: Any,
-) -> int:  # fmt: skip
-    """log π and H (A,) of actors first to last, who chose `chosen` (A * M,).
+    head: Any, batch: Any, x: Any, first: int, last: int, log_probs: Any, entropies: Any, s: Any
+) -> int:
+    """Write log π and H (A,) of actors first to last, whose rows are in x (N * d,).
 
-    x (N * d,) holds the rows, rows (A,) says which are the actors'; W (C, d) and b lie from `w0` in `w`; mask
-    (A * C,); used (K * M,); `s`: `choice_scratch`. Returns the first actor whose choice can't have been
-    drawn, or -1.
+    `s`: `choice_scratch`. Returns the first actor whose choices can't have been drawn, or -1.
     """
+    at, components = choice_places(head), head.components
     parts = len(components) - 1
-    _, _, logits, _, _, _, tops, logs, entropy, _, in_entropy, in_log_prob, _ = _places(
-        d, components[parts], parts
-    )
     for start in range(first, last, TILE):
         count = min(TILE, last - start)
-        columns = (count + LANES - 1) // LANES * LANES
-        _distributions(x, rows, start, count, columns, d, w, w0, components, mask, s)
-        wrong = _count(start, count, d, components, used, counts_all, chosen, s)
+        _choice_distributions(head, batch, x, start, count, s)
+        wrong = _component_weights(head, batch, start, count, s)
         if wrong >= 0:
             return wrong
         for i in range(count):
-            log_prob, h = _ZERO, _ZERO
+            log_prob, entropy = _ZERO, _ZERO
             for m in range(parts):
                 place = m * TILE + i
-                if s[in_log_prob + place] > _ZERO:
-                    choice = components[m] + chosen[(start + i) * parts + m]
-                    log_prob += s[logits + choice * TILE + i] - s[tops + place] - s[logs + place]
-                h += s[in_entropy + place] * s[entropy + place]
-            log_probs[start + i], entropies[start + i] = log_prob, h
+                if s[at.in_log_prob + place] > _ZERO:
+                    choice = components[m] + batch.chosen[(start + i) * parts + m]
+                    logit = s[at.logits + choice * TILE + i]
+                    log_prob += logit - s[at.tops + place] - s[at.log_sums + place]
+                entropy += s[at.in_entropy + place] * s[at.entropies + place]
+            log_probs[start + i], entropies[start + i] = log_prob, entropy
     return -1
 
 
 @kernel
-def _logit_gradients(
-    columns: int, d: int, components: Any, used: Any, counts_all: bool, a: int, h: int, s: Any
-) -> None:
-    """∂/∂ logits of a tile but for the chosen ones', from the lines `a` and `h` of `s`."""
+def _logit_gradients(head: Any, columns: int, s: Any) -> None:
+    """Write ∂/∂ logits of a tile, but for the chosen ones', from the lines of a and h in `s`."""
+    at, components = choice_places(head), head.components
     parts = len(components) - 1
-    choices, kinds = components[parts], components[1]
-    _, _, logits, gradients, probabilities, _, tops, logs, entropies, _, in_entropy, in_log_prob, lines = (
-        _places(d, choices, parts)
-    )
-    means = lines + 2 * TILE
-    couples = parts > 1 and not counts_all
+    choices = components[parts]
     for t in range(0, columns, LANES):
-        given, bonus = load(s, a + t), load(s, h + t)
+        given, bonus = load(s, at.d_log_probs + t), load(s, at.d_entropies + t)
         for m in range(parts):
             place = m * TILE + t
-            factor = given * load(s, in_log_prob + place)
-            weight = bonus * load(s, in_entropy + place)
-            entropy, shift = load(s, entropies + place), load(s, tops + place) + load(s, logs + place)
+            factor = given * load(s, at.in_log_prob + place)
+            weight = bonus * load(s, at.in_entropy + place)
+            entropy = load(s, at.entropies + place)
+            shift = load(s, at.tops + place) + load(s, at.log_sums + place)
             for c in range(components[m], components[m + 1]):
-                at = c * TILE + t
-                log_p = load(s, logits + at) - shift
-                p = load(s, probabilities + at)
-                store(s, gradients + at, (splat(_ZERO) - p) * (factor + weight * (log_p + entropy)))
-        if couples:
-            mean = splat(_ZERO)
-            for k in range(kinds):
-                value = splat(_ZERO)
-                for m in range(1, parts):
-                    if used[k * parts + m]:
-                        value = value + load(s, entropies + m * TILE + t)
-                mean = mean + value * load(s, probabilities + k * TILE + t)
-            store(s, means + t, mean)
-            for k in range(kinds):
-                value = splat(_ZERO)
-                for m in range(1, parts):
-                    if used[k * parts + m]:
-                        value = value + load(s, entropies + m * TILE + t)
-                at = k * TILE + t
-                change = bonus * load(s, probabilities + at) * (value - mean)
-                store(s, gradients + at, load(s, gradients + at) + change)
-        for c in range(choices, (choices + 3) // 4 * 4):
-            store(s, gradients + c * TILE + t, splat(_ZERO))
+                log_p = load(s, at.logits + c * TILE + t) - shift
+                p = load(s, at.probabilities + c * TILE + t)
+                change = (splat(_ZERO) - p) * (factor + weight * (log_p + entropy))
+                store(s, at.gradients + c * TILE + t, change)
+        if parts > 1 and not head.counts_all:
+            _add_kind_gradients(head, t, s)
+        for c in range(choices, up_to_4(choices)):
+            store(s, at.gradients + c * TILE + t, splat(_ZERO))
+
+
+@inlined
+def _add_kind_gradients(head: Any, t: int, s: Any) -> None:
+    """Add h p_k (v_k - Σ_j p_j v_j) to the gradients of the kinds' logits, for 16 actors from column t."""
+    at, kinds, parts = choice_places(head), head.components[1], len(head.components) - 1
+    mean = splat(_ZERO)
+    for k in range(kinds):
+        mean = mean + _kind_value(at, head.used, k, parts, t, s) * load(s, at.probabilities + k * TILE + t)
+    store(s, at.mean_values + t, mean)
+    bonus = load(s, at.d_entropies + t)
+    for k in range(kinds):
+        value = _kind_value(at, head.used, k, parts, t, s)
+        change = bonus * load(s, at.probabilities + k * TILE + t) * (value - mean)
+        place = at.gradients + k * TILE + t
+        store(s, place, load(s, place) + change)
+
+
+@inlined
+def _kind_value(at: Any, used: Any, k: int, parts: int, t: int, s: Any) -> Any:
+    """Return v_k = Σ over m > 0 of used[k, m] H_m, for 16 actors from column t."""
+    value = splat(_ZERO)
+    for m in range(1, parts):
+        if used[k * parts + m]:
+            value = value + load(s, at.entropies + m * TILE + t)
+    return value
 
 
 @kernel
 def choices_backward(
-    x: Any, rows: Any, first: int, last: int, d: int, w: Any, w0: int, components: Any, used: Any,
-    counts_all: bool, mask: Any, chosen: Any, d_log_probs: Any, d_entropies: Any, d_x: Any, g: Any, s: Any,
+    head: Any, batch: Any, x: Any, first: int, last: int, d_log_probs: Any, d_entropies: Any, d_x: Any,
+    g: Any, s: Any,
 ) -> None:  # fmt: skip
     """Add the gradients of the rows to `d_x` (N * d,), and of W and b to `g` where `w` has them.
 
     Arguments as in `evaluate_choices`; d a multiple of 4. `g` has 4 d numbers or more behind the head's.
     """
+    at, components, layer = choice_places(head), head.components, _choice_map(head)
     parts = len(components) - 1
-    choices = components[parts]
-    line, tile, _, gradients, _, _, _, _, _, _, _, in_log_prob, a = _places(d, choices, parts)
-    h = a + TILE
     for start in range(first, last, TILE):
         count = min(TILE, last - start)
-        columns = (count + LANES - 1) // LANES * LANES
-        _distributions(x, rows, start, count, columns, d, w, w0, components, mask, s)
-        _count(start, count, d, components, used, counts_all, chosen, s)
+        columns = up_to_16(count)
+        _choice_distributions(head, batch, x, start, count, s)
+        _component_weights(head, batch, start, count, s)
         for i in range(count):
-            s[a + i], s[h + i] = d_log_probs[start + i], d_entropies[start + i]
+            s[at.d_log_probs + i], s[at.d_entropies + i] = d_log_probs[start + i], d_entropies[start + i]
         for i in range(count, columns):
-            s[a + i], s[h + i] = _ZERO, _ZERO
-            for m in range(2 * parts):  # both weights, of actors that there are not
-                s[in_log_prob + (m - parts) * TILE + i] = _ZERO
-        _logit_gradients(columns, d, components, used, counts_all, a, h, s)
+            s[at.d_log_probs + i], s[at.d_entropies + i] = _ZERO, _ZERO
+            for m in range(parts):  # columns without an actor
+                s[at.in_entropy + m * TILE + i], s[at.in_log_prob + m * TILE + i] = _ZERO, _ZERO
+        _logit_gradients(head, columns, s)
         for i in range(count):
             for m in range(parts):  # see above: a component's gradients add up to 0
-                choice, others = components[m] + chosen[(start + i) * parts + m], _ZERO
+                choice, others = components[m] + batch.chosen[(start + i) * parts + m], _ZERO
                 for c in range(components[m], components[m + 1]):
                     if c != choice:
-                        others += s[gradients + c * TILE + i]
-                s[gradients + choice * TILE + i] = -others
-        padded = (choices + 3) // 4 * 4
-        outer_sums(padded, d, s, gradients, s, tile, TILE, columns, g, w0, d)
-        row_sums(choices, s, gradients, TILE, columns, g, w0 + choices * d)
-        product(d, choices, w, w0, 1, d, s, gradients, TILE, s, tile, TILE, columns, SET, w, 0)
-        give_rows(d_x, rows, start, count, d, s, line, tile, TILE)
+                        others += s[at.gradients + c * TILE + i]
+                s[at.gradients + choice * TILE + i] = -others
+        gradients, tile = Tile(s, at.gradients, TILE), Tile(s, at.tile, TILE)
+        linear_gradients(layer, gradients, tile, columns, g)
+        linear_backward(layer, gradients, tile, columns)
+        scatter_add_rows(tile, d_x, batch.rows, start, count, head.d, Line(s, at.gathered))
 
 
-@kernel
-def _pick(s: Any, probabilities: int, allowed: int, logits: int, size: int, draw: float) -> int:
-    """The choice among `size` that `draw` in [0, 1) stands for; the most probable one for a negative draw."""
+@inlined
+def _draw_choice(at: Any, first: int, size: int, i: int, draw: float, s: Any) -> int:
+    """Return the choice, among `size` from `first`, that `draw` in [0, 1) means for actor i of the tile;
+    the most probable one for a negative draw, or -1 where none is allowed."""
+    allowed, logits = at.allowed + first * TILE + i, at.logits + first * TILE + i
     best = -1
     for c in range(size):
         if s[allowed + c * TILE] > _ZERO and (best < 0 or s[logits + c * TILE] > s[logits + best * TILE]):
@@ -281,7 +323,7 @@ def _pick(s: Any, probabilities: int, allowed: int, logits: int, size: int, draw
     reached = 0.0
     for c in range(size):
         if s[allowed + c * TILE] > _ZERO:
-            reached += s[probabilities + c * TILE]
+            reached += s[at.probabilities + (first + c) * TILE + i]
             if reached > draw:
                 return c
     return best
@@ -289,37 +331,31 @@ def _pick(s: Any, probabilities: int, allowed: int, logits: int, size: int, draw
 
 @kernel
 def draw_choices(
-    x: Any, rows: Any, first: int, last: int, d: int, w: Any, w0: int, components: Any, used: Any,
-    counts_all: bool, mask: Any, draws: Any, orders: Any, log_probs: Any, s: Any,
-) -> int:  # fmt: skip
-    """An order for each actor: `orders` (A * M,), 0 before, and `log_probs` (A,) are written.
+    head: Any, batch: Any, x: Any, first: int, last: int, draws: Any, log_probs: Any, s: Any
+) -> int:
+    """Draw choices for actors first to last: `batch.chosen`, 0 before, and `log_probs` (A,) are written.
 
-    draws (A * M,) in [0, 1), or (0,) to take what is most probable, the first of equals. Components that the
-    kind does not use stay 0 and don't count; with `counts_all` they are drawn and count, unless they allow
-    nothing. Other arguments as in `evaluate_choices`. Returns the first actor without a choice that it needs,
-    or -1.
+    `draws` (A * M,) in [0, 1), or (0,) to take the most probable choices, the first of equals. Components
+    that the kind does not use stay 0 and don't count; with `counts_all` they are drawn and count, unless they
+    allow nothing. Returns the first actor without a choice that it needs, or -1.
     """
+    at, components, chosen = choice_places(head), head.components, batch.chosen
     parts = len(components) - 1
-    _, _, logits, _, probabilities, allowed, tops, logs, _, _, _, _, _ = _places(d, components[parts], parts)
     for start in range(first, last, TILE):
         count = min(TILE, last - start)
-        columns = (count + LANES - 1) // LANES * LANES
-        _distributions(x, rows, start, count, columns, d, w, w0, components, mask, s)
+        _choice_distributions(head, batch, x, start, count, s)
         for i in range(count):
-            order, log_prob = (start + i) * parts, 0.0
+            own, log_prob = (start + i) * parts, 0.0
             for m in range(parts):
-                needed = m == 0 or used[orders[order] * parts + m]
-                if not needed and not counts_all:
+                needed = m == 0 or head.used[chosen[own] * parts + m]
+                if not needed and not head.counts_all:
                     continue
-                draw = draws[order + m] if len(draws) else -1.0
-                at = components[m] * TILE + i
-                choice = _pick(
-                    s, probabilities + at, allowed + at, logits + at, components[m + 1] - components[m], draw
-                )
+                draw = draws[own + m] if len(draws) else -1.0
+                choice = _draw_choice(at, components[m], components[m + 1] - components[m], i, draw, s)
                 if choice >= 0:
-                    orders[order + m] = choice
-                    place = m * TILE + i
-                    log_prob += s[logits + at + choice * TILE] - s[tops + place] - s[logs + place]
+                    chosen[own + m] = choice
+                    logit = s[at.logits + (components[m] + choice) * TILE + i]
+                    log_prob += logit - s[at.tops + m * TILE + i] - s[at.log_sums + m * TILE + i]
                 elif needed:
                     return start + i
             log_probs[start + i] = log_prob

@@ -17,310 +17,371 @@ when the next step's turn comes.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...inputs.actors import FORBIDDEN
-from ..tiles.actor_tiles import give_rows, lowered, take_rows, up_to_4
-from ..tiles.products import ADD, SET, SET_BIAS, outer_sums, product, product_16, row_sums
-from ..tiles.simd import LANES, exp, kernel, load, log, maximum, splat, store, transpose, where_positive
+from ..tiles.actor_tiles import gather_rows, masked_logit, scatter_add_rows
+from ..tiles.linear_maps import Linear, linear, linear_backward, linear_gradients
+from ..tiles.matrices import Floats, Line, Strided, Tile, up_to_4, up_to_16
+from ..tiles.matrix_products import ADD, SET, SET_BIAS, product_16
+from ..tiles.simd import (
+    LANES,
+    exp,
+    inlined,
+    kernel,
+    load,
+    log,
+    maximum,
+    splat,
+    store,
+    transpose,
+    where_positive,
+)
+from ..tiles.tile_kernels import clear_columns
 
 _ZERO = np.float32(0.0)
 _ONE = np.float32(1.0)
 _FORBIDDEN = np.float32(FORBIDDEN)
 
 
+class SelectionHead(NamedTuple):
+    """A head that selects an entity: W_q (K, d), b_q, W_k and b_k lie one after the other."""
+
+    w: Floats  # all parameters
+    start: int  # where W_q starts in `w`
+    d: int
+    width: int  # K, of queries and keys
+
+
+class SelectionBatch(NamedTuple):
+    """The actors and actees of one action, and what was selected (`draw_selections` writes it)."""
+
+    rows: NDArray[np.int64]  # (A,): the row of each actor
+    actee_rows: NDArray[np.int64]  # (E,): the row of each actee
+    actor_offsets: NDArray[np.int64]  # (B + 1,): where each step's actors start
+    actee_offsets: NDArray[np.int64]  # (B + 1,): where each step's actees start
+    pair_offsets: NDArray[np.int64]  # (B + 1,): where each step's part of the mask starts
+    actees: NDArray[np.int64]  # (E,): entity indices
+    mask: NDArray[np.bool_]  # (P,), actor by actor
+    chosen: NDArray[np.int64]  # (A,): entity indices
+    capacity: int  # columns of a tile, see `select_capacity`
+
+
+class SelectionPlaces(NamedTuple):
+    """The start of each part of the scratch memory; tiles have lines of `capacity` + 16 columns."""
+
+    gathered: int  # rows, one after the other
+    actors: int  # (d, capacity): actors' rows
+    actees: int  # (d, capacity): actees' rows
+    queries: int  # (K, capacity), as are the next three
+    keys: int
+    d_queries: int
+    d_keys: int
+    scores: int  # (capacity, 16): l, of 16 actors and all actees of a step
+    probabilities: int  # (capacity, 16)
+    tops: int  # (16,), as are the next four: the largest score of each actor
+    log_sums: int  # log Σ exp(score - top)
+    entropies: int
+    d_log_probs: int
+    d_entropies: int
+
+
+class SelectionBlock(NamedTuple):
+    """Up to 16 actors of a step, and all of its actees, in a tile."""
+
+    actor: int  # the first actor
+    lanes: int  # actors
+    actee: int  # the first actee
+    actees: int
+    query: int  # the first actor's column
+    key: int  # the first actee's column
+    pair: int  # where their part of the mask starts
+
+
 def select_capacity(most: int) -> int:
-    """Columns of a tile, for at most `most` actors or actees of a step."""
-    return max(128, -(-most // LANES) * LANES)
+    """Return the columns of a tile, for at most `most` actors or actees of a step."""
+    return max(128, int(up_to_16(most)))
 
 
 def select_scratch(d: int, width: int, capacity: int) -> int:
-    """Numbers of scratch memory for the kernels below."""
+    """Return the numbers of scratch memory `s` that the kernels below need."""
     return (3 * d + 4 * up_to_4(width) + 2 * LANES) * (capacity + LANES) + 5 * LANES
 
 
-@kernel
-def _places(d: int, width: int, capacity: int) -> tuple[int, ...]:
-    """Where in the scratch memory lie: a list of rows, tiles of actors and actees, queries, keys, their
-    gradients, scores, probabilities, and lines of the largest score, log of the sum, entropy, a and h."""
+@inlined
+def selection_places(d: int, width: int, capacity: int) -> SelectionPlaces:
     stride = capacity + LANES
-    padded = (width + 3) // 4 * 4
+    padded = up_to_4(width) * stride
     actors = d * stride
     actees = actors + d * stride
     queries = actees + d * stride
-    keys = queries + padded * stride
-    d_queries = keys + padded * stride
-    d_keys = d_queries + padded * stride
-    scores = d_keys + padded * stride
+    keys = queries + padded
+    d_queries = keys + padded
+    d_keys = d_queries + padded
+    scores = d_keys + padded
     probabilities = scores + LANES * stride
-    return (
-        0, actors, actees, queries, keys, d_queries, d_keys, scores, probabilities,
-        probabilities + LANES * stride,
+    tops = probabilities + LANES * stride
+    return SelectionPlaces(
+        0, actors, actees, queries, keys, d_queries, d_keys, scores, probabilities, tops, tops + LANES,
+        tops + 2 * LANES, tops + 3 * LANES, tops + 4 * LANES,
     )  # fmt: skip
 
 
-@kernel
-def _tile_end(actors: Any, actees: Any, first: int, last: int, capacity: int) -> int:
-    """The end of the longest run of steps from `first` whose actors and actees fit in a tile."""
+@inlined
+def _query_map(head: Any) -> Linear:
+    return Linear(head.w, head.start, head.start + head.width * head.d, head.width, head.d)
+
+
+@inlined
+def _key_map(head: Any) -> Linear:
+    start = head.start + head.width * (head.d + 1)
+    return Linear(head.w, start, start + head.width * head.d, head.width, head.d)
+
+
+@inlined
+def _tile_end(batch: Any, first: int, last: int) -> int:
+    """Return the end of the longest run of steps from `first` whose actors and actees fit in a tile."""
+    actors, actees = batch.actor_offsets, batch.actee_offsets
     end = first + 1
     while (
         end < last
-        and actors[end + 1] - actors[first] <= capacity
-        and actees[end + 1] - actees[first] <= capacity
+        and actors[end + 1] - actors[first] <= batch.capacity
+        and actees[end + 1] - actees[first] <= batch.capacity
     ):
         end += 1
     return end
 
 
 @kernel
-def _fill(
-    x: Any, actor_rows: Any, actee_rows: Any, a0: int, actors: int, e0: int, actees: int, d: int, w: Any,
-    w0: int, width: int, capacity: int, s: Any,
-) -> None:  # fmt: skip
-    """The tiles of actors, actees, queries and keys."""
-    line, actor_tile, actee_tile, queries, keys, _, _, _, _, _ = _places(d, width, capacity)
-    stride = capacity + LANES
-    take_rows(x, actor_rows, a0, actors, d, s, line, actor_tile, stride)
-    take_rows(x, actee_rows, e0, actees, d, s, line, actee_tile, stride)
-    bias, size = w0 + width * d, width * (d + 1)
-    columns = (actors + LANES - 1) // LANES * LANES
-    product(width, d, w, w0, d, 1, s, actor_tile, stride, s, queries, stride, columns, SET_BIAS, w, bias)
-    columns = (actees + LANES - 1) // LANES * LANES
-    product(
-        width, d, w, w0 + size, d, 1, s, actee_tile, stride, s, keys, stride, columns, SET_BIAS, w,
-        bias + size,
+def _queries_and_keys(head: Any, batch: Any, x: Any, first: int, end: int, s: Any) -> None:
+    """Fill the tiles of actors, actees, queries and keys of steps first to end."""
+    at, stride, d = selection_places(head.d, head.width, batch.capacity), batch.capacity + LANES, head.d
+    start, count = batch.actor_offsets[first], batch.actor_offsets[end] - batch.actor_offsets[first]
+    tile, gathered = Tile(s, at.actors, stride), Line(s, at.gathered)
+    gather_rows(x, batch.rows, start, count, d, gathered, tile)
+    linear(_query_map(head), tile, Tile(s, at.queries, stride), up_to_16(count), SET_BIAS)
+    start, count = batch.actee_offsets[first], batch.actee_offsets[end] - batch.actee_offsets[first]
+    tile = Tile(s, at.actees, stride)
+    gather_rows(x, batch.actee_rows, start, count, d, gathered, tile)
+    linear(_key_map(head), tile, Tile(s, at.keys, stride), up_to_16(count), SET_BIAS)
+
+
+@inlined
+def _selection_block(batch: Any, first: int, b: int, actor: int) -> SelectionBlock:
+    """Return the block of step b from `actor`, in a tile whose first step is `first`."""
+    step_actor, step_actee = batch.actor_offsets[b], batch.actee_offsets[b]
+    actees = batch.actee_offsets[b + 1] - step_actee
+    return SelectionBlock(
+        actor, min(LANES, batch.actor_offsets[b + 1] - actor), step_actee, actees,
+        actor - batch.actor_offsets[first], step_actee - batch.actee_offsets[first],
+        batch.pair_offsets[b] + (actor - step_actor) * actees,
     )  # fmt: skip
 
 
 @kernel
-def _distributions(
-    s: Any, query: int, key: int, n: int, lanes: int, width: int, stride: int, mask: Any, place: int,
-    scores: int, probabilities: int, lines: int,
-) -> None:  # fmt: skip
-    """Scores and probabilities of `n` actees for the `lanes` actors at column `query`, and their lines."""
-    product_16(n, width, s, key, 1, stride, s, query, stride, s, scores, LANES, SET)
+def _selection_distributions(at: Any, block: Any, mask: Any, width: int, stride: int, s: Any) -> None:
+    """Write scores and probabilities of a block, with their largest scores, log sums and entropies."""
+    n, scores = block.actees, Tile(s, at.scores, LANES)
+    keys = Strided(s, at.keys + block.key, 1, stride)
+    product_16(n, width, keys, Tile(s, at.queries + block.query, stride), scores, SET)
     scale = splat(np.float32(1.0 / np.sqrt(width)))
     for e in range(n):
-        flags = probabilities + e * LANES
-        for i in range(lanes):
-            s[flags + i] = _ONE if mask[place + i * n + e] else _ZERO
-        for i in range(lanes, LANES):
+        flags = at.probabilities + e * LANES
+        for i in range(block.lanes):
+            s[flags + i] = _ONE if mask[block.pair + i * n + e] else _ZERO
+        for i in range(block.lanes, LANES):
             s[flags + i] = _ONE
     top = splat(_FORBIDDEN)
     for e in range(0, n * LANES, LANES):
-        flag = load(s, probabilities + e)
-        score = lowered(flag, load(s, scores + e) * scale)
-        store(s, scores + e, score)
+        score = masked_logit(load(s, at.probabilities + e), load(s, at.scores + e) * scale)
+        store(s, at.scores + e, score)
         top = maximum(top, score)
     total, weighted = splat(_ZERO), splat(_ZERO)
     for e in range(0, n * LANES, LANES):
-        shifted = load(s, scores + e) - top
-        power = exp(shifted) * load(s, probabilities + e)
-        store(s, probabilities + e, power)
+        shifted = load(s, at.scores + e) - top
+        power = exp(shifted) * load(s, at.probabilities + e)
+        store(s, at.probabilities + e, power)
         total = total + power
         weighted = weighted + power * shifted
     total = total + splat(_ONE) - where_positive(total, splat(_ONE))
     inverse = splat(_ONE) / total
     for e in range(0, n * LANES, LANES):
-        store(s, probabilities + e, load(s, probabilities + e) * inverse)
+        store(s, at.probabilities + e, load(s, at.probabilities + e) * inverse)
     log_total = log(total)
-    store(s, lines, top)
-    store(s, lines + LANES, log_total)
-    store(s, lines + 2 * LANES, log_total - weighted * inverse)
+    store(s, at.tops, top)
+    store(s, at.log_sums, log_total)
+    store(s, at.entropies, log_total - weighted * inverse)
 
 
-@kernel
-def _find(actees: Any, first: int, n: int, mask: Any, place: int, wanted: int) -> int:
-    """Where `wanted` is among the `n` actees from `first`, or -1 if it is not there or not allowed."""
-    for e in range(n):
-        if actees[first + e] == wanted and mask[place + e]:
+@inlined
+def _find_chosen(batch: Any, block: Any, i: int) -> int:
+    """Return which actee of the block actor i chose, or -1 if it is not there or not allowed."""
+    for e in range(block.actees):
+        allowed = batch.mask[block.pair + i * block.actees + e]
+        if allowed and batch.actees[block.actee + e] == batch.chosen[block.actor + i]:
             return e
     return -1
 
 
+@inlined
+def _log_prob(at: Any, e: int, i: int, s: Any) -> float:
+    return s[at.scores + e * LANES + i] - s[at.tops + i] - s[at.log_sums + i]
+
+
 @kernel
 def evaluate_selections(
-    x: Any, actor_rows: Any, actee_rows: Any, actor_offsets: Any, actee_offsets: Any, pair_offsets: Any,
-    actees: Any, first: int, last: int, d: int, w: Any, w0: int, width: int, capacity: int, mask: Any,
-    chosen: Any, log_probs: Any, entropies: Any, s: Any,
-) -> int:  # fmt: skip
-    """log π and H (A,) of the actors of steps first to last, who chose the entities `chosen` (A,).
+    head: Any, batch: Any, x: Any, first: int, last: int, log_probs: Any, entropies: Any, s: Any
+) -> int:
+    """Write log π and H (A,) of the actors of steps first to last, whose rows are in x (N * d,).
 
-    x (N * d,) holds the rows; actor_rows (A,) and actee_rows (E,) say which are whose, actor_offsets and
-    actee_offsets (B + 1,) where each step's start; actees (E,) are entity indices; mask (P,), actor by actor,
-    starts for each step at pair_offsets (B + 1,). W_q (K, d), b_q, W_k and b_k lie from `w0` in `w`;
-    capacity: `select_capacity`, `s`: `select_scratch`. Returns the first actor whose choice is not allowed,
-    or -1.
+    `s`: `select_scratch`. Returns the first actor whose choice is not allowed, or -1.
     """
-    _, _, _, queries, keys, _, _, scores, probabilities, lines = _places(d, width, capacity)
-    stride = capacity + LANES
+    at, stride = selection_places(head.d, head.width, batch.capacity), batch.capacity + LANES
     while first < last:
-        end = _tile_end(actor_offsets, actee_offsets, first, last, capacity)
-        a0, e0 = actor_offsets[first], actee_offsets[first]
-        _fill(
-            x, actor_rows, actee_rows, a0, actor_offsets[end] - a0, e0, actee_offsets[end] - e0, d, w, w0,
-            width, capacity, s,
-        )  # fmt: skip
+        end = _tile_end(batch, first, last)
+        _queries_and_keys(head, batch, x, first, end, s)
         for b in range(first, end):
-            e1, n = actee_offsets[b], actee_offsets[b + 1] - actee_offsets[b]
-            for a in range(actor_offsets[b], actor_offsets[b + 1], LANES):
-                lanes = min(LANES, actor_offsets[b + 1] - a)
-                place = pair_offsets[b] + (a - actor_offsets[b]) * n
-                _distributions(
-                    s, queries + a - a0, keys + e1 - e0, n, lanes, width, stride, mask, place, scores,
-                    probabilities, lines,
-                )  # fmt: skip
-                for i in range(lanes):
-                    e = _find(actees, e1, n, mask, place + i * n, chosen[a + i])
+            for a in range(batch.actor_offsets[b], batch.actor_offsets[b + 1], LANES):
+                block = _selection_block(batch, first, b, a)
+                _selection_distributions(at, block, batch.mask, head.width, stride, s)
+                for i in range(block.lanes):
+                    e = _find_chosen(batch, block, i)
                     if e < 0:
                         return a + i
-                    log_probs[a + i] = s[scores + e * LANES + i] - s[lines + i] - s[lines + LANES + i]
-                    entropies[a + i] = s[lines + 2 * LANES + i]
+                    log_probs[a + i], entropies[a + i] = _log_prob(at, e, i, s), s[at.entropies + i]
         first = end
     return -1
 
 
-@kernel
-def _score_gradients(s: Any, n: int, width: int, scores: int, probabilities: int, lines: int) -> None:
-    """Scores become their gradients but for the chosen ones', times 1 / √K; a and h are in the last lines."""
-    given, bonus = load(s, lines + 3 * LANES), load(s, lines + 4 * LANES)
-    shift, entropy = load(s, lines) + load(s, lines + LANES), load(s, lines + 2 * LANES)
+@inlined
+def _score_gradients(at: Any, batch: Any, block: Any, width: int, s: Any) -> None:
+    """Scores become their gradients, times 1 / √K; a and h are in their lines."""
+    n = block.actees
+    given, bonus = load(s, at.d_log_probs), load(s, at.d_entropies)
+    shift, entropy = load(s, at.tops) + load(s, at.log_sums), load(s, at.entropies)
     scale = splat(np.float32(-1.0 / np.sqrt(width)))
     for e in range(0, n * LANES, LANES):
-        p = load(s, probabilities + e) * scale
-        store(s, scores + e, p * (given + bonus * (load(s, scores + e) - shift + entropy)))
+        p = load(s, at.probabilities + e) * scale
+        store(s, at.scores + e, p * (given + bonus * (load(s, at.scores + e) - shift + entropy)))
+    for i in range(block.lanes):
+        e = _find_chosen(batch, block, i)
+        others = _ZERO  # all of an actor's add up to 0; 1 - p would be rounding
+        for other in range(n):
+            if other != e:
+                others += s[at.scores + other * LANES + i]
+        s[at.scores + e * LANES + i] = -others
+
+
+@inlined
+def _block_backward(at: Any, block: Any, width: int, stride: int, turned: Any, s: Any) -> None:
+    """Gradients of a block's queries, and added to those of its keys, from the gradients of its scores."""
+    n, scores = block.actees, Tile(s, at.scores, LANES)
+    query, key = at.queries + block.query, at.keys + block.key
+    d_query = Tile(s, at.d_queries + block.query, stride)
+    product_16(width, n, Strided(s, key, stride, 1), scores, d_query, SET)
+    for j in range(0, n, LANES):
+        transpose(s, at.scores + j * LANES, LANES, turned, 0, LANES)
+        d_key = Tile(s, at.d_keys + block.key + j, stride)
+        product_16(width, block.lanes, Strided(s, query, stride, 1), Tile(turned, 0, LANES), d_key, ADD)
 
 
 @kernel
 def selections_backward(
-    x: Any, actor_rows: Any, actee_rows: Any, actor_offsets: Any, actee_offsets: Any, pair_offsets: Any,
-    actees: Any, first: int, last: int, d: int, w: Any, w0: int, width: int, capacity: int, mask: Any,
-    chosen: Any, d_log_probs: Any, d_entropies: Any, d_x: Any, g: Any, s: Any,
+    head: Any, batch: Any, x: Any, first: int, last: int, d_log_probs: Any, d_entropies: Any, d_x: Any,
+    g: Any, s: Any,
 ) -> None:  # fmt: skip
     """Add the gradients of the rows to `d_x` (N * d,), and of the weights to `g` where `w` has them.
 
     Arguments as in `evaluate_selections`; d a multiple of 4. `g` has 4 d numbers or more behind the head's.
     """
-    line, actor_tile, actee_tile, queries, keys, d_queries, d_keys, scores, probabilities, lines = _places(
-        d, width, capacity
-    )
-    stride, padded = capacity + LANES, (width + 3) // 4 * 4
+    width, stride = head.width, batch.capacity + LANES
+    at = selection_places(head.d, width, batch.capacity)
     turned = np.empty(LANES * LANES, np.float32)
-    a_line, h_line = lines + 3 * LANES, lines + 4 * LANES
     while first < last:
-        end = _tile_end(actor_offsets, actee_offsets, first, last, capacity)
-        a0, e0 = actor_offsets[first], actee_offsets[first]
-        num_actors, num_actees = actor_offsets[end] - a0, actee_offsets[end] - e0
-        _fill(x, actor_rows, actee_rows, a0, num_actors, e0, num_actees, d, w, w0, width, capacity, s)
-        s[d_queries : d_queries + 2 * padded * stride] = _ZERO
+        end = _tile_end(batch, first, last)
+        _queries_and_keys(head, batch, x, first, end, s)
+        s[at.d_queries : at.scores] = _ZERO
         for b in range(first, end):
-            e1, n = actee_offsets[b], actee_offsets[b + 1] - actee_offsets[b]
-            key, d_key = keys + e1 - e0, d_keys + e1 - e0
+            d_key = at.d_keys + batch.actee_offsets[b] - batch.actee_offsets[first]
+            n = batch.actee_offsets[b + 1] - batch.actee_offsets[b]
             for k in range(width):  # the step before may have written here
                 s[d_key + k * stride : d_key + k * stride + n] = _ZERO
-            for a in range(actor_offsets[b], actor_offsets[b + 1], LANES):
-                lanes = min(LANES, actor_offsets[b + 1] - a)
-                place = pair_offsets[b] + (a - actor_offsets[b]) * n
-                query, d_query = queries + a - a0, d_queries + a - a0
-                _distributions(
-                    s, query, key, n, lanes, width, stride, mask, place, scores, probabilities, lines
-                )
-                s[a_line : h_line + LANES] = _ZERO
-                for i in range(lanes):
-                    s[a_line + i], s[h_line + i] = d_log_probs[a + i], d_entropies[a + i]
-                _score_gradients(s, n, width, scores, probabilities, lines)
-                for i in range(lanes):
-                    e = _find(actees, e1, n, mask, place + i * n, chosen[a + i])
-                    others = _ZERO  # all of an actor's add up to 0; 1 - p would be rounding
-                    for other in range(n):
-                        if other != e:
-                            others += s[scores + other * LANES + i]
-                    s[scores + e * LANES + i] = -others
-                product_16(width, n, s, key, stride, 1, s, scores, LANES, s, d_query, stride, SET)
-                for j in range(0, n, LANES):
-                    transpose(s, scores + j * LANES, LANES, turned, 0, LANES)
-                    product_16(width, lanes, s, query, stride, 1, turned, 0, LANES, s, d_key + j, stride, ADD)
-        for k in range(width):
-            s[d_queries + k * stride + num_actors : d_queries + (k + 1) * stride] = _ZERO
-            s[d_keys + k * stride + num_actees : d_keys + (k + 1) * stride] = _ZERO
-        _weights_backward(
-            s, d_queries, actor_tile, num_actors, d, w, w0, width, stride, g, d_x, actor_rows, a0, line
-        )
-        _weights_backward(
-            s, d_keys, actee_tile, num_actees, d, w, w0 + width * (d + 1), width, stride, g, d_x,
-            actee_rows, e0, line,
+            for a in range(batch.actor_offsets[b], batch.actor_offsets[b + 1], LANES):
+                block = _selection_block(batch, first, b, a)
+                _selection_distributions(at, block, batch.mask, width, stride, s)
+                s[at.d_log_probs : at.d_entropies + LANES] = _ZERO
+                for i in range(block.lanes):
+                    s[at.d_log_probs + i], s[at.d_entropies + i] = d_log_probs[a + i], d_entropies[a + i]
+                _score_gradients(at, batch, block, width, s)
+                _block_backward(at, block, width, stride, turned, s)
+        actors, actees = batch.actor_offsets[first], batch.actee_offsets[first]
+        _map_backward(
+            _query_map(head), Tile(s, at.d_queries, stride), Tile(s, at.actors, stride),
+            batch.rows[actors : batch.actor_offsets[end]], d_x, g, Line(s, at.gathered),
+        )  # fmt: skip
+        _map_backward(
+            _key_map(head), Tile(s, at.d_keys, stride), Tile(s, at.actees, stride),
+            batch.actee_rows[actees : batch.actee_offsets[end]], d_x, g, Line(s, at.gathered),
         )  # fmt: skip
         first = end
 
 
 @kernel
-def _weights_backward(
-    s: Any, d_y: int, tile: int, count: int, d: int, w: Any, w0: int, width: int, stride: int, g: Any,
-    d_x: Any, rows: Any, start: int, line: int,
-) -> None:  # fmt: skip
-    """Gradients of one linear map of a tile's rows, and through it of the rows."""
-    columns = (count + LANES - 1) // LANES * LANES
-    outer_sums((width + 3) // 4 * 4, d, s, d_y, s, tile, stride, columns, g, w0, d)
-    row_sums(width, s, d_y, stride, columns, g, w0 + width * d)
-    product(d, width, w, w0, 1, d, s, d_y, stride, s, tile, stride, columns, SET, w, 0)
-    give_rows(d_x, rows, start, count, d, s, line, tile, stride)
+def _map_backward(layer: Any, dy: Any, tile: Any, rows: Any, d_x: Any, g: Any, gathered: Any) -> None:
+    """Gradients of a linear map of the rows in a tile, and through it of the `rows`."""
+    count = len(rows)
+    clear_columns(dy, layer.outputs, count, dy.stride)
+    linear_gradients(layer, dy, tile, up_to_16(count), g)
+    linear_backward(layer, dy, tile, up_to_16(count))
+    scatter_add_rows(tile, d_x, rows, 0, count, layer.inputs, gathered)
 
 
 @kernel
 def draw_selections(
-    x: Any, actor_rows: Any, actee_rows: Any, actor_offsets: Any, actee_offsets: Any, pair_offsets: Any,
-    actees: Any, first: int, last: int, d: int, w: Any, w0: int, width: int, capacity: int, mask: Any,
-    draws: Any, choices: Any, log_probs: Any, s: Any,
-) -> int:  # fmt: skip
-    """An entity for each actor: `choices` and `log_probs` (A,) are written.
+    head: Any, batch: Any, x: Any, first: int, last: int, draws: Any, log_probs: Any, s: Any
+) -> int:
+    """Select an entity for each actor of steps first to last: `batch.chosen` and `log_probs` are written.
 
-    draws (A,) in [0, 1), or (0,) to take what is most probable, the first of equals. Other arguments as in
-    `evaluate_selections`. Returns the first actor without an allowed actee, or -1.
+    `draws` (A,) in [0, 1), or (0,) to take the most probable actees, the first of equals. Returns the first
+    actor without an allowed actee, or -1.
     """
-    _, _, _, queries, keys, _, _, scores, probabilities, lines = _places(d, width, capacity)
-    stride = capacity + LANES
+    at, stride = selection_places(head.d, head.width, batch.capacity), batch.capacity + LANES
     while first < last:
-        end = _tile_end(actor_offsets, actee_offsets, first, last, capacity)
-        a0, e0 = actor_offsets[first], actee_offsets[first]
-        _fill(
-            x, actor_rows, actee_rows, a0, actor_offsets[end] - a0, e0, actee_offsets[end] - e0, d, w, w0,
-            width, capacity, s,
-        )  # fmt: skip
+        end = _tile_end(batch, first, last)
+        _queries_and_keys(head, batch, x, first, end, s)
         for b in range(first, end):
-            e1, n = actee_offsets[b], actee_offsets[b + 1] - actee_offsets[b]
-            for a in range(actor_offsets[b], actor_offsets[b + 1], LANES):
-                lanes = min(LANES, actor_offsets[b + 1] - a)
-                place = pair_offsets[b] + (a - actor_offsets[b]) * n
-                _distributions(
-                    s, queries + a - a0, keys + e1 - e0, n, lanes, width, stride, mask, place, scores,
-                    probabilities, lines,
-                )  # fmt: skip
-                for i in range(lanes):
-                    draw = draws[a + i] if len(draws) else -1.0
-                    e = _pick(s, scores + i, probabilities + i, n, mask, place + i * n, draw)
+            for a in range(batch.actor_offsets[b], batch.actor_offsets[b + 1], LANES):
+                block = _selection_block(batch, first, b, a)
+                _selection_distributions(at, block, batch.mask, head.width, stride, s)
+                for i in range(block.lanes):
+                    e = _draw_actee(at, block, batch.mask, i, draws[a + i] if len(draws) else -1.0, s)
                     if e < 0:
                         return a + i
-                    choices[a + i] = actees[e1 + e]
-                    log_probs[a + i] = s[scores + e * LANES + i] - s[lines + i] - s[lines + LANES + i]
+                    batch.chosen[a + i] = batch.actees[block.actee + e]
+                    log_probs[a + i] = _log_prob(at, e, i, s)
         first = end
     return -1
 
 
-@kernel
-def _pick(s: Any, scores: int, probabilities: int, n: int, mask: Any, place: int, draw: float) -> int:
-    """The allowed actee that `draw` in [0, 1) stands for; the most probable one for a negative draw."""
+@inlined
+def _draw_actee(at: Any, block: Any, mask: Any, i: int, draw: float, s: Any) -> int:
+    """Return the actee that `draw` in [0, 1) stands for, for actor i of the block; the most probable one for
+    a negative draw, or -1 where none is allowed."""
+    pair = block.pair + i * block.actees
     best = -1
-    for e in range(n):
-        if mask[place + e] and (best < 0 or s[scores + e * LANES] > s[scores + best * LANES]):
+    for e in range(block.actees):
+        score = at.scores + e * LANES + i
+        if mask[pair + e] and (best < 0 or s[score] > s[at.scores + best * LANES + i]):
             best = e
     if draw < 0.0 or best < 0:
         return best
     reached = 0.0
-    for e in range(n):
-        if mask[place + e]:
-            reached += s[probabilities + e * LANES]
+    for e in range(block.actees):
+        if mask[pair + e]:
+            reached += s[at.probabilities + e * LANES + i]
             if reached > draw:
                 return e
     return best

@@ -13,6 +13,22 @@ contiguous; offsets are int64 and unchecked.
 
 Arithmetic may be contracted to fused multiply-adds and reassociated, but NaN and infinity are respected, so
 that a broken weight shows in the result.
+
+**What this uses of Numba beyond `njit`**, and why:
+
+- A Numba type, `VectorType`. A local variable of a kernel has a Numba type, and no type that Numba has
+  for the CPU is an LLVM vector (tuples and arrays are structs and memory, which LLVM turns into vectors
+  only where it recognizes the loop). The type has a data model of one line and nothing else: no boxing,
+  no array of it.
+- `intrinsic`, the documented way to write LLVM code, for loads, stores, arithmetic and shuffles.
+- `kernel` replaces the method `get_call_template` of each dispatcher, which is not documented. A
+  dispatcher that is called from another kernel with a constant is compiled for that constant: `product(…,
+  SET, …)` and `product(…, ADD, …)` would be two functions, and each combination one more, with everything
+  that they call. Numba's own ways do not fit: given signatures would compile (or load) every kernel at
+  import, and `overload`, which prefers types to constants, gives functions that Python runs as Python.
+
+Tried with Numba 0.68.1 and llvmlite 0.50.0; `tests/policies/test_simd_kernels.py` fails with a version where
+one of these no longer holds.
 """
 
 from __future__ import annotations
@@ -26,7 +42,7 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.extending import models, overload, register_model
+from numba.extending import models, overload, register_jitable, register_model
 
 from ....ragged.compiled import compiled
 
@@ -63,9 +79,10 @@ class _VectorModel(models.PrimitiveModel):
 
 
 def kernel(function: Callable[..., Any]) -> Any:
-    """Compile a kernel: kept on disk, without the GIL, once for constants and variables.
+    """Compile a kernel: kept on disk, without the GIL, once for constants and variables alike.
 
-    Left alone, Numba compiles a function again for each combination of constants that a kernel calls it with.
+    Left alone, Numba compiles a function again for each combination of constants that a kernel calls it with;
+    see above.
     """
     dispatcher: Any = compiled(nogil=True)(function)
     template_for = dispatcher.get_call_template
@@ -75,6 +92,11 @@ def kernel(function: Callable[..., Any]) -> Any:
 
     dispatcher.get_call_template = template_of_plain_types
     return dispatcher
+
+
+def inlined(function: Callable[..., Any]) -> Any:
+    """Let kernels call `function`, whose code becomes part of theirs; for Python it stays what it is."""
+    return register_jitable(nogil=True, error_model="numpy", forceinline=True)(function)
 
 
 # -- pieces for code generation ------------------------------------------------------------------------------
@@ -109,7 +131,7 @@ def _shuffle(builder: Any, a: Any, b: Any, lanes: Sequence[int]) -> Any:
 
 
 def transpose_vectors(builder: Any, rows: list[Any]) -> list[Any]:
-    """16 vectors as the columns of the same 16 × 16 block, by four rounds of swapping halves."""
+    """Return 16 vectors as the columns of the same 16 × 16 block, by four rounds of swapping halves."""
     for distance in (8, 4, 2, 1):
         low = [i if not i & distance else LANES + i - distance for i in range(LANES)]
         high = [i + distance if not i & distance else LANES + i for i in range(LANES)]
@@ -125,8 +147,8 @@ def transpose_vectors(builder: Any, rows: list[Any]) -> list[Any]:
 # -- memory --------------------------------------------------------------------------------------------------
 
 
-def _is_flat_float32(array: Any) -> bool:
-    """Memory of any other kind would be read as if it were float32, so Numba is told that nothing fits it."""
+def is_flat_float32(array: Any) -> bool:
+    """Return True for a contiguous array of float32; memory of any other kind would be misread."""
     return isinstance(array, types.Array) and (array.dtype, array.ndim, array.layout) == (
         types.float32,
         1,
@@ -137,7 +159,7 @@ def _is_flat_float32(array: Any) -> bool:
 @intrinsic
 def load(typing_context: Any, array: Any, offset: Any) -> Any:
     """array[offset : offset + 16]"""
-    if not _is_flat_float32(array):
+    if not is_flat_float32(array):
         return None
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -149,7 +171,7 @@ def load(typing_context: Any, array: Any, offset: Any) -> Any:
 @intrinsic
 def store(typing_context: Any, array: Any, offset: Any, value: Any) -> Any:
     """array[offset : offset + 16] = value"""
-    if not _is_flat_float32(array):
+    if not is_flat_float32(array):
         return None
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -180,7 +202,7 @@ def transpose(
     target_stride: Any,
 ) -> Any:
     """target[target_start + i * target_stride + j] = source[start + j * stride + i] for i, j < 16"""
-    if not (_is_flat_float32(source) and _is_flat_float32(target)):
+    if not (is_flat_float32(source) and is_flat_float32(target)):
         return None
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -211,7 +233,7 @@ def _float_pointer(typing_context: Any, address: Any) -> Any:
 
 @compiled(cache=False)
 def floats_at(address: int, size: int) -> Any:
-    """The array of `size` float32 at a memory address: how a kernel reads any number of arrays."""
+    """Return the array of `size` float32 at a memory address; so a kernel can read any number of arrays."""
     return numba.carray(_float_pointer(address), (size,))
 
 
@@ -219,7 +241,7 @@ def floats_at(address: int, size: int) -> Any:
 
 
 def _lanewise(emit: Callable[..., Any], operands: int) -> Any:
-    """An intrinsic that maps `operands` vectors to one by `emit(builder, *vectors)`."""
+    """Return an intrinsic that maps `operands` vectors to one by `emit(builder, *vectors)`."""
     if operands == 1:
 
         @intrinsic
@@ -236,7 +258,7 @@ def _lanewise(emit: Callable[..., Any], operands: int) -> Any:
 
 
 def _llvm(name: str) -> Callable[..., Any]:
-    """Calls the LLVM intrinsic `name` on vectors."""
+    """Return a function that emits a call of the LLVM intrinsic `name` on vectors."""
 
     def emit(builder: Any, *args: Any) -> Any:
         function_type = ir.FunctionType(VECTOR, [VECTOR] * len(args))
@@ -369,7 +391,7 @@ _ONE = np.float32(1.0)
 _HALF = np.float32(0.5)
 
 
-@compiled(cache=False, forceinline=True)
+@inlined
 def exp(x: Any) -> Any:
     """e ** x per lane; below -87 as at -87 (1.6e-38), above 88 as at 88."""
     x = minimum(maximum(x, splat(_EXP_MIN)), splat(_EXP_MAX))
@@ -401,7 +423,7 @@ _LOG_POLYNOMIAL = tuple(
 )
 
 
-@compiled(cache=False, forceinline=True)
+@inlined
 def log(x: Any) -> Any:
     """The natural logarithm per lane, of positive numbers that are not denormal."""
     n, m = _exponent(x), _mantissa(x) - splat(_ONE)
@@ -445,7 +467,7 @@ _ERF_DENOMINATOR = tuple(
 _ERF_LIMIT = np.float32(4.0)
 
 
-@compiled(cache=False, forceinline=True)
+@inlined
 def erf(x: Any) -> Any:
     """The error function per lane."""
     x = minimum(maximum(x, splat(-_ERF_LIMIT)), splat(_ERF_LIMIT))

@@ -1,11 +1,11 @@
 """Numba kernels on tiles: what a layer does to the rows in a tile, apart from matrix products.
 
-A tile is feature-major: `x[x0 + feature * stride + row]`, so that neighbouring floats are the same feature of
-neighbouring rows (entities). A vector then holds 16 rows, and everything that a network does per row (layer
-norm, biases, activations) needs no work across lanes.
+A tile is feature-major (see `matrices.Tile`): neighbouring floats are the same feature of neighbouring rows
+(entities). A vector then holds 16 rows, and everything that a network does per row (layer norm, biases,
+activations) needs no work across lanes.
 
-All kernels take flat float32 arrays with a start offset each. `columns` is the number of rows of the batch in
-the tile rounded up to 16; what lies in the columns beyond is finite or not, and never read across lanes.
+`columns` is the number of rows of the batch in the tile rounded up to 16; what lies in the columns beyond is
+finite or not, and never read across lanes.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from .exponential import exp2
-from .products import ADD
+from .matrix_products import ADD
 from .simd import LANES, erf, kernel, load, splat, square_root, store, transpose
 
 _ZERO = np.float32(0.0)
@@ -29,78 +29,91 @@ LAYER_NORM_EPSILON = np.float32(1e-5)
 
 
 @kernel
-def layer_norm(
-    x: Any, x0: int, y: Any, y0: int, rstd: Any, rstd0: int, features: int, stride: int, columns: int
-) -> None:
-    """y = (x - mean) / sqrt(variance + 1e-5) over the features of each column; rstd gets 1 / that root."""
+def layer_norm(x: Any, y: Any, inverse_roots: Any, features: int, columns: int) -> None:
+    """y = (x - mean) r over the features of each column, with r = 1 / √(variance + 1e-5).
+
+    `x`, `y`: Tiles; `inverse_roots`: a Line that gets r.
+    """
     inverse = splat(_ONE / np.float32(features))
     for t in range(0, columns, LANES):
         s = splat(_ZERO)
-        for d in range(features):
-            s = s + load(x, x0 + d * stride + t)
+        for m in range(features):
+            s = s + load(x.data, x.start + m * x.stride + t)
         mean = s * inverse
         s = splat(_ZERO)
-        for d in range(features):
-            v = load(x, x0 + d * stride + t) - mean
+        for m in range(features):
+            v = load(x.data, x.start + m * x.stride + t) - mean
             s = s + v * v
         r = splat(_ONE) / square_root(s * inverse + splat(LAYER_NORM_EPSILON))
-        store(rstd, rstd0 + t, r)
-        for d in range(features):
-            store(y, y0 + d * stride + t, (load(x, x0 + d * stride + t) - mean) * r)
+        store(inverse_roots.data, inverse_roots.start + t, r)
+        for m in range(features):
+            v = load(x.data, x.start + m * x.stride + t) - mean
+            store(y.data, y.start + m * y.stride + t, v * r)
 
 
 @kernel
 def layer_norm_backward(
-    dy: Any, dy0: int, y: Any, y0: int, rstd: Any, rstd0: int, dx: Any, dx0: int,
-    features: int, stride: int, columns: int, mode: int,
-) -> None:  # fmt: skip
-    """dx (+)= rstd * (dy - mean(dy) - y mean(dy y)) per column, means over the features; mode SET or ADD."""
+    dy: Any, y: Any, inverse_roots: Any, dx: Any, features: int, columns: int, mode: int
+) -> None:
+    """dx (+)= r (dy - mean(dy) - y mean(dy y)) per column, means over the features; `mode` is SET or ADD.
+
+    `dy`, `y`, `dx`: Tiles; `inverse_roots`: the Line r that `layer_norm` gave.
+    """
     inverse = splat(_ONE / np.float32(features))
     for t in range(0, columns, LANES):
         s = splat(_ZERO)
         s_y = splat(_ZERO)
-        for d in range(features):
-            v = load(dy, dy0 + d * stride + t)
+        for m in range(features):
+            v = load(dy.data, dy.start + m * dy.stride + t)
             s = s + v
-            s_y = s_y + v * load(y, y0 + d * stride + t)
-        mean, mean_y, r = s * inverse, s_y * inverse, load(rstd, rstd0 + t)
-        for d in range(features):
-            row = d * stride + t
-            v = (load(dy, dy0 + row) - mean - load(y, y0 + row) * mean_y) * r
+            s_y = s_y + v * load(y.data, y.start + m * y.stride + t)
+        mean, mean_y, r = s * inverse, s_y * inverse, load(inverse_roots.data, inverse_roots.start + t)
+        for m in range(features):
+            v = load(dy.data, dy.start + m * dy.stride + t)
+            v = (v - mean - load(y.data, y.start + m * y.stride + t) * mean_y) * r
+            place = dx.start + m * dx.stride + t
             if mode == ADD:
-                v = v + load(dx, dx0 + row)
-            store(dx, dx0 + row, v)
+                v = v + load(dx.data, place)
+            store(dx.data, place, v)
 
 
 @kernel
-def gelu(
-    x: Any, x0: int, y: Any, y0: int, slope: Any, slope0: int, rows: int, stride: int, columns: int
-) -> None:
-    """y = x Phi(x), the exact GELU, and slope = Phi(x) + x phi(x), its derivative; slope may be x itself."""
-    for m in range(rows):
-        for t in range(m * stride, m * stride + columns, LANES):
-            v = load(x, x0 + t)
+def gelu(x: Any, y: Any, lines: int, columns: int) -> None:
+    """y = x Φ(x), the exact GELU, of so many lines of Tiles."""
+    for m in range(lines):
+        for t in range(0, columns, LANES):
+            v = load(x.data, x.start + m * x.stride + t)
+            half_cdf = v * (erf(v * splat(_SQRT_HALF)) + splat(_ONE))
+            store(y.data, y.start + m * y.stride + t, half_cdf * splat(_HALF))
+
+
+@kernel
+def gelu_with_slope(x: Any, y: Any, slope: Any, lines: int, columns: int) -> None:
+    """y = x Φ(x), and its derivative slope = Φ(x) + x φ(x); the Tile `slope` may be `x` itself."""
+    for m in range(lines):
+        for t in range(0, columns, LANES):
+            v = load(x.data, x.start + m * x.stride + t)
             cdf = (erf(v * splat(_SQRT_HALF)) + splat(_ONE)) * splat(_HALF)
             pdf = exp2(v * v * splat(_HALF_LOG2_E)) * splat(_NORMAL_PEAK)
-            store(y, y0 + t, v * cdf)
-            store(slope, slope0 + t, cdf + v * pdf)
+            store(y.data, y.start + m * y.stride + t, v * cdf)
+            store(slope.data, slope.start + m * slope.stride + t, cdf + v * pdf)
 
 
 @kernel
-def gelu_only(x: Any, x0: int, y: Any, y0: int, rows: int, stride: int, columns: int) -> None:
-    """y = x Phi(x)"""
-    for m in range(rows):
-        for t in range(m * stride, m * stride + columns, LANES):
-            v = load(x, x0 + t)
-            store(y, y0 + t, v * (erf(v * splat(_SQRT_HALF)) + splat(_ONE)) * splat(_HALF))
+def multiply(y: Any, x: Any, lines: int, columns: int) -> None:
+    """y *= x, of so many lines of Tiles."""
+    for m in range(lines):
+        for t in range(0, columns, LANES):
+            place = y.start + m * y.stride + t
+            store(y.data, place, load(y.data, place) * load(x.data, x.start + m * x.stride + t))
 
 
 @kernel
-def multiply(y: Any, y0: int, x: Any, x0: int, rows: int, stride: int, columns: int) -> None:
-    """y *= x"""
-    for m in range(rows):
-        for t in range(m * stride, m * stride + columns, LANES):
-            store(y, y0 + t, load(y, y0 + t) * load(x, x0 + t))
+def clear_columns(tile: Any, lines: int, start: int, stop: int) -> None:
+    """Zero the columns `start` to `stop`: they belong to no row, and sums over columns must not read them."""
+    for m in range(lines):
+        for i in range(tile.start + m * tile.stride + start, tile.start + m * tile.stride + stop):
+            tile.data[i] = _ZERO
 
 
 @kernel
@@ -114,36 +127,36 @@ def copy_floats(source: Any, start: int, target: Any, target_start: int, count: 
 
 
 @kernel
-def rows_to_tile(
-    source: Any, first: int, rows: int, features: int, tile: Any, tile0: int, stride: int
-) -> None:
-    """tile[f, i] = source[first + i, f]; columns from `rows` up to the next multiple of 16 become 0."""
+def rows_to_tile(source: Any, first: int, rows: int, features: int, tile: Any) -> None:
+    """tile[f, i] = source[first + i, f] of a flat array; columns from `rows` to a multiple of 16 become 0."""
     full_rows, full_features = rows - rows % LANES, features - features % LANES
+    data, stride = tile.data, tile.stride
     for i in range(0, full_rows, LANES):
         for f in range(0, full_features, LANES):
-            transpose(source, (first + i) * features + f, features, tile, tile0 + f * stride + i, stride)
+            line = tile.start + f * stride
+            transpose(source, (first + i) * features + f, features, data, line + i, stride)
         for f in range(full_features, features):
             for r in range(i, i + LANES):
-                tile[tile0 + f * stride + r] = source[(first + r) * features + f]
+                data[tile.start + f * stride + r] = source[(first + r) * features + f]
     if full_rows < rows:
         for f in range(features):
-            store(tile, tile0 + f * stride + full_rows, splat(_ZERO))
+            store(data, tile.start + f * stride + full_rows, splat(_ZERO))
             for r in range(full_rows, rows):
-                tile[tile0 + f * stride + r] = source[(first + r) * features + f]
+                data[tile.start + f * stride + r] = source[(first + r) * features + f]
 
 
 @kernel
-def tile_to_rows(
-    tile: Any, tile0: int, stride: int, target: Any, first: int, rows: int, features: int
-) -> None:
-    """target[first + i, f] = tile[f, i] for i < rows."""
+def tile_to_rows(tile: Any, target: Any, first: int, rows: int, features: int) -> None:
+    """target[first + i, f] = tile[f, i] for i < rows, of a flat row-major array."""
     full_rows, full_features = rows - rows % LANES, features - features % LANES
+    data, stride = tile.data, tile.stride
     for i in range(0, full_rows, LANES):
         for f in range(0, full_features, LANES):
-            transpose(tile, tile0 + f * stride + i, stride, target, (first + i) * features + f, features)
+            line = tile.start + f * stride
+            transpose(data, line + i, stride, target, (first + i) * features + f, features)
         for f in range(full_features, features):
             for r in range(i, i + LANES):
-                target[(first + r) * features + f] = tile[tile0 + f * stride + r]
+                target[(first + r) * features + f] = data[tile.start + f * stride + r]
     for r in range(full_rows, rows):
         for f in range(features):
-            target[(first + r) * features + f] = tile[tile0 + f * stride + r]
+            target[(first + r) * features + f] = data[tile.start + f * stride + r]

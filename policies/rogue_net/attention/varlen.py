@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from ...kernels.attention.tile_attention import attend_rows, attend_rows_backward, tile_capacity
+from ...kernels.attention.tile_attention import attend_rows, attend_rows_backward
 from ...kernels.parallel import over_sequences, workspace
 from ...kernels.tiles.simd import LANES
+from ...kernels.tiles.step_tiles import StepRange, tile_capacity
 
 
 class VarlenAttention(torch.autograd.Function):
@@ -30,7 +31,8 @@ class VarlenAttention(torch.autograd.Function):
 
         def run(share: int, first: int, last: int) -> None:
             scratch = workspace((4 * d_model + LANES) * (capacity + LANES))
-            attend_rows(source, target, offsets, first, last, capacity, d_model, n_head, scratch)
+            steps = StepRange(offsets, first, last, capacity)
+            attend_rows(source, target, steps, d_model, n_head, scratch)
 
         over_sequences(offsets, run)
         return out
@@ -46,9 +48,8 @@ class VarlenAttention(torch.autograd.Function):
 
         def run(share: int, first: int, last: int) -> None:
             scratch = workspace((8 * d_model + n_head + 2 * LANES + 1) * (capacity + LANES))
-            attend_rows_backward(
-                source, given, target, offsets, first, last, capacity, d_model, n_head, scratch
-            )
+            steps = StepRange(offsets, first, last, capacity)
+            attend_rows_backward(source, given, target, steps, d_model, n_head, scratch)
 
         over_sequences(offsets, run)
         return d_qkv, None, None, None

@@ -1,4 +1,4 @@
-"""All parameters of a network in one flat array: what lies where."""
+"""The place of every parameter of a network in one flat array."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Entry(NamedTuple):
 
 
 class Layout:
-    """Where each parameter lies in the array `w`, in the order in which they were added."""
+    """The parameters in the flat array `w`, in the order in which they were added."""
 
     def __init__(self) -> None:
         self.entries: list[Entry] = []
@@ -35,8 +35,8 @@ class Layout:
         self._widest = 4
 
     def add(self, place: str, name: str | None, **tensors: tuple[int, ...]) -> int:
-        """Room for parameters of these shapes, one behind the other; returns where it starts. In names of
-        parameters a double underscore stands for a dot."""
+        """Add parameters of these shapes, one behind the other; return where the first starts. In their names
+        a double underscore stands for a dot."""
         start = self.size
         for tensor, shape in tensors.items():
             entry = Entry(place, name, tensor.replace("__", "."), shape, self.size)
@@ -47,11 +47,11 @@ class Layout:
 
     @property
     def room(self) -> int:
-        """Numbers to allocate: kernels may add zeros to what lies behind the parameters."""
+        """The numbers to allocate: kernels may add zeros behind the parameters."""
         return self.size + 4 * self._widest
 
     def pack(self, values: Callable[[Entry], NDArray[np.float32]]) -> NDArray[np.float32]:
-        """The flat array (`room`,) of the parameters that `values` gives."""
+        """Return the flat array (`room`,) of the parameters that `values` gives."""
         w = np.zeros(self.room, np.float32)
         for entry in self.entries:
             w[entry.start : entry.start + entry.size] = values(entry).reshape(-1)

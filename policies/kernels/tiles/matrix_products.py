@@ -1,4 +1,4 @@
-"""Numba kernels: matrix products on feature-major tiles (see `tiles`).
+"""Numba kernels: matrix products on feature-major tiles.
 
 A product is an outer-product micro-kernel: a block of 4 features × 64 rows (16 vectors; 4 vectors without
 AVX-512) stays in registers while it runs over the inner dimension.
@@ -15,13 +15,13 @@ from llvmlite.binding import get_host_cpu_features
 from numba import types
 from numba.core import cgutils
 
+from .matrices import Line, fields, is_matrix
 from .simd import (
     FLAGS,
     INT32,
     LANES,
     VECTOR,
     constant,
-    data_pointer,
     intrinsic,
     kernel,
     load,
@@ -37,7 +37,7 @@ SET, ADD, SET_BIAS, ADD_BIAS = 0, 1, 2, 3
 
 
 def _has_wide_registers() -> bool:
-    """Whether a vector fits one register (AVX-512), on the processor that Numba compiles for."""
+    """Return True if a vector fits one register (AVX-512) of the processor that Numba compiles for."""
     if numba.config.CPU_NAME:  # set by NUMBA_CPU_NAME, with the features beside it
         return "+avx512f" in (numba.config.CPU_FEATURES or "")
     try:
@@ -86,45 +86,50 @@ def _has(builder: Any, mode: Any, flag: int) -> Any:
 
 
 def _product_block(rows: int, vectors: int) -> Any:
-    """The micro-kernel for y[m, :16 * vectors] (+)= (bias[m]) + sum over k of a[m, k] x[k, :], m < rows."""
+    """The micro-kernel for y[m + i, t : t + 16 * vectors] (see `product`), i < rows."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        _, a0, a_row, a_column, _, x0, x_stride, _, y0, y_stride, inner, mode, _, bias0 = args
-        a, x, y, bias = (data_pointer(context, builder, signature.args[i], args[i]) for i in (0, 4, 7, 12))
-        y_lines = lines(builder, y0, y_stride, rows)
-        a_lines = lines(builder, a0, a_row, rows)
+        a, x, y, bias = (fields(context, builder, signature.args[i], args[i]) for i in range(4))
+        m0, t, inner, mode = args[4:]
+        y_lines = lines(builder, _at(builder, y.start, m0, y.stride, t), y.stride, rows)
+        a_lines = lines(builder, _at(builder, a.start, m0, a.row), a.row, rows)
+        x0, bias0 = builder.add(x.start, t), builder.add(bias.start, m0)
         across = [constant(LANES * v) for v in range(vectors)]
         sums = Sums(builder, rows, vectors)
         block = [(m, v) for m in range(rows) for v in range(vectors)]
         with builder.if_then(_has(builder, mode, SET_BIAS)):
             for m, v in block:
-                place = builder.gep(bias, [builder.add(bias0, constant(m))])
+                place = builder.gep(bias.data, [builder.add(bias0, constant(m))])
                 sums.add(m, v, splat_scalar(builder, builder.load(place)))
         with builder.if_then(_has(builder, mode, ADD)):
             for m, v in block:
-                sums.add(m, v, load_vector(builder, y, builder.add(y_lines[m], across[v])))
+                sums.add(m, v, load_vector(builder, y.data, builder.add(y_lines[m], across[v])))
         with cgutils.for_range(builder, inner) as loop:
-            x_line = builder.add(x0, builder.mul(loop.index, x_stride))
-            row = [load_vector(builder, x, builder.add(x_line, offset)) for offset in across]
-            step = builder.mul(loop.index, a_column)
+            x_line = builder.add(x0, builder.mul(loop.index, x.stride))
+            row = [load_vector(builder, x.data, builder.add(x_line, offset)) for offset in across]
+            step = builder.mul(loop.index, a.column)
             for m in range(rows):
-                factor = builder.load(builder.gep(a, [builder.add(a_lines[m], step)]))
+                factor = builder.load(builder.gep(a.data, [builder.add(a_lines[m], step)]))
                 factors = splat_scalar(builder, factor)
                 for v in range(vectors):
                     sums.add_product(m, v, factors, row[v])
         for m, v in block:
-            store_vector(builder, sums.get(m, v), y, builder.add(y_lines[m], across[v]))
+            store_vector(builder, sums.get(m, v), y.data, builder.add(y_lines[m], across[v]))
         return context.get_dummy_value()
 
     @intrinsic
-    def block(
-        context: Any, a: Any, a0: Any, a_row: Any, a_column: Any, x: Any, x0: Any, x_stride: Any,
-        y: Any, y0: Any, y_stride: Any, inner: Any, mode: Any, bias: Any, bias0: Any,
-    ) -> Any:  # fmt: skip
-        i = _I64
-        return types.void(a, i, i, i, x, i, i, y, i, i, i, i, bias, i), generate
+    def block(context: Any, a: Any, x: Any, y: Any, bias: Any, m: Any, t: Any, inner: Any, mode: Any) -> Any:
+        if not all(is_matrix(kind) for kind in (a, x, y, bias)):
+            return None
+        return types.void(a, x, y, bias, _I64, _I64, _I64, _I64), generate
 
     return block
+
+
+def _at(builder: Any, start: Any, line: Any, stride: Any, column: Any = None) -> Any:
+    """start + line * stride + column"""
+    place = builder.add(start, builder.mul(line, stride))
+    return place if column is None else builder.add(place, column)
 
 
 def _totals(builder: Any, vectors: list[Any]) -> Any:
@@ -145,36 +150,36 @@ def _totals(builder: Any, vectors: list[Any]) -> Any:
 
 
 @intrinsic
-def _outer_block(
-    context: Any, y: Any, y0: Any, x: Any, x0: Any, stride: Any, columns: Any, g: Any, g0: Any, g_stride: Any
-) -> Any:
-    """g[m, k] += sum over t < columns of y[m, t] x[k, t], m < 4, k < 4"""
+def _outer_block(context: Any, y: Any, x: Any, g: Any, m: Any, k: Any, columns: Any) -> Any:
+    """g[m + i, k + j] += sum over t < columns of y[m + i, t] x[k + j, t], i < 4, j < 4"""
     four = ir.VectorType(VECTOR.element, 4)
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        _, y0, _, x0, stride, columns, _, g0, g_stride = args
-        y, x, g = (data_pointer(context, builder, signature.args[i], args[i]) for i in (0, 2, 6))
-        y_lines, x_lines = lines(builder, y0, stride, 4), lines(builder, x0, stride, 4)
+        y, x, g = (fields(context, builder, signature.args[i], args[i]) for i in range(3))
+        m0, k0, columns = args[3:]
+        y_lines = lines(builder, _at(builder, y.start, m0, y.stride), y.stride, 4)
+        x_lines = lines(builder, _at(builder, x.start, k0, x.stride), x.stride, 4)
         sums = Sums(builder, 4, 4)
         with cgutils.for_range(builder, builder.udiv(columns, constant(LANES))) as loop:
             t = builder.mul(loop.index, constant(LANES))
-            ys = [load_vector(builder, y, builder.add(line, t)) for line in y_lines]
-            xs = [load_vector(builder, x, builder.add(line, t)) for line in x_lines]
-            for m in range(4):
-                for k in range(4):
-                    sums.add_product(m, k, ys[m], xs[k])
-        totals = _totals(builder, [sums.get(m, k) for m in range(4) for k in range(4)])
-        for m, line in enumerate(lines(builder, g0, g_stride, 4)):
-            lanes = ir.Constant(ir.VectorType(INT32, 4), [4 * m + k for k in range(4)])
+            ys = [load_vector(builder, y.data, builder.add(line, t)) for line in y_lines]
+            xs = [load_vector(builder, x.data, builder.add(line, t)) for line in x_lines]
+            for i in range(4):
+                for j in range(4):
+                    sums.add_product(i, j, ys[i], xs[j])
+        totals = _totals(builder, [sums.get(i, j) for i in range(4) for j in range(4)])
+        for i, line in enumerate(lines(builder, _at(builder, g.start, m0, g.stride, k0), g.stride, 4)):
+            lanes = ir.Constant(ir.VectorType(INT32, 4), [4 * i + j for j in range(4)])
             part = builder.shuffle_vector(totals, totals, lanes)
-            place = builder.bitcast(builder.gep(g, [line]), four.as_pointer())
+            place = builder.bitcast(builder.gep(g.data, [line]), four.as_pointer())
             old = builder.load(place)
             old.align = 4
             builder.store(builder.fadd(old, part, flags=FLAGS), place).align = 4
         return context.get_dummy_value()
 
-    i = _I64
-    return types.void(y, i, x, i, i, i, g, i, i), generate
+    if not all(is_matrix(kind) for kind in (y, x, g)):
+        return None
+    return types.void(y, x, g, _I64, _I64, _I64), generate
 
 
 _block_4_4, _block_4_2, _block_4_1 = (_product_block(4, v) for v in (4, 2, 1))
@@ -182,80 +187,71 @@ _block_1_4, _block_1_1, _block_8_1 = _product_block(1, 4), _product_block(1, 1),
 
 
 @kernel
-def product(
-    rows: int, inner: int, a: Any, a0: int, a_row: int, a_column: int, x: Any, x0: int, x_stride: int,
-    y: Any, y0: int, y_stride: int, columns: int, mode: int, bias: Any, bias0: int,
-) -> None:  # fmt: skip
-    """y[m, :columns] (+)= (bias[m]) + sum over k < inner of a[m, k] x[k, :columns], m < rows."""
+def product(rows: int, inner: int, a: Any, x: Any, y: Any, columns: int, mode: int, bias: Any) -> None:
+    """y[m, t] (+)= (bias[m]) + Σₖ a[m, k] x[k, t], m < rows, k < inner, t < columns.
+
+    `a` is `Strided`, `x` and `y` are `Tile`s, `bias` is a `Line`; `columns`: a multiple of 16. `mode` says
+    whether y is added to (ADD, ADD_BIAS) and bias is added (SET_BIAS, ADD_BIAS).
+    """
     t = 0
     while t < columns:
         width = 16
         if WIDE_REGISTERS:
             width = 64 if t + 64 <= columns else (32 if t + 32 <= columns else 16)
-        xt = x0 + t
         m = 0
         while m + 4 <= rows:
-            am, ym, bm = a0 + m * a_row, y0 + m * y_stride + t, bias0 + m
             if width == 64:
-                _block_4_4(a, am, a_row, a_column, x, xt, x_stride, y, ym, y_stride, inner, mode, bias, bm)
+                _block_4_4(a, x, y, bias, m, t, inner, mode)
             elif width == 32:
-                _block_4_2(a, am, a_row, a_column, x, xt, x_stride, y, ym, y_stride, inner, mode, bias, bm)
+                _block_4_2(a, x, y, bias, m, t, inner, mode)
             else:
-                _block_4_1(a, am, a_row, a_column, x, xt, x_stride, y, ym, y_stride, inner, mode, bias, bm)
+                _block_4_1(a, x, y, bias, m, t, inner, mode)
             m += 4
         while m < rows:
-            am, ym, bm = a0 + m * a_row, y0 + m * y_stride + t, bias0 + m
             if width == 64:
-                _block_1_4(a, am, a_row, a_column, x, xt, x_stride, y, ym, y_stride, inner, mode, bias, bm)
+                _block_1_4(a, x, y, bias, m, t, inner, mode)
             else:
-                for v in range(0, width, LANES):
-                    xv, yv = xt + v, ym + v
-                    _block_1_1(
-                        a, am, a_row, a_column, x, xv, x_stride, y, yv, y_stride, inner, mode, bias, bm
-                    )
+                for v in range(t, t + width, LANES):
+                    _block_1_1(a, x, y, bias, m, v, inner, mode)
             m += 1
         t += width
 
 
 @kernel
-def product_16(
-    rows: int, inner: int, a: Any, a0: int, a_row: int, a_column: int, x: Any, x0: int, x_stride: int,
-    y: Any, y0: int, y_stride: int, mode: int,
-) -> None:  # fmt: skip
-    """As `product` with 16 columns and no bias: 8 rows at a time, for the long thin products of attention."""
+def product_16(rows: int, inner: int, a: Any, x: Any, y: Any, mode: int) -> None:
+    """Compute `product` for 16 columns without a bias: 8 rows at a time, for attention's long thin products.
+
+    `mode`: SET or ADD.
+    """
+    no_bias = Line(x.data, 0)
     m = 0
     while m + 8 <= rows:
-        am, ym = a0 + m * a_row, y0 + m * y_stride
-        _block_8_1(a, am, a_row, a_column, x, x0, x_stride, y, ym, y_stride, inner, mode, a, 0)
+        _block_8_1(a, x, y, no_bias, m, 0, inner, mode)
         m += 8
     if m + 4 <= rows:
-        am, ym = a0 + m * a_row, y0 + m * y_stride
-        _block_4_1(a, am, a_row, a_column, x, x0, x_stride, y, ym, y_stride, inner, mode, a, 0)
+        _block_4_1(a, x, y, no_bias, m, 0, inner, mode)
         m += 4
     while m < rows:
-        am, ym = a0 + m * a_row, y0 + m * y_stride
-        _block_1_1(a, am, a_row, a_column, x, x0, x_stride, y, ym, y_stride, inner, mode, a, 0)
+        _block_1_1(a, x, y, no_bias, m, 0, inner, mode)
         m += 1
 
 
 @kernel
-def outer_sums(
-    rows: int, inner: int, y: Any, y0: int, x: Any, x0: int, stride: int, columns: int,
-    g: Any, g0: int, g_stride: int,
-) -> None:  # fmt: skip
-    """g[m, k] += sum over t < columns of y[m, t] x[k, t], a weight's gradient; multiples of 4 of m and k."""
+def outer_sums(rows: int, inner: int, y: Any, x: Any, columns: int, g: Any) -> None:
+    """g[m, k] += Σₜ y[m, t] x[k, t], t < columns: the gradient of a weight; `rows`, `inner`: multiples of 4.
+
+    All three are `Tile`s; `columns`: a multiple of 16.
+    """
     for m in range(0, rows, 4):
         for k in range(0, inner, 4):
-            _outer_block(
-                y, y0 + m * stride, x, x0 + k * stride, stride, columns, g, g0 + m * g_stride + k, g_stride
-            )
+            _outer_block(y, x, g, m, k, columns)
 
 
 @kernel
-def row_sums(rows: int, y: Any, y0: int, stride: int, columns: int, g: Any, g0: int) -> None:
-    """g[m] += sum over t < columns of y[m, t], a bias's gradient."""
+def row_sums(rows: int, y: Any, columns: int, g: Any) -> None:
+    """g[m] += Σₜ y[m, t], t < columns: the gradient of a bias; `y` is a `Tile`, `g` a `Line`."""
     for m in range(rows):
         s = splat(_ZERO)
-        for t in range(0, columns, LANES):
-            s = s + load(y, y0 + m * stride + t)
-        g[g0 + m] += total(s)
+        for t in range(y.start + m * y.stride, y.start + m * y.stride + columns, LANES):
+            s = s + load(y.data, t)
+        g.data[g.start + m] += total(s)
