@@ -1,4 +1,4 @@
-"""Who acts, where their rows are, and what a head answers; shared by the torch modules and the fused heads.
+"""Actors' rows, the result of a head, and errors about actions; for the torch modules and the fused heads.
 
 Shape alphabet: A actors of one action at all steps, C choices, M components, K numbers.
 """
@@ -19,21 +19,21 @@ FORBIDDEN = -1e9
 
 
 class Drawn(NamedTuple):
-    """What a head chose, by actor."""
+    """Actions that a head drew, by actor."""
 
     actions: NDArray[Any]  # (A,) int64, composite (A, M) int64, or continuous (A, K) float32
     log_probs: NDArray[np.float32]  # (A,)
-    #: What log_probs are of and `evaluate` takes, where that is not the action itself.
+    #: Raw actions, where log-probabilities are of these and not of the actions; `evaluate` takes them.
     drawn: NDArray[Any] | None = None
 
 
 def step_of(offsets: NDArray[np.int64], item: int) -> int:
-    """The step that an item belongs to."""
+    """Return the step that an item belongs to."""
     return int(np.searchsorted(offsets, item, "right")) - 1
 
 
 def actor_rows(name: str, of_step: bool, rows: Rows, mask: ActionMask, columns: int) -> NDArray[np.int64]:
-    """The row that each actor of an action is read from (A,), its own or (global) its step's last."""
+    """Return the row of each actor of an action (A,): its own, or for a global action its step's last."""
     if of_step:
         index = np.repeat(rows.offsets[1:] - 1, mask.actors.lengths)
     else:
@@ -46,14 +46,14 @@ def actor_rows(name: str, of_step: bool, rows: Rows, mask: ActionMask, columns: 
 
 
 def uniform(mask: ActionMask, rng: np.random.Generator | None) -> NDArray[np.float64]:
-    """A number in [0, 1) for each actor (A,); none, (0,), to take the most probable choices."""
+    """Return a number in [0, 1) for each actor (A,); without `rng` none (0,): take the most probable."""
     return np.zeros(0) if rng is None else rng.random(mask.actors.num_items)
 
 
 def selection_rows(
     name: str, rows: Rows, mask: ActionMask
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], RaggedArray]:
-    """The rows of the actors (A,) and of the actees (E,) of a selecting action, and the actees.
+    """Return the rows of the actors (A,) and of the actees (E,) of a select-entity action, and the actees.
 
     Raises:
         ValueError: there are no actees, the mask is of another size, or an entity has no row.
@@ -71,25 +71,25 @@ def selection_rows(
 
 
 def no_choice(name: str, actors: RaggedArray, stuck: int) -> ValueError:
-    """That the mask leaves actor `stuck` no choice."""
+    """Return the error that the mask allows actor `stuck` no choice."""
     step = step_of(actors.offsets, stuck)
     return ValueError(f"action {name!r}: step {step}: the mask allows an actor no choice")
 
 
 def no_entity(name: str, actors: RaggedArray, stuck: int) -> ValueError:
-    """That the mask leaves actor `stuck` nothing to select."""
+    """Return the error that the mask allows actor `stuck` no entity."""
     step = step_of(actors.offsets, stuck)
     return ValueError(f"action {name!r}: step {step}: the mask allows an actor no entity")
 
 
 def not_selectable(name: str, choices: RaggedArray, actor: int) -> ValueError:
-    """That what an actor selected is not allowed."""
+    """Return the error that an actor selected a masked entity."""
     step = step_of(choices.offsets, actor)
     return ValueError(f"action {name!r}: step {step}: entity {choices.values[actor]} may not be selected")
 
 
 def no_order(name: str, action: MultiCategorical, mask: RaggedArray, stuck: int) -> ValueError:
-    """That `mask` (A, C) leaves actor `stuck` nothing of a component that it needs."""
+    """Return the error that `mask` (A, C) allows actor `stuck` no choice of a component that it needs."""
     problem = action.stuck_actor(action.one_step(np.zeros(1, np.int64), mask.values[stuck : stuck + 1]))
     assert problem is not None
     step = step_of(mask.offsets, stuck)
@@ -97,9 +97,10 @@ def no_order(name: str, action: MultiCategorical, mask: RaggedArray, stuck: int)
 
 
 def check_choices(name: str, choices: RaggedArray, allowed: NDArray[np.bool_]) -> None:
-    """
+    """Check discrete actions.
+
     Raises:
-        ValueError: one of `choices` (A,) is none that `allowed` (A, C) allows.
+        ValueError: one of `choices` (A,) is masked in `allowed` (A, C).
     """
     chosen = choices.values
     ok = (chosen >= 0) & (chosen < allowed.shape[1])
@@ -113,9 +114,10 @@ def check_choices(name: str, choices: RaggedArray, allowed: NDArray[np.bool_]) -
 def check_orders(
     name: str, action: MultiCategorical, counts_all: bool, orders: RaggedArray, allowed: NDArray[np.bool_]
 ) -> None:
-    """
+    """Check multi-discrete actions.
+
     Raises:
-        ValueError: one of `orders` (A, M) could not have been drawn where `allowed` (A, C) says so.
+        ValueError: one of `orders` (A, M) can't have been drawn with the mask `allowed` (A, C).
     """
     check_order_items(name, action, orders)
     legal = action.legal(orders.values, allowed)
@@ -136,9 +138,10 @@ def check_orders(
 
 
 def check_order_items(name: str, action: MultiCategorical, orders: RaggedArray) -> None:
-    """
+    """Check dtype and shape of multi-discrete actions.
+
     Raises:
-        ValueError: `orders` are no integers, or of another shape.
+        ValueError: `orders` are no integers, or have another shape.
     """
     if orders.inner_shape != action.item_shape or orders.dtype.kind != "i":
         raise ValueError(

@@ -1,4 +1,4 @@
-"""Mean and spread of a batch's features; and what normalises inputs, from running statistics. No torch.
+"""Mean and standard deviation of a batch's features, and from running statistics shift and scale; no torch.
 
 Shape alphabet: N rows, F features.
 """
@@ -29,12 +29,12 @@ class Columns:
         return len(self.values) if self.times is None else int(self.times.sum())
 
     def first(self) -> NDArray[np.float64]:
-        """The first row that counts (F,)."""
+        """Return the first row that counts (F,)."""
         row = 0 if self.times is None else int(np.argmax(self.times > 0))
         return self.values[row].astype(np.float64)
 
     def moments(self, near: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Mean and sum of squared deviations from it, each (F,), by deviations from `near` (F,).
+        """Return mean and sum of squared deviations from it, each (F,), by deviations from `near` (F,).
 
         Deviations from numbers near the mean lose nothing to rounding when they are squared.
         """
@@ -46,14 +46,14 @@ class Columns:
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """Of so many rows the mean and the sum of squared deviations from it, each (F,) float64."""
+    """Count, mean and sum of squared deviations from the mean of some rows, each (F,) float64."""
 
     count: int
     mean: NDArray[np.float64]
     squares_sum: NDArray[np.float64]
 
     def first_not_finite(self) -> int | None:
-        """The first feature that is NaN or infinite in any of the rows; None: all are finite.
+        """Return the first feature that is NaN or infinite in any of the rows; None: all are finite.
 
         float64 can hold the sum of squares of any float32.
         """
@@ -105,7 +105,7 @@ def _centred(count, sums, squares, near):  # type: ignore[no-untyped-def]
 def shift_and_scale(
     count: float, mean: NDArray[Any], squares_sum: NDArray[Any]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """s and k, each (F,), of x -> (x - s) k: mean and 1 / standard deviation of `count` rows.
+    """Return s and k, each (F,), of x -> (x - s) k: mean and 1 / standard deviation of `count` rows.
 
     A feature that never changed is only centred; before two rows were seen, nothing is done.
     """

@@ -1,4 +1,4 @@
-"""Where the rows of a batch lie: one flat list for all steps, shared by every layer of the network.
+"""The layout of a batch's rows: one flat list for all steps, shared by every layer of the network.
 
 Shape alphabet: B steps, N rows (the entities of all steps, and the global row of a step where there is one).
 """
@@ -21,7 +21,7 @@ _NONE = np.zeros(0, np.int64)
 
 
 def plain(array: NDArray[_S]) -> NDArray[_S]:
-    """`array`, or a copy where it is read-only or not contiguous.
+    """Return `array`, or a copy where it is read-only or not contiguous.
 
     torch warns of read-only memory, and Numba would compile every kernel once more for it.
     """
@@ -47,7 +47,7 @@ class Rows:
         self._cache: dict[Hashable, Any] = {}
 
     def cached(self, key: Hashable, make: Callable[[], _T]) -> _T:
-        """What `make` gave when `key` was first asked for."""
+        """Return what `make` gave when `key` was first used."""
         if key not in self._cache:
             self._cache[key] = make()
         return self._cache[key]
@@ -69,7 +69,7 @@ class Rows:
         return int(longest_step(self.offsets))
 
     def of_entities(self, indices: RaggedArray, what: str) -> NDArray[np.int64]:
-        """The row of each entity that is named by its index within its step (A,).
+        """Return the row of each entity, given by its index within its step (A,).
 
         Raises:
             ValueError: a step has no such entity, or it has no row: it is hidden or of an unknown type.
@@ -83,7 +83,7 @@ class Rows:
         raise self._unknown(indices, what)
 
     def _unknown(self, indices: RaggedArray, what: str) -> ValueError:
-        """Why not all of the entities have a row."""
+        """Return the error for entities without a row."""
         if len(indices) != len(self):
             return ValueError(f"{what}: there are {len(indices)} steps, expected {len(self)}")
         owners = indices.sequence_indices()
@@ -103,7 +103,7 @@ class Rows:
         )
 
     def keep(self, kept: NDArray[np.bool_]) -> Rows:
-        """The layout when only the rows where `kept` (N,) stay."""
+        """Return the layout of only those rows where `kept` (N,) is set."""
         position = np.zeros(len(kept) + 1, np.int64)
         np.cumsum(kept, out=position[1:])
         new_row = np.where(kept, position[:-1], -1)

@@ -39,7 +39,7 @@ _I64 = types.int64
 
 
 class HeadPlaces(NamedTuple):
-    """The start of each part of one head of a sequence of n rows, in lines `stride` apart, a feature per line."""
+    """The start of each part of one head of a sequence: n rows, lines `stride` apart, a feature per line."""
 
     q: int
     k: int

@@ -6,9 +6,9 @@
 | "sorted" | steps of similar length padded to each other, torch's scaled dot product | any |
 | "padded" | all steps padded to the longest | any |
 
-They are those of the torch engine; the fused one has its own (`fused_kernels`). "auto" takes the first that
-can do the work. A path that was asked for by name and can't do it (float64, a
-GPU; dropout while training, relative positions) gives way to the next one below, with the same results.
+They are those of the torch engine; the fused engine has its own (`policies.kernels.attention`). "auto" takes
+the first that can do the work. A path that was asked for by name and can't do it (float64, a GPU; dropout
+while training, relative positions) gives way to the next one below, with the same results.
 """
 
 from __future__ import annotations
