@@ -75,13 +75,14 @@ class GymnasiumFace(gymnasium.Wrapper[Any, Any, dict[str, Any], Mapping[str, Any
         return observation, float(reward), terminated, truncated, {**info, **more, "illegal_choices": illegal}
 
     def show(self, seen: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-        """What is shown for the observation `seen` of the `EntitySpace`, and infos about that."""
+        """Convert the observation `seen` of the `EntitySpace`; return it with infos about the conversion."""
         self._seen = seen
         return self._face(seen)
 
     def orders(self, action: Any) -> tuple[dict[str, NDArray[Any]], int]:
-        """What `action` says to the last observation shown, as the entity environment takes it, and how many
-        of its choices were forbidden. Raises as `step` does."""
+        """Convert `action` into the entity environment's form; return it with the number of masked choices.
+
+        Raises as `step` does."""
         if self._seen is None:
             raise reset_needed(self._name, "step()")
         orders, illegal = {}, 0

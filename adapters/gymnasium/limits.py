@@ -1,4 +1,4 @@
-"""What to do with more entities than a fixed layout holds.
+"""The choice of entities where a step has more than a fixed layout holds.
 
 Shape alphabet: n entities of a type, N of all types at a step, A actors, E actees.
 """

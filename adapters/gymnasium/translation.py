@@ -1,4 +1,4 @@
-"""What `wrap` and `wrap_vec` share: from batched observations to an `EntityBatch`, from orders to actions.
+"""Shared parts of `wrap` and `wrap_vec`: batched observations to an `EntityBatch`, entity actions to actions.
 
 Shape alphabet: B observations in a batch, C choices, K real numbers.
 """
@@ -152,7 +152,7 @@ def without_mask(space: spaces.Dict) -> tuple[spaces.Space[Any], str | None]:
 
 
 def _action_mask(action: ActionSpace, flags: NDArray[np.bool_] | None, batch_size: int) -> ActionMask:
-    """Who may do what in each lane: nobody where no choice is legal."""
+    """Return the mask of each lane's actions; a lane without a legal choice has no actor."""
     everywhere = np.arange(batch_size + 1)
     actors = np.full(batch_size, -1)
     if flags is None:

@@ -144,6 +144,6 @@ def wrap(
 
 
 def env_name(env: Any) -> str:
-    """What error messages call an environment: its id, else its class."""
+    """Return the name of an environment in error messages: its id, else its class."""
     spec = getattr(env, "spec", None)
     return spec.id if spec is not None else type(env.unwrapped).__name__

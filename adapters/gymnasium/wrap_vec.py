@@ -191,7 +191,7 @@ def wrap_vec(
 
 
 def _resets_single_lanes(venv: VectorEnv[Any, Any, Any], mode: AutoresetMode) -> bool:
-    """Whether ended lanes can, and must, be reset from outside."""
+    """Return true if ended lanes must be reset from outside, and can be."""
     if mode is AutoresetMode.DISABLED:
         return True
     base = venv.unwrapped

@@ -1,4 +1,4 @@
-"""What an observation says of each entity: the names of the features, in the order of the kernels."""
+"""Names of each entity type's features, in the order of the kernels."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from ...envs import EntityVectorEnv
 from .java.bots import expected_cost
-from .java.games import Game
+from .java.games import GameSetup
 from .java.maps import find_map
 from .options import Opponents, Side, plan_games
 from .vector_env import MicroRTSVectorEnv
@@ -69,7 +69,7 @@ def make_vec(
     return venv
 
 
-def _players(games: Sequence[Game]) -> dict[str, Any]:
+def _players(games: Sequence[GameSetup]) -> dict[str, Any]:
     """The arguments with which a `MicroRTSVectorEnv` plans just these games."""
     return {
         "num_envs": sum(len(game.players) for game in games),

@@ -20,7 +20,7 @@ from .features import (
     UNIT_FEATURES,
     WALL_FEATURES,
 )
-from .java.engine import MASK_SIZE, Engine
+from .java.engine import MASK_SIZE, MicroRTSEngine
 from .java.records import HEADER, UNIT, UNIT_TYPES
 from .kernels.order_kernels import order_space
 from .kernels.sort_kernels import read_headers, sort_units
@@ -39,7 +39,7 @@ Step = tuple[NDArray[Any], ...]
 
 
 def observation_space(options: Options) -> EntitySpace:
-    """What a lane sees under these options."""
+    """Return the observation space of a lane under these options."""
     entities: Mapping[str, tuple[str, ...]]
     if options.features == "planes":
         entities = dict.fromkeys(TYPES, PLANE_FEATURES)
@@ -67,7 +67,7 @@ class Observer:
         perspective: what turns the board, where `perspective="player"`; else None.
     """
 
-    def __init__(self, engine: Engine, options: Options) -> None:
+    def __init__(self, engine: MicroRTSEngine, options: Options) -> None:
         self.space = observation_space(options)
         self._engine = engine
         self._options = options
@@ -140,12 +140,12 @@ class Observer:
         return self._engine.records[first:last].reshape(-1, len(UNIT)).copy()
 
     def observe(self) -> EntityBatch:
-        """What every lane sees now, in fresh arrays."""
+        """Observe all lanes; return fresh arrays."""
         self._engine.read()
         return self.look()
 
     def look(self, step: Step | None = None) -> EntityBatch:
-        """What every lane sees in what the engine has read, in fresh arrays; once for each time it reads.
+        """Observe all lanes from the engine's last read, in fresh arrays; once per read.
 
         Args:
             step: the step that has led there, of which the results are filled; None: none has.

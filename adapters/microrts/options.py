@@ -1,4 +1,4 @@
-"""How to play and what to show, checked."""
+"""Options of games and observations, checked."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .java.bots import USUAL_BOT, USUAL_BOT_PARTIAL, check_bot
-from .java.games import Game
+from .java.games import GameSetup
 from .java.maps import Map, find_map
 from .java.names import unknown
 
@@ -24,7 +24,7 @@ Side = int | str | Sequence[int]
 
 @dataclass(frozen=True)
 class Options:
-    """What to show of the games, and for how long to play.
+    """Options of observations and of the length of games.
 
     Raises:
         ValueError: an option that is out of its range, by name.
@@ -90,7 +90,7 @@ def plan_games(
     opponents: Opponents | None,
     side: Side,
     partial_observability: bool = False,
-) -> list[Game]:
+) -> list[GameSetup]:
     """The games of `num_envs` lanes: those between two lanes first.
 
     Args:
@@ -114,7 +114,7 @@ def plan_games(
     pairs, bots = selfplay // 2, _bots(num_envs - selfplay, opponents)
     sides = _sides(side, pairs, len(bots))
     players = [(None, 0)] * pairs + list(zip(bots, sides, strict=True))
-    return [Game(boards[game % len(boards)], bot, lane) for game, (bot, lane) in enumerate(players)]
+    return [GameSetup(boards[game % len(boards)], bot, lane) for game, (bot, lane) in enumerate(players)]
 
 
 def _sides(side: Side, first: int, count: int) -> list[int]:
@@ -132,7 +132,7 @@ def _sides(side: Side, first: int, count: int) -> list[int]:
 
 
 def is_player(value: Any) -> bool:
-    """Whether `value` is the number of a player, 0 or 1."""
+    """Return true if `value` is the number of a player, 0 or 1."""
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool) and value in (0, 1)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from ...envs import EntityBatch, validate_actions
 from ...envs.vector.vector_env import Actions
 from ...ragged import RaggedArray
-from .java.engine import ORDER_SIZE, Engine
+from .java.engine import ORDER_SIZE, MicroRTSEngine
 from .kernels.order_kernels import place_orders
 from .observe import Observer
 
@@ -23,7 +23,7 @@ class Orders:
         observer: of the engine.
     """
 
-    def __init__(self, engine: Engine, observer: Observer) -> None:
+    def __init__(self, engine: MicroRTSEngine, observer: Observer) -> None:
         self._rows, self._observer = engine.orders, observer
 
     def place(self, before: EntityBatch, actions: Actions) -> None:

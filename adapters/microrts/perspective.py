@@ -12,7 +12,7 @@ from ...envs import ActionMask, EntitySpace
 from ...ragged import RaggedArray
 from ...ragged.compiled import compiled
 from .features import ATTACKED, DIRECTIONS
-from .java.engine import Engine
+from .java.engine import MicroRTSEngine
 
 
 @compiled
@@ -85,7 +85,7 @@ class Perspective:
         space: what a lane sees.
     """
 
-    def __init__(self, engine: Engine, space: EntitySpace) -> None:
+    def __init__(self, engine: MicroRTSEngine, space: EntitySpace) -> None:
         board = engine.games[0].map
         self._size = board.width, board.height
         self.turned: NDArray[np.bool_] = engine.lane_player == 1  # (lanes,)
@@ -126,7 +126,7 @@ def _columns(names: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]
 
 
 def _turned_places(choices: tuple[str, ...]) -> NDArray[np.int64]:
-    """Where each choice of a component is found once the board is turned."""
+    """Return the index of each choice of a component after the board is rotated by 180°."""
     places = np.arange(len(choices))
     if choices == DIRECTIONS:
         return np.roll(places, 2)

@@ -1,4 +1,4 @@
-"""What a step has brought: rewards, whose game has ended, and whom each lane sees now."""
+"""Results of a step: rewards, ends of games, and the visible units of each lane."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from ...envs import (
 )
 from ...envs.vector.vector_env import Actions
 from ...ragged import RaggedArray
-from .java.engine import ORDER_SIZE, Engine
+from .java.engine import ORDER_SIZE, MicroRTSEngine
 from .kernels.order_kernels import place_orders
 from .kernels.target_kernels import (
     UNTARGETED_COMPONENTS,
@@ -56,7 +56,7 @@ class EntityTargets:
 
     def __init__(
         self,
-        engine: Engine,
+        engine: MicroRTSEngine,
         space: EntitySpace,
         order: MultiCategorical,
         perspective: Perspective | None = None,
@@ -122,7 +122,7 @@ class EntityTargets:
         self._write(before, validate_actions(self._space, before, actions))
 
     def _is_plain(self, actions: Any, num_lanes: int) -> bool:
-        """Whether the kernels can read the actions as they are."""
+        """Return true if the kernels can read the actions as they are."""
         return (
             isinstance(actions, Mapping)
             and actions.keys() == self._space.actions.spaces.keys()
@@ -136,7 +136,7 @@ class EntityTargets:
         )
 
     def _write(self, before: EntityBatch, actions: Actions) -> bool:
-        """Whether all actions are allowed, and so written into the engine's orders."""
+        """Write the actions into the engine's orders if all are legal; return true if they are."""
         order, target = actions["order"], actions["target"]
         if self._perspective is not None:
             order = self._perspective.turn_orders(order)

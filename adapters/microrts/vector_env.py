@@ -16,7 +16,7 @@ from ...envs.seeds import lane_seeds
 from ...envs.vector.vector_env import Actions, StepResult
 from ...envs.window import Window
 from ...ragged import keep_freed_memory
-from .java.engine import BotFailure, Engine
+from .java.engine import BotFailure, MicroRTSEngine
 from .java.names import argument_names
 from .java.rewards import REWARDS, Weights, reward_schedule
 from .observe import Observer
@@ -113,7 +113,9 @@ class MicroRTSVectorEnv(EntityVectorEnv):
         keep_freed_memory()
         self.num_envs = num_envs
         self.render_mode = render_mode
-        self._engine = Engine(self.games, self.options.partial_observability, self.options.bot_timeout)
+        self._engine = MicroRTSEngine(
+            self.games, self.options.partial_observability, self.options.bot_timeout
+        )
         self.lane_games = self._engine.lane_game
         self._observer = Observer(self._engine, self.options)
         self.single_observation_space = self._observer.space

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...process import is_on
-from .games import Game
+from .games import ProcgenGame
 from .options import EngineOptions
 from .terse import terse_dumps, without_generators
 
@@ -45,7 +45,7 @@ def import_engine() -> Any:
 
 
 def default_threads(num_envs: int) -> int:
-    """How many threads fetch the states: two, where there are two processors and enough lanes."""
+    """Return the number of threads that fetch states: two with at least two processors and enough lanes."""
     processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return 2 if processors > 1 and num_envs >= _LANES_FOR_TWO_THREADS else 1
 
@@ -93,7 +93,7 @@ class StateBuffer:
             self._pool.shutdown()
 
 
-class Engine:
+class ProcgenEngine:
     """One real engine of `num_envs` lanes.
 
     Rewards and ends are in the states as well as in what the engine itself observes: who has fetched the one
@@ -102,7 +102,7 @@ class Engine:
 
     def __init__(
         self,
-        game: Game,
+        game: ProcgenGame,
         num_envs: int,
         seed: int,
         options: EngineOptions,
@@ -152,7 +152,7 @@ class Engine:
         self._env.close()
 
     def _can_be_terse(self) -> bool:
-        """Whether terse dumps are switched on, and differ from whole ones in the generators only."""
+        """Return true if terse dumps are switched on and differ from full ones in the generators only."""
         if not is_on("terse_dumps"):
             return False
         whole = self.states.dump(self._env, 0)

@@ -1,4 +1,4 @@
-"""What there is to see in each of the 16 games: entity types, tiles and global features, as one table.
+"""The table of the 16 games: entity types, tiles and global features of each.
 
 Read off the engine's C++ source (openai/procgen, src/games) and checked by playing. Units: lengths count 10
 cells as 1, velocities half a cell per step as 1, so that features are of about unit size in every game.
@@ -30,7 +30,7 @@ from .decoder.features import (
     relative,
     slot,
 )
-from .decoder.layout import TAILS, Field
+from .decoder.layout import TAILS, DumpField
 
 LENGTH = 0.1
 SPEED = 2.0
@@ -72,7 +72,7 @@ class Tile:
 
 
 @dataclass(frozen=True)
-class Game:
+class ProcgenGame:
     """One game. Types come with the player first: the only actor, entity 0 of every dump."""
 
     name: str
@@ -92,7 +92,7 @@ class Game:
     images_are_cheaper: bool = False
 
     @property
-    def tail(self) -> tuple[Field, ...]:
+    def tail(self) -> tuple[DumpField, ...]:
         return TAILS[self.name]
 
 
@@ -115,7 +115,7 @@ _KEY_COLOURS = tuple(
 )
 
 _GAMES = (
-    Game(
+    ProcgenGame(
         "bigfish",
         # A fish that is wider than the player is deadly, a narrower one is food.
         _types(
@@ -128,7 +128,7 @@ _GAMES = (
         ),
         globals=(slot("fish_eaten", 1 / 30),),
     ),
-    Game(
+    ProcgenGame(
         "bossfight",
         _types(
             PLAYER,
@@ -152,7 +152,7 @@ _GAMES = (
         decoration=(3, 5, 6, EXPLOSION),  # the shield (see shields_are_up), laser trails, reflected bullets
         drawn_while=((3, "shields_are_up"),),
     ),
-    Game(
+    ProcgenGame(
         "caveflyer",
         _types(
             (*PLAYER, *HEADING, field("vrot", 4.0)),
@@ -167,7 +167,7 @@ _GAMES = (
         modes=("easy", "hard", "memory"),
         images_are_cheaper=True,
     ),
-    Game(
+    ProcgenGame(
         "chaser",
         _types(
             PLAYER,
@@ -184,7 +184,7 @@ _GAMES = (
         tiles=(_SPACE, Tile("wall", (5,)), Tile("orb", (1002,))),
         modes=("easy", "hard", "extreme"),
     ),
-    Game(
+    ProcgenGame(
         "climber",
         _types(
             PLAYER,
@@ -196,7 +196,7 @@ _GAMES = (
         globals=(slot("has_support"), slot("coin_quota", 0.2, hidden=True), slot("coins_collected", 0.2)),
         tiles=_GROUND,
     ),
-    Game(
+    ProcgenGame(
         "coinrun",
         _types(
             PLAYER,
@@ -214,7 +214,7 @@ _GAMES = (
         ),
         decoration=(TRAIL,),
     ),
-    Game(
+    ProcgenGame(
         "dodgeball",
         _types(
             PLAYER,
@@ -243,7 +243,7 @@ _GAMES = (
         decoration=(8,),  # dust
         modes=("easy", "hard", "extreme", "memory"),
     ),
-    Game(
+    ProcgenGame(
         "fruitbot",
         _types(
             PLAYER[:3],  # it climbs at a constant speed
@@ -259,7 +259,7 @@ _GAMES = (
         sight=(1.0, 10.0),  # it only ever moves up; the next wall and a half
         distances=True,  # without them it took the agent a million steps to see where walls end
     ),
-    Game(
+    ProcgenGame(
         "heist",
         _types(
             PLAYER,
@@ -278,7 +278,7 @@ _GAMES = (
         drawn_while=((11, "has_keys[]"),),
         images_are_cheaper=True,
     ),
-    Game(
+    ProcgenGame(
         "jumper",
         _types(
             PLAYER,
@@ -290,7 +290,7 @@ _GAMES = (
         decoration=(TRAIL,),
         modes=("easy", "hard", "memory"),
     ),
-    Game(
+    ProcgenGame(
         "leaper",
         _types(
             PLAYER,
@@ -302,13 +302,13 @@ _GAMES = (
         modes=("easy", "hard", "extreme"),
         images_are_cheaper=True,
     ),
-    Game(
+    ProcgenGame(
         "maze",
         _types(PLAYER[:2]),
         tiles=(_SPACE, Tile("wall", (WALL,)), Tile("goal", (2,))),
         modes=("easy", "hard", "memory"),
     ),
-    Game(
+    ProcgenGame(
         "miner",
         _types(PLAYER[:2], EntityType("Exit", (6,), POSITION)),
         globals=(slot("diamonds_remaining", 0.1, hidden=True),),
@@ -323,7 +323,7 @@ _GAMES = (
         modes=("easy", "hard", "memory"),
         images_are_cheaper=True,
     ),
-    Game(
+    ProcgenGame(
         "ninja",
         _types(
             (*PLAYER, field("faces_left", source="is_reflected")),
@@ -335,7 +335,7 @@ _GAMES = (
         tiles=(_SPACE, Tile("wall", (20,)), Tile("fire", (14,)), Tile("bomb", (6,))),
         images_are_cheaper=True,
     ),
-    Game(
+    ProcgenGame(
         "plunder",
         _types(
             (PLAYER[0], PLAYER[2]),  # it moves along the bottom
@@ -363,7 +363,7 @@ _GAMES = (
         ),
         decoration=(2, 3, EXPLOSION),  # the legend: see is_target
     ),
-    Game(
+    ProcgenGame(
         "starpilot",
         _types(
             PLAYER,
@@ -389,4 +389,4 @@ _GAMES = (
 )
 
 #: All games by name, in the order of the engine's list.
-GAMES: dict[str, Game] = {game.name: game for game in _GAMES}
+GAMES: dict[str, ProcgenGame] = {game.name: game for game in _GAMES}

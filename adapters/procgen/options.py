@@ -1,4 +1,4 @@
-"""What to show of a state: the options of the adapter's observations, checked."""
+"""Options of observations and of the engine, checked."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from .games import GAMES, Game
+from .games import GAMES, ProcgenGame
 
 FEATURES = ("default", "reference", "pixels")
 
@@ -39,7 +39,7 @@ def _nearest(name: str, known: Iterable[str]) -> str:
     return f"; did you mean {near[0]!r}?" if near else "."
 
 
-def find_game(name: str) -> Game:
+def find_game(name: str) -> ProcgenGame:
     """The game of that name.
 
     Raises:
@@ -50,7 +50,7 @@ def find_game(name: str) -> Game:
     raise ValueError(f"Procgen has no game {name!r}{_nearest(name, GAMES)} The games are {', '.join(GAMES)}")
 
 
-def _check_mode(game: Game, mode: str) -> None:
+def _check_mode(game: ProcgenGame, mode: str) -> None:
     modes = game.modes + (("exploration",) if game.name in EXPLORATION_GAMES else ())
     if mode not in modes:
         raise ValueError(f"{game.name}: distribution_mode must be one of {', '.join(modes)}, not {mode!r}")
@@ -68,7 +68,7 @@ def _check_number(name: str, value: Any, low: int, high: int) -> None:
 
 @dataclass(frozen=True)
 class ViewOptions:
-    """What an observation shows.
+    """Options of observations.
 
     Raises:
         ValueError: an option that is out of its range, by name.
@@ -109,7 +109,7 @@ class ViewOptions:
 
 @dataclass(frozen=True)
 class EngineOptions:
-    """What levels the engine makes, and how it draws; names and meanings are the engine's own.
+    """Options of the engine: levels and drawing; names and meanings are the engine's own.
 
     Every value is checked here, because the engine aborts the process on one that it does not like.
 
@@ -151,11 +151,11 @@ class EngineOptions:
                 "distribution_mode='exploration' is one fixed level: leave out num_levels and start_level"
             )
 
-    def check(self, game: Game) -> None:
+    def check(self, game: ProcgenGame) -> None:
         """Raise a ValueError where the engine has no such distribution mode for the game."""
         _check_mode(game, self.distribution_mode)
 
-    def arguments(self, game: Game, render: bool) -> dict[str, Any]:
+    def arguments(self, game: ProcgenGame, render: bool) -> dict[str, Any]:
         """Keyword arguments of `ProcgenGym3Env`. `render`: somebody looks at what it draws."""
         cheap_images = game.images_are_cheaper and self.distribution_mode == "easy"
         backgrounds = render if self.use_backgrounds is None else self.use_backgrounds

@@ -4,7 +4,7 @@
 80 microseconds, for text that no observation uses, and no option leaves it out. The engine's library calls
 two functions of the C++ runtime for that, and for nothing else in a dump, through its table of imported
 functions. While states are fetched, `terse_dumps` puts functions there that print nothing. The generators'
-strings are then empty and all other bytes are the same, which `Engine` checks before it relies on it.
+strings are then empty and all other bytes are the same, which `ProcgenEngine` checks before it relies on it.
 
 The table belongs to the library, so a thread that asks another engine of this process for a state meanwhile
 gets a terse one too, which `set_state` can't read. Entitize never calls `set_state`. The switch is
@@ -89,7 +89,7 @@ def without_generators(dump: bytes) -> bytes:
 
 @functools.cache
 def _entries() -> dict[int, int]:
-    """Where the library's table says which functions print, and the silent ones to put there.
+    """Return the entries of the library's table with printing functions, and their silent replacements.
 
     Empty where that can't be done: on another system than Linux, with a library that calls them otherwise, or
     whose table is read-only.

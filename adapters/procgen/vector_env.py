@@ -15,9 +15,9 @@ from ...envs.registration import share_lanes
 from ...envs.seeds import Seeds
 from ...envs.vector.vector_env import StepResult
 from ...ragged import RaggedArray, keep_freed_memory
-from .engine import Engine, StateBuffer, default_threads, import_engine
+from .engine import ProcgenEngine, StateBuffer, default_threads, import_engine
+from .observers import EntityObserver, LaneObserver, ObservedLanes, PixelObserver
 from .options import ACTIONS, find_game, split_options
-from .sights import EntitySight, PixelSight, Seen, Sight
 
 _NOOP = ACTIONS.index("noop")
 _RESTART = -1  # the action that makes the engine abandon an episode
@@ -38,7 +38,7 @@ class ProcgenVectorEnv(EntityVectorEnv):
     `act` is a global action.
 
     The engine starts the next level within the step that ends an episode, so the last observation of an
-    episode is never seen (`metadata["final_obs"]` is false). An episode that the game's time limit ended
+    episode is never observed (`metadata["final_obs"]` is false). An episode that the game's time limit ended
     counts as truncated; bootstrap from the value of the last observation before the end.
 
     `info` holds for every lane `level_seed` int64, the level it is in, and `level_complete` bool, whether the
@@ -87,16 +87,18 @@ class ProcgenVectorEnv(EntityVectorEnv):
         import_engine()
         keep_freed_memory()
         mode = self._engine_options.distribution_mode
-        self._sight: Sight = PixelSight(game, mode) if view.is_pixels else EntitySight(game, mode, view)
+        self._observer: LaneObserver = (
+            PixelObserver(game, mode) if view.is_pixels else EntityObserver(game, mode, view)
+        )
         self._pixels = view.is_pixels
         self.num_envs = num_envs
         self.render_mode = render_mode
-        self.single_observation_space = self._sight.observation_space
-        self.single_action_space = self._sight.action_space
+        self.single_observation_space = self._observer.observation_space
+        self.single_action_space = self._observer.action_space
         self._first_seed = seed
         self._buffer = StateBuffer(num_envs, num_threads or default_threads(num_envs))
-        self._engine: Engine | None = None  # made by the first reset, which knows the seed
-        self._seen: Seen | None = None  # what the lanes show now
+        self._engine: ProcgenEngine | None = None  # made by the first reset, which knows the seed
+        self._observed: ObservedLanes | None = None  # what the lanes show now
 
     def _seeds(self, seed: Seeds) -> int | None:
         if seed is not None and not isinstance(seed, (int, np.integer)):
@@ -114,22 +116,22 @@ class ProcgenVectorEnv(EntityVectorEnv):
         assert self._engine is not None
         if self._engine.has_stepped:
             self._engine.step(np.full(self.num_envs, _RESTART, np.int32))
-        self._seen = self._sight.look(self._engine, None)
-        return self._seen.batch, self._info(self._seen)
+        self._observed = self._observer.observe(self._engine, None)
+        return self._observed.batch, self._info(self._observed)
 
     def _step(self, actions: dict[str, RaggedArray]) -> StepResult:
         """Let every lane's player act; a lane whose sequence is empty or left out does nothing."""
-        before, chosen = self._seen, actions["act"]
+        before, chosen = self._observed, actions["act"]
         assert self._engine is not None
         assert before is not None
         choices = np.full(self.num_envs, _NOOP, np.int32)
         choices[chosen.lengths > 0] = chosen.values
         self._engine.step(choices)
-        self._seen = seen = self._sight.look(self._engine, before)
+        self._observed = observed = self._observer.observe(self._engine, before)
         # After an end the next level's time runs, so it is the time before that tells of the limit.
         is_late = before.times + 1 >= before.limits
-        truncated = seen.done & is_late & ~seen.level_complete
-        return seen.batch, seen.rewards, seen.done & ~truncated, truncated, self._info(seen)
+        truncated = observed.done & is_late & ~observed.level_complete
+        return observed.batch, observed.rewards, observed.done & ~truncated, truncated, self._info(observed)
 
     def _render(self) -> tuple[NDArray[np.uint8], ...]:
         """A picture (512, 512, 3) of each lane."""
@@ -146,12 +148,12 @@ class ProcgenVectorEnv(EntityVectorEnv):
             gymnasium.error.ResetNeeded: the environment has not been reset.
         """
         self._check_reset("camera()")
-        assert self._seen is not None
-        return self._sight.camera(self._seen, lane)
+        assert self._observed is not None
+        return self._observer.camera(self._observed, lane)
 
     def close_extras(self, **kwargs: Any) -> None:
         """Release the engine and the threads."""
-        self._seen = None
+        self._observed = None
         if self._engine is not None:
             self._engine.close()
             self._engine = None
@@ -163,7 +165,7 @@ class ProcgenVectorEnv(EntityVectorEnv):
         if self._engine is not None:
             self._engine.close()
         render = self.render_mode is not None
-        self._engine = Engine(
+        self._engine = ProcgenEngine(
             self.game,
             self.num_envs,
             seed % _NUM_SEEDS,
@@ -174,8 +176,8 @@ class ProcgenVectorEnv(EntityVectorEnv):
         )
 
     @staticmethod
-    def _info(seen: Seen) -> dict[str, Any]:
-        return {"level_seed": seen.level_seeds, "level_complete": seen.level_complete}
+    def _info(observed: ObservedLanes) -> dict[str, Any]:
+        return {"level_seed": observed.level_seeds, "level_complete": observed.level_complete}
 
 
 def make_vec(

@@ -9,8 +9,8 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from entitize.adapters.microrts.java.engine import MASK_SIZE, ORDER_SIZE, Engine
-from entitize.adapters.microrts.java.games import Game
+from entitize.adapters.microrts.java.engine import MASK_SIZE, ORDER_SIZE, MicroRTSEngine
+from entitize.adapters.microrts.java.games import GameSetup
 from entitize.adapters.microrts.java.jvm import engine_folder, start_engine
 from entitize.adapters.microrts.java.maps import find_map
 from entitize.adapters.microrts.java.records import HEADER, UNIT
@@ -129,7 +129,7 @@ def test_a_game_goes_as_with_the_engines_own_client(
     played = play_reference(name, java_class, players)
     assert len(played) > 60
     board = find_map(name)
-    engine = Engine([Game(board, bot, players[0])])
+    engine = MicroRTSEngine([GameSetup(board, bot, players[0])])
     observer = Observer(engine, Options("planes", mask_reserved=False))
     engine.reset([0], [0])
     for step, (masks, orders, planes, rewards) in enumerate(played):
@@ -151,8 +151,8 @@ def test_a_game_goes_as_with_the_engines_own_client(
 def test_games_are_the_same_whatever_is_played_beside_them() -> None:
     board = find_map(BOARD)
 
-    def records(games: list[Game]) -> list[np.ndarray]:
-        engine = Engine(games)
+    def records(games: list[GameSetup]) -> list[np.ndarray]:
+        engine = MicroRTSEngine(games)
         engine.reset(range(len(games)), [7] * len(games))
         seen = []
         for _ in range(300):
@@ -162,8 +162,14 @@ def test_games_are_the_same_whatever_is_played_beside_them() -> None:
             seen.append(engine.records[: len(HEADER) + count * len(UNIT)].copy())
         return seen
 
-    alone = records([Game(board, "randomBiasedAI")])
-    beside = records([Game(board, "randomBiasedAI"), Game(board, "randomAI"), Game(board, "lightRushAI")])
+    alone = records([GameSetup(board, "randomBiasedAI")])
+    beside = records(
+        [
+            GameSetup(board, "randomBiasedAI"),
+            GameSetup(board, "randomAI"),
+            GameSetup(board, "lightRushAI"),
+        ]
+    )
     assert all(np.array_equal(one, other) for one, other in zip(alone, beside, strict=True))
 
 
@@ -172,7 +178,7 @@ def test_games_are_the_same_whatever_is_played_in_other_threads() -> None:
     both = threading.Barrier(2)
 
     def records(seed: int, together: bool) -> np.ndarray:
-        engine = Engine([Game(board, "randomBiasedAI")] * 10)
+        engine = MicroRTSEngine([GameSetup(board, "randomBiasedAI")] * 10)
         engine.reset(range(10), range(seed, seed + 10))
         if together:
             both.wait()
@@ -191,8 +197,8 @@ def test_games_are_the_same_whatever_is_played_in_other_threads() -> None:
 
 def test_only_the_games_that_are_playing_move() -> None:
     board = find_map(BOARD)
-    games = [Game(board, None), *(Game(board, "passiveAI") for _ in range(4))]
-    engine = Engine(games)
+    games = [GameSetup(board, None), *(GameSetup(board, "passiveAI") for _ in range(4))]
+    engine = MicroRTSEngine(games)
     observer = Observer(engine, Options())
     engine.reset(range(5), range(5))
     for playing in ([True] * 5, [False, True, True, False, True], [True, False, False, False, False]):
@@ -204,4 +210,4 @@ def test_only_the_games_that_are_playing_move() -> None:
 def test_games_between_lanes_must_come_first() -> None:
     board = find_map(BOARD)
     with pytest.raises(ValueError, match="must come first"):
-        Engine([Game(board, "passiveAI"), Game(board, None)])
+        MicroRTSEngine([GameSetup(board, "passiveAI"), GameSetup(board, None)])

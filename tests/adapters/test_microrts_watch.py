@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 from entitize.adapters.microrts import BOTS, MicroRTSVectorEnv
 from entitize.adapters.microrts.java.bots import may_hang
-from entitize.adapters.microrts.java.engine import BotFailure, Engine
-from entitize.adapters.microrts.java.games import Game
+from entitize.adapters.microrts.java.engine import BotFailure, MicroRTSEngine
+from entitize.adapters.microrts.java.games import GameSetup
 from entitize.adapters.microrts.java.jvm import start_engine
 from entitize.adapters.microrts.java.maps import find_map
 
@@ -49,7 +49,7 @@ class SlowServer:
                     self.may_answer.wait()
                 print("[]" if is_order else "ack", file=lines, flush=True)
 
-    def bot(self, engine: Engine) -> Any:
+    def bot(self, engine: MicroRTSEngine) -> Any:
         jpype: Any = start_engine()
         port = self._socket.getsockname()[1]
         kind = jpype.JClass("ai.socket.SocketAI")
@@ -73,13 +73,13 @@ def server(no_trust: None) -> Iterator[SlowServer]:
     server.close()
 
 
-def records(engine: Engine) -> np.ndarray:
+def records(engine: MicroRTSEngine) -> np.ndarray:
     engine.records[:] = 0
     engine.read()
     return engine.records.copy()
 
 
-def wait_until_idle(engine: Engine) -> None:
+def wait_until_idle(engine: MicroRTSEngine) -> None:
     """Until all of the engine's threads have come back."""
     watch: Any = engine._watch
     end = time.monotonic() + 20
@@ -201,7 +201,10 @@ def test_bots_whose_loops_end_are_not_watched() -> None:
     board = find_map(BOARD)
 
     def is_watched(bots: list[str | None], partial: bool = False) -> bool:
-        return Engine([Game(board, bot) for bot in bots], partial, bot_timeout=1.0)._watch is not None
+        return (
+            MicroRTSEngine([GameSetup(board, bot) for bot in bots], partial, bot_timeout=1.0)._watch
+            is not None
+        )
 
     assert not is_watched([None, *known]) and not is_watched([None], True)
     assert not is_watched(["mayari"]) and is_watched(["mayari"], True)
@@ -209,7 +212,7 @@ def test_bots_whose_loops_end_are_not_watched() -> None:
 
 
 def test_without_a_watch_everything_is_played_in_the_calling_thread() -> None:
-    engine = Engine([Game(find_map(BOARD), "workerRushAI")])
+    engine = MicroRTSEngine([GameSetup(find_map(BOARD), "workerRushAI")])
     assert engine._watch is None
     engine.reset([0], [0])
     assert engine.step() == []
@@ -222,7 +225,7 @@ def test_without_a_watch_everything_is_played_in_the_calling_thread() -> None:
 def test_an_exception_that_an_interface_does_not_declare_is_told_by_its_name(
     timeout: float | None, server: SlowServer
 ) -> None:
-    engine = Engine([Game(find_map(BOARD), "passiveAI")], bot_timeout=timeout)
+    engine = MicroRTSEngine([GameSetup(find_map(BOARD), "passiveAI")], bot_timeout=timeout)
     bot = server.bot(engine)
     pipe = bot.getClass().getDeclaredField("in_pipe")
     pipe.setAccessible(True)

@@ -60,7 +60,7 @@ def select(space: spaces.Space[Any], batch: Any, indices: NDArray[np.int64]) -> 
 
 
 def size(space: spaces.Space[Any], batch: Any) -> int:
-    """How many samples a batch of `space` holds."""
+    """Return the number of samples in a batch of `space`."""
     if isinstance(space, spaces.Dict):
         key, part = next(iter(space.spaces.items()))
         return size(part, batch[key])

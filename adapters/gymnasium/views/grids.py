@@ -23,7 +23,7 @@ LAYOUTS = ("hwc", "chw", "whc", "cwh", "hw", "wh")
 def grid_reader(
     view: View, space: spaces.Space[Any], scope: Scope, layout: str | None
 ) -> tuple[tuple[int, int, int], Callable[[Any, int], NDArray[Any]]]:
-    """How batched observations of a grid space become arrays (B, h, w, c), and (h, w, c).
+    """Return (h, w, c) and a function from batched observations of a grid space to arrays (B, h, w, c).
 
     With four and more axes the leading ones (stacked frames) become channels. Without a declared layout the
     channels are the shorter of the first and the last axis, and y comes before x.
@@ -102,7 +102,7 @@ class Channels(View):
 
 
 def is_binary(space: spaces.Space[Any]) -> bool:
-    """Whether the numbers of `space` are all 0 or 1."""
+    """Return true if all numbers of `space` are 0 or 1."""
     if isinstance(space, spaces.MultiBinary):
         return True
     if isinstance(space, spaces.MultiDiscrete):
@@ -193,7 +193,7 @@ class Cells(View):
 
 
 def in_range(ids: NDArray[Any], count: int) -> NDArray[np.bool_]:
-    """Where `ids`, which may be floats, are whole numbers in [0, count)."""
+    """Return the mask of `ids` (possibly floats) that are whole numbers in [0, count)."""
     inside = (ids >= 0) & (ids < count)
     return inside & (ids == np.floor(ids)) if ids.dtype.kind == "f" else inside
 

@@ -96,7 +96,7 @@ class Items(View):
         return Encoder(entities, encode)
 
     def _element(self, key: str, space: spaces.Space[Any], default: str, scope: Scope) -> Encoder:
-        """How the items of a list are encoded: flat ones as rows of one type named after the list."""
+        """Return the encoder of a list's items: flat items are rows of one type, named after the list."""
         if key not in self.views:
             flat = flat_values(space, scope)
             if flat is not None and not any(path.startswith(f"{key}/") for path in self.views):

@@ -1,4 +1,4 @@
-"""What some environments say about their observations and actions beyond their spaces.
+"""Facts about observations and actions of known environments that their spaces do not contain.
 
 None of these packages is imported here: an environment that is there brings its own.
 """
@@ -43,7 +43,7 @@ _MINATAR_ACTIONS = {"n": "noop", "l": "left", "u": "up", "r": "right", "d": "dow
 
 @dataclass(frozen=True)
 class Known:
-    """What is known of an environment.
+    """Facts about an environment.
 
     Attributes:
         view: the view that suits its observations; None where `auto` is as good.
@@ -57,7 +57,7 @@ class Known:
 
 
 def known(env: gymnasium.Env[Any, Any] | None, spec: EnvSpec | None = None) -> Known:
-    """What is known of `env`, wrapped or not; without one, what Gymnasium's own are known for, by `spec`."""
+    """Return the facts about `env`, wrapped or not; without `env` those about Gymnasium's own, by `spec`."""
     if env is None:
         return Known() if spec is None else _by_name(spec)
     base = env.unwrapped

@@ -1,4 +1,4 @@
-"""What a view is: declared once, bound to a Gymnasium space, run on whole batches of observations.
+"""Views: declared once, bound to a Gymnasium space, run on whole batches of observations.
 
 Shape alphabet: B observations in a batch, N entities in all of them, F features.
 
@@ -46,7 +46,7 @@ class Encoder:
 
 @dataclass(frozen=True)
 class Scope:
-    """Where a view is applied: which env, which part of its observation. It writes the error messages.
+    """The place of a view, for error messages: the env and the part of its observation.
 
     Attributes:
         env: the environment's name.
@@ -121,7 +121,7 @@ class Scope:
 
 
 class View(ABC):
-    """How a part of an observation becomes entities. Views are frozen dataclasses of plain values."""
+    """Declaration of the entities in a part of an observation: a frozen dataclass of plain values."""
 
     @abstractmethod
     def bind(self, space: spaces.Space[Any], scope: Scope) -> Encoder:

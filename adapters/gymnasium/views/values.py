@@ -26,7 +26,7 @@ class FlatValues:
 
 
 def flat_values(space: spaces.Space[Any], scope: Scope) -> FlatValues | None:
-    """How `space` is written as a row; None where its samples differ in size.
+    """Return the writer of samples of `space` as rows; None if the samples differ in size.
 
     Box and MultiBinary as they are, Discrete and MultiDiscrete one-hot, Dict and Tuple part after part.
     """

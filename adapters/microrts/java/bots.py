@@ -47,7 +47,7 @@ _ALWAYS_ANSWER = frozenset(
 
 
 def may_hang(name: str, partial_observability: bool) -> bool:
-    """Whether nothing is known that keeps this bot from thinking for ever.
+    """Return true unless the bot is known to end every search.
 
     mayari's loops end as long as it sees an enemy: else it looks for ever for the best of the directions that
     are left, where its barracks can't pay for a unit.

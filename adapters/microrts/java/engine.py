@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .bots import find_generators, make_bot, may_hang
-from .games import STATE, Columns, Game
+from .games import STATE, GameColumns, GameSetup
 from .handles import GameLoop, Handles, what_was_raised
 from .jvm import start_engine
 from .maps import Map
@@ -51,7 +51,7 @@ class BotFailure:
     over: bool = False  # its game was over, and it was told so
 
 
-class Engine:
+class MicroRTSEngine:
     """Plays `games`: those between two lanes first, then those against bots. So are the lanes numbered.
 
     Args:
@@ -74,7 +74,7 @@ class Engine:
 
     def __init__(
         self,
-        games: Sequence[Game],
+        games: Sequence[GameSetup],
         partial_observability: bool = False,
         bot_timeout: float | None = None,
     ) -> None:
@@ -89,7 +89,7 @@ class Engine:
         self._handles = Handles(self._jpype)
         self.unit_types = self._jpype.JClass("rts.units.UnitTypeTable")()
         self._make_buffers()
-        self._columns = Columns(self._handles, games, self.orders[0].size)
+        self._columns = GameColumns(self._handles, games, self.orders[0].size)
         self._states, self._bots = self._columns.states, self._columns.bots
         self._prototypes: list[Any] = [
             game.bot and make_bot(self._jpype, game.bot, self.unit_types) for game in games
@@ -200,7 +200,7 @@ class Engine:
         return failures
 
     def _failure(self, error: Exception) -> BotFailure:
-        """What became of the game that is being played.
+        """Return the failure of the game that is being played.
 
         Raises:
             RuntimeError: it has no bot that could have failed.

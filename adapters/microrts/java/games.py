@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from .handles import Column, Handles
+from .handles import Handles, JavaArray
 from .maps import Map
 
 STATE = "rts.GameState"
@@ -14,7 +14,7 @@ ACTION = "rts.PlayerAction"
 
 
 @dataclass(frozen=True)
-class Game:
+class GameSetup:
     """One game to be played: on which map, and by whom."""
 
     map: Map
@@ -27,7 +27,7 @@ class Game:
         return (0, 1) if self.bot is None else (self.side,)
 
 
-class Columns:
+class GameColumns:
     """Java's arrays with one element per game, which the loops' statements read and write.
 
     Args:
@@ -37,27 +37,29 @@ class Columns:
         first_lane: the number of each game's first lane.
     """
 
-    def __init__(self, handles: Handles, games: Sequence[Game], orders_per_lane: int) -> None:
+    def __init__(self, handles: Handles, games: Sequence[GameSetup], orders_per_lane: int) -> None:
         nothing = [None] * len(games)
-        self.states = Column(handles, STATE, nothing)
-        self.views = Column(handles, STATE, nothing)  # what the lane's player may see
-        self.other_views = Column(handles, STATE, nothing)  # what the other player may see
-        self.bots = Column(handles, "ai.core.AI", nothing)
-        self.orders_a = Column(handles, ACTION, nothing)
-        self.orders_b = Column(handles, ACTION, nothing)
-        self.traces = Column(handles, "rts.TraceEntry", nothing)
-        self.sides = Column(handles, "int", [game.players[0] for game in games])
-        self.others = Column(handles, "int", [1 - game.players[0] for game in games])
+        self.states = JavaArray(handles, STATE, nothing)
+        self.views = JavaArray(handles, STATE, nothing)  # what the lane's player may see
+        self.other_views = JavaArray(handles, STATE, nothing)  # what the other player may see
+        self.bots = JavaArray(handles, "ai.core.AI", nothing)
+        self.orders_a = JavaArray(handles, ACTION, nothing)
+        self.orders_b = JavaArray(handles, ACTION, nothing)
+        self.traces = JavaArray(handles, "rts.TraceEntry", nothing)
+        self.sides = JavaArray(handles, "int", [game.players[0] for game in games])
+        self.others = JavaArray(handles, "int", [1 - game.players[0] for game in games])
         # Whose units need no masks: the bot's; -1, nobody's, where both players are lanes.
-        self.skipped = Column(handles, "int", [-1 if g.bot is None else 1 - g.side for g in games])
+        self.skipped = JavaArray(handles, "int", [-1 if g.bot is None else 1 - g.side for g in games])
         self.first_lane = list(accumulate((len(game.players) for game in games[:-1]), initial=0))
         order_starts = [lane * orders_per_lane for lane in self.first_lane]
-        self.order_starts = Column(handles, "int", order_starts)
-        self.second_order_starts = Column(handles, "int", [start + orders_per_lane for start in order_starts])
-        self.next_ids = Column(handles, "long", [0] * len(games))
-        self.generators = Column(handles, "java.util.Random", nothing)
-        self.winners = Column(handles, "int", [-1] * len(games))
-        self.progress = Column(handles, "int", [0])  # one for all: the game that is being played
+        self.order_starts = JavaArray(handles, "int", order_starts)
+        self.second_order_starts = JavaArray(
+            handles, "int", [start + orders_per_lane for start in order_starts]
+        )
+        self.next_ids = JavaArray(handles, "long", [0] * len(games))
+        self.generators = JavaArray(handles, "java.util.Random", nothing)
+        self.winners = JavaArray(handles, "int", [-1] * len(games))
+        self.progress = JavaArray(handles, "int", [0])  # one for all: the game that is being played
 
     def clear(self) -> None:
         """Forget the games, so that Java can free them."""

@@ -185,11 +185,11 @@ class Handles:
         return java, np.frombuffer(memory, dtype).reshape(shape)
 
     def runner(self, handle: Any) -> Callable[[], None]:
-        """What carries out `handle` () -> void: called at half the price of one with arguments."""
+        """Return a runner of `handle` () -> void; a call costs half of one with arguments."""
         return self.interface("java.lang.Runnable", handle).run
 
 
-class Column:
+class JavaArray:
     """A Java array with one element per game; a statement that is given it gets the game's element."""
 
     def __init__(self, handles: Handles, kind: str, values: Sequence[Any]) -> None:
@@ -217,7 +217,7 @@ class GameLoop:
         #: Carries the statements out for the games from the first up to but not including the last.
         self.run: Callable[[int, int], Any]
 
-    def call(self, handle: Any, *columns: Column | None, out: Column | None = None) -> None:
+    def call(self, handle: Any, *columns: JavaArray | None, out: JavaArray | None = None) -> None:
         """Add a statement: `handle` on the game's elements of `columns`; None stands for the game's index.
 
         Its result goes into `out`.

@@ -1,4 +1,4 @@
-"""Telling a wrong name."""
+"""Suggestions of the nearest known name for a misspelt one."""
 
 from __future__ import annotations
 
@@ -22,6 +22,6 @@ def unknown(what: str, name: object, known: Iterable[str]) -> str:
 
 
 def argument_names(function: Callable[..., Any]) -> list[str]:
-    """What `function` takes by name, without what its `**options` may hold."""
+    """Return the names of `function`'s keyword arguments, without those of its `**options`."""
     parameters = inspect.signature(function).parameters.values()
     return [parameter.name for parameter in parameters if parameter.kind is not parameter.VAR_KEYWORD]

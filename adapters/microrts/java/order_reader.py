@@ -1,4 +1,4 @@
-"""How the engine reads the orders of a lane.
+"""Reader of a lane's actions inside the engine.
 
 Its own reader asks for every cell of the board what is there, twice for each game between two lanes; this one
 takes a list of those who are ordered something, and does for them what that one does.

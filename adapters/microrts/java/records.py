@@ -1,4 +1,4 @@
-"""What the engine tells about a game: integers in one buffer, and the names of their places.
+"""Records of a game: integers in one buffer, and the names of their places.
 
 Per game there is a header, then one record per unit. All numbers are int32.
 """

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from .games import ACTION, STATE, Columns
-from .handles import Column, GameLoop, Handles
+from .games import ACTION, STATE, GameColumns
+from .handles import GameLoop, Handles, JavaArray
 from .rewards import REWARDS
 from .watch import Watch
 
@@ -25,7 +25,7 @@ class Tick:
     def __init__(
         self,
         handles: Handles,
-        columns: Columns,
+        columns: GameColumns,
         read_orders: Any,
         rewards: Any,
         partial_observability: bool,
@@ -88,7 +88,7 @@ class Tick:
         loop.call(issue, columns.states, columns.orders_b)
 
     def _add_trace(self, loop: GameLoop) -> None:
-        """What the rewards look at: the board, and what was ordered."""
+        """Add the trace that the rewards read: the board and the issued actions."""
         handles, columns = self._handles, self._columns
         board = handles.method(STATE, "getPhysicalGameState", "rts.PhysicalGameState")
         make = handles.constructor("rts.TraceEntry", "rts.PhysicalGameState", "int")
@@ -102,13 +102,13 @@ class Tick:
         return self._handles.jpype.JClass(f"ai.rewardfunction.{name}RewardFunction")()
 
     def _add_reward(
-        self, loop: GameLoop, judge: Any, put: Any, side: tuple[Column, Column], index: int, k: int
+        self, loop: GameLoop, judge: Any, put: Any, side: tuple[JavaArray, JavaArray], index: int, k: int
     ) -> None:
         """Reward `k` for the game's lane `index`, whose player and opponent are `side`."""
         handles, columns, kind = self._handles, self._columns, "ai.rewardfunction.RewardFunctionInterface"
         compute = handles.method(kind, "computeReward", "void", "int", "int", "rts.TraceEntry", STATE)
         loop.call(handles.bind(compute, 0, judge), *side, columns.traces, columns.states)
         reward = handles.bind(handles.method(kind, "getReward", "double"), 0, judge)
-        place = Column(handles, "int", [(lane + index) * len(REWARDS) + k for lane in columns.first_lane])
+        place = JavaArray(handles, "int", [(lane + index) * len(REWARDS) + k for lane in columns.first_lane])
         store = handles.collected(handles.bind(put, 0, self._reward_buffer), 1, reward)  # (int)
         loop.call(store, place)

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from .handles import Column, GameLoop, Handles
+from .handles import GameLoop, Handles, JavaArray
 
 #: Seconds after which the caller looks around: Ctrl-C reaches it no sooner.
 GLANCE = 0.1
@@ -35,13 +35,13 @@ class Watch:
             waited count: a process that was stopped for a while accuses nobody.
     """
 
-    def __init__(self, handles: Handles, progress: Column, timeout: float) -> None:
+    def __init__(self, handles: Handles, progress: JavaArray, timeout: float) -> None:
         self._handles, self._progress, self._timeout = handles, progress, timeout
         java = handles.jpype.JClass
         self._playing = java(
             "java.util.concurrent.atomic.AtomicReference"
         )()  # the thread, while a bot thinks
-        self._span = Column(handles, "int", [0, 0])  # the games to be played: from, to
+        self._span = JavaArray(handles, "int", [0, 0])  # the games to be played: from, to
         self._task = java("java.util.concurrent.FutureTask")
         self._not_yet = java("java.util.concurrent.TimeoutException")
         self._raised = java("java.util.concurrent.ExecutionException")

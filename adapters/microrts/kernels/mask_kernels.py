@@ -1,4 +1,4 @@
-"""What units may do, for all lanes at once. The shape alphabet is that of `sort_kernels`."""
+"""Action masks of units, for all lanes at once. The shape alphabet is that of `sort_kernels`."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def fill_masks(
     actors: NDArray[np.int64],
     masks: NDArray[np.bool_],
 ) -> None:
-    """Who may be given an order, and what: takes the units' rows out of `engine_masks`.
+    """Fill the actors and their masks: copies the units' rows of `engine_masks`.
 
     Args:
         costs: what each unit type costs (7,).

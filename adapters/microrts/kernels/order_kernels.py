@@ -1,4 +1,4 @@
-"""What an order is; orders, checked and put where the engine reads them."""
+"""Layout of an order (the engine's word for an action); checking orders and writing them for the engine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whom each lane sees, sorted, for all lanes at once.
+"""Visible units of each lane, sorted, for all lanes at once.
 
 Shape alphabet: G games, L lanes, U units seen by all lanes together, A units that may be given orders.
 """
@@ -23,7 +23,7 @@ _ACTION = UNIT.index("action")
 
 @compiled
 def read_headers(records: NDArray[np.int32], starts: NDArray[np.int64], headers: NDArray[np.int64]) -> None:
-    """Where each game's header is in `records`, into `starts` (G + 1,), and the headers into `headers`."""
+    """Copy the games' headers from `records` into `headers`, and their positions into `starts` (G + 1,)."""
     place = 0
     for game in range(len(starts) - 1):
         starts[game] = place
@@ -37,7 +37,7 @@ def read_headers(records: NDArray[np.int32], starts: NDArray[np.int64], headers:
 def _is_seen(
     records: NDArray[np.int32], first: int, last: int, player: int, unit: int, sight: NDArray[np.int32]
 ) -> bool:
-    """Whether a unit of `player` among the records from `first` to `last` sees the one at `unit`."""
+    """Return true if a unit of `player` among the records `first` to `last` sees the unit at `unit`."""
     for watcher in range(first, last, _RECORD_SIZE):
         if records[watcher + _PLAYER] == player:
             dx = records[watcher + _X] - records[unit + _X]
@@ -62,7 +62,7 @@ def sort_units(
     offsets: NDArray[np.int64],
     globals_: NDArray[np.float32],
 ) -> tuple[int, int, int, int]:
-    """What each lane sees: own units, then the enemy's, then resources, each in the order of their cells.
+    """Sort the visible units of each lane: own, then enemy, then resources, each in the order of their cells.
 
     Args:
         starts, headers: filled as by `read_headers`.

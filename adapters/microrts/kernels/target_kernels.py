@@ -29,7 +29,7 @@ _COMPONENTS = np.array(UNTARGETED_COMPONENTS)
 
 @compiled
 def targeted_order(mask: NDArray[np.bool_], width: int, at: int, target: int) -> tuple[int, int]:
-    """What a unit in the cell `at` may do with what is in the cell `target`: kind and parameter, or (0, 0).
+    """Return the order of a unit in the cell `at` to the cell `target`: kind and parameter, or (0, 0).
 
     Attacking comes before harvesting, and that before returning, should more than one be allowed.
 
@@ -121,7 +121,7 @@ def fill_target_masks(
     offsets: NDArray[np.int64],
     allowed: NDArray[np.bool_],
 ) -> None:
-    """Whom each unit may be aimed at, itself included, into `allowed` (sum of T x E per lane,)."""
+    """Write the allowed targets of each unit, itself included, into `allowed` (sum of T x E per lane,)."""
     pair = 0
     for lane in range(offsets.shape[1] - 1):
         for k in range(offsets[0, lane], offsets[0, lane + 1]):

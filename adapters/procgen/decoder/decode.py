@@ -102,7 +102,7 @@ class StateDecoder:
         return (*self.game.types, OTHER), self.game.tiles, self.game.decoration
 
     def _tile_plan(self, tiles: Sequence[Tile]) -> tuple[TilePlan, tuple[str, ...]]:
-        """How to cut maps, and the names of the one-hot's columns."""
+        """Return the plan for cutting maps into chunks, and the names of the one-hot's columns."""
         options, reference = self.options, self.options.is_reference
         names, column_of = tile_columns(tiles, options.visible_only)
         skip_space = not reference if options.skip_space is None else options.skip_space
@@ -130,7 +130,7 @@ class StateDecoder:
     def check(
         self, buffer: NDArray[np.uint8], starts: NDArray[np.int64], lengths: NDArray[np.int64]
     ) -> NDArray[np.int64]:
-        """What is wrong with each dump: (B, 2), a code of `scan` (0 = nothing) and a byte of the dump."""
+        """Return the fault of each dump: (B, 2), a code of `scan` (0 = none) and a byte of the dump."""
         return self._scan(buffer, starts, lengths)[-1]
 
     def _scan(

@@ -1,4 +1,4 @@
-"""How a number of a dump becomes a feature: a small declarative language, and its compiled form.
+"""Features declared from numbers of a dump, and their compiled form.
 
 A `Feature` says what is read (a field of the entity, or a slot of the state) and how it is turned into one
 float32. The tables of `games` are written in it; the kernel of `fill` interprets its compiled form, a
@@ -128,12 +128,12 @@ def slot(name: str, scale: float = 1.0, *, label: str = "", hidden: bool = False
 
 
 def ready(name: str, steps: int) -> Feature:
-    """How far a cooldown of `steps` steps since the time in slot `name` has run, 1 = over; hidden."""
+    """Elapsed share of a cooldown of `steps` steps since the time in slot `name`, 1 = over; hidden."""
     return Feature("ready", SLOT_SINCE, slot=name, scale=1 / steps, hidden=True)
 
 
 def on_screen(features: Sequence[Feature]) -> tuple[Feature, ...]:
-    """What of `features` the pixels show: no hidden ones, and positions counted from the view's centre."""
+    """Return the features that the screen shows: none hidden, positions relative to its centre."""
     centre = {"x": "center_x", "y": "center_y"}
     return tuple(
         replace(f, kind=SCREEN, slot=centre[f.field]) if f.kind == FLOAT and f.field in centre else f

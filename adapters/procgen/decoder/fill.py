@@ -52,7 +52,7 @@ def _state_value(
     program: Program,
     index: int,
 ) -> Any:
-    """What feature `index` takes from the state: its value, or the origin that its field is counted from."""
+    """Return feature `index` from the state: its value, or the origin of its field."""
     kind = program.kind[index]
     if kind in (FLOAT, INT):
         return 0.0
@@ -80,7 +80,7 @@ def _state_value(
 
 @kernel
 def _gap(buffer: NDArray[np.uint8], entity: int, player: int, place: int, radius: int) -> float:
-    """How far the edges of two entities are apart along one axis, in cells; below 0 they overlap."""
+    """Return the distance of two entities' edges along one axis, in cells; negative: they overlap."""
     between = np.float64(load_float(buffer, entity + place)) - np.float64(load_float(buffer, player + place))
     return abs(between) - load_float(buffer, entity + radius) - load_float(buffer, player + radius)
 

@@ -1,4 +1,4 @@
-"""What a dump of Procgen's `get_state` holds, in order (`SERIALIZE_VERSION` 0, procgen 0.10.7).
+"""Layout of a dump of Procgen's `get_state` (`SERIALIZE_VERSION` 0, procgen 0.10.7).
 
 Little-endian and packed: an int, a bool or a float takes 4 bytes; a string is a length and its bytes; a
 vector is a count and its items. A dump begins with the version and the game's name, goes on with
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 VERSION = 0
 END_OF_DUMP = 0xCAFECAFE
 
-#: What `Field.kind` may be. Single numbers: the decoder demands that a flag is 0 or 1 and that a float is
+#: What `DumpField.kind` may be. Single numbers: the decoder demands that a flag is 0 or 1 and that a float is
 #: finite and below 1e9; "loose" floats may hold whatever was in the engine's memory before the first step.
 #: Then an int and a string ("generator"), the map (int w, int h, int count, cells y * w + x with y upwards),
 #: vectors, and lists of entity records: those of the game ("entities"), and other ones ("records").
@@ -37,7 +37,7 @@ KINDS = (
 
 
 @dataclass(frozen=True)
-class Field:
+class DumpField:
     """One field of a dump; `slots` of a vector's items are kept."""
 
     name: str
@@ -49,14 +49,14 @@ class Field:
         return self.kind in ("ints", "flags", "floats", "entities", "records")
 
 
-def _fields(text: str) -> tuple[Field, ...]:
+def _fields(text: str) -> tuple[DumpField, ...]:
     """Fields from "kind: name name:slots ...; kind: ..."."""
     fields = []
     for group in text.split(";"):
         kind, names = group.split(":", 1)
         for name in names.split():
             name, _, slots = name.partition(":")
-            fields.append(Field(name, kind.strip(), int(slots or 0)))
+            fields.append(DumpField(name, kind.strip(), int(slots or 0)))
     return tuple(fields)
 
 
@@ -90,7 +90,7 @@ ENTITY = _fields(
 ENTITY_BYTES = 4 * len(ENTITY)
 ENTITY_FIELDS = {field.name: index for index, field in enumerate(ENTITY)}
 
-TAILS: dict[str, tuple[Field, ...]] = {
+TAILS: dict[str, tuple[DumpField, ...]] = {
     "bigfish": _fields("int: fish_eaten; float: r_inc"),
     "bossfight": _fields(
         "ints: attack_modes; int: last_fire_time time_to_swap invulnerable_duration vulnerable_duration"
@@ -140,7 +140,7 @@ TAILS: dict[str, tuple[Field, ...]] = {
 }
 
 
-def dump_fields(game: str) -> tuple[Field, ...]:
+def dump_fields(game: str) -> tuple[DumpField, ...]:
     """Everything between the game's name and the end mark."""
     return (*_BEFORE_TAIL, *TAILS[game])
 

@@ -1,4 +1,4 @@
-"""How this package compiles, and how its kernels read numbers at any byte of a dump (they are unaligned)."""
+"""The decorator of this package's kernels, and reading numbers at any byte of a dump (they are unaligned)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the kernels need to know, as plain arrays: built once per decoder from the tables."""
+"""Plans of the kernels as plain arrays, built once per decoder from the tables."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..games import SPACE, EntityType, Game, Tile
+from ..games import SPACE, EntityType, ProcgenGame, Tile
 from .layout import ENTITY, KINDS, dump_fields, slot_table
 
 #: Ids are looked up in tables of this many entries: 0-127, then 1000-1015, then one for all others.
@@ -26,7 +26,7 @@ def id_entry(number: int) -> int:
 
 
 class DumpPlan(NamedTuple):
-    """How to walk through a dump."""
+    """Plan for reading a dump."""
 
     game: NDArray[np.uint8]
     fields: NDArray[np.int64]  # (n, 2): kind, as an index into `layout.KINDS`, and how many items have slots
@@ -56,7 +56,7 @@ class EntityPlan(NamedTuple):
 
 
 class TilePlan(NamedTuple):
-    """How the map is cut into chunks."""
+    """Plan for cutting the map into chunks."""
 
     columns: int  # of the one-hot; 0: the game has no tiles
     column_of: NDArray[np.int64]  # (ID_TABLE_SIZE,): column, -1 = none
@@ -73,7 +73,7 @@ class TilePlan(NamedTuple):
 _LARGEST = int(np.float32(1e9).view(np.uint32))
 
 
-def dump_plan(game: Game) -> DumpPlan:
+def dump_plan(game: ProcgenGame) -> DumpPlan:
     # A flag is 0 or 1. A float without its sign, read as an integer, grows with its size; NaN is above all.
     checks = {"int": (0, 1), "flag": (0xFFFFFFFF, 2), "float": (0x7FFFFFFF, _LARGEST)}
     mask, limit = np.array([checks[field.kind] for field in ENTITY], np.uint32).T
@@ -86,13 +86,13 @@ def dump_plan(game: Game) -> DumpPlan:
     )
 
 
-def vector_sizes(game: Game) -> dict[str, int]:
-    """How many items of each vector of the game's tail have slots."""
+def vector_sizes(game: ProcgenGame) -> dict[str, int]:
+    """Return the number of items with slots for each vector of the game's tail."""
     return {f.name: f.slots for f in game.tail if f.is_vector}
 
 
 def entity_plan(
-    game: Game,
+    game: ProcgenGame,
     types: Sequence[EntityType],
     dropped: Sequence[int],
     *,

@@ -229,7 +229,7 @@ def _read_state(
 def crop(
     buffer: NDArray[np.uint8], player: int, numbers: NDArray[np.float64], plan: EntityPlan
 ) -> tuple[Any, Any, Any, Any]:
-    """What may be seen of a state whose player's record is at byte `player`: (left, right, bottom, top)."""
+    """Return the visible rectangle (left, right, bottom, top); the player's record is at byte `player`."""
     left, right, bottom, top = -np.inf, np.inf, -np.inf, np.inf
     if plan.visible_only:
         half = numbers[plan.visibility] / 2

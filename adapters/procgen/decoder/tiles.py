@@ -65,7 +65,7 @@ def cells_in_view(first: int, chunk: int, size: int, low: float, high: float) ->
 def _is_kept(
     buffer: NDArray[np.uint8], cells: int, width: int, x0: int, x1: int, y0: int, y1: int, tiles: TilePlan
 ) -> bool:
-    """Whether there is anything to tell about the cells [x0, x1) x [y0, y1)."""
+    """Return true if the chunk of the cells [x0, x1) x [y0, y1) is kept."""
     if x0 >= x1 or y0 >= y1:
         return False
     if tiles.space < 0:
@@ -88,7 +88,7 @@ def count_chunks(
     view: View,
     tiles: TilePlan,
 ) -> int:
-    """How many chunks `fill_chunks` will write for a map whose cells start at byte `cells`."""
+    """Return the number of chunks that `fill_chunks` writes for a map whose cells start at byte `cells`."""
     first_x, columns = chunk_axis(player_x, width, tiles)
     first_y, rows = chunk_axis(player_y, height, tiles)
     count = 0
