@@ -135,6 +135,14 @@ class FusedEngine:
         tensors = self.parameters.tensors()
         return any(t._backward_hooks or t._post_accumulate_grad_hooks for t in tensors)
 
+    def gradients_by_tensor(self, g: Floats) -> dict[Tensor, Tensor]:
+        """Return the gradients (P,) by parameter; those of a tensor in several places are added."""
+        tensors, result = self.parameters.tensors(), dict[Tensor, Tensor]()
+        for tensor, part in zip(tensors, self.parameters.shaped(g, [True] * len(tensors)), strict=True):
+            assert part is not None
+            result[tensor] = result[tensor] + part if tensor in result else part
+        return result
+
     def add_gradients(self, g: Floats, prepared: Prepared) -> None:
         """Add the gradients (P,) of all parameters, in the order of the layout, to their `grad`."""
         network = self.network

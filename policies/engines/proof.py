@@ -45,7 +45,7 @@ def difference(net: RogueNetwork, engine: FusedEngine, learns: bool) -> str | No
         drawn = net.as_drawn(sample_actions(net.action_space, batch, rng))
         return _learning(net, engine, prepared, batch, drawn, rng)
 
-    return _compared(net, rng, compare)
+    return compared(net, rng, compare)
 
 
 def rows_difference(
@@ -73,12 +73,12 @@ def rows_difference(
             torch.autograd.grad((rows * given).sum(), list(leaves.values()), allow_unused=True)
             for rows in (found, expected)
         )
-        return _gradients_difference(leaves, ours, theirs)
+        return gradients_difference(leaves, ours, theirs)
 
-    return _compared(module, rng, compare)
+    return compared(module, rng, compare)
 
 
-def _compared(module: nn.Module, rng: np.random.Generator, compare: Callable[[], str | None]) -> str | None:
+def compared(module: nn.Module, rng: np.random.Generator, compare: Callable[[], str | None]) -> str | None:
     """Return what `compare` finds with random parameters in `module`, or the error that it raises."""
     for name, part in module.named_modules():
         if isinstance(part, nn.LayerNorm) and np.float32(part.eps) != LAYER_NORM_EPSILON:
@@ -143,10 +143,10 @@ def _learning(
         torch.autograd.grad(torch.cat(parts), list(leaves.values()), given, allow_unused=True)
         for parts in ([ours for _, ours, _ in outputs], [theirs for _, _, theirs in outputs])
     )
-    return _gradients_difference(leaves, found, wanted)
+    return gradients_difference(leaves, found, wanted)
 
 
-def _gradients_difference(
+def gradients_difference(
     leaves: Mapping[str, Tensor], found: tuple[Tensor | None, ...], expected: tuple[Tensor | None, ...]
 ) -> str | None:
     """Return the parameter whose gradients differ most, if they do."""

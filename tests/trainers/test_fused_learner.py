@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -214,3 +215,29 @@ def test_training_goes_the_same_way_with_torchs_loss_and_optimizer(monkeypatch: 
 
 def torch_clip(parameters: list[Tensor], max_norm: float) -> float:
     return float(nn.utils.clip_grad_norm_(parameters, max_norm))
+
+
+def test_an_edited_loss_is_what_is_trained(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The kernels of PPO's loss step aside when torch's loss is another one, with one warning."""
+
+    def halved(*of: Any) -> Any:
+        losses = ppo_losses(*of)
+        return replace(losses, total=losses.total / 2)
+
+    trainer = minesweeper_trainer()
+    samples, gradients = trainer.collect(), []
+    counts = count(samples, False)
+    assert isinstance(trainer.learner, FusedLearner)
+    for loss in (ppo_losses, halved, ppo_losses):
+        monkeypatch.setattr("entitize.trainers.learners.torch_learner.ppo_losses", loss)
+        trainer.module.zero_grad()
+        with caplog.at_level("WARNING"):
+            trainer.learner.differentiate(samples, counts, 0.01)
+            trainer.learner.differentiate(samples, counts, 0.01)
+        gradients.append([p.grad.clone() for p in trainer.module.parameters() if p.grad is not None])
+    for whole, half, again in zip(*gradients, strict=True):
+        torch.testing.assert_close(half, whole / 2, rtol=1e-4, atol=1e-6)
+        torch.testing.assert_close(again, whole, rtol=1e-4, atol=1e-6)
+    assert len(caplog.records) == 1 and "gradient" in caplog.records[0].message

@@ -15,6 +15,8 @@ from ..runs.guard import check_losses
 from .losses import Counts, count, normalize_advantages, ppo_losses
 from .optimizer import clip_gradients, forget_gradients
 
+__all__ = ["TorchLearner", "ppo_losses"]
+
 
 class TorchLearner:
     """Makes gradient steps for any `Policy`; a `Learner`."""
