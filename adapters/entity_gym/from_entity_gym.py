@@ -1,4 +1,4 @@
-"""`from_entity_gym`: an environment of the `entity_gym` package as an entity environment."""
+"""`from_entity_gym`: wrap an environment of the `entity_gym` package as an entity environment."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class EntityGymEnv(EntityEnv):
         return super().reset(seed=seed, options=options)
 
     def step(self, action: Mapping[str, Any]) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
-        """Carry out `action`; what it leaves out is the first legal choice."""
+        """Step with `action`; a missing or empty action becomes the first legal choice."""
         if self._resolved is not None and isinstance(action, Mapping):
             masks = self._resolved.actions
             unsaid = [
@@ -165,20 +165,20 @@ def from_entity_gym(
     hidden: bool | None = None,
     render_mode: str | None = None,
 ) -> EntityGymEnv:
-    """An `entity_gym` environment as an entity environment.
+    """Wrap an `entity_gym` environment as an entity environment.
 
         env = ez.from_entity_gym(entity_gym.examples.MineSweeper)
         venv = ez.vector.ListVectorEnv([partial(ez.from_entity_gym, MineSweeper)] * 64)
 
     Args:
         env: an `entity_gym.env.Environment`, or a class or function that makes one.
-        hidden: whether observations may hide entities from the policy (`visible`); left out, the environment
-            is reset once to see whether they do.
-        render_mode: "rgb_array", for an environment that renders.
+        hidden: whether observations may hide entities from the policy (`visible`). Default: reset the
+            environment once to find out.
+        render_mode: "rgb_array", if the environment renders.
 
     Raises:
-        ImportError: `entity_gym` is not installed; the message says how it is.
-        TypeError: `env` is, or makes, no `entity_gym` environment.
-        ValueError: the environment does not render so.
+        ImportError: `entity_gym` is not installed; the message says how to install it.
+        TypeError: `env` is not, and does not make, an `entity_gym` environment.
+        ValueError: a render mode that the environment does not have.
     """
     return EntityGymEnv(env, hidden, render_mode)

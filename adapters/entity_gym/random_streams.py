@@ -64,7 +64,7 @@ class RandomStreams:
             self._others = None if half is not None else (others, _words(others))
 
     def _has_no_half(self, generator: Any) -> bool:
-        """Whether the generator is where it was left without a half."""
+        """Return True if the generator is unchanged since it was found without half a pair of normals."""
         return (
             self._others is not None
             and self._others[0] is generator

@@ -1,4 +1,4 @@
-"""`to_entity_gym`: an entity environment as an environment of the `entity_gym` package."""
+"""`to_entity_gym`: wrap an entity environment as an environment of the `entity_gym` package."""
 
 from __future__ import annotations
 
@@ -59,11 +59,10 @@ class EntityGymEnvironment(entity_gym.Environment):  # type: ignore[misc, unused
         return self._theirs(self._seen, False, 0.0, {})
 
     def act(self, actions: Mapping[str, Any]) -> entity_gym.Observation:
-        """Carry out `actions`; an action that is left out orders nothing.
+        """Step with `actions`; an action that is left out is empty.
 
         Raises:
-            ActionError: an action or actor that there is not, an actor left out or named twice, or a choice
-                that the mask forbids.
+            ActionError: an unknown action or actor, an actor left out or named twice, or a masked choice.
             gymnasium.error.ResetNeeded: before the first reset.
         """
         if self._seen is None:
@@ -165,7 +164,7 @@ def _numbers(info: Mapping[str, Any], prefix: str = "") -> list[tuple[str, float
 
 
 def to_entity_gym(env: gymnasium.Env[Any, Any], *, seed: int | None = None) -> EntityGymEnvironment:
-    """An entity environment as an `entity_gym` environment.
+    """Wrap an entity environment as an `entity_gym` environment.
 
         env = ez.to_entity_gym(gymnasium.make("entitize/MineSweeper-v0"))
 
@@ -174,7 +173,7 @@ def to_entity_gym(env: gymnasium.Env[Any, Any], *, seed: int | None = None) -> E
         seed: for the first episode, because Entity Gym's `reset` takes none.
 
     Raises:
-        ImportError: `entity_gym` is not installed; the message says how it is.
-        TypeError: `env` is no entity environment, or has continuous actions or composite orders.
+        ImportError: `entity_gym` is not installed; the message says how to install it.
+        TypeError: `env` is not an entity environment, or has continuous or multi-discrete actions.
     """
     return EntityGymEnvironment(env, seed)

@@ -1,4 +1,4 @@
-"""Spaces and masks of `entity_gym` as ours, and ours as its."""
+"""Conversion of spaces and masks between `entity_gym` and this package."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from .package import entity_gym
 def entity_space(
     env_name: str, obs_space: entity_gym.ObsSpace, action_space: Mapping[str, Any], hidden: bool
 ) -> EntitySpace:
-    """Our space for theirs.
+    """Return the `EntitySpace` of an `entity_gym` environment.
 
     Raises:
         TypeError: an action space of a kind that `entity_gym` does not have.
@@ -50,13 +50,13 @@ def _our_action(env_name: str, name: str, action: Any) -> ActionSpace:
 
 
 def _different(labels: Sequence[Any]) -> list[str]:
-    """Labels as strings; one that comes again gets its number."""
+    """Return the labels as strings; a repeated label gets its index appended."""
     texts = [str(label) for label in labels]
     return [text if text not in texts[:i] else f"{text} ({i})" for i, text in enumerate(texts)]
 
 
 def obs_space(space: EntitySpace) -> entity_gym.ObsSpace:
-    """Their observation space for ours."""
+    """Return `entity_gym`'s observation space of an `EntitySpace`."""
     return entity_gym.ObsSpace(
         global_features=list(space.global_features),
         entities={name: entity_gym.Entity(list(features)) for name, features in space.entities.items()},
@@ -64,10 +64,10 @@ def obs_space(space: EntitySpace) -> entity_gym.ObsSpace:
 
 
 def action_spaces(env_name: str, space: EntityActionSpace) -> dict[str, Any]:
-    """Their action spaces for ours.
+    """Return `entity_gym`'s action spaces of an `EntityActionSpace`.
 
     Raises:
-        TypeError: an action that `entity_gym` has no space for, by name.
+        TypeError: an action that `entity_gym` has no space for; the message names it.
     """
     return {name: _their_action(env_name, name, action) for name, action in space.items()}
 
@@ -83,10 +83,10 @@ def _their_action(env_name: str, name: str, action: spaces.Space[Any]) -> Any:
 
 
 def our_mask(given: Any, features: Mapping[str, Any]) -> Mask | None:
-    """Our mask for theirs; what is no mask of theirs is handed on, to be refused by name.
+    """Convert a mask of `entity_gym`; return other objects unchanged, so that validation names them.
 
-    None where there is nobody to select: nobody can take the action then. `features` are the observation's
-    entities by type.
+    Return None if there is no entity to select: nobody can take the action then. `features` are the
+    observation's entities by type.
     """
     if isinstance(given, entity_gym.GlobalCategoricalActionMask):
         mask = given.mask
@@ -111,7 +111,7 @@ def our_mask(given: Any, features: Mapping[str, Any]) -> Mask | None:
 
 
 def allows_nothing(mask: Mask | None) -> bool:
-    """Whether a mask has a row that allows nothing."""
+    """Return True if a row of the mask allows nothing."""
     if mask is None or getattr(mask, "mask", None) is None:
         return False
     flags = np.asarray(mask.mask)  # type: ignore[union-attr]
@@ -119,7 +119,7 @@ def allows_nothing(mask: Mask | None) -> bool:
 
 
 def their_mask(action: ActionSpace, part: Mapping[str, NDArray[Any]]) -> Any:
-    """Their mask for an action's part of our observation, entities by index; None where there is none."""
+    """Convert one action's part of an observation to a mask of `entity_gym`; None if the action is absent."""
     flags = part["mask"].astype(np.bool_)
     if isinstance(action, GlobalCategorical):
         if not len(flags):

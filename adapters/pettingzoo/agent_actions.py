@@ -1,6 +1,6 @@
-"""`AgentActions`: what agents can do, as named entity actions, and orders as PettingZoo actions.
+"""`AgentActions`: agents' PettingZoo action spaces as named entity actions, and the way back.
 
-Shape alphabet: B lanes, n agents of one kind, C choices, K real numbers.
+Shape alphabet: B lanes, n agents of one group, C choices, K real numbers.
 """
 
 from __future__ import annotations
@@ -23,11 +23,12 @@ Orders = Mapping[str, RaggedArray]
 
 
 class ActionGroup:
-    """The agents that share an action space.
+    """Agents that share an action space.
 
     Attributes:
         agents: their names.
-        actions: named actions, performed by the agents' own entities or by no entity in particular.
+        actions: the named actions.
+        own: True if the actor is the agent's own entity, False for global actions.
     """
 
     def __init__(
@@ -47,14 +48,14 @@ class ActionGroup:
         }
 
     def flags(self, masks: Sequence[Any], labels: Sequence[str]) -> dict[str, NDArray[np.bool_]]:
-        """For each categorical action what is legal (n, C), all where there is no mask.
+        """Return the legal choices of each discrete action, (n, C); all are legal without a mask.
 
         Args:
-            masks: the game's own, one for each of n agents; None where there is none.
-            labels: what error messages call the n agents.
+            masks: the game's action mask for each of n agents, or None.
+            labels: the agents' names in error messages.
 
         Raises:
-            ObservationError: a mask that doesn't fit the action space.
+            ObservationError: a mask that does not fit the action space.
         """
         flags = {
             name: np.ones((len(masks), action.num_choices), bool)
@@ -85,7 +86,7 @@ class ActionGroup:
             ) from error
 
     def first(self, flags: Mapping[str, NDArray[np.bool_]], count: int) -> dict[str, NDArray[Any]]:
-        """What `count` agents do that are told nothing: the first legal choice, the number nearest to 0."""
+        """Return default actions for `count` agents: the first legal choice, the number nearest to 0."""
         chosen: dict[str, NDArray[Any]] = {}
         for name, action in self.actions.items():
             if isinstance(action, Continuous):
@@ -95,22 +96,22 @@ class ActionGroup:
         return chosen
 
     def game_actions(self, chosen: Mapping[str, NDArray[Any]], count: int) -> list[Any]:
-        """Choices (n,), and numbers (n, K), by action as n PettingZoo actions."""
+        """Return n PettingZoo actions for choices (n,) and real numbers (n, K) by action name."""
         decoded = self._part.decode(chosen)
         return [pick(self._space, decoded, i) for i in range(count)]
 
 
 class AgentActions:
-    """The actions of several agents together.
+    """The actions of several agents.
 
-    Agents with equal action spaces (and names of choices) have the same actions: "action" where all agents
-    have, otherwise one named after each kind of agent.
+    Agents with equal action spaces (and names of choices) have the same actions: "action" if that is all
+    agents, otherwise one action per group, named after its kinds of agents.
 
     Args:
         game: a game with these agents.
-        agents: whose actions.
-        choices: names of agents' discrete choices, where they have names.
-        own: the agents whose actions are performed by entities of their own.
+        agents: their names.
+        choices: names of agents' discrete choices, if the game has them.
+        own: the agents that act through entities of their own.
 
     Raises:
         ViewError: an action space without a fixed set of choices.
@@ -154,13 +155,13 @@ class AgentActions:
         labels: Sequence[str],
         actors: NDArray[np.int64],
     ) -> dict[str, ActionMask]:
-        """Who may do what in each of B lanes with at most one agent to move.
+        """Return the action masks of B lanes with at most one acting agent each.
 
         Args:
-            acting: the agent that moves in each lane; None where nobody does.
-            masks: the game's own mask for each lane; None where there is none.
-            labels: what error messages call the lanes' agents.
-            actors: the index of the agent's own entity in each lane (B,), -1 for those without.
+            acting: the agent that acts in each lane, or None.
+            masks: the game's action mask for each lane, or None.
+            labels: the lanes' agents in error messages.
+            actors: the index of the agent's own entity in each lane (B,); -1 without one.
         """
         parts: dict[str, ActionMask] = {}
         for kind in self.kinds:
@@ -179,8 +180,10 @@ class AgentActions:
     def game_actions(
         self, orders: Orders, masks: Mapping[str, ActionMask], acting: Sequence[str | None]
     ) -> list[Any]:
-        """The PettingZoo action of each of B lanes, None where nobody moves. Where nothing is ordered, the
-        first legal choice; of real numbers the one nearest to 0."""
+        """Return the PettingZoo action of each of B lanes; None for lanes where no agent acts.
+
+        An empty action becomes the first legal choice, or the number nearest to 0.
+        """
         actions: list[Any] = [None] * len(acting)
         for kind in self.kinds:
             lanes = [i for i, agent in enumerate(acting) if agent is not None and self.kind_of[agent] is kind]
@@ -196,7 +199,7 @@ class AgentActions:
 
 
 def _per_actor(action: ActionSpace) -> ActionSpace:
-    """A global action as one that entities perform."""
+    """Return a global action as an action of entities."""
     if isinstance(action, Continuous):
         return Continuous(action.low, action.high)
     assert isinstance(action, Categorical)
@@ -204,7 +207,7 @@ def _per_actor(action: ActionSpace) -> ActionSpace:
 
 
 def _part(lanes: NDArray[np.int64], flags: NDArray[np.bool_], actors: NDArray[np.int64]) -> ActionMask:
-    """One actor in each of `lanes`, with its row of `flags`, and nobody in the others."""
+    """Return a mask with one actor in each of `lanes`, with its row of `flags`, and none in the others."""
     lengths = np.zeros(len(actors), np.int64)
     lengths[lanes] = 1
     acting = RaggedArray.from_lengths(actors[lanes], lengths)
@@ -212,7 +215,7 @@ def _part(lanes: NDArray[np.int64], flags: NDArray[np.bool_], actors: NDArray[np
 
 
 def _choices(action: ActionSpace, order: RaggedArray, part: ActionMask) -> NDArray[Any]:
-    """What is chosen in each of B lanes with at most one actor: (B,), or (B, K)."""
+    """Return the choice in each of B lanes with at most one actor: (B,), or (B, K)."""
     if order.num_items == len(order):
         return order.values
     if isinstance(action, Continuous):

@@ -1,4 +1,4 @@
-"""Agents' names: their kinds, and how users refer to them."""
+"""Agents' names and kinds."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 
 
 def kind_of(agent: str) -> str:
-    """The kind that an agent's name speaks of: "adversary" of "adversary_0"; else the name itself."""
+    """Return the kind in an agent's name: "adversary" for "adversary_0"; without a number, the name."""
     head, _, tail = str(agent).rpartition("_")
     return head if head and tail.isdigit() else str(agent)
 
 
 def near(name: str, known: Iterable[str]) -> str:
-    """What to say about an unknown name: the known ones like it, else all of them."""
+    """Return the end of an error message about an unknown name: the nearest known names, or all of them."""
     known = [str(one) for one in known]
     close = difflib.get_close_matches(str(name), known, 3)
     if close:
@@ -23,10 +23,10 @@ def near(name: str, known: Iterable[str]) -> str:
 
 
 def resolve(names: Sequence[str], agents: Sequence[str], what: str) -> list[str]:
-    """The agents that `names` speak of, by name or by kind, in the order of `agents`.
+    """Return the agents that `names` refer to, by name or by kind, in the order of `agents`.
 
     Raises:
-        ValueError: there is no such agent and no such kind; `what` says where the name was given.
+        ValueError: an unknown agent or kind; `what` says where the name was given.
     """
     kinds = [kind_of(agent) for agent in agents]
     for name in names:
@@ -36,10 +36,10 @@ def resolve(names: Sequence[str], agents: Sequence[str], what: str) -> list[str]
 
 
 def group_agents(agents: Sequence[str], alike: Callable[[str, str], bool]) -> dict[str, list[str]]:
-    """Agents that are alike, under the name of their kinds; where two groups have the same, of their first.
+    """Group agents that are alike. A group is named after its kinds, or after its first agent if names clash.
 
     Args:
-        alike: whether two agents belong together.
+        alike: tells whether two agents belong together.
     """
     groups: list[list[str]] = []
     for agent in agents:
@@ -56,5 +56,5 @@ def group_agents(agents: Sequence[str], alike: Callable[[str, str], bool]) -> di
 
 
 def same(one: Any, other: Any) -> bool:
-    """Whether two agents' things (spaces, views) are the same or equal."""
+    """Return True if two agents' spaces (or views) are identical or equal."""
     return one is other or bool(one == other)

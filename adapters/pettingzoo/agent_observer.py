@@ -20,14 +20,14 @@ from .game import PettingZooGame
 
 @dataclass(frozen=True, slots=True)
 class AgentObservation:
-    """What one agent sees at one moment, before it is batched with what others see.
+    """One agent's observation at one step, before it is batched.
 
     Attributes:
         agent: its name.
-        label: what error messages call it.
-        value: whatever the `AgentObserver` that made it needs.
-        mask: the game's own mask of its actions; None where there is none, or where it doesn't move.
-        acts: whether it must act now.
+        label: its name in error messages.
+        value: the observation, in the form that the `AgentObserver` needs.
+        mask: the game's action mask; None without one, or if the agent does not act.
+        acts: True if it must act now.
     """
 
     agent: str
@@ -38,8 +38,9 @@ class AgentObservation:
 
 
 class AgentObserver(ABC):
-    """Observes for single agents. Abstract: see `MaskObserver`, `SpaceObserver`, `GameViewObserver`,
-    `EntityObserver`.
+    """Encoder of single agents' observations.
+
+    Abstract: see `MaskObserver`, `SpaceObserver`, `GameViewObserver` and `EntityObserver`.
 
     Attributes:
         observation_space: of each lane; its `actions` are the agents'.
@@ -49,35 +50,35 @@ class AgentObserver(ABC):
 
     @abstractmethod
     def observe(self, game: PettingZooGame, agent: str, acts: bool) -> AgentObservation:
-        """What an agent sees now."""
+        """Return the observation of an agent that is in play."""
 
     @abstractmethod
     def observe_final(self, game: PettingZooGame, agent: str, terminated: bool) -> AgentObservation | None:
-        """What an agent sees that has just ended; None where it sees nothing, which needs `terminated`."""
+        """Return the last observation of an agent that has just ended; None if terminated without one."""
 
     @abstractmethod
     def batch(self, observations: Sequence[AgentObservation | None]) -> EntityBatch:
         """Batch one step per observation: without entities for None, with an actor only for agents that act.
 
         Raises:
-            ObservationError: what a game showed doesn't fit; the message names game and agent.
+            ObservationError: an observation does not fit; the message names game and agent.
         """
 
     @abstractmethod
     def game_actions(self, orders: Orders, batch: EntityBatch, acting: Sequence[str | None]) -> list[Any]:
-        """The PettingZoo action of each lane, None where nobody moves.
+        """Return the PettingZoo action of each lane; None for lanes where no agent acts.
 
-        Where nothing is ordered it is the first legal choice, and of real numbers the one nearest to 0.
+        An empty action becomes the first legal choice, or the number nearest to 0.
 
         Args:
             orders: validated actions for `batch`.
-            batch: as `batch` made it.
-            acting: the agent that moves in each lane.
+            batch: the result of `batch`.
+            acting: the agent that acts in each lane.
         """
 
 
 class MaskObserver(AgentObserver):
-    """Sees nothing but which actions are legal: enough to play at random."""
+    """Observer of action masks alone, for opponents that play at random."""
 
     def __init__(self, game: PettingZooGame, agents: Sequence[str]) -> None:
         self._actions = AgentActions(game, agents)
@@ -100,15 +101,15 @@ class MaskObserver(AgentObserver):
 
 
 def agent_label(game: PettingZooGame, agent: str) -> str:
-    """What error messages call an agent."""
+    """Return the agent's name in error messages."""
     return f"{game.label}: {agent!r}"
 
 
 def has_final_observation(game: PettingZooGame, agent: str, terminated: bool) -> bool:
-    """Whether the game shows an agent that has just ended what it sees last.
+    """Return True if the game has a last observation of an agent that has just ended.
 
     Raises:
-        ObservationError: it doesn't, although the agent was cut off and its value must be known.
+        ObservationError: there is none, although the agent was truncated and its value must be known.
     """
     if game.observation(agent) is not None:
         return True
@@ -120,7 +121,7 @@ def has_final_observation(game: PettingZooGame, agent: str, terminated: bool) ->
 def action_masks(
     actions: AgentActions, observations: Sequence[AgentObservation | None], actors: NDArray[np.int64]
 ) -> dict[str, ActionMask]:
-    """Who may do what in each lane; `actors` (B,) as for `AgentActions.masks`."""
+    """Return the action masks of all lanes; `actors` (B,) as for `AgentActions.masks`."""
     acting = [
         observation.agent if observation is not None and observation.acts else None
         for observation in observations

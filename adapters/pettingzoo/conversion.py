@@ -1,4 +1,4 @@
-"""`from_pettingzoo`: PettingZoo games as entity environments."""
+"""`from_pettingzoo`: turn PettingZoo games into entity environments."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def from_pettingzoo(
     reward: Pooling = "sum",
     num_envs: int | None = None,
 ) -> GameLanes | TeamEnv | ListVectorEnv:
-    """Make an entity environment of a PettingZoo game, parallel or played in turns.
+    """Turn a PettingZoo game, parallel or turn-based, into an entity environment.
 
         make = functools.partial(pettingzoo.make, "aec", "classic/connect_four-v3")
         venv = ez.from_pettingzoo(make, num_envs=32)
@@ -68,29 +68,29 @@ def from_pettingzoo(
         env: a `ParallelEnv` or an `AECEnv`, a function that makes one, or a list of such functions.
         mode: "lanes" makes every agent a lane of a vector environment, with one policy for all; "team" makes
             the agents of a team the actors of one observation.
-        view: how the game becomes entities. None: as the game's own `GameView` sees it, where there is one,
-            otherwise its observations as `ez.views.auto` sees them (in a team, all that an agent sees are the
-            features of its entity). Otherwise one of `ez.views`, a dict of them by agent or kind of agent, a
-            function from agent to view, or a `GameView` class; `ez.views.auto` itself passes the game's own
-            `GameView` over. Games that show entities already (of `ez.to_pettingzoo`) have no view.
-        team: who is in the team: names, or kinds such as "adversary" for "adversary_0"; None: all agents
+        view: which parts of an observation are entities. None: the game's own `GameView` if there is one,
+            otherwise `ez.views.auto` of the game's observations (in a team, each agent is one entity whose
+            features are its observation). Otherwise one of `ez.views`, a dict of views by agent or kind of
+            agent, a function from agent to view, or a `GameView` class. `ez.views.auto` ignores the game's
+            own `GameView`. Games of `ez.to_pettingzoo`, whose observations are entities, take no view.
+        team: the team's agents: names, or kinds such as "adversary" for "adversary_0". None: all agents
             without opponents.
-        opponents: who plays for other agents, by name or kind (a name counts for more): "random", a function
-            (observation, action_mask, agent) -> action of what the game itself shows, its mask or None, and
-            the agent's name, or a policy with `act(batch, rng)`, such as of `ez.load_policy`, which sees what
-            a lane sees. For a team it may be a single one, who plays for all others.
+        opponents: controllers of the other agents, by name or kind (the name takes precedence): "random"; a
+            function (observation, action_mask, agent) -> action that gets the game's own observation and
+            mask (or None); or a policy with `act(batch, rng)`, such as one of `ez.load_policy`, which gets
+            the observation of a lane. For a team, a single controller stands for all other agents.
         reward: of a team: the "sum" of its agents' rewards, or their "mean".
-        num_envs: how many games a single function is to make.
+        num_envs: the number of games to make with a single function.
 
     Returns:
-        for "lanes" an `EntityVectorEnv`, of games × agents lanes (see `GameLanes`); for "team" a
+        for "lanes" an `EntityVectorEnv` of games × agents lanes (see `GameLanes`); for "team" a
         `gymnasium.Env` (see `TeamEnv`), or with a list or `num_envs` a `ListVectorEnv` of them.
 
     Raises:
         ImportError: PettingZoo is not installed.
-        TypeError: no PettingZoo game, or something that can't play.
-        ValueError: an unknown mode, agent or kind, nobody to play, or games that differ.
-        ViewError: a view that doesn't fit.
+        TypeError: `env` is not a PettingZoo game, or an opponent cannot act.
+        ValueError: an unknown mode, agent or kind, no agent to control, or games that differ.
+        ViewError: a view that does not fit.
     """
     if mode not in MODES:
         raise ValueError(f"there is no mode {mode!r}{near(mode, MODES)}")
@@ -158,7 +158,7 @@ def _team(game: PettingZooGame, view: Any, team: Any, opponents: Any, reward: Po
 
 
 def _view_class(game: PettingZooGame, view: Any) -> type[GameView] | None:
-    """The `GameView` to use; None for views of what the game shows."""
+    """Return the `GameView` class to use; None for views of the game's observations."""
     if isinstance(view, type) and issubclass(view, GameView):
         return view
     return find_view(game.env.unwrapped) if view is None else None
@@ -169,7 +169,7 @@ def _shows_entities(game: PettingZooGame, agents: Sequence[str]) -> bool:
 
 
 def _observer_factory(first: PettingZooGame, view: Any) -> Callable[[Sequence[str]], AgentObserver]:
-    """How agents see, for lanes and for policies that play as opponents."""
+    """Return a function from agents to their observer, for lanes and for policies that act as opponents."""
     if _shows_entities(first, first.possible_agents):
         if view is not None:
             raise ViewError(f"{first.name} shows entities already; leave the view out")
@@ -197,7 +197,7 @@ def _team_observer(game: PettingZooGame, team: Sequence[str], view: Any) -> Team
 
 
 def _make_games(env: Any, num_envs: int | None) -> list[PettingZooGame]:
-    """The games, made where they have to be; those already made are closed where one can't be."""
+    """Make the games; if one fails, close those made before."""
     aec, parallel = _classes()
     if num_envs is not None and num_envs < 1:
         raise ValueError(f"num_envs must be positive, got {num_envs}")
@@ -235,7 +235,7 @@ def _make_games(env: Any, num_envs: int | None) -> list[PettingZooGame]:
 
 
 def _close(games: list[PettingZooGame], given: Any) -> None:
-    """Close the games that were made here, not one that was `given` and may be tried again."""
+    """Close the games made here, but not the `given` one, which the caller may try again."""
     for game in games:
         if game.env is not given:
             game.env.close()
@@ -259,7 +259,7 @@ def _check_same(first: PettingZooGame, other: PettingZooGame) -> None:
 
 
 def _classes() -> tuple[type, type]:
-    """PettingZoo's `AECEnv` and `ParallelEnv`."""
+    """Import PettingZoo's `AECEnv` and `ParallelEnv`."""
     try:
         pettingzoo = importlib.import_module("pettingzoo")
     except ModuleNotFoundError as error:

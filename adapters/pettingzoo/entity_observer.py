@@ -1,4 +1,4 @@
-"""`EntityObserver`: agents whose games show them entities already."""
+"""`EntityObserver`: encoder for games whose observations are entities."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from .game import PettingZooGame
 
 
 class EntityObserver(AgentObserver):
-    """Agents with observations of an `EntitySpace`, as in games made by `to_pettingzoo`.
+    """Encoder of agents with observations of an `EntitySpace`, as in games of `to_pettingzoo`.
 
-    The types and actions of all agents together are one space; an agent has none of the others' alone.
+    All agents' entity types and actions form one space; types and actions that an agent lacks stay empty.
 
     Raises:
-        ViewError: agents' spaces that do not go together.
+        ViewError: agents' spaces that cannot be united.
     """
 
     def __init__(self, game: PettingZooGame, agents: Sequence[str]) -> None:
@@ -55,8 +55,11 @@ class EntityObserver(AgentObserver):
         return self.observe(game, agent, False) if has_final_observation(game, agent, terminated) else None
 
     def batch(self, observations: Sequence[AgentObservation | None]) -> EntityBatch:
-        """The spaces' own check of every observation would take longer than many games' steps: what would not
-        show otherwise is looked at here, and all of it where something is wrong."""
+        """Batch the observations.
+
+        A full check of every observation would take longer than many games' steps. Only what batching does
+        not notice is checked here, and everything once something is wrong.
+        """
         try:
             whole = all(observation is None or self._is_whole(observation) for observation in observations)
             batch = batch_observations(
@@ -71,7 +74,7 @@ class EntityObserver(AgentObserver):
         return batch
 
     def _is_whole(self, observation: AgentObservation) -> bool:
-        """Whether an observation has all parts of its agent's space and no other."""
+        """Return True if an observation has exactly the parts of its agent's space."""
         space, seen = self._spaces[observation.agent], observation.value
         return (
             seen.keys() == space.spaces.keys()
@@ -80,7 +83,7 @@ class EntityObserver(AgentObserver):
         )
 
     def _check(self, observations: Sequence[AgentObservation | None]) -> None:
-        """Say which observation is not of its space."""
+        """Raise an ObservationError for the first observation that is not in its space."""
         for observation in observations:
             problem = (
                 None if observation is None else self._spaces[observation.agent].problem(observation.value)
@@ -89,9 +92,9 @@ class EntityObserver(AgentObserver):
                 raise ObservationError(f"{observation.label}: {problem}")
 
     def _completed(self, observation: AgentObservation | None) -> dict[str, Any]:
-        """An observation of the union of all agents' spaces.
+        """Extend an observation to the united space of all agents.
 
-        Entity indices stay what they are: the types come in the same order, and those added are empty.
+        Entity indices do not change: the types keep their order, and added types are empty.
         """
         seen: Mapping[str, Any] = {} if observation is None else observation.value
         entities = {**self._no_entities, **seen.get("entities", {})}
@@ -107,7 +110,7 @@ class EntityObserver(AgentObserver):
         }
 
     def game_actions(self, orders: Orders, batch: EntityBatch, acting: Sequence[str | None]) -> list[Any]:
-        """Where nothing is ordered, the game gets no orders."""
+        """Return the PettingZoo action of each lane; an empty action stays empty."""
         rows = [(name, order.values, order.offsets.tolist()) for name, order in orders.items()]
         return [
             None
@@ -122,7 +125,7 @@ class EntityObserver(AgentObserver):
 
 
 def _union(env: str, agents: Mapping[str, EntitySpace]) -> EntitySpace:
-    """The types, global features and actions of all agents; each agent's types keep their order."""
+    """Return the space of all agents' types, global features and actions; types keep each agent's order."""
     entities: dict[str, tuple[str, ...]] = {}
     actions: dict[str, Any] = {}
     order: TopologicalSorter[str] = TopologicalSorter()

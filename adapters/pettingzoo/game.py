@@ -14,23 +14,23 @@ from ...envs import EntitySpace, ObservationError
 from ..gymnasium.translation import MASK
 from .agent_names import near
 
-#: From a game and one of its agents to what the agent sees last, or None where it sees nothing any more.
+#: (game, agent, terminated) -> the agent's last observation, or None.
 FinalObserver = Callable[["PettingZooGame", str, bool], Any]
 
 
 @dataclass(frozen=True)
 class FinalStep:
-    """How it ended for one agent."""
+    """The last step of one agent."""
 
     terminated: bool
     truncated: bool
-    observation: Any  # what it saw last, as the `FinalObserver` said
+    observation: Any  # its last observation, from the `FinalObserver`
     info: dict[str, Any]
 
 
 @dataclass
 class GameStep:
-    """What one or several moves brought, by agent."""
+    """Rewards and ended agents of one or several steps of a game, by agent."""
 
     rewards: dict[str, float] = field(default_factory=dict)
     ended: dict[str, FinalStep] = field(default_factory=dict)
@@ -39,23 +39,24 @@ class GameStep:
         self.rewards[agent] = self.rewards.get(agent, 0.0) + reward
 
     def add(self, later: GameStep) -> None:
-        """What came after."""
+        """Add the rewards and ended agents of a later step."""
         for agent, reward in later.rewards.items():
             self.add_reward(agent, reward)
         self.ended.update(later.ended)
 
 
 class PettingZooGame(ABC):
-    """A game in play. Abstract: `ParallelGame` and `AECGame`.
+    """A running game. Abstract: see `ParallelGame` and `AECGame`.
 
     Attributes:
         env: the PettingZoo environment, wrapped or not.
-        index: which of several games it is.
-        possible_agents: all names that there can be.
+        index: the game's number among several.
+        label: the game in error messages.
+        possible_agents: all agents that can take part.
         observation_spaces, action_spaces: by agent.
         agents: the agents in play, in the game's order.
-        acting: those of them that must move next.
-        doing: what the game was last asked to do, for error messages.
+        acting: those of them that must act next.
+        doing: the last call to the game, for error messages.
 
     Raises:
         ObservationError: the game breaks PettingZoo's rules; the message names game and agent.
@@ -65,7 +66,7 @@ class PettingZooGame(ABC):
         self.env = env
         self.index = index
         self.name = game_name(env)
-        self.label = f"game {index} ({self.name})"  # what error messages call it
+        self.label = f"game {index} ({self.name})"  # its name in error messages
         self.doing = "being made"
         self.possible_agents = self._possible_agents()
         self.observation_spaces: dict[str, spaces.Space[Any]] = {}
@@ -81,7 +82,7 @@ class PettingZooGame(ABC):
     # -- play -----------------------------------------------------------------------------------------------
 
     def reset(self, seed: int | None, options: dict[str, Any] | None) -> None:
-        """Start over. Without a seed the game's random numbers go on."""
+        """Start a new episode. Without a seed the game's random numbers continue."""
         self.doing = "reset"
         self.agents, self.acting, self._ended = [], (), set()
         self._begin(seed, options)
@@ -95,18 +96,18 @@ class PettingZooGame(ABC):
 
     @abstractmethod
     def observation(self, agent: str) -> Any:
-        """What the game shows an agent, or one that has just ended; None where it shows nothing."""
+        """Return the observation of an agent in play, or of one that has just ended; None without one."""
 
     @abstractmethod
     def info(self, agent: str) -> dict[str, Any]:
-        """A copy of what the game says about an agent, or one that has just ended."""
+        """Return a copy of the info of an agent in play, or of one that has just ended."""
 
     def mask(self, agent: str) -> Any:
-        """Which actions the game allows an agent; None where it doesn't say."""
+        """Return the game's action mask for an agent in play; None without one."""
         return self.observation(agent)[MASK] if agent in self._masked else self.info(agent).get(MASK)
 
     def has_ended(self, agents: Collection[str]) -> bool:
-        """Whether all `agents` have ended."""
+        """Return True if all `agents` have ended."""
         return self._ended.issuperset(agents)
 
     # -- the rules ------------------------------------------------------------------------------------------
@@ -133,7 +134,7 @@ class PettingZooGame(ABC):
             self.fail(f"agent {twice[0]!r} appears twice in {where}: {list(agents)}")
 
     def _check_agents(self, agents: Sequence[str]) -> None:
-        """The names in play: each once, known, and none that has ended before."""
+        """Check the agents in play: each once, known, and not ended before."""
         if len(set(agents)) < len(agents):
             self._check_once(agents, "agents")
         for agent in agents:
@@ -162,7 +163,7 @@ class PettingZooGame(ABC):
 
 
 class ParallelGame(PettingZooGame):
-    """A game of PettingZoo's `ParallelEnv`: all agents agents move at once."""
+    """A game of PettingZoo's `ParallelEnv`: all agents in play act at once."""
 
     _observations: Mapping[str, Any]
     _infos: Mapping[str, Any]
@@ -209,13 +210,14 @@ class ParallelGame(PettingZooGame):
 
 
 class AECGame(PettingZooGame):
-    """A game of PettingZoo's `AECEnv`: one agent moves at a time, the others wait.
+    """A game of PettingZoo's `AECEnv`: one agent acts at a time.
 
-    Rewards are those of `env.rewards` after each move, which add up to what `env.last()` says at an agent's
-    next turn. Agents that have ended get nothing more, and are stepped with None when the game selects them.
+    Rewards are those of `env.rewards` after each step, which sum to the reward of `env.last()` at an agent's
+    next turn. Agents that have ended get no more rewards, and are stepped with None when the game selects
+    them.
     """
 
-    _seen: dict[str, Any]  # what was observed since the last move
+    _seen: dict[str, Any]  # observations since the last step
 
     def __init__(self, env: Any, index: int = 0) -> None:
         super().__init__(env, index)
@@ -238,7 +240,7 @@ class AECGame(PettingZooGame):
         return outcome
 
     def _go_on(self, outcome: GameStep, observe_final: FinalObserver) -> None:
-        """Note who has come and who has ended, and take the ended ones off the table."""
+        """Update the agents in play, and step ended agents with None until an agent in play is selected."""
         self._notice(outcome, observe_final)
         while self._state.agents and self._state.agent_selection in self._ended:
             agent = self._state.agent_selection
@@ -282,19 +284,21 @@ class AECGame(PettingZooGame):
 
 
 def _without_wrappers(env: Any) -> Any:
-    """The environment whose agents, rewards and flags PettingZoo's own wrappers pass on; reading them through
-    four wrappers would take longer than many games' moves."""
+    """Return the environment inside PettingZoo's own wrappers, which pass on its agents, rewards and flags.
+
+    Reading them through four wrappers would take longer than many games' steps.
+    """
     while type(env).__module__.startswith("pettingzoo.utils.wrappers."):
         env = env.env
     return env
 
 
 def game_name(env: Any) -> str:
-    """What error messages call a PettingZoo environment."""
+    """Return a PettingZoo environment's name in error messages."""
     name = getattr(env, "metadata", {}).get("name")
     return name if isinstance(name, str) else type(env.unwrapped).__name__
 
 
 def has_mask(space: spaces.Space[Any]) -> bool:
-    """Whether observations of `space` say which actions are legal, in PettingZoo's form."""
+    """Return True if observations of `space` contain an action mask in PettingZoo's form."""
     return isinstance(space, spaces.Dict) and not isinstance(space, EntitySpace) and MASK in space.spaces

@@ -1,4 +1,4 @@
-"""`GameRunner`: games in play, with opponents who play for some of the agents."""
+"""`GameRunner`: run games with opponents that act for some of the agents."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from .opponents import GameOpponent, Turn
 
 
 class GameRunner:
-    """Plays several games of one kind.
+    """Runs several games of one kind.
 
-    A game is over when none of its learners can come to move again. After each move of learners, opponents
-    move until it is a learner's turn or the game is over.
+    A game is over when none of its learners can act again. After each step of learners, opponents act until
+    it is a learner's turn or the game is over.
 
     Args:
-        games: the games; `learners` are among the agents of each.
-        learners: the agents that are told what to do.
-        opponents: who plays for the others.
-        observe_final: what a learner sees last; see `PettingZooGame.step`.
-        lanes_per_game: how many lanes of a vector environment a game has.
+        games: `learners` are among the agents of each.
+        learners: the agents that get actions from outside.
+        opponents: the controllers of the other agents.
+        observe_final: returns a learner's last observation; see `PettingZooGame.step`.
+        lanes_per_game: the number of lanes that each game has in a vector environment.
 
     Raises:
-        WorkerError: a game raised, or an opponent in one; all games have been closed.
-        ObservationError: a game broke the rules of PettingZoo; the table needs a reset.
+        WorkerError: a game or an opponent raised; all games have been closed.
+        ObservationError: a game broke PettingZoo's rules; reset before the next step.
     """
 
     def __init__(
@@ -46,17 +46,17 @@ class GameRunner:
         self._last_look = observe_final
         self._lanes_per_game = lanes_per_game
         self._rng = np.random.default_rng()
-        self._pending = [GameStep() for _ in games]  # what came of opponents' moves since the last `play`
+        self._pending = [GameStep() for _ in games]  # results of opponents' actions since the last `play`
         self.closed = False
 
     def reset(self, seed: int | None, options: dict[str, Any] | None) -> None:
-        """Start all games; game i gets `seed` + i. Without a seed all random numbers go on."""
+        """Reset all games; game i gets `seed` + i. Without a seed all random numbers continue."""
         if seed is not None:
             self._rng = np.random.default_rng(seed)
         self._start(range(len(self.games)), seed, options)
 
     def restart(self) -> None:
-        """Start those games over that are over."""
+        """Reset the games that are over."""
         self._start([i for i, game in enumerate(self.games) if self.is_over(game)], None, None)
 
     def _start(self, which: Sequence[int], seed: int | None, options: dict[str, Any] | None) -> None:
@@ -67,13 +67,13 @@ class GameRunner:
         self._play([i for i in which if self._awaits_opponents(self.games[i])], {})
 
     def play(self, actions: Mapping[int, Mapping[str, Any]]) -> list[GameStep]:
-        """Let the learners act that must move, then opponents, as long as only they have to.
+        """Step the learners that must act, then opponents until a learner must act again.
 
         Args:
-            actions: for each game (by its label in `games`) the PettingZoo actions of those learners.
+            actions: game's position in `games` -> PettingZoo action by learner.
 
         Returns:
-            for each game what its agents got, since the last call or the reset.
+            for each game the rewards and ended agents since the last call or reset.
         """
         self._play([i for i, game in enumerate(self.games) if not self.is_over(game)], actions)
         pending, self._pending = self._pending, [GameStep() for _ in self.games]
@@ -108,14 +108,14 @@ class GameRunner:
         return self._last_look(game, agent, terminated) if agent in self._learning else None
 
     def is_over(self, game: PettingZooGame) -> bool:
-        """Whether no learner will move again before the game is reset."""
+        """Return True if no learner will act again before the game is reset."""
         return not game.agents or game.has_ended(self._learning)
 
     def _awaits_opponents(self, game: PettingZooGame) -> bool:
         return not self.is_over(game) and self._learning.isdisjoint(game.acting)
 
     def render(self) -> list[Any]:
-        """A frame of each game."""
+        """Return a frame of each game."""
         return [game.env.render() for game in self.games]
 
     def close(self) -> None:
@@ -127,7 +127,7 @@ class GameRunner:
 
     @contextmanager
     def guard(self, game: PettingZooGame) -> Iterator[None]:
-        """Close everything where `game` raises, and say that it did."""
+        """Close all games if `game` raises, and raise a WorkerError that names it."""
         try:
             yield
         except ObservationError:

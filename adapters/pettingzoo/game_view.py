@@ -1,4 +1,4 @@
-"""`GameView`: how a PettingZoo game is seen as entities, by reading its typed state.
+"""`GameView`: entities read from the typed state of a PettingZoo game.
 
 Shape alphabet: n entities of one type, F features, G global features.
 """
@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 @dataclass
 class GameObservation:
-    """What one agent, or a team, sees of a game at one moment.
+    """The entities that one agent, or a team, observes in a game at one step.
 
     A type that is left out has no entities. An agent's own entity has the agent's name as its id; it is the
-    actor of the agent's actions. Where an agent has no entity (a board game's player), its actions are
-    performed by no entity in particular.
+    actor of the agent's actions. An agent without an entity, such as a board game's player, takes global
+    actions.
     """
 
     entities: dict[str, NDArray[np.float32]] = field(default_factory=dict)  # per type (n, F)
@@ -29,9 +29,9 @@ class GameObservation:
 
 
 class GameView(ABC):
-    """Reads the state of one kind of game. An object serves one running game and is made for it.
+    """View of one kind of game, which reads its state. Each running game has a view object of its own.
 
-    A view is given the unwrapped game (`env.unwrapped`), reads it and never changes it.
+    A view gets the unwrapped game (`env.unwrapped`), reads it and never changes it.
 
     Attributes:
         entities: entity type -> feature names; the same for all agents of the game.
@@ -50,17 +50,19 @@ class GameView(ABC):
 
     @abstractmethod
     def observe(self, agent: str) -> GameObservation:
-        """What `agent` may know, as the game's own observation tells it: what it can't see is left out, and
-        positions are relative to it where it has one."""
+        """Return what the game's own observation of `agent` contains, as entities.
+
+        Hidden entities are left out. Positions are relative to the agent if it has one.
+        """
 
     @abstractmethod
     def observe_team(self, agents: tuple[str, ...]) -> GameObservation:
-        """The whole field as a central commander of `agents` sees it, in absolute positions.
+        """Return the whole state for a central controller of `agents`, in absolute positions.
 
-        Every living agent of the team is one entity with its name as id; entities say by a feature, or by
-        their type, whether they belong to the team.
+        Every agent of the team that is in play is one entity with its name as id; a feature or the entity
+        type says whether an entity belongs to the team.
         """
 
     def choices(self, agent: str) -> tuple[str, ...] | None:
-        """Names of the agent's discrete actions, where the game has them; None: they are numbered."""
+        """Return names of the agent's discrete actions; None: they are numbered."""
         return None

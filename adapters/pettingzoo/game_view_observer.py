@@ -1,4 +1,4 @@
-"""`GameViewObserver`: what agents see by reading the typed state of their games.
+"""`GameViewObserver`: encoder of agents' observations by a `GameView`.
 
 Shape alphabet: B lanes, N entities of one type, F features, G global features.
 """
@@ -21,14 +21,14 @@ from .game_view import GameObservation, GameView
 
 
 class GameViews:
-    """A `GameView` for each of several games, made when it is first needed.
+    """One `GameView` for each of several games, made on first use.
 
     Args:
         kind: the class of the views.
-        first: the game whose view says what there is to see in all of them; it is reset.
+        first: the game whose view defines the entity types of all games; it is reset.
 
     Raises:
-        ViewError: the game is not of the kind that the view reads.
+        ViewError: the view does not read games of this kind.
     """
 
     def __init__(self, kind: type[GameView], first: PettingZooGame) -> None:
@@ -39,10 +39,10 @@ class GameViews:
         self._views = {first.index: self.first}
 
     def of(self, game: PettingZooGame) -> GameView:
-        """The view of `game`.
+        """Return the view of `game`.
 
         Raises:
-            ViewError: it sees other things than the first game's.
+            ViewError: its entity types or global features differ from the first game's.
         """
         view = self._views.get(game.index)
         if view is None:
@@ -56,18 +56,18 @@ class GameViews:
         return view
 
     def space(self, actions: AgentActions) -> EntitySpace:
-        """What can be seen by those who have these moves."""
+        """Return the observation space of agents with these actions."""
         return EntitySpace(dict(self.first.entities), actions.action_space, self.first.global_features)
 
 
 class GameViewObserver(AgentObserver):
-    """Agents that see entities in the states of their games.
+    """Encoder of agents whose `GameView` reads the game's state.
 
-    An agent that has an entity of its own acts through it; other agents' actions are performed by no entity
-    in particular. Which it is shows at the beginning of a game, and stays so.
+    An agent with an entity of its own acts through it; other agents' actions are global actions. This is
+    decided at the start of a game.
 
     Raises:
-        ViewError: the view does not read such games.
+        ViewError: the view does not read games of this kind.
     """
 
     def __init__(self, game: PettingZooGame, agents: Sequence[str], views: GameViews) -> None:
@@ -88,7 +88,7 @@ class GameViewObserver(AgentObserver):
         )
 
     def observe_final(self, game: PettingZooGame, agent: str, terminated: bool) -> AgentObservation | None:
-        """A game's state holds nothing of agents that have terminated."""
+        """Return the last observation; None for terminated agents, which the game's state no longer has."""
         return None if terminated else self.observe(game, agent, False)
 
     def batch(self, observations: Sequence[AgentObservation | None]) -> EntityBatch:
@@ -105,7 +105,7 @@ class GameViewObserver(AgentObserver):
         return EntityBatch(entities, _globals(len(space.global_features), observations), masks)
 
     def _actor(self, observation: AgentObservation | None) -> int:
-        """The index of the agent's own entity; -1 where its actions are not an entity's."""
+        """Return the index of the agent's own entity; -1 for global actions."""
         if observation is None or not observation.acts or observation.agent not in self._own_entity:
             return -1
         start = 0
@@ -125,10 +125,10 @@ def _has_own(seen: GameObservation, agent: str) -> bool:
 
 
 def check_names(seen: GameObservation, space: EntitySpace, where: str) -> None:
-    """Whether what was seen has types that there are, and an id for each entity where it has ids.
+    """Check that entity types are known and that each entity has an id if its type has ids.
 
     Raises:
-        ObservationError: naming `where` and the type.
+        ObservationError: names `where` and the type.
     """
     for name in (*seen.entities, *seen.ids):
         if name not in space.entities:
@@ -142,7 +142,7 @@ def check_names(seen: GameObservation, space: EntitySpace, where: str) -> None:
 
 
 def _rows(name: str, features: Sequence[str], observations: Sequence[AgentObservation | None]) -> RaggedArray:
-    """The entities of one type in all lanes."""
+    """Return the entities of one type in all lanes."""
     nothing = np.zeros((0, len(features)), np.float32)
     parts = [
         nothing if observation is None else observation.value.entities.get(name, nothing)
@@ -167,7 +167,7 @@ def _rows(name: str, features: Sequence[str], observations: Sequence[AgentObserv
 
 
 def _globals(count: int, observations: Sequence[AgentObservation | None]) -> NDArray[np.float32]:
-    """The global features of all lanes (B, G); zeros where there is no observation."""
+    """Return the global features of all lanes (B, G); zeros for lanes without an observation."""
     values = np.zeros((len(observations), count), np.float32)
     if not count:
         return values

@@ -1,4 +1,4 @@
-"""`GameLanes`: every agent of one or several PettingZoo games as a lane of a vector environment."""
+"""`GameLanes`: each agent of one or several PettingZoo games as a lane of a vector environment."""
 
 from __future__ import annotations
 
@@ -22,21 +22,20 @@ from .opponents import GameOpponent
 
 
 class GameLanes(EntityVectorEnv):
-    """Agents of PettingZoo games as lanes; made by `from_pettingzoo`.
+    """Vector environment with one lane for each agent of PettingZoo games; made by `from_pettingzoo`.
 
-    Lane by lane the agents of the first game, then those of the second, and so on (see `agents`). One step is
-    one step of each parallel game, and one move in each game that is played in turns.
+    The lanes are the agents of the first game, then those of the second, and so on (see `agents`). One step
+    is one step of each parallel game, and one agent's turn in each turn-based game.
 
-    - An agent that ends is a lane that ends: `terminated` or `truncated` at that step, with its last
-      observation in `final_obs` where the game gave one (always, where it was only truncated).
-    - From then on the lane is *idle* (`info["idle"]`, see `EntityVectorEnv`), without entities and actors,
-      until its game starts over: in the step in which the last of the game's lanes ends.
-    - Idle, too, are an agent that waits for its turn, which sees what it can and gets its rewards in the
-      steps in which it earns them; one to which the game leaves no legal action; and one that has not joined
-      the game yet.
-    - A game that opponents end before any lane could move is told in the next step, at which its lanes are
-      idle.
-    - Where nothing is ordered, the first legal choice is taken, and of real numbers the one nearest to 0.
+    - When an agent ends, its lane ends: `terminated` or `truncated` at that step, with its last observation
+      in `final_obs` if the game gave one (always, if it was only truncated).
+    - From then on the lane is inactive (`info["idle"]`, see `EntityVectorEnv`), without entities and actors,
+      until its game is reset: in the step in which the last of the game's lanes ends.
+    - Also inactive are the lane of an agent that waits for its turn, which keeps getting observations and
+      rewards; of one without a legal action; and of one that has not joined the game yet.
+    - If opponents end a game before any lane could act, the next step reports it; until then its lanes are
+      inactive.
+    - An empty action becomes the first legal choice, or the number nearest to 0.
 
     Infos are the agents', merged as in `ListVectorEnv`; those of ended agents are in `final_info`.
 
@@ -44,9 +43,11 @@ class GameLanes(EntityVectorEnv):
         agents: for each lane the index of its game and the name of its agent.
 
     Raises:
-        ActionError: an action is unknown, of the wrong length or not allowed; no game has moved.
-        ObservationError: a game broke PettingZoo's rules, or showed what its spaces don't allow; reset it.
-        WorkerError: a game or an opponent raised; game and move are named, and all games have been closed.
+        ActionError: an unknown action, one of the wrong length, or a masked choice; no game has moved.
+        ObservationError: a game broke PettingZoo's rules, or returned an observation outside its space; reset
+            before the next step.
+        WorkerError: a game or an opponent raised; the message names the game and the call, and all games have
+            been closed.
     """
 
     def __init__(
@@ -89,7 +90,7 @@ class GameLanes(EntityVectorEnv):
             raise ActionError(self._with_names(str(error))) from None
 
     def _step(self, actions: dict[str, RaggedArray]) -> StepResult:
-        """One step of each game; see the class."""
+        """Step each game; see the class."""
         assert self._last is not None
         outcomes = self._runner.play(
             self._by_game(self._observer.game_actions(actions, self._last, self._acting))
@@ -109,7 +110,7 @@ class GameLanes(EntityVectorEnv):
         return batch, rewards, terminated, truncated, info
 
     def _by_game(self, raw: Sequence[Any]) -> dict[int, dict[str, Any]]:
-        """The lanes' PettingZoo actions, for the games that they are in."""
+        """Group the lanes' PettingZoo actions by game."""
         width = len(self._runner.learners)
         actions: dict[int, dict[str, Any]] = {}
         for lane, agent in enumerate(self._acting):
@@ -126,7 +127,7 @@ class GameLanes(EntityVectorEnv):
         dict[int, AgentObservation],
         dict[int, dict[str, Any]],
     ]:
-        """Rewards and flags of all lanes, and by lane the last observations and infos of those that ended."""
+        """Return rewards and flags of all lanes, and final observations and infos of ended lanes."""
         rewards = np.zeros(self.num_envs, np.float32)
         terminated, truncated = np.zeros(self.num_envs, bool), np.zeros(self.num_envs, bool)
         finals: dict[int, AgentObservation] = {}
@@ -145,7 +146,7 @@ class GameLanes(EntityVectorEnv):
         return rewards, terminated, truncated, finals, infos
 
     def _observe(self) -> EntityBatch:
-        """What all lanes see now; notes who moves next."""
+        """Return the observations of all lanes; store which agents act next."""
         observations: list[AgentObservation | None] = []
         for game in self._runner.games:
             agents, acting = set(game.agents), set(game.acting)
@@ -160,7 +161,7 @@ class GameLanes(EntityVectorEnv):
         return self._observer.batch(observations)
 
     def _infos(self) -> dict[int, dict[str, Any]]:
-        """The infos of agents agents, by lane; lanes without one are left out."""
+        """Return the infos of agents in play, by lane, without empty ones."""
         infos = {}
         lane = 0
         for game in self._runner.games:
@@ -172,7 +173,7 @@ class GameLanes(EntityVectorEnv):
         return infos
 
     def _with_names(self, message: str) -> str:
-        """An error message about a lane, with the agent that is in it."""
+        """Add the lane's agent to an error message about a lane."""
         lane = re.match(r"env (\d+): ", message)
         if lane is None:
             return f"{self._name}: {message}"
@@ -180,7 +181,7 @@ class GameLanes(EntityVectorEnv):
         return f"{self._name}: lane {lane[1]} ({agent!r} of game {game}): {message[lane.end() :]}"
 
     def _render(self) -> tuple[Any, ...]:
-        """A frame per lane: that of its game."""
+        """Return one frame per lane: that of its game."""
         frames = self._runner.render()
         return tuple(frame for frame in frames for _ in self._runner.learners)
 
@@ -189,7 +190,7 @@ class GameLanes(EntityVectorEnv):
 
 
 def _idle(batch: EntityBatch) -> NDArray[np.bool_]:
-    """The lanes in which there is nothing to decide (B,)."""
+    """Return a flag for each lane (B,): True if it has no actor."""
     working = np.zeros(len(batch), bool)
     for part in batch.actions.values():
         working |= part.actors.lengths > 0

@@ -1,4 +1,4 @@
-"""Opponents: who plays for agents that nobody here trains."""
+"""Opponents: controllers of agents that are not trained."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .agent_observer import AgentObservation, AgentObserver, MaskObserver
 from .entity_observer import EntityObserver
 from .game import PettingZooGame
 
-#: From what the game shows an agent, its action mask (None where there is none) and its name to an action.
+#: (observation, action mask or None, agent) -> action; all as the game has them.
 OpponentFunction = Callable[[Any, Any, str], Any]
 
 
@@ -30,24 +30,24 @@ class ActingPolicy(Protocol):
 
 OpponentSpec = Literal["random"] | OpponentFunction | ActingPolicy
 
-#: A game and one of its agents, whose turn it is.
+#: A game and an agent that must act in it.
 Turn = tuple[PettingZooGame, str]
 
 
 class GameOpponent(ABC):
-    """Plays for some agents, in all games at once. Abstract: `PolicyOpponent` and `FunctionOpponent`."""
+    """Controller of some agents, in all games at once. Abstract: see `PolicyOpponent`, `FunctionOpponent`."""
 
     @abstractmethod
     def choose(self, turns: Sequence[Turn], rng: np.random.Generator) -> list[Any]:
-        """A PettingZoo action for each turn."""
+        """Return a PettingZoo action for each turn."""
 
 
 class PolicyOpponent(GameOpponent):
-    """Sees entities: a policy, or one that plays at random.
+    """Opponent that gets entity observations: a policy, or random actions.
 
     Args:
-        observer: how it sees.
-        policy: what decides; None: chance.
+        observer: encodes its observations.
+        policy: chooses the actions; None: at random.
     """
 
     def __init__(self, observer: AgentObserver, policy: ActingPolicy | None) -> None:
@@ -67,7 +67,7 @@ class PolicyOpponent(GameOpponent):
 
 
 class FunctionOpponent(GameOpponent):
-    """A function of what the game itself shows."""
+    """Opponent that is a function of the game's own observation."""
 
     def __init__(self, player: OpponentFunction) -> None:
         self._function = player
@@ -89,16 +89,16 @@ def make_opponents(
     given: Mapping[str, OpponentSpec],
     observer_of: Callable[[Sequence[str]], AgentObserver],
 ) -> dict[str, GameOpponent]:
-    """Who plays for which agent; a name counts for more than a kind.
+    """Return the opponent of each agent; a name takes precedence over a kind.
 
     Args:
         game: a game.
         given: by agent or kind.
-        observer_of: how several agents see.
+        observer_of: returns the observer of several agents.
 
     Raises:
-        ValueError: an unknown agent or kind, or a policy for other spaces.
-        TypeError: something that can't play.
+        ValueError: an unknown agent or kind, or a policy with other spaces.
+        TypeError: an object that cannot act as an opponent.
     """
     resolve(list(given), game.possible_agents, f"{game.name}: opponents")
     players: dict[str, OpponentSpec] = {
@@ -142,7 +142,7 @@ def _observer_for(
     policy: ActingPolicy,
     observer_of: Callable[[Sequence[str]], AgentObserver],
 ) -> AgentObserver:
-    """How a policy sees: as lanes of its own agents would, or as lanes of all agents."""
+    """Return the observer for a policy that was trained on its own agents' lanes or on all agents' lanes."""
     space = getattr(policy, "observation_space", None)
     own = observer_of(agents)
     if not isinstance(space, EntitySpace) or space == own.observation_space:

@@ -1,6 +1,6 @@
-"""`SpaceObserver`: what agents see through views of their games' own observations.
+"""`SpaceObserver`: encoder of agents' own observations by views.
 
-Shape alphabet: B lanes, n agents that see alike.
+Shape alphabet: B lanes, n agents of one group.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ Views = View | Mapping[str, View] | Callable[[str], View] | None
 
 
 class ObservationGroup:
-    """The agents that share an observation space and a view of it.
+    """Agents that share an observation space and a view of it.
 
     Attributes:
         agents: their names.
-        entities: the types that they see, as the view calls them, with their features.
-        single: each observation is exactly one entity.
+        entities: entity type, as the view names it -> features.
+        single: True if each observation is exactly one entity.
     """
 
     def __init__(self, game: PettingZooGame, agents: Sequence[str], view: View | None) -> None:
@@ -44,7 +44,7 @@ class ObservationGroup:
         self.entities, self.single, self._encode = encoder.entities, encoder.single, encoder.encode
 
     def visible(self, observation: Any, where: str) -> Any:
-        """A game's observation without its mask."""
+        """Return a game's observation without its action mask."""
         if self._key is None:
             return observation
         try:
@@ -53,10 +53,10 @@ class ObservationGroup:
             raise self._misfit(observation, where, f"it has no {self._key!r}") from None
 
     def encode(self, seen: Sequence[Any], labels: Sequence[str]) -> dict[str, RaggedArray]:
-        """The entities of n agents, by type.
+        """Encode the observations of n agents as entities, by type.
 
         Raises:
-            ObservationError: an observation that is not of the space.
+            ObservationError: an observation that is not in the space.
         """
         try:
             return self._encode(stack(self._space, seen), len(seen))
@@ -68,7 +68,7 @@ class ObservationGroup:
             raise
 
     def _check(self, seen: Any, where: str) -> None:
-        """Find out whether it is this one that can't be encoded."""
+        """Raise if this is the observation that cannot be encoded."""
         try:
             self._encode(stack(self._space, [seen]), 1)
         except ObservationError as error:
@@ -83,19 +83,19 @@ class ObservationGroup:
 
 
 class SpaceObserver(AgentObserver):
-    """Agents that see what their games show them, through Gymnasium's views.
+    """Encoder of the game's own observations, by Gymnasium's views.
 
-    Agents with the same observation space see the same types. Where spaces differ, the types of `auto` are
-    named after the kinds of agents, and so are declared ones of one name with different features. An agent
-    has no entities of the others' types.
+    Agents with the same observation space have the same entity types. If spaces differ, the types of `auto`
+    are named after the kinds of agents, and so are declared types with the same name and other features. The
+    types of other agents stay empty.
 
     Args:
         game: a game with these agents.
-        agents: who sees.
-        views: how.
+        agents: their names.
+        views: their views.
 
     Raises:
-        ViewError: a view that doesn't fit.
+        ViewError: a view that does not fit.
     """
 
     def __init__(self, game: PettingZooGame, agents: Sequence[str], views: Views = None) -> None:
@@ -150,7 +150,7 @@ class SpaceObserver(AgentObserver):
 
 
 def without_action_mask(space: spaces.Space[Any]) -> tuple[spaces.Space[Any], str | None]:
-    """An observation space without its mask, and the key of what is left where that is a single part."""
+    """Return the space without its action mask, and the key of the rest if that is a single part."""
     if has_mask(space):
         assert isinstance(space, spaces.Dict)
         return without_mask(space)
@@ -158,10 +158,10 @@ def without_action_mask(space: spaces.Space[Any]) -> tuple[spaces.Space[Any], st
 
 
 def views_by_agent(game: PettingZooGame, agents: Sequence[str], views: Views) -> dict[str, View | None]:
-    """The view of each agent; None for `auto`.
+    """Return the view of each agent; None for `auto`.
 
     Raises:
-        ViewError: an agent without a view, or something that is none.
+        ViewError: an agent without a view, or an object that is not a view.
     """
     chosen: dict[str, View | None] = {}
     for agent in agents:
@@ -186,11 +186,12 @@ def views_by_agent(game: PettingZooGame, agents: Sequence[str], views: Views) ->
 def type_names(
     titles: Sequence[str], kinds: Sequence[ObservationGroup], declared: Sequence[bool]
 ) -> tuple[list[dict[str, str]], dict[str, tuple[str, ...]]]:
-    """For each kind of agents what its types are called among those of all kinds, and all of these.
+    """Return for each group its types' names among the types of all groups, and all types' features.
 
     Args:
-        titles: the names of the kinds.
-        declared: whether somebody said what the kind's types are called.
+        titles: the names of the groups.
+        kinds: the groups.
+        declared: whether the user named the group's types.
     """
     features: dict[str, set[tuple[str, ...]]] = {}
     for kind in kinds:
@@ -213,7 +214,7 @@ def type_names(
 def _spread(
     parts: Sequence[tuple[NDArray[np.int64], RaggedArray]], num_lanes: int, width: int
 ) -> RaggedArray:
-    """Rows of some lanes each (in rising order), as one array of all lanes; the others have none."""
+    """Merge rows of some lanes each (in ascending order) into one array of all lanes."""
     if len(parts) == 1:
         lanes, rows = parts[0]
         if len(lanes) == num_lanes:

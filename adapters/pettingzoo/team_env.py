@@ -17,30 +17,31 @@ from .game_runner import GameRunner
 from .opponents import GameOpponent
 from .team_observer import TeamObserver, game_actions
 
-#: How the rewards of a team become one.
+#: Reduction of the team's rewards to one.
 Pooling = Literal["sum", "mean"]
 POOLINGS = ("sum", "mean")
 
 
 class TeamEnv(EntityEnv):
-    """A team of a PettingZoo game as one environment, ordered jointly; made by `from_pettingzoo`.
+    """A team of a PettingZoo game as one environment with joint actions; made by `from_pettingzoo`.
 
-    Every agent of the team that is in play is an entity with its name as id, and acts where it must move: all
-    of them in a parallel game, one in a game that is played in turns. An agent that has ended is an entity
-    less. The episode ends when no agent of the team is left: `truncated` if one of the last was only cut off,
-    and then the observation shows those, otherwise `terminated`.
+    Every agent of the team that is in play is an entity with its name as id. It is an actor when it must act:
+    all of them in a parallel game, one in a turn-based game. Ended agents disappear from the observation. The
+    episode ends when no agent of the team is left: `truncated` if one of the last was truncated, with those
+    agents in the observation, otherwise `terminated`.
 
-    An agent that is told nothing takes its first legal choice, and of real numbers the one nearest to 0. The
-    reward is the team's, pooled; `info` has each agent's info by name.
+    An empty action becomes the first legal choice, or the number nearest to 0. The reward is the team's sum
+    or mean; `info` has each agent's info by name.
 
     Args:
         game: the game.
-        opponents: who plays for the agents that are not of the team.
-        observer: how the team sees.
+        opponents: the controllers of agents outside the team.
+        observer: encodes the team's observations.
         pooling: the sum of the rewards, or the mean over the agents that were in play.
 
     Raises, besides what `EntityEnv` raises:
-        WorkerError: the game or an opponent raised; game and move are named, and the game has been closed.
+        WorkerError: the game or an opponent raised; the message names the game and the call, and the game has
+            been closed.
         gymnasium.error.ClosedEnvironmentError: a call after that, or after `close`.
     """
 
@@ -68,7 +69,7 @@ class TeamEnv(EntityEnv):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Start a game; the seed is the game's and the opponents'."""
+        """Start an episode; the seed is used for the game and the opponents."""
         self._check_open()
         self._seed = seed
         observation, _ = super().reset(seed=seed, options=options)
@@ -94,7 +95,7 @@ class TeamEnv(EntityEnv):
         return observation, reward, over and not cut_off, bool(cut_off), self._infos(outcome)
 
     def _look(self, cut_off: Mapping[str, Any]) -> Observation:
-        """What the team sees now; notes who moves next."""
+        """Return the team's observation; store which agents act next."""
         with self._runner.guard(self._game):
             observation = self._observer.entities(self._game, cut_off)
             observation.actions, self._moving = {}, {}
@@ -108,7 +109,7 @@ class TeamEnv(EntityEnv):
         return {agent: info for agent, info in infos.items() if info}
 
     def _prepare(self) -> None:
-        """Error messages name the game, not this class."""
+        """Use the game's name, not this class's, in error messages."""
         super()._prepare()
         self._dispatcher = Dispatcher(self.action_space, self._game.name)
         self._resolver = Resolver(self.observation_space, self._game.name)

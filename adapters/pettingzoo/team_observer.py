@@ -1,6 +1,6 @@
-"""`TeamObserver`: what a team sees of its game, and what its agents are told, as PettingZoo actions.
+"""`TeamObserver`: encoder of a team's observations, and decoder of its actions.
 
-Shape alphabet: n agents of one kind, F features, C choices, K real numbers.
+Shape alphabet: n agents of one group, F features, C choices, K real numbers.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ Flags = dict[str, NDArray[np.bool_]]  # per categorical action (n, C)
 
 
 class TeamObserver(ABC):
-    """Sees and orders for a whole team. Abstract: `TeamSpaceObserver` and `TeamGameViewObserver`.
+    """Encoder for a whole team. Abstract: see `TeamSpaceObserver` and `TeamGameViewObserver`.
 
     Attributes:
         team: the agents' names.
-        observation_space: its actions are performed by the agents' entities, whose ids are the names.
+        observation_space: its actors are the agents' entities, whose ids are the names.
     """
 
     team: tuple[str, ...]
@@ -52,21 +52,20 @@ class TeamObserver(ABC):
 
     @abstractmethod
     def observe_final(self, game: PettingZooGame, agent: str, terminated: bool) -> Any:
-        """What must be kept of an agent that has just ended, for `entities`."""
+        """Return what `entities` needs of an agent that has just ended."""
 
     @abstractmethod
     def entities(self, game: PettingZooGame, cut_off: Mapping[str, Any]) -> Observation:
-        """What the team sees, without its actions.
+        """Return the team's observation, without its actions.
 
         Args:
-            cut_off: those who count although they are no longer in play, with their `observe_final`.
+            cut_off: truncated agents that stay in the observation, with the result of `observe_final`.
         """
 
     def orders(
         self, game: PettingZooGame
     ) -> tuple[dict[str, Mask], dict[ActionGroup, tuple[list[str], Flags]]]:
-        """Who may do what now: the masks of an `Observation`, and for each kind of agents its acting and what
-        is legal for them."""
+        """Return an `Observation`'s action masks, and by group the acting agents and their legal choices."""
         masks: dict[str, Mask] = {}
         moving: dict[ActionGroup, tuple[list[str], Flags]] = {}
         for kind in self._actions.kinds:
@@ -82,12 +81,12 @@ class TeamObserver(ABC):
 
 
 class TeamSpaceObserver(TeamObserver):
-    """Every agent is one entity, whose features are all that its game shows it.
+    """Encoder that makes each agent one entity, whose features are its own observation.
 
     There is one type for each observation space, named after the kinds of agents that have it.
 
     Raises:
-        ViewError: observations of no fixed size, or a view that makes several entities of one observation.
+        ViewError: observations without a fixed size, or a view that makes several entities of an observation.
     """
 
     def __init__(self, game: PettingZooGame, team: Sequence[str], views: Views) -> None:
@@ -136,10 +135,10 @@ class TeamSpaceObserver(TeamObserver):
 
 
 class TeamGameViewObserver(TeamObserver):
-    """The team sees the field as its `GameView` shows it to a central commander.
+    """Encoder of the whole state, as the `GameView` gives it to a central controller.
 
     Raises:
-        ViewError: the view doesn't read the game, or shows agents that move at once no entities of their own.
+        ViewError: the view does not read the game, or agents that act at once have no entities of their own.
     """
 
     def __init__(self, game: PettingZooGame, team: Sequence[str], views: GameViews) -> None:
@@ -148,7 +147,7 @@ class TeamGameViewObserver(TeamObserver):
         ids = views.first.observe_team(self.team).ids
         agents = [agent for agent in team if agent in game.agents]
         acting = [agent for agent in agents if any(agent in names for names in ids.values())]
-        # Who comes later acts as those who are there.
+        # Agents that join later act as those that are there.
         own = set(acting if len(acting) < len(agents) else team)
         self._actions = AgentActions(game, team, choices, own)
         for kind in self._actions.kinds:
@@ -170,7 +169,7 @@ class TeamGameViewObserver(TeamObserver):
 
 
 def _mask(kind: ActionGroup, acting: list[str], flags: NDArray[np.bool_] | None) -> Mask | None:
-    """One action's mask; None where nobody has a choice. `flags` (n, C) are None for a continuous action."""
+    """Return one action's mask; None if it has no actor. `flags` (n, C) are None for a continuous action."""
     if flags is None:
         return ContinuousMask(actor_ids=acting) if kind.own else GlobalContinuousMask()
     possible = flags.any(1)
@@ -185,11 +184,11 @@ def _mask(kind: ActionGroup, acting: list[str], flags: NDArray[np.bool_] | None)
 def game_actions(
     moving: Mapping[ActionGroup, tuple[list[str], Flags]], actions: Mapping[str, Action]
 ) -> dict[str, Any]:
-    """Return the PettingZoo action of each agent that must act; `ActionGroup.first` fills in missing ones.
+    """Return the PettingZoo action of each agent that must act; `ActionGroup.first` replaces empty actions.
 
     Args:
-        moving: as `TeamObserver.orders` returned it.
-        actions: what the team's agents are told.
+        moving: the second result of `TeamObserver.orders`.
+        actions: the team's actions.
     """
     raw: dict[str, Any] = {}
     for kind, (acting, flags) in moving.items():

@@ -1,4 +1,4 @@
-"""Views of well-known games, which read their typed state. None of the games is imported here."""
+"""Views of well-known games, which read their typed state. Importing them imports none of the games."""
 
 from __future__ import annotations
 
@@ -71,6 +71,5 @@ _BY_MODULE = {module: view for view in _VIEWS for module in view.modules}
 
 
 def find_view(game: Any) -> type[GameView] | None:
-    """The view of an unwrapped game (`env.unwrapped`), which is known by the module of its class; None where
-    there is none."""
+    """Return the view of an unwrapped game (`env.unwrapped`), found by its class's module, or None."""
     return _BY_MODULE.get(type(game).__module__)

@@ -82,7 +82,7 @@ def _place(sprite: Any, origin: tuple[int, int]) -> tuple[float, float]:
 
 
 def _wait(timeout: Any) -> float:
-    """What is left of a player's timeout, an interval that counts its steps; 0 without one."""
+    """Return the remaining share of a player's timeout, an interval that counts its steps; 0 without one."""
     if timeout is None:
         return 0.0
     return float(1 - timeout._current_step / timeout.step_interval)

@@ -1,4 +1,4 @@
-"""What the views of games have in common: which they read, whose agents, and rows of numbers."""
+"""Base class of the views of known games: checks the game, numbers its agents."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from .magent_field import NOBODY, Integers, MagentField, MagentGroup
 
 _FOOD, _WALL = "Food", "Wall"
 _ARMIES = (("red", "Soldier", 0), ("blue", "Soldier", 1))
-#: Game -> of each group, in the order of the engine's handles: what its agents are called, type and side.
+#: Game -> of each group, in the order of the engine's handles: agent name prefix, entity type and side.
 GROUPS = {
     "magent2.environments.battle.battle": _ARMIES,
     "magent2.environments.battlefield.battlefield": _ARMIES,
@@ -106,10 +106,10 @@ class MagentView(KnownGameView):
         return self._choices[agent.rpartition("_")[0]]
 
     def _look(self) -> None:
-        """Read the field, once for all agents at each moment.
+        """Read the field once per step for all agents.
 
-        The game makes a new list of its living agents at every reset and step; the one that was read is
-        kept, so that no other can have its identity.
+        The game makes a new list of its agents at every reset and step; the last one read is kept, so that no
+        other list can have its identity.
         """
         game = self.game
         if self._moment is not None and self._moment[0] is game.agents and self._moment[1] == game.frames:
@@ -121,7 +121,7 @@ class MagentView(KnownGameView):
         self._sorted = self._sort(rows, things, field.number[observers])
 
     def _rows_of(self, index: int) -> tuple[np.ndarray, Integers, Integers]:
-        """What the members of a group see: rows (P, 5), the things in them and the observers."""
+        """Return the observations of a group: rows (P, 5), the observed entities and the observers."""
         field, group = self._field, self._groups[index]
         observer, thing = field.sight(index, group.circle)
         place = (field.middle[thing] - field.middle[observer]) / group.radius
@@ -129,7 +129,7 @@ class MagentView(KnownGameView):
         return np.column_stack([place, field.hp[thing], ally, thing == observer]), thing, observer
 
     def _sort(self, rows: np.ndarray, things: Integers, observers: Integers) -> _SortedObservations:
-        """Rows (P, 5) of things (P,) by their observers' numbers (P,) and by type."""
+        """Sort rows (P, 5) of entities (P,) by their observers' numbers (P,) and by type."""
         group, num_types = self._field.group[things], len(self._types)
         key = observers * num_types + self._type_of[group]
         order = np.argsort(key, kind="stable")
@@ -143,12 +143,12 @@ class MagentView(KnownGameView):
 
 @dataclass(frozen=True)
 class _SortedObservations:
-    """What everybody sees, by observer and type.
+    """All agents' observations, sorted by observer and type.
 
     Attributes:
         rows: (P, 5), features of all types.
-        names: of the P agents; anything where there is none.
-        bounds: for each observer's number where its rows of each type begin, and where the last ends.
+        names: of the P agents; arbitrary for entities without a name.
+        bounds: observer's number -> where its rows of each type begin, and where the last ends.
     """
 
     entities: Mapping[str, tuple[str, ...]]
@@ -157,7 +157,7 @@ class _SortedObservations:
     bounds: dict[int, list[int]]
 
     def seen(self, number: int) -> GameObservation:
-        """Fresh arrays and lists of what one observer sees."""
+        """Return one agent's observation, in fresh arrays and lists."""
         seen, bounds = GameObservation(), self.bounds[number]
         for (name, features), start, end in zip(self.entities.items(), bounds, bounds[1:], strict=False):
             seen.entities[name] = self.rows[start:end, : len(features)].copy()

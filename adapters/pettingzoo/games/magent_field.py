@@ -1,7 +1,7 @@
-"""What stands on a MAgent2 field at one moment, and who sees what of it.
+"""The state of a MAgent2 field at one step, and the entities in each agent's observation.
 
-Shape alphabet: E things on the field (agents first, then walls), n living members of a group, K cells of a
-circle of sight, P pairs of an observer and something that it sees.
+Shape alphabet: E entities on the field (agents first, then walls), n agents in play of a group, K cells of
+an observation's circle, P pairs of an observer and an entity that it observes.
 """
 
 from __future__ import annotations
@@ -62,15 +62,15 @@ class MagentGroup:
 
 @dataclass(frozen=True)
 class MagentField:
-    """What stands where, (E,) each: agents in the order of their groups, then walls.
+    """Positions and hit points of all entities, (E,) each: agents in the order of their groups, then walls.
 
     Attributes:
         group: place in the list of groups; `NOBODY` for walls.
         number: place in the game's `possible_agents`; `NOBODY` for food and walls.
         corner: (E, 2) x, y of the body's upper left cell.
         middle: (E, 2) float64, x, y of the body's middle.
-        hp: float64, the share left of a full life; 0 for walls.
-        grid: what stands in each cell, by y, x, with a margin around the map; `NOBODY` where nothing does.
+        hp: float64, the remaining share of full hit points; 0 for walls.
+        grid: the entity in each cell, by y, x, with a margin around the map; `NOBODY` in empty cells.
         margin: in cells.
     """
 
@@ -106,7 +106,7 @@ class MagentField:
         )
 
     def sight(self, group: int, circle: Integers) -> tuple[Integers, Integers]:
-        """Who of a group sees what: observers and things (P,), sorted by observer, each pair once."""
+        """Return pairs of observers in a group and entities in their circles (P,), sorted by observer."""
         observers = np.flatnonzero(self.group == group)
         stride = np.array([1, len(self.grid)])
         cells = ((self.corner[observers] + self.margin) @ stride)[:, None] + circle @ stride  # (n, K)

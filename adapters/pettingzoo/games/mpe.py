@@ -1,7 +1,7 @@
-"""MPE (mpe2): agents and landmarks on a plane; what the views of its scenarios have in common.
+"""MPE (mpe2): agents and landmarks on a plane; the base class of its scenarios' views.
 
-Upstream's scenarios differ in what an agent's observation tells it, not in what there is; so a view says what
-is told, and the base class reads it off the world.
+Upstream's scenarios differ in the contents of an agent's observation, not in the state; a view says which
+parts are observed, and the base class reads them.
 """
 
 from __future__ import annotations
@@ -57,34 +57,34 @@ class MpeView(KnownGameView):
         return next(iter(self.landmark_types))
 
     def others_seen(self, me: Any) -> Sequence[Any]:
-        """The other agents that `me` is told of."""
+        """Return the other agents in the observation of `me`."""
         return [other for other in self.world.agents if other is not me]
 
     def shows_velocity(self, agent: Any) -> bool:
-        """Whether others are told how fast `agent` is."""
+        """Return True if others observe the velocity of `agent`."""
         return False
 
     def shows_place(self, agent: Any) -> bool:
-        """Whether others who see `agent` are told where it is."""
+        """Return True if others observe the position of `agent`."""
         return True
 
     def landmarks(self) -> Sequence[Any]:
-        """The landmarks that there are."""
+        """Return all landmarks in the world."""
         return self.world.landmarks
 
     def landmarks_seen(self, me: Any) -> Sequence[Any]:
-        """Those of them that `me` is told of."""
+        """Return the landmarks in the observation of `me`."""
         return self.landmarks()
 
     def agent_facts(self, agent: Any, observers: Sequence[Any]) -> Sequence[float]:
-        """What `observers`, one or a team, are told of `agent` beside its motion."""
+        """Return further features of `agent` for `observers`, one agent or a team."""
         return ()
 
     def landmark_facts(self, landmark: Any, observers: Sequence[Any]) -> Sequence[float]:
         return ()
 
     def facts(self, observers: Sequence[Any]) -> Sequence[float]:
-        """The values of `fact_names`."""
+        """Return the values of `fact_names`."""
         return ()
 
     def observe(self, agent: str) -> GameObservation:
@@ -98,7 +98,7 @@ class MpeView(KnownGameView):
     def _seen(
         self, observers: Sequence[Any], agents: Iterable[Any], landmarks: Iterable[Any], me: Any | None
     ) -> GameObservation:
-        """What `observers` see, from where `me` is, or absolute and whole without one."""
+        """Return the observation of `observers`: relative to `me`, or absolute and complete for None."""
         rows: dict[str, list[Sequence[float]]] = {name: [] for name in self.entities}
         ids: dict[str, list[Any]] = {name: [] for name in self.entities}
         place = (0.0, 0.0) if me is None else me.state.p_pos.tolist()
@@ -118,7 +118,7 @@ class MpeView(KnownGameView):
         )
 
     def motion(self, agent: Any, observers: Sequence[Any], me: Any | None) -> Sequence[float]:
-        """The features of `MOTION`, from where `me` is, or absolute without one."""
+        """Return the features of `MOTION`, relative to `me`, or absolute if `me` is None."""
         is_own = agent in observers
         told = me is None or (self.knows_velocity if is_own else self.shows_velocity(agent))
         velocity = agent.state.p_vel.tolist() if told else (0.0, 0.0)
@@ -129,7 +129,7 @@ class MpeView(KnownGameView):
         return (*place, *velocity, float(is_own))
 
     def choices(self, agent: str) -> tuple[str, ...] | None:
-        """Where to push and what to say: "left", "say 2", "left, say 2"; None for continuous actions."""
+        """Return names of pushes and messages: "left", "say 2", "left, say 2"; None if continuous."""
         if self.game.continuous_actions:
             return None
         body = self.world.agents[self._number[agent]]
@@ -141,7 +141,7 @@ class MpeView(KnownGameView):
 
 
 def nearest(me: Any, others: Sequence[Any], limit: int | None) -> Sequence[Any]:
-    """The `limit` nearest of `others`, or all."""
+    """Return the `limit` nearest of `others`, or all if None."""
     if limit is None or limit >= len(others):
         return others
     place = me.state.p_pos

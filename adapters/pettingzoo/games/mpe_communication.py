@@ -1,4 +1,4 @@
-"""The scenarios of MPE in which agents speak: who hears whom, and who knows what they speak of."""
+"""The scenarios of MPE in which agents send messages."""
 
 from __future__ import annotations
 
@@ -166,17 +166,17 @@ class SimpleWorldCommView(MpeView):
 
 
 def known(numbers: np.ndarray, is_known: bool) -> list[float]:
-    """`numbers`, or as many zeros."""
+    """Return `numbers` if they are known, otherwise as many zeros."""
     return numbers.tolist() if is_known else [0.0] * len(numbers)
 
 
 def is_heard(speaker: Any, observers: Sequence[Any]) -> bool:
-    """Whether one of `observers` hears `speaker`: all do but itself."""
+    """Return True if one of `observers` is another agent than `speaker`, whose messages all others hear."""
     return any(one is not speaker for one in observers)
 
 
 def is_inside(agent: Any, forest: Any) -> bool:
-    """Whether `agent` touches `forest`, upstream's measure."""
+    """Return True if `agent` touches `forest`, by upstream's measure."""
     (x, y), (forest_x, forest_y) = agent.state.p_pos.tolist(), forest.state.p_pos.tolist()
     distance = math.sqrt((x - forest_x) ** 2 + (y - forest_y) ** 2)
     return bool(distance < agent.size + forest.size)

@@ -1,4 +1,4 @@
-"""The scenarios of MPE in which nobody speaks: what is told to whom in each."""
+"""The scenarios of MPE without messages."""
 
 from __future__ import annotations
 

@@ -12,13 +12,14 @@ from .known_game_view import KnownGameView
 
 
 class PursuitView(KnownGameView):
-    """What is in the square of `obs_range` cells around a pursuer.
+    """The square of `obs_range` cells around a pursuer.
 
-    - `Pursuer` (x, y, own): own is 1 for the one who looks (or its team); ids are the agents' names.
+    - `Pursuer` (x, y, own): own is 1 for the observer (or its team); ids are the agents' names.
     - `Evader` (x, y).
     - `Obstacle` (x, y): a cell of the building, or beyond the border of the map.
 
-    A pursuer sees x and y in sights: 1 is the edge of what it sees. A team sees the whole map, from 0 to 1.
+    For a pursuer, x and y are relative to it, in units of its view's radius: 1 is the edge of the square. A
+    team observes the whole map, from 0 to 1.
     """
 
     modules = ("pettingzoo.sisl.pursuit.pursuit",)
@@ -86,10 +87,10 @@ class PursuitView(KnownGameView):
 
 
 def _positions(layer: Any) -> NDArray[np.int64]:
-    """x, y (n, 2) of those of a layer."""
+    """Return x, y (n, 2) of a layer's members."""
     return np.array([one.current_position().tolist() for one in layer.allies], np.int64).reshape(-1, 2)
 
 
 def _cells(mask: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """x, y (n, 2) of what is set in a grid (width, height)."""
+    """Return x, y (n, 2) of the set cells of a grid (width, height)."""
     return np.argwhere(mask)

@@ -1,8 +1,8 @@
 """`EntityAECEnv`: a `MultiAgentEnv` as a PettingZoo `AECEnv`.
 
-PettingZoo's own conversion (`parallel_to_aec`) hands the actions of a cycle over together, so that the last
-agent would be blamed for what the first one did, and it can't go on after a refused action. This one looks at
-each action as it comes.
+PettingZoo's own conversion (`parallel_to_aec`) submits all actions at the end of a cycle: an error would be
+raised at the last agent whoever caused it, and the game could not continue after it. This class checks each
+action at its agent's turn.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from .parallel_env import AECEnv, EntityParallelEnv
 
 
 class EntityAECEnv(AECEnv[str, Any, Any]):
-    """Agents act one after the other; the game moves when all who live have acted.
+    """Agents act one after the other; the game steps when all agents in play have acted.
 
-    An agent whose action is None orders nothing. One that has ended is stepped once more, with None, as in
-    every AEC environment. Made by `to_pettingzoo`.
+    The action None is empty. An agent that has ended is stepped once more, with None, as in every AEC
+    environment. Made by `to_pettingzoo`.
 
     Attributes:
         parallel: the same game behind the parallel interface.
@@ -38,7 +38,7 @@ class EntityAECEnv(AECEnv[str, Any, Any]):
 
     @property
     def max_cycles(self) -> int | None:
-        """After so many cycles everybody is truncated."""
+        """Number of cycles after which all agents are truncated; None: no limit."""
         return self.parallel.max_cycles
 
     @max_cycles.setter
@@ -46,15 +46,15 @@ class EntityAECEnv(AECEnv[str, Any, Any]):
         self.parallel.max_cycles = value
 
     def observation_space(self, agent: str) -> spaces.Space[Any]:
-        """What `agent` sees; the same object at every call."""
+        """Return the observation space of `agent`; the same object at every call."""
         return self.parallel.observation_space(agent)
 
     def action_space(self, agent: str) -> spaces.Space[Any]:
-        """What `agent` may do; the same object at every call."""
+        """Return the action space of `agent`; the same object at every call."""
         return self.parallel.action_space(agent)
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
-        """Start a game."""
+        """Start an episode."""
         self.agents = []
         self._observations, infos = self.parallel.reset(seed=seed, options=options)
         self.agents = list(self.parallel.agents)
@@ -67,17 +67,17 @@ class EntityAECEnv(AECEnv[str, Any, Any]):
         self._start_cycle()
 
     def observe(self, agent: str) -> Any:
-        """What `agent` saw last: at the beginning of the cycle."""
+        """Return the last observation of `agent`, made at the start of the cycle."""
         if agent not in self._observations:
             raise ActionError(f"{self}: agent {agent!r} does not play; there are {', '.join(self.agents)}")
         return self._observations[agent]
 
     def step(self, action: Any) -> None:
-        """The selected agent acts.
+        """Act for the selected agent.
 
         Raises:
-            ActionError: an action that the agent may not take, or any but None of an agent that has ended;
-                nothing has changed.
+            ActionError: a masked or invalid action, or any but None for an agent that has ended; nothing has
+                changed.
             gymnasium.error.ResetNeeded: before the first reset, or when no agent is left.
         """
         if not self.agents:
@@ -108,7 +108,7 @@ class EntityAECEnv(AECEnv[str, Any, Any]):
     def _finish_cycle(self) -> None:
         try:
             self._observations, rewards, terminations, truncations, infos = self.parallel.step(self._actions)
-        except ActionError:  # of a game stricter than its space: the cycle can be played again
+        except ActionError:  # the game is stricter than its space: the cycle can be repeated
             self._start_cycle()
             raise
         self.rewards, self.terminations, self.truncations, self.infos = (
@@ -122,9 +122,9 @@ class EntityAECEnv(AECEnv[str, Any, Any]):
         self._deads_step_first()
 
     def render(self) -> Any:
-        """The game's frame."""
+        """Return the game's frame."""
         return self.parallel.render()
 
     def close(self) -> None:
-        """Release what the game holds."""
+        """Close the game."""
         self.parallel.close()

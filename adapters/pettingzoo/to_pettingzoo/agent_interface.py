@@ -1,4 +1,4 @@
-"""What one agent of a `MultiAgentEnv` sees and says, in one of the layouts of `to_gymnasium`."""
+"""Observations and actions of one agent of a `MultiAgentEnv`, in a layout of `to_gymnasium`."""
 
 from __future__ import annotations
 
@@ -19,34 +19,34 @@ Orders = Mapping[str, Any]
 
 
 class AgentInterface(ABC):
-    """Between one agent and its game. Abstract: `RaggedInterface` or `LayoutInterface`."""
+    """Converter between one agent and its game. Abstract: see `RaggedInterface`, `LayoutInterface`."""
 
     observation_space: spaces.Space[Any]
     action_space: spaces.Space[Any]
 
     @abstractmethod
     def start(self, seen: dict[str, Any], seed: int | None) -> tuple[Any, dict[str, Any]]:
-        """The first observation of an episode and infos about it, as the agent gets them."""
+        """Return the first observation of an episode, converted, and infos about it."""
 
     @abstractmethod
     def show(self, seen: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-        """A later observation and infos about it."""
+        """Return a later observation, converted, and infos about it."""
 
     @abstractmethod
     def orders(self, action: Any) -> tuple[Orders, dict[str, Any]]:
-        """What the game gets for the agent's action, and infos about that.
+        """Return the agent's action as entity actions, and infos about them.
 
         Raises:
-            ActionError: the action is not one of the action space.
+            ActionError: the action is not in the action space.
         """
 
     @abstractmethod
     def check(self, action: Any) -> None:
-        """Raises `ActionError` for an action that the last observation does not allow."""
+        """Raise an `ActionError` for an action that the last observation masks."""
 
 
 class RaggedInterface(AgentInterface):
-    """The ragged layout: entity observations and actions as they are."""
+    """The ragged layout: entity observations and actions are passed on as they are."""
 
     def __init__(self, observation_space: EntitySpace, action_space: EntityActionSpace) -> None:
         self.observation_space: EntitySpace = observation_space
@@ -75,7 +75,7 @@ class RaggedInterface(AgentInterface):
 
 
 class AgentPlaceholderEnv(gymnasium.Env[dict[str, Any], Mapping[str, Any]]):
-    """An agent's place in the game, as the environment that a face stands before; it is never stepped."""
+    """Environment that hands one agent's observations to a wrapper of `to_gymnasium`; it is never stepped."""
 
     seen: dict[str, Any]
 
@@ -90,10 +90,10 @@ class AgentPlaceholderEnv(gymnasium.Env[dict[str, Any], Mapping[str, Any]]):
 
 
 class LayoutInterface(AgentInterface):
-    """The padded and the flat layout: what `to_gymnasium` makes of them.
+    """The padded and the flat layout, made by `to_gymnasium`.
 
-    Where a flat action is one Discrete or MultiDiscrete, infos get `"action_mask"`, as PettingZoo's tests
-    and Shimmy have it: `action_space.sample(info["action_mask"])` draws legal choices.
+    If a flat action is one Discrete or MultiDiscrete, infos get `"action_mask"`, as in PettingZoo's tests and
+    Shimmy: `action_space.sample(info["action_mask"])` draws legal choices.
     """
 
     def __init__(self, space: EntitySpace, action_space: EntityActionSpace, options: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""`check_multi_agent_env`: whether a `MultiAgentEnv` keeps the rules, its own and PettingZoo's."""
+"""`check_multi_agent_env`: check that a `MultiAgentEnv` keeps its own rules and PettingZoo's."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ from .parallel_env import EntityParallelEnv
 def check_multi_agent_env(
     env: MultiAgentEnv | Callable[[], MultiAgentEnv], num_steps: int = 100, seed: int = 0
 ) -> None:
-    """Check that a game of several agents keeps the rules of `MultiAgentEnv`, and PettingZoo's.
+    """Check that a game keeps the rules of `MultiAgentEnv`, and PettingZoo's.
 
-    Plays `num_steps` random legal steps three times from one seed; the third time illegal actions are offered
-    before each step. Then PettingZoo's `parallel_api_test` and `api_test` look at what `to_pettingzoo` makes
-    of the game, and, where `env` is a class or function, its `parallel_seed_test` at two of them.
+    Plays `num_steps` random legal steps three times from one seed; the third time illegal actions are tried
+    before each step. Then PettingZoo's `parallel_api_test` and `api_test` check the result of
+    `to_pettingzoo`, and, if `env` is a class or function, its `parallel_seed_test` checks two of them.
 
     Raises:
-        ConformanceError: a sentence that says which rule is broken, where.
+        ConformanceError: names the broken rule and where it is broken.
     """
     game = env if isinstance(env, MultiAgentEnv) else env()
     subject = _GameUnderTest(game)
@@ -52,7 +52,7 @@ def check_multi_agent_env(
     subject.check_with_pettingzoo(num_steps, env)
 
 
-#: How many observations back a new one may not share its arrays with.
+#: Number of earlier observations that a new one must not share arrays with.
 _MEMORY = 3
 
 
@@ -65,7 +65,7 @@ def _arrays(observation: Any) -> Iterator[NDArray[Any]]:
 
 
 class _GameUnderTest:
-    """A game under examination."""
+    """A game that is being checked."""
 
     def __init__(self, game: MultiAgentEnv) -> None:
         self.game = game
@@ -99,7 +99,7 @@ class _GameUnderTest:
                 self.fail(f"agent {agent!r}: its spaces must be the same objects at every call")
 
     def play(self, num_steps: int, seed: int, provoke: bool = False) -> list[Any]:
-        """What random legal steps gave; games that end are followed by others."""
+        """Play random legal steps, over several episodes if games end, and return their results."""
         rng = np.random.default_rng(seed)
         seen = self._reset(seed)
         played: list[Any] = [seen]
@@ -192,7 +192,7 @@ class _GameUnderTest:
     def _provoke(
         self, batches: dict[str, EntityBatch], orders: dict[str, Any], rng: np.random.Generator
     ) -> None:
-        """Offer the game what one agent may not do, with legal actions of the others."""
+        """Try illegal actions of one agent, with legal actions of the others."""
         for agent, batch in batches.items():
             space = self.game.observation_space(agent)
             # Drawn elsewhere, so that what is played stays the same.

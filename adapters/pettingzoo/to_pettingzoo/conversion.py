@@ -1,4 +1,4 @@
-"""`to_pettingzoo`: games of entities behind PettingZoo's interfaces."""
+"""`to_pettingzoo`: wrap games with entity observations as PettingZoo environments."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ AGENT = "agent_0"
 
 
 class SingleAgentGame(MultiAgentEnv):
-    """An entity environment as a game of one agent, "agent_0"."""
+    """An entity environment as a game with one agent, "agent_0"."""
 
     def __init__(self, env: gymnasium.Env[Any, Any]) -> None:
         self.env = env
@@ -76,27 +76,27 @@ def to_pettingzoo(
     illegal: Illegal | None = None,
     max_cycles: int | None = None,
 ) -> EntityParallelEnv | EntityAECEnv:
-    """A game of entities as a PettingZoo environment.
+    """Wrap a game with entity observations as a PettingZoo environment.
 
         env = ez.to_pettingzoo(MultiSnakeAgents(num_snakes=4))
         env = ez.to_pettingzoo(MultiSnakeAgents(num_snakes=4), "aec", "flat", maxima=32, beyond="drop")
 
     In the ragged layout `observation_space(agent)` is the agent's `EntitySpace` and `action_space(agent)` its
-    `EntityActionSpace`: `action_space(agent).sample(mask=observation)` draws a legal action, and one that the
-    observation does not allow is an `ActionError`. The others are those of `to_gymnasium`, agent by agent.
+    `EntityActionSpace`: `action_space(agent).sample(mask=observation)` draws a legal action, and a masked
+    action raises an `ActionError`. The other layouts are those of `to_gymnasium`, for each agent.
 
     Args:
         env: a `MultiAgentEnv`, or an environment with an `EntitySpace`, which becomes a game of "agent_0".
         api: "parallel" for a `ParallelEnv`, "aec" for an `AECEnv`.
         layout: "ragged", "padded" or "flat".
-        maxima, beyond, max_actors, illegal: as for `to_gymnasium`, for the padded and the flat layout; the
-            maxima name the types, and `max_actors` the actions, of all agents together.
-        max_cycles: truncate all agents after so many steps.
+        maxima, beyond, max_actors, illegal: options of `to_gymnasium` for the padded and the flat layout;
+            `maxima` is by entity type, and `max_actors` by action, of all agents.
+        max_cycles: truncate all agents after this many steps.
 
     Raises:
         ImportError: PettingZoo is not installed.
         TypeError: `env` is neither.
-        ValueError: an option that doesn't fit, or two agents of one name.
+        ValueError: an option that does not fit, or two agents with one name.
     """
     if api not in ("parallel", "aec"):
         raise ValueError(f"api must be 'parallel' or 'aec', got {api!r}")
@@ -166,7 +166,7 @@ def _mapping(option: Any) -> Mapping[str, Any]:
 
 
 def _restricted(option: Any, names: set[str]) -> Any:
-    """What an option by name says for `names`; other options as they are."""
+    """Restrict an option given by name to `names`; return other options unchanged."""
     if not isinstance(option, Mapping):
         return option
     return {name: value for name, value in option.items() if name in names}

@@ -19,7 +19,7 @@ try:
 except ModuleNotFoundError as missing:
     raise ImportError("to_pettingzoo needs PettingZoo: pip install 'entitize[pettingzoo]'") from missing
 
-#: What PettingZoo returns of a step: observations, rewards, terminations, truncations, infos by agent.
+#: The result of a PettingZoo step: observations, rewards, terminations, truncations, infos by agent.
 Step = tuple[dict[str, Any], dict[str, float], dict[str, bool], dict[str, bool], dict[str, dict[str, Any]]]
 
 _PARTS = ("observation", "reward", "termination", "truncation", "info")
@@ -28,11 +28,11 @@ _PARTS = ("observation", "reward", "termination", "truncation", "info")
 class EntityParallelEnv(ParallelEnv[str, Any, Any]):
     """A `MultiAgentEnv` behind PettingZoo's parallel interface; made by `to_pettingzoo`.
 
-    An agent that is left out of `step`'s actions, or whose action is None, orders nothing.
+    An agent that `step`'s actions leave out, or whose action is None, has an empty action.
 
     Attributes:
         game: the `MultiAgentEnv`.
-        max_cycles: after so many steps everybody is truncated; None: the game alone says when it ends.
+        max_cycles: number of steps after which all agents are truncated; None: no limit.
     """
 
     def __init__(
@@ -49,20 +49,20 @@ class EntityParallelEnv(ParallelEnv[str, Any, Any]):
         self._cycle = 0
 
     def observation_space(self, agent: str) -> spaces.Space[Any]:
-        """What `agent` sees; the same object at every call."""
+        """Return the observation space of `agent`; the same object at every call."""
         return self._port(agent).observation_space
 
     def action_space(self, agent: str) -> spaces.Space[Any]:
-        """What `agent` may do; the same object at every call."""
+        """Return the action space of `agent`; the same object at every call."""
         return self._port(agent).action_space
 
     def reset(
         self, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-        """Start a game.
+        """Start an episode.
 
         Raises:
-            ObservationError: the game breaks a rule of `MultiAgentEnv`, which is named with the agent.
+            ObservationError: the game breaks a rule of `MultiAgentEnv`; the message names rule and agent.
         """
         self.agents, self._cycle = [], 0
         seen, infos = self.game.reset(seed=seed, options=options)
@@ -77,12 +77,11 @@ class EntityParallelEnv(ParallelEnv[str, Any, Any]):
         return observations, shown_infos
 
     def step(self, actions: Mapping[str, Any]) -> Step:
-        """Let all agents act.
+        """Step with the agents' actions.
 
         Raises:
-            ActionError: an agent that there is not or that has ended, or an action that it may not take; the
-                game has not moved.
-            ObservationError: the game breaks a rule of `MultiAgentEnv`; it needs a reset then.
+            ActionError: an unknown or ended agent, or an invalid or masked action; the game has not moved.
+            ObservationError: the game breaks a rule of `MultiAgentEnv`; reset before the next step.
             gymnasium.error.ResetNeeded: before the first reset, or when no agent is left.
         """
         orders, told = self._orders(actions)
@@ -123,20 +122,20 @@ class EntityParallelEnv(ParallelEnv[str, Any, Any]):
         )
 
     def check(self, agent: str, action: Any) -> None:
-        """Raises `ActionError` for an action that `agent` may not take now."""
+        """Raise an `ActionError` if `action` is invalid or masked for `agent` now."""
         with self._named(agent):
             self._ports[agent].check(action)
 
     def render(self) -> Any:
-        """The game's frame."""
+        """Return the game's frame."""
         return self.game.render()
 
     def close(self) -> None:
-        """Release what the game holds."""
+        """Close the game."""
         self.game.close()
 
     def _orders(self, actions: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-        """What the agents order, by agent, and infos about that."""
+        """Return the agents' entity actions, and infos about them, by agent."""
         if not self.agents:
             raise reset_needed(f"{self}: no agent is alive", "step()")
         if not isinstance(actions, Mapping):
@@ -162,7 +161,7 @@ class EntityParallelEnv(ParallelEnv[str, Any, Any]):
 
     @contextmanager
     def _named(self, agent: str) -> Iterator[None]:
-        """Errors about what is seen or ordered say whose it is."""
+        """Name the agent in errors about its observation or action."""
         try:
             yield
         except (ActionError, ObservationError) as error:
@@ -170,7 +169,7 @@ class EntityParallelEnv(ParallelEnv[str, Any, Any]):
             raise type(error)(f"{self}: agent {agent!r}: {sentence}") from None
 
     def _living(self, before: list[str]) -> list[str]:
-        """The game's agents, each once and all of them there before."""
+        """Return the game's agents; each must occur once and have been in play before."""
         agents = list(self.game.agents)
         for position, agent in enumerate(agents):
             if agent in agents[:position]:
