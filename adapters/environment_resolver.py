@@ -335,7 +335,9 @@ def _is_ours(spec: EnvSpec) -> bool:
         return False
     from ..envs.vector.vector_env import EntityVectorEnv
 
-    creator = load_env_creator(spec.vector_entry_point)
+    creator: object = spec.vector_entry_point
+    if isinstance(creator, str):
+        creator = load_env_creator(creator)
     return not isinstance(creator, type) or issubclass(creator, EntityVectorEnv)
 
 

@@ -114,8 +114,9 @@ def find_namespace(env_id: str) -> tuple[Callable[..., Any] | None, Callable[...
     namespace, _, name = env_id.partition("/")
     if not name:
         return None
+    arguments: tuple[str, ...] = ()
     if env_id in _ENTRY_POINTS:
-        key, arguments = env_id, ()
+        key = env_id
     elif namespace in _ENTRY_POINTS and (not _NAMES[namespace] or name in _NAMES[namespace]):
         key, arguments = namespace, (name,)
     else:
