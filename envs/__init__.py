@@ -46,8 +46,8 @@ if TYPE_CHECKING:
     from .batch.packed import PackedLayout as PackedLayout
     from .batch.packed_spaces import PackedActionSpace as PackedActionSpace
     from .batch.packed_spaces import PackedBatchSpace as PackedBatchSpace
-    from .batch.padded_space import PaddedSpace as PaddedSpace
     from .batch.padding import PaddedLayout as PaddedLayout
+    from .batch.padding import PaddedSpace as PaddedSpace
     from .checker import check_entity_env as check_entity_env
     from .env import EntityEnv as EntityEnv
     from .errors import ActionError as ActionError

@@ -30,8 +30,13 @@ if importlib.util.find_spec("ragged_buffer") is not None:
 #: Files that `make test` leaves to `make test-all`: they train until something is learned, play whole games,
 #: or start many processes, and what they touch is touched by the others too.
 ONLY_IN_ALL = {
+    "adapters/test_microrts_jvm.py",
+    "adapters/test_microrts_perspective.py",
+    "adapters/test_microrts_targets.py",
     "adapters/test_microrts_watch.py",
     "adapters/test_microrts_workers.py",
+    "adapters/test_pettingzoo_games_kaz.py",
+    "adapters/test_pettingzoo_games_magent.py",
     "adapters/test_procgen_docs.py",
     "adapters/test_procgen_fuzz.py",
     "benchmarks/test_suite.py",

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ..batch.batch_spaces import EntityBatchSpace as EntityBatchSpace
     from ..batch.packed_spaces import PackedActionSpace as PackedActionSpace
     from ..batch.packed_spaces import PackedBatchSpace as PackedBatchSpace
-    from ..batch.padded_space import PaddedSpace as PaddedSpace
+    from ..batch.padding import PaddedSpace as PaddedSpace
     from .entity_space import EntitySpace as EntitySpace
 else:
     __getattr__, __dir__, __all__ = attach(__name__)

@@ -5,21 +5,23 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
+from torch.optim import Optimizer
 
-from ...envs import EntityBatch
+from ...envs import EntityBatch, EntityVectorEnv
 from ...envs.spaces.space_schema import schema_difference, space_schema
 from ...policies.checkpoint import check_weights
+from ...policies.policy import Policy
+from ..config import PPOConfig
 from ..idle import Shown
+from ..reward_normalization import RewardNormalizer
+from ..statistics import EpisodeStatistics
 from .checkpoint import Checkpoint, CheckpointError
-
-if TYPE_CHECKING:
-    from ..ppo import PPO
 
 #: Under which key of its metadata a checkpoint has what `EvolvingVectorEnv.get_training_state` gave.
 TRAINING_STATE = "training_state"
@@ -59,12 +61,33 @@ class StatefulVectorEnv(Protocol):
         ...
 
 
+class Trainer(Protocol):
+    """What a checkpoint holds of a trainer: `PPO`."""
+
+    policy: Policy
+    module: nn.Module
+    venv: EntityVectorEnv
+    config: PPOConfig
+    rng: np.random.Generator
+    episodes: EpisodeStatistics
+    reward_normalizer: RewardNormalizer | None
+    shown: Shown | None
+    step: int
+    updates: int
+    elapsed_seconds: float
+
+    @property
+    def optimizer(self) -> Optimizer:
+        """The optimizer of the policy's parameters."""
+        ...
+
+
 def derived_seed(seed: int, step: int) -> int:
     """The seed for episodes that start anew at environment step `step` of a run seeded with `seed`."""
     return int(np.random.SeedSequence([seed, step]).generate_state(1)[0]) & 0x7FFFFFFF
 
 
-def capture(trainer: PPO) -> tuple[dict[str, dict[str, Tensor]], dict[str, Any]]:
+def capture(trainer: Trainer) -> tuple[dict[str, dict[str, Tensor]], dict[str, Any]]:
     """The tensors and the metadata of a checkpoint of `trainer` at this moment."""
     moments = trainer.optimizer.state_dict()["state"]
     tensors = {
@@ -92,7 +115,7 @@ def capture(trainer: PPO) -> tuple[dict[str, dict[str, Tensor]], dict[str, Any]]
     return tensors, metadata
 
 
-def restore(trainer: PPO, checkpoint: Checkpoint) -> Shown | None:
+def restore(trainer: Trainer, checkpoint: Checkpoint) -> Shown | None:
     """Put `trainer` where it was; nothing has changed if this raises.
 
     Returns:
@@ -131,7 +154,7 @@ def restore(trainer: PPO, checkpoint: Checkpoint) -> Shown | None:
     return shown
 
 
-def _check_policy(trainer: PPO, checkpoint: Checkpoint) -> None:
+def _check_policy(trainer: Trainer, checkpoint: Checkpoint) -> None:
     theirs = checkpoint.metadata["spaces"]
     difference = schema_difference(space_schema(trainer.policy.observation_space), theirs)
     if difference:
@@ -148,7 +171,7 @@ def _check_policy(trainer: PPO, checkpoint: Checkpoint) -> None:
     check_weights(trainer.module.state_dict(), checkpoint)
 
 
-def _optimizer_state(trainer: PPO, checkpoint: Checkpoint) -> dict[str, Any]:
+def _optimizer_state(trainer: Trainer, checkpoint: Checkpoint) -> dict[str, Any]:
     parameters = list(trainer.module.parameters())
     state: dict[int, dict[str, Tensor]] = {}
     for key, value in checkpoint.tensors["optimizer"].items():
