@@ -10,6 +10,7 @@ from rich.console import Console
 from ..envs import EntityVectorEnv, WorkerError
 from ..policies.loading import AnyNetwork
 from ..trainers import PPO, CheckpointError, NonFiniteError, checkpoint_paths
+from ..trainers.progress import TrainingProgress, clock_time
 from ..trainers.runs.checkpoint import step_of
 from ..trainers.runs.files import replace_file
 from .config import (
@@ -20,7 +21,6 @@ from .config_file import to_yaml
 from .environments import make_environments
 from .errors import UserError
 from .networks import make_policy
-from .progress import TrainingProgress, clock_time
 from .run_lock import run_lock
 from .run_opponents import with_opponents
 from .run_origin import note_origin
@@ -74,7 +74,7 @@ def _train(
         if stop is not None:
             trainer.callbacks.append(lambda trainer, metrics: stop.is_set())
         try:
-            trainer.train(max_seconds=max_seconds)
+            trainer.train(max_seconds=max_seconds, progress=False)  # it is shown here
         except (NonFiniteError, CheckpointError) as error:
             raise UserError(str(error)) from error
         except WorkerError as error:

@@ -29,16 +29,10 @@ from .config import PPOConfig
 from .idle import Shown
 from .learners.device import make_optimizer, place, set_learning_rate
 from .learners.learner import Learner, make_learner
+from .progress import shown_progress
 from .reward_normalization import RewardNormalizer
 from .rollout import RolloutBuffer, Samples
-from .runs.checkpoint import (
-    Checkpoint,
-    CheckpointError,
-    checkpoint_paths,
-    clear_leftovers,
-    read_checkpoint,
-    write_checkpoint,
-)
+from .runs.checkpoint import Checkpoint, checkpoint_paths, clear_leftovers, read_checkpoint, write_checkpoint
 from .runs.guard import NonFiniteError, Snapshot, check_batch, check_lanes, check_module
 from .runs.run_folder import RunFolder
 from .runs.trainer_state import EvolvingVectorEnv, capture, derived_seed, restore
@@ -113,9 +107,7 @@ class PPO:
         self._buffer = RolloutBuffer(venv.single_observation_space, config.num_steps, venv.num_envs)
         self.shown: Shown | None = None  # what the environments show now; None: new episodes come next
         self._samples: Samples | None = None  # the rollout that waits for its update
-        if resume and run_dir is not None and not Path(run_dir).exists():
-            raise FileNotFoundError(f"there is no run folder {run_dir} to resume")
-        self._run = None if run_dir is None else RunFolder(run_dir)
+        self._run = None if run_dir is None else RunFolder(run_dir, resume)
         self._saved_step: int | None = None
         if self._run is not None:
             self._open_run(self._run, resume)
@@ -131,12 +123,15 @@ class PPO:
 
     # -- training -------------------------------------------------------------------------------------------
 
-    def train(self, total_timesteps: int | None = None, max_seconds: float | None = None) -> dict[str, float]:
+    def train(
+        self, total_timesteps: int | None = None, max_seconds: float | None = None, *, progress: bool = True
+    ) -> dict[str, float]:
         """Train until `total_timesteps` environment steps (of the configuration, unless given) were taken.
 
         Stops earlier once `max_seconds` were spent in rollouts and updates; what is annealed then reaches 0
         when that time is over. A resumed or repeated call counts steps and seconds on from where the trainer
-        is. Returns the last update's metrics.
+        is. Returns the last update's metrics. Unless `progress` is false, progress is shown on standard
+        error: a bar on a terminal, a line every ten seconds elsewhere.
 
         Raises:
             ValueError: `total_timesteps` or `max_seconds` is not positive.
@@ -150,14 +145,17 @@ class PPO:
         self._max_seconds = max_seconds
         metrics: dict[str, float] = {}
         try:
-            while self._fraction_done(self.step) < 1:
-                metrics = self._iterate()
-                stops = [callback(self, metrics) for callback in self.callbacks]
-                step_before = self.step - self._buffer.num_rows  # of the rollout that was just learned from
-                if self._run and is_due(step_before, self.step, self.config.checkpoint_interval):
-                    self.save_checkpoint()
-                if any(stops):
-                    break
+            remaining = None if max_seconds is None else max_seconds - self.elapsed_seconds
+            with shown_progress(progress, self._total, remaining, self.step) as show:
+                while self._fraction_done(self.step) < 1:
+                    metrics = self._iterate()
+                    show(self.step, metrics)
+                    stops = [callback(self, metrics) for callback in self.callbacks]
+                    step_before = self.step - self._buffer.num_rows  # of the rollout that was just learned
+                    if self._run and is_due(step_before, self.step, self.config.checkpoint_interval):
+                        self.save_checkpoint()
+                    if any(stops):
+                        break
             if self._run and self._saved_step != self.step:
                 self.save_checkpoint()
         finally:
@@ -372,13 +370,8 @@ class PPO:
         paths = checkpoint_paths(run.checkpoints)
         if not resume and (paths or run.metrics.exists()):
             raise FileExistsError(f"{run.path} contains a run already: resume it or choose another folder")
-        rollout = self.config.num_steps * self.venv.num_envs
-        logged = 0 if paths else run.last_step()
-        if logged >= self.config.checkpoint_interval + rollout:  # a checkpoint must have been written before
-            raise CheckpointError(
-                f"{run.path}: the run was trained for {logged} steps, but its checkpoints are missing; put"
-                f" them back into {run.checkpoints}, or start a run in another folder"
-            )
+        if not paths:
+            run.check_not_lost(self.config.checkpoint_interval + self.config.num_steps * self.venv.num_envs)
         clear_leftovers(run.checkpoints)
         if paths:
             self.restore(paths[-1])

@@ -11,8 +11,8 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
+from ...trainers.progress import clock_time
 from ..errors import UserError
-from ..progress import clock_time
 from .run_process import RunProcess, last_lines, last_metrics
 from .run_records import read_run
 from .training_jobs import TrainingJob

@@ -12,14 +12,17 @@ from typing import Any
 import yaml
 from torch.utils.tensorboard import SummaryWriter
 
+from ...policies.checkpoint import CheckpointError
 from .files import replace_file
 
 
 class RunFolder:
     """Writes what a run has to say; `purge` makes a resumed run go on where its checkpoint was."""
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | Path, must_exist: bool = False) -> None:
         self.path = Path(path)
+        if must_exist and not self.path.exists():
+            raise FileNotFoundError(f"there is no run folder {self.path} to resume")
         if self.path.exists() and not self.path.is_dir():
             raise NotADirectoryError(f"run folder {self.path} is a file; name a folder")
         self.path.mkdir(parents=True, exist_ok=True)
@@ -52,12 +55,21 @@ class RunFolder:
             self._writer.add_scalar(name, value, step)
         self._writer.flush()
 
-    def last_step(self) -> int:
-        """Return the step of the last complete line of `metrics.jsonl`, or 0."""
+    def check_not_lost(self, step: int) -> None:
+        """Check that a run without checkpoints was ended before `step`, by which it must have written one.
+
+        Raises:
+            CheckpointError: it was trained for longer.
+        """
         if not self.metrics.exists():
-            return 0
+            return
         lines = self.metrics.read_text().splitlines(keepends=True)
-        return max((step for line in lines if (step := _step_of(line)) < 2**63), default=0)
+        logged = max((found for line in lines if (found := _step_of(line)) < 2**63), default=0)
+        if logged >= step:
+            raise CheckpointError(
+                f"{self.path}: the run was trained for {logged} steps, but its checkpoints are missing; put"
+                f" them back into {self.checkpoints}, or start a run in another folder"
+            )
 
     def purge(self, step: int) -> None:
         """Drop the metrics after `step`, and a last line that a kill cut short."""

@@ -2,13 +2,39 @@
 
 from __future__ import annotations
 
+import importlib.util
+import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from types import TracebackType
+from typing import TYPE_CHECKING
 
-from rich.console import Console
-from rich.progress import BarColumn, TaskProgressColumn, TextColumn
-from rich.progress import Progress as Bar
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import Progress as Bar
+
+#: Shown until the first update is over, on a terminal; elsewhere once it has taken `_PATIENCE` seconds.
+_FIRST = "first update: kernels are compiled at first use, which can take half a minute"
+_PATIENCE = 3.0
+
+
+@contextmanager
+def shown_progress(
+    wanted: bool, total: int, max_seconds: float | None, start: int
+) -> Iterator[Callable[[int, Mapping[str, float]], None]]:
+    """Show progress on standard error if `wanted` and rich is installed.
+
+    Gives the function to call after every update with the environment steps so far and the metrics.
+    """
+    if not wanted or start >= total or importlib.util.find_spec("rich") is None:
+        yield lambda step, metrics: None
+        return
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    with TrainingProgress(total, max_seconds=max_seconds, start=start, console=console) as progress:
+        yield progress.update
 
 
 class TrainingProgress:
@@ -30,6 +56,10 @@ class TrainingProgress:
         console: Console | None = None,
         interval: float = 10.0,
     ) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, TaskProgressColumn, TextColumn
+        from rich.progress import Progress as Bar
+
         self.console = console or Console()
         self._total = total
         self._max_seconds = max_seconds
@@ -38,6 +68,8 @@ class TrainingProgress:
         self._began = time.monotonic()
         self._printed = -float("inf")
         self._line = ""
+        self._notice = threading.Timer(_PATIENCE, self._print, [_FIRST])
+        self._notice.daemon = True
         self._bar: Bar | None = None
         if self.console.is_terminal:
             columns = (
@@ -47,21 +79,27 @@ class TrainingProgress:
                 TextColumn("{task.fields[line]}"),
             )
             self._bar = Bar(*columns, console=self.console)
-            self._task = self._bar.add_task("train", total=total, completed=start, line="first rollout")
+            self._task = self._bar.add_task("train", total=total, completed=start, line=_FIRST)
 
     def __enter__(self) -> TrainingProgress:
         if self._bar is not None:
             self._bar.start()
+        else:
+            self._notice.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        self._notice.cancel()
         if self._bar is not None:
             self._bar.stop()
         elif self._line:
-            self.console.print(self._line, highlight=False, soft_wrap=True)
+            self._print(self._line)
             self._line = ""
+
+    def _print(self, line: str) -> None:
+        self.console.print(line, highlight=False, soft_wrap=True)
 
     @property
     def seconds(self) -> float:
@@ -70,11 +108,12 @@ class TrainingProgress:
 
     def update(self, step: int, metrics: Mapping[str, float]) -> None:
         """Show an update's metrics (under the trainer's names)."""
+        self._notice.cancel()
         line = self.describe(step, metrics, self.seconds)
         if self._bar is not None:
             self._bar.update(self._task, completed=step, line=line)
         elif self.seconds - self._printed >= self._interval:
-            self.console.print(line, highlight=False, soft_wrap=True)
+            self._print(line)
             self._printed = self.seconds
             self._line = ""
         else:

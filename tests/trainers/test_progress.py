@@ -4,7 +4,7 @@ import io
 import re
 
 import pytest
-from entitize.experiments.progress import TrainingProgress, clock_time
+from entitize.trainers.progress import TrainingProgress, clock_time
 from rich.console import Console
 
 METRICS = {"charts/SPS": 1234.6, "charts/episodic_return": 3.14159, "losses/entropy": 1.5}
