@@ -62,9 +62,11 @@ class EvalArguments:
 def main(arguments: Sequence[str]) -> None:
     """Parse and run the command, or `eval microrts`."""
     if arguments[:1] == ["microrts"]:
-        from ..experiments.microrts.match_evaluation import main as play_bots
+        # With the packages that draw, which other evaluations do without.
+        from ..experiments.microrts.match_evaluation import evaluate_matches
+        from ..experiments.microrts.match_plan import MicroRTSEvalArguments
 
-        play_bots(arguments[1:])
+        evaluate_matches(parse(MicroRTSEvalArguments, "eval microrts", arguments[1:]))
         return
     chosen = parse(EvalArguments, "eval", arguments)
     config = read_run_config(chosen.run)

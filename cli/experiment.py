@@ -2,36 +2,47 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Sequence
 
+from ..experiments.ablations.ablation_experiment import AblationArguments, ablation_jobs, listing
+from ..experiments.ablations.studies import find_study
+from ..experiments.arguments import parse
 from ..experiments.errors import unknown
+from ..experiments.microrts.microrts_experiment import MicroRTSArguments, microrts_jobs
+from ..experiments.procgen.procgen_experiment import ProcgenArguments, procgen_jobs
+from ..experiments.queue.queue_flags import run_jobs, split_train_flags
 
-#: Kind -> (its module, what it does).
+#: Kind -> what it does.
 KINDS = {
-    "procgen": ("procgen.procgen_experiment", "RogueNet and IMPALA on Procgen's games"),
-    "microrts": (
-        "microrts.microrts_experiment",
-        "RogueNet and the published networks on maps of μRTS, against its bots",
-    ),
-    "ablation": (
-        "ablations.ablation_experiment",
-        "a choice in RogueNet or in what it sees, and its alternatives",
-    ),
+    "procgen": "RogueNet and IMPALA on Procgen's games",
+    "microrts": "RogueNet and the published networks on maps of μRTS, against its bots",
+    "ablation": "a choice in RogueNet or in what it observes, and its alternatives",
 }
 
 
 def main(arguments: Sequence[str]) -> int:
     """Run a kind of experiment; returns the exit code."""
     if not arguments or arguments[0] in ("-h", "--help"):
-        lines = [f"  {name:10} {text}" for name, (_, text) in KINDS.items()]
+        lines = [f"  {name:10} {text}" for name, text in KINDS.items()]
         print(
             "\n".join(["usage: entitize experiment KIND --out DIR [OPTIONS] [-- FLAGS OF TRAIN]", "", *lines])
         )
         print("\n`entitize experiment KIND --help` lists its options.")
         return 0
     kind, *rest = arguments
-    if kind not in KINDS:
-        raise unknown("experiment", kind, KINDS)
-    code: int = importlib.import_module(f"entitize.experiments.{KINDS[kind][0]}").main(rest)
-    return code
+    words, train_flags = split_train_flags(rest)
+    command = f"experiment {kind}"
+    if kind == "procgen":
+        procgen = parse(ProcgenArguments, command, words)
+        return run_jobs(kind, procgen_jobs(procgen, train_flags), procgen)
+    if kind == "microrts":
+        microrts = parse(MicroRTSArguments, command, words)
+        return run_jobs(kind, microrts_jobs(microrts, train_flags), microrts)
+    if kind == "ablation":
+        if not rest:
+            print(listing())
+            return 0
+        ablation = parse(AblationArguments, command, words)
+        about = {"study": ablation.study, "baseline": find_study(ablation.study).baseline}
+        return run_jobs(kind, ablation_jobs(ablation, train_flags), ablation, about)
+    raise unknown("experiment", kind, KINDS)

@@ -8,11 +8,10 @@ from typing import Annotated, Any
 
 import tyro
 
-from ..arguments import parse
 from ..config import TrainConfig
 from ..config_file import plain
 from ..errors import UserError
-from ..queue.queue_flags import QueueFlags, configured, names, read_base, run_jobs, split_train_flags
+from ..queue.queue_flags import QueueFlags, configured, names, read_base
 from ..queue.training_jobs import TrainingJob
 from .studies import Study, ablation_config, find_study, read_studies
 
@@ -33,17 +32,6 @@ class AblationArguments(QueueFlags):
     """Variants (default: all)."""
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Parse and run the command, or list the studies; returns the exit code."""
-    if not arguments:
-        print(listing())
-        return 0
-    words, train_flags = split_train_flags(arguments)
-    chosen = parse(AblationArguments, "experiment ablation", words)
-    about = {"study": chosen.study, "baseline": find_study(chosen.study).baseline}
-    return run_jobs("ablation", jobs_of(chosen, train_flags), chosen, about)
-
-
 def listing() -> str:
     """The studies, what they ask, and where."""
     lines = ["usage: entitize experiment ablation STUDY --out DIR [OPTIONS] [-- FLAGS OF TRAIN]"]
@@ -54,7 +42,7 @@ def listing() -> str:
     return "\n".join(lines)
 
 
-def jobs_of(chosen: AblationArguments, train_flags: Sequence[str] = ()) -> list[TrainingJob]:
+def ablation_jobs(chosen: AblationArguments, train_flags: Sequence[str] = ()) -> list[TrainingJob]:
     """The runs that are asked for.
 
     Raises:

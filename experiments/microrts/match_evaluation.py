@@ -1,4 +1,4 @@
-"""`entitize eval microrts`: a trained agent against the scripted AIs of μRTS, beside published results."""
+"""Evaluate a trained agent against the scripted AIs of μRTS, beside published results."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from types import TracebackType
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from ..arguments import parse
 from .match_plan import MicroRTSEvalArguments, make_plan
 from .match_results import ResultsFile
 from .match_scores import score_all
@@ -18,9 +17,12 @@ from .match_workers import play_jobs
 from .matches import MatchJob, PlayedMatches
 
 
-def main(arguments: Sequence[str]) -> None:
-    """Parse and run the command."""
-    chosen = parse(MicroRTSEvalArguments, "eval microrts", arguments)
+def evaluate_matches(chosen: MicroRTSEvalArguments) -> None:
+    """Play the games that are missing; print and write tables of all.
+
+    Raises:
+        UserError: as `make_plan` and `play_jobs`; finished games are kept.
+    """
     plan = make_plan(chosen)
     results = ResultsFile(plan.out / "results.jsonl", plan.identity)
     console = Console()

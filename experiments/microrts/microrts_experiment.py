@@ -10,9 +10,8 @@ from typing import Annotated, Any
 import tyro
 
 from ...adapters.microrts.java.maps import Map, find_map
-from ..arguments import parse
 from ..errors import UserError
-from ..queue.queue_flags import QueueFlags, configured, names, read_base, run_jobs, split_train_flags
+from ..queue.queue_flags import QueueFlags, configured, names, read_base
 from ..queue.training_jobs import EvaluationFlags, TrainingJob
 
 #: Name of a network in an experiment -> the configuration that trains it, and its options.
@@ -59,14 +58,7 @@ class MicroRTSArguments(QueueFlags):
             raise ValueError(f"--eval-max-steps must be positive, got {self.eval_max_steps}")
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Parse and run the command; returns the exit code."""
-    words, train_flags = split_train_flags(arguments)
-    chosen = parse(MicroRTSArguments, "experiment microrts", words)
-    return run_jobs("microrts", jobs_of(chosen, train_flags), chosen)
-
-
-def jobs_of(chosen: MicroRTSArguments, train_flags: Sequence[str] = ()) -> list[TrainingJob]:
+def microrts_jobs(chosen: MicroRTSArguments, train_flags: Sequence[str] = ()) -> list[TrainingJob]:
     """The runs that are asked for. `transformer` is left out where a map is too large for it.
 
     Raises:

@@ -9,8 +9,7 @@ from typing import Annotated
 import tyro
 
 from ...adapters.procgen.games import GAMES
-from ..arguments import parse
-from ..queue.queue_flags import QueueFlags, configured, names, read_base, run_jobs, split_train_flags
+from ..queue.queue_flags import QueueFlags, configured, names, read_base
 from ..queue.training_jobs import TrainingJob
 
 #: Name of a network in an experiment -> the configuration that trains it.
@@ -38,14 +37,7 @@ class ProcgenArguments(QueueFlags):
     """Networks: roguenet (default), roguenet_normalized, roguenet_fourier, impala."""
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Parse and run the command; returns the exit code."""
-    words, train_flags = split_train_flags(arguments)
-    chosen = parse(ProcgenArguments, "experiment procgen", words)
-    return run_jobs("procgen", jobs_of(chosen, train_flags), chosen)
-
-
-def jobs_of(chosen: ProcgenArguments, train_flags: Sequence[str] = ()) -> list[TrainingJob]:
+def procgen_jobs(chosen: ProcgenArguments, train_flags: Sequence[str] = ()) -> list[TrainingJob]:
     """The runs that are asked for.
 
     Raises:

@@ -19,6 +19,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from ..arguments import parse
 from ..config import read_run_config
 from ..errors import UserError
 from ..run_lock import RunLockedError, run_lock
@@ -62,15 +63,15 @@ def _train(folder: Path, device: str) -> None:
 
 
 def _evaluate(folder: Path, words: Sequence[str]) -> None:
-    from ..microrts.match_evaluation import (
-        main as play_bots,  # with the packages that draw, which training starts without
-    )
+    # With the packages that draw, which training starts without.
+    from ..microrts.match_evaluation import evaluate_matches
+    from ..microrts.match_plan import MicroRTSEvalArguments
 
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
     _at_the_end_of_input(lambda: os.kill(os.getpid(), signal.SIGINT))
     with run_lock(folder):
-        play_bots([str(folder), *words])
+        evaluate_matches(parse(MicroRTSEvalArguments, "eval microrts", [str(folder), *words]))
 
 
 def _at_the_end_of_input(stop: Callable[[], None]) -> None:

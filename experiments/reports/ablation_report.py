@@ -12,12 +12,20 @@ from ...trainers import Interval
 from ..errors import UserError
 from ..statistics.aggregates import LEAST_RUNS, bootstrap
 from .document import Document, Picture, ReportColumn, ReportTable, Section
-from .measured_runs import MeasuredRun, RunTable, number, progress, short_steps, spread, state, steps_told
-from .network_costs import CostCounter
+from .measured_runs import (
+    MeasuredRun,
+    RunTable,
+    curves_and_tails,
+    number,
+    progress,
+    short_steps,
+    spread,
+    state,
+    steps_told,
+)
+from .network_costs import CostCounter, cost_values, millions
 from .origin_section import origin_section
 from .plots import CurvePanel, learning_curves
-from .report_costs import cost_values, millions
-from .report_curves import curves_and_tails
 
 #: Game -> variant -> its runs.
 Variants = Mapping[str, Mapping[str, Sequence[MeasuredRun]]]

@@ -12,7 +12,7 @@ import numpy as np
 from ...trainers import read_metrics
 from ..procgen.published_procgen import IMPALA_WINDOW
 from ..queue.run_records import RunRecord
-from ..statistics.curves import RETURN, Curve, curve_of, metrics_file, whole_number
+from ..statistics.curves import RETURN, Curve, MeanCurve, curve_of, metrics_file, range_curve, whole_number
 
 #: Steps that the returns of a run are averaged over, as the published ones.
 WINDOW = IMPALA_WINDOW
@@ -195,3 +195,42 @@ def rollout_size(run: MeasuredRun) -> int:
     """Steps between two lines of a run's metrics."""
     config = run.record.config
     return config.env.num_envs * config.ppo.num_steps
+
+
+def curves_and_tails(
+    networks: Mapping[str, Sequence[MeasuredRun]], by_time: bool = False
+) -> tuple[dict[str, MeanCurve], dict[str, list[Curve]]]:
+    """By the network's name mean and range over seeds as far as all came, and what single seeds have beyond.
+
+    Args:
+        by_time: over seconds of training, not over steps.
+    """
+    curves: dict[str, MeanCurve] = {}
+    tails: dict[str, list[Curve]] = {}
+    for network, runs in networks.items():
+        shown = [run for run in runs if run.has_returns]
+        own = [run.timed if by_time else run.returns for run in shown]
+        if not shown or not all(len(curve.steps) for curve in own):
+            continue
+        width = bin_width(own, max(_update_width(run, by_time) for run in shown))
+        mean = range_curve(own, width)
+        name = network_name(network)
+        reached = int(mean.steps[-1]) if len(mean.steps) else 0
+        if len(mean.steps):
+            curves[name] = mean
+        parts = [_from(range_curve([curve], width), reached) for curve in own]
+        if beyond := [part for part in parts if len(part.steps) > 1]:
+            tails[name] = beyond
+    return curves, tails
+
+
+def _update_width(run: MeasuredRun, by_time: bool) -> int:
+    """Steps, or seconds (rounded up, with something to spare), between two lines of a run's metrics."""
+    if not by_time:
+        return rollout_size(run)
+    return int(1.5 * run.seconds * rollout_size(run) / max(run.steps, 1)) + 1
+
+
+def _from(curve: MeanCurve, start: int) -> Curve:
+    later = curve.steps >= start
+    return Curve(curve.steps[later], curve.mean[later])

@@ -27,6 +27,7 @@ from .document import Document, Picture, ReportColumn, ReportTable, Row, Section
 from .measured_runs import (
     MeasuredRun,
     RunTable,
+    curves_and_tails,
     network_name,
     number,
     progress,
@@ -34,11 +35,9 @@ from .measured_runs import (
     state,
     steps_told,
 )
-from .network_costs import CostCounter
+from .network_costs import CostCounter, cost_values, millions
 from .origin_section import origin_section
 from .plots import CurvePanel, learning_curves, outcome_bars
-from .report_costs import cost_values, millions
-from .report_curves import curves_and_tails
 
 #: What `entitize eval microrts RUN` leaves in a run folder.
 RESULTS = Path("eval_microrts", "results.jsonl")

@@ -1,20 +1,23 @@
-"""How big the networks of runs are and what a step costs them, counted with the entities that they see."""
+"""Size of the networks of runs, and the cost of a step, counted with the entities that they observe."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from ...envs import EntityVectorEnv, sample_actions
+from ...policies.rogue_net.summary import impala_cost
 from ..config import TrainConfig
 from ..env_config import EnvConfig
 from ..environments import make_environments
 from ..errors import UserError
 from ..microrts.microrts_lanes import with_lanes
 from ..networks import make_policy
+from .document import ReportColumn, ReportTable, Row, Section
+from .measured_runs import RunTable, network_name, number
 
 
 @dataclass(frozen=True)
@@ -97,3 +100,104 @@ def impala_config(env: EnvConfig) -> TrainConfig:
     kwargs: dict[str, Any] = {"features": "pixels"}
     kwargs |= {name: env.kwargs[name] for name in ("distribution_mode", "num_levels") if name in env.kwargs}
     return TrainConfig(replace(env, kwargs=kwargs), network="ImpalaNet")
+
+
+# -- in a report --------------------------------------------------------------------------------------------
+
+_IMPALA = "ImpalaNet"
+
+
+def cost_values(cost: NetworkCost | str) -> dict[str, Any]:
+    """A cost, or why there is none, as values of a row."""
+    if isinstance(cost, str):
+        return {"not_counted": cost}
+    has_entities = bool(cost.entities.by_type)
+    return {
+        "parameters": cost.parameters,
+        "formula_parameters": cost.blog_parameters,
+        "multiply_adds": cost.multiply_adds,
+        "formula_multiply_adds": cost.blog_multiply_adds,
+        "mean_entities": cost.entities.mean if has_entities else None,
+        "largest_entities": cost.entities.largest if has_entities else None,
+        **{f"mean {name}": count for name, count in cost.entities.by_type.items()},
+    }
+
+
+def millions(value: float | None) -> str:
+    """Multiply-adds in millions."""
+    return number(None if value is None else value / 1e6, 3 if (value or 0) < 1e6 else 1)
+
+
+def cost_rows(table: RunTable, counter: CostCounter) -> list[dict[str, Any]]:
+    """A row for each game and network of ours that reads entities, beside IMPALA on the game's pixels."""
+    rows: list[dict[str, Any]] = []
+    for case, networks in table.items():
+        for network, runs in networks.items():
+            config = runs[0].record.config
+            if config.network == _IMPALA:
+                continue
+            row = {"game": case, "network": network, **cost_values(counter.of(config))}
+            impala = counter.of(impala_config(config.env))
+            if isinstance(impala, NetworkCost) and "parameters" in row:
+                row["impala_parameters"], row["impala_multiply_adds"] = (
+                    impala.parameters,
+                    impala.multiply_adds,
+                )
+                row["parameters_ratio"] = impala.parameters / row["parameters"]
+                row["multiply_adds_ratio"] = impala.multiply_adds / row["multiply_adds"]
+            rows.append(row)
+    return rows
+
+
+_COLUMNS = (
+    ReportColumn("game", lambda row: row["game"], is_text=True),
+    ReportColumn("network", lambda row: network_name(row["network"]), is_text=True),
+    ReportColumn("parameters", lambda row: number(row.get("parameters"), 0)),
+    ReportColumn("by the formula", lambda row: number(row.get("formula_parameters"), 0)),
+    ReportColumn("IMPALA's ÷ these", lambda row: _ratio(row.get("parameters_ratio"))),
+    ReportColumn("million multiply-adds per step", lambda row: millions(row.get("multiply_adds"))),
+    ReportColumn("by the formula", lambda row: millions(row.get("formula_multiply_adds"))),
+    ReportColumn("IMPALA's ÷ these", lambda row: _ratio(row.get("multiply_adds_ratio"))),
+    ReportColumn("entities, mean", lambda row: number(row.get("mean_entities"), 1)),
+    ReportColumn("entities, most", lambda row: number(row.get("largest_entities"), 0)),
+)
+
+
+def _ratio(value: float | None) -> str:
+    return "–" if value is None else f"{value:,.0f}×"
+
+
+def cost_section(table: RunTable, counter: CostCounter) -> Section:
+    """What networks cost in each game."""
+    rows = cost_rows(table, counter)
+    if not rows:
+        return Section("Size and cost", ["There is no run of a network that reads entities."])
+    notes = [*_impala_notes(rows), *_problem_notes(rows)]
+    notes += [
+        "Multiply-adds are of one step with the mean number of entities, counted part by part; activations,"
+        " layer norms and softmax are not. Entities are counted while the random policy plays 200 steps in"
+        " 8 environments; the counts of each type are in the CSV file. What a game shows, and so the size of"
+        " a network, is that of the code that made this report, which may not be the code of a run.",
+        "The formulas are those of the blog (12 L D² + D Σ Fᵢ parameters, 12 L D² S + L D S² + D Σ Fᵢ Sᵢ"
+        " multiply-adds), which leave out biases, layer norms, heads, and one of attention's two products.",
+    ]
+    return Section(
+        "Size and cost", tables=[ReportTable("costs", "Networks, by counting", rows, _COLUMNS, notes)]
+    )
+
+
+def _impala_notes(rows: Sequence[Row]) -> list[str]:
+    known = [row for row in rows if "impala_parameters" in row]
+    if not known:
+        return []
+    parameters, cost = impala_cost()
+    own, own_cost = known[0]["impala_parameters"], millions(known[0]["impala_multiply_adds"])
+    counted = f"{own:,} parameters and {own_cost} million"
+    return [
+        f"IMPALA on 64 × 64 pixels has {counted} multiply-adds by counting; by the blog's formula, without"
+        f" biases and heads, {parameters:,} and {millions(cost)} million."
+    ]
+
+
+def _problem_notes(rows: Sequence[Row]) -> list[str]:
+    return [f"{row['game']}, not counted: {row['not_counted']}" for row in rows if "not_counted" in row]

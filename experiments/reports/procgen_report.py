@@ -19,6 +19,7 @@ from .document import Document, Picture, ReportColumn, ReportTable, Section
 from .measured_runs import (
     MeasuredRun,
     RunTable,
+    curves_and_tails,
     network_name,
     number,
     progress,
@@ -28,14 +29,11 @@ from .measured_runs import (
     state,
     steps_told,
 )
-from .network_costs import CostCounter
+from .network_costs import CostCounter, cost_section
 from .origin_section import origin_section
-from .plots import CurvePanel, learning_curves
+from .plots import CurvePanel, beside_published, learning_curves
 from .procgen_aggregates import PUBLISHED, aggregate_section, counted, headlines, names_of
 from .procgen_scores import aggregate_rows, game_of
-from .report_costs import cost_section
-from .report_curves import curves_and_tails
-from .report_plots import beside_published
 
 RANDOM = "random policy"
 _RANDOM_SOURCE = PROCGEN_SOURCES["lapo"].partition(";")[0]

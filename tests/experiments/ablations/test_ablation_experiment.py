@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 from entitize.adapters.procgen.games import GAMES
-from entitize.experiments.ablations.ablation_experiment import AblationArguments, jobs_of
+from entitize.experiments.ablations.ablation_experiment import AblationArguments, ablation_jobs
 from entitize.experiments.ablations.studies import ablation_config, read_studies
 from entitize.experiments.errors import UserError
 from entitize.experiments.queue.run_records import read_runs
@@ -22,7 +22,9 @@ def asked(study: str, **flags: object) -> AblationArguments:
 
 
 def test_every_game_variant_and_seed_is_a_run() -> None:
-    jobs = jobs_of(asked("pooling", games=("heist,maze",), variants=("max", "attention"), seeds=2, steps=500))
+    jobs = ablation_jobs(
+        asked("pooling", games=("heist,maze",), variants=("max", "attention"), seeds=2, steps=500)
+    )
     assert [job.name for job in jobs] == [
         f"{game}/{variant}/{seed}"
         for seed in (0, 1)
@@ -36,18 +38,18 @@ def test_every_game_variant_and_seed_is_a_run() -> None:
 @pytest.mark.parametrize("study", read_studies())
 def test_all_variants_in_the_games_of_the_study_are_the_default(study: str) -> None:
     chosen = read_studies()[study]
-    names = [job.name for job in jobs_of(asked(study, seeds=1))]
+    names = [job.name for job in ablation_jobs(asked(study, seeds=1))]
     assert names == [f"{game}/{variant}/0" for game in chosen.games for variant in chosen.variants]
 
 
 def test_all_games_are_those_that_the_study_can_be_asked_of() -> None:
-    jobs = jobs_of(asked("width", games=("all",), variants=("d_32",), seeds=1))
+    jobs = ablation_jobs(asked("width", games=("all",), variants=("d_32",), seeds=1))
     assert {job.config.env.id for job in jobs} == {f"Procgen/{game}" for game in GAMES}
 
 
 def test_flags_of_train_go_to_every_run() -> None:
     flags = ("--env.num-envs", "8", "--net.n-layer", "1", "--env.kwargs", "num_levels=200")
-    for job in jobs_of(asked("width", games=("maze",), seeds=1), flags):
+    for job in ablation_jobs(asked("width", games=("maze",), seeds=1), flags):
         assert (job.config.env.num_envs, job.config.net.n_layer) == (8, 1)
         assert job.config.env.kwargs == {"distribution_mode": "easy", "num_levels": 200}
         assert f"d_{job.config.net.d_model}" == job.network
@@ -63,7 +65,7 @@ def test_flags_of_train_go_to_every_run() -> None:
 )
 def test_a_flag_can_not_say_what_the_study_says(study: str, flags: tuple[str, ...], key: str) -> None:
     with pytest.raises(UserError, match=f"^{key} is what the study {study} sets, so it can't be given"):
-        jobs_of(asked(study), flags)
+        ablation_jobs(asked(study), flags)
 
 
 def test_a_study_is_run_and_its_folder_is_for_no_other(entitize: Run, tmp_path: Path) -> None:

@@ -25,13 +25,13 @@ Run = Callable[..., tuple[int, str, str]]
 
 
 def procgen(*words: str, train_flags: tuple[str, ...] = ()) -> list[TrainingJob]:
-    return procgen_experiment.jobs_of(
+    return procgen_experiment.procgen_jobs(
         parse(ProcgenArguments, "experiment procgen", ["--out", "x", *words]), train_flags
     )
 
 
 def microrts(*words: str) -> list[TrainingJob]:
-    return microrts_experiment.jobs_of(
+    return microrts_experiment.microrts_jobs(
         parse(MicroRTSArguments, "experiment microrts", ["--out", "x", *words])
     )
 
