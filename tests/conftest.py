@@ -23,7 +23,7 @@ settings.load_profile("entitize")
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # entity_gym needs ragged-buffer, of which there is no build for Python 3.12.
-collect_ignore = ["adapters/test_entity_gym_from.py", "adapters/test_entity_gym_to.py"]
+collect_ignore = ["adapters/entity_gym/test_entity_gym_from.py", "adapters/entity_gym/test_entity_gym_to.py"]
 if importlib.util.find_spec("ragged_buffer") is not None:
     collect_ignore.clear()
 
@@ -35,8 +35,8 @@ ONLY_IN_ALL = {
     "adapters/test_microrts_targets.py",
     "adapters/test_microrts_watch.py",
     "adapters/test_microrts_workers.py",
-    "adapters/test_pettingzoo_games_kaz.py",
-    "adapters/test_pettingzoo_games_magent.py",
+    "adapters/pettingzoo/test_games_kaz.py",
+    "adapters/pettingzoo/test_games_magent.py",
     "adapters/test_procgen_docs.py",
     "adapters/test_procgen_fuzz.py",
     "benchmarks/test_suite.py",
