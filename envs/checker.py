@@ -6,7 +6,7 @@ import copy
 import math
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -69,7 +69,7 @@ def check_entity_env(
     if not subject.nondeterministic:
         _compare(subject, played, again, "the same seed and actions gave different results")
         _compare(subject, played, provoked, "an illegal action raised ActionError but moved the environment")
-    subject.check_sample_without_mask(seed)
+    _check_left_out(subject, seed)
     if isinstance(env, gymnasium.Env):
         _check_with_gymnasium(env)
 
@@ -127,8 +127,8 @@ class _Subject(ABC):
         return seen
 
     @abstractmethod
-    def check_sample_without_mask(self, seed: int) -> None:
-        """`action_space.sample()` knows no observation; it must be survived."""
+    def step_without_actions(self) -> None:
+        """Leave out all actions of a step."""
 
     def check_fresh(self, arrays: list[NDArray[Any]], where: str) -> None:
         """`arrays` must be new ones: users keep what they were given."""
@@ -204,13 +204,8 @@ class _Single(_Subject):
             self.fail("step after the end of an episode must raise gymnasium.error.ResetNeeded")
         return self.reset(None)
 
-    def check_sample_without_mask(self, seed: int) -> None:
-        for what, action in (("action_space.sample()", self.env.action_space.sample()), ("{}", {})):
-            self.reset(seed)
-            try:
-                self.env.step(action)
-            except ActionError as error:
-                self.fail(f"step({what}) orders nothing and must be accepted, but raised: {error}")
+    def step_without_actions(self) -> None:
+        self.env.step({})
 
 
 class _Vector(_Subject):
@@ -296,12 +291,8 @@ class _Vector(_Subject):
             if acting.size:
                 self.fail(f"{where}: env {acting[0]} is idle, but has actors of action {name!r}")
 
-    def check_sample_without_mask(self, seed: int) -> None:
-        self.reset(seed)
-        try:
-            self.env.step(self.env.action_space.sample())
-        except ActionError as error:
-            self.fail(f"step(action_space.sample()) orders nothing and must be accepted, but raised: {error}")
+    def step_without_actions(self) -> None:
+        self.env.step({})
 
 
 def _play(subject: _Subject, seed: int, num_steps: int, provoke: bool = False) -> list[_Seen]:
@@ -331,6 +322,46 @@ def _check_refused(subject: _Subject, what: str, illegal: dict[str, RaggedArray]
     except Exception as error:
         subject.fail(f"{what} must raise ActionError, but raised {error!r}")
     subject.fail(f"{what} must raise ActionError, but was accepted")
+
+
+def _check_left_out(subject: _Subject, seed: int) -> None:
+    """Actions may be left out where the space says `optional`, and nowhere else."""
+    seen = subject.reset(seed)
+    try:
+        subject.step_without_actions()
+    except ActionError as error:
+        if subject.space.actions.optional:
+            subject.fail(f"step({{}}) orders nothing and must be accepted, but raised: {error}")
+        return
+    acting = [name for name, part in seen.batch.actions.items() if part.actors.num_items]
+    if acting and not subject.space.actions.optional:
+        subject.fail(f"step({{}}) lacks action {acting[0]!r}: it must raise ActionError, but was accepted")
+
+
+class _LegalSamples(gymnasium.Wrapper[Any, Any, Any, Any]):
+    """An environment whose `action_space.sample()` is legal, as Gymnasium's checks expect it to be."""
+
+    def __init__(self, env: gymnasium.Env[Any, Any]) -> None:
+        super().__init__(env)
+        self._seen: dict[str, Any] = {}
+        self.action_space = _SampledLegally(env.action_space, lambda: self._seen)
+
+    def reset(self, **options: Any) -> tuple[Any, dict[str, Any]]:
+        self._seen, info = self.env.reset(**options)
+        return self._seen, info
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        self._seen, *rest = self.env.step(action)
+        return self._seen, *rest  # type: ignore[return-value]
+
+
+class _SampledLegally(EntityActionSpace):
+    def __init__(self, space: EntityActionSpace, seen: Callable[[], dict[str, Any]]) -> None:
+        super().__init__(dict(space.items()), optional=space.optional)
+        self._last = seen
+
+    def sample(self, mask: Any | None = None, probability: Any | None = None) -> dict[str, Any]:
+        return super().sample(mask or self._last() or None)
 
 
 def _compare(subject: _Subject, first: list[_Seen], second: list[_Seen], sentence: str) -> None:
@@ -367,6 +398,8 @@ def _check_with_gymnasium(env: gymnasium.Env[Any, Any]) -> None:
     # A wrapper that makes the entities is itself what is to be checked; other wrappers are taken off.
     base = env.unwrapped if isinstance(env.unwrapped.observation_space, EntitySpace) else env
     name = type(base).__name__
+    if not env.action_space.optional:  # type: ignore[attr-defined]
+        base = _LegalSamples(base)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ..envs import PaddedLayout, SelectEntity
+from ..envs import PaddedLayout
 
 Flags = dict[str, NDArray[np.bool_]]
 
@@ -120,6 +120,6 @@ def _lists(layout: PaddedLayout) -> dict[tuple[str, str], int]:
         prefix = f"actions/{name}"
         if not action.is_global:
             lists[f"{prefix}/actors", f"{prefix}/presence"] = layout.max_actors[name]
-        if isinstance(action, SelectEntity):
+        if action.selects_entities:
             lists[f"{prefix}/actees", f"{prefix}/actee_presence"] = layout.max_actees[name]
     return lists

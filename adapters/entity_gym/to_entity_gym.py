@@ -10,7 +10,7 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
-from ...envs import ActionError, ActionSpace, Categorical, EntitySpace, GlobalCategorical
+from ...envs import ActionError, ActionSpace, EntitySpace
 from ...envs.errors import reset_needed
 from ..gymnasium.wrap import env_name
 from .package import entity_gym
@@ -115,9 +115,9 @@ class EntityGymEnvironment(entity_gym.Environment):  # type: ignore[misc, unused
         """The choice of each actor, and how many selections were forbidden."""
         assert self._seen is not None
         part = self._seen["actions"][name]
-        if isinstance(space, GlobalCategorical):
+        if space.is_global:
             return np.array([action.index], np.int64), 0
-        categorical = isinstance(space, Categorical)
+        categorical = not space.selects_entities
         choices = np.asarray(action.indices if categorical else action.actees, np.int64).reshape(-1)
         order = choices[self._places(name, part["actors"], list(action.actors), len(choices))]
         if categorical or not len(order):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -72,13 +72,17 @@ def action_spaces(env_name: str, space: EntityActionSpace) -> dict[str, Any]:
     return {name: _their_action(env_name, name, action) for name, action in space.items()}
 
 
+_THEIR_SPACES: dict[type, Callable[[Any], Any]] = {
+    SelectEntity: lambda action: entity_gym.SelectEntityActionSpace(),
+    GlobalCategorical: lambda action: entity_gym.GlobalCategoricalActionSpace(list(action.choices)),
+    Categorical: lambda action: entity_gym.CategoricalActionSpace(list(action.choices)),
+}
+
+
 def _their_action(env_name: str, name: str, action: spaces.Space[Any]) -> Any:
-    if isinstance(action, SelectEntity):
-        return entity_gym.SelectEntityActionSpace()
-    if isinstance(action, GlobalCategorical):
-        return entity_gym.GlobalCategoricalActionSpace(list(action.choices))
-    if isinstance(action, Categorical):
-        return entity_gym.CategoricalActionSpace(list(action.choices))
+    make = _THEIR_SPACES.get(type(action))
+    if make is not None:
+        return make(action)
     raise TypeError(f"{env_name}: action {name!r} is {action!r}; entity_gym has single choices only")
 
 
@@ -121,12 +125,12 @@ def allows_nothing(mask: Mask | None) -> bool:
 def their_mask(action: ActionSpace, part: Mapping[str, NDArray[Any]]) -> Any:
     """Convert one action's part of an observation to a mask of `entity_gym`; None if the action is absent."""
     flags = part["mask"].astype(np.bool_)
-    if isinstance(action, GlobalCategorical):
+    if action.is_global:
         if not len(flags):
             return None
         return entity_gym.GlobalCategoricalActionMask(None if flags.all() else flags)
     actors = part["actors"].tolist()
-    if isinstance(action, SelectEntity):
+    if action.selects_entities:
         actees = part["actees"].tolist()
         pairs = None if flags.all() else flags.reshape(len(actors), len(actees))
         return entity_gym.SelectEntityActionMask(actor_ids=actors, actee_ids=actees, mask=pairs)

@@ -199,7 +199,7 @@ class _Composite(ActionPart):
 
     def _split(self, mask: NDArray[Any], batch_size: int, place: str) -> dict[str, NDArray[np.bool_]]:
         """Of one array (B, sum of C) over all categorical actions."""
-        counts = {n: a.num_choices for n, a in self.names.items() if isinstance(a, GlobalCategorical)}
+        counts = {n: a.mask_columns for n, a in self.names.items() if not a.is_continuous}
         flags = _flags(mask, (batch_size, sum(counts.values())), "/".join(counts), place)
         return dict(zip(counts, np.split(flags, np.cumsum(list(counts.values()))[:-1], 1), strict=True))
 

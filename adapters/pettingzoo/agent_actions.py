@@ -12,7 +12,7 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from ...envs import ActionMask, ActionSpace, Categorical, Continuous, EntityActionSpace, ObservationError
+from ...envs import ActionMask, ActionSpace, EntityActionSpace, ObservationError
 from ...ragged import RaggedArray
 from ..gymnasium.actions import take_apart
 from ..gymnasium.views.batches import pick
@@ -44,7 +44,7 @@ class ActionGroup:
         self._space = space
         self._part = take_apart(space, env, choices, path)
         self.actions: dict[str, ActionSpace] = {
-            name: _per_actor(action) if own else action for name, action in self._part.names.items()
+            name: action.per_actor() if own else action for name, action in self._part.names.items()
         }
 
     def flags(self, masks: Sequence[Any], labels: Sequence[str]) -> dict[str, NDArray[np.bool_]]:
@@ -58,9 +58,9 @@ class ActionGroup:
             ObservationError: a mask that does not fit the action space.
         """
         flags = {
-            name: np.ones((len(masks), action.num_choices), bool)
+            name: np.ones((len(masks), action.mask_columns), bool)
             for name, action in self.actions.items()
-            if isinstance(action, Categorical)
+            if not action.is_continuous
         }
         given = [i for i, mask in enumerate(masks) if mask is not None]
         if not given:
@@ -89,10 +89,8 @@ class ActionGroup:
         """Return default actions for `count` agents: the first legal choice, the number nearest to 0."""
         chosen: dict[str, NDArray[Any]] = {}
         for name, action in self.actions.items():
-            if isinstance(action, Continuous):
-                chosen[name] = np.tile(np.clip(np.float32(0), action.low, action.high), (count, 1))
-            else:
-                chosen[name] = flags[name].argmax(1)
+            allowed = flags.get(name, np.zeros((count, 0), bool))
+            chosen[name] = action.first_legal(action.one_step(np.full(count, -1, np.int64), allowed))
         return chosen
 
     def game_actions(self, chosen: Mapping[str, NDArray[Any]], count: int) -> list[Any]:
@@ -170,7 +168,7 @@ class AgentActions:
             rows = np.array(lanes, np.int64)
             for name, action in kind.actions.items():
                 allowed = flags.get(name, np.zeros((len(lanes), 0), bool))
-                if isinstance(action, Categorical) and not allowed.any(1).all():
+                if not action.is_continuous and not allowed.any(1).all():
                     possible = allowed.any(1)
                     parts[name] = _part(rows[possible], allowed[possible], actors)
                 else:
@@ -198,14 +196,6 @@ class AgentActions:
         return actions
 
 
-def _per_actor(action: ActionSpace) -> ActionSpace:
-    """Return a global action as an action of entities."""
-    if isinstance(action, Continuous):
-        return Continuous(action.low, action.high)
-    assert isinstance(action, Categorical)
-    return Categorical(action.choices)
-
-
 def _part(lanes: NDArray[np.int64], flags: NDArray[np.bool_], actors: NDArray[np.int64]) -> ActionMask:
     """Return a mask with one actor in each of `lanes`, with its row of `flags`, and none in the others."""
     lengths = np.zeros(len(actors), np.int64)
@@ -218,10 +208,7 @@ def _choices(action: ActionSpace, order: RaggedArray, part: ActionMask) -> NDArr
     """Return the choice in each of B lanes with at most one actor: (B,), or (B, K)."""
     if order.num_items == len(order):
         return order.values
-    if isinstance(action, Continuous):
-        chosen: NDArray[Any] = np.tile(np.clip(np.float32(0), action.low, action.high), (len(order), 1))
-    else:
-        chosen = np.zeros(len(order), np.int64)
-        chosen[part.actors.lengths > 0] = part.mask.values.argmax(1)
+    chosen: NDArray[Any] = np.zeros((len(order), *action.item_shape), action.dtype)
+    chosen[part.actors.lengths > 0] = action.first_legal(part)
     chosen[order.lengths > 0] = order.values
     return chosen

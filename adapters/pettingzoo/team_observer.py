@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...envs import Categorical, EntitySpace
+from ...envs import EntitySpace
 from ...envs.actions import (
     Action,
     CategoricalAction,
@@ -74,7 +74,7 @@ class TeamObserver(ABC):
                 flags = kind.flags([game.mask(a) for a in acting], [agent_label(game, a) for a in acting])
                 moving[kind] = acting, flags
                 for name, action in kind.actions.items():
-                    mask = _mask(kind, acting, flags[name] if isinstance(action, Categorical) else None)
+                    mask = _mask(kind, acting, None if action.is_continuous else flags[name])
                     if mask is not None:
                         masks[name] = mask
         return masks, moving

@@ -16,9 +16,19 @@ class EntityActionSpace(spaces.Dict):
 
     `sample(mask=obs)` draws a legal action for an observation of the matching `EntitySpace`, or for its
     `obs["actions"]`; without a mask the arrays are empty.
+
+    Args:
+        optional: the environment has a no-op: an action that is left out (no such name, or an empty array)
+            orders nothing. With False it is an `ActionError` wherever an entity may act. It is no part of
+            equality or of schemas: it changes neither what a network observes nor what it may choose.
     """
 
-    def __init__(self, actions: Mapping[str, ActionSpace], seed: int | None = None) -> None:
+    optional = True  # spaces that were pickled before this attribute existed
+
+    def __init__(
+        self, actions: Mapping[str, ActionSpace], seed: int | None = None, *, optional: bool = True
+    ) -> None:
+        self.optional = optional
         unique_names(list(actions), "action names")
         for name, space in actions.items():
             if not isinstance(space, ActionSpace):

@@ -63,8 +63,8 @@ def validate_actions(
 
     Returns:
         every action of the space, in its order, as int64 (float32 where continuous). At each step a
-        sequence is as long as there are actors, or empty, which orders nothing there; a name that was left
-        out orders nothing anywhere.
+        sequence is as long as there are actors. Where the space is `optional` it may be empty, which orders
+        nothing there; a name that was left out is empty at all steps.
 
     Raises:
         ActionError: naming the env, the action, the actor and what was allowed.
@@ -82,7 +82,7 @@ def validate_actions(
             given = RaggedArray.empty(len(batch), action.item_shape, action.dtype)
         elif not isinstance(given, RaggedArray):
             raise ActionError(f"action {name!r} must be a RaggedArray, got {type(given).__name__}")
-        checked[name] = check_action(name, action, part, given, words)
+        checked[name] = check_action(name, action, part, given, words, space.actions.optional)
     return checked
 
 
@@ -100,9 +100,12 @@ class Words(Protocol):
 
 
 def check_action(
-    name: str, action: ActionSpace, part: ActionMask, given: RaggedArray, words: Words
+    name: str, action: ActionSpace, part: ActionMask, given: RaggedArray, words: Words, optional: bool
 ) -> RaggedArray:
     """Check one action of many steps; the result has the dtype of the space.
+
+    Args:
+        optional: a step may have no items although it has actors; see `EntityActionSpace`.
 
     Raises:
         ActionError: not one item per actor, items of another form, or one that its actor's mask forbids.
@@ -115,18 +118,18 @@ def check_action(
     if given.dtype != action.dtype:
         given = given.with_values(given.values.astype(action.dtype))
     if action.first_illegal(given, part) != LEGAL:
-        _check_closely(name, action, part, given, words)
+        _check_closely(name, action, part, given, words, optional)
     return given
 
 
 def _check_closely(
-    name: str, action: ActionSpace, part: ActionMask, given: RaggedArray, words: Words
+    name: str, action: ActionSpace, part: ActionMask, given: RaggedArray, words: Words, optional: bool
 ) -> None:
     """Find out what is wrong with `given`, if it is more than that steps are left out."""
     steps = np.arange(len(given))
     item = action.first_illegal(given, part)
     if item == NOT_ONE_PER_ACTOR:
-        _check_counts(name, action, part, given, words)
+        _check_counts(name, action, part, given, words, optional)
         steps = np.flatnonzero(given.lengths)
         given, part = given.gather(steps), part.map(lambda array: array.gather(steps))
         item = action.first_illegal(given, part)
@@ -139,10 +142,14 @@ def _check_closely(
     _fail(words, step, name, problem)
 
 
-def _check_counts(name: str, action: ActionSpace, part: ActionMask, given: RaggedArray, words: Words) -> None:
-    """Each step has one item per actor, or none."""
+def _check_counts(
+    name: str, action: ActionSpace, part: ActionMask, given: RaggedArray, words: Words, optional: bool
+) -> None:
+    """Each step has one item per actor or, where the action is `optional`, none."""
     counts, expected = given.lengths, part.actors.lengths
-    wrong = (counts != expected) & (counts > 0)
+    wrong = counts != expected
+    if optional:
+        wrong &= counts > 0
     if not wrong.any():
         return
     step = int(wrong.argmax())
@@ -150,6 +157,8 @@ def _check_counts(name: str, action: ActionSpace, part: ActionMask, given: Ragge
     if not expected[step]:
         nobody = "the action is not available" if action.is_global else "no entity may act"
         _fail(words, step, name, f"{nobody} at this step: expected no choice, {got}")
+    if not counts[step]:
+        got = "the action is left out, and the environment declares no no-op; sample_actions draws some"
     if action.is_global:
         _fail(words, step, name, f"expected one choice, {got}")
     actors = ", ".join(words.entity(step, int(index)) for index in part.actors[step])

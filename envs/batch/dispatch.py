@@ -86,7 +86,7 @@ class Dispatcher:
         for name, action in self.space.items():
             items, part = parsed[name], resolved.actions[name]
             given = RaggedArray.unchecked(items, np.array([0, len(items)], np.int64))
-            check_action(name, action, part, given, words)
+            check_action(name, action, part, given, words, self.space.optional)
             acting = [] if action.is_global or not len(items) else part.actors.values.tolist()
             result = action.to_author([resolved.names[i] for i in acting], items, resolved.names)
             if result is not None:

@@ -11,10 +11,11 @@ They leave out biases, layer norms and heads, and count one of attention's two p
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ...envs import ActionSpace, Categorical, Continuous, MultiCategorical, SelectEntity
+from ...envs import ActionSpace
 from ..inputs.prepare import GLOBAL
 from .config import RogueNetConfig
 from .network import Encoder, RogueNetwork
@@ -192,11 +193,8 @@ def _cost(net: RogueNetwork, counts: dict[str, float], actors: dict[str, float])
 def _head_cost(net: RogueNetwork, action: ActionSpace, actors: float, entities: float) -> float:
     if action.is_global:
         actors = 1.0
-    match action:
-        case Categorical() | MultiCategorical():
-            return net.settings.d_model * action.num_choices * actors
-        case Continuous():
-            return net.settings.d_model * action.size * actors
-        case SelectEntity():
-            return (net.settings.d_model * (actors + entities) + actors * entities) * net.settings.d_qk
-    return 0.0
+    d_model = net.settings.d_model
+    if action.selects_entities:
+        return (d_model * (actors + entities) + actors * entities) * net.settings.d_qk
+    outputs = math.prod(action.item_shape) if action.is_continuous else action.mask_columns
+    return d_model * outputs * actors

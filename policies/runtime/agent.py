@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...envs import (
-    Categorical,
     CategoricalAction,
     EntityActionSpace,
     EntityBatch,
@@ -121,7 +120,7 @@ class Agent:
         """
         names = tuple(member.name for member in choices)
         actions = self.action_space.spaces
-        fitting = [n for n, a in actions.items() if isinstance(a, Categorical) and a.choices == names]
+        fitting = [n for n, a in actions.items() if getattr(a, "choices", None) == names]
         if len(fitting) != 1:
             raise TypeError(
                 f"{len(fitting)} actions have the choices of {choices.__name__} ({', '.join(names)}),"

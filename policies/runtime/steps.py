@@ -17,12 +17,9 @@ from numpy.typing import NDArray
 from ...envs import (
     ActionMask,
     ActionSpace,
-    Categorical,
     EntityBatch,
     EntitySpace,
-    MultiCategorical,
     ObservationError,
-    SelectEntity,
 )
 from ...ragged import RaggedArray
 from ..kernels.gather_kernels import all_finite
@@ -102,12 +99,12 @@ class StepReader:
 
 def _columns(action: ActionSpace) -> int:
     """Columns of an action's mask."""
-    return action.num_choices if isinstance(action, Categorical | MultiCategorical) else 0
+    return action.mask_columns
 
 
 def _mask(part: Mapping[str, Any], action: ActionSpace, columns: int) -> ActionMask:
     """One action's part of an observation; `EntitySpace` says how it looks."""
-    if isinstance(action, SelectEntity):
+    if action.selects_entities:
         flags = _plain(part["mask"], _FLAG, 1)
         actors, actees = _plain(part["actors"], _INT, 1), _plain(part["actees"], _INT, 1)
         if len(flags) != len(actors) * len(actees):

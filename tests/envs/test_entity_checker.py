@@ -217,7 +217,7 @@ BREAKAGE: list[tuple[Callable[[Plain], None], str]] = [
     (unseeded, "the same seed and actions gave different results, in reset: entities/Cat"),
     (goes_on, "step after the end of an episode must raise gymnasium.error.ResetNeeded"),
     (moved_by_illegal_actions, "an illegal action raised ActionError but moved the environment, in step 1: "),
-    (needs_orders, "step(action_space.sample()) orders nothing and must be accepted, but raised: I want"),
+    (needs_orders, "step({}) orders nothing and must be accepted, but raised: I want"),
     (refuses, "a legal action was refused: not today"),
     (accepts, "an action of the unknown name 'Go+Nap+' must raise ActionError, but was accepted"),
     (panics, "an action of the unknown name 'Go+Nap+' must raise ActionError, but raised KeyError('what?')"),
