@@ -344,7 +344,8 @@ class _LegalSamples(gymnasium.Wrapper[Any, Any, Any, Any]):
     def __init__(self, env: gymnasium.Env[Any, Any]) -> None:
         super().__init__(env)
         self._seen: dict[str, Any] = {}
-        self.action_space = _SampledLegally(env.action_space, lambda: self._seen)
+        actions: Any = env.action_space
+        self.action_space = _SampledLegally(actions, lambda: self._seen)
 
     def reset(self, **options: Any) -> tuple[Any, dict[str, Any]]:
         self._seen, info = self.env.reset(**options)

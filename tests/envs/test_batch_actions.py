@@ -241,3 +241,17 @@ def test_the_vector_action_space_draws_legal_actions_for_a_batch_and_none_withou
     assert {"Jump": ragged([], [])} not in space
     assert space == EntityBatchActionSpace(SPACE, 2)
     assert space != EntityBatchActionSpace(SPACE, 3)
+
+
+def test_an_action_may_be_left_out_only_where_the_space_says_optional() -> None:
+    strict = ez.EntitySpace(SPACE.entities, ez.EntityActionSpace(dict(ACTIONS.items()), optional=False))
+    assert strict == SPACE and strict.actions == ACTIONS
+    batch = written_out()
+    complete = sample_actions(ACTIONS, batch, np.random.default_rng(0))
+    assert validate_actions(strict, batch, complete) == complete
+    for name in ACTIONS:
+        some = {other: given for other, given in complete.items() if other != name}
+        for left_out in (some, {**some, name: RaggedArray.empty(2, (), np.int64)}):
+            validate_actions(SPACE, batch, left_out)
+            with pytest.raises(ez.ActionError, match=mentions("env 1", f"action {name!r}", "left out")):
+                validate_actions(strict, batch, left_out)
