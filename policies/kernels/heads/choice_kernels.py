@@ -113,14 +113,14 @@ def _choice_map(head: Any) -> Linear:
 def _choice_distributions(head: Any, batch: Any, x: Any, start: int, count: int, s: Any) -> None:
     """Write logits, probabilities and entropies of `count` actors from `start` to their places in `s`."""
     at, components, columns = choice_places(head), head.components, up_to_16(count)
-    choices = components[len(components) - 1]
+    choices, mask = components[len(components) - 1], batch.mask
     tile = Tile(s, at.tile, TILE)
     gather_rows(x, batch.rows, start, count, head.d, Line(s, at.gathered), tile)
     linear(_choice_map(head), tile, Tile(s, at.logits, TILE), columns, SET_BIAS)
     for i in range(count):
         place = (start + i) * choices
         for c in range(choices):
-            s[at.allowed + c * TILE + i] = _ONE if batch.mask[place + c] else _ZERO
+            s[at.allowed + c * TILE + i] = _ONE if mask[place + c] else _ZERO
     for i in range(count, columns):
         for c in range(choices):
             s[at.allowed + c * TILE + i] = _ONE
@@ -339,7 +339,7 @@ def draw_choices(
     that the kind does not use stay 0 and don't count; with `counts_all` they are drawn and count, unless they
     allow nothing. Returns the first actor without a choice that it needs, or -1.
     """
-    at, components, chosen = choice_places(head), head.components, batch.chosen
+    at, components, used, chosen = choice_places(head), head.components, head.used, batch.chosen
     parts = len(components) - 1
     for start in range(first, last, TILE):
         count = min(TILE, last - start)
@@ -347,7 +347,7 @@ def draw_choices(
         for i in range(count):
             own, log_prob = (start + i) * parts, 0.0
             for m in range(parts):
-                needed = m == 0 or head.used[chosen[own] * parts + m]
+                needed = m == 0 or used[chosen[own] * parts + m]
                 if not needed and not head.counts_all:
                     continue
                 draw = draws[own + m] if len(draws) else -1.0

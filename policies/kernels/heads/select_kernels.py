@@ -219,9 +219,9 @@ def _selection_distributions(at: Any, block: Any, mask: Any, width: int, stride:
 @inlined
 def _find_chosen(batch: Any, block: Any, i: int) -> int:
     """Return which actee of the block actor i chose, or -1 if it is not there or not allowed."""
+    mask, actees, wanted = batch.mask, batch.actees, batch.chosen[block.actor + i]
     for e in range(block.actees):
-        allowed = batch.mask[block.pair + i * block.actees + e]
-        if allowed and batch.actees[block.actee + e] == batch.chosen[block.actor + i]:
+        if mask[block.pair + i * block.actees + e] and actees[block.actee + e] == wanted:
             return e
     return -1
 
@@ -349,18 +349,19 @@ def draw_selections(
     actor without an allowed actee, or -1.
     """
     at, stride = selection_places(head.d, head.width, batch.capacity), batch.capacity + LANES
+    mask, actees, chosen = batch.mask, batch.actees, batch.chosen
     while first < last:
         end = _tile_end(batch, first, last)
         _queries_and_keys(head, batch, x, first, end, s)
         for b in range(first, end):
             for a in range(batch.actor_offsets[b], batch.actor_offsets[b + 1], LANES):
                 block = _selection_block(batch, first, b, a)
-                _selection_distributions(at, block, batch.mask, head.width, stride, s)
+                _selection_distributions(at, block, mask, head.width, stride, s)
                 for i in range(block.lanes):
-                    e = _draw_actee(at, block, batch.mask, i, draws[a + i] if len(draws) else -1.0, s)
+                    e = _draw_actee(at, block, mask, i, draws[a + i] if len(draws) else -1.0, s)
                     if e < 0:
                         return a + i
-                    batch.chosen[a + i] = batch.actees[block.actee + e]
+                    chosen[a + i] = actees[block.actee + e]
                     log_probs[a + i] = _log_prob(at, e, i, s)
         first = end
     return -1
