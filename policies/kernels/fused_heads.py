@@ -27,9 +27,9 @@ from ..inputs.actors import (
     selection_rows,
     uniform,
 )
+from ..inputs.number_units import POINTS, WEIGHTS, Numbers
 from ..inputs.rows import Rows, plain
 from ..rogue_net.config import RogueNetConfig
-from ..rogue_net.number_units import POINTS, WEIGHTS, Numbers
 from .heads.choice_kernels import (
     ChoiceBatch,
     ChoiceHead,

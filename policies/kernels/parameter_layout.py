@@ -9,6 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 
+def escaped(name: str) -> str:
+    """Return `name` without dots, which torch refuses in the names of modules.
+
+    `names.module_key` puts a % behind those that torch refuses for other reasons; no other escaped name ends
+    like that.
+    """
+    return name.replace("%", "%25").replace(".", "%2E")
+
+
 class Entry(NamedTuple):
     """One parameter: `tensor` of the module at `place`, or of its part `name`."""
 

@@ -15,9 +15,9 @@ from torch.nn import functional
 from ...envs import ActionMask, Continuous
 from ...ragged import RaggedArray
 from ..inputs.actors import Drawn, actor_rows
+from ..inputs.number_units import POINTS, WEIGHTS, Numbers
 from ..inputs.rows import Rows
 from .config import RogueNetConfig
-from .number_units import POINTS, WEIGHTS, Numbers
 from .tensors import as_tensor
 
 #: Half of log 2π.

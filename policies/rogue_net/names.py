@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from torch import nn
 
-from .keys import escaped
+from ..kernels.parameter_layout import escaped
 
 
 def module_key(name: str) -> str:

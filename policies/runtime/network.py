@@ -13,10 +13,9 @@ from ..checkpoint import StoredCheckpoint, check_weights
 from ..inputs.moments import shift_and_scale
 from ..inputs.prepare import Inputs
 from ..kernels.fused_network import FusedNetwork
-from ..kernels.parameter_layout import Entry
+from ..kernels.parameter_layout import Entry, escaped
 from ..policy import ActResult
 from ..rogue_net.config import RogueNetConfig
-from ..rogue_net.keys import escaped
 
 Arrays = Mapping[str, NDArray[Any]]
 
@@ -75,7 +74,7 @@ class KernelNetwork:
 
 
 def _module(entry: Entry, arrays: Arrays) -> str:
-    """What the module of a parameter is called in a state dict; see `keys`."""
+    """What the module of a parameter is called in a state dict; see `escaped`."""
     if entry.name is None:
         return entry.place
     plain = f"{entry.place}.{escaped(entry.name)}"

@@ -17,8 +17,8 @@ from entitize.envs import (
     GlobalContinuous,
     validate_actions,
 )
+from entitize.policies.inputs.number_units import units
 from entitize.policies.rogue_net import RogueNet
-from entitize.policies.rogue_net.number_units import units
 from entitize.ragged import RaggedArray
 from torch import distributions
 

@@ -1,4 +1,4 @@
-"""Continuous actions and the normal numbers that they are made of.
+"""Continuous actions and the normal numbers that a network draws for them.
 
 Shape alphabet: A actors of one action at all steps, K numbers per actor.
 """
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ...envs import Continuous
 from ...ragged import RaggedArray
-from ..inputs.actors import step_of
+from .actors import step_of
 
 #: Bounds from here on are none: spaces write float32's largest number where they mean infinity.
 _BOUNDLESS = 1e30
@@ -22,7 +22,7 @@ WEIGHTS = WEIGHTS / WEIGHTS.sum()
 
 
 def units(action: Continuous) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """What 0 and 1 are in the units of the action: origin and scale, each (K,).
+    """Return the origin and the scale (K,) of the numbers, in the units of the action.
 
     Between two bounds 0 is the middle and 1 the distance to either bound, so that a fresh network, whose mean
     is about 0 and whose standard deviation is 1, tries all of the range, whatever its units. Without two
