@@ -13,6 +13,7 @@ import entitize as ez
 import numpy as np
 import pytest
 import torch
+from entitize import make_vec
 from entitize.envs import (
     ActionMask,
     EntityActionSpace,
@@ -22,7 +23,6 @@ from entitize.envs import (
     Observation,
     ObservationError,
     batch_observations,
-    make_vec,
     unbatch_observation,
 )
 from entitize.envs.spaces.space_schema import space_schema

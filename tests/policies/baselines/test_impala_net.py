@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from entitize import make_vec
 from entitize.envs import (
     Categorical,
     EntityActionSpace,
@@ -16,7 +17,6 @@ from entitize.envs import (
     EntitySpace,
     GlobalCategorical,
     batch_observations,
-    make_vec,
 )
 from entitize.policies.baselines import ImpalaNet
 from entitize.policies.policy import Policy
