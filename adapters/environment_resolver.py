@@ -17,7 +17,7 @@ import gymnasium
 from gymnasium.envs.registration import EnvSpec, load_env_creator
 
 from ..envs.registration import find_namespace, known_ids, latest_game
-from ..suggestions import nearest
+from ..suggestions import did_you_mean
 
 if TYPE_CHECKING:
     from ..envs import EntityVectorEnv
@@ -274,13 +274,13 @@ def _attribute(module_name: str, attribute: str) -> Any:
     except ModuleNotFoundError as error:
         if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
             raise
-        hint = _did_you_mean(module_name, _modules_beside(module_name))
+        hint = did_you_mean(module_name, _modules_beside(module_name))
         raise gymnasium.error.NameNotFound(f"there is no module {module_name!r}{hint}") from None
     try:
         return reduce(getattr, attribute.split("."), module)
     except AttributeError:
         names = [name for name in vars(module) if not name.startswith("_")]
-        hint = _did_you_mean(attribute, names)
+        hint = did_you_mean(attribute, names)
         raise gymnasium.error.NameNotFound(f"module {module_name!r} has no {attribute!r}{hint}") from None
 
 
@@ -315,7 +315,7 @@ def _spec(env_id: str) -> EnvSpec:
         return gymnasium.spec(env_id)
     except gymnasium.error.Error:
         known = [*known_ids(env_id), *gymnasium.registry]
-        hint = _did_you_mean(env_id, known)
+        hint = did_you_mean(env_id, known)
     hint = hint or ": expected an id of Entitize or Gymnasium, or 'module:function'"
     raise gymnasium.error.NameNotFound(f"there is no environment {env_id!r}{hint}")
 
@@ -339,8 +339,3 @@ def _is_ours(spec: EnvSpec) -> bool:
     if isinstance(creator, str):
         creator = load_env_creator(creator)
     return not isinstance(creator, type) or issubclass(creator, EntityVectorEnv)
-
-
-def _did_you_mean(name: str, known: list[str]) -> str:
-    near = nearest(name, known)
-    return f"; did you mean {' or '.join(map(repr, near))}?" if near else ""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import re
 import types
 from collections.abc import Hashable, Iterator, Mapping
@@ -12,6 +11,7 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 
 import yaml
 
+from ..suggestions import nearest
 from .errors import UserError
 
 T = TypeVar("T")
@@ -145,11 +145,11 @@ class _Reader:
 
     def unknown(self, where: tuple[str, ...], names: list[str]) -> str:
         """Suggests the nearest key of the same section, or else the nearest key of any."""
-        nearest = difflib.get_close_matches(where[-1], names, 1)
-        suggestions = [".".join((*where[:-1], name)) for name in nearest]
-        if not nearest:
+        near = nearest(where[-1], names, 1, 0.6)
+        suggestions = [".".join((*where[:-1], name)) for name in near]
+        if not near:
             paths = {path.split(".")[-1]: path for path in _key_paths(self.root)}
-            suggestions = [paths[name] for name in difflib.get_close_matches(where[-1], paths, 1)]
+            suggestions = [paths[name] for name in nearest(where[-1], paths, 1, 0.6)]
         hint = f"; did you mean {suggestions[0]!r}?" if suggestions else f"; there are {', '.join(names)}"
         return f"unknown key {'.'.join(where)!r}{hint}"
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping
 from typing import Any
+
+from ..suggestions import nearest
 
 
 class UserError(Exception):
@@ -14,8 +15,8 @@ class UserError(Exception):
 def unknown(what: str, name: str, known: Iterable[str], where: str = "") -> UserError:
     """There is no `what` called `name`: suggests the nearest of those that are known, or lists them."""
     names = list(known)
-    nearest = difflib.get_close_matches(name, names, 1)
-    hint = f"did you mean {nearest[0]!r}?" if nearest else f"there are {', '.join(names)}"
+    near = nearest(name, names, 1, 0.6)
+    hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(names)}"
     return UserError(f"there is no {what} {name!r}{where}; {hint}")
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
+
+from ...suggestions import nearest
 
 
 def kind_of(agent: str) -> str:
@@ -16,7 +17,7 @@ def kind_of(agent: str) -> str:
 def near(name: str, known: Iterable[str]) -> str:
     """Return the end of an error message about an unknown name: the nearest known names, or all of them."""
     known = [str(one) for one in known]
-    close = difflib.get_close_matches(str(name), known, 3)
+    close = nearest(name, known, 3, 0.6)
     if close:
         return f"; perhaps you mean {' or '.join(map(repr, close))}"
     return f"; known: {', '.join(map(repr, known))}"

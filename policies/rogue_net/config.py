@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
+
+from ...suggestions import nearest
 
 Engine = Literal["auto", "fused", "torch", "graphs"]
 AttentionPath = Literal["auto", "numba", "sorted", "padded"]
@@ -24,7 +25,7 @@ def from_options(kind: type[_T], options: Mapping[str, Any]) -> _T:
     names = [field.name for field in dataclasses.fields(kind)]  # type: ignore[arg-type]
     for name in options:
         if name not in names:
-            near = difflib.get_close_matches(name, names, 1)
+            near = nearest(name, names, 1, 0.6)
             hint = f"; did you mean {near[0]!r}?" if near else f"; there are {', '.join(names)}"
             raise TypeError(f"{kind.__name__} has no option {name!r}{hint}")
     return kind(**options)

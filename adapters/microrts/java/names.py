@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 from collections.abc import Callable, Iterable
 from typing import Any
+
+from ....suggestions import nearest
 
 
 def unknown(what: str, name: object, known: Iterable[str]) -> str:
@@ -14,10 +15,9 @@ def unknown(what: str, name: object, known: Iterable[str]) -> str:
     Where none is near, a short list is given whole, and of a long one the nearest all the same.
     """
     known = list(known)
-    lowered = {candidate.lower(): candidate for candidate in known}
     is_short = len(known) <= 20
-    near = difflib.get_close_matches(str(name).lower(), list(lowered), 1, 0.4 if is_short else 0.0)
-    hint = f"did you mean {lowered[near[0]]!r}?" if near else f"known: {', '.join(known)}"
+    near = nearest(name, known, 1, 0.4 if is_short else 0.0)
+    hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}"
     return f"MicroRTS has no {what} {name!r}; {hint}"
 
 
