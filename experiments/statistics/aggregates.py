@@ -10,6 +10,8 @@ may have different numbers of runs. Every task has the same weight, however many
 Shape alphabet: T tasks, N scores of all of them, R resamples, K thresholds.
 """
 
+# Not the authors' package rliable: it takes one matrix (runs, tasks), so every task needs as many runs, and
+# brings seven more packages (arch, statsmodels, …).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
