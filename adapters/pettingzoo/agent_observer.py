@@ -40,7 +40,7 @@ class AgentObservation:
 class AgentObserver(ABC):
     """Encoder of single agents' observations.
 
-    Abstract: see `MaskObserver`, `SpaceObserver`, `GameViewObserver` and `EntityObserver`.
+    Abstract: see `MaskObserver`, `SpaceObserver`, `GameViewObserver` and `EntitySpaceObserver`.
 
     Attributes:
         observation_space: of each lane; its `actions` are the agents'.

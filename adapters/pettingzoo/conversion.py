@@ -12,7 +12,7 @@ from ..gymnasium.views.auto import auto
 from ..gymnasium.views.scope import ViewError
 from .agent_names import near, resolve, same
 from .agent_observer import AgentObserver
-from .entity_observer import EntityObserver
+from .entity_observer import EntitySpaceObserver
 from .game import AECGame, ParallelGame, PettingZooGame
 from .game_view import GameView
 from .game_view_observer import GameViewObserver, GameViews
@@ -173,7 +173,7 @@ def _observer_factory(first: PettingZooGame, view: Any) -> Callable[[Sequence[st
     if _shows_entities(first, first.possible_agents):
         if view is not None:
             raise ViewError(f"{first.name} shows entities already; leave the view out")
-        return partial(EntityObserver, first)
+        return partial(EntitySpaceObserver, first)
     kind = _view_class(first, view)
     if kind is not None:
         views = GameViews(kind, first)

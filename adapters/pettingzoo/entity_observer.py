@@ -1,4 +1,4 @@
-"""`EntityObserver`: encoder for games whose observations are entities."""
+"""`EntitySpaceObserver`: encoder for games whose observations are entities."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .agent_observer import AgentObservation, AgentObserver, agent_label, has_fi
 from .game import PettingZooGame
 
 
-class EntityObserver(AgentObserver):
+class EntitySpaceObserver(AgentObserver):
     """Encoder of agents with observations of an `EntitySpace`, as in games of `to_pettingzoo`.
 
     All agents' entity types and actions form one space; types and actions that an agent lacks stay empty.

@@ -12,7 +12,7 @@ from gymnasium import spaces
 from ...envs import EntityBatch, EntitySpace, sample_actions, validate_actions
 from .agent_names import kind_of, resolve
 from .agent_observer import AgentObservation, AgentObserver, MaskObserver
-from .entity_observer import EntityObserver
+from .entity_observer import EntitySpaceObserver
 from .game import PettingZooGame
 
 #: (observation, action mask or None, agent) -> action; all as the game has them.
@@ -125,7 +125,9 @@ def _opponent(
         if player != "random":
             raise ValueError(f"{game.name}: {player!r} can't play {agents[0]!r}; 'random' can")
         entities = isinstance(game.observation_spaces[agents[0]], EntitySpace)
-        return PolicyOpponent(EntityObserver(game, agents) if entities else MaskObserver(game, agents), None)
+        return PolicyOpponent(
+            EntitySpaceObserver(game, agents) if entities else MaskObserver(game, agents), None
+        )
     if isinstance(player, ActingPolicy):
         return PolicyOpponent(_observer_for(game, agents, player, observer_of), player)
     if callable(player):
