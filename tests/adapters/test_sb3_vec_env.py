@@ -273,7 +273,7 @@ def test_what_is_no_entity_vector_environment_is_refused() -> None:
         vec_env(Puppet(autoreset_mode=AutoresetMode.NEXT_STEP))
     with pytest.raises(TypeError, match="num_envs, size: only for environments that are made by name"):
         make_vec(flocks(Flock()), num_envs=3, size=2)
-    with pytest.raises(gymnasium.error.NameNotFound, match="Did you mean"):
+    with pytest.raises(gymnasium.error.NameNotFound, match="'MineSweeper'"):
         make_vec("MineSweper")
 
 

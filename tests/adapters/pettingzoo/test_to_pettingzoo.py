@@ -238,7 +238,9 @@ def test_padded_choices_become_orders_and_forbidden_ones_are_counted() -> None:
     assert told["move"].tolist() == [0 if barred else 1]
     strict = made("parallel", "padded", kinds="rr", illegal="error")
     strict.reset(seed=2)
-    with pytest.raises(ez.ActionError, match=r"arena_v0: agent 'robot_0': action 'move': \d is not allowed"):
+    with pytest.raises(
+        ez.ActionError, match=mentions("arena_v0", "agent 'robot_0'", "action 'move'", "not allowed")
+    ):
         strict.step({"robot_0": action})
     strict.step({})  # it goes on
 
