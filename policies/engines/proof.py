@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from ...envs import EntityBatch, EntitySpace, batch_observations, sample_actions
+from ...envs import EntityBatch, EntitySpace, batch_observations
 from ...ragged import RaggedArray
 from ..inputs.prepare import Inputs, Prepared
 from ..kernels.tiles.tile_kernels import LAYER_NORM_EPSILON
@@ -42,7 +42,8 @@ def difference(net: RogueNetwork, engine: FusedEngine, learns: bool) -> str | No
         prepared = Inputs(net.observation_space, net.settings).prepare(batch)
         if not learns:
             return _acting(net, engine, prepared, batch)
-        drawn = net.as_drawn(sample_actions(net.action_space, batch, rng))
+        with torch.no_grad():  # what the network draws has all that its options need
+            drawn = net.draw(prepared, batch.actions, rng).drawn
         return _learning(net, engine, prepared, batch, drawn, rng)
 
     return compared(net, rng, compare)

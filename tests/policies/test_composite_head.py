@@ -80,7 +80,7 @@ def make_batch(seed: int = 0, counts: list[int] = COUNTS, repeats: int = 1) -> E
 
 def logits(net: RogueNet, batch: EntityBatch, name: str) -> Tensor:
     """(A, C), with gradients."""
-    x, rows, _ = net._encode(batch)
+    x, rows, _ = net.encode(net.inputs.prepare(batch))
     index = torch.as_tensor(batch.actor_rows(name))
     assert len(x) == batch.num_entities == rows.num_rows
     return net.action_heads[name].proj(x[index])

@@ -16,9 +16,12 @@ from entitize.envs import (
     EntityActionSpace,
     EntityBatch,
     EntitySpace,
+    GlobalCategorical,
+    MultiCategorical,
     SelectEntity,
     batch_observations,
 )
+from entitize.policies.engines.proof import generate
 from entitize.policies.rogue_net import RogueNet, RogueNetConfig
 from entitize.policies.rogue_net.blocks import Block
 from entitize.policies.rogue_net.heads import CategoricalHead, ValueHead
@@ -147,6 +150,37 @@ def trained(net: RogueNet, batch: EntityBatch) -> list[Tensor]:
     for _ in range(3):
         learner.step(samples, 0.02)
     return [tensor.detach().clone() for tensor in net.state_dict().values()]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"composite": "all"},
+        {"squash": True},
+        {"separate_value_net": True},
+        {"global_features": "concat"},
+        {"fourier": {"features": ["x", "y"], "wavelengths": [1.0, 4.0]}},
+        {"translation": {"reference": "Me", "position": ["x", "y"], "add_distance": True}},
+        {"d_model": 64, "n_head": 4},
+        {"n_layer": 0},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("hidden", [False, True])
+def test_an_unchanged_network_passes_the_comparison(
+    options: dict[str, Any], hidden: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    do = MultiCategorical({"kind": ["wait", "go"], "where": ["left", "right"]}, uses={"go": ["where"]})
+    actions = EntityActionSpace({**ACTIONS, "do": do, "say": GlobalCategorical(2)})
+    entities = {"Me": ["x", "y"], "Unit": ["x", "y", "health"], "Wall": []}
+    space = EntitySpace(entities, actions, ["time"], hidden=hidden)
+    net = RogueNet(space, actions, **{"d_model": 16, "n_layer": 1, **options})
+    batch = generate(space, net.settings, np.random.default_rng(1))
+    with caplog.at_level(logging.WARNING):
+        net.evaluate(batch, net.act(batch, np.random.default_rng(0)).drawn)
+    assert not caplog.records
+    assert net.engine.name == "fused"
 
 
 @pytest.mark.parametrize("used_before", [False, True])
