@@ -326,7 +326,7 @@ def _registered(spec: EnvSpec) -> Makers:
 
 
 def _is_ours(spec: EnvSpec) -> bool:
-    """Whether the vector entry point of `spec` makes entity vector environments.
+    """Return True if the vector entry point of `spec` makes entity vector environments.
 
     Those of others are not used: they start the next episode one step after the last one ended, which our
     trainers don't take.

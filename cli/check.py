@@ -173,7 +173,7 @@ def _say(line: str) -> None:
 
 
 def _where(error: BaseException) -> str:
-    """Where in the environment's own code an exception was raised."""
+    """Return the place in the environment's own code that raised an exception."""
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if _is_own(Path(frame.filename))]
     frame = (own or list(frames))[-1]
@@ -187,7 +187,7 @@ def _is_own(path: Path) -> bool:
 
 
 def _folders() -> set[Path]:
-    """Where the packages lie whose code is not the environment's own."""
+    """Return the folders of packages whose code is not the environment's own."""
     found = set()
     for name in _NOT_OWN:
         module = sys.modules.get(name if name != "entitize" else __name__.partition(".")[0])

@@ -1,4 +1,4 @@
-"""What the agent sees, drawn over what a person sees: a marker per entity in its type's colour, and a legend.
+"""Entities drawn over a frame: a marker per entity in its type's colour, and a legend.
 
 Shape alphabet: n entities, H × W pixels.
 """

@@ -131,7 +131,7 @@ TableRow: TypeAlias = tuple[str, Mapping[str, Any], EpisodeResults]
 
 
 def varied_table(title: str, caption: str, rows: Sequence[TableRow]) -> Table:
-    """As `results_table`, under several settings of the same options, each with a column."""
+    """Return the `results_table` of several settings of the same options, with a column for each option."""
     table = Table(title=title, caption=caption, min_width=len(caption) + 2)
     table.add_column("agent")
     for option in rows[0][1]:

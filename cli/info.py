@@ -87,7 +87,7 @@ def _describe(console: Console, policy: AnyNetwork, venv: EntityVectorEnv) -> No
 
 
 def mean_entities(venv: EntityVectorEnv, steps: int = 100) -> dict[str, float]:
-    """How many entities of each type there are in a step, over `steps` steps of the random policy."""
+    """Return the mean number of entities per step and type, over `steps` steps of the random policy."""
     rng = np.random.default_rng(0)
     batch, _ = venv.reset(seed=0)
     totals = dict.fromkeys(batch.entities, 0)

@@ -76,7 +76,7 @@ def check_entity_env(
 
 @dataclass
 class _Seen:
-    """What one reset or step returned."""
+    """The result of one reset or step."""
 
     batch: EntityBatch
     rewards: NDArray[np.float32]  # (B,); zeros for a reset

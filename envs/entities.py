@@ -51,7 +51,7 @@ _Choice = TypeVar("_Choice", bound=Enum)
 
 @dataclass(frozen=True)
 class Schema:
-    """What `entity` knows of a class."""
+    """Features and types of a class decorated with `entity`."""
 
     name: str
     features: tuple[str, ...]
@@ -111,7 +111,7 @@ def entity(cls: Any = None, *, name: str | None = None, **options: Any) -> Any:
 
 
 def schema_of(cls: type) -> Schema:
-    """What `entity` made of a class.
+    """Return the schema of a class decorated with `entity`.
 
     Raises:
         TypeError: the class has not been decorated (a subclass needs it again).
@@ -273,7 +273,7 @@ def _names(kind: type[Enum]) -> list[str]:
 
 
 def orders(action: CategoricalAction | None, choices: type[_Choice]) -> list[tuple[Any, _Choice]]:
-    """Who was told to do what: pairs of an author's object and a member of `choices`.
+    """Return pairs of an author's object and its choice, a member of `choices`.
 
     for drone, move in ez.entities.orders(actions["move"], Move):
     """

@@ -1,4 +1,4 @@
-"""How the annotated fields of an author's class become features.
+"""Features from the annotated fields of an author's class.
 
 Shape alphabet: n entities.
 """
@@ -25,7 +25,7 @@ class Scale:
 
 @dataclass(frozen=True)
 class Columns:
-    """How one field becomes features.
+    """The features of one field.
 
     Attributes:
         names: the features' names, "" for the field's own.
@@ -39,7 +39,7 @@ class Columns:
 def class_columns(
     cls: type, where: str, namespace: Mapping[str, Any], scale: float = 1.0
 ) -> dict[str, Columns]:
-    """How the annotated fields of a class become features.
+    """Return the features of each annotated field of a class.
 
     Args:
         where: what error messages call the class.
@@ -61,7 +61,7 @@ def class_columns(
 
 
 def _columns(annotation: Any, where: str, namespace: Mapping[str, Any], scale: float) -> Columns:
-    """How values of an annotated type become features; `where` is the field, for error messages."""
+    """Return the features of an annotated type; `where` names the field in errors."""
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
         for note in arguments[1:]:

@@ -37,7 +37,7 @@ def read_config(kind: type[T], path: Path) -> T:
 
 
 def read_yaml(path: Path) -> Any:
-    """What the YAML file `path` says, as plain data; an empty one says None.
+    """Read the YAML file `path` as plain data; an empty file gives None.
 
     Raises:
         ConfigError: the file can't be read, is not YAML or says a key twice.
@@ -75,7 +75,7 @@ def number(text: str) -> Any:
 
 
 def _problem(error: yaml.YAMLError) -> str:
-    """What is wrong, and where if that is known, in one line."""
+    """Return the problem, with its place if that is known, in one line."""
     if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
         return f"line {error.problem_mark.line + 1}: {error.problem}"
     return " ".join(str(error).split())

@@ -34,7 +34,7 @@ class EnvConfig:
 
 @dataclass(frozen=True)
 class EvalConfig:
-    """How a trained agent is judged: whole episodes, on levels that training did not see."""
+    """Evaluation of a trained agent: whole episodes, on levels that training did not use."""
 
     episodes: int = 128
     """Episodes to play."""

@@ -1,4 +1,4 @@
-"""What a person at the command line did that can't be done."""
+"""Errors caused by command-line input."""
 
 from __future__ import annotations
 

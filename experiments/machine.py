@@ -1,4 +1,4 @@
-"""What a machine is made of, as far as speeds depend on it."""
+"""Facts about the machine that affect speed."""
 
 from __future__ import annotations
 

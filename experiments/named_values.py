@@ -11,7 +11,7 @@ from .config_file import number
 
 
 def named_values(metavar: str, read: Callable[[str], Any], show: Callable[[Any], str]) -> Any:
-    """How tyro reads words of the form `metavar` into a dict, and shows one.
+    """Return the tyro type that reads words of the form `metavar` into a dict.
 
     Args:
         read: the value out of what stands behind the `=`; raises ValueError.

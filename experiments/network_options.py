@@ -60,7 +60,7 @@ def check_options(network: str, net: RogueNetConfig, baseline: Mapping[str, Any]
 
 
 def reads_maps(network: str) -> bool:
-    """Whether a published network has the height and width of the map among its options."""
+    """Return True if a published network takes the height and width of the map as options."""
     return issubclass(BASELINES[network][1], MapConfig)
 
 

@@ -13,7 +13,7 @@ from ..trainers import OpponentPool, PastSelfPlay, past_self_play
 
 @dataclass(frozen=True)
 class OpponentsConfig:
-    """Whom the learner meets where lanes play each other; in a file, `opponents: {}` takes all defaults."""
+    """Learned opponents where lanes play each other; in a file, `opponents: {}` takes all defaults."""
 
     interval: int = 100_000
     """Environment steps after which the learner goes into the pool once more."""

@@ -25,7 +25,7 @@ _CHECKOUT = Path(__file__).resolve().parent.parent
 
 @dataclass(frozen=True)
 class RunPart:
-    """What trained a run from one environment step on."""
+    """Code and machine that trained a run from one environment step on."""
 
     from_step: int
     started: str  # UTC, as ISO 8601 has it

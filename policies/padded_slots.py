@@ -1,4 +1,4 @@
-"""Who is where in padded observations: flags, and the rows of actors and actees.
+"""Slots of padded observations: flags of presence, and the rows of actors and actees.
 
 Shape alphabet as in `padded`.
 """
@@ -39,7 +39,7 @@ class Slots:
         return len(next(iter(observations.values())))
 
     def flags(self, observations: Mapping[str, Tensor]) -> Flags:
-        """Who is there, by name of the array. Entities that are hidden are not.
+        """Return the flags of presence by name of the array; hidden entities count as absent.
 
         Raises:
             ValueError: an array is missing, of the wrong shape, or is no flag.

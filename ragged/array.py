@@ -310,7 +310,7 @@ class RaggedArray:
         return RaggedArray, (self.values, self.offsets)
 
     def __eq__(self, other: object) -> bool:
-        """Whether dtype, lengths and items are equal; as in NumPy, NaN equals nothing."""
+        """Return True if dtype, lengths and items are equal; as in NumPy, NaN equals nothing."""
         if not isinstance(other, RaggedArray):
             return NotImplemented
         return (

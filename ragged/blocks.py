@@ -21,7 +21,7 @@ Format = tuple[np.dtype[Any], tuple[int, ...]]
 
 
 class BlockLayout:
-    """Where D dense and K ragged arrays of B sequences stand in a block.
+    """Layout of a block of D dense and K ragged arrays of B sequences.
 
     First the dense arrays (B, …), then the offsets (B + 1,) of all ragged ones, then their values, each at a
     multiple of eight bytes. So B and the formats tell where offsets are, and these where values are.

@@ -145,7 +145,7 @@ class RaggedBuffer:
         self._values, self._offsets = values, offsets  # both or, where memory has run out, neither
 
     def owns(self, values: NDArray[Any]) -> bool:
-        """Whether `values` is the buffer's memory or a view of it."""
+        """Return True if `values` is the buffer's memory or a view of it."""
         return values is self._values or values.base is self._values
 
     def replace(

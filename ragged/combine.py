@@ -58,7 +58,7 @@ def _stack_offsets(offsets: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
 
 
 def join_rows(offsets: Sequence[NDArray[np.int64]]) -> tuple[list[NDArray[np.int64]], NDArray[np.int64]]:
-    """Where the items of several ragged arrays go when they are joined sequence by sequence.
+    """Return the destination of each item when several ragged arrays are joined sequence by sequence.
 
     For arrays of B sequences with `offsets[k]` (B + 1,), sequence b of the result is sequence b of array 0,
     then of array 1, and so on. This is how entities of several types become one flat list ordered by step

@@ -107,7 +107,7 @@ def gather_items(source, offsets, indices, target, target_offsets, size):  # typ
 
 @compiled(nogil=True)
 def gather_offsets_of_all(addresses, sequences, indices, offsets):  # type: ignore[no-untyped-def]
-    """Where each of K arrays' gathered sequences start: fills `offsets` (K, len(indices) + 1).
+    """Fill `offsets` (K, len(indices) + 1): the start of each gathered sequence, for each of K arrays.
 
     `addresses` (K,) of their offsets, each for as many `sequences`. Returns the position of the first index
     that is out of range, or -1.
@@ -177,7 +177,7 @@ def repeat_rows(rows, offsets, target, size):  # type: ignore[no-untyped-def]
 
 @compiled(nogil=True)
 def fill_block_offsets(blocks, sizes, num_dense, offsets, starts):  # type: ignore[no-untyped-def]
-    """Where W blocks' sequences and arrays start once they are joined; see `blocks.BlockLayout`.
+    """Fill the starts of sequences and arrays after W blocks are joined; see `blocks.BlockLayout`.
 
     Block w is at the address `blocks[0, w]` and holds `blocks[1, w]` sequences: rows of the first `num_dense`
     of `sizes` (D + K,) bytes and items of the others. Fills `offsets` (K, B + 1), and `starts` (D + K + 1,)

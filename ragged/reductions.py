@@ -47,7 +47,7 @@ def means(values: NDArray[Any], offsets: Offsets) -> NDArray[Any]:
 
 
 def lowest(dtype: np.dtype[Any]) -> Any:
-    """What is not larger than any value of `dtype`: the maximum of no items."""
+    """Return the lowest value of `dtype`: the maximum of no items."""
     if dtype.kind == "f":
         return -np.inf
     return False if dtype.kind == "b" else np.iinfo(dtype).min

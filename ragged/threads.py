@@ -39,12 +39,12 @@ def set_num_threads(num_threads: int) -> None:
 
 
 def get_num_threads() -> int:
-    """How many threads a large gather uses."""
+    """Return the number of threads of a large gather."""
     return _num_threads
 
 
 def available_cores() -> int:
-    """How many cores this process may run on."""
+    """Return the number of cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):  # not on macOS and Windows
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

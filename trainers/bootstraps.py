@@ -23,7 +23,7 @@ def final_values(
     truncated: NDArray[np.bool_],
     info: Mapping[str, Any],
 ) -> NDArray[np.float32]:
-    """What to bootstrap from where an episode was cut off (E,).
+    """Return the values to bootstrap from at truncations (E,).
 
     That is the value of the last observation where the environments give it (`info["final_obs"]`), and
     otherwise of the last one before it at which the environment was not idle, which is in `last_values` (E,)
@@ -46,7 +46,7 @@ def final_values(
 
 
 def next_values(policy: Policy, last_values: NDArray[np.float32], shown: Shown) -> NDArray[np.float32]:
-    """What to bootstrap from where the rollout ends and the episode does not (E,).
+    """Return the values to bootstrap from at the end of a rollout (E,).
 
     That is the value of what the environment shows; or, where it is idle, of what it showed when it last was
     not, as in `last_values` (E,): no network learns what it is worth to be idle.

@@ -1,4 +1,4 @@
-"""Where the time goes, at the cost of three clock readings per lap."""
+"""Time spent in each part of training, at the cost of three clock readings per lap."""
 
 from __future__ import annotations
 

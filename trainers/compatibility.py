@@ -1,4 +1,4 @@
-"""Whether a policy and environments can be trained with each other."""
+"""Checks that a policy can be trained in an environment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How good a policy is: whole episodes, evenly over the environments, with confidence intervals."""
+"""Evaluation of policies: whole episodes, evenly over the environments, with confidence intervals."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .statistics import EpisodeStatistics
 
 
 class Actor(Protocol):
-    """What `evaluate` asks of a policy."""
+    """Interface of the policies that `evaluate` plays."""
 
     def act(self, batch: EntityBatch, rng: np.random.Generator, deterministic: bool = False) -> ActResult:
         """See `Policy.act`."""
@@ -80,7 +80,7 @@ def evaluate(
 
 
 def episode_quota(episodes: int, num_envs: int) -> NDArray[np.int64]:
-    """How many of `episodes` each environment is to play (num_envs,), as evenly as can be.
+    """Return the number of `episodes` for each environment (num_envs,), as even as possible.
 
     Raises:
         ValueError: `episodes` is not positive.

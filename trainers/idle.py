@@ -26,7 +26,7 @@ def active_lanes(info: Mapping[str, Any]) -> NDArray[np.bool_] | None:
 
 @dataclass(frozen=True, eq=False)
 class Shown:
-    """What E environments show, and which of them are not idle."""
+    """Observations of E lanes, and which lanes are active."""
 
     batch: EntityBatch
     active: NDArray[np.bool_] | None = None  # (E,); None: all are

@@ -164,7 +164,7 @@ class PPO:
         return metrics
 
     def _fraction_done(self, step: int) -> float:
-        """How far training is after `step` environment steps: by steps or by time, whichever is further."""
+        """Return the fraction of training done after `step` steps: by steps or by time, the larger."""
         if step >= self._total:
             return 1.0
         by_time = 0.0 if self._max_seconds is None else self.elapsed_seconds / self._max_seconds

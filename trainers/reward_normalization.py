@@ -44,7 +44,7 @@ class RewardNormalizer:
 
     @property
     def deviation(self) -> float:
-        """What rewards are divided by now."""
+        """The divisor of rewards."""
         return float(np.sqrt(self._statistics[_VARIANCE] + EPSILON))
 
     def normalize(

@@ -23,7 +23,7 @@ from .reward_normalization import RewardNormalizer
 
 @dataclass(frozen=True, eq=False)
 class Samples:
-    """What an update learns from: B steps in any order."""
+    """The samples of an update: B steps in any order."""
 
     observations: EntityBatch
     actions: dict[str, RaggedArray]  # per action (A,), (A, M) or (A, K), as in `ActResult.drawn`

@@ -1,4 +1,4 @@
-"""What depends on how far training is: annealing and when to do what."""
+"""Schedules: annealing, and events every so many steps."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ def annealed(initial: float, fraction_done: float) -> float:
 
 
 def is_due(steps_before: int, steps_after: int, interval: int) -> bool:
-    """Whether a multiple of `interval` lies in (steps_before, steps_after]."""
+    """Return True if a multiple of `interval` lies in (steps_before, steps_after]."""
     return steps_after // interval > steps_before // interval

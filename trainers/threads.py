@@ -1,4 +1,4 @@
-"""How many threads torch and gathers use, for a while."""
+"""Temporary numbers of threads for torch and gathers."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ _NOBODY = RaggedArray.empty(1, (), np.int64)
 
 
 class MaskReader(Protocol):
-    """What a kind may ask while it resolves the mask that an environment's author wrote for one step."""
+    """Access to one step while a kind of action resolves the mask that an author wrote."""
 
     def indices(
         self, side: str, ids: Sequence[Hashable] | None, types: Sequence[str] | None
@@ -35,7 +35,7 @@ class MaskReader(Protocol):
         """The author's mask as booleans of exactly `shape`."""
 
     def name(self, index: int) -> str:
-        """What errors call the entity of this index."""
+        """Return the name of the entity of this index in errors."""
 
     def fail(self, problem: str) -> NoReturn:
         """Raise an `ObservationError` that names the environment and the action."""
@@ -221,7 +221,7 @@ class ActionSpace(spaces.Space[NDArray[Any]], ABC):
 
     @property
     def item_words(self) -> str:
-        """What one actor's part of an action consists of: "single integers"."""
+        """Words for one actor's part of an action: "single integers"."""
         return "single integers"
 
     def form_problem(self, actions: RaggedArray) -> str | None:
@@ -269,7 +269,7 @@ class ActionSpace(spaces.Space[NDArray[Any]], ABC):
 
     @abstractmethod
     def to_author(self, actors: list[Any], items: NDArray[Any], names: Sequence[Any]) -> Any | None:
-        """What the author of an environment gets for legal `items` (A, *item_shape).
+        """Return the author's action object for legal `items` (A, *item_shape).
 
         Args:
             actors: the ids of the actors that act, (A,).

@@ -215,7 +215,7 @@ def _first_illegal(
     actor_offsets: NDArray[np.int64],
     mask: NDArray[np.bool_],
 ) -> int:
-    """See `ActionSpace.first_illegal`, for `choices` (A,) with `mask` (A, C)."""
+    """Kernel of `ActionSpace.first_illegal` for `choices` (A,) with `mask` (A, C)."""
     if not one_per_actor(offsets, actor_offsets):
         return NOT_ONE_PER_ACTOR
     for actor in range(len(choices)):
@@ -241,7 +241,7 @@ def _drawn(mask: NDArray[np.bool_], uniform: NDArray[np.float64]) -> NDArray[np.
 
 @compiled
 def _replaced(choices: NDArray[np.int64], mask: NDArray[np.bool_]) -> tuple[NDArray[np.int64], int]:
-    """See `ActionSpace.replace_illegal`, for `choices` (A,) with `mask` (A, C)."""
+    """Kernel of `ActionSpace.replace_illegal` for `choices` (A,) with `mask` (A, C)."""
     legal, count = choices.copy(), 0
     for actor in range(len(choices)):
         if not _is_legal(choices[actor], mask, actor):

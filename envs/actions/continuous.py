@@ -216,7 +216,7 @@ def _first_illegal(
     low: NDArray[np.float32],
     high: NDArray[np.float32],
 ) -> int:
-    """See `ActionSpace.first_illegal`, for `values` (A, K) with bounds (K,); NaN is illegal."""
+    """Kernel of `ActionSpace.first_illegal` for `values` (A, K) with bounds (K,); NaN is illegal."""
     if not one_per_actor(offsets, actor_offsets):
         return NOT_ONE_PER_ACTOR
     for actor in range(len(values)):

@@ -310,7 +310,7 @@ def _legal(
     components: NDArray[np.int64],
     used: NDArray[np.bool_],
 ) -> NDArray[np.bool_]:
-    """See `MultiCategorical.legal`."""
+    """Kernel of `MultiCategorical.legal`."""
     legal = np.empty(choices.shape, np.bool_)
     for actor in range(len(choices)):
         for m in range(choices.shape[1]):
@@ -327,7 +327,7 @@ def _first_illegal(
     components: NDArray[np.int64],
     used: NDArray[np.bool_],
 ) -> int:
-    """See `ActionSpace.first_illegal`, for `choices` (A, M) with `mask` (A, C)."""
+    """Kernel of `ActionSpace.first_illegal` for `choices` (A, M) with `mask` (A, C)."""
     if not one_per_actor(offsets, actor_offsets):
         return NOT_ONE_PER_ACTOR
     for actor in range(len(choices)):

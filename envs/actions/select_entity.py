@@ -173,7 +173,7 @@ def _first_illegal(
     actor_offsets: NDArray[np.int64],
     actee_offsets: NDArray[np.int64],
 ) -> int:
-    """See `ActionSpace.first_illegal`, for entity indices `selected` (A,) among `actees`."""
+    """Kernel of `ActionSpace.first_illegal` for entity indices `selected` (A,) among `actees`."""
     if not one_per_actor(offsets, actor_offsets):
         return NOT_ONE_PER_ACTOR
     for step in range(len(offsets) - 1):
@@ -219,7 +219,7 @@ def _replaced(
     actor_offsets: NDArray[np.int64],
     actee_offsets: NDArray[np.int64],
 ) -> tuple[NDArray[np.int64], int]:
-    """See `ActionSpace.replace_illegal`, for entity indices `selected` (A,) among `actees`."""
+    """Kernel of `ActionSpace.replace_illegal` for entity indices `selected` (A,) among `actees`."""
     legal, count = selected.copy(), 0
     for step in range(len(actor_offsets) - 1):
         place, first, last = mask_offsets[step], actee_offsets[step], actee_offsets[step + 1]

@@ -87,7 +87,7 @@ def validate_actions(
 
 
 class Words(Protocol):
-    """What an error calls the parts of a step."""
+    """Names of the parts of a step in errors."""
 
     def step(self, step: int) -> str:
         """The environment at this place of the batch: "env 3"."""

@@ -34,7 +34,7 @@ class EntityBatchBuffer:
         self._steps = 0
 
     def __len__(self) -> int:
-        """How many steps are stored."""
+        """Return the number of stored steps."""
         return self._steps
 
     def append(self, batch: EntityBatch) -> None:

@@ -1,4 +1,4 @@
-"""What a vector environment's `observation_space` and `action_space` are: spaces of whole batches."""
+"""Spaces of whole batches: a vector environment's `observation_space` and `action_space`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class EntityBatchSpace(spaces.Space[EntityBatch]):
         super().__init__(None, None, seed)
 
     def problem(self, batch: Any) -> str | None:
-        """What keeps `batch` out of the space, as a sentence that names the env; None when it is in it."""
+        """Return why `batch` is not in the space, as a sentence that names the env; None if it is."""
         if not isinstance(batch, EntityBatch):
             return f"a batch must be an EntityBatch, got {type(batch).__name__}"
         if len(batch) != self.num_envs:
@@ -96,7 +96,7 @@ class EntityBatchActionSpace(spaces.Space[dict[str, RaggedArray]]):
         return sample_actions(self.single.actions, mask, self.np_random)
 
     def contains(self, x: Any) -> bool:
-        """Whether `x` has the right form; `validate_actions` says whether an observation allows it."""
+        """Return True if `x` has the right form; `validate_actions` checks it against an observation."""
         names = self.single.actions
         return (
             isinstance(x, dict)

@@ -54,7 +54,7 @@ class EntityBatch:
 
     @property
     def entity_offsets(self) -> NDArray[np.int64]:
-        """Where each step starts in the flat list of all entities (B + 1,).
+        """The start of each step in the flat list of all entities (B + 1,).
 
         Entity index + the step's offset is the entity's row in that list (its sequential index).
         """
@@ -109,7 +109,7 @@ class EntityBatch:
         return self._map(lambda array: array[key], key)
 
     def entity_counts(self, step: int) -> list[int]:
-        """How many entities of each type there are at `step` (T,)."""
+        """Return the number of entities of each type at `step` (T,)."""
         return [int(rows.offsets[step + 1] - rows.offsets[step]) for rows in self.entities.values()]
 
     def visibility(self, name: str) -> RaggedArray:
@@ -134,7 +134,7 @@ class EntityBatch:
         return arrays
 
     def equals(self, other: EntityBatch) -> bool:
-        """Whether both hold the same steps, to the bit."""
+        """Return True if both hold the same steps, bit for bit."""
         mine, others = self.arrays(), other.arrays()
         return list(mine) == list(others) and all(
             np.array_equal(array, others[name]) if isinstance(array, np.ndarray) else array == others[name]  # type: ignore[arg-type]

@@ -25,7 +25,7 @@ _VALUES, _OFFSETS, _GLOBALS = "values/", "offsets/", "globals"
 
 
 class PackedLayout:
-    """How the batches and actions of one space are packed.
+    """Layout of the packed batches and actions of one space.
 
     A batch is a dict of arrays: "globals" (B, G), and for each ragged array of `EntityBatch.arrays()` its
     "values/<name>" (N, …) and "offsets/<name>" (B + 1,) int64. Nothing is copied in either direction.

@@ -52,7 +52,7 @@ class PaddedSpace(spaces.Dict):
 
 
 class PaddedLayout:
-    """Where everything goes in fixed arrays. Types have their *slots* one after the other, M in all.
+    """Layout of fixed arrays. The *slots* of the types follow each other, M in all.
 
     `pad` gives a flat dict of arrays, zero where there is nothing:
 

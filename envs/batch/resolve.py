@@ -144,7 +144,7 @@ class Resolver:
     def _names(
         self, ids: Mapping[str, Sequence[Hashable]], starts: list[int]
     ) -> tuple[Sequence[Any], dict[Hashable, int]]:
-        """What each entity is called, and the index of each id. Types without ids advance the indices too."""
+        """Return each entity's name and each id's index. Types without ids advance the indices too."""
         index_of: dict[Hashable, int] = {}
         if not ids:
             return range(starts[-1]), index_of
@@ -252,7 +252,7 @@ class Resolver:
 
 
 class _MaskReader:
-    """See `MaskReader`: what a kind of action asks about the step, for one action."""
+    """The `MaskReader` of one action of a step."""
 
     def __init__(self, resolver: Resolver, action: str, resolved: ResolvedObservation) -> None:
         self._resolver, self._action, self._resolved = resolver, action, resolved

@@ -31,7 +31,7 @@ _LIMIT = float(np.finfo(np.float32).max)
 
 
 class EntitySpace(spaces.Dict):
-    """What can be seen: typed entities, global features, and who may do what.
+    """Space of observations: typed entities, global features, and action masks.
 
     An observation is a dict of fresh arrays:
 
@@ -85,7 +85,7 @@ class EntitySpace(spaces.Dict):
         super().__init__(parts, seed)
 
     def problem(self, observation: Any) -> str | None:
-        """What keeps `observation` out of the space, as a sentence; None when it is in it."""
+        """Return why `observation` is not in the space, as a sentence; None if it is."""
         problem = keys_problem(observation, tuple(self.spaces))
         if problem:
             return f"the observation {problem}"
@@ -180,7 +180,7 @@ class EntitySpace(spaces.Dict):
         return observation
 
     def entity_name(self, counts: Sequence[int] | NDArray[np.int64], index: int) -> str:
-        """How to call entity `index` of a step with `counts` (T,) entities per type: "Robot 1"."""
+        """Return the name of entity `index` in a step with `counts` (T,) entities per type: "Robot 1"."""
         for name, count in zip(self.entities, counts, strict=True):
             if index < count:
                 return f"{name} {index}"

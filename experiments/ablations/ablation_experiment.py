@@ -72,7 +72,7 @@ def _base(name: str, study: Study, train_flags: Sequence[str]) -> TrainConfig:
 
 
 def _value(data: Mapping[str, Any], key: str) -> Any:
-    """What a dotted key leads to; None where it leads nowhere."""
+    """Return the value of a dotted key; None if it does not exist."""
     value: Any = data
     for name in key.split("."):
         value = value.get(name) if isinstance(value, Mapping) else None

@@ -71,7 +71,7 @@ def find_study(name: str) -> Study:
 
 
 def ablation_config(study: str, game: str, variant: str, base: TrainConfig | None = None) -> TrainConfig:
-    """What a run of `variant` in `game` is trained with.
+    """Return the configuration of a run of `variant` in `game`.
 
     `base` is the configuration to change, in place of the one that the study names.
 

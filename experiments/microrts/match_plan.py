@@ -89,7 +89,7 @@ class MicroRTSEvalArguments:
 
 @dataclass(frozen=True)
 class MatchPlan:
-    """What is to be played."""
+    """The games to play."""
 
     jobs: list[MatchJob]
     settings: MatchSettings
@@ -186,7 +186,7 @@ def _maps_of(env: EnvConfig) -> Sequence[str]:
 
 
 def _options_of(env: EnvConfig, chosen: MicroRTSEvalArguments) -> dict[str, Any]:
-    """How games are played and seen: as in training, but for what the command says; complete."""
+    """Return all options of the games: those of training, changed by the command."""
     seen = {part.name for part in fields(Options)}
     trained = {name: value for name, value in env.kwargs.items() if name in seen}
     return asdict(check_options({**trained, "max_steps": chosen.max_steps, **chosen.options}))

@@ -1,4 +1,4 @@
-"""What played games come to: rates and returns with confidence intervals, by agent, map, bot and side."""
+"""Scores of played games: rates and returns with confidence intervals, by agent, map, bot and side."""
 
 from __future__ import annotations
 

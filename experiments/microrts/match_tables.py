@@ -159,7 +159,7 @@ def _source_lines(boards: Sequence[str]) -> list[str]:
 
 
 def _failure_lines(failures: Sequence[str]) -> list[str]:
-    """How often bots failed, and how the first of them did."""
+    """Return lines about failed bots: their number, and the first failure."""
     if not failures:
         return []
     return [f"{len(failures)} games ended as ties because a bot failed; the first: {failures[0]}."]

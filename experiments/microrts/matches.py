@@ -58,7 +58,7 @@ class MatchJob:
 
 @dataclass(frozen=True)
 class MatchSettings:
-    """How games are played, whoever plays them."""
+    """Settings of games, independent of the players."""
 
     checkpoints: Mapping[str, Path]
     options: Mapping[str, Any] = field(default_factory=dict)  # of the vector environment
@@ -82,7 +82,7 @@ class PlayedMatches:
 
     @classmethod
     def from_json(cls, saved: Mapping[str, Any]) -> PlayedMatches:
-        """What `as_json` gave.
+        """Restore what `as_json` returned.
 
         Raises:
             KeyError, TypeError, ValueError: it is something else.

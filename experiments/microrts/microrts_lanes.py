@@ -1,4 +1,4 @@
-"""What the commands know of μRTS: the size of its map, and how to play it in another number of lanes."""
+"""Facts about μRTS for the commands: the size of its map, and how to change the number of lanes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _DEFAULT_MAP = "basesWorkers8x8"
 
 
 def is_microrts(env_id: str) -> bool:
-    """Whether `entitize.make_vec` makes games of μRTS for this id."""
+    """Return True if `entitize.make_vec` makes games of μRTS for this id."""
     return env_id.removeprefix("entitize/").startswith((_NAMESPACE, _GYMNASIUM_ID))
 
 

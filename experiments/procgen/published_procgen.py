@@ -55,7 +55,7 @@ PUBLISHED_PROCGEN: Mapping[str, PublishedGame] = {
 
 @dataclass(frozen=True)
 class Reference:
-    """What published runs are taken to have at some number of steps."""
+    """The published return at some number of steps, or its interpolation."""
 
     value: float
     is_interpolated: bool  # or else it was published for exactly these steps

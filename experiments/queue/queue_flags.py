@@ -1,4 +1,4 @@
-"""What the kinds of experiments have in common on the command line."""
+"""Command-line flags that all kinds of experiments share."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def run_jobs(
 
 
 def _device(name: str | None) -> str:
-    """Where to train, as torch calls it; the runs would find out one by one that they can't."""
+    """Return torch's name of the device, checked once before any run starts."""
     if name is None or name == "auto":
         return "cuda" if torch.cuda.is_available() else "cpu"
     try:

@@ -1,4 +1,4 @@
-"""How a queue shows itself: a table on a terminal, plain lines elsewhere."""
+"""Display of a queue: a table on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 

@@ -132,7 +132,7 @@ class RunQueue:
         return RunProcess(job, stage, job.folder(self.directory), words, threads)
 
     def _prepare(self, job: TrainingJob) -> Stage:
-        """What a run needs next; its folder is ready for that."""
+        """Return the next stage of a run, and prepare its folder."""
         folder = job.folder(self.directory)
         try:
             with run_lock(folder):

@@ -40,7 +40,7 @@ class RunRecord:
 
 
 def run_folder(directory: Path, case: str, network: str, seed: int) -> Path:
-    """Where a run of the experiment in `directory` lies."""
+    """Return the folder of a run of the experiment in `directory`."""
     return directory / RUNS / case / network / str(seed)
 
 

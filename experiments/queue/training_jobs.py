@@ -1,4 +1,4 @@
-"""What an experiment is asked to run: jobs, their order, and whether a folder can take them."""
+"""Jobs of an experiment, their order, and checks that a folder can take them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SAME_ANYHOW = (
 
 @dataclass(frozen=True)
 class EvaluationFlags:
-    """How `entitize eval microrts` judges a trained agent."""
+    """Flags of the evaluation by `entitize eval microrts`."""
 
     games: int = 100
     all_bots: bool = False
@@ -104,7 +104,7 @@ def open_experiment(
 
 
 def read_experiment(directory: Path) -> dict[str, Any] | None:
-    """What was asked for: kind, and the cases, networks and seeds of all commands so far; steps and
+    """Read the requested kind, and the cases, networks and seeds of all commands so far; steps and
     max_minutes of the last one (what a run is for is in its own configuration). None: there is none.
 
     Raises:

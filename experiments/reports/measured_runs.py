@@ -49,7 +49,7 @@ class MeasuredRun:
         return len(self.returns.steps) > 0
 
     def reached(self, step: int) -> bool:
-        """Whether there is a return for this number of steps."""
+        """Return True if there is a return for this number of steps."""
         within = (self.returns.steps > step - WINDOW) & (self.returns.steps <= step)
         return self.steps >= step and bool(within.any())
 
@@ -128,12 +128,12 @@ def _network_order(network: str) -> tuple[int, str]:
 
 
 def network_name(network: str) -> str:
-    """What a network is called for people."""
+    """Return the display name of a network."""
     return NETWORK_NAMES.get(network, network)
 
 
 def progress(runs: Sequence[MeasuredRun]) -> dict[str, Any]:
-    """How far the runs of one case and network are, as values of a row."""
+    """Return the progress of the runs of one case and network, as values of a row."""
     total = max(run.record.config.ppo.total_timesteps for run in runs)
     seconds = sum(run.seconds for run in runs)
     return {
@@ -149,7 +149,7 @@ def progress(runs: Sequence[MeasuredRun]) -> dict[str, Any]:
 
 
 def state(row: Mapping[str, Any]) -> str:
-    """Whether the runs of a row are finished, in words."""
+    """Return the state of a row's runs in words."""
     if row["problems"]:
         return row["problems"]
     if row["done"] == row["seeds"]:

@@ -70,7 +70,7 @@ class CostCounter:
         self._known: dict[str, NetworkCost | str] = {}
 
     def of(self, config: TrainConfig) -> NetworkCost | str:
-        """What a network costs, or why that can't be found out here."""
+        """Return the cost of a network, or why it cannot be computed here."""
         key = repr((config.env, config.network, config.net, config.baseline))
         if key not in self._known:
             try:
@@ -168,7 +168,7 @@ def _ratio(value: float | None) -> str:
 
 
 def cost_section(table: RunTable, counter: CostCounter) -> Section:
-    """What networks cost in each game."""
+    """Return the section on the cost of networks in each game."""
     rows = cost_rows(table, counter)
     if not rows:
         return Section("Size and cost", ["There is no run of a network that reads entities."])

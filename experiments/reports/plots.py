@@ -32,7 +32,7 @@ COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9")
 
 @dataclass(frozen=True)
 class CurvePanel:
-    """What one panel of `learning_curves` shows, each by its name in the legend."""
+    """Contents of one panel of `learning_curves`, by name in the legend."""
 
     curves: Mapping[str, MeanCurve]
     points: Mapping[str, Mapping[int, float]] = field(default_factory=dict)  # published values, by steps
@@ -180,7 +180,7 @@ def _panel_colours(panels: Iterable[CurvePanel]) -> dict[str, str]:
 
 
 def _curve_panel(axes: Axes, panel: CurvePanel, colours: Mapping[str, str]) -> dict[str, Artist]:
-    """What stands for each name in the legend."""
+    """Draw a panel; return the artist of each name in the legend."""
     handles: dict[str, Artist] = {}
     for name, curve in panel.curves.items():
         mark = "." if len(curve.steps) == 1 else None  # of one point there is no line to see

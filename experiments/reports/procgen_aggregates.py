@@ -73,7 +73,7 @@ _IMPROVEMENT_COLUMNS = (
 
 
 def aggregate_section(table: RunTable, rows: Sequence[Mapping[str, Any]], folder: Path) -> Section:
-    """What `aggregate_rows` has, with curves; the picture is drawn into `folder`."""
+    """Return the section of `aggregate_rows`, with curves; draw the picture into `folder`."""
     if not rows:
         return Section(
             "Over games", ["No run has reached 1 million steps, the first number at which runs are compared."]

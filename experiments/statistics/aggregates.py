@@ -66,7 +66,7 @@ def median_score(scores: Scores) -> float:
 
 
 def probability_of_improvement(scores: Scores, other: Scores) -> float:
-    """How probable it is that a run of `scores` beats one of `other` on a random task; ties count half.
+    """Return the probability that a run of `scores` beats one of `other` on a random task; ties count half.
 
     Raises:
         ValueError: they have different tasks.

@@ -15,7 +15,7 @@ FREE_PLANE = "terrain_free"
 
 @dataclass(frozen=True)
 class BaselineConfig:
-    """What all of them know how to do."""
+    """Base class of the configurations."""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists, numbers and strings: the same class with `**config.to_dict()` gives an equal one."""
@@ -41,7 +41,7 @@ class ImpalaNetConfig(BaselineConfig):
 
 @dataclass(frozen=True)
 class MapConfig(BaselineConfig):
-    """What the networks of maps know."""
+    """Configuration of networks that read maps."""
 
     height: int
     """Cells of the map from top to bottom."""

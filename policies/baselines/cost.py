@@ -1,4 +1,4 @@
-"""What networks cost: their parameters, and multiply-adds of convolutional ones, counted while they run."""
+"""Cost of networks: parameters, and multiply-adds of convolutions, counted while they run."""
 
 from __future__ import annotations
 

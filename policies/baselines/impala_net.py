@@ -126,7 +126,7 @@ class ImpalaNet(nn.Module):
         return Evaluation({self.name: taken}, {self.name: entropies}, self.critic(encoded).squeeze(1))
 
     def forward(self, batch: EntityBatch, actions: Mapping[str, RaggedArray]) -> Evaluation:
-        """As `evaluate`."""
+        """Return `evaluate(batch, actions)`."""
         return self.evaluate(batch, actions)
 
     def update_normalization(self, batch: EntityBatch) -> None:

@@ -1,4 +1,4 @@
-"""What the published networks share as policies: maps of entities in, composite orders of own units out.
+"""Shared part of the published networks: maps of entities in, conditional multi-discrete actions out.
 
 Shape alphabet: B steps, N entities, A actors, C choices of all components of an order, M components.
 """
@@ -105,7 +105,7 @@ class MapPolicy(nn.Module, ABC):
         return Evaluation({self.name: log_probs}, {self.name: entropies}, values)
 
     def forward(self, batch: EntityBatch, actions: Mapping[str, RaggedArray]) -> Evaluation:
-        """As `evaluate`."""
+        """Return `evaluate(batch, actions)`."""
         return self.evaluate(batch, actions)
 
     def update_normalization(self, batch: EntityBatch) -> None:

@@ -125,7 +125,7 @@ class TransformerNet(PerUnitPolicy):
 
     @property
     def _devices(self) -> list[torch.device]:
-        """Whose random generators dropout may use besides the processor's."""
+        """Return the devices, besides the CPU, whose random generators dropout may use."""
         device = self.actor.weight.device
         return [device] if device.type == "cuda" else []
 

@@ -1,4 +1,4 @@
-"""What keeps a RogueNet from an engine: options and spaces that only torch computes. Free of torch."""
+"""Limits of the engines: options and spaces that only torch computes. Free of torch."""
 
 from __future__ import annotations
 

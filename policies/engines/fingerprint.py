@@ -16,7 +16,7 @@ _code = attrgetter("__code__")
 
 
 class Fingerprint:
-    """What a network is built of at the time when this is made: modules, classes, options and source.
+    """Snapshot of a network's structure: modules, classes, options and source.
 
     Comparing takes some ten microseconds, so it is done at each call. What is found to have changed need not
     change any number: it is the occasion to compare the engines again.

@@ -96,7 +96,7 @@ class FusedEngine:
 
     @property
     def holds_weights(self) -> bool:
-        """Whether the parameters were read and stay as they are; see `hold`."""
+        """True while the parameters were read and must not change; see `hold`."""
         return self._held is not None
 
     def read_again(self) -> None:

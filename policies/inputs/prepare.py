@@ -192,7 +192,7 @@ class Inputs:
 
 
 def _columns(what: str, wanted: tuple[str, ...], given: tuple[str, ...]) -> NDArray[np.int64] | None:
-    """Where to find the wanted features among the given ones; None where they are the same."""
+    """Return the columns of the wanted features among the given ones; None if they are the same."""
     missing = [feature for feature in wanted if feature not in given]
     if missing:
         raise ValueError(f"{what} lacks the features {', '.join(missing)}; it has {', '.join(given)}")

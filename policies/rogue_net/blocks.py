@@ -29,7 +29,7 @@ def drop(x: Tensor, probability: float, training: bool) -> Tensor:
 
 @dataclass(frozen=True, eq=False)
 class Relative:
-    """What attention needs to know of relative positions, once for all layers."""
+    """Relative positions as attention reads them, once for all layers."""
 
     encoding: RelativeEncoding
     pairs: list[RelativePairs]

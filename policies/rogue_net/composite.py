@@ -69,7 +69,7 @@ class CompositeOrders(nn.Module):
         return self.choose(logits.cpu().numpy(), mask, rng)
 
     def choose(self, logits: NDArray[Any], mask: RaggedArray, rng: np.random.Generator | None) -> Drawn:
-        """As `draw`."""
+        """Choose actions; same contract as `draw`."""
         orders = np.zeros((len(logits), len(self._sizes)), np.int64)
         draws = np.zeros((0, len(self._sizes))) if rng is None else rng.random(orders.shape)
         log_probs = np.empty(len(logits), np.float32)

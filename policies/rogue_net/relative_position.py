@@ -20,7 +20,7 @@ from .tensors import as_tensor
 
 @dataclass(frozen=True, eq=False)
 class Places:
-    """Where each row is."""
+    """Positions of the rows."""
 
     position: Tensor  # (N, P)
     heading: Tensor  # (N,) radians

@@ -1,4 +1,4 @@
-"""How big a network is and what a step costs, beside the formulas of the blog post and beside IMPALA.
+"""Size of a network and cost of a step, beside the blog post's formulas and IMPALA.
 
 The formulas (appendix B of "Entity-Based Reinforcement Learning", 2023), for width D, L layers and Sᵢ
 entities of type i with Fᵢ features, S = Σ Sᵢ:
@@ -59,7 +59,7 @@ class Cost:
 
 @dataclass(frozen=True)
 class Summary:
-    """What the `summary` of a network returns; printing it gives a table."""
+    """Result of a network's `summary`; printing it gives a table."""
 
     parameters: dict[str, int]  # part by part; they sum to the number of trainable parameters
     blog_parameters: int | None  # by the blog's formula, of all encoders; None: it is not about them
@@ -140,7 +140,7 @@ def _encoders(net: RogueNetwork) -> list[tuple[RogueNetConfig, Encoder]]:
 
 
 def _part(name: str) -> str:
-    """What a parameter belongs to, in the words of the table."""
+    """Return the part of the network that a parameter belongs to, as the table names it."""
     place, _, rest = name.partition(".")
     kind = "weights" if name.endswith("weight") else "biases"
     if place == "value_head":

@@ -1,4 +1,4 @@
-"""What the torch path needs of arrays and of a batch's layout, as tensors."""
+"""Arrays and layouts of batches as tensors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def as_tensor(array: NDArray[Any], like: Tensor | None = None, dtype: torch.dtyp
 
 
 def runs_kernels(x: Tensor) -> bool:
-    """Whether the Numba kernels can read this tensor's memory."""
+    """Return True if Numba kernels can read this tensor's memory."""
     return x.device.type == "cpu" and x.dtype == torch.float32
 
 

@@ -21,7 +21,7 @@ Arrays = Mapping[str, NDArray[Any]]
 
 
 class Network(Protocol):
-    """What an `Agent` asks of what decides for it."""
+    """Interface of the networks of an `Agent`."""
 
     def act(self, batch: EntityBatch, rng: np.random.Generator, deterministic: bool = False) -> ActResult:
         """See `Policy.act`."""
@@ -74,7 +74,7 @@ class KernelNetwork:
 
 
 def _module(entry: Entry, arrays: Arrays) -> str:
-    """What the module of a parameter is called in a state dict; see `escaped`."""
+    """Return the name of a parameter's module in a state dict; see `escaped`."""
     if entry.name is None:
         return entry.place
     plain = f"{entry.place}.{escaped(entry.name)}"

@@ -1,4 +1,4 @@
-"""Where a policy is trained: on the CPU or on a GPU."""
+"""The device of training: the CPU or a GPU."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from .loss_kernels import normalize
 
 @dataclass(frozen=True)
 class Counts:
-    """What means are taken over: the sizes of the whole minibatch, whichever part of it is at hand."""
+    """Denominators of the means: sizes of the whole minibatch, for each of its parts."""
 
     units: int
     steps: int

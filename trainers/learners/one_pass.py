@@ -31,7 +31,7 @@ from .one_pass_kernels import ActionTable, Actors, Net, Outputs, Steps, Target, 
 
 
 def goes_in_one_pass(network: FusedNetwork) -> bool:
-    """Whether `learn` can do the work where nothing is hidden: one encoder, all actions chosen by softmax."""
+    """Return True if `learn` supports the network: one encoder, all actions chosen by softmax."""
     softmax = (FusedChoices, FusedSelection)
     chooses = bool(network.heads) and all(isinstance(head, softmax) for head in network.heads.values())
     return chooses and network.value is network.policy

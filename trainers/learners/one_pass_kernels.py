@@ -66,7 +66,7 @@ class Net(NamedTuple):
 
 
 class Steps(NamedTuple):
-    """What was seen at B steps with N rows."""
+    """The inputs of B steps with N rows."""
 
     types: TypeTable
     type_offsets: Integers  # (T * (B + 1),): where each type's entities of each step start
@@ -164,7 +164,7 @@ def _selection(net: Net, actors: Actors, h: int, ends: int) -> tuple[SelectionHe
 def _act(
     net: Net, actors: Actors, target: Target, out: Outputs, h: int, first: int, end: int, sums: Any, s: Any
 ) -> int:
-    """What action h adds to the loss at steps first to end, and its gradients by log π and entropy.
+    """Add action h's part of the loss at steps first to end, with its gradients by log π and entropy.
 
     Returns the first actor whose choice can't have been drawn, or -1.
     """

@@ -74,7 +74,7 @@ class AdamW(torch.optim.AdamW):
 
 
 def _is_plain(group: dict[str, Any], parameters: list[Tensor]) -> bool:
-    """Whether the kernel does what torch would."""
+    """Return True if the kernel computes what torch would."""
     if group["amsgrad"] or group["maximize"]:
         return False
     return are_plain(parameters) and are_plain(p.grad for p in parameters if p.grad is not None)

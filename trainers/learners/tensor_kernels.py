@@ -19,17 +19,17 @@ from ...policies.kernels.tiles.simd import floats_at, kernel
 
 
 def are_plain(tensors: Iterable[Tensor]) -> bool:
-    """Whether kernels can read `tensors` where they are: float32, contiguous, on the CPU."""
+    """Return True if kernels can read `tensors` in place: float32, contiguous, on the CPU."""
     return all(t.dtype is torch.float32 and t.is_cpu and t.is_contiguous() for t in tensors)
 
 
 def addresses(tensors: Sequence[Tensor]) -> NDArray[np.int64]:
-    """Where their numbers lie (K,); to be asked for anew at every use, because tensors may move."""
+    """Return the addresses of the tensors (K,); read them at every use, because tensors may move."""
     return np.array([tensor.data_ptr() for tensor in tensors], np.int64)
 
 
 def sizes(tensors: Sequence[Tensor]) -> NDArray[np.int64]:
-    """How many numbers they have (K,)."""
+    """Return the sizes of the tensors (K,)."""
     return np.array([tensor.numel() for tensor in tensors], np.int64)
 
 

@@ -125,7 +125,7 @@ def _joint(
     scale: float,
     sums: NDArray[np.float64],
 ) -> dict[str, NDArray[Any]]:
-    """As `_apart`, where a step with all its actors is a unit."""
+    """Compute the gradients with one ratio per step; `_apart` has one per actor and action."""
     log_ratios, acts = np.zeros(len(samples)), np.zeros(len(samples), bool)
     for name, old in samples.log_probs.items():
         add_actors(log_probs[name], old.values, entropies[name], old.offsets, log_ratios, acts, sums)

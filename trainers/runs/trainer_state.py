@@ -1,4 +1,4 @@
-"""What a trainer puts into a checkpoint and takes out of it."""
+"""The state of a trainer in a checkpoint: capture and restore."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class EvolvingVectorEnv(Protocol):
     """A vector environment that changes as training goes on, whatever episodes it is in: `PastSelfPlay`."""
 
     def get_training_state(self) -> dict[str, Any]:
-        """What a resumed run must know of these changes, JSON-able; asked for at every checkpoint."""
+        """Return the state that a resumed run needs, JSON-able; called at every checkpoint."""
         ...
 
     def set_training_state(self, state: Mapping[str, Any]) -> None:
@@ -44,7 +44,7 @@ class EvolvingVectorEnv(Protocol):
         ...
 
     def training_metrics(self) -> dict[str, float]:
-        """What to log after an update."""
+        """Return metrics to log after an update."""
         ...
 
 
@@ -62,7 +62,7 @@ class StatefulVectorEnv(Protocol):
 
 
 class Trainer(Protocol):
-    """What a checkpoint holds of a trainer: `PPO`."""
+    """Interface of a trainer with state in checkpoints, such as `PPO`."""
 
     policy: Policy
     module: nn.Module

@@ -102,7 +102,7 @@ class OpponentFolder:
 
 
 def missing_folder() -> CheckpointError:
-    """What to say where past selves should be read and were never written."""
+    """Return the error for snapshots that should be read and were never written."""
     return CheckpointError(
         "the opponent pool has no folder to read its past selves from: give it that of the run that is"
         ' resumed, OpponentPool(..., folder="<run>/opponents")'

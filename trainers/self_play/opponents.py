@@ -71,11 +71,11 @@ class Opponent:
         self.recent_score = DECAY * self.recent_score + score
 
     def results(self) -> dict[str, Any]:
-        """What is known of the games against it, JSON-able."""
+        """Return the results of games against this opponent, JSON-able."""
         return {name: getattr(self, name) for name in (*_RESULTS, "recent_games", "recent_score")}
 
     def take_results(self, saved: Mapping[str, Any]) -> None:
-        """What `results` gave."""
+        """Restore the results that `results` returned."""
         for name in _RESULTS:
             setattr(self, name, int(saved[name]))
         self.recent_games, self.recent_score = float(saved["recent_games"]), float(saved["recent_score"])
@@ -157,7 +157,7 @@ class OpponentPool:
     # -- drawing --------------------------------------------------------------------------------------------
 
     def probabilities(self) -> NDArray[np.float64]:
-        """How likely each of `members` is drawn (M,)."""
+        """Return the probability of drawing each of `members` (M,)."""
         weights = WEIGHTINGS[self.weighting](np.array([member.win_rate for member in self.members]))
         return weights / weights.sum()
 
@@ -230,7 +230,7 @@ class OpponentPool:
     # -- resumed runs ---------------------------------------------------------------------------------------
 
     def get_state(self) -> dict[str, Any]:
-        """Who is in the pool, with what results; the networks are in the folder. JSON-able."""
+        """Return the members of the pool with their results, JSON-able; the networks are in the folder."""
         return {
             "next_number": self._next_number,
             "past": [{"number": p.number, "step": p.step, **p.results()} for p in self.past],
@@ -273,7 +273,7 @@ class OpponentPool:
         return opponent
 
     def metrics(self) -> dict[str, float]:
-        """How many members there are, and how the learner fares against those that it has played."""
+        """Return the number of members and the learner's win rates against those that it has played."""
         metrics = {"opponents/size": float(len(self.members))}
         played = [member for member in self.members if member.games]
         metrics["opponents/games"] = float(sum(member.games for member in played))

@@ -263,7 +263,7 @@ class PastSelfPlay(EntityVectorEnv):
         self.seats.clear()
 
     def training_metrics(self) -> dict[str, float]:
-        """See `OpponentPool.metrics`."""
+        """Return `OpponentPool.metrics()`."""
         return self.pool.metrics()
 
     # -- the rest -------------------------------------------------------------------------------------------
@@ -303,7 +303,7 @@ class StatefulPastSelfPlay(PastSelfPlay):
 
 
 def _are_plain(actions: Any, space: EntityActionSpace, num_envs: int) -> bool:
-    """Whether these are arrays of the space's names, dtypes and shapes, one sequence per lane: as usual."""
+    """Return True if the arrays have the space's names, dtypes and shapes, one sequence per lane."""
     return isinstance(actions, Mapping) and all(
         name in space.spaces
         and isinstance(order, RaggedArray)

@@ -1,4 +1,4 @@
-"""Who plays which lane, from when a game starts until it is over.
+"""Assignment of players to lanes, from the start of a game to its end.
 
 Shape alphabet: E environments (lanes).
 """

@@ -25,7 +25,7 @@ class Field(NamedTuple):
 
 
 class Packing:
-    """Where each array lies in the block."""
+    """Layout of the arrays in the block."""
 
     def __init__(self, fields: Mapping[str, Field]) -> None:
         self.fields = dict(fields)

@@ -18,7 +18,7 @@ _WIDE = 256
 
 
 class Capabilities(NamedTuple):
-    """What a device and the installed torch can do."""
+    """Capabilities of a device and of the installed torch."""
 
     varlen: bool  # torch.nn.attention.varlen has a kernel for the device
 
@@ -51,7 +51,7 @@ def choose_path(can: Capabilities, dtype: torch.dtype, d_head: int, widest: int)
 
 
 class Tiling(NamedTuple):
-    """What attention needs to know of a layout, once for all layers."""
+    """A layout as attention reads it, once for all layers."""
 
     room: dict[int, int]  # tiles of each width
     masks: list[Tensor]  # per width (tiles, 1, width, width): 0, or -∞ between steps; none for varlen

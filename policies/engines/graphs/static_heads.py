@@ -69,7 +69,7 @@ class StaticHead(Protocol):
         ...
 
     def scores(self, x: Tensor, arrays: Tensors) -> list[Tensor]:
-        """What `choose` needs: so many tensors as `num_scores`."""
+        """Return the input of `choose`: `num_scores` tensors."""
         ...
 
     def choose(self, scores: list[Tensor], mask: ActionMask, rng: np.random.Generator | None) -> Drawn:
@@ -97,7 +97,7 @@ def _fill(array: NDArray[Any], values: NDArray[Any], rest: Any = 0) -> None:
 
 
 class StaticCategorical:
-    """See `CategoricalHead`."""
+    """`CategoricalHead` on fixed shapes."""
 
     num_scores = 1
 
@@ -139,7 +139,7 @@ class StaticCategorical:
 
 
 class StaticSelect:
-    """See `SelectEntityHead`. One actor more than there is room for owns the pairs of the padding."""
+    """`SelectEntityHead` on fixed shapes; one extra actor owns the pairs of the padding."""
 
     num_scores = 2
 
@@ -201,7 +201,7 @@ class StaticSelect:
 
 
 class StaticComposite:
-    """See `CompositeHead`."""
+    """`CompositeHead` on fixed shapes."""
 
     num_scores = 1
 
@@ -251,7 +251,7 @@ class StaticComposite:
 
 
 class StaticGaussian:
-    """See `GaussianHead`."""
+    """`GaussianHead` on fixed shapes."""
 
     num_scores = 2
 

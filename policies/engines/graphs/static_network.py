@@ -37,7 +37,7 @@ _T = TypeVar("_T")
 
 
 class StaticEvaluation(NamedTuple):
-    """As `Evaluation`, with padding behind what is real."""
+    """`Evaluation` with padding behind the real items."""
 
     log_probs: dict[str, Tensor]
     entropies: dict[str, Tensor]
@@ -97,7 +97,7 @@ class Plan:
 
 
 class StaticForm:
-    """What a `RogueNet` computes, for batches in which nothing is hidden.
+    """A `RogueNet` on fixed shapes, for batches without hidden entities.
 
     It holds on to the network's parameters, which may change in place.
 
@@ -208,7 +208,7 @@ class StaticForm:
     # -- acting ---------------------------------------------------------------------------------------------
 
     def act(self, batch: EntityBatch, rng: np.random.Generator, deterministic: bool = False) -> ActResult:
-        """As `RogueNet.act`, with one transfer to the device and one back; actions are drawn on the host."""
+        """Choose actions like `RogueNet.act`; one transfer each way, actions are drawn on the host."""
         values, scores = self._answers(batch)
         source = None if deterministic else rng
         actions, log_probs, drawn = {}, {}, {}
@@ -222,7 +222,7 @@ class StaticForm:
         return ActResult(actions, log_probs, values, drawn)
 
     def value(self, batch: EntityBatch) -> NDArray[np.float32]:
-        """As `RogueNet.value`."""
+        """Return the values (B,), like `RogueNet.value`."""
         return self._answers(batch)[0]
 
     def _answers(self, batch: EntityBatch) -> tuple[NDArray[np.float32], dict[str, list[Tensor]]]:
@@ -251,7 +251,7 @@ class StaticForm:
         return self._packings[capacity]
 
     def _paths(self, room: dict[int, int]) -> dict[Encoder, TilePath]:
-        """How attention is computed, by encoder."""
+        """Return the attention path of each encoder."""
         net = self.net
         dtype = torch.bfloat16 if self.precision == "bf16" else net.value_head.proj.weight.dtype
         pairs = [(net.policy_net, net.settings)]
@@ -264,10 +264,10 @@ class StaticForm:
 
 
 def room_of(capacity: Capacity) -> dict[int, int]:
-    """How many tiles of each width there are."""
+    """Return the number of tiles of each width."""
     return {int(n.removeprefix(TILES)): count for n, count in capacity if n.startswith(TILES)}
 
 
 def _part(mapping: Mapping[str, _T], prefix: str) -> dict[str, _T]:
-    """What stands under names with this prefix, without it."""
+    """Return the items whose names have this prefix, without it."""
     return {n.removeprefix(prefix): value for n, value in mapping.items() if n.startswith(prefix)}

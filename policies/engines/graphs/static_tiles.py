@@ -1,4 +1,4 @@
-"""Where rows lie: whole steps in tiles of fixed widths, so that attention is a product of tiles.
+"""Layout of rows: whole steps in tiles of fixed widths, so that attention is a product of tiles.
 
 A step of n rows goes into a tile of the smallest width that is at least 2 n, among 64, 128, 256 and so on;
 a tile takes steps in their order as long as they fit. All tiles of a width stand together, the narrow ones
@@ -49,7 +49,7 @@ def _fill_slots(offsets: Any, starts: Any, slots: Any, steps: Any) -> None:
 
 
 class Tiles:
-    """How the steps of a batch go into tiles."""
+    """Assignment of a batch's steps to tiles."""
 
     def __init__(self, rows: Rows) -> None:
         self.rows = rows
