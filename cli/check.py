@@ -27,7 +27,7 @@ from ..envs import (
 )
 from ..experiments.arguments import parse
 from ..experiments.errors import UserError
-from .check_target import Target, find
+from .check_target import CheckTarget, find
 
 #: Packages whose code is not the environment's own.
 _NOT_OWN = ("entitize", "gymnasium", "numpy", "pettingzoo")
@@ -99,7 +99,7 @@ def read_options(words: Sequence[str]) -> dict[str, Any]:
     return options
 
 
-def _check(target: Target, chosen: CheckArguments) -> None:
+def _check(target: CheckTarget, chosen: CheckArguments) -> None:
     """Make and check one environment and print what was done.
 
     Raises:
@@ -131,7 +131,7 @@ def _check(target: Target, chosen: CheckArguments) -> None:
 _PLAYED = "observations, rewards, ends, masks, fresh arrays, the seed, illegal actions"
 
 
-def _entities(target: Target, env: Any) -> gymnasium.Env[Any, Any] | EntityVectorEnv:
+def _entities(target: CheckTarget, env: Any) -> gymnasium.Env[Any, Any] | EntityVectorEnv:
     """`env` as one of entities, and a line about what it is."""
     name, kind = target.name, type(getattr(env, "unwrapped", env)).__name__
     if isinstance(env, EntityVectorEnv):

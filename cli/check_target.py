@@ -19,7 +19,7 @@ _LANES = 3
 
 
 @dataclass(frozen=True)
-class Target:
+class CheckTarget:
     """An environment to be made."""
 
     name: str
@@ -27,7 +27,7 @@ class Target:
     remakes: bool = True  # every call makes another one
 
 
-def find(env: str, options: dict[str, Any]) -> list[Target]:
+def find(env: str, options: dict[str, Any]) -> list[CheckTarget]:
     """Return the environments that `env` names: alone and, where there is one, as vector environment.
 
     Raises:
@@ -48,12 +48,14 @@ def find(env: str, options: dict[str, Any]) -> list[Target]:
             raise UserError(f"{env} can't be called with these options: {error}") from None
         except ValueError:  # a signature that can't be found out
             pass
-        return [Target(env, partial(make, **lanes, **options), not makers.is_object)]
+        return [CheckTarget(env, partial(make, **lanes, **options), not makers.is_object)]
     targets = []
     if makers.make is not None and find_namespace(env) is None:  # a namespace's are views of one lane
-        targets.append(Target(env, partial(_made, env, makers.make, options)))
+        targets.append(CheckTarget(env, partial(_made, env, makers.make, options)))
     if makers.make_vec is not None:
-        targets.append(Target(env, partial(_made, env, makers.make_vec, {"num_envs": _LANES, **options})))
+        targets.append(
+            CheckTarget(env, partial(_made, env, makers.make_vec, {"num_envs": _LANES, **options}))
+        )
     return targets
 
 

@@ -41,7 +41,7 @@ from . import (
     ObservationError,
 )
 from .actions import Mask
-from .entity_fields import Columns, Scale, class_columns
+from .entity_fields import FieldColumns, Scale, class_columns
 
 __all__ = ["Obs", "Scale", "Schema", "declare", "entity", "orders", "schema_of"]
 
@@ -55,7 +55,7 @@ class Schema:
 
     name: str
     features: tuple[str, ...]
-    fields: tuple[tuple[str, Columns], ...]
+    fields: tuple[tuple[str, FieldColumns], ...]
 
     def rows(self, entities: Sequence[Any]) -> NDArray[np.float32]:
         """The entities as rows (n, F).

@@ -24,7 +24,7 @@ class Scale:
 
 
 @dataclass(frozen=True)
-class Columns:
+class FieldColumns:
     """The features of one field.
 
     Attributes:
@@ -38,7 +38,7 @@ class Columns:
 
 def class_columns(
     cls: type, where: str, namespace: Mapping[str, Any], scale: float = 1.0
-) -> dict[str, Columns]:
+) -> dict[str, FieldColumns]:
     """Return the features of each annotated field of a class.
 
     Args:
@@ -60,7 +60,7 @@ def class_columns(
     }
 
 
-def _columns(annotation: Any, where: str, namespace: Mapping[str, Any], scale: float) -> Columns:
+def _columns(annotation: Any, where: str, namespace: Mapping[str, Any], scale: float) -> FieldColumns:
     """Return the features of an annotated type; `where` names the field in errors."""
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
@@ -103,17 +103,17 @@ def _advice(annotation: Any) -> str:
     )
 
 
-def _number(scale: float) -> Columns:
+def _number(scale: float) -> FieldColumns:
     def write(values: Sequence[Any]) -> NDArray[np.float32]:
         column = np.array(values, np.float64)
         if column.shape != (len(values),):
             raise ValueError(f"expected one number per entity, got values of shape {column.shape[1:]}")
         return (column * scale).astype(np.float32)[:, None]
 
-    return Columns(("",), write)
+    return FieldColumns(("",), write)
 
 
-def _one_hot(names: Mapping[Any, str]) -> Columns:
+def _one_hot(names: Mapping[Any, str]) -> FieldColumns:
     # 1 == True and 0 == False, so the type is part of a literal's identity.
     index = {(type(value), value): i for i, value in enumerate(names)}
 
@@ -126,10 +126,10 @@ def _one_hot(names: Mapping[Any, str]) -> Columns:
                 raise ValueError(f"{value!r} is not one of {list(names)}") from None
         return rows
 
-    return Columns(tuple(names.values()), write)
+    return FieldColumns(tuple(names.values()), write)
 
 
-def _optional(columns: Columns) -> Columns:
+def _optional(columns: FieldColumns) -> FieldColumns:
     def write(values: Sequence[Any]) -> NDArray[np.float32]:
         present = np.array([value is not None for value in values], bool)
         rows = np.zeros((len(values), 1 + len(columns.names)), np.float32)
@@ -138,10 +138,10 @@ def _optional(columns: Columns) -> Columns:
             rows[present, 1:] = columns.write([value for value in values if value is not None])
         return rows
 
-    return Columns(("?", *columns.names), write)
+    return FieldColumns(("?", *columns.names), write)
 
 
-def _several(parts: Mapping[str, Columns], length: int) -> Columns:
+def _several(parts: Mapping[str, FieldColumns], length: int) -> FieldColumns:
     names = tuple(prefix + name for prefix, part in parts.items() for name in part.names)
 
     def write(values: Sequence[Any]) -> NDArray[np.float32]:
@@ -152,10 +152,10 @@ def _several(parts: Mapping[str, Columns], length: int) -> Columns:
             [part.write([v[i] for v in values]) for i, part in enumerate(parts.values())], 1
         )
 
-    return Columns(names, write)
+    return FieldColumns(names, write)
 
 
-def _nested(cls: type, where: str, namespace: Mapping[str, Any], scale: float) -> Columns:
+def _nested(cls: type, where: str, namespace: Mapping[str, Any], scale: float) -> FieldColumns:
     parts = class_columns(cls, where, namespace, scale)
     names = tuple(f".{field}{name}" for field, part in parts.items() for name in part.names)
 
@@ -166,4 +166,4 @@ def _nested(cls: type, where: str, namespace: Mapping[str, Any], scale: float) -
         columns = [part.write(list(map(attrgetter(field), values))) for field, part in parts.items()]
         return np.concatenate(columns, 1)
 
-    return Columns(names, write)
+    return FieldColumns(names, write)

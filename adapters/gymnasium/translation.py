@@ -34,7 +34,7 @@ MASK_SOURCES = ("auto", "info", "observation", "method", "none")
 MASK = "action_mask"
 
 
-class Translation:
+class SpaceTranslation:
     """One environment's spaces in terms of entities.
 
     Args:

@@ -16,7 +16,7 @@ from ...envs import (
     validate_actions,
 )
 from ...envs.errors import reset_needed
-from .translation import MASK, MaskSource, Translation, lift
+from .translation import MASK, MaskSource, SpaceTranslation, lift
 from .views.batches import ragged_orders, stack
 from .views.scope import View
 from .views.view_config import from_config, to_config
@@ -38,7 +38,7 @@ class EntityWrapper(gymnasium.Wrapper[dict[str, Any], Mapping[str, Any], Any, An
         RecordConstructorArgs.__init__(self, view=to_config(view), action_mask=action_mask)
         gymnasium.Wrapper.__init__(self, env)
         declared = from_config(view) if isinstance(view, Mapping) else view
-        self._translation = Translation(
+        self._translation = SpaceTranslation(
             env_name(env), env.observation_space, env.action_space, env, declared, action_mask
         )
         self._mask_method = action_mask in ("auto", "method") and env.has_wrapper_attr("action_masks")

@@ -24,7 +24,7 @@ from ...envs import (
 from ...envs.seeds import Seeds
 from ...envs.vector.vector_env import Actions, StepResult
 from ...ragged import RaggedArray
-from .translation import MASK, MaskSource, Translation
+from .translation import MASK, MaskSource, SpaceTranslation
 from .views.batches import select, stack
 from .views.scope import View
 from .wrap import env_name
@@ -71,7 +71,7 @@ class WrappedVectorEnv(EntityVectorEnv):
         example, temporary = _example(venv)
         try:
             self._name = _vector_name(venv, example)
-            self._translation = Translation(
+            self._translation = SpaceTranslation(
                 self._name,
                 venv.single_observation_space,
                 venv.single_action_space,

@@ -38,7 +38,7 @@ class AgentObservation:
 
 
 class AgentObserver(ABC):
-    """Encoder of single agents' observations.
+    """EntityEncoder of single agents' observations.
 
     Abstract: see `MaskObserver`, `SpaceObserver`, `GameViewObserver` and `EntitySpaceObserver`.
 

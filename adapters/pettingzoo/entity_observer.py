@@ -17,7 +17,7 @@ from .game import PettingZooGame
 
 
 class EntitySpaceObserver(AgentObserver):
-    """Encoder of agents with observations of an `EntitySpace`, as in games of `to_pettingzoo`.
+    """EntityEncoder of agents with observations of an `EntitySpace`, as in games of `to_pettingzoo`.
 
     All agents' entity types and actions form one space; types and actions that an agent lacks stay empty.
 

@@ -61,7 +61,7 @@ class GameViews:
 
 
 class GameViewObserver(AgentObserver):
-    """Encoder of agents whose `GameView` reads the game's state.
+    """EntityEncoder of agents whose `GameView` reads the game's state.
 
     An agent with an entity of its own acts through it; other agents' actions are global actions. This is
     decided at the start of a game.

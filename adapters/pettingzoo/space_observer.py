@@ -83,7 +83,7 @@ class ObservationGroup:
 
 
 class SpaceObserver(AgentObserver):
-    """Encoder of the game's own observations, by Gymnasium's views.
+    """EntityEncoder of the game's own observations, by Gymnasium's views.
 
     Agents with the same observation space have the same entity types. If spaces differ, the types of `auto`
     are named after the kinds of agents, and so are declared types with the same name and other features. The

@@ -39,7 +39,7 @@ Flags = dict[str, NDArray[np.bool_]]  # per categorical action (n, C)
 
 
 class TeamObserver(ABC):
-    """Encoder for a whole team. Abstract: see `TeamSpaceObserver` and `TeamGameViewObserver`.
+    """EntityEncoder for a whole team. Abstract: see `TeamSpaceObserver` and `TeamGameViewObserver`.
 
     Attributes:
         team: the agents' names.
@@ -81,7 +81,7 @@ class TeamObserver(ABC):
 
 
 class TeamSpaceObserver(TeamObserver):
-    """Encoder that makes each agent one entity, whose features are its own observation.
+    """EntityEncoder that makes each agent one entity, whose features are its own observation.
 
     There is one type for each observation space, named after the kinds of agents that have it.
 
@@ -135,7 +135,7 @@ class TeamSpaceObserver(TeamObserver):
 
 
 class TeamGameViewObserver(TeamObserver):
-    """Encoder of the whole state, as the `GameView` gives it to a central controller.
+    """EntityEncoder of the whole state, as the `GameView` gives it to a central controller.
 
     Raises:
         ViewError: the view does not read the game, or agents that act at once have no entities of their own.

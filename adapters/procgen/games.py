@@ -63,7 +63,7 @@ class EntityType:
 
 
 @dataclass(frozen=True)
-class Tile:
+class TileKind:
     """A kind of tile: one column of the one-hot at each cell. `pixels` is the kind that it is drawn as."""
 
     name: str
@@ -78,7 +78,7 @@ class ProcgenGame:
     name: str
     types: tuple[EntityType, ...]
     globals: tuple[Feature, ...] = ()
-    tiles: tuple[Tile, ...] = ()
+    tiles: tuple[TileKind, ...] = ()
     decoration: tuple[int, ...] = ()
     modes: tuple[str, ...] = ("easy", "hard")
     #: How many cells below and above the player an entity is still of use.
@@ -107,8 +107,8 @@ _THROW = (
     Feature("throw_x", MOVE_X, slot="last_move_action"),
     Feature("throw_y", MOVE_Y, slot="last_move_action"),
 )
-_SPACE = Tile("space", (SPACE,))
-_GROUND = (_SPACE, Tile("wall", (15, 16)))
+_SPACE = TileKind("space", (SPACE,))
+_GROUND = (_SPACE, TileKind("wall", (15, 16)))
 _KEY_COLOURS = tuple(
     Feature(colour, EQUALS, field="image_theme", parameter=theme)
     for theme, colour in enumerate(("blue", "green", "red"))
@@ -162,7 +162,7 @@ _GAMES = (
             EntityType("Enemy", (5,), MOVING),
             EntityType("PlayerBullet", (4,), MOVING),
         ),
-        tiles=(_SPACE, Tile("wall", (8,))),
+        tiles=(_SPACE, TileKind("wall", (8,))),
         decoration=(9, EXPLOSION),  # exhaust
         modes=("easy", "hard", "memory"),
         images_are_cheaper=True,
@@ -181,7 +181,7 @@ _GAMES = (
             slot("orbs_collected", 0.01),
             slot("total_orbs", 0.01),
         ),
-        tiles=(_SPACE, Tile("wall", (5,)), Tile("orb", (1002,))),
+        tiles=(_SPACE, TileKind("wall", (5,)), TileKind("orb", (1002,))),
         modes=("easy", "hard", "extreme"),
     ),
     ProcgenGame(
@@ -207,10 +207,10 @@ _GAMES = (
         globals=(slot("has_support"), slot("is_on_crate")),
         # 19, the invisible barrier that turns enemies round, is space to the player.
         tiles=(
-            Tile("space", (SPACE, 19)),
-            Tile("wall", (15, 16)),
-            Tile("lava", (17, 18)),
-            Tile("goal", (1,)),
+            TileKind("space", (SPACE, 19)),
+            TileKind("wall", (15, 16)),
+            TileKind("lava", (17, 18)),
+            TileKind("goal", (1,)),
         ),
         decoration=(TRAIL,),
     ),
@@ -272,7 +272,7 @@ _GAMES = (
             EntityType("Exit", (9,), POSITION),
         ),
         globals=tuple(slot(f"has_keys.{i}", label=f"has_{c.name}_key") for i, c in enumerate(_KEY_COLOURS)),
-        tiles=(_SPACE, Tile("wall", (WALL,))),
+        tiles=(_SPACE, TileKind("wall", (WALL,))),
         decoration=(11,),  # the key ring: see has_keys
         modes=("easy", "hard", "memory"),
         drawn_while=((11, "has_keys[]"),),
@@ -286,7 +286,7 @@ _GAMES = (
             EntityType("Spike", (2,), POSITION),
         ),
         globals=(slot("has_support"), slot("jump_count", 0.5), ready("jump_time", 4)),
-        tiles=(_SPACE, Tile("wall", (6, 7))),
+        tiles=(_SPACE, TileKind("wall", (6, 7))),
         decoration=(TRAIL,),
         modes=("easy", "hard", "memory"),
     ),
@@ -298,14 +298,14 @@ _GAMES = (
             EntityType("Car", (4,), MOVING_X),
             EntityType("FinishLine", (5,), (field("y", LENGTH), relative("y", LENGTH))),
         ),
-        tiles=(_SPACE, Tile("road", (2,)), Tile("water", (3,))),
+        tiles=(_SPACE, TileKind("road", (2,)), TileKind("water", (3,))),
         modes=("easy", "hard", "extreme"),
         images_are_cheaper=True,
     ),
     ProcgenGame(
         "maze",
         _types(PLAYER[:2]),
-        tiles=(_SPACE, Tile("wall", (WALL,)), Tile("goal", (2,))),
+        tiles=(_SPACE, TileKind("wall", (WALL,)), TileKind("goal", (2,))),
         modes=("easy", "hard", "memory"),
     ),
     ProcgenGame(
@@ -314,11 +314,11 @@ _GAMES = (
         globals=(slot("diamonds_remaining", 0.1, hidden=True),),
         tiles=(
             _SPACE,
-            Tile("dirt", (9,)),
-            Tile("boulder", (1,)),
-            Tile("diamond", (2,)),
-            Tile("moving_boulder", (3,), pixels="boulder"),
-            Tile("moving_diamond", (4,), pixels="diamond"),
+            TileKind("dirt", (9,)),
+            TileKind("boulder", (1,)),
+            TileKind("diamond", (2,)),
+            TileKind("moving_boulder", (3,), pixels="boulder"),
+            TileKind("moving_diamond", (4,), pixels="diamond"),
         ),
         modes=("easy", "hard", "memory"),
         images_are_cheaper=True,
@@ -332,7 +332,7 @@ _GAMES = (
             EntityType("ThrowingStar", (7,), MOVING),
         ),
         globals=(slot("has_support"), slot("jump_charge"), ready("last_fire_time", 3)),
-        tiles=(_SPACE, Tile("wall", (20,)), Tile("fire", (14,)), Tile("bomb", (6,))),
+        tiles=(_SPACE, TileKind("wall", (20,)), TileKind("fire", (14,)), TileKind("bomb", (6,))),
         images_are_cheaper=True,
     ),
     ProcgenGame(

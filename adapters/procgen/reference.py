@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from .decoder.features import Feature, field, slot
 from .decoder.layout import ENTITY, TAILS
-from .games import GAMES, OTHER, EntityType, Tile
+from .games import GAMES, OTHER, EntityType, TileKind
 
 _TYPES: dict[str, str] = {
     "bigfish": "2 Fish",
@@ -82,10 +82,10 @@ def reference_types(game: str) -> tuple[EntityType, ...]:
     return (*types, EntityType(OTHER.name, (), features))
 
 
-def reference_tiles(game: str) -> tuple[Tile, ...]:
+def reference_tiles(game: str) -> tuple[TileKind, ...]:
     """The tiles of `game`; none for Leaper, whose roads and water it does not read."""
     return tuple(
-        Tile(name, (number,), _DRAWN_AS.get(name, "")) for number, name in _pairs(_TILES.get(game, ""))
+        TileKind(name, (number,), _DRAWN_AS.get(name, "")) for number, name in _pairs(_TILES.get(game, ""))
     )
 
 

@@ -86,7 +86,7 @@ def validate_actions(
     return checked
 
 
-class Words(Protocol):
+class StepWords(Protocol):
     """Names of the parts of a step in errors."""
 
     def step(self, step: int) -> str:
@@ -100,7 +100,7 @@ class Words(Protocol):
 
 
 def check_action(
-    name: str, action: ActionSpace, part: ActionMask, given: RaggedArray, words: Words, optional: bool
+    name: str, action: ActionSpace, part: ActionMask, given: RaggedArray, words: StepWords, optional: bool
 ) -> RaggedArray:
     """Check one action of many steps; the result has the dtype of the space.
 
@@ -123,7 +123,7 @@ def check_action(
 
 
 def _check_closely(
-    name: str, action: ActionSpace, part: ActionMask, given: RaggedArray, words: Words, optional: bool
+    name: str, action: ActionSpace, part: ActionMask, given: RaggedArray, words: StepWords, optional: bool
 ) -> None:
     """Find out what is wrong with `given`, if it is more than that steps are left out."""
     steps = np.arange(len(given))
@@ -143,7 +143,7 @@ def _check_closely(
 
 
 def _check_counts(
-    name: str, action: ActionSpace, part: ActionMask, given: RaggedArray, words: Words, optional: bool
+    name: str, action: ActionSpace, part: ActionMask, given: RaggedArray, words: StepWords, optional: bool
 ) -> None:
     """Each step has one item per actor or, where the action is `optional`, none."""
     counts, expected = given.lengths, part.actors.lengths
@@ -165,12 +165,12 @@ def _check_counts(
     _fail(words, step, name, f"expected {expected[step]} choices, one for each of: {actors}; {got}")
 
 
-def _fail(words: Words, step: int, name: str, problem: str) -> NoReturn:
+def _fail(words: StepWords, step: int, name: str, problem: str) -> NoReturn:
     raise ActionError(f"{words.step(step)}: action {name!r}: {problem}")
 
 
 class _BatchWords:
-    """`Words` for a batch: entities by type and number, with coordinates where they have some."""
+    """`StepWords` for a batch: entities by type and number, with coordinates where they have some."""
 
     def __init__(self, space: EntitySpace, batch: EntityBatch, names: Sequence[str] | None) -> None:
         self._space, self._batch, self._names = space, batch, names

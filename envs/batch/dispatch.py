@@ -95,7 +95,7 @@ class Dispatcher:
 
 
 class _StepWords:
-    """`Words` for the single step of one environment: entities by id."""
+    """`StepWords` for the single step of one environment: entities by id."""
 
     def __init__(self, env_name: str, names: Sequence[Any]) -> None:
         self._env_name, self._names = env_name, names

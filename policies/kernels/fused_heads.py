@@ -122,10 +122,11 @@ class FusedChoices:
         self, layout: Layout, name: str, action: Categorical | MultiCategorical, settings: RogueNetConfig
     ) -> None:
         self.name = name
-        self.action = action
         self.d = settings.d_model
         self.counts_all = False
         self.of_step = False
+        #: The action, if it is a conditional multi-discrete one.
+        self.conditional = action if isinstance(action, MultiCategorical) else None
         if isinstance(action, MultiCategorical):
             self.counts_all = settings.composite == "all"
             self.components = action.offsets.copy()
@@ -148,8 +149,8 @@ class FusedChoices:
         if actions is None:
             chosen = np.zeros(len(index) * self.parts, np.int64)
         else:
-            if isinstance(self.action, MultiCategorical):
-                check_order_items(self.name, self.action, actions)
+            if self.conditional is not None:
+                check_order_items(self.name, self.conditional, actions)
             chosen = plain(actions.values.astype(np.int64, copy=False)).reshape(-1)
         arrays = ChoiceBatch(index, plain(mask.mask.values).reshape(-1), chosen)
         return HeadBatch(mask, plain(mask.actors.offsets), arrays)
@@ -166,10 +167,10 @@ class FusedChoices:
         draws = np.zeros(0) if rng is None else rng.random(len(chosen))
         stuck = draw_choices(self._head(w), batch.arrays, x, 0, count, draws, log_probs, self._scratch())
         if stuck >= 0:
-            if isinstance(self.action, MultiCategorical):
-                raise no_order(self.name, self.action, batch.mask.mask, stuck)
+            if self.conditional is not None:
+                raise no_order(self.name, self.conditional, batch.mask.mask, stuck)
             raise no_choice(self.name, batch.mask.actors, stuck)
-        if isinstance(self.action, MultiCategorical):
+        if self.conditional is not None:
             return Drawn(chosen.reshape(count, self.parts), log_probs)
         return Drawn(chosen, log_probs)
 
@@ -185,8 +186,8 @@ class FusedChoices:
 
     def refuse(self, batch: HeadBatch, actions: RaggedArray, actor: int) -> None:
         allowed = batch.mask.mask.values
-        if isinstance(self.action, MultiCategorical):
-            check_orders(self.name, self.action, self.counts_all, actions, allowed)
+        if self.conditional is not None:
+            check_orders(self.name, self.conditional, self.counts_all, actions, allowed)
         else:
             check_choices(self.name, actions, allowed)
 

@@ -30,7 +30,7 @@ from .loss_kernels import (
 from .losses import Counts
 
 
-class Gradients(NamedTuple):
+class LossGradients(NamedTuple):
     """The derivatives of the loss by the outputs of the network."""
 
     log_probs: dict[str, NDArray[Any]]  # per action (A,)
@@ -66,7 +66,7 @@ def loss_and_gradients(
     counts: Counts,
     config: PPOConfig,
     ent_coef: float,
-) -> tuple[NDArray[np.float64], Gradients]:
+) -> tuple[NDArray[np.float64], LossGradients]:
     """Return the sums (6,) that `loss_kernels` names, and the gradients of `ppo_losses` by the outputs.
 
     Arrays are float32 or float64.
@@ -81,7 +81,7 @@ def loss_and_gradients(
         *(values, samples.values, samples.returns, config.clip_vloss, config.clip_coef),
         *(config.vf_coef * share, d_values),
     )
-    return sums, Gradients(d_log_probs, d_entropies, d_values)
+    return sums, LossGradients(d_log_probs, d_entropies, d_values)
 
 
 def logged(sums: NDArray[np.float64], counts: Counts, config: PPOConfig, ent_coef: float) -> dict[str, float]:
@@ -106,7 +106,7 @@ def _apart(
     scale: float,
     sums: NDArray[np.float64],
 ) -> dict[str, NDArray[Any]]:
-    """Gradients (A,) of each action where every actor is a unit; adds to `sums`."""
+    """LossGradients (A,) of each action where every actor is a unit; adds to `sums`."""
     gradients = {}
     for name, old in samples.log_probs.items():
         gradients[name] = np.empty_like(log_probs[name])

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ....envs import ObservationError
 from ....ragged import RaggedArray
 from .grids import grid_reader, in_range
-from .scope import Encoder, Scope, View, ViewError
+from .scope import EntityEncoder, Scope, View, ViewError
 
 
 @dataclass(frozen=True, repr=False)
@@ -33,7 +33,7 @@ class Chunks(View):
     name: str | None = None
     layout: str | None = None
 
-    def bind(self, space: spaces.Space[Any], scope: Scope) -> Encoder:
+    def bind(self, space: spaces.Space[Any], scope: Scope) -> EntityEncoder:
         (height, width, channels), read = grid_reader(self, space, scope, self.layout)
         k, name, ids = self.size, scope.type_name(self.name, "Chunk"), self.one_hot
         if k < 1 or (ids is not None and ids < 1):
@@ -62,7 +62,7 @@ class Chunks(View):
             values = out.reshape(batch_size * rows * columns, -1)
             return {name: RaggedArray(values, np.arange(batch_size + 1) * (rows * columns))}
 
-        return Encoder({name: features}, encode)
+        return EntityEncoder({name: features}, encode)
 
 
 def _one_hot(grid: NDArray[Any], ids: int, scope: Scope) -> NDArray[np.bool_]:

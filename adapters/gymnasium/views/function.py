@@ -13,7 +13,7 @@ from ....envs import ObservationError
 from ....ragged import RaggedArray
 from .batches import pick
 from .imports import resolve
-from .scope import Encoder, Scope, View
+from .scope import EntityEncoder, Scope, View
 
 
 @dataclass(frozen=True, repr=False)
@@ -32,7 +32,7 @@ class Function(View):
     entities: Mapping[str, Sequence[str]]
     batched: bool = False
 
-    def bind(self, space: spaces.Space[Any], scope: Scope) -> Encoder:
+    def bind(self, space: spaces.Space[Any], scope: Scope) -> EntityEncoder:
         function = resolve(self.function)
         entities = {name: tuple(features) for name, features in self.entities.items()}
 
@@ -55,7 +55,7 @@ class Function(View):
                 rows[name] = RaggedArray.from_arrays(given, dtype=np.float32, inner_shape=(len(features),))
             return _checked(rows, entities, batch_size, scope)
 
-        return Encoder(entities, encode)
+        return EntityEncoder(entities, encode)
 
 
 def _refuse_other_kinds(given: Any, scope: Scope) -> None:

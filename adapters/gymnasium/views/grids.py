@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ....envs import ObservationError
 from ....ragged import RaggedArray
-from .scope import Encoder, Scope, View, ViewError, group
+from .scope import EntityEncoder, Scope, View, ViewError, group
 
 Vocabulary = int | Sequence[str] | None
 
@@ -64,7 +64,7 @@ class Channels(View):
     layout: str | None = None
     values: bool | None = None
 
-    def bind(self, space: spaces.Space[Any], scope: Scope) -> Encoder:
+    def bind(self, space: spaces.Space[Any], scope: Scope) -> EntityEncoder:
         (height, width, channels), read = grid_reader(self, space, scope, self.layout)
         known = scope.feature_names.get(scope.path, ())
         names: Sequence[str | None]
@@ -98,7 +98,7 @@ class Channels(View):
                 rows, steps, slots = rows[kept], steps[kept], slots[kept]
             return dict(zip(types, group(rows, steps, slots, len(types), batch_size), strict=True))
 
-        return Encoder(dict.fromkeys(types, ("x", "y", "value") if with_values else ("x", "y")), encode)
+        return EntityEncoder(dict.fromkeys(types, ("x", "y", "value") if with_values else ("x", "y")), encode)
 
 
 def is_binary(space: spaces.Space[Any]) -> bool:
@@ -134,7 +134,7 @@ class Cells(View):
     name: str | None = None
     layout: str | None = None
 
-    def bind(self, space: spaces.Space[Any], scope: Scope) -> Encoder:
+    def bind(self, space: spaces.Space[Any], scope: Scope) -> EntityEncoder:
         (_, width, channels), read = grid_reader(self, space, scope, self.layout)
         ids = (
             dict(self.objects)
@@ -173,7 +173,7 @@ class Cells(View):
                 return {self.name: RaggedArray.from_lengths(rows, np.bincount(steps, minlength=batch_size))}
             return dict(zip(kept, group(rows, steps, slots, len(kept), batch_size), strict=True))
 
-        return Encoder(dict.fromkeys([self.name] if self.name else kept, features), encode)
+        return EntityEncoder(dict.fromkeys([self.name] if self.name else kept, features), encode)
 
     def _properties(
         self, count: int, scope: Scope

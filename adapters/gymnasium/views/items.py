@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ....ragged import RaggedArray
 from .batches import join, size, stack
-from .scope import Encoder, Scope, View, ViewError, merge, one_per_observation
+from .scope import EntityEncoder, Scope, View, ViewError, merge, one_per_observation
 from .values import flat_values
 
 
@@ -32,7 +32,7 @@ class Items(View):
 
     views: Mapping[str, View | None] = field(default_factory=dict)
 
-    def bind(self, space: spaces.Space[Any], scope: Scope) -> Encoder:
+    def bind(self, space: spaces.Space[Any], scope: Scope) -> EntityEncoder:
         if isinstance(space, spaces.Dict):
             parts = list(space.spaces.items())
             return self._components(space, parts, list(space.spaces), scope)
@@ -64,7 +64,7 @@ class Items(View):
         below = {path[len(key) + 1 :]: v for path, v in self.views.items() if path.startswith(f"{key}/")}
         return Items(below) if below else scope.default(space)
 
-    def _bound(self, key: str, space: spaces.Space[Any], scope: Scope) -> Encoder | None:
+    def _bound(self, key: str, space: spaces.Space[Any], scope: Scope) -> EntityEncoder | None:
         view = self._view(key, space, scope.at(key))
         return None if view is None else view.bind(space, scope.at(key))
 
@@ -76,7 +76,7 @@ class Items(View):
         parts: list[tuple[str, spaces.Space[Any]]],
         keys: list[Any],
         scope: Scope,
-    ) -> Encoder:
+    ) -> EntityEncoder:
         self._refuse_unknown([key for key, _ in parts], scope)
         bound = [
             (key, scope.at(name), encoder)
@@ -93,14 +93,14 @@ class Items(View):
                 rows.update(encoder.encode(observation[key], batch_size))
             return rows
 
-        return Encoder(entities, encode)
+        return EntityEncoder(entities, encode)
 
-    def _element(self, key: str, space: spaces.Space[Any], default: str, scope: Scope) -> Encoder:
+    def _element(self, key: str, space: spaces.Space[Any], default: str, scope: Scope) -> EntityEncoder:
         """Return the encoder of a list's items: flat items are rows of one type, named after the list."""
         if key not in self.views:
             flat = flat_values(space, scope)
             if flat is not None and not any(path.startswith(f"{key}/") for path in self.views):
-                return Encoder(
+                return EntityEncoder(
                     {scope.type_name(None, default): flat.names},
                     lambda items, n: {
                         scope.type_name(None, default): one_per_observation(flat.encode(items, n))
@@ -112,7 +112,7 @@ class Items(View):
             raise ViewError(f"{scope.place}: {key!r} cannot be dropped; drop the whole of it instead")
         return encoder
 
-    def _sequence(self, space: spaces.Sequence, scope: Scope) -> Encoder:
+    def _sequence(self, space: spaces.Sequence, scope: Scope) -> EntityEncoder:
         encoder = _with_position(self._element("item", space.feature_space, "Item", scope), "item")
 
         def encode(observation: Any, batch_size: int) -> dict[str, RaggedArray]:
@@ -120,9 +120,9 @@ class Items(View):
             parts = observation if space.stack else [stack(element, part) for part in observation]
             return _collapsed(encoder, element, list(parts))
 
-        return Encoder(encoder.entities, encode)
+        return EntityEncoder(encoder.entities, encode)
 
-    def _graph(self, space: spaces.Graph, scope: Scope) -> Encoder:
+    def _graph(self, space: spaces.Graph, scope: Scope) -> EntityEncoder:
         nodes_scope, edges_scope = scope.at("nodes"), scope.at("edges")
         node = self._element("nodes", space.node_space, "Node", _list_scope(scope, "Node"))
         node = _with_position(node, "node", always=True)
@@ -147,9 +147,9 @@ class Items(View):
                 rows.update(_collapsed(edge, edge_space, edges, np.concatenate(links)))
             return rows
 
-        return Encoder(entities, encode)
+        return EntityEncoder(entities, encode)
 
-    def _one_of(self, space: spaces.OneOf, scope: Scope) -> Encoder:
+    def _one_of(self, space: spaces.OneOf, scope: Scope) -> EntityEncoder:
         bound = [
             (i, scope.at(str(i)), encoder)
             for i, part in enumerate(space.spaces)
@@ -169,7 +169,7 @@ class Items(View):
                     rows[name] = RaggedArray.from_lengths(array.values, lengths)
             return rows
 
-        return Encoder(entities, encode)
+        return EntityEncoder(entities, encode)
 
 
 def _list_scope(scope: Scope, kind: str) -> Scope:
@@ -177,23 +177,23 @@ def _list_scope(scope: Scope, kind: str) -> Scope:
     return scope.at(kind) if scope.path else scope
 
 
-def _with_position(encoder: Encoder, feature: str, always: bool = False) -> Encoder:
+def _with_position(encoder: EntityEncoder, feature: str, always: bool = False) -> EntityEncoder:
     """Encode items so that each row carries its item's position in the list, unless an item is one row."""
     if encoder.single and not always:
         return encoder
     while any(feature in features for features in encoder.entities.values()):
         feature = f"outer_{feature}"  # a list of lists: each level has its own
     entities = {name: (feature, *features) for name, features in encoder.entities.items()}
-    return Encoder(entities, encoder.encode)
+    return EntityEncoder(entities, encoder.encode)
 
 
-def _with_links(encoder: Encoder) -> Encoder:
+def _with_links(encoder: EntityEncoder) -> EntityEncoder:
     entities = {name: ("source", "target", *features) for name, features in encoder.entities.items()}
-    return Encoder(entities, encoder.encode)
+    return EntityEncoder(entities, encoder.encode)
 
 
 def _collapsed(
-    encoder: Encoder, element: spaces.Space[Any], parts: list[Any], links: NDArray[Any] | None = None
+    encoder: EntityEncoder, element: spaces.Space[Any], parts: list[Any], links: NDArray[Any] | None = None
 ) -> dict[str, RaggedArray]:
     """Encode the items of B lists (each a batch of `element`) all at once, and hand them back to their lists.
 

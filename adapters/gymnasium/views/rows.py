@@ -14,7 +14,7 @@ from ....envs import ObservationError
 from ....ragged import RaggedArray
 from .batches import join, stack
 from .imports import resolve
-from .scope import Encoder, Scope, View, ViewError, group
+from .scope import EntityEncoder, Scope, View, ViewError, group
 
 Column = str | int
 Predicate = Callable[[NDArray[Any]], NDArray[np.bool_]]
@@ -53,7 +53,7 @@ class Rows(View):
     first: str | None = None
     index: bool = False
 
-    def bind(self, space: spaces.Space[Any], scope: Scope) -> Encoder:
+    def bind(self, space: spaces.Space[Any], scope: Scope) -> EntityEncoder:
         width, read = self._table(space, scope)
         names = scope.names(None if self.features is None else tuple(self.features), width)
         type_columns = self._type_columns(names, scope)
@@ -89,7 +89,7 @@ class Rows(View):
             steps = np.repeat(np.arange(batch_size), lengths)
             return dict(zip(types, group(values, steps, slots, len(types), batch_size), strict=True))
 
-        return Encoder(dict.fromkeys(types, features), encode)
+        return EntityEncoder(dict.fromkeys(types, features), encode)
 
     def _table(self, space: spaces.Space[Any], scope: Scope) -> tuple[int, Callable[[Any, int], Table]]:
         """The number of columns, and how a batched observation becomes a table."""

@@ -30,7 +30,7 @@ class ViewError(ValueError):
 
 
 @dataclass(frozen=True)
-class Encoder:
+class EntityEncoder:
     """A view bound to a space.
 
     Attributes:
@@ -124,7 +124,7 @@ class View(ABC):
     """Declaration of the entities in a part of an observation: a frozen dataclass of plain values."""
 
     @abstractmethod
-    def bind(self, space: spaces.Space[Any], scope: Scope) -> Encoder:
+    def bind(self, space: spaces.Space[Any], scope: Scope) -> EntityEncoder:
         """Fit the view to a space.
 
         Raises:
@@ -147,7 +147,7 @@ def _word(key: str) -> str:
     return f"part_{key}" if key.isdigit() else key
 
 
-def merge(encoders: list[tuple[Scope, Encoder]]) -> dict[str, tuple[str, ...]]:
+def merge(encoders: list[tuple[Scope, EntityEncoder]]) -> dict[str, tuple[str, ...]]:
     """The types of several encoders together.
 
     Raises:

@@ -11,7 +11,7 @@ from gymnasium import spaces
 
 from ....envs import ObservationError
 from ....ragged import RaggedArray
-from .scope import Encoder, Scope, View
+from .scope import EntityEncoder, Scope, View
 
 
 def _tokens(tokens: Sequence[Sequence[str]], index: dict[str, int], scope: Scope) -> RaggedArray:
@@ -33,13 +33,13 @@ class Characters(View):
 
     name: str | None = None
 
-    def bind(self, space: spaces.Space[Any], scope: Scope) -> Encoder:
+    def bind(self, space: spaces.Space[Any], scope: Scope) -> EntityEncoder:
         if not isinstance(space, spaces.Text):
             raise scope.refuse(self, space, "a Text")
         name = scope.type_name(self.name, "Character")
         index = {character: i for i, character in enumerate(space.character_list)}
         features = ("position", *(f"is_{character!r}" for character in index))
-        return Encoder({name: features}, lambda texts, _: {name: _tokens(list(texts), index, scope)})
+        return EntityEncoder({name: features}, lambda texts, _: {name: _tokens(list(texts), index, scope)})
 
 
 @dataclass(frozen=True, repr=False)
@@ -57,7 +57,7 @@ class Words(View):
     vocabulary: Sequence[str]
     name: str | None = None
 
-    def bind(self, space: spaces.Space[Any], scope: Scope) -> Encoder:
+    def bind(self, space: spaces.Space[Any], scope: Scope) -> EntityEncoder:
         if not isinstance(space, spaces.Text) and space.dtype != np.dtype(str):
             raise scope.refuse(self, space, "a space of texts")
         name = scope.type_name(self.name, "Word")
@@ -67,7 +67,7 @@ class Words(View):
         def encode(texts: Any, _: int) -> dict[str, RaggedArray]:
             return {name: _tokens([words_of(text) for text in texts], index, scope)}
 
-        return Encoder({name: features}, encode)
+        return EntityEncoder({name: features}, encode)
 
 
 def words_of(text: str) -> list[str]:

@@ -11,7 +11,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from ....ragged import RaggedArray
-from .scope import Encoder, Scope, View, ViewError, one_per_observation
+from .scope import EntityEncoder, Scope, View, ViewError, one_per_observation
 from .values import flat_values
 
 Part = int | slice | Sequence[str]
@@ -37,7 +37,7 @@ class Vector(View):
     name: str | None = None
     features: Sequence[str] | None = None
 
-    def bind(self, space: spaces.Space[Any], scope: Scope) -> Encoder:
+    def bind(self, space: spaces.Space[Any], scope: Scope) -> EntityEncoder:
         flat = flat_values(space, scope)
         if flat is None:
             raise scope.refuse(self, space, "a space of fixed size")
@@ -47,7 +47,7 @@ class Vector(View):
                 flat.names if self.features is None else scope.names(tuple(self.features), len(flat.names))
             )
             encode = flat.encode
-            return Encoder(
+            return EntityEncoder(
                 {name: features},
                 lambda observation, n: {name: one_per_observation(encode(observation, n))},
                 single=True,
@@ -61,7 +61,7 @@ class Vector(View):
             rows = flat.encode(observation, batch_size)
             return {name: _repeated(rows[:, where]) for name, where in columns.items()}
 
-        return Encoder(entities, encode_parts)
+        return EntityEncoder(entities, encode_parts)
 
 
 def _columns(

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ....envs import ActionMask, Categorical, EntityActionSpace, EntityBatch, EntitySpace
 from ....ragged import RaggedArray
 from ..errors import ProcgenStateError
-from ..games import LENGTH, OTHER, EntityType, Tile
+from ..games import LENGTH, OTHER, EntityType, TileKind
 from ..options import ACTIONS, EngineOptions, ViewOptions, find_game
 from ..reference import reference_chunk_size, reference_tiles, reference_types
 from .features import Feature, compile_features, on_screen, with_distances
@@ -95,13 +95,13 @@ class StateDecoder:
         self._widths = np.array([width for _, width in self._columns])
         self._masks: dict[int, ActionMask] = {}  # by number of states, to be copied
 
-    def _tables(self) -> tuple[tuple[EntityType, ...], tuple[Tile, ...], tuple[int, ...]]:
+    def _tables(self) -> tuple[tuple[EntityType, ...], tuple[TileKind, ...], tuple[int, ...]]:
         """Entity types with `Other` last, tiles, and the ids that are left out."""
         if self.options.is_reference:
             return reference_types(self.game.name), reference_tiles(self.game.name), ()
         return (*self.game.types, OTHER), self.game.tiles, self.game.decoration
 
-    def _tile_plan(self, tiles: Sequence[Tile]) -> tuple[TilePlan, tuple[str, ...]]:
+    def _tile_plan(self, tiles: Sequence[TileKind]) -> tuple[TilePlan, tuple[str, ...]]:
         """Return the plan for cutting maps into chunks, and the names of the one-hot's columns."""
         options, reference = self.options, self.options.is_reference
         names, column_of = tile_columns(tiles, options.visible_only)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..games import SPACE, EntityType, ProcgenGame, Tile
+from ..games import SPACE, EntityType, ProcgenGame, TileKind
 from .layout import ENTITY, KINDS, dump_fields, slot_table
 
 #: Ids are looked up in tables of this many entries: 0-127, then 1000-1015, then one for all others.
@@ -127,7 +127,7 @@ def entity_plan(
     )
 
 
-def tile_columns(tiles: Sequence[Tile], visible_only: bool) -> tuple[tuple[str, ...], NDArray[np.int64]]:
+def tile_columns(tiles: Sequence[TileKind], visible_only: bool) -> tuple[tuple[str, ...], NDArray[np.int64]]:
     """Names of the columns and the column of each id; as drawn, where `visible_only`."""
     shown = [tile for tile in tiles if not (visible_only and tile.pixels)]
     names = tuple(tile.name for tile in shown)
