@@ -21,7 +21,7 @@ class Actor(Protocol):
     """Interface of the policies that `evaluate` plays."""
 
     def act(self, batch: EntityBatch, rng: np.random.Generator, deterministic: bool = False) -> ActResult:
-        """See `Policy.act`."""
+        """Choose an action for every actor; same contract as `Policy.act`."""
         ...
 
 

@@ -24,15 +24,15 @@ class Network(Protocol):
     """Interface of the networks of an `Agent`."""
 
     def act(self, batch: EntityBatch, rng: np.random.Generator, deterministic: bool = False) -> ActResult:
-        """See `Policy.act`."""
+        """Choose an action for every actor; same contract as `Policy.act`."""
         ...
 
     def value(self, batch: EntityBatch) -> NDArray[np.float32]:
-        """See `Policy.value`."""
+        """Return the values (B,); same contract as `Policy.value`."""
         ...
 
     def adapt_to(self, space: EntitySpace) -> None:
-        """See `RogueNet.adapt_to`."""
+        """Read batches of `space`; same contract as `RogueNet.adapt_to`."""
         ...
 
 
@@ -56,7 +56,7 @@ class KernelNetwork:
         self._weights = self._network.weights(self._network.layout.pack(lambda entry: _values(entry, arrays)))
 
     def act(self, batch: EntityBatch, rng: np.random.Generator, deterministic: bool = False) -> ActResult:
-        """See `Policy.act`.
+        """Choose an action for every actor; same contract as `Policy.act`.
 
         Raises:
             ValueError: the batch does not fit the space, or an actor may do nothing.
@@ -69,7 +69,7 @@ class KernelNetwork:
         return self._network.values(self._inputs.prepare(batch), self._weights)
 
     def adapt_to(self, space: EntitySpace) -> None:
-        """See `RogueNet.adapt_to`."""
+        """Read batches of `space`; same contract as `RogueNet.adapt_to`."""
         self._inputs.adapt_to(space)
 
 

@@ -7,7 +7,7 @@ import pytest
 from entitize import views
 from entitize.adapters.gymnasium.views import ViewError
 from entitize.adapters.gymnasium.views.batches import stack
-from entitize.adapters.gymnasium.views.scope import Encoder, Scope
+from entitize.adapters.gymnasium.views.scope import EntityEncoder, Scope
 from entitize.envs import ObservationError
 from gymnasium import spaces
 from hypothesis import given, settings
@@ -18,7 +18,7 @@ SMALL = st.integers(0, 3)
 quick = settings(deadline=None, max_examples=40)
 
 
-def bind(view: views.View, space: spaces.Space) -> Encoder:
+def bind(view: views.View, space: spaces.Space) -> EntityEncoder:
     return view.bind(space, Scope("Test-v0", views.auto))
 
 
