@@ -15,7 +15,7 @@ BY_THEMSELVES := $(VENV)/bin/python -m pip install -qq --disable-pip-version-che
 
 help:
 	@echo "make demo   train RogueNet on a Procgen game, about five minutes; results in runs/demo/"
-	@echo "make test   tests of all parts, about two minutes"
+	@echo "make test   tests of all parts, a few minutes"
 	@echo "make test-all  all tests"
 	@echo "make lint   ruff and mypy"
 	@echo "make bench  benchmarks against named peers, about ten minutes; results in benchmarks/results.json and .png"
