@@ -17,6 +17,8 @@ from ...envs import EntityBatch, EntityVectorEnv
 from ...envs.spaces.space_schema import schema_difference, space_schema
 from ...policies.checkpoint import check_weights
 from ...policies.policy import Policy
+from ...policies.rogue_net import RogueNet
+from ...policies.rogue_net.config import RogueNetConfig
 from ..config import PPOConfig
 from ..idle import Shown
 from ..reward_normalization import RewardNormalizer
@@ -161,7 +163,9 @@ def _check_policy(trainer: Trainer, checkpoint: Checkpoint) -> None:
         raise CheckpointError(f"checkpoint {checkpoint.path} is for other spaces: {difference}")
     saved = checkpoint.metadata["policy"]
     ours = {"class": type(trainer.policy).__name__, **json.loads(json.dumps(trainer.policy.config))}
-    theirs = {"class": saved["class"], **saved["config"]}
+    # An option that a checkpoint lacks was added after it was written: it had its default.
+    defaults = RogueNetConfig().to_dict() if isinstance(trainer.policy, RogueNet) else {}
+    theirs = {"class": saved["class"], **defaults, **saved["config"]}
     for name in [*ours, *(n for n in theirs if n not in ours)]:
         here, there = (side.get(name, "absent") for side in (ours, theirs))
         if here != there:
