@@ -15,7 +15,7 @@ from entitize.adapters.microrts import MicroRTSEnv, MicroRTSVectorEnv
 from entitize.envs import unbatch_observation, window
 from gymnasium.utils.env_checker import check_env
 
-from facts import mentions
+from facts import raises
 
 BOARD = "basesWorkers8x8"
 WAIT: dict[str, Any] = {}
@@ -171,7 +171,7 @@ def test_bad_options_are_told() -> None:
         make(selfplay=0)
     with pytest.raises(ValueError, match="no bot 'coacAi'; did you mean 'coacAI'"):
         make(opponent="coacAi")
-    with pytest.raises(ValueError, match=mentions("render_mode", "'rgb_array'", "'human'", "'ansi'")):
+    with raises(ValueError, "render_mode", "'rgb_array'", "'human'", "'ansi'"):
         MicroRTSEnv(render_mode="ansi")
     plain = make()
     with pytest.raises(ValueError, match="without a render_mode"):

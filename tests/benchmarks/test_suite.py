@@ -14,7 +14,7 @@ import pytest
 from entitize.cli import bench
 from entitize.experiments.errors import UserError
 
-from facts import mentions
+from facts import mentions, raises
 from report import (
     compare,
     comparison_lines,
@@ -141,7 +141,7 @@ def test_a_failure_is_told_with_its_last_lines_and_the_others_run(
     folder: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     (folder / "second.py").write_text("raise SystemExit('the engine is missing')")
-    with pytest.raises(UserError, match=mentions("second", "exit code 1")):
+    with raises(UserError, "second", "exit code 1"):
         run_scripts(folder, [])
     assert "the engine is missing" in capfd.readouterr().out
     assert list(parse_results((folder / "results.json").read_text())[0]) == ["first"]
@@ -164,14 +164,14 @@ def test_rows_that_cannot_be_used_are_refused(folder: Path, script: str, told: s
 def test_an_unknown_benchmark_is_refused_before_any_runs(
     folder: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(UserError, match=mentions("third", "first, second, shown")):
+    with raises(UserError, "third", "first, second, shown"):
         run_scripts(folder, ["first", "third"])
     assert capfd.readouterr().out == ""
 
 
 def test_an_installed_package_has_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bench, "SCRIPTS", tmp_path / "benchmarks")
-    with pytest.raises(UserError, match=mentions("checkout")):
+    with raises(UserError, "checkout"):
         bench.main([])
 
 

@@ -26,7 +26,7 @@ from entitize.envs import (
 from entitize.ragged import RaggedArray
 from gymnasium.spaces import Box
 
-from facts import mentions
+from facts import raises
 
 LOW = np.array([-1, 0, -np.inf, -np.inf], np.float32)
 HIGH = np.array([2, np.inf, 3, np.inf], np.float32)
@@ -126,7 +126,7 @@ def test_numbers_outside_the_bounds_are_refused_by_name():
         validate_actions(space, batch, {"push": push})
     with pytest.raises(ActionError, match="items must be 2 real numbers, got int64"):
         validate_actions(space, batch, {"push": push.with_values(np.zeros((3, 2), np.int64))})
-    with pytest.raises(ActionError, match=mentions("action 'steer'", 1)):
+    with raises(ActionError, "action 'steer'", 1):
         steer = RaggedArray(np.zeros((2, 1), np.float32), [0, 1, 2])
         validate_actions(space, batch, {"steer": steer})
 
@@ -175,7 +175,7 @@ def test_an_environment_gets_the_numbers_of_its_actors():
         env.step({"push": np.full_like(push, 3)})
     with pytest.raises(ActionError, match=r"action 'push': must be numbers of shape \(n, 2\)"):
         env.step({"push": np.zeros(3)})
-    with pytest.raises(ActionError, match=mentions("action 'steer'", 1)):
+    with raises(ActionError, "action 'steer'", 1):
         env.step({"steer": np.zeros((1, 1))})
 
 

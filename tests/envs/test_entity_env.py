@@ -11,7 +11,7 @@ import gymnasium
 import numpy as np
 import pytest
 
-from facts import mentions
+from facts import raises
 
 Make = Callable[..., Any]
 CM, GM, SM = ez.actions.CategoricalMask, ez.actions.GlobalCategoricalMask, ez.actions.SelectEntityMask
@@ -195,7 +195,7 @@ def test_a_wrong_observation_is_an_error_that_names_the_culprit(
     scripted: Make, rich_space: ez.EntitySpace, facts: tuple[object, ...], wrong: Any
 ) -> None:
     env = scripted(rich_space, observation(**wrong))
-    with pytest.raises(ez.ObservationError, match=mentions("Scripted", *facts)):
+    with raises(ez.ObservationError, "Scripted", *facts):
         env.reset()
     env.first = FULL
     env.reset()  # and the environment is still good
@@ -267,7 +267,7 @@ def test_an_illegal_action_is_an_error_and_moves_nothing(
 ) -> None:
     env = scripted(rich_space, FULL)
     env.reset()
-    with pytest.raises(ez.ActionError, match=mentions("Scripted", *facts)):
+    with raises(ez.ActionError, "Scripted", *facts):
         env.step({"Walk": [0, 1], "Aim": [1], "Alarm": 1, **wrong})
     assert env.received == []
     env.step({"Walk": [0, 1], "Aim": [1], "Alarm": 1})
@@ -284,9 +284,9 @@ def test_an_action_must_be_a_dict(scripted: Make, rich_space: ez.EntitySpace) ->
 def test_an_order_where_nobody_may_act_is_an_error(scripted: Make, rich_space: ez.EntitySpace) -> None:
     env = scripted(rich_space, ez.Observation(globals=[0, 0]))
     env.reset()
-    with pytest.raises(ez.ActionError, match=mentions("action 'Walk'", 1)):
+    with raises(ez.ActionError, "action 'Walk'", 1):
         env.step({"Walk": [0]})
-    with pytest.raises(ez.ActionError, match=mentions("action 'Alarm'", 1)):
+    with raises(ez.ActionError, "action 'Alarm'", 1):
         env.step({"Alarm": 0})
 
 
@@ -295,7 +295,7 @@ def test_a_step_before_reset_or_after_the_end_needs_a_reset(
     scripted: Make, rich_space: ez.EntitySpace, terminated: bool, truncated: bool
 ) -> None:
     env = scripted(rich_space, FULL, [(FULL, 1, np.bool_(terminated), truncated, {"score": 3})])
-    with pytest.raises(gymnasium.error.ResetNeeded, match=mentions("Scripted", "reset()")):
+    with raises(gymnasium.error.ResetNeeded, "Scripted", "reset()"):
         env.step({})
     env.reset()
     observation, reward, *ends, info = env.step({})

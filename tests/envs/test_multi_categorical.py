@@ -28,7 +28,7 @@ from entitize.ragged import RaggedArray
 from hypothesis import given
 from hypothesis import strategies as st
 
-from facts import mentions
+from facts import raises
 
 UNIT = MultiCategorical(
     {"kind": ["wait", "move", "build"], "where": ["north", "south"], "what": 3},
@@ -291,7 +291,7 @@ def test_illegal_orders_are_refused_by_component(order: list[int], sentence: str
     orders = RaggedArray(np.array([order, [2, 0, 1], [0, 1, 2]]), [0, 0, 0, 3])
     with pytest.raises(ActionError, match=re.escape(sentence)):
         validate_actions(SPACE, batch, {"order": orders})
-    with pytest.raises(ActionError, match=mentions(2, 3, "Unit 0", "Unit 1", "Unit 2")):
+    with raises(ActionError, 2, 3, "Unit 0", "Unit 1", "Unit 2"):
         validate_actions(SPACE, batch, {"order": RaggedArray(orders.values[1:], [0, 0, 0, 2])})
 
 

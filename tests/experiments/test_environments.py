@@ -8,7 +8,7 @@ from entitize.experiments.env_config import EnvConfig, EvalConfig
 from entitize.experiments.environments import held_out, make_environments
 from entitize.experiments.errors import UserError
 
-from facts import mentions
+from facts import raises
 
 
 def levels_seen(env: EnvConfig, steps: int = 60) -> set[int]:
@@ -78,7 +78,7 @@ def test_other_environments_get_the_seed_and_no_more_lanes_than_episodes() -> No
     ],
 )
 def test_an_environment_that_cannot_be_made_is_an_error(env: EnvConfig, facts: list[str]) -> None:
-    with pytest.raises(UserError, match=mentions(*facts)):
+    with raises(UserError, *facts):
         make_environments(env)
 
 

@@ -33,7 +33,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.utils import parametrizations, prune
 
-from facts import mentions
+from facts import raises
 
 ACTIONS: dict[str, Any] = {"move": Categorical(3), "aim": SelectEntity(), "steer": Continuous([-1.0], [1.0])}
 SPACE = EntitySpace({"Unit": ["x", "y"]}, EntityActionSpace(ACTIONS))
@@ -291,25 +291,25 @@ def test_actions_of_another_kind_are_refused_by_both_engines(which: int) -> None
         return net.evaluate(batch, {**drawn, name: drawn[name].with_values(change(drawn[name].values))})
 
     for name in ("move", "aim"):
-        with pytest.raises(ValueError, match=mentions(f"action '{name}'", "integers", "float32")):
+        with raises(ValueError, f"action '{name}'", "integers", "float32"):
             evaluate(name, lambda values: values.astype(np.float32))
-        with pytest.raises(ValueError, match=mentions(f"action '{name}'", "int64", "(1,)")):
+        with raises(ValueError, f"action '{name}'", "int64", "(1,)"):
             evaluate(name, lambda values: values[:, None])
-    with pytest.raises(ValueError, match=mentions("action 'steer'", 1)):
+    with raises(ValueError, "action 'steer'", 1):
         evaluate("steer", lambda values: values[:, 0])
     evaluate("move", lambda values: values.astype(np.int32))
 
 
 def test_what_is_no_batch_is_refused_by_name() -> None:
     net, _ = make_pair()
-    with pytest.raises(TypeError, match=mentions("EntityBatch", "batch_observations", "dict")):
+    with raises(TypeError, "EntityBatch", "batch_observations", "dict"):
         net.act(SPACE.sample(), np.random.default_rng(0))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("name", ["d_model", "n_layer", "value_n_head"])
 @pytest.mark.parametrize("value", [4.0, "4", True])
 def test_sizes_are_integers(name: str, value: Any) -> None:
-    with pytest.raises(TypeError, match=mentions(name, repr(value), "integer")):
+    with raises(TypeError, name, repr(value), "integer"):
         RogueNetConfig(**{"separate_value_net": True, name: value})
-    with pytest.raises(TypeError, match=mentions("n_layer", None, "integer")):
+    with raises(TypeError, "n_layer", None, "integer"):
         RogueNetConfig(n_layer=None)  # type: ignore[arg-type]

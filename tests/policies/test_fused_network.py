@@ -34,7 +34,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from facts import mentions
+from facts import mentions, raises
 
 ORDER = MultiCategorical(
     {"kind": ["wait", "move", "build"], "where": 4, "what": 3},
@@ -291,7 +291,7 @@ def test_the_name_from_before_the_heads_were_fused_is_understood() -> None:
     old = RogueNetConfig(attention="fused")  # type: ignore[arg-type]
     assert (old.engine, old.attention) == ("fused", "auto")
     assert RogueNetConfig(**old.to_dict()) == old
-    with pytest.raises(ValueError, match=mentions("engine", "'jax'", "'auto'", "'graphs'")):
+    with raises(ValueError, "engine", "'jax'", "'auto'", "'graphs'"):
         RogueNetConfig(engine="jax")  # type: ignore[arg-type]
 
 

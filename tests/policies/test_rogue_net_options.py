@@ -21,7 +21,7 @@ from entitize.policies.rogue_net import (
 from entitize.policies.rogue_net.names import module_key
 from entitize.ragged import RaggedArray
 
-from facts import mentions
+from facts import raises
 
 RICH = {
     "d_model": 24,
@@ -308,5 +308,5 @@ def test_weights_of_the_original_find_their_place(make_space, random_batch, make
 
 def test_the_spaces_of_a_whole_vector_environment_are_refused(make_space):
     space = make_space()
-    with pytest.raises(TypeError, match=mentions("single_observation_space", "single_action_space")):
+    with raises(TypeError, "single_observation_space", "single_action_space"):
         RogueNet(EntityBatchSpace(space, 2), space.actions)

@@ -18,7 +18,7 @@ from entitize.trainers.learners.graph_learner import GraphLearner
 from entitize.trainers.learners.learner import make_learner
 from entitize.trainers.learners.torch_learner import TorchLearner
 
-from facts import mentions
+from facts import raises
 
 CONFIG = PPOConfig(num_steps=16, minibatch_size=48, update_epochs=3, learning_rate=0.003, target_kl=0.5)
 
@@ -85,7 +85,7 @@ def test_a_step_that_is_not_finite_is_undone() -> None:
     samples = trainer.collect()
     samples.returns[5] = np.inf
     before = {name: tensor.clone() for name, tensor in trainer.module.state_dict().items()}
-    with pytest.raises(NonFiniteError, match=mentions("value_loss", "inf")):
+    with raises(NonFiniteError, "value_loss", "inf"):
         trainer.update()
     for name, tensor in trainer.module.state_dict().items():
         torch.testing.assert_close(tensor, before[name], rtol=0, atol=0)
@@ -134,21 +134,21 @@ def test_networks_without_fixed_shapes_are_left_to_torch(caplog: pytest.LogCaptu
 
 def test_precision_bf16_needs_the_graphs_engine() -> None:
     trainer, config = trainer_of(CONFIG, False), replace(CONFIG, precision="bf16")
-    with pytest.raises(ValueError, match=mentions("precision", "bf16", "engine='graphs'")):
+    with raises(ValueError, "precision", "bf16", "engine='graphs'"):
         make_learner(trainer.policy, trainer.module, trainer.optimizer, config)
 
 
 def test_devices_and_precisions() -> None:
     module = torch.nn.Linear(2, 2)
     assert place(module, PPOConfig()).type == place(module, PPOConfig(device="cpu")).type == "cpu"
-    with pytest.raises(ValueError, match=mentions("cuda:99")):
+    with raises(ValueError, "cuda:99"):
         place(module, PPOConfig(device="cuda:99"))
-    with pytest.raises(ValueError, match=mentions("precision", "bf16")):
+    with raises(ValueError, "precision", "bf16"):
         place(module, PPOConfig(precision="bf16"))
     for wrong in ({"device": "gpu"}, {"precision": "fp16"}):
         with pytest.raises(ValueError, match=next(iter(wrong))):
             PPOConfig(**wrong)
-    with pytest.raises(TypeError, match=mentions("device", "str")):
+    with raises(TypeError, "device", "str"):
         PPOConfig(device=0)  # type: ignore[arg-type]
     before = torch.get_float32_matmul_precision()
     with cuda.matrix_precision("tf32"):

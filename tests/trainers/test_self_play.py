@@ -16,7 +16,7 @@ from entitize.ragged import RaggedArray
 from entitize.trainers import PPO, OpponentPool, PPOConfig, past_self_play
 from entitize.trainers.self_play.seats import LEARNER
 
-from facts import mentions
+from facts import raises
 
 Make = Callable[..., Any]
 CONFIG = PPOConfig(num_steps=9, minibatch_size=16, update_epochs=1, learning_rate=0.01)
@@ -234,7 +234,7 @@ def test_refused_actions_move_nobody(duels: Any, toy_policy: Any) -> None:
         inner = duels(6)
         venv = past_self_play(inner, pool_of(policy, 2), latest_share=0)
         history: list[Any] = []
-        with pytest.raises(gymnasium.error.ResetNeeded, match=mentions("PastSelfPlay", "reset()")):
+        with raises(gymnasium.error.ResetNeeded, "PastSelfPlay", "reset()"):
             venv.step({})
         batch, _ = venv.reset(seed=2)
         venv.action_space.seed(3)

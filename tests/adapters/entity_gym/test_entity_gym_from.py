@@ -17,7 +17,7 @@ from entitize.adapters.entity_gym.random_streams import RandomStreams
 from entity_gym.examples import ENV_REGISTRY, CherryPick, Minefield, MineSweeper, MultiSnake, Xor
 from gymnasium.utils.env_checker import data_equivalence
 
-from facts import mentions
+from facts import raises
 
 EXAMPLES: dict[str, Callable[[], Any]] = {
     **ENV_REGISTRY,
@@ -384,7 +384,7 @@ def test_only_environments_of_entity_gym_are_taken() -> None:
         TypeError, match="Told: action 'go' has the space 'left', which is none of entity_gym's"
     ):
         ez.from_entity_gym(Told({}, actions={"go": "left"}))
-    with pytest.raises(ValueError, match=mentions("Xor", "render_mode", "'rgb_array'")):
+    with raises(ValueError, "Xor", "render_mode", "'rgb_array'"):
         ez.from_entity_gym(Xor, render_mode="rgb_array")
 
     class Silent(Told):

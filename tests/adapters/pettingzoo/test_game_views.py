@@ -14,7 +14,7 @@ from entitize.envs.games.mine_sweeper import MineSweeper
 from mpe2 import simple_tag_v3
 from pettingzoo import ParallelEnv
 
-from facts import mentions
+from facts import warns
 
 TAG = partial(simple_tag_v3.parallel_env, max_cycles=8)
 MOVES = ("stay", "left", "right", "down", "up")
@@ -378,6 +378,6 @@ def test_a_view_that_raises_is_named(mode: Any) -> None:
 
 
 def test_the_former_name_of_game_observations_warns_and_names_the_new_one() -> None:
-    with pytest.warns(DeprecationWarning, match=mentions("pettingzoo", "Seen", "GameObservation")):
+    with warns(DeprecationWarning, "pettingzoo", "Seen", "GameObservation"):
         former = ez.pettingzoo.Seen
     assert former is ez.pettingzoo.GameObservation
