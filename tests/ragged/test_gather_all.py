@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from entitize.ragged import RaggedArray, gather_all, get_num_threads, set_num_threads
 
+from facts import raises
+
 
 def arrays_of(rng: np.random.Generator, sequences: int, longest: int) -> list[RaggedArray]:
     arrays = []
@@ -37,9 +39,9 @@ def test_no_arrays_give_none() -> None:
 def test_bad_input_is_named() -> None:
     arrays = arrays_of(np.random.default_rng(0), 4, 3)
     for index in (4, -5):
-        with pytest.raises(IndexError, match=f"sequence {index} is out of range for 4 sequences"):
+        with raises(IndexError, f"sequence {index}", "4 sequences"):
             gather_all(arrays, [0, index])
-    with pytest.raises(IndexError, match="must be integers"):
+    with raises(IndexError, "integers", "float64"):
         gather_all(arrays, [0.5])
-    with pytest.raises(ValueError, match="array 5 has 2 sequences, expected 4"):
+    with raises(ValueError, "array 5", 2, 4):
         gather_all([*arrays, RaggedArray.empty(2)], [0])

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from entitize.ragged import RaggedArray, get_num_threads, set_num_threads, threads
 
+from facts import raises
+
 
 @pytest.fixture
 def large() -> RaggedArray:
@@ -79,7 +81,7 @@ def test_one_thread_is_the_default(large: RaggedArray, counted: list[int]) -> No
 
 @pytest.mark.parametrize("number", [0, -1, 1.5])
 def test_a_number_of_threads_that_makes_no_sense_is_refused(number: float) -> None:
-    with pytest.raises(ValueError, match="num_threads must be"):
+    with raises(ValueError, "num_threads", number):
         set_num_threads(number)  # type: ignore[arg-type]
     assert get_num_threads() == 1
 
