@@ -14,8 +14,8 @@ from types import NoneType
 import torch
 
 from .. import __version__
+from ..files import replace_file
 from ..ragged import available_cores
-from ..trainers.runs.files import replace_file
 from .errors import UserError
 from .machine import processor
 

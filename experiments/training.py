@@ -8,11 +8,11 @@ from pathlib import Path
 from rich.console import Console
 
 from ..envs import EntityVectorEnv, WorkerError
+from ..files import replace_file
 from ..policies.loading import AnyNetwork
 from ..trainers import PPO, CheckpointError, NonFiniteError, checkpoint_paths
 from ..trainers.progress import TrainingProgress, clock_time
 from ..trainers.runs.checkpoint import step_of
-from ..trainers.runs.files import replace_file
 from .config import (
     RUN_CONFIG,
     TrainConfig,

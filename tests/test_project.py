@@ -25,7 +25,7 @@ PYPROJECT = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())
 #: Height of each part of the house; a part may use those strictly below it, and itself.
 FLOORS = {"ragged": 0, "envs": 1, "adapters": 2, "policies": 2, "trainers": 3, "experiments": 4, "cli": 5}
 #: Modules beside the parts that every part may use; they need the standard library only.
-GROUND = {"lazy", "process", "suggestions"}
+GROUND = {"files", "lazy", "process", "suggestions"}
 #: Third-party packages that a part may import when it is itself imported; the rest of the world is lazy.
 CORE = {"numpy", "numba", "llvmlite"}
 ALLOWED = {

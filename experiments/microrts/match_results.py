@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from ...trainers.runs.files import replace_file
+from ...files import replace_file
 from ..errors import UserError, differences
 from .matches import MatchJob, PlayedMatches
 

@@ -15,8 +15,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from ...files import replace_file
 from ...trainers import Interval
-from ...trainers.runs.files import replace_file
 from ..reports.plots import outcome_bars
 from .match_scores import ALL_BOTS, BOTH_SIDES, MatchScore
 from .matches import PlayedMatches

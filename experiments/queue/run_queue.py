@@ -17,8 +17,8 @@ from typing import Literal
 
 from rich.console import Console
 
+from ...files import replace_file
 from ...ragged import available_cores
-from ...trainers.runs.files import replace_file
 from ..arguments import parse
 from ..config import RUN_CONFIG
 from ..config_file import to_yaml

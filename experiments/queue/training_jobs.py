@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from ...trainers.runs.files import replace_file
+from ...files import replace_file
 from ..config import RUN_CONFIG, TrainConfig, read_run_config
 from ..config_file import read_yaml, to_yaml
 from ..errors import UserError, differences

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ...trainers.runs.files import replace_file
+from ...files import replace_file
 
 #: A row of a table: raw values by name, as the CSV file has them.
 Row = Mapping[str, Any]

@@ -18,8 +18,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MultipleLocator
 
+from ...files import replace_file
 from ...trainers import Interval
-from ...trainers.runs.files import replace_file
 from ..microrts.published_microrts import Rates
 from ..statistics.aggregates import Profile
 from ..statistics.curves import Curve, MeanCurve

@@ -24,6 +24,7 @@ from typing import Any
 import safetensors.torch
 from torch import Tensor
 
+from ...files import sync_folder, write_synced
 from ...policies.checkpoint import (
     FORMAT,
     METADATA,
@@ -34,7 +35,6 @@ from ...policies.checkpoint import (
     read_stored,
     step_of,
 )
-from .files import sync_folder, write_synced
 
 __all__ = [
     "Checkpoint",

@@ -12,8 +12,8 @@ from typing import Any
 import yaml
 from torch.utils.tensorboard import SummaryWriter
 
+from ...files import replace_file
 from ...policies.checkpoint import CheckpointError
-from .files import replace_file
 
 
 class RunFolder:
