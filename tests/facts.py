@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from contextlib import AbstractContextManager
+from numbers import Real
 from typing import TypeVar
 
 import pytest
@@ -40,6 +41,6 @@ def mentions(*facts: object) -> str:
 
 def _pattern(fact: object) -> str:
     escaped = re.escape(str(fact))
-    if isinstance(fact, int | float):
+    if isinstance(fact, Real):
         return rf"(?<![\w.]){escaped}(?!\w|\.\d)"
     return escaped

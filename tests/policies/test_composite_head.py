@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import re
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
@@ -26,6 +25,8 @@ from entitize.envs import (
 from entitize.policies.rogue_net import RogueNet
 from entitize.ragged import RaggedArray
 from torch import Tensor, distributions
+
+from facts import raises
 
 ORDER = MultiCategorical(
     {"kind": ["wait", "move", "build", "hit"], "where": 3, "what": 2, "whom": 4},
@@ -282,33 +283,32 @@ def test_wrong_orders_and_masks_are_named() -> None:
     def evaluate(order: Any, net: RogueNet = net) -> None:
         net.evaluate(batch, {**orders, "order": actors.with_values(np.array(order))})
 
-    for order, sentence in (
+    for order, facts in (
         (
             [[0] * 4, [0] * 4, [1, 0, 0, 0]],
-            "step 1: component 'where' of kind 'move': 0 ('0') is not allowed",
+            ["step 1", "component 'where'", "kind 'move'", 0, "not allowed"],
         ),
-        ([[0] * 4, [0, 0, 0, 9], [0] * 4], "step 0: component 'whom': there is no choice 9, expected 0 to 3"),
-        ([[0] * 3] * 3, "items must be 4 integers (kind, where, what, whom), got int64 of shape (3,)"),
-        ([[0.0] * 4] * 3, "items must be 4 integers (kind, where, what, whom), got float64 of shape (4,)"),
+        ([[0] * 4, [0, 0, 0, 9], [0] * 4], ["step 0", "component 'whom'", 9, "0 to 3"]),
+        ([[0] * 3] * 3, [4, "kind, where, what, whom", "int64", "(3,)"]),
+        ([[0.0] * 4] * 3, [4, "kind, where, what, whom", "float64", "(4,)"]),
     ):
-        with pytest.raises(ValueError, match=re.escape(f"action 'order': {sentence}")):
+        with raises(ValueError, "action 'order'", *facts):
             evaluate(order)
     evaluate([[0] * 4] * 3)
-    sentence = "action 'order': step 1: component 'where': 0 is not allowed; with composite='all' it counts"
-    with pytest.raises(ValueError, match=re.escape(sentence)):
+    with raises(ValueError, "action 'order'", "step 1", "component 'where'", 0, "composite='all'"):
         evaluate([[0] * 4] * 3, make_net(composite="all"))
 
     allowed[1, :4] = False
-    with pytest.raises(ValueError, match="action 'order': step 0: the mask of an actor allows no 'kind'"):
+    with raises(ValueError, "action 'order'", "step 0", "mask", "'kind'"):
         net.act(batch, np.random.default_rng(0))
     allowed[1, 3] = True
     allowed[1, 9:] = False
-    with pytest.raises(ValueError, match="step 0: the mask of an actor allows 'hit', but none of the 'whom'"):
+    with raises(ValueError, "step 0", "mask", "'hit'", "'whom'"):
         net.act(batch, np.random.default_rng(0))
     narrow = {**masks, "order": ActionMask(actors, actors.with_values(np.ones((3, 12), bool)))}
-    with pytest.raises(ValueError, match=re.escape("'order': mask of shape (3, 12), expected (3, 13)")):
+    with raises(ValueError, "'order'", "mask", "(3, 12)", "(3, 13)"):
         net.act(EntityBatch(batch.entities, batch.globals, narrow), np.random.default_rng(0))
-    with pytest.raises(ValueError, match="composite is 'some', expected one of 'used', 'all'"):
+    with raises(ValueError, "composite", "'some'", "'used'", "'all'"):
         make_net(composite="some")
 
 

@@ -57,51 +57,59 @@ def test_options_may_be_dataclasses_as_well_as_dicts(make_space):
 
 
 @pytest.mark.parametrize(
-    ("options", "error", "message"),
+    ("options", "error", "facts"),
     [
-        ({"d_modle": 8}, TypeError, "no option 'd_modle'; did you mean 'd_model'"),
-        ({"d_model": 10, "n_head": 4}, ValueError, "n_head 4 does not divide d_model 10"),
-        ({"n_layer": -1}, ValueError, "n_layer is -1"),
-        ({"d_qk": 0}, ValueError, "d_qk is 0"),
-        ({"dropout": 1.0}, ValueError, "dropout is 1.0"),
-        ({"log_std_init": float("inf")}, ValueError, "log_std_init is inf"),
-        ({"pooling": "sum"}, ValueError, "pooling is 'sum'"),
-        ({"attention": "flash"}, ValueError, "attention is 'flash'"),
-        ({"value_d_model": 8}, ValueError, "need separate_value_net=True"),
-        ({"separate_value_net": True, "value_n_head": 3}, ValueError, "n_head 3 does not divide d_model 16"),
-        ({"translation": {"reference": "Boss", "position": ["x"]}}, ValueError, "no entity type 'Boss'"),
-        ({"translation": {"reference": "Food", "position": ["z"]}}, ValueError, "'Food' has no feature 'z'"),
-        ({"translation": {"reference": "Food", "position": []}}, ValueError, "at least one position feature"),
+        ({"d_modle": 8}, TypeError, ["'d_modle'", "'d_model'"]),
+        ({"d_model": 10, "n_head": 4}, ValueError, ["n_head", 4, "d_model", 10]),
+        ({"n_layer": -1}, ValueError, ["n_layer", -1]),
+        ({"d_qk": 0}, ValueError, ["d_qk", 0]),
+        ({"dropout": 1.0}, ValueError, ["dropout", 1.0]),
+        ({"log_std_init": float("inf")}, ValueError, ["log_std_init", "inf"]),
+        ({"pooling": "sum"}, ValueError, ["pooling", "'sum'"]),
+        ({"attention": "flash"}, ValueError, ["attention", "'flash'"]),
+        ({"value_d_model": 8}, ValueError, ["value_d_model", "separate_value_net=True"]),
+        ({"separate_value_net": True, "value_n_head": 3}, ValueError, ["n_head", 3, "d_model", 16]),
+        (
+            {"translation": {"reference": "Boss", "position": ["x"]}},
+            ValueError,
+            ["translation", "entity type 'Boss'"],
+        ),
+        (
+            {"translation": {"reference": "Food", "position": ["z"]}},
+            ValueError,
+            ["translation", "'Food'", "feature 'z'"],
+        ),
+        ({"translation": {"reference": "Food", "position": []}}, ValueError, ["translation", "position"]),
         (
             {"translation": {"reference": "Player", "position": ["x"], "rotation_angle": "angle"}},
             ValueError,
-            "two position features",
+            ["rotation", "position", "x"],
         ),
         (
             {"relative_position": {"extent": [1], "position": ["x", "y"]}},
             ValueError,
-            "extent has 1 numbers, expected 2",
+            ["extent", 1, 2],
         ),
         (
             {"relative_position": {"extent": [1], "position": ["z"]}},
             ValueError,
-            "no entity type has the features z",
+            ["relative_position", "features z"],
         ),
         (
             {"relative_position": {"extent": [1], "position": ["x"]}, "pooling": "mean"},
             ValueError,
-            "which pooling replaces",
+            ["relative_position", "pooling"],
         ),
         (
             {"relative_position": {"extent": [1], "position": ["x"], "interpolate": True}},
             ValueError,
-            "interpolate needs",
+            ["interpolate", "radial"],
         ),
     ],
 )
-def test_wrong_options_are_named(make_space, options, error, message):
+def test_wrong_options_are_named(make_space, options, error, facts):
     space = make_space()
-    with pytest.raises(error, match=message):
+    with raises(error, *facts):
         RogueNet(space, space.actions, **options)
 
 
@@ -174,7 +182,7 @@ def test_an_env_with_more_types_and_features_works_by_name(make_space, random_ba
     changes, wide_batch = widened(batch, np.random.default_rng(0))
     types = {"Ghost": changes["Ghost"], **space.entities, "Food": changes["Food"]}
     wide = EntitySpace(types, space.actions, ("score", "time", "bonus", "malus"))
-    with pytest.raises(ValueError, match="globals: 4 features of float32, expected 2"):
+    with raises(ValueError, "globals", 4, 2, "float32"):
         net.value(wide_batch)
     expected, expected_values = net.act(batch, np.random.default_rng(0)), net.value(batch)
     net.adapt_to(wide)
@@ -198,15 +206,15 @@ def test_a_space_that_lacks_something_is_refused_and_nothing_changes(make_space,
     net = make_net(space, batch)
     expected = net.value(batch)
     poor = {name: features for name, features in space.entities.items() if name != "Food"}
-    with pytest.raises(ValueError, match="the space has no entity type 'Food'"):
+    with raises(ValueError, "entity type 'Food'"):
         net.adapt_to(EntitySpace(poor, space.actions, space.global_features))
-    with pytest.raises(ValueError, match="entity type 'Food' lacks the features y; it has x, z"):
+    with raises(ValueError, "entity type 'Food'", "features y", "x, z"):
         net.adapt_to(
             EntitySpace({**space.entities, "Food": ("x", "z")}, space.actions, space.global_features)
         )
-    with pytest.raises(ValueError, match="globals lacks the features time, score"):
+    with raises(ValueError, "globals", "time, score"):
         net.adapt_to(EntitySpace(space.entities, space.actions))
-    with pytest.raises(ValueError, match="the actions are"):
+    with raises(ValueError, "actions", "jump"):
         net.adapt_to(
             EntitySpace(space.entities, EntityActionSpace({"jump": Categorical(2)}), space.global_features)
         )
@@ -219,18 +227,14 @@ def test_a_batch_of_another_space_is_named(make_space, random_batch, make_net):
     net = make_net(space, batch)
     food = batch.entities["Food"]
     wrong = {**batch.entities, "Food": food.with_values(food.values[:, :1].copy())}
-    with pytest.raises(
-        ValueError, match=r"entity type 'Food': items of shape \(1,\) and float32, expected \(2,\)"
-    ):
+    with raises(ValueError, "entity type 'Food'", "(1,)", "(2,)", "float32"):
         net.value(EntityBatch(wrong, batch.globals, batch.actions))
     double = {**batch.entities, "Food": food.with_values(food.values.astype(np.float64))}
-    with pytest.raises(
-        ValueError, match=r"'Food': items of shape \(2,\) and float64, expected \(2,\) and float32"
-    ):
+    with raises(ValueError, "entity type 'Food'", "(2,)", "float64", "float32"):
         net.value(EntityBatch(double, batch.globals, batch.actions))
-    with pytest.raises(ValueError, match="globals: 2 features of float64, expected 2 of float32"):
+    with raises(ValueError, "globals", 2, "float64", "float32"):
         net.value(EntityBatch(batch.entities, batch.globals.astype(np.float64), batch.actions))
-    with pytest.raises(ValueError, match=r"entity type 'Ghost', expected .*adapt_to"):
+    with raises(ValueError, "entity type 'Ghost'", "adapt_to"):
         net.value(EntityBatch({**batch.entities, "Ghost": food}, batch.globals, batch.actions))
 
 
@@ -302,7 +306,7 @@ def test_weights_of_the_original_find_their_place(make_space, random_batch, make
     loaded = RogueNet(space, space.actions, **net.config)
     loaded.load_state_dict(convert_reference_weights(original))
     np.testing.assert_allclose(loaded.value(batch), net.value(batch), rtol=1e-4, atol=1e-5)
-    with pytest.raises(ValueError, match=r"'tail\.weight' is not a parameter of the original"):
+    with raises(ValueError, "'tail.weight'"):
         convert_reference_weights({"tail.weight": torch.zeros(1)})
 
 

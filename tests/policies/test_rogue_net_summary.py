@@ -6,6 +6,8 @@ import pytest
 from entitize.envs import Categorical, EntityActionSpace, EntitySpace, SelectEntity
 from entitize.policies.rogue_net import RogueNet, impala_cost
 
+from facts import raises
+
 
 @pytest.mark.parametrize(
     "options",
@@ -82,8 +84,8 @@ def test_cost_of_selecting_entities_and_of_a_global_row(make_space, make_net):
 
 def test_unknown_types_and_actions_are_named(make_space, make_net):
     net = make_net(make_space())
-    with pytest.raises(ValueError, match="no entity type 'Boss'; there are Player"):
+    with raises(ValueError, "entity type 'Boss'", "Player"):
         net.summary({"Boss": 1})
-    with pytest.raises(ValueError, match="no action 'jump'; there are move"):
+    with raises(ValueError, "action 'jump'", "move"):
         net.summary({"Food": 1}, actors={"jump": 1})
     assert isinstance(net.action_space["fire"], SelectEntity)

@@ -35,6 +35,8 @@ from entitize.trainers.runs.checkpoint import write_checkpoint
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from facts import raises
+
 ORDER = ez.MultiCategorical(
     {"kind": ["wait", "move", "build"], "where": 4, "what": 3},
     uses={"move": ["where"], "build": ["where", "what"]},
@@ -247,9 +249,9 @@ def test_orders_come_back_with_the_ids_of_the_observation(hunter: Agent) -> None
 
 def test_a_game_gets_a_member_of_its_own_enum(hunter: Agent) -> None:
     assert hunter.choose(hunt("Tom"), Go) is Go.RIGHT
-    with pytest.raises(ObservationError, match="action 'go': 2 actors may act, expected 1"):
+    with raises(ObservationError, "action 'go'", 2, 1):
         hunter.choose(hunt("Tom", "Kit"), Go)
-    with pytest.raises(TypeError, match=r"0 actions have the choices of Other \(UP\).*'go'"):
+    with raises(TypeError, "Other (UP)", 0, "'go'"):
         hunter.choose(hunt("Tom"), Enum("Other", ["UP"]))
 
 
@@ -267,27 +269,30 @@ def test_a_global_choice_is_a_member_too(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("change", "facts"),
     [
-        (lambda o: o["entities"].pop("Cat"), "the observation's 'entities' lacks 'Cat'"),
-        (lambda o: o["entities"].update(Dog=0), "the observation's 'entities' has the unknown key 'Dog'"),
+        (lambda o: o["entities"].pop("Cat"), ["'entities'", "'Cat'"]),
+        (lambda o: o["entities"].update(Dog=0), ["'entities'", "unknown", "'Dog'"]),
         (
             lambda o: o["entities"].update(Cat=np.zeros((1, 2), np.float32)),
-            r"entity type 'Cat' \(x\) must be",
+            ["entity type 'Cat' (x)", "(1, 2)"],
         ),
-        (lambda o: o["entities"].update(Cat=np.zeros((1, 1))), r"'Cat' \(x\) must be .* got float64"),
-        (lambda o: o["entities"].update(Cat=[[1.0]]), "'Cat' .* got list"),
-        (lambda o: o["entities"]["Mouse"].fill(np.nan), "'Mouse': feature 'x' of entity 0 is nan"),
-        (lambda o: o["actions"]["go"].pop("actors"), "action 'go': lacks 'actors'"),
-        (lambda o: o["actions"]["go"].update(mask=np.ones((1, 3), np.int8)), "action 'go': 'mask' must be"),
-        (lambda o: o["actions"]["go"].update(actors=np.zeros(2, np.int64)), "action 'go': 'actors' name"),
-        (lambda o: o["actions"].pop("mood"), "the observation's 'actions' lacks 'mood'"),
-        (lambda o: o.pop("entities"), "the observation lacks 'entities'"),
-        (lambda o: o["actions"]["mood"].update(mask=np.ones((2, 2), np.int8)), "action 'mood'"),
+        (lambda o: o["entities"].update(Cat=np.zeros((1, 1))), ["'Cat' (x)", "float64"]),
+        (lambda o: o["entities"].update(Cat=[[1.0]]), ["'Cat'", "list"]),
+        (lambda o: o["entities"]["Mouse"].fill(np.nan), ["'Mouse'", "feature 'x'", 0, "nan"]),
+        (lambda o: o["actions"]["go"].pop("actors"), ["action 'go'", "'actors'"]),
+        (lambda o: o["actions"]["go"].update(mask=np.ones((1, 3), np.int8)), ["action 'go'", "'mask'"]),
+        (
+            lambda o: o["actions"]["go"].update(actors=np.zeros(2, np.int64)),
+            ["action 'go'", "'actors'", "name"],
+        ),
+        (lambda o: o["actions"].pop("mood"), ["'actions'", "'mood'"]),
+        (lambda o: o.pop("entities"), ["observation", "'entities'"]),
+        (lambda o: o["actions"]["mood"].update(mask=np.ones((2, 2), np.int8)), ["action 'mood'"]),
     ],
 )
 def test_a_wrong_observation_is_an_error_that_names_the_culprit(
-    hunter: Agent, change: Any, message: str
+    hunter: Agent, change: Any, facts: list[object]
 ) -> None:
     good = {
         "entities": {"Cat": np.zeros((1, 1), np.float32), "Mouse": np.ones((1, 1), np.float32)},
@@ -298,7 +303,7 @@ def test_a_wrong_observation_is_an_error_that_names_the_culprit(
     }
     hunter.act(good)
     change(good)
-    with pytest.raises(ObservationError, match=message):
+    with raises(ObservationError, *facts):
         hunter.act(good)
 
 
@@ -312,13 +317,11 @@ def test_masks_and_actors_that_do_not_fit_are_errors(hunter: Agent) -> None:
             },
         }
 
-    with pytest.raises(ValueError, match="actors of 'go': step 0 has 2 entities, but 5 was named"):
+    with raises(ValueError, "'go'", "step 0", 2, 5):
         hunter.act(observe(5, [1, 1]))
-    with pytest.raises(ValueError, match="action 'go': step 0: the mask allows an actor no choice"):
+    with raises(ValueError, "action 'go'", "step 0", "mask", "choice"):
         hunter.act(observe(0, [0, 0]))
-    with pytest.raises(
-        ObservationError, match="the game: entity type 'Mouse': feature 'x' of entity 0 is inf"
-    ):
+    with raises(ObservationError, "the game", "entity type 'Mouse'", "feature 'x'", 0, "inf"):
         hunter.act(hunt("Tom", mouse=np.inf))
     assert len(hunter.act(observe(1, [0, 1]))["mood"]) == 0
 
@@ -327,7 +330,7 @@ def test_types_of_different_batches_do_not_mix(hunter: Agent) -> None:
     space = hunter.observation_space
     batch = batch_observations(space, make_observations(space, 3, 0))
     mixed = EntityBatch({**batch.entities, "Cat": batch.entities["Cat"][:2]}, batch.globals, batch.actions)
-    with pytest.raises(ValueError, match="entity type 'Cat': 2 steps, expected 3 as in globals"):
+    with raises(ValueError, "entity type 'Cat'", 2, 3):
         hunter.act(mixed)
 
 
@@ -355,7 +358,7 @@ def test_an_agent_reads_wider_spaces(tmp_path: Path) -> None:
     assert agent.act(observation, deterministic=True)["move"].shape == (1,)
     agent.adapt_to(space)
     np.testing.assert_array_equal(agent.value(narrow), value)
-    with pytest.raises(ValueError, match="the space has no entity type 'values'"):
+    with raises(ValueError, "entity type 'values'"):
         agent.adapt_to(EntitySpace({"type": ["x", "y"]}, space.actions, ["g0"]))
 
 
@@ -367,26 +370,22 @@ def test_corrupt_and_foreign_checkpoints_are_refused(tmp_path: Path) -> None:
     path = save(RogueNet(space, space.actions), tmp_path)
     content = (path / "policy.safetensors").read_bytes()
     (path / "policy.safetensors").write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
-    with pytest.raises(CheckpointError, match=r"policy\.safetensors can't be used: it has changed"):
+    with raises(CheckpointError, "policy.safetensors", "changed"):
         load_agent(path)
     (path / "checkpoint.json").unlink()
-    with pytest.raises(
-        CheckpointError, match=r"^checkpoint file \S+checkpoint.json can't be used: it can't be read"
-    ):
+    with raises(CheckpointError, path / "checkpoint.json", "read"):
         load_agent(path)
-    with pytest.raises(CheckpointError, match="there is no checkpoint folder"):
+    with raises(CheckpointError, "checkpoint", tmp_path / "nowhere"):
         load_agent(tmp_path / "nowhere")
     (tmp_path / "empty" / "checkpoints").mkdir(parents=True)
-    with pytest.raises(CheckpointError, match="has written no checkpoint yet"):
+    with raises(CheckpointError, tmp_path / "empty", "no checkpoint"):
         load_agent(tmp_path / "empty")
     net = RogueNet(space, space.actions)
     net.config["d_model"] = 24
-    with pytest.raises(
-        CheckpointError, match=r"is of another network: .* is \(24, 2\) here, \(16, 2\) there"
-    ):
+    with raises(CheckpointError, "wider", "(24, 2)", "(16, 2)"):
         load_agent(save(net, tmp_path / "wider"))
     net.config["d_modell"] = 16
-    with pytest.raises(CheckpointError, match=r"does not describe a network: .*d_modell"):
+    with raises(CheckpointError, "misspelt", "d_modell"):
         load_agent(save(net, tmp_path / "misspelt"))
 
 
@@ -404,9 +403,7 @@ def test_what_the_kernels_can_not_run_runs_on_torch(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(
         importlib.util, "find_spec", lambda name, *more: None if name == "torch" else found(name, *more)
     )
-    with pytest.raises(
-        ImportError, match=r"needs torch \(pooling has no fused kernels\): pip install 'entitize"
-    ):
+    with raises(ImportError, "torch", "pooling", "pip install 'entitize"):
         load_agent(tmp_path)
 
 
@@ -447,5 +444,5 @@ def test_masks_of_batches_are_checked_as_before(hunter: Agent) -> None:
     batch = batch_observations(space, make_observations(space, 2, 0))
     mask = batch.actions["go"]
     wrong = ActionMask(mask.actors, mask.mask.with_values(np.ones((mask.mask.num_items, 3), bool)))
-    with pytest.raises(ValueError, match=r"action 'go': mask of shape"):
+    with raises(ValueError, "action 'go'", "mask", "shape"):
         hunter.act(EntityBatch(batch.entities, batch.globals, {**batch.actions, "go": wrong}))

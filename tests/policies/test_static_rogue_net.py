@@ -21,6 +21,8 @@ from entitize.policies.inputs.rows import Rows
 from entitize.policies.rogue_net import RogueNet
 from torch import Tensor
 
+from facts import raises
+
 CPU = torch.device("cpu")
 
 
@@ -322,5 +324,5 @@ def test_what_has_no_static_form_says_why(make_space: Any, make_net: Any) -> Non
         ({"squash": True}, "squashed"),
     ):
         net = make_net(space, **options)
-        with pytest.raises(ValueError, match=why):
+        with raises(ValueError, why):
             net.static_form()

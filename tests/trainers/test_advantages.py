@@ -11,6 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
+from facts import raises
+
 
 def slow_advantages(
     rewards: Any, values: Any, next_values: Any, final_values: Any, terminated: Any, truncated: Any,
@@ -176,13 +178,9 @@ def test_results_have_the_dtype_of_the_values() -> None:
 
 def test_shapes_that_disagree_are_named() -> None:
     ok = one_env(1, 2), flags(0, 0)
-    with pytest.raises(
-        ValueError, match=r"values has shape \(3, 1\), expected that of the rewards, \(2, 1\)"
-    ):
+    with raises(ValueError, "values", "(3, 1)", "rewards", "(2, 1)"):
         generalized_advantages(ok[0], one_env(1, 2, 3), np.zeros(1), ok[0], ok[1], ok[1], 0.9, 0.9)
-    with pytest.raises(ValueError, match=r"next_values has shape \(2,\), expected \(1,\)"):
+    with raises(ValueError, "next_values", "(2,)", "(1,)"):
         generalized_advantages(ok[0], ok[0], np.zeros(2), ok[0], ok[1], ok[1], 0.9, 0.9)
-    with pytest.raises(
-        ValueError, match=r"active has shape \(3, 1\), expected that of the rewards, \(2, 1\)"
-    ):
+    with raises(ValueError, "active", "(3, 1)", "rewards", "(2, 1)"):
         generalized_advantages(ok[0], ok[0], np.zeros(1), ok[0], ok[1], ok[1], 0.9, 0.9, flags(1, 1, 1))

@@ -13,6 +13,8 @@ from entitize.trainers import PPO, CheckpointError, PPOConfig, checkpoint_paths,
 from entitize.trainers.runs import checkpoint as checkpoint_module
 from entitize.trainers.runs.checkpoint import step_of, write_checkpoint
 
+from facts import raises
+
 CONFIG = PPOConfig(
     total_timesteps=96, num_steps=6, minibatch_size=12, update_epochs=1, checkpoint_interval=24
 )
@@ -59,7 +61,7 @@ def test_a_failed_write_leaves_the_older_checkpoint_and_no_rubbish(
         raise OSError("No space left on device")
 
     monkeypatch.setattr(checkpoint_module, call, refuse)
-    with pytest.raises(CheckpointError, match=r"could not write .*step_000000000002: No space left"):
+    with raises(CheckpointError, "step_000000000002", "No space left"):
         write_checkpoint(tmp_path, 2, TENSORS, {}, keep=1)
     assert list(tmp_path.iterdir()) == [older]
     read_checkpoint(older)
@@ -101,11 +103,11 @@ def test_a_corrupt_file_is_named_and_the_previous_good_checkpoint_offered(tmp_pa
 
 
 def test_a_missing_folder_and_a_folder_that_is_no_checkpoint_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(CheckpointError, match="there is no checkpoint folder"):
+    with raises(CheckpointError, tmp_path / "step_000000000001"):
         read_checkpoint(tmp_path / "step_000000000001")
-    with pytest.raises(CheckpointError, match=r"checkpoint\.json can't be used: it can't be read"):
+    with raises(CheckpointError, tmp_path / "checkpoint.json", "read"):
         read_checkpoint(tmp_path)
-    with pytest.raises(CheckpointError, match="is not named like a checkpoint"):
+    with raises(CheckpointError, tmp_path, "step_000000000000"):
         step_of(tmp_path)
 
 
@@ -135,40 +137,43 @@ def test_a_checkpoint_of_something_else_leaves_the_trainer_unchanged(
             tmp_path / "other", 1, tensors, {k: metadata[k] for k in metadata if k != "step"}
         )
 
-    changes: list[tuple[Any, str]] = [
+    changes: list[tuple[Any, list[object]]] = [
         (
             lambda m, _: m["spaces"]["entities"].update(Crate=["weight", "y"]),
-            r"other spaces: entity type 'Crate': \['weight'\] here, \['weight', 'y'\] there",
+            ["spaces", "entity type 'Crate'", "['weight']", "['weight', 'y']"],
         ),
         (
             lambda m, _: m["spaces"]["entities"].update(Wall=["x"]),
-            r"other spaces: entity type 'Wall': absent here, \['x'\] there",
+            ["spaces", "entity type 'Wall'", "absent", "['x']"],
         ),
         (
             lambda m, _: m["spaces"]["actions"].pop("Push"),
-            "other spaces: action 'Push': {'kind': 'SelectEntity'} here, absent there",
+            ["spaces", "action 'Push'", "'SelectEntity'", "absent"],
         ),
         (
             lambda m, _: m["policy"]["config"].update(scale=9),
-            "another network: scale is 0.1 here, 9 there",
+            ["network", "scale", 0.1, 9],
         ),
-        (lambda _, t: t["policy"].pop("push"), r"another network: push is \(2,\) here, absent there"),
+        (lambda _, t: t["policy"].pop("push"), ["network", "push", "(2,)", "absent"]),
         (
             lambda _, t: t["policy"].update(push=torch.zeros(3)),
-            r"another network: push is \(2,\) here, \(3,\) there",
+            ["network", "push", "(2,)", "(3,)"],
         ),
-        (lambda _, t: t["optimizer"].update({"0/exp_avg": torch.zeros(1)}), "optimizer state '0/exp_avg'"),
+        (
+            lambda _, t: t["optimizer"].update({"0/exp_avg": torch.zeros(1)}),
+            ["optimizer state", "'0/exp_avg'"],
+        ),
         (
             lambda _, t: t["optimizer"].update({"77/exp_avg": torch.zeros(1)}),
-            "'77/exp_avg' for 6 parameters",
+            ["'77/exp_avg'", 6],
         ),
-        (lambda m, _: m.pop("rng"), "is not of this trainer: KeyError"),
-        (lambda _, t: t.pop("trainer"), "is not of this trainer: KeyError"),
-        (lambda m, _: m["rng"].update(bit_generator="MT19937"), "is not of this trainer"),
+        (lambda m, _: m.pop("rng"), ["trainer", "KeyError"]),
+        (lambda _, t: t.pop("trainer"), ["trainer", "KeyError"]),
+        (lambda m, _: m["rng"].update(bit_generator="MT19937"), ["trainer"]),
     ]
     before = {name: tensor.clone() for name, tensor in trainer.module.state_dict().items()}
-    for change, message in changes:
-        with pytest.raises(CheckpointError, match=message):
+    for change, facts in changes:
+        with raises(CheckpointError, *facts):
             trainer.restore(altered(change))
         assert trainer.step == 96
         for name, tensor in trainer.module.state_dict().items():

@@ -11,6 +11,8 @@ from entitize.policies.policy import ActResult
 from entitize.trainers import bootstrap_interval, evaluate, wilson_interval
 from entitize.trainers.statistics import EpisodeStatistics, explained_variance
 
+from facts import raises
+
 
 class Lengths(EntityVectorEnv):
     """Each lane draws its episodes' lengths, 1 or 9, evenly; the return is the length."""
@@ -76,7 +78,7 @@ def test_deterministic_evaluation_asks_for_the_best_actions() -> None:
 
 
 def test_no_episodes_are_refused() -> None:
-    with pytest.raises(ValueError, match="episodes must be positive, got 0"):
+    with raises(ValueError, "episodes", 0):
         evaluate(Idle(), Lengths(2), 0)
 
 
@@ -98,9 +100,9 @@ def test_an_interval_of_equal_values_is_a_point_and_reads_well() -> None:
 
 def test_values_without_an_interval_are_refused() -> None:
     for values in ([], [1.0, np.nan], [[1.0]]):
-        with pytest.raises(ValueError, match="need a list of finite values"):
+        with raises(ValueError, "finite"):
             bootstrap_interval(values)
-    with pytest.raises(ValueError, match=r"level must lie between 0 and 1, got 95"):
+    with raises(ValueError, "level", 95):
         bootstrap_interval([1.0], level=95)
 
 
@@ -124,9 +126,9 @@ def test_wilsons_interval_is_that_of_the_formula(
 
 @pytest.mark.parametrize(("successes", "trials"), [(0, 0), (3, 2), (-1, 2)])
 def test_rates_of_nothing_are_refused(successes: int, trials: int) -> None:
-    with pytest.raises(ValueError, match=f"got {successes} of {trials}"):
+    with raises(ValueError, successes, trials):
         wilson_interval(successes, trials)
-    with pytest.raises(ValueError, match="level must lie between 0 and 1, got 1"):
+    with raises(ValueError, "level", 1):
         wilson_interval(1, 2, level=1)
 
 

@@ -146,7 +146,7 @@ def test_devices_and_precisions() -> None:
     with raises(ValueError, "precision", "bf16"):
         place(module, PPOConfig(precision="bf16"))
     for wrong in ({"device": "gpu"}, {"precision": "fp16"}):
-        with pytest.raises(ValueError, match=next(iter(wrong))):
+        with raises(ValueError, next(iter(wrong))):
             PPOConfig(**wrong)
     with raises(TypeError, "device", "str"):
         PPOConfig(device=0)  # type: ignore[arg-type]

@@ -33,6 +33,8 @@ from entitize.trainers.rollout import Samples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from facts import raises
+
 ACTIONS: dict[str, Any] = {
     "each": Categorical(5),
     "step": GlobalCategorical(3),
@@ -210,6 +212,6 @@ def test_an_action_that_was_not_allowed_changes_no_gradient() -> None:
         values = samples.actions[name].values.copy()
         values[1] = 70
         wrong = {**samples.actions, name: RaggedArray(values, samples.actions[name].offsets)}
-        with pytest.raises(ValueError, match=f"action '{name}'"):
+        with raises(ValueError, f"action '{name}'"):
             differentiate(fused, replace(samples, actions=wrong), count(samples, False), PPOConfig())
     assert all(parameter.grad is None for parameter in fused.parameters())

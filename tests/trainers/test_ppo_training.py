@@ -13,6 +13,8 @@ from entitize.trainers import PPO, NonFiniteError, PPOConfig
 from entitize.trainers.runs.guard import check_batch
 from gymnasium.vector import AutoresetMode
 
+from facts import raises
+
 CONFIG = PPOConfig(total_timesteps=96, num_steps=6, minibatch_size=8, update_epochs=2, learning_rate=0.01)
 
 
@@ -137,7 +139,7 @@ def test_a_time_limit_ends_training_and_what_is_annealed_with_it(toy_policy: Any
     trainer.train(max_seconds=1000.0)
     assert trainer.step == CONFIG.total_timesteps
     assert seen[3] == pytest.approx(0.0025), "steps are further than time"
-    with pytest.raises(ValueError, match="max_seconds must be positive, got 0"):
+    with raises(ValueError, "max_seconds", 0):
         trainer.train(max_seconds=0)
 
 
@@ -217,28 +219,26 @@ def test_the_clock_tells_where_the_time_goes(toy_policy: Any, toy_venv: Any) -> 
 
 def test_an_update_without_a_rollout_is_refused(toy_policy: Any, toy_venv: Any) -> None:
     trainer = PPO(toy_policy(), toy_venv(4), CONFIG)
-    with pytest.raises(RuntimeError, match="collect a rollout before the update"):
+    with raises(RuntimeError, "collect", "update"):
         trainer.update()
     trainer.collect()
     trainer.update()
-    with pytest.raises(RuntimeError, match="collect a rollout"):
+    with raises(RuntimeError, "collect", "update"):
         trainer.update()
 
 
 def test_what_does_not_fit_together_is_refused(toy_policy: Any, toy_venv: Any) -> None:
-    with pytest.raises(TypeError, match=r"policy must be an nn\.Module, got str"):
+    with raises(TypeError, "policy", "nn.Module", "str"):
         PPO("policy", toy_venv(), CONFIG)  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match="Linear lacks methods or attributes of Policy"):
+    with raises(TypeError, "Linear", "Policy"):
         PPO(torch.nn.Linear(1, 1), toy_venv(), CONFIG)  # type: ignore[arg-type]
     other = toy_policy()
     other.action_space = type(other.action_space)({"Shout": other.action_space["Shout"]})
-    with pytest.raises(ValueError, match=r"the policy's actions are .* the environments'"):
+    with raises(ValueError, "actions", "policy", "environments"):
         PPO(other, toy_venv(), CONFIG)
     venv = toy_venv()
     venv.metadata = {**venv.metadata, "autoreset_mode": AutoresetMode.NEXT_STEP}
-    with pytest.raises(
-        ValueError, match=r"needs autoreset mode SAME_STEP, ToyVectorEnv has .* vectorization_mode="
-    ):
+    with raises(ValueError, "SAME_STEP", "ToyVectorEnv", "vectorization_mode="):
         PPO(toy_policy(), venv, CONFIG)
 
 
@@ -306,9 +306,7 @@ def test_a_loss_that_is_not_finite_names_itself_and_leaves_the_weights(
     moments = trainer.optimizer.state_dict()["state"][0]["exp_avg"].clone()
     calls.clear()
     policy.poisoned = True
-    with pytest.raises(
-        NonFiniteError, match=r"update 2 .*loss is nan; value_loss is nan; .*no checkpoint was"
-    ):
+    with raises(NonFiniteError, "update 2", "value_loss is nan", "no checkpoint"):
         trainer.train()
     assert len(calls) == 4, "three minibatches had changed the weights by then"
     for name, tensor in policy.state_dict().items():
@@ -328,14 +326,14 @@ def test_statistics_and_weights_that_are_not_finite_are_named(toy_policy: Any, t
 
     policy = Overflowing()
     trainer = PPO(policy, toy_venv(4), CONFIG)
-    with pytest.raises(NonFiniteError, match=r"update 1 .*: mean is not finite"):
+    with raises(NonFiniteError, "update 1", "mean", "finite"):
         trainer.train()
     assert bool(torch.isfinite(policy.mean).all())
 
     exploding = PPO(
         toy_policy(), toy_venv(4), PPOConfig(num_steps=6, learning_rate=1e38, minibatch_size=1000)
     )
-    with pytest.raises(NonFiniteError, match=r"is not finite|is nan|is inf"):
+    with raises(NonFiniteError, "update"):
         exploding.train()
     assert all(bool(torch.isfinite(p).all()) for p in exploding.module.parameters())
 
@@ -346,7 +344,7 @@ def test_features_whose_sum_overflows_are_still_finite(make_toy_batch: Any) -> N
     batch.globals[:] = -3e38
     check_batch(batch, 2)
     batch.globals[3, 0] = -np.inf
-    with pytest.raises(NonFiniteError, match="environment 1 shows global feature 0 as -inf"):
+    with raises(NonFiniteError, 1, "global", 0, "-inf"):
         check_batch(batch, 2)
 
 
@@ -361,7 +359,7 @@ def test_after_an_error_in_a_rollout_training_goes_on_with_new_episodes(
 
     venv = Dying(4)
     trainer = PPO(toy_policy(), venv, CONFIG)
-    with pytest.raises(OSError, match="worker died"):
+    with raises(OSError, "worker died"):
         trainer.train()
     assert (trainer.step, trainer.updates) == (24, 1)
     trainer.train()

@@ -87,7 +87,7 @@ def test_environments_without_state_start_anew_with_a_seed_of_their_own(
 
 def test_a_used_folder_is_not_written_over(toy_policy: Any, toy_venv: Any, tmp_path: Path) -> None:
     PPO(toy_policy(), toy_venv(4), PPOConfig(**OPTIONS), tmp_path).train(24)
-    with pytest.raises(FileExistsError, match="resume it or choose another folder"):
+    with raises(FileExistsError, tmp_path, "resume"):
         PPO(toy_policy(), toy_venv(4), PPOConfig(**OPTIONS), tmp_path)
 
 
@@ -134,7 +134,7 @@ def test_resuming_from_a_corrupt_checkpoint_offers_the_previous_one(
     PPO(toy_policy(), toy_venv(4), config, tmp_path).train(48)
     good, spoiled = checkpoint_paths(tmp_path / "checkpoints")
     (spoiled / "policy.safetensors").write_bytes(b"x" * 100)
-    with pytest.raises(CheckpointError, match=f"policy.safetensors can't be used.*good checkpoint is {good}"):
+    with raises(CheckpointError, "policy.safetensors", good):
         PPO(toy_policy(), toy_venv(4), config, tmp_path, resume=True)
     trainer = PPO(toy_policy(), toy_venv(4), config)
     trainer.restore(good)

@@ -24,6 +24,8 @@ from stable_baselines3.common.logger import configure
 from stable_baselines3.common.vec_env import VecCheckNan, VecMonitor, VecNormalize
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
+from facts import raises
+
 SMALL: dict[str, Any] = {"d_model": 8, "n_layer": 1, "n_head": 2}
 OPTIONS: dict[str, Any] = {"n_steps": 8, "n_epochs": 2, "policy_kwargs": SMALL, "seed": 1}
 
@@ -215,7 +217,7 @@ def test_a_check_for_nan_finds_one() -> None:
         return batch, *rest
 
     engine.step = broken  # type: ignore[method-assign]
-    with pytest.raises(ValueError, match=r"found nan in observations\.values/entities/Mine"):
+    with raises(ValueError, "nan", "observations.values/entities/Mine"):
         make_model(venv).learn(16)
 
 
@@ -237,7 +239,7 @@ def test_a_run_is_saved_loaded_and_resumed(tmp_path: Path) -> None:
     wider = PPO.load(tmp_path / "model", env=ez.sb3.make_vec("MineSweeper", num_envs=6))
     wider.learn(48, reset_num_timesteps=False)
     assert wider.num_timesteps == 112
-    with pytest.raises(ValueError, match="Observation spaces do not match"):
+    with raises(ValueError, "Observation spaces"):
         PPO.load(tmp_path / "model", env=ez.sb3.make_vec("Xor", num_envs=4))
 
 
@@ -293,7 +295,7 @@ def test_the_network_travels_to_entitize_and_back(tmp_path: Path) -> None:
     back = ez.sb3.PPO(ez.sb3.make_vec("MineSweeper", 4), network=loaded, n_steps=8, learning_rate=0.0)
     assert equal(dict(back.policy.network.state_dict()), dict(loaded.state_dict()))
     assert ez.load_policy(ez.sb3.export_policy(back.policy, tmp_path / "policy")).config == loaded.config
-    with pytest.raises(TypeError, match="only a RogueNetPolicy can be exported, got a ActorCriticPolicy"):
+    with raises(TypeError, "RogueNetPolicy", "ActorCriticPolicy"):
         ez.sb3.export_policy(PPO("MlpPolicy", "CartPole-v1"), tmp_path)
 
 
@@ -344,7 +346,7 @@ def test_saved_models_name_paths_that_are_to_stay(tmp_path: Path) -> None:
 
 def test_a_rollout_that_is_not_complete_gives_no_samples() -> None:
     model = make_model()
-    with pytest.raises(RuntimeError, match="the rollout has 0 of 8 steps"):
+    with raises(RuntimeError, "rollout", 0, 8):
         next(model.rollout_buffer.get(4))
 
 
