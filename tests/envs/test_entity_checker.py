@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +12,8 @@ import pytest
 from entitize.envs import batch_observations, validate_actions
 from entitize.envs.games.mine_sweeper import MineSweeper
 from gymnasium.vector import AutoresetMode
+
+from facts import raises
 
 Result = tuple[ez.EntityBatch, Any, Any, Any, dict[str, Any]]
 
@@ -87,29 +88,27 @@ class Looking(Plain):
         pass
 
 
-DAMAGE: dict[str, Callable[[dict[str, Any]], Any]] = {
-    "step: entity type 'Cat' (x) must be an array of float32 (n, 1), got float32 (1, 2)": lambda o: o[
-        "entities"
-    ].update(Cat=np.zeros((1, 2), np.float32)),
-    "step: entity type 'Cat' (x) must be an array of float32 (n, 1), got float64 (1, 1)": lambda o: o[
-        "entities"
-    ].update(Cat=np.zeros((1, 1))),
-    "step: entity type 'Cat': feature 'x' of entity 0 is nan": lambda o: o["entities"]["Cat"].fill(np.nan),
-    "step: the observation's 'entities' has the unknown key 'Dog'": lambda o: o["entities"].update(Dog=1),
-    "step: action 'Go': 'mask' must be an array of int8 (1, 2), got int8 (2, 2)": lambda o: o["actions"][
-        "Go"
-    ].update(mask=np.ones((2, 2), np.int8)),
-    "step: action 'Go': row 0 of 'mask' allows no choice": lambda o: o["actions"]["Go"]["mask"].fill(0),
-    "step: action 'Go': 'actors' name entity 1, but there are 1 entities": lambda o: o["actions"]["Go"][
-        "actors"
-    ].fill(1),
+DAMAGE: dict[tuple[str, ...], Callable[[dict[str, Any]], Any]] = {
+    ("entity type 'Cat'", "float32 (n, 1)", "got float32 (1, 2)"): lambda o: o["entities"].update(
+        Cat=np.zeros((1, 2), np.float32)
+    ),
+    ("entity type 'Cat'", "float32 (n, 1)", "got float64 (1, 1)"): lambda o: o["entities"].update(
+        Cat=np.zeros((1, 1))
+    ),
+    ("entity type 'Cat'", "feature 'x'", "entity 0", "nan"): lambda o: o["entities"]["Cat"].fill(np.nan),
+    ("'entities'", "unknown", "'Dog'"): lambda o: o["entities"].update(Dog=1),
+    ("action 'Go'", "'mask'", "int8 (1, 2)", "got int8 (2, 2)"): lambda o: o["actions"]["Go"].update(
+        mask=np.ones((2, 2), np.int8)
+    ),
+    ("action 'Go'", "row 0", "'mask'"): lambda o: o["actions"]["Go"]["mask"].fill(0),
+    ("action 'Go'", "'actors'", "entity 1", "1 entities"): lambda o: o["actions"]["Go"]["actors"].fill(1),
 }
 
 
-@pytest.mark.parametrize("sentence", DAMAGE)
-def test_broken_observations_are_found(sentence: str) -> None:
-    with pytest.raises(ez.errors.ConformanceError, match=f"^{re.escape('Looking: ' + sentence)}"):
-        ez.check_entity_env(Looking(DAMAGE[sentence]))
+@pytest.mark.parametrize("facts", DAMAGE)
+def test_broken_observations_are_found(facts: tuple[str, ...]) -> None:
+    with raises(ez.errors.ConformanceError, "Looking: step", *facts):
+        ez.check_entity_env(Looking(DAMAGE[facts]))
 
 
 def reused(env: Plain) -> None:
@@ -212,31 +211,31 @@ def other_space(env: Plain) -> None:
     env.observation_space = gymnasium.spaces.Discrete(2)  # type: ignore[assignment]
 
 
-BREAKAGE: list[tuple[Callable[[Plain], None], str]] = [
-    (reused, "step returned arrays that it had returned before; they must be fresh every time"),
-    (unseeded, "the same seed and actions gave different results, in reset: entities/Cat"),
-    (goes_on, "step after the end of an episode must raise gymnasium.error.ResetNeeded"),
-    (moved_by_illegal_actions, "an illegal action raised ActionError but moved the environment, in step 1: "),
-    (needs_orders, "step({}) orders nothing and must be accepted, but raised: I want"),
-    (refuses, "a legal action was refused: not today"),
-    (accepts, "an action of the unknown name 'Go+Nap+' must raise ActionError, but was accepted"),
-    (panics, "an action of the unknown name 'Go+Nap+' must raise ActionError, but raised KeyError('what?')"),
-    (returning(reward=float("inf")), "step returned the reward inf, which must be finite"),
-    (returning(reward="much"), "step returned the reward 'much', which must be a number"),
-    (returning(terminated=1), "step returned terminated = 1, which must be a bool"),
-    (returning(truncated=None), "step returned truncated = None, which must be a bool"),
-    (returning(info=None), "step must return an info dict, got NoneType"),
-    (short, "step must return a tuple of 5, got tuple"),
-    (other_actions, "its observation space was made for"),
-    (other_space, "its observation space must be an EntitySpace, got Discrete(2)"),
+BREAKAGE: list[tuple[Callable[[Plain], None], tuple[object, ...]]] = [
+    (reused, ("step", "arrays", "returned before")),
+    (unseeded, ("same seed", "reset", "entities/Cat")),
+    (goes_on, ("step after the end", "gymnasium.error.ResetNeeded")),
+    (moved_by_illegal_actions, ("illegal action", "ActionError", "moved", "step 1")),
+    (needs_orders, ("step({})", "raised", "I want")),
+    (refuses, ("a legal action", "not today")),
+    (accepts, ("'Go+Nap+'", "ActionError", "accepted")),
+    (panics, ("'Go+Nap+'", "ActionError", "KeyError('what?')")),
+    (returning(reward=float("inf")), ("step", "reward", "inf", "finite")),
+    (returning(reward="much"), ("step", "reward", "'much'", "number")),
+    (returning(terminated=1), ("step", "terminated", 1, "bool")),
+    (returning(truncated=None), ("step", "truncated", "None", "bool")),
+    (returning(info=None), ("step", "info", "dict", "NoneType")),
+    (short, ("step", "tuple of 5")),
+    (other_actions, ("observation space", "'0', '1', '2'")),
+    (other_space, ("observation space", "EntitySpace", "Discrete(2)")),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("damage", "sentence"), BREAKAGE)
-def test_broken_environments_are_found(damage: Callable[[Plain], None], sentence: str) -> None:
+@pytest.mark.parametrize(("damage", "facts"), BREAKAGE)
+def test_broken_environments_are_found(damage: Callable[[Plain], None], facts: tuple[object, ...]) -> None:
     env = Plain()
     damage(env)
-    with pytest.raises(ez.errors.ConformanceError, match=f"^{re.escape('Plain: ' + sentence)}"):
+    with raises(ez.errors.ConformanceError, "Plain: ", *facts):
         ez.check_entity_env(env)
 
 
@@ -268,9 +267,7 @@ def test_an_authors_wrong_observation_is_found() -> None:
             observation = super()._look()
             return ez.Observation(entities={"Coin": [[0, 1]]}, actions=observation.actions)
 
-    with pytest.raises(
-        ez.errors.ConformanceError, match=r"Sloppy: entity type 'Coin' has shape \(1, 2\), expected \(n, 1\)"
-    ):
+    with raises(ez.errors.ConformanceError, "Sloppy: entity type 'Coin'", "(1, 2)", "(n, 1)"):
         ez.check_entity_env(Sloppy())
 
 
@@ -284,18 +281,14 @@ def test_what_only_gymnasium_finds_is_found() -> None:
         def _step(self, actions: Any) -> Any:
             return (*super()._step(actions)[:2], False, False, {})
 
-    with pytest.raises(
-        ez.errors.ConformanceError, match="Shared: gymnasium's check_env: The infos returned by"
-    ):
+    with raises(ez.errors.ConformanceError, "Shared", "gymnasium's check_env", "infos"):
         ez.check_entity_env(Shared())
 
     class OldFashioned(Coin):
         def seed(self, seed: int) -> None:
             """Gymnasium warns of it."""
 
-    with pytest.raises(
-        ez.errors.ConformanceError, match=r"OldFashioned: gymnasium's check_env: .*`seed` function is dropped"
-    ):
+    with raises(ez.errors.ConformanceError, "OldFashioned", "gymnasium's check_env", "`seed` function"):
         ez.check_entity_env(OldFashioned())
 
 
@@ -308,14 +301,14 @@ def test_an_environment_that_says_it_is_nondeterministic_may_be() -> None:
     gymnasium.register("test/Dice-v0", entry_point=lambda **options: Dice(**options), nondeterministic=True)
     try:
         env = gymnasium.make("test/Dice-v0")
-        with pytest.raises(ez.errors.ConformanceError, match=r"gymnasium's check_env: .*random"):
+        with raises(ez.errors.ConformanceError, "gymnasium's check_env", "random"):
             ez.check_entity_env(env)  # our own checks pass it; Gymnasium's still compare the generators
     finally:
         del gymnasium.registry["test/Dice-v0"]
 
 
 def test_only_environments_can_be_checked() -> None:
-    with pytest.raises(TypeError, match=r"expected a gymnasium.Env or an EntityVectorEnv, got int"):
+    with raises(TypeError, "gymnasium.Env", "EntityVectorEnv", "int"):
         ez.check_entity_env(3)  # type: ignore[arg-type]
 
 
@@ -354,35 +347,37 @@ def barred(batch: ez.EntityBatch) -> ez.EntityBatch:
     return batch
 
 
-BROKEN_VECTORS: list[tuple[Callable[[Result], Any], str]] = [
-    (with_batch(poisoned), r"step: env \d: entity type 'Robot': feature 'x' of entity \d is nan"),
-    (with_batch(barred), r"step: env 0: action 'Move': row 0 of 'mask' allows no choice"),
-    (with_batch(lambda b: b[:2]), "step: the batch has 2 steps, expected 3"),
-    (lambda r: (r[0], r[1].astype(np.float64), *r[2:]), "step returned rewards .* float32"),
-    (lambda r: (r[0], r[1] + np.float32("nan"), *r[2:]), "env 0: its reward is not finite"),
-    (lambda r: (*r[:2], list(r[2]), *r[3:]), "step returned terminated .* bool"),
-    (without("_final_obs"), "info.'_final_obs'. does not say so"),
-    (without("final_obs"), "must be an EntityBatch of the 3 ended"),
-    (idle(np.ones(3, bool)), "step: env 0 is idle, but has actors of action 'Move'"),
-    (idle([False] * 3), r"step: info.'idle'. must be bool \(3,\)"),
+BROKEN_VECTORS: list[tuple[Callable[[Result], Any], tuple[object, ...]]] = [
+    (with_batch(poisoned), ("step: env ", "entity type 'Robot'", "feature 'x'", "nan")),
+    (with_batch(barred), ("step: env 0", "action 'Move'", "row 0", "'mask'")),
+    (with_batch(lambda b: b[:2]), ("step", "2 steps", 3)),
+    (lambda r: (r[0], r[1].astype(np.float64), *r[2:]), ("step", "rewards", "float32")),
+    (lambda r: (r[0], r[1] + np.float32("nan"), *r[2:]), ("env 0", "reward", "finite")),
+    (lambda r: (*r[:2], list(r[2]), *r[3:]), ("step", "terminated", "bool")),
+    (without("_final_obs"), ("info['_final_obs']",)),
+    (without("final_obs"), ("info['final_obs']", "EntityBatch", 3)),
+    (idle(np.ones(3, bool)), ("step: env 0", "idle", "action 'Move'")),
+    (idle([False] * 3), ("step: info['idle']", "bool (3,)")),
 ]
 
 
-@pytest.mark.parametrize(("damage", "sentence"), BROKEN_VECTORS)
-def test_broken_vector_environments_are_found(damage: Callable[[Result], Any], sentence: str) -> None:
-    with pytest.raises(ez.errors.ConformanceError, match=rf"^BrokenVector: .*{sentence}"):
+@pytest.mark.parametrize(("damage", "facts"), BROKEN_VECTORS)
+def test_broken_vector_environments_are_found(
+    damage: Callable[[Result], Any], facts: tuple[object, ...]
+) -> None:
+    with raises(ez.errors.ConformanceError, "BrokenVector: ", *facts):
         ez.check_entity_env(BrokenVector(damage))
 
 
 @pytest.mark.parametrize(
-    ("mode", "sentence"),
+    ("mode", "facts"),
     [
-        ("SameStep", "metadata.'autoreset_mode'. must be an AutoresetMode, got 'SameStep'"),
-        (AutoresetMode.NEXT_STEP, "metadata.'final_obs'. needs the autoreset mode SAME_STEP"),
+        ("SameStep", ("metadata['autoreset_mode']", "AutoresetMode", "'SameStep'")),
+        (AutoresetMode.NEXT_STEP, ("metadata['final_obs']", "SAME_STEP")),
     ],
 )
-def test_a_false_autoreset_mode_is_found(mode: Any, sentence: str) -> None:
-    with pytest.raises(ez.errors.ConformanceError, match=sentence):
+def test_a_false_autoreset_mode_is_found(mode: Any, facts: tuple[object, ...]) -> None:
+    with raises(ez.errors.ConformanceError, *facts):
         ez.check_entity_env(BrokenVector(lambda result: result, autoreset_mode=mode))
 
 
@@ -393,7 +388,7 @@ def test_a_vector_environment_that_hands_out_its_own_buffers_is_found() -> None:
         kept.append(batch)
         return kept[0]
 
-    with pytest.raises(ez.errors.ConformanceError, match="step returned arrays that it had returned before"):
+    with raises(ez.errors.ConformanceError, "step", "arrays", "returned before"):
         ez.check_entity_env(BrokenVector(with_batch(reuse)))
 
 
@@ -402,8 +397,5 @@ def test_a_vector_environment_that_ignores_its_seed_is_found() -> None:
         def reset(self, *, seed: Any = None, options: Any = None) -> Any:
             return super().reset(options=options)
 
-    with pytest.raises(
-        ez.errors.ConformanceError,
-        match="Unseeded: the same seed and actions gave different results, in reset",
-    ):
+    with raises(ez.errors.ConformanceError, "Unseeded", "same seed", "reset"):
         ez.check_entity_env(Unseeded([MineSweeper] * 2))

@@ -15,6 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from facts import mentions, raises
+
 Change = Callable[[dict[str, Any]], Any]
 
 
@@ -75,63 +77,47 @@ def part(action: str, name: str, value: Any) -> Change:
     return lambda observation: observation["actions"][action].update({name: value})
 
 
-PROBLEMS: dict[str, Change] = {
-    "the observation lacks 'globals'": lambda o: o.pop("globals"),
-    "the observation has the unknown key 'extra'": lambda o: o.update(extra=1),
-    "the observation's 'entities' lacks 'Rock'": lambda o: o["entities"].pop("Rock"),
-    "the observation's 'entities' must be a dict, got list": lambda o: o.update(entities=[]),
-    "the observation's 'actions' has the unknown key 'Wlak'": lambda o: o["actions"].update(Wlak={}),
-    "entity type 'Unit' (x, y, health) must be an array of float32 (n, 3), got float64 (2, 3)": lambda o: (
-        entity(o, Unit=np.zeros((2, 3)))
+PROBLEMS: dict[tuple[str, ...], Change] = {
+    ("lacks", "'globals'"): lambda o: o.pop("globals"),
+    ("unknown", "'extra'"): lambda o: o.update(extra=1),
+    ("'entities'", "lacks", "'Rock'"): lambda o: o["entities"].pop("Rock"),
+    ("'entities'", "dict", "list"): lambda o: o.update(entities=[]),
+    ("'actions'", "unknown", "'Wlak'"): lambda o: o["actions"].update(Wlak={}),
+    ("entity type 'Unit' (x, y, health)", "float32 (n, 3)", "float64 (2, 3)"): lambda o: entity(
+        o, Unit=np.zeros((2, 3))
     ),
-    "entity type 'Unit' (x, y, health) must be an array of float32 (n, 3), got float32 (2, 2)": lambda o: (
-        entity(o, Unit=np.zeros((2, 2), np.float32))
+    ("entity type 'Unit' (x, y, health)", "float32 (n, 3)", "float32 (2, 2)"): lambda o: entity(
+        o, Unit=np.zeros((2, 2), np.float32)
     ),
-    "entity type 'Unit' (x, y, health) must be an array of float32 (n, 3), got list": lambda o: entity(
-        o, Unit=[]
-    ),
-    "entity type 'Unit': feature 'y' of entity 1 is nan": lambda o: entity(
+    ("entity type 'Unit' (x, y, health)", "float32 (n, 3)", "list"): lambda o: entity(o, Unit=[]),
+    ("entity type 'Unit'", "feature 'y'", "entity 1", "nan"): lambda o: entity(
         o, Unit=np.array([[1, 1, 1], [1, np.nan, 1]], np.float32)
     ),
-    "'globals' (time, score) must be an array of float32 (2)": lambda o: o.update(
-        globals=np.zeros(3, np.float32)
-    ),
-    "global feature 'score' is inf": lambda o: o.update(globals=np.array([0, np.inf], np.float32)),
-    "the observation's 'visible' lacks 'Food'": lambda o: o["visible"].pop("Food"),
-    "'visible' of entity type 'Unit' must be an array of int8 (2), got int8 (1,)": lambda o: o[
-        "visible"
-    ].update(Unit=np.ones(1, np.int8)),
-    "'visible' of entity type 'Unit' must hold only 0 and 1": lambda o: o["visible"].update(
-        Unit=np.full(2, 7, np.int8)
-    ),
-    "action 'Walk': lacks 'mask'": lambda o: o["actions"]["Walk"].pop("mask"),
-    "action 'Walk': 'actors' must be an array of int64 (n), got int32": part(
-        "Walk", "actors", np.zeros(1, np.int32)
-    ),
-    "action 'Walk': 'actors' name entity 3, but there are 3 entities": part("Walk", "actors", np.array([3])),
-    "action 'Walk': 'actors' name entity -1": part("Walk", "actors", np.array([-1])),
-    "action 'Walk': 'actors' name an entity twice": part("Walk", "actors", np.array([1, 1])),
-    "action 'Walk': 'mask' must be an array of int8 (2, 3), got int8 (1, 3)": part(
-        "Walk", "mask", np.ones((1, 3), np.int8)
-    ),
-    "action 'Walk': 'mask' must be an array of int8 (2, 3), got bool (2, 3)": part(
-        "Walk", "mask", np.ones((2, 3), bool)
-    ),
-    "action 'Walk': 'mask' must hold only 0 and 1": part("Walk", "mask", np.full((2, 3), 2, np.int8)),
-    "action 'Walk': row 1 of 'mask' allows no choice": part(
+    ("'globals' (time, score)", "float32 (2)", "(3,)"): lambda o: o.update(globals=np.zeros(3, np.float32)),
+    ("global feature 'score'", "inf"): lambda o: o.update(globals=np.array([0, np.inf], np.float32)),
+    ("'visible'", "lacks", "'Food'"): lambda o: o["visible"].pop("Food"),
+    ("'visible'", "'Unit'", "int8 (2)", "int8 (1,)"): lambda o: o["visible"].update(Unit=np.ones(1, np.int8)),
+    ("'visible'", "'Unit'", "0 and 1"): lambda o: o["visible"].update(Unit=np.full(2, 7, np.int8)),
+    ("action 'Walk'", "lacks", "'mask'"): lambda o: o["actions"]["Walk"].pop("mask"),
+    ("action 'Walk'", "'actors'", "int64 (n)", "int32"): part("Walk", "actors", np.zeros(1, np.int32)),
+    ("action 'Walk'", "'actors'", "entity 3", "3 entities"): part("Walk", "actors", np.array([3])),
+    ("action 'Walk'", "'actors'", "entity -1"): part("Walk", "actors", np.array([-1])),
+    ("action 'Walk'", "'actors'", "twice"): part("Walk", "actors", np.array([1, 1])),
+    ("action 'Walk'", "'mask'", "int8 (2, 3)", "int8 (1, 3)"): part("Walk", "mask", np.ones((1, 3), np.int8)),
+    ("action 'Walk'", "'mask'", "int8 (2, 3)", "bool (2, 3)"): part("Walk", "mask", np.ones((2, 3), bool)),
+    ("action 'Walk'", "'mask'", "0 and 1"): part("Walk", "mask", np.full((2, 3), 2, np.int8)),
+    ("action 'Walk'", "row 1", "'mask'", "choice"): part(
         "Walk", "mask", np.array([[1, 1, 1], [0, 0, 0]], np.int8)
     ),
-    "action 'Aim': 'actees' name entity 9": part("Aim", "actees", np.array([9])),
-    "action 'Aim': 'mask' must be an array of int8 (3), got int8 (2,)": part(
-        "Aim", "mask", np.ones(2, np.int8)
-    ),
-    "action 'Aim': row 0 of 'mask' allows no entity": part("Aim", "mask", np.zeros(3, np.int8)),
-    "action 'Alarm': 'mask' has 2 rows, expected one": part("Alarm", "mask", np.ones((2, 2), np.int8)),
-    "action 'Alarm': 'mask' must be an array of int8 (1, 2), got int8 (1, 3)": part(
+    ("action 'Aim'", "'actees'", "entity 9"): part("Aim", "actees", np.array([9])),
+    ("action 'Aim'", "'mask'", "int8 (3)", "int8 (2,)"): part("Aim", "mask", np.ones(2, np.int8)),
+    ("action 'Aim'", "row 0", "'mask'", "entity"): part("Aim", "mask", np.zeros(3, np.int8)),
+    ("action 'Alarm'", "'mask'", "2 rows", "one"): part("Alarm", "mask", np.ones((2, 2), np.int8)),
+    ("action 'Alarm'", "'mask'", "int8 (1, 2)", "int8 (1, 3)"): part(
         "Alarm", "mask", np.ones((1, 3), np.int8)
     ),
-    "action 'Alarm': 'mask' must be an array of int8 (1, 2), got int": part("Alarm", "mask", 1),
-    "action 'Alarm': row 0 of 'mask' allows no choice": part("Alarm", "mask", np.zeros((1, 2), np.int8)),
+    ("action 'Alarm'", "'mask'", "int8 (1, 2)", "got int"): part("Alarm", "mask", 1),
+    ("action 'Alarm'", "row 0", "'mask'", "choice"): part("Alarm", "mask", np.zeros((1, 2), np.int8)),
 }
 
 
@@ -153,14 +139,14 @@ def observation() -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("sentence", PROBLEMS)
+@pytest.mark.parametrize("facts", PROBLEMS)
 def test_what_is_not_in_the_space_is_explained(
-    rich_space: ez.EntitySpace, observation: dict[str, Any], sentence: str
+    rich_space: ez.EntitySpace, observation: dict[str, Any], facts: tuple[str, ...]
 ) -> None:
     assert observation in rich_space
-    PROBLEMS[sentence](observation)
+    PROBLEMS[facts](observation)
     assert observation not in rich_space
-    assert re.match(re.escape(sentence), str(rich_space.problem(observation)))
+    assert re.search(mentions(*facts), str(rich_space.problem(observation)))
 
 
 @pytest.mark.parametrize("thing", [None, 5, [], "observation", np.zeros(3)])
@@ -238,29 +224,37 @@ NO_ACTIONS = ez.EntityActionSpace({})
 
 
 @pytest.mark.parametrize(
-    ("make", "error", "sentence"),
+    ("make", "error", "facts"),
     [
-        (lambda: ez.Categorical([]), ValueError, "an action needs at least one choice"),
-        (lambda: ez.Categorical(0), ValueError, "an action needs at least one choice"),
-        (lambda: ez.Categorical("ab"), TypeError, "choices must be a list of strings, got 'ab'"),
-        (lambda: ez.Categorical(["a", "b", "a"]), ValueError, "choices repeat: a"),
-        (lambda: ez.EntityActionSpace({"Go": 2}), TypeError, "action 'Go' must be an entitize action space"),  # type: ignore[dict-item]
-        (lambda: ez.EntitySpace({}, {}), TypeError, "must be an EntityActionSpace"),  # type: ignore[arg-type]
-        (lambda: ez.EntitySpace({"U": "xy"}, NO_ACTIONS), TypeError, "U: feature names must be a list"),
-        (lambda: ez.EntitySpace({"U": ["x", "x"]}, NO_ACTIONS), ValueError, "U: feature names repeat: x"),
-        (lambda: ez.EntitySpace({}, NO_ACTIONS, ["t", "t"]), ValueError, "globals: feature names repeat: t"),
+        (lambda: ez.Categorical([]), ValueError, ("at least one choice",)),
+        (lambda: ez.Categorical(0), ValueError, ("at least one choice",)),
+        (lambda: ez.Categorical("ab"), TypeError, ("choices", "list", "'ab'")),
+        (lambda: ez.Categorical(["a", "b", "a"]), ValueError, ("choices", "repeat: a")),
+        (lambda: ez.EntityActionSpace({"Go": 2}), TypeError, ("action 'Go'", "space")),  # type: ignore[dict-item]
+        (lambda: ez.EntitySpace({}, {}), TypeError, ("EntityActionSpace",)),  # type: ignore[arg-type]
+        (lambda: ez.EntitySpace({"U": "xy"}, NO_ACTIONS), TypeError, ("U: feature names", "list")),
+        (
+            lambda: ez.EntitySpace({"U": ["x", "x"]}, NO_ACTIONS),
+            ValueError,
+            ("U: feature names", "repeat: x"),
+        ),
+        (
+            lambda: ez.EntitySpace({}, NO_ACTIONS, ["t", "t"]),
+            ValueError,
+            ("globals: feature names", "repeat: t"),
+        ),
     ],
 )
 def test_impossible_spaces_are_refused(
-    make: Callable[[], Any], error: type[Exception], sentence: str
+    make: Callable[[], Any], error: type[Exception], facts: tuple[object, ...]
 ) -> None:
-    with pytest.raises(error, match=sentence):
+    with raises(error, *facts):
         make()
 
 
 def test_entities_have_names(rich_space: ez.EntitySpace) -> None:
     assert [rich_space.entity_name([2, 0, 1], index) for index in range(3)] == ["Unit 0", "Unit 1", "Food 0"]
-    with pytest.raises(IndexError, match="no entity"):
+    with raises(IndexError, "no entity"):
         rich_space.entity_name([2, 0, 1], 3)
 
 

@@ -20,6 +20,8 @@ from entitize.envs import (
 from entitize.envs.spaces.space_schema import schema_difference, space_from_schema, space_schema
 from entitize.envs.vector.workers.answers import AnswerLayout, reset_step
 
+from facts import raises
+
 ACTIONS = ez.EntityActionSpace({"Pick": ez.GlobalCategorical(3)})
 PLAIN = ez.EntitySpace({}, ACTIONS, frame=(4, 5, 3))
 MIXED = ez.EntitySpace({"Rock": ["x"]}, ACTIONS, ["time"], hidden=True, frame=(2, 3, 1))
@@ -84,7 +86,7 @@ def test_a_batch_without_pictures_is_of_another_space() -> None:
     batch = batch_observations(plain, observations(plain))
     assert batch.frames is None
     assert "frames" in str(EntityBatchSpace(PLAIN, 5).problem(batch))
-    with pytest.raises(ValueError, match="frames"):
+    with raises(ValueError, "frames"):
         ez.batch.EntityBatchBuffer(PLAIN).append(batch)
 
 
@@ -102,12 +104,12 @@ def test_spaces_with_other_frames_differ_and_come_back_from_checkpoints() -> Non
 
 @pytest.mark.parametrize("frame", [(4, 5), (4, 5, 0), (4, 5, 2.5), "abc"])
 def test_a_frame_has_three_positive_sizes(frame: Any) -> None:
-    with pytest.raises(ValueError, match="frame must be three positive sizes"):
+    with raises(ValueError, "frame", "three"):
         ez.EntitySpace({}, ACTIONS, frame=frame)
 
 
 def test_what_reads_only_entities_says_so() -> None:
-    with pytest.raises(ValueError, match="the space shows frames"):
+    with raises(ValueError, "frames"):
         PaddedLayout(MIXED, {"Rock": 3})
-    with pytest.raises(ValueError, match="RogueNet reads entities, and the space shows frames"):
+    with raises(ValueError, "RogueNet", "frames"):
         ez.RogueNet(MIXED, ACTIONS)

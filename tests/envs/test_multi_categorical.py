@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import re
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
@@ -95,30 +94,30 @@ def test_equal_components_and_uses_make_equal_spaces() -> None:
 
 
 @pytest.mark.parametrize(
-    ("components", "uses", "error", "sentence"),
+    ("components", "uses", "error", "facts"),
     [
-        ({}, None, TypeError, "components must be a dict from name to choices, not empty, got {}"),
-        (["kind"], None, TypeError, "components must be a dict"),
-        ({"kind": 0}, None, ValueError, "component 'kind' needs at least one choice"),
-        ({"kind": []}, None, ValueError, "component 'kind' needs at least one choice"),
-        ({"kind": ["a", "a"]}, None, ValueError, "component 'kind': choices repeat: a"),
-        ({"kind": "ab"}, None, TypeError, "component 'kind': choices must be a list of strings, got 'ab'"),
-        ({1: 2}, None, TypeError, "components must be a list of strings"),
-        ({"k": ["a"], "m": 2}, {"b": ["m"]}, ValueError, "uses: unknown kind 'b'; known: 'a'"),
+        ({}, None, TypeError, ("components", "dict", "{}")),
+        (["kind"], None, TypeError, ("components", "dict", "['kind']")),
+        ({"kind": 0}, None, ValueError, ("component 'kind'", "at least one choice")),
+        ({"kind": []}, None, ValueError, ("component 'kind'", "at least one choice")),
+        ({"kind": ["a", "a"]}, None, ValueError, ("component 'kind'", "repeat: a")),
+        ({"kind": "ab"}, None, TypeError, ("component 'kind'", "list of strings", "'ab'")),
+        ({1: 2}, None, TypeError, ("components", "list of strings")),
+        ({"k": ["a"], "m": 2}, {"b": ["m"]}, ValueError, ("uses", "kind 'b'", "'a'")),
         (
             {"k": ["a"], "m": 2},
             {"a": ["n"]},
             ValueError,
-            "uses of 'a': unknown component 'n'; further components: 'm'",
+            ("uses of 'a'", "component 'n'", "'m'"),
         ),
-        ({"k": ["a"]}, {"a": ["k"]}, ValueError, "unknown component 'k'; further components: none"),
-        ({"k": ["a"], "m": 2}, {"a": "m"}, TypeError, "uses of 'a' must be a list of strings, got 'm'"),
+        ({"k": ["a"]}, {"a": ["k"]}, ValueError, ("uses of 'a'", "component 'k'", "none")),
+        ({"k": ["a"], "m": 2}, {"a": "m"}, TypeError, ("uses of 'a'", "list of strings", "'m'")),
     ],
 )
 def test_impossible_spaces_are_refused(
-    components: Any, uses: Any, error: type[Exception], sentence: str
+    components: Any, uses: Any, error: type[Exception], facts: tuple[object, ...]
 ) -> None:
-    with pytest.raises(error, match=re.escape(sentence)):
+    with raises(error, *facts):
         MultiCategorical(components, uses)
 
 
@@ -256,7 +255,7 @@ def test_observations_with_composite_masks_batch_pad_store_and_come_back(same_da
     flat = layout.pad_actions(batch, actions)
     assert flat["order"].shape == (3, 5, 3) and flat["order"].dtype == np.int64
     assert layout.unpad_actions(batch, flat)["order"] == actions["order"]
-    with pytest.raises(ValueError, match=re.escape("'order' has shape (3, 5), expected (3, 5, 3)")):
+    with raises(ValueError, "'order'", "(3, 5)", "(3, 5, 3)"):
         layout.unpad_actions(batch, {"order": flat["order"][:, :, 0]})
     buffer = ez.batch.EntityBatchBuffer(SPACE)
     buffer.append(batch)
@@ -267,29 +266,31 @@ def test_observations_with_composite_masks_batch_pad_store_and_come_back(same_da
 
 def test_a_mask_without_a_whole_order_can_not_be_sampled_from() -> None:
     batch = batch_observations(SPACE, [step(), step(["110", "00", "000"])])
-    sentence = (
-        "env 1: action 'order': the mask of an actor allows 'move', but none of the 'where' that it uses"
-    )
-    with pytest.raises(ObservationError, match=re.escape(sentence)):
+    with raises(ObservationError, "env 1", "action 'order'", "'move'", "'where'"):
         sample_actions(SPACE.actions, batch, np.random.default_rng(0))
 
 
 @pytest.mark.parametrize(
-    ("order", "sentence"),
+    ("order", "facts"),
     [
         (
             [2, 0, 1],
-            "env 2: action 'order': actor 0 (Unit 0): component 'what' of kind 'build': 1 ('1') is not"
-            " allowed; allowed: 0 ('0'), 2 ('2')",
+            (
+                *("env 2", "action 'order'", "actor 0 (Unit 0)", "component 'what'", "kind 'build'"),
+                *("1 ('1')", "allowed: 0 ('0'), 2 ('2')"),
+            ),
         ),
-        ([3, 0, 0], "actor 0 (Unit 0): component 'kind': there is no choice 3, expected 0 to 2"),
-        ([0, 0, -1], "component 'what': there is no choice -1, expected 0 to 2"),
+        (
+            [3, 0, 0],
+            ("env 2", "action 'order'", "actor 0 (Unit 0)", "component 'kind'", "choice 3", "0 to 2"),
+        ),
+        ([0, 0, -1], ("env 2", "actor 0 (Unit 0)", "component 'what'", "choice -1", "0 to 2")),
     ],
 )
-def test_illegal_orders_are_refused_by_component(order: list[int], sentence: str) -> None:
+def test_illegal_orders_are_refused_by_component(order: list[int], facts: tuple[object, ...]) -> None:
     batch = batch_observations(SPACE, STEPS)
     orders = RaggedArray(np.array([order, [2, 0, 1], [0, 1, 2]]), [0, 0, 0, 3])
-    with pytest.raises(ActionError, match=re.escape(sentence)):
+    with raises(ActionError, *facts):
         validate_actions(SPACE, batch, {"order": orders})
     with raises(ActionError, 2, 3, "Unit 0", "Unit 1", "Unit 2"):
         validate_actions(SPACE, batch, {"order": RaggedArray(orders.values[1:], [0, 0, 0, 2])})
@@ -305,10 +306,9 @@ def test_components_without_use_may_hold_anything_and_steps_may_order_nothing() 
         (orders.with_values(orders.values[:, :2]), "int32 of shape (2,)"),
         (orders.with_values(orders.values.astype(float)), "float64 of shape (3,)"),
     ):
-        sentence = f"action 'order': items must be 3 integers (kind, where, what), got {got}"
-        with pytest.raises(ActionError, match=re.escape(sentence)):
+        with raises(ActionError, "action 'order'", "3 integers (kind, where, what)", got):
             validate_actions(SPACE, batch, {"order": wrong})
-    with pytest.raises(ActionError, match="action 'order' has 2 steps, expected 3"):
+    with raises(ActionError, "action 'order'", "2 steps", 3):
         validate_actions(SPACE, batch, {"order": orders[1:]})
 
 
@@ -316,13 +316,13 @@ def test_the_checker_tries_a_barred_choice_of_every_component() -> None:
     batch = batch_observations(SPACE, STEPS)
     legal = sample_actions(SPACE.actions, batch, np.random.default_rng(0))
     tried = dict(illegal_actions(SPACE, batch, legal))
-    for component, sentence in (
-        ("kind", r"component 'kind': 1 \('move'\) is not allowed; allowed: 0 \('wait'\)"),
-        ("where", r"component 'where' of kind 'move': 0 \('north'\) is not allowed; allowed: 1 \('south'\)"),
-        ("what", r"component 'what' of kind 'build': 1 \('1'\) is not allowed; allowed: 0 \('0'\), 2"),
+    for component, facts in (
+        ("kind", ("1 ('move')", "allowed: 0 ('wait')")),
+        ("where", ("kind 'move'", "0 ('north')", "allowed: 1 ('south')")),
+        ("what", ("kind 'build'", "1 ('1')", "allowed: 0 ('0'), 2")),
     ):
         actions = tried[f"action 'order' with a masked choice of component {component!r}"]
-        with pytest.raises(ActionError, match=sentence):
+        with raises(ActionError, f"component {component!r}", *facts):
             validate_actions(SPACE, batch, actions)
     assert len(tried) == 6
     for what, actions in tried.items():
@@ -401,41 +401,41 @@ def test_wrong_orders_are_refused_with_ids_and_leave_the_environment_alone() -> 
     for _ in range(3):
         seen, *_ = env.step({})
     assert seen["actions"]["order"]["actors"].tolist() == [1, 2]
-    for given_, sentence in (
+    for given_, facts in (
         (
             [[1, 0, 0], [0, 0, 0]],
-            "action 'order': actor 'u1': component 'where' of kind 'move': 0 ('north') is",
+            ("action 'order'", "actor 'u1'", "component 'where'", "kind 'move'", "0 ('north')"),
         ),
-        ([[5, 0, 0], [0, 0, 0]], "actor 'u1': component 'kind': there is no choice 5, expected 0 to 2"),
-        ([[0, 0, 0]], "expected 2 choices, one for each of: 'u1', 'u2'; got 1"),
-        ([0, 0], "must be integers of shape (n, 3), got int64 (2,)"),
-        ([[0.5, 0, 0]] * 2, "must be integers of shape (n, 3), got float64 (2, 3)"),
+        ([[5, 0, 0], [0, 0, 0]], ("action 'order'", "actor 'u1'", "component 'kind'", "choice 5", "0 to 2")),
+        ([[0, 0, 0]], ("action 'order'", 2, "'u1', 'u2'", 1)),
+        ([0, 0], ("action 'order'", "(n, 3)", "int64 (2,)")),
+        ([[0.5, 0, 0]] * 2, ("action 'order'", "integers", "float64 (2, 3)")),
     ):
-        with pytest.raises(ActionError, match=re.escape(sentence)):
+        with raises(ActionError, *facts):
             env.step({"order": given_})
     assert env.steps == 3
     env.step({"order": np.array([[0, 1, 2], [0, 0, 0]])})
 
 
 @pytest.mark.parametrize(
-    ("mask", "sentence"),
+    ("mask", "facts"),
     [
         (
             ez.actions.CategoricalMask(),
-            "action 'order': expected a MultiCategoricalMask, got CategoricalMask",
+            ("action 'order'", "MultiCategoricalMask", "got CategoricalMask"),
         ),
         (
             MultiCategoricalMask(mask=[[1] * 8, flags("010", "00", "111")]),
-            "action 'order': the mask of actor 'b' allows 'move', but none of the 'where' that it uses",
+            ("action 'order'", "actor 'b'", "'move'", "'where'"),
         ),
-        (MultiCategoricalMask(mask=[[0] * 8, [1] * 8]), "the mask of actor 'a' allows no 'kind'"),
-        (MultiCategoricalMask(mask=[[1] * 7] * 2), "the mask has shape (2, 7), expected (2, 8)"),
-        (MultiCategoricalMask(["c"]), "action 'order': unknown actor id 'c'; ids at this step: 'a', 'b'"),
+        (MultiCategoricalMask(mask=[[0] * 8, [1] * 8]), ("actor 'a'", "'kind'")),
+        (MultiCategoricalMask(mask=[[1] * 7] * 2), ("mask", "(2, 7)", "(2, 8)")),
+        (MultiCategoricalMask(["c"]), ("action 'order'", "actor id 'c'", "'a', 'b'")),
     ],
 )
-def test_an_author_s_wrong_mask_is_named(scripted: Any, mask: Any, sentence: str) -> None:
+def test_an_author_s_wrong_mask_is_named(scripted: Any, mask: Any, facts: tuple[object, ...]) -> None:
     observation = Observation({"Unit": [[0], [1]]}, actions={"order": mask}, ids={"Unit": ["a", "b"]})
-    with pytest.raises(ObservationError, match=re.escape(sentence)):
+    with raises(ObservationError, *facts):
         scripted(SPACE, observation).reset()
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import entitize as ez
@@ -11,6 +10,8 @@ import numpy as np
 import pytest
 from entitize.envs import NativeVectorEnv, sample_actions, unbatch_observation
 from gymnasium.utils.env_checker import data_equivalence
+
+from facts import raises
 
 GAMES: list[tuple[str, dict[str, Any]]] = [
     ("MineSweeper", {"max_steps": 9, "cooldown_period": 1}),
@@ -121,12 +122,12 @@ def test_a_state_of_another_game_is_refused_and_changes_nothing() -> None:
     venv.reset(seed=0)
     state = venv.get_state()
     wrong = [
-        ({**state, "ships": state["ships"][:2]}, "state 'ships' must be float64 (3, 4), got float64 (2, 4)"),
-        ({**state, "steps": state["steps"] * 1.0}, "state 'steps' must be int64 (3,), got float64 (3,)"),
-        ({"ships": state["ships"] + 1}, "state 'random_state' must be uint64 (3, 4), got nothing"),
+        ({**state, "ships": state["ships"][:2]}, ("state 'ships'", "float64 (3, 4)", "float64 (2, 4)")),
+        ({**state, "steps": state["steps"] * 1.0}, ("state 'steps'", "int64 (3,)", "float64 (3,)")),
+        ({"ships": state["ships"] + 1}, ("state 'random_state'", "uint64 (3, 4)", "nothing")),
     ]
-    for bad, sentence in wrong:
-        with pytest.raises(ValueError, match=re.escape(f"MoveToOriginVectorEnv: {sentence}")):
+    for bad, facts in wrong:
+        with raises(ValueError, "MoveToOriginVectorEnv", *facts):
             venv.set_state(bad)
         assert all(np.array_equal(state[key], array) for key, array in venv.get_state().items())
 
@@ -147,15 +148,15 @@ def test_seeds_may_be_given_lane_by_lane() -> None:
     rows = venv.reset(seed=[7, None, 2**70 + 5])[0].entities["Spaceship"]
     again = venv.reset(seed=[7, None, 5 + 2**64])[0].entities["Spaceship"]
     assert [np.array_equal(*pair) for pair in zip(rows, again, strict=True)] == [True, False, True]
-    for seed, sentence in (([1, 2], "2 seeds came for 3 envs"), (-1, "a seed must not be negative, got -1")):
-        with pytest.raises(ValueError, match=sentence):
+    for seed, facts in (([1, 2], ("2 seeds", "3 envs")), (-1, ("seed", "negative", -1))):
+        with raises(ValueError, *facts):
             venv.reset(seed=seed)  # type: ignore[arg-type]
 
 
 def test_a_game_out_of_order_says_what_it_needs() -> None:
     venv = make("Minefield", {"render_mode": "rgb_array"}, 2)
     for call in (lambda: venv.step({}), venv.get_state, venv.render):
-        with pytest.raises(gymnasium.error.ResetNeeded, match="MinefieldVectorEnv"):
+        with raises(gymnasium.error.ResetNeeded, "MinefieldVectorEnv"):
             call()
     venv.reset(seed=0)
     frames = venv.render()
@@ -163,52 +164,52 @@ def test_a_game_out_of_order_says_what_it_needs() -> None:
     assert [frame.shape for frame in frames] == [(256, 256, 3)] * 2
     venv.close()
     for call in (lambda: venv.step({}), venv.reset, venv.render, venv.get_state):
-        with pytest.raises(
-            gymnasium.error.ClosedEnvironmentError, match="MinefieldVectorEnv has been closed"
-        ):
+        with raises(gymnasium.error.ClosedEnvironmentError, "MinefieldVectorEnv", "closed"):
             call()
-    with pytest.raises(ValueError, match="made without a render_mode"):
+    with raises(ValueError, "render_mode"):
         make("Minefield", {}).render()
     assert gymnasium.make("entitize/Minefield-v0").unwrapped.render() is None
 
 
 @pytest.mark.parametrize(
-    ("name", "options", "sentence"),
+    ("name", "options", "facts"),
     [
-        ("MoveToOrigin", {"max_steps": 0}, "max_steps must be at least 1, got 0"),
-        ("Minefield", {"max_steps": 0}, "max_steps must be at least 1, got 0"),
-        ("Minefield", {"max_mines": -1}, "max_mines must not be negative, got -1"),
-        ("Minefield", {"width": 0}, "width must be positive, got 0"),
-        ("Minefield", {"render_mode": "human"}, "render_mode must be one of None, 'rgb_array', got 'human'"),
-        ("MoveToOrigin", {"render_mode": "rgb_array"}, "render_mode must be one of None, got 'rgb_array'"),
-        ("MultiSnake", {"num_snakes": 9}, "num_snakes must be 1 to 8, got 9"),
-        ("MultiSnake", {"max_snake_length": 1}, "max_snake_length must be at least 2, got 1"),
-        ("MultiSnake", {"board_size": 101}, "board_size must be 1 to 100, got 101"),
+        ("MoveToOrigin", {"max_steps": 0}, ("max_steps", 1, 0)),
+        ("Minefield", {"max_steps": 0}, ("max_steps", 1, 0)),
+        ("Minefield", {"max_mines": -1}, ("max_mines", -1)),
+        ("Minefield", {"width": 0}, ("width", 0)),
+        ("Minefield", {"render_mode": "human"}, ("render_mode", "None, 'rgb_array'", "'human'")),
+        ("MoveToOrigin", {"render_mode": "rgb_array"}, ("render_mode", "None", "'rgb_array'")),
+        ("MultiSnake", {"num_snakes": 9}, ("num_snakes", "1 to 8", 9)),
+        ("MultiSnake", {"max_snake_length": 1}, ("max_snake_length", 2, 1)),
+        ("MultiSnake", {"board_size": 101}, ("board_size", "1 to 100", 101)),
         (
             "MultiSnake",
             {"board_size": 4},
-            "2 snakes of length 11 and their food do not fit on a board of 4 x 4",
+            ("2 snakes", "length 11", "4 x 4"),
         ),
-        ("MultiSnake/lanes", {"num_snakes": 4}, "a multiple of num_snakes = 4, got 6"),
-        ("MultiSnake/lanes", {"num_snakes": 0}, "num_snakes must be 1 to 8, got 0"),
-        ("MineSweeper", {"width": 0}, "must be positive"),
+        ("MultiSnake/lanes", {"num_snakes": 4}, ("num_snakes", 4, 6)),
+        ("MultiSnake/lanes", {"num_snakes": 0}, ("num_snakes", "1 to 8", 0)),
+        ("MineSweeper", {"width": 0}, ("width", "positive")),
     ],
 )
-def test_impossible_native_games_are_refused(name: str, options: dict[str, Any], sentence: str) -> None:
-    with pytest.raises(ValueError, match=re.escape(sentence)):
+def test_impossible_native_games_are_refused(
+    name: str, options: dict[str, Any], facts: tuple[object, ...]
+) -> None:
+    with raises(ValueError, *facts):
         make(name, options)
 
 
 def test_errors_of_a_single_game_name_it() -> None:
     env = gymnasium.make("entitize/Minefield-v0").unwrapped
     env.reset(seed=0)
-    for action, sentence in (
-        ({"move": [3]}, "Minefield: action 'move': actor 0 (Vehicle 0): choice 3 is not allowed"),
-        ({"move": [1, 1]}, "Minefield: action 'move': expected 1 choices, one for each of: Vehicle 0; got 2"),
-        ({"move": [0.5]}, "Minefield: action 'move': must be integers of shape (n,), got float64 (1,)"),
-        ({"turn": [1]}, "Minefield: action 'turn': unknown action; known: 'move'"),
-        (1, "Minefield: an action is a dict from name to array, got int"),
+    for action, facts in (
+        ({"move": [3]}, ("Minefield: action 'move'", "actor 0 (Vehicle 0)", "choice 3")),
+        ({"move": [1, 1]}, ("Minefield: action 'move'", 1, "Vehicle 0", 2)),
+        ({"move": [0.5]}, ("Minefield: action 'move'", "integers", "(n,)", "float64 (1,)")),
+        ({"turn": [1]}, ("Minefield: action 'turn'", "'move'")),
+        (1, ("Minefield", "dict", "int")),
     ):
-        with pytest.raises(ez.ActionError, match=re.escape(sentence)):
+        with raises(ez.ActionError, *facts):
             env.step(action)
     env.step({"move": [1]})

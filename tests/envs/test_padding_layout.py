@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +11,8 @@ import pytest
 from entitize.envs import batch_observations, sample_actions
 from hypothesis import given
 from hypothesis import strategies as st
+
+from facts import raises
 
 SPACE = ez.EntitySpace(
     {"Unit": ["x", "y"], "Rock": [], "Food": ["x"]},
@@ -133,52 +134,52 @@ def batch() -> ez.EntityBatch:
 
 
 @pytest.mark.parametrize(
-    ("maxima", "sentence"),
+    ("maxima", "facts"),
     [
-        (({"Unit": 1},), "env 1 has 2 entities of type 'Unit', but the layout holds at most 1"),
-        (({"Unit": 3}, {"Walk": 1}), "env 1 has 2 actors of action 'Walk', but the layout holds at most 1"),
-        (({"Unit": 3}, {}, {"Aim": 1}), "env 1 has 2 actees of action 'Aim', but the layout holds at most 1"),
+        (({"Unit": 1},), ("env 1", "2 entities", "'Unit'", "at most 1")),
+        (({"Unit": 3}, {"Walk": 1}), ("env 1", "2 actors", "'Walk'", "at most 1")),
+        (({"Unit": 3}, {}, {"Aim": 1}), ("env 1", "2 actees", "'Aim'", "at most 1")),
     ],
 )
 def test_too_much_is_an_error_that_names_env_and_type(
-    batch: ez.EntityBatch, maxima: Any, sentence: str
+    batch: ez.EntityBatch, maxima: Any, facts: tuple[object, ...]
 ) -> None:
-    with pytest.raises(ez.ObservationError, match=re.escape(sentence)):
+    with raises(ez.ObservationError, *facts):
         ez.batch.PaddedLayout(PLAIN, *maxima).pad(batch)
 
 
 @pytest.mark.parametrize(
-    ("make", "sentence"),
+    ("make", "facts"),
     [
         (
             lambda: ez.batch.PaddedLayout(PLAIN, {}),
-            "max_entities: 'Unit' needs a maximum of at least 0, got None",
+            ("max_entities", "'Unit'", "None"),
         ),
         (
             lambda: ez.batch.PaddedLayout(PLAIN, {"Unit": -1}),
-            "max_entities: 'Unit' needs a maximum of at least 0, got -1",
+            ("max_entities", "'Unit'", -1),
         ),
         (
             lambda: ez.batch.PaddedLayout(PLAIN, {"Unti": 1, "Unit": 1}),
-            "max_entities: unknown name 'Unti'; known: 'Unit'",
+            ("max_entities", "'Unti'", "'Unit'"),
         ),
-        (lambda: ez.batch.PaddedLayout(PLAIN, {"Unit": 1}, {"Jump": 1}), "max_actors: unknown name 'Jump'"),
+        (lambda: ez.batch.PaddedLayout(PLAIN, {"Unit": 1}, {"Jump": 1}), ("max_actors", "'Jump'")),
         (
             lambda: ez.batch.PaddedLayout(PLAIN, {"Unit": 1}, {}, {"Walk": 1}),
-            "max_actees: unknown name 'Walk'",
+            ("max_actees", "'Walk'"),
         ),
     ],
 )
-def test_impossible_layouts_are_refused(make: Callable[[], Any], sentence: str) -> None:
-    with pytest.raises(ValueError, match=re.escape(sentence)):
+def test_impossible_layouts_are_refused(make: Callable[[], Any], facts: tuple[object, ...]) -> None:
+    with raises(ValueError, *facts):
         make()
 
 
 def test_padded_actions_of_the_wrong_shape_or_beyond_the_actees_are_errors(batch: ez.EntityBatch) -> None:
     layout = ez.batch.PaddedLayout(PLAIN, {"Unit": 3})
-    with pytest.raises(ValueError, match=re.escape("action 'Walk' has shape (2, 2), expected (2, 3)")):
+    with raises(ValueError, "action 'Walk'", "(2, 2)", "(2, 3)"):
         layout.unpad_actions(batch, {"Walk": np.zeros((2, 2), np.int64)})
-    with pytest.raises(ValueError, match="env 1: action 'Aim': 2 is none of the 2 actees"):
+    with raises(ValueError, "env 1", "action 'Aim'", "2 actees"):
         layout.unpad_actions(batch, {"Aim": np.full((2, 3), 2)})
 
 

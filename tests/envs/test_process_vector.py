@@ -18,6 +18,8 @@ import numpy as np
 import pytest
 from entitize.envs.games.mine_sweeper import MineSweeper
 
+from facts import raises
+
 
 def environment_class() -> Any:
     """A class that is pickled by value, because the workers can't import the tests."""
@@ -154,20 +156,20 @@ def test_it_keeps_the_rules_and_refuses_illegal_actions() -> None:
         assert frames is not None
         assert [frame.shape for frame in frames] == [(96, 112, 3)] * 4
     envs.close()
-    with pytest.raises(gymnasium.error.ClosedEnvironmentError, match="ProcessVectorEnv has been closed"):
+    with raises(gymnasium.error.ClosedEnvironmentError, "ProcessVectorEnv", "closed"):
         envs.reset()
 
 
 @pytest.mark.parametrize(
-    ("fate", "steps", "sentence", "indices", "closed"),
+    ("fate", "steps", "facts", "indices", "closed"),
     [
-        ("die", 3, "envs [2, 3]: their worker process was killed by SIGKILL in step", (2, 3), 2),
-        ("raise", 3, "env 2 (Growing) raised ValueError in step: out of luck", (2,), 4),
-        ("unpicklable", 1, "envs [2, 3]: their worker raised", (2, 3), 4),
+        ("die", 3, ("envs [2, 3]", "SIGKILL", "step"), (2, 3), 2),
+        ("raise", 3, ("env 2 (Growing)", "ValueError", "step", "out of luck"), (2,), 4),
+        ("unpicklable", 1, ("envs [2, 3]", "raised"), (2, 3), 4),
     ],
 )
 def test_when_a_worker_fails_in_a_step_its_envs_are_named_and_all_others_closed(
-    tmp_path: Path, fate: str, steps: int, sentence: str, indices: tuple[int, ...], closed: int
+    tmp_path: Path, fate: str, steps: int, facts: tuple[str, ...], indices: tuple[int, ...], closed: int
 ) -> None:
     log = tmp_path / "log"
     growing = environment_class()
@@ -177,9 +179,8 @@ def test_when_a_worker_fails_in_a_step_its_envs_are_named_and_all_others_closed(
     pids, blocks = pids_of(envs), blocks_of(envs)
     for _ in range(steps - 1):
         envs.step({})
-    with pytest.raises(ez.WorkerError) as caught:
+    with raises(ez.WorkerError, *facts) as caught:
         envs.step({})
-    assert str(caught.value).startswith(sentence)
     assert caught.value.env_indices == indices
     assert log.read_text().count("closed") == closed
     wait_for_the_end_of(pids)
@@ -191,20 +192,20 @@ def test_when_a_worker_fails_in_a_step_its_envs_are_named_and_all_others_closed(
 
 
 def test_an_environment_that_cannot_be_made_is_named() -> None:
-    with pytest.raises(ez.WorkerError, match=r"env 1 \(environment\) raised ZeroDivisionError in being made"):
+    with raises(ez.WorkerError, "env 1", "ZeroDivisionError", "made"):
         ez.vector.ProcessVectorEnv([MineSweeper, lambda: 1 // 0], num_workers=1)  # type: ignore[list-item]
 
 
 def test_workers_with_different_spaces_are_an_error() -> None:
-    with pytest.raises(ez.WorkerError, match=r"env 1 has the observation space .* but env 0 has"):
+    with raises(ez.WorkerError, "env 1", "observation space", "env 0"):
         ez.vector.ProcessVectorEnv([MineSweeper, environment_class()], num_workers=2)
 
 
 def test_what_cannot_work_is_refused_before_a_process_is_started() -> None:
-    with pytest.raises(ValueError, match="num_workers must be between 1 and the 2 envs, got 3"):
+    with raises(ValueError, "num_workers", "2 envs", 3):
         ez.vector.ProcessVectorEnv([MineSweeper] * 2, num_workers=3)
     lock = threading.Lock()
-    with pytest.raises(TypeError, match="env 1: its env_fn can't be pickled"):
+    with raises(TypeError, "env 1", "env_fn", "pickle"):
         ez.vector.ProcessVectorEnv([MineSweeper, lambda: lock], num_workers=1)  # type: ignore[list-item, return-value]
 
 

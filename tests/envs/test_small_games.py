@@ -5,7 +5,6 @@ That they follow the rules of the originals is tested in `test_small_games_refer
 
 from __future__ import annotations
 
-import re
 from collections import deque
 from statistics import NormalDist
 from typing import Any
@@ -18,6 +17,8 @@ from entitize.envs import sample_actions, unbatch_observation
 from entitize.ragged import RaggedArray
 from hypothesis import given
 from hypothesis import strategies as st
+
+from facts import raises
 
 Plain = dict[str, Any]
 
@@ -351,19 +352,21 @@ def test_a_treasure_hunt_is_cut_off_after_its_last_step() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "options", "sentence"),
+    ("name", "options", "facts"),
     [
-        ("CherryPick", {"num_cherries": 1}, "num_cherries must be at least 2, got 1"),
-        ("Count", {"masked_choices": 0}, "masked_choices must be between 1 and 10, got 0"),
-        ("Count", {"masked_choices": 11}, "masked_choices must be between 1 and 10, got 11"),
-        ("MaskedBandit", {"num_arms": 1}, "num_arms must be between 2 and 30, got 1"),
-        ("MaskedBandit", {"num_arms": 31}, "num_arms must be between 2 and 30, got 31"),
-        ("PickMatchingBalls", {"max_balls": 2}, "max_balls must be at least 3, got 2"),
-        ("TreasureHunt", {"max_steps": 0}, "max_steps must be at least 1, got 0"),
-        ("Xor", {"answer": "both"}, "answer must be 'global' or 'actor', got 'both'"),
-        ("NotHotdog", {"render_mode": "rgb_array"}, "render_mode must be"),
+        ("CherryPick", {"num_cherries": 1}, ("num_cherries", 2, 1)),
+        ("Count", {"masked_choices": 0}, ("masked_choices", 1, 10, 0)),
+        ("Count", {"masked_choices": 11}, ("masked_choices", 1, 10, 11)),
+        ("MaskedBandit", {"num_arms": 1}, ("num_arms", 2, 30, 1)),
+        ("MaskedBandit", {"num_arms": 31}, ("num_arms", 2, 30, 31)),
+        ("PickMatchingBalls", {"max_balls": 2}, ("max_balls", 3, 2)),
+        ("TreasureHunt", {"max_steps": 0}, ("max_steps", 1, 0)),
+        ("Xor", {"answer": "both"}, ("answer", "'global'", "'actor'", "'both'")),
+        ("NotHotdog", {"render_mode": "rgb_array"}, ("render_mode", "'rgb_array'")),
     ],
 )
-def test_impossible_options_are_refused(name: str, options: dict[str, Any], sentence: str) -> None:
-    with pytest.raises(ValueError, match=re.escape(sentence)):
+def test_impossible_options_are_refused(
+    name: str, options: dict[str, Any], facts: tuple[object, ...]
+) -> None:
+    with raises(ValueError, *facts):
         ez.make_vec(name, 2, **options)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import re
 import warnings
 from collections import deque
 from types import ModuleType
@@ -412,17 +411,20 @@ def test_wrong_actions_of_agents_are_refused_by_name_and_move_nothing() -> None:
     game = MultiSnakeAgents(3, board_size=6)
     game.reset(seed=0)
     before = game._venv.get_state()
-    for actions, sentence in (
+    for actions, facts in (
         (
             {"snake_3": {"move": [0]}},
-            "agent 'snake_3' is dead or unknown and takes no action; alive: snake_0, snake_1, snake_2",
+            ("agent 'snake_3'", "dead or unknown", "snake_0, snake_1, snake_2"),
         ),
-        ({"snake_1": {"move": [4]}}, "'snake_1': action 'move': actor 0 (Head 0 at x=0, y=2): choice 4 is"),
-        ({"snake_1": {"jump": [0]}}, "agent 'snake_1': action 'jump': unknown action; known: 'move'"),
-        ({"snake_2": 3}, "agent 'snake_2': an action is a dict from name to array, got int"),
-        ({"snake_2": {"move": [0, 1]}}, "agent 'snake_2': action 'move': expected 1 choices"),
+        (
+            {"snake_1": {"move": [4]}},
+            ("agent 'snake_1'", "action 'move'", "actor 0 (Head 0 at x=0, y=2)", "choice 4"),
+        ),
+        ({"snake_1": {"jump": [0]}}, ("agent 'snake_1'", "action 'jump'", "'move'")),
+        ({"snake_2": 3}, ("agent 'snake_2'", "dict", "int")),
+        ({"snake_2": {"move": [0, 1]}}, ("agent 'snake_2'", "action 'move'", 1, 2)),
     ):
-        with pytest.raises(ez.ActionError, match=re.escape(sentence)):
+        with raises(ez.ActionError, *facts):
             game.step(actions)
         assert all(np.array_equal(before[name], array) for name, array in game._venv.get_state().items())
     game.close()
@@ -451,5 +453,5 @@ def test_pictures_show_snakes_food_and_wall() -> None:
     lanes.reset(seed=0)
     pictures = lanes.render() or ()
     assert [np.array_equal(pictures[0], other) for other in pictures] == [True, True, False, False]
-    with pytest.raises(ValueError, match="made without a render_mode"):
+    with raises(ValueError, "render_mode"):
         MultiSnakeAgents().render()
