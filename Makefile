@@ -1,5 +1,5 @@
 # One command each. The first of them makes the environment in .venv; later ones find it there.
-.PHONY: demo test test-all lint bench reference help
+.PHONY: demo test test-all lint docs bench reference help
 .DEFAULT_GOAL := help
 
 VENV := .venv
@@ -18,6 +18,7 @@ help:
 	@echo "make test   tests of all parts, a few minutes"
 	@echo "make test-all  all tests"
 	@echo "make lint   ruff and mypy"
+	@echo "make docs   the documentation site, in docs/_build/html"
 	@echo "make bench  benchmarks against named peers, about ten minutes; results in benchmarks/results.json and .png"
 
 demo: $(READY)
@@ -34,6 +35,9 @@ lint: $(READY)
 	$(VENV)/bin/ruff format --check .
 	MYPYPATH=$(VENV)/src $(VENV)/bin/mypy -p entitize
 
+docs: $(READY)
+	$(VENV)/bin/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+
 bench: $(READY) reference
 	$(VENV)/bin/entitize bench
 
@@ -49,7 +53,7 @@ reference: $(READY)
 $(READY): pyproject.toml constraints.txt
 	$(if $(PYTHON),,$(error Entitize needs Python 3.11 or newer; none was found, name one with make PYTHON=...))
 	test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
-	$(VENV)/bin/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e ".[procgen,train,sb3,microrts,dev]"
+	$(VENV)/bin/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e ".[procgen,train,sb3,microrts,dev,docs]"
 	$(BY_THEMSELVES)
 	mkdir -p $(VENV)/src
 	ln -sfn ../.. $(VENV)/src/entitize

@@ -52,7 +52,7 @@ class EntityEnv(gymnasium.Env[dict[str, Any], Mapping[str, Any]], ABC):
     Gymnasium's `SyncVectorEnv` takes such environments as they are, its `AsyncVectorEnv` with
     `shared_memory=False`; `ListVectorEnv` and `ProcessVectorEnv` batch them without padding or pickling.
 
-    Raises, besides what the author's code raises:
+    Raises:
         ObservationError: an observation that the space does not allow, naming the env class and the entity
             type, feature or action: an unknown type or action, a wrong number of features, NaN or infinity,
             ids that repeat or are too few, an actor or actee that does not exist, a mask of the wrong shape

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 import gymnasium
 
+__all__ = ["ActionError", "ConformanceError", "ObservationError", "WorkerError"]
+
 
 class ObservationError(ValueError):
     """An environment returned an observation that its space does not allow."""

@@ -16,6 +16,8 @@ from ..policies.policy import ActResult, frozen_weights
 from .idle import active_lanes
 from .statistics import EpisodeStatistics
 
+__all__ = ["Actor", "EpisodeResults", "Interval", "bootstrap_interval", "evaluate", "wilson_interval"]
+
 
 class Actor(Protocol):
     """Interface of the policies that `evaluate` plays."""
