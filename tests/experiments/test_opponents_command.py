@@ -87,7 +87,7 @@ def test_environments_whose_lanes_never_meet_are_refused(
 ) -> None:
     file = config({}, env={"id": "MineSweeper", "num_envs": 2})
     code, _, err = entitize("train", "--config", file, "--run", tmp_path / "run")
-    assert code == 2 and "does not say which lanes meet in a game" in err
+    assert code == 2 and "lane_games" in err
     assert not (tmp_path / "run" / "opponents").exists()
 
 

@@ -184,7 +184,7 @@ def test_what_is_not_finite_is_blamed_on_the_right_lane(toy_policy: Any, waiting
     trainer = PPO(toy_policy(), venv, CONFIG)
     with raises(NonFiniteError, "Robot", "feature 1", "inf") as error:
         trainer.train()
-    assert f"environment {venv.spoiled} shows" in str(error.value)
+    assert f"lane {venv.spoiled}:" in str(error.value)
 
 
 def test_a_value_that_is_not_finite_is_of_the_right_lane(toy_policy: Any, waiting_venv: Any) -> None:

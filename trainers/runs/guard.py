@@ -102,10 +102,10 @@ def check_batch(batch: EntityBatch, num_envs: int, lanes: NDArray[np.int64] | No
         for item, column in _not_finite(rows.values):
             lane = lane_of(int(np.searchsorted(rows.offsets, item, side="right")) - 1)
             value = rows.values[item, column]
-            raise NonFiniteError(f"environment {lane} shows a {name} whose feature {column} is {value}")
+            raise NonFiniteError(f"lane {lane}: entity type {name!r}: feature {column} is {value}")
     for row, column in _not_finite(batch.globals):
         value = batch.globals[row, column]
-        raise NonFiniteError(f"environment {lane_of(row)} shows global feature {column} as {value}")
+        raise NonFiniteError(f"lane {lane_of(row)}: global feature {column} is {value}")
 
 
 def _not_finite(values: NDArray[np.floating]) -> NDArray[np.int64]:
@@ -124,7 +124,7 @@ def check_lanes(what: str, numbers: NDArray[np.floating], active: NDArray[np.boo
     bad = np.flatnonzero(~np.isfinite(numbers))
     if len(bad):
         lane = bad[0] if active is None else np.flatnonzero(active)[bad[0]]
-        raise NonFiniteError(f"the {what} of environment {lane} is {numbers[bad[0]]}")
+        raise NonFiniteError(f"lane {lane}: the {what} is {numbers[bad[0]]}")
 
 
 def _listed(culprits: list[str]) -> str:

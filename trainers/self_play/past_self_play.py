@@ -213,7 +213,9 @@ class PastSelfPlay(EntityVectorEnv):
                 if isinstance(order, RaggedArray) and len(order) == self.num_envs:
                     wrong = np.flatnonzero(theirs & (order.lengths > 0))
                     if len(wrong):
-                        raise ActionError(f"env {wrong[0]}: action {name!r}: an opponent plays this lane")
+                        raise ActionError(
+                            f"env {wrong[0]}: action {name!r}: an opponent plays this lane, leave it out"
+                        )
         if not _are_plain(actions, space, self.num_envs):
             return validate_actions(self.single_observation_space, self._shown(), actions)
         return {**no_actions(space, self.num_envs), **actions}
