@@ -16,10 +16,11 @@ import gymnasium
 import pytest
 from entitize.cli.main import COMMANDS
 from entitize.cli.stop_signals import stop_on_signals
-from entitize.experiments.config import CONFIGS, TrainConfig, read_run_config
+from entitize.experiments.config import CONFIGS, TrainConfig
 from entitize.experiments.config_file import read_config
-from entitize.experiments.run_origin import read_origin
+from entitize.experiments.run_config import read_run_config
 from entitize.policies.rogue_net import RogueNetConfig
+from entitize.trainers.runs.run_origin import read_origin
 from PIL import Image
 
 from facts import mentions
@@ -46,6 +47,14 @@ def test_every_command_has_help(entitize: Run, command: str) -> None:
     code, out, _ = entitize(command, "--help")
     assert code == 0
     assert f"entitize {command}" in out
+
+
+def test_progress_can_be_full_or_none(entitize: Run, small: tuple[str, ...], tmp_path: Path) -> None:
+    flags = ("train", *small, "--ppo.total-timesteps", 16)
+    code, out, _ = entitize(*flags, "--run", tmp_path / "full", "--progress", "full")
+    assert code == 0 and "value loss" in out and "clip fraction" in out and "inference" in out
+    code, out, _ = entitize(*flags, "--run", tmp_path / "none", "--progress", "none")
+    assert code == 0 and "samples/s" not in out
 
 
 def test_the_version_is_told(entitize: Run) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 import torch
@@ -12,6 +13,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from ...envs import EntityBatch
+from ...policies.checkpoint import checkpoint_paths
+from .run_folder import RunFolder
 
 
 class NonFiniteError(ArithmeticError):
@@ -19,6 +22,18 @@ class NonFiniteError(ArithmeticError):
 
     The policy and its optimizer are as they were before the update, and the last checkpoint is untouched.
     """
+
+
+@contextmanager
+def naming_update(update: int, step: int, run: RunFolder | None) -> Iterator[None]:
+    """Add update, step and the last checkpoint to the message of a `NonFiniteError`."""
+    try:
+        yield
+    except NonFiniteError as error:
+        saved = "no checkpoint was written yet"
+        if run is not None and (paths := checkpoint_paths(run.checkpoints)):
+            saved = f"the last good checkpoint is {paths[-1]}"
+        raise NonFiniteError(f"update {update} (step {step}): {error}; {saved}") from error
 
 
 class Snapshot:

@@ -122,6 +122,7 @@ class PastSelfPlay(EntityVectorEnv):
         self.single_action_space = venv.single_action_space
         self.render_mode = venv.render_mode
         self.lane_games = venv.lane_games
+        self.vector_spec = venv.vector_spec
         self.steps = 0
         self.seats = Seats(games_of(venv, games), venv.num_envs, pool, latest_share)
         self._grown_at = 0
