@@ -131,7 +131,7 @@ def read_base(name: str, train_flags: Sequence[str]) -> TrainConfig:
     for flag in _FLAGS_OF_QUEUE:
         if flag in given:
             raise UserError(
-                f"{flag} can't be given after --: the queue sets cases, networks, seeds, steps, devices and"
+                f"{flag} must not follow --: the queue sets cases, networks, seeds, steps, devices and"
                 " progress"
             )
     chosen = parse(TrainArguments, "train", train_flags, TrainArguments(file))
