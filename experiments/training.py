@@ -55,9 +55,9 @@ def _locked(run: Path) -> Iterator[RunFolder]:
         try:
             folder = RunFolder(run)
             stack.enter_context(folder.locked())
-        except NotADirectoryError as error:
-            raise UserError(f"{run} is not a folder") from error
         except OSError as error:
+            if run.is_file():
+                raise UserError(f"{run} is not a folder") from error
             raise UserError(f"{run} can't be written: {error}") from error
         yield folder
 

@@ -89,17 +89,6 @@ def test_a_run_folder_that_cannot_be_made_is_told(
     assert err.startswith(f"entitize: {tmp_path / run} {message}")
 
 
-def test_a_run_of_the_python_interface_is_told_from_one_of_the_command_line(
-    entitize: Run, tmp_path: Path
-) -> None:
-    with ez.make_vec("MineSweeper", num_envs=1) as venv:
-        policy = ez.RogueNet(venv.single_observation_space, venv.single_action_space)
-        ez.PPO(policy, venv, ez.PPOConfig(), run_dir=tmp_path)
-    code, _, err = entitize("eval", tmp_path)
-    assert code == 2
-    assert "only runs of `entitize train` can be used here" in err
-
-
 # -- train ---------------------------------------------------------------------------------------------------
 
 
