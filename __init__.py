@@ -15,6 +15,7 @@ from .lazy import attach
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:  # the public names, read by type checkers and by `attach`
+    from . import datasets as datasets
     from . import ragged as ragged
     from .adapters import gymnasium as gymnasium
     from .adapters import microrts as microrts
@@ -30,6 +31,7 @@ if TYPE_CHECKING:  # the public names, read by type checkers and by `attach`
     from .adapters.gymnasium import wrap_vec as wrap_vec
     from .adapters.pettingzoo import from_pettingzoo as from_pettingzoo
     from .adapters.pettingzoo.to_pettingzoo.conversion import to_pettingzoo as to_pettingzoo
+    from .datasets.recorder import record as record
     from .envs import ActionError as ActionError
     from .envs import Categorical as Categorical
     from .envs import Continuous as Continuous

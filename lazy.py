@@ -26,6 +26,7 @@ _EXTRAS = {
     "matplotlib": "train",
     "pettingzoo": "pettingzoo",
     "procgen": "procgen",
+    "pyarrow": "datasets",
     "rich": "train",
     "safetensors": "train",
     "stable_baselines3": "sb3",

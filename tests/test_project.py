@@ -23,7 +23,16 @@ CHECKOUT = Path(__file__).resolve().parent.parent
 PYPROJECT = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())
 
 #: Height of each part of the house; a part may use those strictly below it, and itself.
-FLOORS = {"ragged": 0, "envs": 1, "adapters": 2, "policies": 2, "trainers": 3, "experiments": 4, "cli": 5}
+FLOORS = {
+    "ragged": 0,
+    "envs": 1,
+    "adapters": 2,
+    "datasets": 2,
+    "policies": 2,
+    "trainers": 3,
+    "experiments": 4,
+    "cli": 5,
+}
 #: Modules beside the parts that every part may use; they need the standard library only.
 GROUND = {"files", "lazy", "process", "suggestions"}
 #: Third-party packages that a part may import when it is itself imported; the rest of the world is lazy.
@@ -32,6 +41,7 @@ ALLOWED = {
     "ragged": CORE,
     "envs": CORE | {"gymnasium", "cloudpickle"},
     "adapters": CORE | {"gymnasium", "procgen", "gym3", "cffi", "pettingzoo", "entity_gym"},
+    "datasets": {"numpy", "gymnasium", "pyarrow"},
     "policies": CORE | {"gymnasium", "torch", "safetensors"},
 }
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...trainers.runs.run_origin import RunPart, read_origin
+from ..errors import UserError
+from ..run_origin import RunPart, read_origin
 from .document import ReportColumn, ReportTable, Section
 from .measured_runs import MeasuredRun, RunTable, number
 
@@ -42,6 +43,6 @@ def origin_section(table: RunTable) -> Section:
 def _last_part(run: MeasuredRun) -> RunPart | None:
     try:
         parts = read_origin(run.record.folder)
-    except ValueError:
+    except UserError:
         return None
     return parts[-1] if parts else None

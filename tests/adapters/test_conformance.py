@@ -22,8 +22,6 @@ from entitize.envs import games
 from entitize.envs.registration import _GAMES
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
-from facts import raises
-
 views = ez.views
 each_game = pytest.mark.parametrize("game", _GAMES)
 
@@ -280,35 +278,35 @@ def picky(self: Any, actions: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("methods", "facts"),
+    ("methods", "sentence"),
     [
         (
             {"look": lazy},
-            ["Broken", "reset", "agent 'runner_0'", "entity type 'Player'", "float32"],
+            "Broken: reset: agent 'runner_0': entity type 'Player' .* must be an array of float32",
         ),
         (
             {"look": stale, "seen_before": np.zeros((3, 2), np.float32)},
-            ["Broken", "step", "arrays"],
+            "Broken: step returned arrays that it had returned before",
         ),
-        ({"step": forgetful}, ["tag_v0", "agent 'runner_0'", "reward"]),
+        ({"step": forgetful}, "tag_v0: agent 'runner_0' got no reward"),
         (
             {"step": picky},
-            ["Broken", "step", "action_space", "say something"],
+            "Broken: step with action_space.* orders nothing and must be accepted, but raised: say",
         ),
-        ({"possible_agents": ["catcher_0", "catcher_0"]}, ["Broken", "agent 'catcher_0'", "twice"]),
+        ({"possible_agents": ["catcher_0", "catcher_0"]}, "Broken: agent 'catcher_0' appears twice"),
         (
             {"action_space": lambda self, agent: Tag.running},
-            ["Broken", "agent 'catcher_0'", "observation space"],
+            "Broken: agent 'catcher_0': its observation space was made",
         ),
         (
             dict.fromkeys(["observation_space", "action_space"], lambda self, agent: Tag.running),
-            ["Broken", "agent 'runner_0'", "spaces"],
+            "Broken: agent 'runner_0': its spaces must be an",
         ),
     ],
 )
-def test_what_a_game_of_several_agents_breaks_is_named(methods: dict[str, Any], facts: list[str]) -> None:
+def test_what_a_game_of_several_agents_breaks_is_named(methods: dict[str, Any], sentence: str) -> None:
     broken = type("Broken", (Tag,), methods)
-    with raises(ez.errors.ConformanceError, *facts):
+    with pytest.raises(ez.errors.ConformanceError, match=sentence):
         check_multi_agent_env(broken, 10)
 
 

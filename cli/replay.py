@@ -1,0 +1,55 @@
+"""`entitize replay`: recorded actions played again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import tyro
+from rich.console import Console
+
+from ..adapters.environment_resolver import make_vec
+from ..datasets import DatasetError, EntityDataset
+from ..datasets.replay_check import replay
+from ..experiments.arguments import parse
+from ..experiments.env_config import Pairs
+from ..experiments.errors import UserError
+
+
+@dataclass(frozen=True)
+class ReplayArguments:
+    """Play recorded actions again and report the first step that differs; exit code 1 if one does.
+
+    entitize replay plays/ --env my_game:make_env
+    """
+
+    data: tyro.conf.Positional[Path]
+    """The folder of the dataset; recorded with --steps."""
+    env: str | None = None
+    """The environment: an id or "module:function" (default: what was recorded)."""
+    tolerance: float = 0.0
+    """By how much numbers may differ."""
+    kwargs: Pairs = field(default_factory=dict)
+    """Options of the environment, in addition to the recorded ones."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Parse and run the command; returns the exit code."""
+    chosen = parse(ReplayArguments, "replay", arguments)
+    try:
+        dataset = EntityDataset(chosen.data)
+        env = chosen.env or dataset.metadata.get("env")
+        if not isinstance(env, str):
+            raise UserError(f"{chosen.data} does not say which environment it was recorded in: give --env")
+        kwargs = {**dataset.metadata.get("kwargs", {}), **chosen.kwargs}
+        with make_vec(env, int(dataset.metadata["num_envs"]), **kwargs) as venv:
+            difference = replay(dataset, venv, tolerance=chosen.tolerance)
+    except DatasetError as error:
+        raise UserError(str(error)) from error
+    Console().print(
+        f"{len(dataset):,} steps replayed: no difference" if difference is None else str(difference),
+        highlight=False,
+        soft_wrap=True,
+    )
+    return 0 if difference is None else 1

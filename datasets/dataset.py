@@ -1,0 +1,286 @@
+"""`EntityDataset`: recorded steps, read from disk as they are asked for."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import ArrayLike, NDArray
+
+from ..envs import EntitySpace, concatenate_batches
+from ..envs.spaces.space_schema import schema_difference, space_from_schema, space_schema
+from ..ragged import concatenate
+from .errors import DatasetError
+from .steps import NUMBERS, Steps, arrow_schema, from_arrow
+from .writer import FORMAT_VERSION, MANIFEST
+
+#: A manifest is small; a larger file is none.
+_MAX_MANIFEST = 64 * 2**20
+
+
+@dataclass(frozen=True, eq=False)
+class Episode:
+    """One recorded episode."""
+
+    number: int  # within the dataset
+    lane: int
+    rows: NDArray[
+        np.int64
+    ]  # the rows of the dataset, in the order of time, with the final one where there is one
+    total_reward: float
+    is_complete: bool  # False: the recording began or stopped in its midst
+
+
+class EntityDataset:
+    """The recorded steps of a folder that a `DatasetWriter` wrote.
+
+        dataset = ez.datasets.EntityDataset("plays")
+        steps = dataset.gather(rng.choice(dataset.decisions, 2048))
+
+    Files are mapped into memory: only what is asked for is read from disk, once they have been verified.
+
+    Args:
+        path: the folder.
+        verify: compare each file with its checksum and every column with its space. This reads all files
+            once. Leave it out only for files whose source you trust: a damaged one then gives wrong steps.
+
+    Attributes:
+        space: the observation space; `space.actions` is the action space.
+        metadata: what the recording says about itself ("env", "seed", "policy", …).
+
+    Raises:
+        DatasetError: the folder holds no dataset, one of another version, or one that is damaged.
+    """
+
+    def __init__(self, path: str | Path, *, verify: bool = True) -> None:
+        self.path = Path(path)
+        manifest = _read_manifest(self.path / MANIFEST)
+        self.metadata: dict[str, Any] = {n: v for n, v in manifest.items() if n not in ("parts", "spaces")}
+        self.space = _space(self.path / MANIFEST, manifest)
+        parts = _listed_parts(self.path / MANIFEST, manifest)
+        schema = arrow_schema(self.space, {n: v for n, v in manifest.items() if n != "parts"})
+        self._parts = [_open_part(self.path / name, steps, schema) for name, steps, _ in parts]
+        self._first_rows = np.cumsum([0, *(steps for _, steps, _ in parts)])
+        if verify:
+            for (name, _, digest), part in zip(parts, self._parts, strict=True):
+                _verify(self.path / name, digest, part, self.space)
+        self._steps: dict[int, Steps] = {}
+
+    def __len__(self) -> int:
+        """Return the number of recorded steps, the last observations of episodes included."""
+        return int(self._first_rows[-1])
+
+    def __repr__(self) -> str:
+        return f"EntityDataset({str(self.path)!r}, {len(self):,} steps, {self.space!r})"
+
+    # -- steps ----------------------------------------------------------------------------------------------
+
+    def gather(self, rows: ArrayLike) -> Steps:
+        """Return the steps at `rows` (K,) int, in that order, as copies.
+
+        Raises:
+            IndexError: a row outside [0, len(dataset)).
+        """
+        rows = np.asarray(rows, np.int64)
+        if rows.size and not 0 <= rows.min() <= rows.max() < len(self):
+            got = f"{rows.min()} to {rows.max()}"
+            raise IndexError(f"{self.path}: expected rows from 0 to {len(self) - 1}, got {got}")
+        places = np.searchsorted(self._first_rows, rows, side="right") - 1
+        order = np.argsort(places, kind="stable")
+        touched, firsts = np.unique(places[order], return_index=True)
+        if not len(touched):
+            return self._nothing()
+        pieces = [
+            self.part(place).gather(inside - self._first_rows[place])
+            for place, inside in zip(touched.tolist(), np.split(rows[order], firsts[1:]), strict=True)
+        ]
+        back = np.empty(len(rows), np.int64)
+        back[order] = np.arange(len(rows))
+        return pieces[0].gather(back) if len(pieces) == 1 else _joined(pieces).gather(back)
+
+    def part(self, index: int) -> Steps:
+        """Return the steps of file `index` as read-only views of the file.
+
+        Raises:
+            IndexError: there is no such file.
+        """
+        if index not in self._steps:
+            self._steps[index] = from_arrow(self._parts[index], self.space)
+        return self._steps[index]
+
+    @property
+    def num_parts(self) -> int:
+        """The number of files."""
+        return len(self._parts)
+
+    def __iter__(self) -> Iterator[Steps]:
+        """Return the steps file by file, as read-only views."""
+        return (self.part(index) for index in range(self.num_parts))
+
+    def infos(self, rows: ArrayLike) -> list[dict[str, Any]]:
+        """Return the info of each of `rows` (K,); an empty dict where none was recorded."""
+        infos = []
+        for row in np.asarray(rows, np.int64).tolist():
+            place = int(np.searchsorted(self._first_rows, row, side="right")) - 1
+            text = self._parts[place].column("info")[row - int(self._first_rows[place])].as_py()
+            infos.append({} if text is None else json.loads(text))
+        return infos
+
+    # -- the whole ------------------------------------------------------------------------------------------
+
+    def column(self, name: str) -> NDArray[Any]:
+        """Return a column with one number per step, whole: "reward", "terminated", "lane", … (N,).
+
+        Raises:
+            KeyError: there is no such column.
+        """
+        if name not in NUMBERS:
+            raise KeyError(f"no column {name!r}; expected one of {', '.join(NUMBERS)}")
+        columns = [part.column(name).to_numpy(zero_copy_only=False) for part in self._parts]
+        return np.concatenate(columns) if columns else np.zeros(0)
+
+    @cached_property
+    def decisions(self) -> NDArray[np.int64]:
+        """The rows at which actions were chosen: neither final nor inactive."""
+        return np.flatnonzero(~(self.column("final") | self.column("inactive")).astype(bool))
+
+    @cached_property
+    def episodes(self) -> list[Episode]:
+        """All episodes, in the order in which they began."""
+        numbers, rewards = self.column("episode"), self.column("reward")
+        ended = (self.column("terminated") | self.column("truncated")).astype(bool)
+        first_steps, lanes = self.column("step"), self.column("lane")
+        order = np.argsort(numbers, kind="stable")
+        cuts = np.flatnonzero(np.diff(numbers[order])) + 1
+        return [
+            Episode(
+                int(numbers[rows[0]]),
+                int(lanes[rows[0]]),
+                rows,
+                float(rewards[rows].sum(dtype=np.float64)),
+                bool(ended[rows].any() and first_steps[rows[0]] == 0),
+            )
+            for rows in (np.split(order, cuts) if len(order) else [])
+        ]
+
+    def check_space(self, space: EntitySpace, whose: str) -> None:
+        """Compare the recorded space with that of `whose` ("policy", "environment").
+
+        Raises:
+            DatasetError: they differ; says where.
+        """
+        difference = schema_difference(space_schema(self.space), space_schema(space))
+        if difference is not None:
+            raise DatasetError(f"{self.path}: recorded with other spaces than the {whose} has: {difference}")
+
+    def _nothing(self) -> Steps:
+        schema = arrow_schema(self.space, {})
+        return from_arrow(pa.RecordBatch.from_pylist([], schema=schema), self.space)
+
+
+def _joined(pieces: list[Steps]) -> Steps:
+    return Steps(
+        concatenate_batches([piece.observations for piece in pieces]),
+        {name: concatenate([piece.actions[name] for piece in pieces]) for name in pieces[0].actions},
+        **{name: np.concatenate([getattr(piece, name) for piece in pieces]) for name in NUMBERS},
+    )
+
+
+# -- files --------------------------------------------------------------------------------------------------
+
+
+def _read_manifest(path: Path) -> dict[str, Any]:
+    try:
+        if not path.is_file():
+            raise DatasetError(f"{path.parent}: no dataset here: expected a file {MANIFEST}")
+        if path.stat().st_size > _MAX_MANIFEST:
+            raise DatasetError(f"{path}: expected at most {_MAX_MANIFEST} bytes, got {path.stat().st_size}")
+        manifest = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError) as error:
+        if isinstance(error, DatasetError):
+            raise
+        raise DatasetError(f"{path}: cannot be read as JSON: {error}") from error
+    if not isinstance(manifest, dict) or manifest.get("format") != "entitize dataset":
+        raise DatasetError(f"{path}: expected a dataset of Entitize")
+    version = manifest.get("version")
+    if version != FORMAT_VERSION:
+        raise DatasetError(
+            f"{path}: expected version {FORMAT_VERSION} of the format, got {version!r}."
+            " Read it with the version of Entitize that wrote it"
+        )
+    return manifest
+
+
+def _space(path: Path, manifest: dict[str, Any]) -> EntitySpace:
+    try:
+        return space_from_schema(manifest["spaces"])
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise DatasetError(f"{path}: 'spaces' do not describe a space: {error!r}") from error
+
+
+def _listed_parts(path: Path, manifest: dict[str, Any]) -> list[tuple[str, int, str]]:
+    """Return name, number of steps and checksum of each file."""
+    try:
+        parts = [(part["file"], part["steps"], part["sha256"]) for part in manifest["parts"]]
+    except (KeyError, TypeError) as error:
+        raise DatasetError(f"{path}: 'parts' do not list files: {error!r}") from error
+    for place, (name, steps, digest) in enumerate(parts):
+        wanted = f"part-{place:06d}.arrow"
+        if name != wanted or type(steps) is not int or steps < 1 or not isinstance(digest, str):
+            raise DatasetError(
+                f"{path}: part {place}: expected {wanted!r}, a number of steps and a checksum,"
+                f" got {name!r}, {steps!r} and {digest!r}"
+            )
+    return parts
+
+
+def _open_part(path: Path, steps: int, schema: pa.Schema) -> pa.RecordBatch:
+    """Return the one record batch of a file, mapped into memory."""
+    try:
+        if not path.is_file():
+            raise DatasetError(f"{path}: the file is missing")
+        file = pa.ipc.open_file(pa.memory_map(str(path)))
+        if file.num_record_batches != 1:
+            raise DatasetError(f"{path}: expected 1 record batch, got {file.num_record_batches}")
+        if not file.schema.equals(schema):
+            raise DatasetError(f"{path}: its columns are not those of the spaces in {MANIFEST}")
+        batch = file.get_batch(0)
+    except (OSError, pa.ArrowException) as error:
+        raise DatasetError(f"{path}: cannot be read as an Arrow file: {error}") from error
+    if len(batch) != steps:
+        raise DatasetError(f"{path}: expected {steps} steps, got {len(batch)}")
+    return batch
+
+
+def _verify(path: Path, digest: str, part: pa.RecordBatch, space: EntitySpace) -> None:
+    with path.open("rb") as file:
+        found = hashlib.file_digest(file, "sha256").hexdigest()
+    if found != digest:
+        raise DatasetError(f"{path}: damaged: its checksum is not the one in {MANIFEST}")
+    try:
+        part.validate(full=True)
+        steps = from_arrow(part, space)
+    except (pa.ArrowException, ValueError) as error:
+        raise DatasetError(f"{path}: damaged: {error}") from error
+    problem = _problem(steps)
+    if problem:
+        raise DatasetError(f"{path}: {problem}")
+
+
+def _problem(steps: Steps) -> str | None:
+    """Return which numbers of `steps` can't have been recorded, or None."""
+    for name, array in steps.observations.arrays().items():
+        values = array if isinstance(array, np.ndarray) else array.values
+        if values.dtype.kind == "f" and not np.isfinite(values).all():
+            return f"column {name!r} has numbers that are not finite"
+    for name, chosen in steps.actions.items():
+        if chosen.dtype.kind == "f" and not np.isfinite(chosen.values).all():
+            return f"the choices of action {name!r} have numbers that are not finite"
+    return None if np.isfinite(steps.reward).all() else "column 'reward' has numbers that are not finite"

@@ -1,0 +1,277 @@
+"""`Recorder`: a vector environment that records what is played in it; `record` plays."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..envs import EntityBatch, EntityVectorEnv, no_actions
+from ..envs.batch.batch_actions import sample_actions
+from ..envs.vector.infos import idle_lanes, lane_infos
+from ..envs.vector.vector_env import StepResult
+from ..ragged import RaggedArray
+from .steps import Steps
+from .writer import DatasetWriter
+
+#: Of infos: what the rows say already, or what is no plain fact.
+_NOT_RECORDED = ("final_obs", "final_info", "idle")
+
+
+class Acted(Protocol):
+    """What a policy answers: `actions` per name."""
+
+    actions: Mapping[str, RaggedArray]
+
+
+class Player(Protocol):
+    """A policy, an agent, or anything with their `act`."""
+
+    def act(self, batch: EntityBatch, rng: np.random.Generator, deterministic: bool = False, /) -> Any:
+        """Choose an action for every actor of `batch`; an object with `actions`."""
+        ...
+
+
+#: Chooses the actions of a batch: `f(batch, rng)`.
+PlayFunction = Callable[[EntityBatch, np.random.Generator], Mapping[str, RaggedArray]]
+
+
+class Recorder(EntityVectorEnv):
+    """Steps `venv` and records what it shows, what is done, and what follows.
+
+        with ez.datasets.Recorder(venv, "plays") as venv:
+            ...  # PPO, evaluate, or a loop of your own
+
+    Closing it writes the last steps and closes `venv`.
+
+    Args:
+        venv: the vector environment; it resets its environments in the step that ends an episode.
+        path: a folder that is new or empty.
+        metadata: JSON-able facts about the recording, e.g. {"policy": "expert"}.
+        steps_per_part: see `DatasetWriter`.
+
+    Raises:
+        FileExistsError: the folder holds something.
+    """
+
+    def __init__(
+        self,
+        venv: EntityVectorEnv,
+        path: str | Path,
+        metadata: Mapping[str, Any] | None = None,
+        steps_per_part: int = 65_536,
+    ) -> None:
+        self.venv = venv
+        self.num_envs = venv.num_envs
+        self.single_observation_space = venv.single_observation_space
+        self.single_action_space = venv.single_action_space
+        self.metadata = venv.metadata
+        self.render_mode = venv.render_mode
+        self.lane_games = venv.lane_games
+        facts = {"num_envs": venv.num_envs, **(metadata or {})}
+        self.writer = DatasetWriter(path, venv.single_observation_space, facts, steps_per_part)
+        #: Which lanes are recorded (num_envs,) bool; may be changed between steps.
+        self.recorded = np.ones(self.num_envs, bool)
+        self._episodes = np.zeros(self.num_envs, np.int64)
+        self._steps = np.zeros(self.num_envs, np.int32)
+        self._next_episode = 0
+        self._inactive = np.zeros(self.num_envs, bool)
+
+    def _reset(self, seeds: Any, options: dict[str, Any] | None) -> tuple[EntityBatch, dict[str, Any]]:
+        batch, info = self.venv.reset(seed=seeds, options=options)
+        self._inactive = idle_lanes(info, self.num_envs)
+        self._start(np.arange(self.num_envs))
+        return batch, info
+
+    def _seeds(self, seed: Any) -> Any:
+        return seed  # for the inner environment
+
+    def _start(self, lanes: NDArray[np.int64]) -> None:
+        self._episodes[lanes] = self._next_episode + np.arange(len(lanes))
+        self._next_episode += len(lanes)
+        self._steps[lanes] = 0
+
+    def _step(self, actions: dict[str, RaggedArray]) -> StepResult:
+        before = self._last
+        assert before is not None
+        result = self.venv.step_validated(actions)
+        _, rewards, terminated, truncated, info = result
+        ended = np.asarray(terminated | truncated)
+        self._record(before, actions, rewards, terminated, truncated, _texts(info, self.num_envs))
+        self._steps += 1
+        if ended.any():
+            self._record_final(info, ended)
+            self._start(np.flatnonzero(ended))
+        self._inactive = idle_lanes(info, self.num_envs)
+        return result
+
+    def _record(
+        self,
+        batch: EntityBatch,
+        actions: Mapping[str, RaggedArray],
+        rewards: NDArray[np.float32],
+        terminated: NDArray[np.bool_],
+        truncated: NDArray[np.bool_],
+        infos: list[str | None],
+    ) -> None:
+        lanes = np.arange(self.num_envs)
+        steps = Steps(
+            batch,
+            dict(actions),
+            lane=lanes.astype(np.int32),
+            episode=self._episodes.copy(),
+            step=self._steps.copy(),
+            reward=np.array(rewards, np.float32),
+            terminated=np.array(terminated, bool),
+            truncated=np.array(truncated, bool),
+            final=np.zeros(self.num_envs, bool),
+            inactive=self._inactive.copy(),
+        )
+        if not self.recorded.all():
+            lanes = np.flatnonzero(self.recorded)
+            steps, infos = steps.gather(lanes), [infos[lane] for lane in lanes]
+        self.writer.append(steps, infos)
+
+    def _record_final(self, info: Mapping[str, Any], ended: NDArray[np.bool_]) -> None:
+        """Record the last observations of the episodes that ended, where the engine gives them."""
+        if "final_obs" not in info:
+            return
+        lanes = np.flatnonzero(info["_final_obs"])
+        kept = np.flatnonzero(self.recorded[lanes] & ended[lanes])
+        if not len(kept):
+            return
+        lanes, count = lanes[kept], len(kept)
+        nothing = np.zeros(count, bool)
+        self.writer.append(
+            Steps(
+                info["final_obs"].gather(kept),
+                no_actions(self.single_action_space, count),
+                lane=lanes.astype(np.int32),
+                episode=self._episodes[lanes],
+                step=self._steps[lanes],
+                reward=np.zeros(count, np.float32),
+                terminated=nothing,
+                truncated=nothing,
+                final=~nothing,
+                inactive=nothing,
+            )
+        )
+
+    def _render(self) -> tuple[Any, ...] | None:
+        return self.venv.render()
+
+    def set_progress(self, fraction: float) -> None:
+        """Pass the progress of training on."""
+        self.venv.set_progress(fraction)
+
+    def close_extras(self, **kwargs: Any) -> None:
+        """Write the last steps and close the recorded environment."""
+        try:
+            self.writer.close()
+        finally:
+            self.venv.close()
+
+
+def record(
+    venv: EntityVectorEnv,
+    policy: Player | PlayFunction | None,
+    path: str | Path,
+    *,
+    episodes: int | None = None,
+    steps: int | None = None,
+    deterministic: bool = False,
+    seed: int = 0,
+    metadata: Mapping[str, Any] | None = None,
+) -> Path:
+    """Play with `policy` from a fresh reset and record it; `venv` stays open.
+
+    Args:
+        venv: the vector environment.
+        policy: a policy, an agent, or a function of a batch and a generator that returns actions. None draws
+            actions that the masks allow.
+        path: the folder of the dataset, new or empty.
+        episodes: how many whole episodes, as evenly over the lanes as possible.
+        steps: in place of `episodes` how many steps in each lane.
+        deterministic: take the most probable actions.
+        seed: of the environments and of the policy's draws.
+        metadata: JSON-able facts about the recording.
+
+    Returns:
+        the folder.
+
+    Raises:
+        TypeError: not exactly one of `episodes` and `steps` is given.
+        ValueError: it is not positive.
+        FileExistsError: the folder holds something.
+    """
+    if (episodes is None) == (steps is None):
+        raise TypeError(f"record: expected either episodes or steps, got {episodes!r} and {steps!r}")
+    wanted = steps if episodes is None else episodes
+    assert wanted is not None
+    if wanted < 1:
+        unit = "steps" if episodes is None else "episodes"
+        raise ValueError(f"record: {unit} must be at least 1, got {wanted}")
+    quota = np.full(venv.num_envs, wanted // venv.num_envs)
+    quota[: wanted % venv.num_envs] += 1
+    act = _acting(policy, venv, deterministic)
+    rng = np.random.default_rng(seed)
+    recorder = Recorder(venv, path, {"seed": seed, "deterministic": deterministic, **(metadata or {})})
+    try:
+        batch, _ = recorder.reset(seed=seed)
+        if episodes is not None:
+            recorder.recorded = quota > 0
+        step = 0
+        while recorder.recorded.any() if steps is None else step < steps:
+            batch, _, terminated, truncated, _ = recorder.step(act(batch, rng))
+            step += 1
+            if episodes is not None:
+                quota -= terminated | truncated
+                recorder.recorded = quota > 0
+    finally:
+        recorder.writer.close()
+    return recorder.writer.path
+
+
+def _acting(policy: Any, venv: EntityVectorEnv, deterministic: bool) -> PlayFunction:
+    if policy is None:
+        return lambda batch, rng: sample_actions(venv.single_action_space, batch, rng)
+    if hasattr(policy, "act"):
+        return lambda batch, rng: policy.act(batch, rng, deterministic).actions
+    if callable(policy):
+        return policy
+    raise TypeError(f"record: expected a policy with 'act', a function or None, got {policy!r}")
+
+
+def _texts(info: Mapping[str, Any], num_envs: int) -> list[str | None]:
+    """Return the plain facts of `info` as JSON for each lane; None where there are none."""
+    facts = {
+        key: value
+        for key, value in info.items()
+        if key not in _NOT_RECORDED and key.removeprefix("_") not in _NOT_RECORDED
+    }
+    if not facts:
+        return [None] * num_envs
+    return [_text(lane) for lane in lane_infos(facts, num_envs)]
+
+
+def _text(facts: dict[str, Any]) -> str | None:
+    kept = {key: value for key, value in facts.items() if _is_plain(value)}
+    return json.dumps(kept, default=_plain) if kept else None
+
+
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, np.ndarray):
+        return value.dtype.kind in "biuf" and value.size <= 64
+    if isinstance(value, Mapping):
+        return all(isinstance(key, str) and _is_plain(part) for key, part in value.items())
+    if isinstance(value, list | tuple):
+        return len(value) <= 64 and all(map(_is_plain, value))
+    return value is None or isinstance(value, bool | int | float | str | np.generic)
+
+
+def _plain(value: Any) -> Any:
+    return value.tolist()

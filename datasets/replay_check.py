@@ -1,0 +1,119 @@
+"""`replay`: play recorded actions again and compare what happens."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..envs import EntityBatch, EntityVectorEnv
+from ..ragged import RaggedArray
+from .dataset import EntityDataset
+from .errors import DatasetError
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Where an environment first differs from a recording."""
+
+    step: int  # steps since the reset
+    lane: int
+    episode: int
+    what: str  # "reward", "terminated", "entities/Mine", …
+    recorded: str
+    replayed: str
+
+    def __str__(self) -> str:
+        return (
+            f"step {self.step}, lane {self.lane} (episode {self.episode}): {self.what}:"
+            f" recorded {self.recorded}, replayed {self.replayed}"
+        )
+
+
+def replay(dataset: EntityDataset, venv: EntityVectorEnv, *, tolerance: float = 0.0) -> Difference | None:
+    """Play the recorded actions in `venv` and return the first difference, or None.
+
+    The recording must hold all steps of all lanes from a seeded reset on: as `record(..., steps=…)` writes
+    it. Observations, masks, rewards and ends are compared.
+
+    Args:
+        dataset: a recording with "seed" in its metadata.
+        venv: as many lanes of the environment as were recorded; it is reset.
+        tolerance: by how much numbers may differ.
+
+    Raises:
+        DatasetError: the recording has other spaces, another number of lanes, no seed, or leaves out steps.
+    """
+    dataset.check_space(venv.single_observation_space, "environment")
+    seed, lanes = dataset.metadata.get("seed"), dataset.metadata.get("num_envs")
+    if not isinstance(seed, int):
+        raise DatasetError(f"{dataset.path}: expected a seed in its metadata, got {seed!r}")
+    if lanes != venv.num_envs:
+        raise DatasetError(
+            f"{dataset.path}: recorded with {lanes} lanes, the environment has {venv.num_envs}"
+        )
+    rows = np.flatnonzero(~dataset.column("final").astype(bool))
+    num_steps, rest = divmod(len(rows), venv.num_envs)
+    if rest or not np.array_equal(dataset.column("lane")[rows], np.tile(np.arange(venv.num_envs), num_steps)):
+        raise DatasetError(
+            f"{dataset.path}: steps of some lanes were left out: record it with steps=… instead of episodes=…"
+        )
+    batch, _ = venv.reset(seed=seed)
+    for step in range(num_steps):
+        recorded = dataset.gather(rows[step * venv.num_envs : (step + 1) * venv.num_envs])
+        difference = _different_batch(recorded.observations, batch, tolerance)
+        if difference is None:
+            batch, *outcomes, _ = venv.step(recorded.actions)
+            for name, values in zip(("reward", "terminated", "truncated"), outcomes, strict=True):
+                difference = difference or _different(name, getattr(recorded, name), values, tolerance)
+        if difference is not None:
+            lane, what, was, is_ = difference
+            return Difference(step, lane, int(recorded.episode[lane]), what, _short(was), _short(is_))
+    return None
+
+
+def _different_batch(
+    recorded: EntityBatch, replayed: EntityBatch, tolerance: float
+) -> tuple[int, str, Any, Any] | None:
+    theirs = replayed.arrays()
+    for name, array in recorded.arrays().items():
+        other = theirs.get(name)
+        if isinstance(array, RaggedArray):
+            if other is None:  # the visibility of a type of which everything is visible
+                other = array.with_values(np.ones(array.num_items, bool))
+            assert isinstance(other, RaggedArray)
+            if _equal(array.offsets, other.offsets, 0) and _equal(array.values, other.values, tolerance):
+                continue
+            for lane in range(len(array)):
+                if not _equal(array[lane], other[lane], tolerance):
+                    return lane, name, array[lane], other[lane]
+        elif difference := _different(name, array, np.asarray(other), tolerance):
+            return difference
+    return None
+
+
+def _different(
+    name: str, recorded: NDArray[Any], replayed: NDArray[Any], tolerance: float
+) -> tuple[int, str, Any, Any] | None:
+    for lane in range(len(recorded)):
+        if not _equal(recorded[lane], replayed[lane], tolerance):
+            return lane, name, recorded[lane], replayed[lane]
+    return None
+
+
+def _equal(a: Any, b: Any, tolerance: float) -> bool:
+    a, b = np.asarray(a), np.asarray(b)
+    if a.shape != b.shape:
+        return False
+    return (
+        np.array_equal(a, b)
+        if not tolerance or a.dtype.kind != "f"
+        else bool(np.allclose(a, b, 0, tolerance))
+    )
+
+
+def _short(value: Any) -> str:
+    array = np.asarray(value)
+    return np.array2string(array, threshold=12, precision=6) if array.ndim else str(array)

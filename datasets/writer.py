@@ -1,0 +1,139 @@
+"""`DatasetWriter`: puts steps into the files of a dataset, a part at a time."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from ..envs import EntityBatchBuffer, EntitySpace
+from ..envs.spaces.space_schema import space_schema
+from ..files import replace_file
+from ..ragged import RaggedArray, RaggedBuffer
+from .steps import NUMBERS, Steps, arrow_schema, to_arrow
+
+#: Of the files: raised whenever a reader of the former version could not read them.
+FORMAT_VERSION = 1
+MANIFEST = "dataset.json"
+
+
+class DatasetWriter:
+    """Writes a dataset: a folder of Arrow files and `dataset.json`, which lists them with their checksums.
+
+    Steps are collected in memory and written in parts. A part that is listed is whole: a kill loses what came
+    after the last part.
+
+    Args:
+        path: a folder that is new or empty.
+        space: the observation space of the steps.
+        metadata: JSON-able facts about the recording, for readers ("env", "seed", "policy", …).
+        steps_per_part: how many steps a file holds, at most; a part is also ended at 256 MiB.
+
+    Raises:
+        FileExistsError: the folder holds something.
+        ValueError: `steps_per_part` is not positive, or the action space can't be stored.
+    """
+
+    PART_BYTES = 256 * 2**20
+
+    def __init__(
+        self,
+        path: str | Path,
+        space: EntitySpace,
+        metadata: Mapping[str, Any] | None = None,
+        steps_per_part: int = 65_536,
+    ) -> None:
+        if steps_per_part < 1:
+            raise ValueError(f"steps_per_part must be positive, got {steps_per_part}")
+        self.path = Path(path)
+        if self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())):
+            raise FileExistsError(f"{self.path}: expected a new or empty folder for the dataset")
+        self.space = space
+        self.steps_per_part = steps_per_part
+        self.metadata = {
+            **(metadata or {}),
+            "format": "entitize dataset",
+            "version": FORMAT_VERSION,
+            "spaces": space_schema(space),
+        }
+        self._schema = arrow_schema(space, self.metadata)
+        self._parts: list[dict[str, Any]] = []
+        self._observations = EntityBatchBuffer(space)
+        self._actions = {
+            name: RaggedBuffer(action.item_shape, action.dtype) for name, action in space.actions.items()
+        }
+        self._numbers: dict[str, list[NDArray[Any]]] = {name: [] for name in NUMBERS}
+        self._infos: list[str | None] = []
+        self.path.mkdir(parents=True, exist_ok=True)
+        self._write_manifest()
+
+    def __len__(self) -> int:
+        """Return how many steps were appended, written or not."""
+        return sum(part["steps"] for part in self._parts) + len(self._observations)
+
+    def append(self, steps: Steps, infos: Sequence[str | None] | None = None) -> None:
+        """Add `steps`, with a JSON text (or None) for each as its info.
+
+        Raises:
+            ValueError: the steps are not of the space; nothing was added.
+        """
+        self._observations.append(steps.observations)
+        for name, buffer in self._actions.items():
+            buffer.append(steps.actions[name])
+        for name, column in self._numbers.items():
+            column.append(getattr(steps, name))
+        self._infos += [None] * len(steps) if infos is None else infos
+        if len(self._observations) >= self.steps_per_part or self._num_bytes() >= self.PART_BYTES:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what was collected as a part."""
+        count = len(self._observations)
+        if not count:
+            return
+        steps = Steps(
+            self._observations.batch(),
+            {name: buffer.array() for name, buffer in self._actions.items()},
+            **{name: np.concatenate(column) for name, column in self._numbers.items()},
+        )
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_file(sink, self._schema) as file:
+            file.write_batch(to_arrow(steps, self._infos, self._schema))
+        content = sink.getvalue().to_pybytes()
+        name = f"part-{len(self._parts):06d}.arrow"
+        replace_file(self.path / name, content)
+        digest = hashlib.sha256(content).hexdigest()
+        self._parts.append({"file": name, "steps": count, "bytes": len(content), "sha256": digest})
+        self._write_manifest()
+        self._observations.clear()
+        for buffer in self._actions.values():
+            buffer.clear()
+        self._numbers = {name: [] for name in NUMBERS}
+        self._infos = []
+
+    def close(self) -> None:
+        """Write the last part."""
+        self.flush()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _num_bytes(self) -> int:
+        arrays = self._observations.batch().arrays().values()
+        return sum(a.values.nbytes if isinstance(a, RaggedArray) else a.nbytes for a in arrays)
+
+    def _write_manifest(self) -> None:
+        content = json.dumps({**self.metadata, "parts": self._parts}, indent=1).encode()
+        replace_file(self.path / MANIFEST, content)

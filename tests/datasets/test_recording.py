@@ -1,0 +1,239 @@
+"""Recorded play: what is written is what was played, and other tools read the same."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import entitize as ez
+import numpy as np
+import pandas
+import polars
+import pyarrow as pa
+import pytest
+from entitize.datasets import DatasetWriter, EntityDataset, Recorder, Steps
+from entitize.envs import batch_observations, sample_actions
+
+from facts import raises
+
+SPACES = {
+    "every kind": ez.EntitySpace(
+        {"Unit": ["x", "y", "health"], "Mine": ["x"], "Wall": []},
+        ez.EntityActionSpace(
+            {
+                "Move": ez.Categorical(["up", "down", "wait"]),
+                "Attack": ez.SelectEntity(),
+                "Build": ez.MultiCategorical({"what": ["a", "b"], "where": ["n", "s", "e"]}),
+                "Push": ez.Continuous([-1, -1], [1, 1]),
+                "End": ez.GlobalCategorical(["no", "yes"]),
+            }
+        ),
+        ["time", "gold"],
+        hidden=True,
+    ),
+    "a picture and no entities": ez.EntitySpace(
+        {}, ez.EntityActionSpace({"Go": ez.GlobalCategorical(["on", "off"])}), frame=(4, 3, 3)
+    ),
+    "entities alone": ez.EntitySpace({"Ball": ["x"]}, ez.EntityActionSpace({"Pick": ez.SelectEntity()})),
+}
+
+
+def random_steps(space: ez.EntitySpace, count: int, seed: int) -> Steps:
+    rng = np.random.default_rng(seed)
+    space.seed(seed)
+    batch = batch_observations(space, [space.sample() for _ in range(count)])
+    return Steps(
+        batch,
+        sample_actions(space.actions, batch, rng),
+        lane=(np.arange(count) % 4).astype(np.int32),
+        episode=np.arange(count) // 3,
+        step=(np.arange(count) % 3).astype(np.int32),
+        reward=rng.normal(size=count).astype(np.float32),
+        terminated=rng.random(count) < 0.3,
+        truncated=rng.random(count) < 0.3,
+        final=rng.random(count) < 0.2,
+        inactive=rng.random(count) < 0.2,
+    )
+
+
+def assert_same(ours: Steps, theirs: Steps) -> None:
+    assert ours.observations.equals(theirs.observations)
+    assert all(ours.actions[name] == theirs.actions[name] for name in theirs.actions)
+    for name, numbers in theirs.numbers().items():
+        np.testing.assert_array_equal(ours.numbers()[name], numbers, err_msg=name)
+        assert ours.numbers()[name].dtype == numbers.dtype
+
+
+@pytest.mark.parametrize("name", SPACES)
+def test_what_was_written_is_read(name: str, tmp_path: Path) -> None:
+    space = SPACES[name]
+    pieces = [random_steps(space, count, seed) for seed, count in enumerate((5, 1, 17, 30))]
+    with DatasetWriter(tmp_path / "plays", space, {"who": "a test"}, steps_per_part=20) as writer:
+        for piece in pieces:
+            writer.append(piece)
+        assert len(writer) == 53
+    dataset = EntityDataset(tmp_path / "plays")
+    assert dataset.space == space and dataset.metadata["who"] == "a test"
+    assert len(dataset) == 53 and dataset.num_parts == 2
+    rows = iter(range(53))
+    for piece in pieces:
+        assert_same(dataset.gather([next(rows) for _ in range(len(piece))]), piece)
+    # Any rows in any order, across files.
+    wanted = np.random.default_rng(0).integers(0, 53, 200)
+    firsts = np.cumsum([0, *map(len, pieces)])
+    found = dataset.gather(wanted)
+    for place, row in enumerate(wanted.tolist()):
+        piece = int(np.searchsorted(firsts, row, side="right")) - 1
+        assert_same(found.gather([place]), pieces[piece].gather([row - firsts[piece]]))
+    assert len(dataset.gather([])) == 0
+    idle = np.concatenate([p.final | p.inactive for p in pieces])
+    np.testing.assert_array_equal(dataset.decisions, np.flatnonzero(~idle))
+
+
+class Log(ez.EntityVectorEnv):
+    """Keeps what passes through, step by step and lane by lane: an independent record."""
+
+    def __init__(self, venv: ez.EntityVectorEnv) -> None:
+        self.venv, self.num_envs, self.metadata = venv, venv.num_envs, venv.metadata
+        self.single_observation_space = venv.single_observation_space
+        self.single_action_space = venv.single_action_space
+        self.rows: list[tuple[int, dict[str, Any], dict[str, Any], float, bool, bool, bool]] = []
+
+    def _look(self, batch: ez.EntityBatch, lane: int) -> dict[str, Any]:
+        return {
+            name: (array[lane].tolist()) for name, array in batch.arrays().items() if name != "globals"
+        } | {"globals": batch.globals[lane].tolist()}
+
+    def reset(self, **kwargs: Any) -> Any:
+        self._now, info = self.venv.reset(**kwargs)
+        return self._now, info
+
+    def step(self, actions: Any) -> Any:
+        after, rewards, terminated, truncated, info = self.venv.step(actions)
+        for lane in range(self.num_envs):
+            chosen = {name: array[lane].tolist() for name, array in actions.items()}
+            self.rows.append(
+                (
+                    lane,
+                    self._look(self._now, lane),
+                    chosen,
+                    *(float(rewards[lane]), bool(terminated[lane]), bool(truncated[lane]), False),
+                )
+            )
+        if "final_obs" in info:
+            for place, lane in enumerate(np.flatnonzero(info["_final_obs"]).tolist()):
+                nothing: dict[str, Any] = {name: [] for name in actions}
+                seen = self._look(info["final_obs"], place)
+                self.rows.append((lane, seen, nothing, 0.0, False, False, True))
+        self._now = after
+        return after, rewards, terminated, truncated, info
+
+
+@pytest.mark.parametrize("game", ["MineSweeper", "MultiSnake", "MultiSnake/lanes", "Procgen/bigfish"])
+def test_a_recording_is_what_was_played(game: str, tmp_path: Path) -> None:
+    log = Log(ez.make_vec(game, num_envs=4))
+    ez.record(log, None, tmp_path / "plays", steps=120, seed=5)
+    dataset = EntityDataset(tmp_path / "plays")
+    assert len(dataset) == len(log.rows)
+    steps = dataset.gather(np.arange(len(dataset)))
+    arrays = steps.observations.arrays()
+    for row, (lane, seen, chosen, *outcome) in enumerate(log.rows):
+        assert steps.lane[row] == lane
+        assert {name: array[row].tolist() for name, array in arrays.items()} == seen
+        assert {name: array[row].tolist() for name, array in steps.actions.items()} == chosen
+        assert [
+            *(steps.reward[row], steps.terminated[row], steps.truncated[row], steps.final[row])
+        ] == outcome
+
+
+def test_episodes_are_those_that_evaluation_counts(tmp_path: Path) -> None:
+    venv = ez.make_vec("MultiSnake", num_envs=4)
+    policy = ez.RogueNet(venv.single_observation_space, venv.single_action_space, d_model=8, n_layer=1)
+    played = ez.evaluate(policy, venv, episodes=7, seed=11)
+    ez.record(venv, policy, tmp_path / "plays", episodes=7, seed=11)
+    episodes = EntityDataset(tmp_path / "plays").episodes
+    assert len(episodes) == 7 and all(episode.is_complete for episode in episodes)
+    by_lane = sorted(episodes, key=lambda episode: (episode.lane, episode.number))
+    assert [episode.lane for episode in by_lane] == played.lanes.tolist()
+    np.testing.assert_allclose([e.total_reward for e in by_lane], played.returns, rtol=1e-6)
+    steps = EntityDataset(tmp_path / "plays")
+    lengths = [int((~steps.gather(e.rows).final).sum()) for e in by_lane]
+    assert lengths == played.lengths.tolist()
+
+
+def test_other_tools_read_the_files(tmp_path: Path) -> None:
+    space = SPACES["every kind"]
+    steps = random_steps(space, 40, 3)
+    with DatasetWriter(tmp_path / "plays", space) as writer:
+        writer.append(steps, [json.dumps({"score": n}) for n in range(40)])
+    file = tmp_path / "plays" / "part-000000.arrow"
+    units = [rows.tolist() for rows in steps.observations.entities["Unit"]]
+    moves = [chosen.tolist() for chosen in steps.actions["Move"]]
+
+    plays = pa.ipc.open_file(pa.memory_map(str(file))).read_all()
+    assert json.loads(plays.schema.metadata[b"entitize"])["spaces"]["entities"]["Unit"] == [
+        "x",
+        "y",
+        "health",
+    ]
+    frame = pandas.read_feather(file)
+    assert [[list(row) for row in rows] for rows in frame["entities/Unit"]] == units
+    lazy = polars.scan_ipc(file).select("choices/Move", "reward", "info").collect()
+    assert lazy["choices/Move"].to_list() == moves
+    assert lazy["reward"].to_list() == steps.reward.tolist()
+    (found,) = duckdb.sql('select sum(len("entities/Unit")), sum(reward) from plays').fetchall()
+    assert found[0] == steps.observations.entities["Unit"].num_items
+    assert found[1] == pytest.approx(float(steps.reward.sum(dtype=np.float64)), rel=1e-5)
+
+
+def test_a_kill_loses_at_most_the_last_part(tmp_path: Path) -> None:
+    space, path = SPACES["entities alone"], tmp_path / "plays"
+    writer = DatasetWriter(path, space, steps_per_part=10)
+    for seed in range(7):
+        writer.append(random_steps(space, 4, seed))
+    (path / "part-000002.arrow").write_bytes(b"half of a fi")  # of a part that is not listed yet
+    dataset = EntityDataset(path)
+    assert len(dataset) == 24 and dataset.num_parts == 2
+
+
+def test_infos_are_recorded_where_they_are_plain(tmp_path: Path) -> None:
+    venv = ez.make_vec("Procgen/coinrun", num_envs=2, num_levels=5)
+    ez.record(venv, None, tmp_path / "plays", steps=3)
+    infos = EntityDataset(tmp_path / "plays").infos([0, 1, 5])
+    assert all(0 <= info["level_seed"] < 5 for info in infos)
+
+
+def test_a_recorder_takes_the_place_of_its_environment(tmp_path: Path) -> None:
+    venv = ez.make_vec("MineSweeper", num_envs=4)
+    policy = ez.RogueNet(venv.single_observation_space, venv.single_action_space, d_model=8, n_layer=1)
+    with Recorder(venv, tmp_path / "plays", {"policy": "learning"}) as recorder:
+        ez.PPO(policy, recorder, ez.PPOConfig(total_timesteps=128, num_steps=16)).train(progress=False)
+    assert venv.closed
+    dataset = EntityDataset(tmp_path / "plays")
+    assert len(dataset.decisions) == 128 and dataset.metadata["policy"] == "learning"
+
+
+def test_wrong_calls_are_named(tmp_path: Path) -> None:
+    venv = ez.make_vec("MineSweeper", num_envs=2)
+    with raises(TypeError, "episodes", "steps"):
+        ez.record(venv, None, tmp_path / "a")
+    with raises(ValueError, "episodes", 0):
+        ez.record(venv, None, tmp_path / "a", episodes=0)
+    with raises(TypeError, "policy", 3):
+        ez.record(venv, 3, tmp_path / "a", steps=1)  # type: ignore[arg-type]
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "thesis.txt").write_text("mine")
+    with raises(FileExistsError, tmp_path / "full"):
+        ez.record(venv, None, tmp_path / "full", steps=1)
+    with raises(ez.datasets.DatasetError, tmp_path / "full", "dataset.json"):
+        EntityDataset(tmp_path / "full")
+    with raises(ValueError, "steps_per_part", 0):
+        DatasetWriter(tmp_path / "b", venv.single_observation_space, steps_per_part=0)
+    ez.record(venv, None, tmp_path / "c", steps=2)
+    dataset = EntityDataset(tmp_path / "c")
+    with raises(IndexError, len(dataset)):
+        dataset.gather([len(dataset)])
+    with raises(KeyError, "rewards", "reward"):
+        dataset.column("rewards")

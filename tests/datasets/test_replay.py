@@ -1,0 +1,67 @@
+"""Replaying recorded actions finds the first step that differs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import entitize as ez
+import numpy as np
+import pytest
+from entitize.datasets import DatasetError, EntityDataset, replay
+from entitize.envs.registration import _GAMES
+
+from facts import raises
+
+
+@pytest.mark.parametrize("game", sorted([*_GAMES, "MultiSnake/lanes", "Procgen/coinrun", "Procgen/maze"]))
+def test_every_game_plays_the_same_again(game: str, tmp_path: Path) -> None:
+    ez.record(ez.make_vec(game, num_envs=4), None, tmp_path / "plays", steps=60, seed=7)
+    assert replay(EntityDataset(tmp_path / "plays"), ez.make_vec(game, num_envs=4)) is None
+
+
+class Changed(ez.EntityVectorEnv):
+    """Steps `venv`, but for one thing at one step."""
+
+    def __init__(self, venv: ez.EntityVectorEnv, at: int, what: str) -> None:
+        self.venv, self.num_envs, self.metadata = venv, venv.num_envs, venv.metadata
+        self.single_observation_space = venv.single_observation_space
+        self.single_action_space = venv.single_action_space
+        self.at, self.what, self.steps = at, what, 0
+
+    def reset(self, **kwargs: Any) -> Any:
+        return self.venv.reset(**kwargs)
+
+    def step(self, actions: Any) -> Any:
+        batch, rewards, *rest = self.venv.step(actions)
+        if self.steps == self.at and self.what == "reward":
+            rewards = rewards + np.float32([0, 0, 0.5, 0])
+        if self.steps == self.at and self.what == "entities":
+            name = next(name for name, rows in batch.entities.items() if len(rows[1]))
+            batch.entities[name].values[batch.entities[name].offsets[1], 0] += 1
+        self.steps += 1
+        return batch, rewards, *rest
+
+
+@pytest.mark.parametrize(("what", "lane", "step"), [("reward", 2, 9), ("entities", 1, 10)])
+def test_the_first_difference_is_found(what: str, lane: int, step: int, tmp_path: Path) -> None:
+    ez.record(ez.make_vec("MultiSnake", num_envs=4), None, tmp_path / "plays", steps=20, seed=7)
+    found = replay(EntityDataset(tmp_path / "plays"), Changed(ez.make_vec("MultiSnake", num_envs=4), 9, what))
+    assert found is not None and what in found.what
+    assert (found.lane, found.step) == (lane, step)
+
+
+def test_what_cannot_be_replayed_is_refused(tmp_path: Path) -> None:
+    venv = ez.make_vec("MultiSnake", num_envs=4)
+    ez.record(venv, None, tmp_path / "steps", steps=4)
+    ez.record(venv, None, tmp_path / "episodes", episodes=4)
+    with raises(DatasetError, "environment"):
+        replay(EntityDataset(tmp_path / "steps"), ez.make_vec("MineSweeper", num_envs=4))
+    with raises(DatasetError, 4, 2):
+        replay(EntityDataset(tmp_path / "steps"), ez.make_vec("MultiSnake", num_envs=2))
+    with raises(DatasetError, "steps=", "episodes="):
+        replay(EntityDataset(tmp_path / "episodes"), venv)
+    with ez.datasets.Recorder(venv, tmp_path / "unseeded") as recorder:
+        recorder.reset()
+    with raises(DatasetError, "seed"):
+        replay(EntityDataset(tmp_path / "unseeded"), venv)
