@@ -21,6 +21,7 @@ from ..suggestions import did_you_mean
 
 if TYPE_CHECKING:
     from ..envs import EntityVectorEnv
+    from ..envs.vector.vector_spec import VectorSpec
     from .gymnasium.views import View
 
 #: What names an environment: an id, "module:function", a specification, or a function that makes it.
@@ -132,19 +133,65 @@ def make_vec(
     if num_envs < 1:
         raise ValueError(f"num_envs must be at least 1, got {num_envs}")
     makers = resolve(env)
+    venv = _vector_env(makers, num_envs, view, kwargs)
+    venv.vector_spec = _vector_spec(env, num_envs, view, kwargs)
+    return venv
+
+
+def _vector_env(
+    makers: Makers, num_envs: int, view: View | Mapping[str, Any] | None, kwargs: dict[str, Any]
+) -> EntityVectorEnv:
     if makers.is_object:
         raise TypeError(f"{makers.name} is an environment: name a function that makes one for each lane")
     if makers.make_vec is not None:
         return as_entity_vector_env(makers.make_vec(num_envs=num_envs, **kwargs), makers.name, view)
     assert makers.make is not None
-    num_workers, timeout = kwargs.pop("num_workers", 0), kwargs.pop("worker_timeout", 60.0)
-    one = partial(makers.make, **kwargs)
+    options = dict(kwargs)
+    num_workers, timeout = options.pop("num_workers", 0), options.pop("worker_timeout", 60.0)
+    one = partial(makers.make, **options)
     if num_workers:
         from ..envs.vector.process_vector import ProcessVectorEnv
 
         env_fns = [partial(_entity_env, one, makers.name, view)] * num_envs
         return ProcessVectorEnv(env_fns, num_workers, timeout)
     return _listed(one, makers.name, num_envs, view)
+
+
+def _vector_spec(
+    env: EnvSource, num_envs: int, view: View | Mapping[str, Any] | None, kwargs: Mapping[str, Any]
+) -> VectorSpec | None:
+    """Return the arguments of `make_vec` as plain values, or None if they have no such form."""
+    from ..envs.vector.vector_spec import VectorSpec, plain_values
+
+    if isinstance(env, EnvSpec):
+        if env.additional_wrappers or env.id not in gymnasium.registry:
+            return None
+        name: str | None = env.id
+        kwargs = {**env.kwargs, **kwargs}
+    else:
+        name = env if isinstance(env, str) else _importable_name(env)
+    if name is None:
+        return None
+    try:
+        options = {} if view is None else plain_values(_view_options(view))
+        return VectorSpec(name, num_envs, plain_values(kwargs), options)
+    except TypeError:
+        return None
+
+
+def _view_options(view: View | Mapping[str, Any]) -> Any:
+    from .gymnasium.views.view_config import to_config
+
+    return to_config(view)
+
+
+def _importable_name(function: Callable[..., Any]) -> str | None:
+    """Return "module:function" if that names `function` in any process, else None."""
+    module, name = getattr(function, "__module__", None), getattr(function, "__qualname__", None)
+    if not module or not name or module == "__main__" or "<" in name:
+        return None
+    found = reduce(lambda owner, part: getattr(owner, part, None), name.split("."), sys.modules.get(module))
+    return f"{module}:{name}" if found is function else None
 
 
 def as_entity_env(

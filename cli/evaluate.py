@@ -14,10 +14,11 @@ from rich.table import Table
 from ..envs import EntityVectorEnv
 from ..experiments.agents import RANDOM, RandomActor, load_agent
 from ..experiments.arguments import parse
-from ..experiments.config import TrainConfig, read_run_config
+from ..experiments.config import TrainConfig
 from ..experiments.env_config import EnvConfig, EvalConfig, Pairs
 from ..experiments.environments import held_out, make_environments
 from ..experiments.microrts.microrts_lanes import with_lanes
+from ..experiments.run_config import EnvChoice, read_run_config
 from ..experiments.variations import Series, check_series, settings_of
 from ..trainers import EpisodeResults, bootstrap_interval, evaluate
 from ..trainers.evaluation import Actor
@@ -45,6 +46,7 @@ class EvalArguments:
     """Seeds environments and actions (default: as the run's configuration says)."""
     checkpoint: Path | None = None
     """A checkpoint folder (default: the run's newest)."""
+    env: EnvChoice = field(default_factory=EnvChoice)
     kwargs: Pairs = field(default_factory=dict)
     """Options of the environment that differ from training, e.g. nrobots=4."""
     vary: Series = field(default_factory=dict)
@@ -69,7 +71,7 @@ def main(arguments: Sequence[str]) -> None:
         evaluate_matches(parse(MicroRTSEvalArguments, "eval microrts", arguments[1:]))
         return
     chosen = parse(EvalArguments, "eval", arguments)
-    config = read_run_config(chosen.run)
+    config = read_run_config(chosen.run, chosen.env)
     settings = override(config.eval, chosen.episodes, chosen.seed, chosen.deterministic)
     path = chosen.checkpoint or chosen.run
     rows: list[TableRow] = []

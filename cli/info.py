@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import platform
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -16,13 +16,14 @@ from .. import __version__
 from ..envs import EntitySpace, EntityVectorEnv, sample_actions
 from ..experiments.agents import load_agent
 from ..experiments.arguments import parse
-from ..experiments.config import TrainConfig, read_run_config
+from ..experiments.config import RUN_CONFIG, TrainConfig
 from ..experiments.env_config import EnvConfig, Pairs
 from ..experiments.environments import make_environments
 from ..experiments.errors import UserError
 from ..experiments.microrts.microrts_lanes import with_lanes
 from ..experiments.network_options import ROGUE_NET, Network
 from ..experiments.networks import make_policy
+from ..experiments.run_config import EnvChoice, UnknownEnvError, read_run_config
 from ..policies.loading import AnyNetwork
 from ..policies.rogue_net import RogueNetConfig
 
@@ -34,9 +35,9 @@ class InfoArguments:
     """Print versions, or the spaces of an environment and what a network for it costs, or those of a run."""
 
     env: tyro.conf.Positional[str | None] = None
-    """An environment, e.g. Procgen/bigfish."""
+    """An environment, e.g. Procgen/bigfish; or a run folder."""
     run: Path | None = None
-    """A run folder."""
+    """A run folder, whose network is described in the environment above if one is given."""
     kwargs: Pairs = field(default_factory=dict)
     """Options of the environment, e.g. features=planes."""
     network: Network = ROGUE_NET
@@ -50,15 +51,12 @@ def main(arguments: Sequence[str]) -> None:
     """Parse and run the command."""
     chosen = parse(InfoArguments, "info", arguments)
     console = Console(highlight=False, soft_wrap=True)
-    if chosen.env is not None and chosen.run is not None:
-        raise UserError("give an environment or --run, not both")
-    if chosen.run is not None and chosen != InfoArguments(run=chosen.run):
-        raise UserError("a run has its environment and its network: give --run alone")
+    if chosen.run is None and chosen.env is not None and (Path(chosen.env) / RUN_CONFIG).is_file():
+        chosen = replace(chosen, env=None, run=Path(chosen.env))
     if chosen.run is not None:
-        config = read_run_config(chosen.run)
-        console.print(f"{chosen.run}: {config.env.id}\n", markup=False)
-        with make_environments(with_lanes(config.env, 8)) as venv:
-            _describe(console, load_agent(chosen.run, venv.single_observation_space), venv)
+        if chosen != InfoArguments(env=chosen.env, run=chosen.run):
+            raise UserError("a run has its network: remove --kwargs, --network, --net and --baseline")
+        _describe_run(console, chosen.run, chosen.env)
     elif chosen.env is not None:
         config = _chosen_config(chosen.env, chosen)
         with make_environments(config.env) as venv:
@@ -79,6 +77,20 @@ def _chosen_config(env: str, chosen: InfoArguments) -> TrainConfig:
         )
     except ValueError as error:
         raise UserError(str(error)) from error
+
+
+def _describe_run(console: Console, run: Path, env: str | None) -> None:
+    """Describe the network of a run; without its cost where the environment is not known."""
+    try:
+        config = read_run_config(run, EnvChoice(env))
+    except UnknownEnvError:
+        console.print(f"{run}: in an environment that the run folder does not name\n", markup=False)
+        policy = load_agent(run)
+        console.print(describe_space(policy.observation_space), policy.summary(), sep="\n\n", markup=False)
+        return
+    console.print(f"{run}: {config.env.id}\n", markup=False)
+    with make_environments(with_lanes(config.env, 8)) as venv:
+        _describe(console, load_agent(run, venv.single_observation_space), venv)
 
 
 def _describe(console: Console, policy: AnyNetwork, venv: EntityVectorEnv) -> None:

@@ -13,10 +13,10 @@ from rich.console import Console
 from ..envs import EntityVectorEnv
 from ..experiments.agents import RandomActor, load_agent
 from ..experiments.arguments import parse
-from ..experiments.config import read_run_config
 from ..experiments.env_config import EnvConfig, Pairs
 from ..experiments.environments import held_out, make_environments
 from ..experiments.microrts.microrts_lanes import with_lanes
+from ..experiments.run_config import EnvChoice, read_run_config
 from ..trainers.evaluation import Actor
 from ..trainers.threads import thread_count
 from .drawing import Camera, EntityDrawing, HasCamera
@@ -46,6 +46,7 @@ class PlayArguments:
     """Seeds environment and actions (default: as the run's configuration says)."""
     checkpoint: Path | None = None
     """A checkpoint folder (default: the run's newest)."""
+    env: EnvChoice = field(default_factory=EnvChoice)
     kwargs: Pairs = field(default_factory=dict)
     """Options of the environment that differ from the run's, e.g. opponents=workerRushAI side=1."""
 
@@ -60,7 +61,7 @@ def main(arguments: Sequence[str]) -> None:
     chosen = parse(PlayArguments, "play", arguments)
     out = chosen.out or chosen.run / "play.mp4"
     check_ending(out)
-    config = read_run_config(chosen.run)
+    config = read_run_config(chosen.run, chosen.env)
     settings = override(config.eval, None, chosen.seed, chosen.deterministic)
     settings = replace(settings, kwargs={**settings.kwargs, **chosen.kwargs})
     env, told = held_out(config.env, settings)

@@ -9,22 +9,24 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..experiments.arguments import parse, peek
-from ..experiments.config import TrainConfig, find_config, read_run_config, with_flags_over_file
+from ..experiments.config import TrainConfig, find_config, with_flags_over_file
 from ..experiments.config_file import read_config
 from ..experiments.errors import UserError
+from ..experiments.run_config import EnvChoice, read_run_config
 from ..experiments.train_flags import TrainArguments
 from ..experiments.training import train
+from ..trainers.runs.run_lock import RunLockedError
 from .stop_signals import stop_on_signals
 
 
 def main(arguments: Sequence[str]) -> int:
     """Parse and run the command; returns 130 where Ctrl-C or SIGTERM ended it before its time, else 0."""
-    config, resume = peek(arguments, "config", "resume")
+    config, resume, env_id = peek(arguments, "config", "resume", "env.id")
     if config is not None and resume is not None:
         raise UserError("a resumed run has its configuration: give --resume or --config, not both")
     base = TrainConfig()
     if resume is not None:
-        base = read_run_config(Path(resume))
+        base = read_run_config(Path(resume), EnvChoice(env_id))
     elif config is not None:
         base = read_config(TrainConfig, find_config(config))
     chosen = parse(TrainArguments, "train", arguments, TrainArguments(base))
@@ -33,8 +35,11 @@ def main(arguments: Sequence[str]) -> int:
         raise UserError("a resumed run stays in its folder: give --resume or --run, not both")
     run = chosen.resume or chosen.run or default_run_folder(settings)
     stop = threading.Event()
-    with stop_on_signals(stop):
-        train(settings, run, resume=chosen.resume is not None, stop=stop)
+    try:
+        with stop_on_signals(stop):
+            train(settings, run, resume=chosen.resume is not None, stop=stop, detail=chosen.progress)
+    except RunLockedError as error:
+        raise UserError(str(error)) from error
     return 130 if stop.is_set() else 0
 
 

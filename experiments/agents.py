@@ -27,17 +27,19 @@ class RandomActor:
         return ActResult(sample_actions(self.action_space, batch, rng), {}, np.zeros(len(batch), np.float32))
 
 
-def load_agent(path: Path, space: EntitySpace) -> AnyNetwork:
+def load_agent(path: Path, space: EntitySpace | None = None) -> AnyNetwork:
     """The network of a run's newest checkpoint, or of a checkpoint folder, for environments of `space`.
 
-    `space` may have more entity types and features than those that the network was trained with.
+    `space` may have more entity types and features than those that the network was trained with. Without it
+    the network is for the spaces of its training.
 
     Raises:
         UserError: there is no checkpoint, it is corrupt or foreign, or needs what `space` doesn't have.
     """
     try:
         policy = load_policy(path)
-        policy.adapt_to(space)
+        if space is not None:
+            policy.adapt_to(space)
     except CheckpointError as error:
         raise UserError(str(error)) from error
     except ValueError as error:

@@ -11,7 +11,6 @@ from pathlib import Path
 
 from ..policies.rogue_net import RogueNetConfig
 from ..trainers import PPOConfig
-from .config_file import ConfigError, read_config
 from .env_config import EnvConfig, EvalConfig, Pairs
 from .errors import UserError
 from .network_options import ROGUE_NET, Network, check_options
@@ -72,20 +71,3 @@ def with_flags_over_file(flags: TrainConfig, file: TrainConfig) -> TrainConfig:
     env = replace(flags.env, kwargs={**file.env.kwargs, **flags.env.kwargs})
     evaluation = replace(flags.eval, kwargs={**file.eval.kwargs, **flags.eval.kwargs})
     return replace(flags, env=env, eval=evaluation, baseline={**file.baseline, **flags.baseline})
-
-
-def read_run_config(run: Path) -> TrainConfig:
-    """The configuration that a run was trained with.
-
-    Raises:
-        UserError: `run` is not a run folder, or its configuration can't be read.
-    """
-    path = run / RUN_CONFIG
-    if not run.is_dir():
-        raise UserError(f"there is no run folder {run}")
-    if not path.is_file():
-        raise UserError(f"{run} is not a run folder: it has no {RUN_CONFIG}")
-    try:
-        return read_config(TrainConfig, path)
-    except ConfigError as error:
-        raise UserError(f"{error}\n(only runs of `entitize train` can be used here)") from error

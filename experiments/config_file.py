@@ -28,7 +28,11 @@ def read_config(kind: type[T], path: Path) -> T:
         ConfigError: the file can't be read, a key is unknown (the nearest one is suggested) or a value is of
             the wrong type.
     """
-    data = read_yaml(path)
+    return read_plain(kind, read_yaml(path), path)
+
+
+def read_plain(kind: type[T], data: Any, path: Path) -> T:
+    """`read_config` of the data that `read_yaml` returned for `path`; None: empty."""
     try:
         value: T = _Reader(path, kind).read(kind, {} if data is None else data, ())
     except (ValueError, OverflowError, RecursionError) as error:  # of a number with 10,000 digits, say

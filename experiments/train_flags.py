@@ -8,6 +8,7 @@ from typing import Annotated
 
 import tyro
 
+from ..trainers.progress import Detail
 from .config import TrainConfig, config_names
 
 _CONFIG_HELP = f"A YAML file, or the name of a configuration that comes along: {', '.join(config_names())}."
@@ -22,4 +23,6 @@ class TrainArguments:
     run: Path | None = None
     """The folder of this run (default: runs/<environment>-<time>)."""
     resume: Path | None = None
-    """Go on with the run in this folder, with its configuration; flags may change it."""
+    """Continue the run in this folder, with its configuration; flags may change it."""
+    progress: Detail = "short"
+    """Lines of progress: none, short, or full (episode length, losses and shares of time as well)."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from rich.console import Console
@@ -11,19 +13,15 @@ from ..envs import EntityVectorEnv, WorkerError
 from ..files import replace_file
 from ..policies.loading import AnyNetwork
 from ..trainers import PPO, CheckpointError, NonFiniteError, checkpoint_paths
-from ..trainers.progress import TrainingProgress, clock_time
+from ..trainers.progress import Detail, TrainingProgress, clock_time
 from ..trainers.runs.checkpoint import step_of
-from .config import (
-    RUN_CONFIG,
-    TrainConfig,
-)
+from ..trainers.runs.run_folder import RunFolder
+from .config import RUN_CONFIG, TrainConfig
 from .config_file import to_yaml
 from .environments import make_environments
 from .errors import UserError
 from .networks import make_policy
-from .run_lock import run_lock
 from .run_opponents import with_opponents
-from .run_origin import note_origin
 
 
 def train(
@@ -33,10 +31,12 @@ def train(
     resume: bool = False,
     console: Console | None = None,
     stop: threading.Event | None = None,
+    detail: Detail = "short",
 ) -> PPO:
     """Train in the folder `run` and return the trainer, its environments closed.
 
-    Once `stop` is set, training ends after the update at hand, with a checkpoint.
+    `detail` is how much the lines of progress say. Once `stop` is set, training ends after the update at
+    hand, with a checkpoint.
 
     Raises:
         RunLockedError: another process trains this run.
@@ -44,9 +44,22 @@ def train(
     """
     with make_environments(config.env) as venv:
         policy = make_policy(config, venv)
-        with run_lock(run):
-            trainer = _open(config, run, venv, policy, resume)
-            return _train(trainer, config, run, resume, console or Console(), stop)
+        with _locked(run) as folder:
+            trainer = _open(config, folder, venv, policy, resume)
+            return _train(trainer, config, run, resume, console or Console(), stop, detail)
+
+
+@contextmanager
+def _locked(run: Path) -> Iterator[RunFolder]:
+    with ExitStack() as stack:
+        try:
+            folder = RunFolder(run)
+            stack.enter_context(folder.locked())
+        except OSError as error:
+            if run.is_file():
+                raise UserError(f"{run} is not a folder") from error
+            raise UserError(f"{run} can't be written: {error}") from error
+        yield folder
 
 
 def _train(
@@ -56,9 +69,9 @@ def _train(
     resume: bool,
     console: Console,
     stop: threading.Event | None,
+    detail: Detail,
 ) -> PPO:
     replace_file(run / RUN_CONFIG, to_yaml(config).encode())
-    note_origin(run, trainer.step, trainer.device)
     resumed = f", resumed at step {trainer.step:,}" if resume else ""
     console.print(
         f"{config.env.id}, {trainer.venv.num_envs} environments, in {run}{resumed}",
@@ -68,7 +81,11 @@ def _train(
     max_seconds = None if config.max_minutes is None else 60 * config.max_minutes
     remaining = None if max_seconds is None else max_seconds - trainer.elapsed_seconds
     with TrainingProgress(
-        config.ppo.total_timesteps, max_seconds=remaining, start=trainer.step, console=console
+        config.ppo.total_timesteps,
+        max_seconds=remaining,
+        start=trainer.step,
+        console=Console(quiet=True) if detail == "none" else console,
+        is_full=detail == "full",
     ) as progress:
         trainer.callbacks.append(lambda trainer, metrics: progress.update(trainer.step, metrics))
         if stop is not None:
@@ -100,11 +117,14 @@ def _how_to_resume(run: Path) -> str:
     return f"`entitize train --resume {run}` continues from step {step_of(paths[-1]):,}"
 
 
-def _open(config: TrainConfig, run: Path, venv: EntityVectorEnv, policy: AnyNetwork, resume: bool) -> PPO:
+def _open(
+    config: TrainConfig, folder: RunFolder, venv: EntityVectorEnv, policy: AnyNetwork, resume: bool
+) -> PPO:
+    run = folder.path
     try:
         if config.opponents is not None:
             venv = with_opponents(config.opponents, venv, policy, run, config.ppo.seed)
-        return PPO(policy, venv, config.ppo, run, resume=resume)
+        return PPO(policy, venv, config.ppo, folder, resume=resume)
     except FileExistsError as error:
         raise UserError(
             f"{run} contains a run already: continue it with --resume {run}, or name another with --run"

@@ -133,9 +133,11 @@ class PaddedRogueNet(nn.Module):
         for name in _SHAPING:
             theirs, ours = getattr(net.settings, name), getattr(self.settings, name)
             if theirs != ours:
-                raise ValueError(f"the network has {name} {theirs}, expected {ours}")
+                raise ValueError(f"the network differs: {name}: expected {ours}, got {theirs}")
         if net.inputs.features != self.inputs.features:
-            raise ValueError(f"the network reads {net.inputs.features}, expected {self.inputs.features}")
+            raise ValueError(
+                f"the network differs: features: expected {self.inputs.features}, got {net.inputs.features}"
+            )
         self.encoder.load_state_dict(net.policy_net.state_dict())
         self.running_normalization.load_state_dict(net.normalization.state_dict())
 
@@ -199,15 +201,15 @@ class PaddedRogueNet(nn.Module):
                 self._counts[name] = count
 
 
-_ALONE = "wrappers have to leave observations as they are"
+_ALONE = "wrappers must not change observations"
 
 
 def _checked_space(space: gymnasium.Space[Any]) -> PaddedSpace:
     build = "ez.to_gymnasium(env, 'padded', maxima=…, flat_actions=True)"
     if not isinstance(space, PaddedSpace):
         raise TypeError(
-            f"RogueNet takes padding off the observations of {build}, got those of {type(space).__name__}"
-            f" {_keys(space)}; {_ALONE}, which VecFrameStack does not"
+            f"PaddedRogueNet: expected the observation space of {build}, got {type(space).__name__}"
+            f" {_keys(space)}; {_ALONE}, as VecFrameStack does"
         )
     for key, part in space.layout.observation_space.without_empty_arrays().spaces.items():
         if key not in space.spaces:
@@ -227,8 +229,8 @@ def _keys(space: gymnasium.Space[Any]) -> str:
 def _check_settings(settings: RogueNetConfig) -> None:
     if settings.separate_value_net:
         raise ValueError(
-            "separate_value_net: features are those of one network; make two of them"
-            " (SB3: policy_kwargs=dict(share_features_extractor=False))"
+            "separate_value_net: expected False, got True: this module is one network. Make two of them"
+            " (SB3: policy_kwargs=dict(share_features_extractor=False))."
         )
     if settings.engine == "graphs":
         raise ValueError("engine: PaddedRogueNet runs on 'auto', 'fused' or 'torch', got 'graphs'")

@@ -57,9 +57,8 @@ class Slots:
             strange = values[flags[key] & (values != 1)]
             if strange.size:
                 raise ValueError(
-                    f"{key!r} holds {strange[0]:g} where 0 and 1 say who is there; wrappers have to leave"
-                    " observations as they are: use VecNormalize(norm_obs=False), RogueNet normalises its"
-                    " inputs itself"
+                    f"{key!r}: expected 0 or 1, got {strange[0]:g}: a wrapper has changed the observations."
+                    " Use VecNormalize(norm_obs=False): RogueNet normalizes its inputs itself."
                 )
         for name in maxima:
             if f"visible/{name}" in flags:
@@ -85,7 +84,7 @@ class Slots:
         there = np.concatenate([flags[key] for _, key in self.lists], 1)
         slots = np.where(there, together, -1)
         if slots.size and (slots.max() >= self.layout.num_slots or (there & (slots < 0)).any()):
-            raise ValueError(f"actors and actees name slots beyond the {self.layout.num_slots} there are")
+            raise ValueError(f"actors and actees: expected slots below {self.layout.num_slots}, got others")
         rows = np.take_along_axis(row_of_slot, slots, 1)
         lost = there & (rows == nobody)
         if lost.any():
@@ -107,9 +106,9 @@ class Slots:
             shape, wanted = tuple(observations[key].shape), (num_steps, *(self._spaces[key].shape or ()))
             if shape != wanted:
                 raise ValueError(
-                    f"{key!r} has shape {shape}, expected {wanted}: the network was built for the maxima"
-                    f" {self.layout.max_entities}; for others build one of their space and load the weights,"
-                    " which don't depend on maxima"
+                    f"{key!r}: expected shape {wanted}, got {shape}: the network was built for the maxima"
+                    f" {self.layout.max_entities}. For other maxima build a network of their space and load"
+                    " the weights, which do not depend on maxima."
                 )
 
 

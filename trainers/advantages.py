@@ -58,9 +58,9 @@ def generalized_advantages(
         parts["active"] = active
     for name, array in parts.items():
         if np.shape(array) != shape:
-            raise ValueError(f"{name} has shape {np.shape(array)}, expected that of the rewards, {shape}")
+            raise ValueError(f"{name}: expected the shape of the rewards, {shape}, got {np.shape(array)}")
     if np.shape(next_values) != shape[1:]:
-        raise ValueError(f"next_values has shape {np.shape(next_values)}, expected {shape[1:]}")
+        raise ValueError(f"next_values: expected shape {shape[1:]}, got {np.shape(next_values)}")
     advantages = np.zeros_like(values)
     returns = np.zeros_like(values)
     _scan(

@@ -18,19 +18,20 @@ def checked_module(policy: Policy, venv: EntityVectorEnv) -> nn.Module:
             episode.
     """
     if not isinstance(policy, nn.Module):
-        raise TypeError(f"policy must be an nn.Module, got {type(policy).__name__}")
+        raise TypeError(f"policy: expected an nn.Module, got {type(policy).__name__}")
     if not isinstance(policy, Policy):
-        raise TypeError(f"{type(policy).__name__} lacks methods or attributes of Policy")
+        raise TypeError(f"policy: {type(policy).__name__} lacks methods or attributes of Policy")
     if policy.action_space != venv.single_action_space:
         raise ValueError(
-            f"the policy's actions are {policy.action_space}, the environments' {venv.single_action_space}"
+            f"the policy's actions: expected those of the environments, {venv.single_action_space},"
+            f" got {policy.action_space}"
         )
     mode = venv.metadata.get("autoreset_mode")
     if mode != AutoresetMode.SAME_STEP:
         raise ValueError(
-            f"PPO needs autoreset mode SAME_STEP, {type(venv).__name__} has {mode}: it holds an engine that"
-            " resets by itself, as gymnasium.make_vec takes it where there is one. Make single environments"
-            " for ez.wrap_vec: gymnasium.make_vec(…, vectorization_mode='sync'), or 'async' (AsyncVectorEnv,"
-            " with shared memory)"
+            f"PPO: autoreset mode of {type(venv).__name__}: expected SAME_STEP, got {mode}. The mode of a"
+            " native vector environment cannot be changed. Wrap single environments: ez.wrap_vec("
+            "gymnasium.make_vec(…, vectorization_mode='sync')), or 'async' (AsyncVectorEnv, with shared"
+            " memory)."
         )
     return policy

@@ -10,7 +10,6 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +17,6 @@ from numpy.typing import NDArray
 from torch.optim import Optimizer
 
 from ..envs import EntityBatch, EntityVectorEnv, no_actions
-from ..envs.spaces.space_schema import space_schema
 from ..policies.engines.graphs.cuda import matrix_precision
 from ..policies.policy import ActResult, Policy, frozen_weights
 from ..ragged import keep_freed_memory
@@ -29,12 +27,14 @@ from .config import PPOConfig
 from .idle import Shown
 from .learners.device import make_optimizer, place, set_learning_rate
 from .learners.learner import Learner, make_learner
-from .progress import shown_progress
+from .progress import Detail, detail_of, shown_progress
 from .reward_normalization import RewardNormalizer
 from .rollout import RolloutBuffer, Samples
-from .runs.checkpoint import Checkpoint, checkpoint_paths, clear_leftovers, read_checkpoint, write_checkpoint
-from .runs.guard import NonFiniteError, Snapshot, check_batch, check_lanes, check_module
+from .runs.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
+from .runs.guard import Snapshot, check_batch, check_lanes, check_module, naming_update
+from .runs.opening import open_run
 from .runs.run_folder import RunFolder
+from .runs.run_origin import note_origin
 from .runs.trainer_state import EvolvingVectorEnv, capture, derived_seed, restore
 from .schedule import annealed, is_due
 from .statistics import EpisodeStatistics, explained_variance
@@ -58,7 +58,8 @@ class PPO:
         policy: an `nn.Module` that satisfies `Policy`.
         venv: resets its environments in the step that ends an episode (autoreset SAME_STEP).
         config: the hyper-parameters.
-        run_dir: where to write config, metrics and checkpoints; None: nowhere.
+        run_dir: the folder for configuration, metrics and checkpoints; `train` locks it. None: nothing is
+            written.
         resume: continue from the newest checkpoint in `run_dir`; from step 0 where the run was ended before
             its first checkpoint.
         callbacks: called after every update.
@@ -69,6 +70,7 @@ class PPO:
         NotADirectoryError: `run_dir` is a file.
         ValueError: policy and environments have different actions, or the autoreset mode is another.
         FileExistsError: `run_dir` holds a run and `resume` is false.
+        RunLockedError: another process trains in `run_dir`.
         CheckpointError: the checkpoint to resume from is corrupt, foreign or missing.
     """
 
@@ -77,7 +79,7 @@ class PPO:
         policy: Policy,
         venv: EntityVectorEnv,
         config: PPOConfig,
-        run_dir: str | Path | None = None,
+        run_dir: str | Path | RunFolder | None = None,
         *,
         resume: bool = False,
         callbacks: Sequence[Callback] = (),
@@ -107,10 +109,11 @@ class PPO:
         self._buffer = RolloutBuffer(venv.single_observation_space, config.num_steps, venv.num_envs)
         self.shown: Shown | None = None  # what the environments show now; None: new episodes come next
         self._samples: Samples | None = None  # the rollout that waits for its update
-        self._run = None if run_dir is None else RunFolder(run_dir, resume)
+        self._run = RunFolder(run_dir, resume) if isinstance(run_dir, str | Path) else run_dir
         self._saved_step: int | None = None
         if self._run is not None:
-            self._open_run(self._run, resume)
+            with self._run.locked():
+                open_run(self, self._run, resume)
 
     @property
     def optimizer(self) -> Optimizer:
@@ -124,43 +127,64 @@ class PPO:
     # -- training -------------------------------------------------------------------------------------------
 
     def train(
-        self, total_timesteps: int | None = None, max_seconds: float | None = None, *, progress: bool = True
+        self,
+        total_timesteps: int | None = None,
+        max_seconds: float | None = None,
+        *,
+        progress: bool | Detail = True,
     ) -> dict[str, float]:
         """Train until `total_timesteps` environment steps (of the configuration, unless given) were taken.
 
         Stops earlier once `max_seconds` were spent in rollouts and updates; what is annealed then reaches 0
         when that time is over. A resumed or repeated call counts steps and seconds on from where the trainer
         is. Returns the last update's metrics. Unless `progress` is false, progress is shown on standard
-        error: a bar on a terminal, a line every ten seconds elsewhere.
+        error: a bar on a terminal, a line every ten seconds elsewhere; "full" adds losses and shares of time.
 
         Raises:
             ValueError: `total_timesteps` or `max_seconds` is not positive.
+            RunLockedError: another process or trainer trains in `run_dir`.
+            RuntimeError: another trainer has continued the run in `run_dir` since.
             NonFiniteError: a loss, gradient, weight, statistic, reward or observation is NaN or infinite.
         """
         if total_timesteps is not None and not total_timesteps > 0:
             raise ValueError(f"total_timesteps must be positive, got {total_timesteps}")
         if max_seconds is not None and not max_seconds > 0:
             raise ValueError(f"max_seconds must be positive, got {max_seconds}")
+        detail = detail_of(progress)
         self._total = self.config.total_timesteps if total_timesteps is None else total_timesteps
         self._max_seconds = max_seconds
-        metrics: dict[str, float] = {}
-        try:
+        with self._training():
             remaining = None if max_seconds is None else max_seconds - self.elapsed_seconds
-            with shown_progress(progress, self._total, remaining, self.step) as show:
-                while self._fraction_done(self.step) < 1:
-                    metrics = self._iterate()
-                    show(self.step, metrics)
-                    stops = [callback(self, metrics) for callback in self.callbacks]
-                    step_before = self.step - self._buffer.num_rows  # of the rollout that was just learned
-                    if self._run and is_due(step_before, self.step, self.config.checkpoint_interval):
-                        self.save_checkpoint()
-                    if any(stops):
-                        break
-            if self._run and self._saved_step != self.step:
-                self.save_checkpoint()
-        finally:
-            if self._run:
+            with shown_progress(detail, self._total, remaining, self.step) as show:
+                return self._train(show)
+
+    @contextmanager
+    def _training(self) -> Iterator[None]:
+        """Keep the run folder, if any, locked and its files open."""
+        if self._run is None:
+            yield
+            return
+        with self._run.locked():
+            if self._fraction_done(self.step) < 1:
+                note_origin(self._run.path, self.step, self.device)
+            try:
+                yield
+            finally:
                 self._run.close()
+
+    def _train(self, show: Callable[[int, dict[str, float]], None]) -> dict[str, float]:
+        metrics: dict[str, float] = {}
+        while self._fraction_done(self.step) < 1:
+            metrics = self._iterate()
+            show(self.step, metrics)
+            stops = [callback(self, metrics) for callback in self.callbacks]
+            step_before = self.step - self._buffer.num_rows  # of the rollout that was just learned
+            if self._run and is_due(step_before, self.step, self.config.checkpoint_interval):
+                self.save_checkpoint()
+            if any(stops):
+                break
+        if self._run and self._saved_step != self.step:
+            self.save_checkpoint()
         return metrics
 
     def _fraction_done(self, step: int) -> float:
@@ -174,7 +198,7 @@ class PPO:
         """One rollout, its update and its line in the metrics."""
         began = time.perf_counter()
         before = dict(self.clock.wall)
-        with self._told_where(), thread_count(self.config.num_threads):
+        with naming_update(self.updates + 1, self.step, self._run), thread_count(self.config.num_threads):
             self.venv.set_progress(self._fraction_done(self.step))
             with frozen_weights(self.policy):
                 self.collect()
@@ -343,9 +367,10 @@ class PPO:
         if self._run is None:
             raise RuntimeError("a trainer without run_dir writes no checkpoints")
         tensors, metadata = capture(self)
-        path = write_checkpoint(
-            self._run.checkpoints, self.step, tensors, metadata, keep=self.config.keep_checkpoints
-        )
+        with self._run.locked():
+            path = write_checkpoint(
+                self._run.checkpoints, self.step, tensors, metadata, keep=self.config.keep_checkpoints
+            )
         self._saved_step = self.step
         if self.config.reset_at_checkpoint:
             self.shown = None
@@ -365,33 +390,3 @@ class PPO:
         self.shown = restore(self, checkpoint)
         self._samples = None
         self._saved_step = self.step
-
-    def _open_run(self, run: RunFolder, resume: bool) -> None:
-        paths = checkpoint_paths(run.checkpoints)
-        if not resume and (paths or run.metrics.exists()):
-            raise FileExistsError(f"{run.path} contains a run already: resume it or choose another folder")
-        if not paths:
-            run.check_not_lost(self.config.checkpoint_interval + self.config.num_steps * self.venv.num_envs)
-        clear_leftovers(run.checkpoints)
-        if paths:
-            self.restore(paths[-1])
-        run.purge(self.step)
-        run.write_config(
-            {
-                "ppo": asdict(self.config),
-                "policy": {"class": type(self.policy).__name__, "config": self.policy.config},
-                "spaces": space_schema(self.policy.observation_space),
-                "num_envs": self.venv.num_envs,
-            }
-        )
-
-    @contextmanager
-    def _told_where(self) -> Iterator[None]:
-        """Adds update, step and last checkpoint to the message of a `NonFiniteError`."""
-        try:
-            yield
-        except NonFiniteError as error:
-            saved = "no checkpoint was written yet"
-            if self._run is not None and (paths := checkpoint_paths(self._run.checkpoints)):
-                saved = f"the last good checkpoint is {paths[-1]}"
-            raise NonFiniteError(f"update {self.updates + 1} (step {self.step}): {error}; {saved}") from error

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, get_args
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -18,22 +18,51 @@ if TYPE_CHECKING:
 _FIRST = "first update: kernels are compiled at first use, which can take half a minute"
 _PATIENCE = 3.0
 
+#: How much a line of progress says: nothing, the essentials, or losses and shares of time as well.
+Detail = Literal["none", "short", "full"]
+
+#: Of a full line: metric -> its name there.
+_LOSSES = {
+    "losses/value_loss": "value loss",
+    "losses/approx_kl": "KL",
+    "losses/clipfrac": "clip fraction",
+    "losses/explained_variance": "explained variance",
+}
+#: Where time goes, as `Clock` names it.
+_PHASES = ("env", "inference", "storage", "update")
+
+
+def detail_of(progress: bool | Detail) -> Detail:
+    """Return the `progress` of `PPO.train` as a level of detail.
+
+    Raises:
+        ValueError: it is none of True, False, "none", "short" and "full".
+    """
+    if isinstance(progress, bool):
+        return "short" if progress else "none"
+    if progress not in get_args(Detail):
+        raise ValueError(f"progress: expected True, False, 'none', 'short' or 'full', got {progress!r}")
+    return progress
+
 
 @contextmanager
 def shown_progress(
-    wanted: bool, total: int, max_seconds: float | None, start: int
+    detail: Detail, total: int, max_seconds: float | None, start: int
 ) -> Iterator[Callable[[int, Mapping[str, float]], None]]:
-    """Show progress on standard error if `wanted` and rich is installed.
+    """Show progress on standard error, unless `detail` is "none" or rich is not installed.
 
     Gives the function to call after every update with the environment steps so far and the metrics.
     """
-    if not wanted or start >= total or importlib.util.find_spec("rich") is None:
+    if detail == "none" or start >= total or importlib.util.find_spec("rich") is None:
         yield lambda step, metrics: None
         return
     from rich.console import Console
 
     console = Console(stderr=True)
-    with TrainingProgress(total, max_seconds=max_seconds, start=start, console=console) as progress:
+    progress = TrainingProgress(
+        total, max_seconds=max_seconds, start=start, console=console, is_full=detail == "full"
+    )
+    with progress:
         yield progress.update
 
 
@@ -45,6 +74,7 @@ class TrainingProgress:
         max_seconds: the time after which it stops anyway.
         start: environment steps taken before now (of a resumed run).
         interval: seconds between plain lines.
+        is_full: show episode length, losses and shares of time as well.
     """
 
     def __init__(
@@ -55,6 +85,7 @@ class TrainingProgress:
         start: int = 0,
         console: Console | None = None,
         interval: float = 10.0,
+        is_full: bool = False,
     ) -> None:
         from rich.console import Console
         from rich.progress import BarColumn, TaskProgressColumn, TextColumn
@@ -65,6 +96,7 @@ class TrainingProgress:
         self._max_seconds = max_seconds
         self._start = start
         self._interval = interval
+        self._is_full = is_full
         self._began = time.monotonic()
         self._printed = -float("inf")
         self._line = ""
@@ -130,7 +162,7 @@ class TrainingProgress:
             "entropy -" if entropy is None else f"entropy {entropy:.3f}",
             f"ETA {clock_time(self._remaining(step, seconds))}",
         ]
-        return "  ".join(parts)
+        return "  ".join([*parts, *_details(metrics)] if self._is_full else parts)
 
     def _remaining(self, step: int, seconds: float) -> float:
         """Seconds to go, by the mean speed so far."""
@@ -138,6 +170,18 @@ class TrainingProgress:
         if self._max_seconds is not None:
             remaining = min(remaining, self._max_seconds - seconds)
         return max(0.0, remaining)
+
+
+def _details(metrics: Mapping[str, float]) -> Iterator[str]:
+    """Yield what a full line says beyond a short one, as far as it was measured."""
+    if (length := metrics.get("charts/episodic_length")) is not None:
+        yield f"length {length:.1f}"
+    for name, shown in _LOSSES.items():
+        if name in metrics:
+            yield f"{shown} {metrics[name]:.3g}"
+    seconds = {phase: metrics.get(f"time/{phase}", 0.0) for phase in _PHASES}
+    if total := sum(seconds.values()):
+        yield "time " + " ".join(f"{phase} {value / total:.0%}" for phase, value in seconds.items())
 
 
 def clock_time(seconds: float) -> str:

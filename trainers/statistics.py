@@ -52,12 +52,18 @@ class EpisodeStatistics:
         self.running_lengths[:] = 0
 
     def summary(self) -> dict[str, float]:
-        """Means over the last `WINDOW` episodes, under CleanRL's names; empty before the first one ends."""
+        """Means over the last `WINDOW` episodes, under CleanRL's names, and the spread of their returns.
+
+        Empty before the first episode ends.
+        """
         if not self._recent:
             return {}
         returns, lengths = zip(*self._recent, strict=True)
         return {
             "charts/episodic_return": float(np.mean(returns)),
+            "charts/episodic_return_std": float(np.std(returns)),
+            "charts/episodic_return_min": float(min(returns)),
+            "charts/episodic_return_max": float(max(returns)),
             "charts/episodic_length": float(np.mean(lengths)),
         }
 

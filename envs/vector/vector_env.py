@@ -20,6 +20,7 @@ from ..batch.entity_batch import EntityBatch
 from ..errors import ActionError, WorkerError, no_render_mode, reset_needed
 from ..seeds import Seeds, lane_seeds
 from ..spaces import EntitySpace
+from .vector_spec import VectorSpec
 
 Actions = Mapping[str, RaggedArray]
 StepResult = tuple[EntityBatch, NDArray[np.float32], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]
@@ -78,6 +79,9 @@ class EntityVectorEnv(VectorEnv[EntityBatch, Actions, NDArray[Any]], ABC):
     first_lane: int = 0
     #: What errors about actions call the lanes; None: "env 0" and so on.
     lane_names: Sequence[str] | None = None
+
+    #: How `make_vec` made this environment; None: it did not, or not from plain values.
+    vector_spec: VectorSpec | None = None
 
     #: Whether `_step` validates the actions, together with what else it does with them.
     validates_in_step: ClassVar[bool] = False

@@ -18,9 +18,9 @@ from ...adapters.microrts.options import check_options
 from ...trainers import CheckpointError, checkpoint_paths, read_checkpoint
 from ...trainers.runs.checkpoint import step_of
 from ..agents import RANDOM
-from ..config import read_run_config
 from ..env_config import EnvConfig, Pairs
 from ..errors import UserError
+from ..run_config import read_run_config
 from .matches import MatchJob, MatchSettings, plan_jobs
 from .published_microrts import ALL_BOTS, SEARCH_BOTS
 

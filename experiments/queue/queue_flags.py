@@ -53,7 +53,7 @@ Steps = Annotated[
 ]
 #: Flags of `entitize train` that are the queue's to say.
 _FLAGS_OF_QUEUE = (
-    *("--run", "--resume", "--config", "--env.id", "--network", "--max-minutes"),
+    *("--run", "--resume", "--config", "--env.id", "--network", "--max-minutes", "--progress"),
     *("--ppo.seed", "--ppo.total-timesteps", "--ppo.device"),
 )
 
@@ -131,7 +131,8 @@ def read_base(name: str, train_flags: Sequence[str]) -> TrainConfig:
     for flag in _FLAGS_OF_QUEUE:
         if flag in given:
             raise UserError(
-                f"{flag} can't stand behind --: cases, networks, seeds, steps and devices are the queue's"
+                f"{flag} must not follow --: the queue sets cases, networks, seeds, steps, devices and"
+                " progress"
             )
     chosen = parse(TrainArguments, "train", train_flags, TrainArguments(file))
     return with_flags_over_file(chosen.settings, file)

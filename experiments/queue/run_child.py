@@ -19,10 +19,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from ...trainers.runs.run_lock import RunLockedError, run_lock
 from ..arguments import parse
-from ..config import read_run_config
 from ..errors import UserError
-from ..run_lock import RunLockedError, run_lock
+from ..run_config import read_run_config
 from ..training import train
 
 #: The exit code that says: another process works in this run folder.
@@ -44,7 +44,7 @@ def main(arguments: Sequence[str]) -> int:
     except RunLockedError as error:
         print(error, file=sys.stderr)
         return LOCKED
-    except UserError as error:
+    except (UserError, OSError) as error:
         print(error, file=sys.stderr)
         return 2
     except KeyboardInterrupt:

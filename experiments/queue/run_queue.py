@@ -19,13 +19,13 @@ from rich.console import Console
 
 from ...files import replace_file
 from ...ragged import available_cores
+from ...trainers.runs.run_lock import RunLockedError, run_lock
 from ..arguments import parse
 from ..config import RUN_CONFIG
 from ..config_file import to_yaml
 from ..errors import UserError
 from ..microrts.match_plan import MicroRTSEvalArguments, make_plan
 from ..microrts.match_results import ResultsFile
-from ..run_lock import RunLockedError, run_lock
 from .queue_view import QueueView
 from .run_child import LOCKED
 from .run_process import RunProcess, last_lines

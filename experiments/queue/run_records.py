@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from ...policies.checkpoint import checkpoint_paths, read_stored, step_of
-from ..config import RUN_CONFIG, TrainConfig, read_run_config
+from ..config import RUN_CONFIG, TrainConfig
 from ..errors import UserError
+from ..run_config import read_run_config
 
 #: The folder of run folders in that of an experiment.
 RUNS = "runs"

@@ -10,9 +10,10 @@ from typing import Any
 import yaml
 
 from ...files import replace_file
-from ..config import RUN_CONFIG, TrainConfig, read_run_config
+from ..config import RUN_CONFIG, TrainConfig
 from ..config_file import read_yaml, to_yaml
 from ..errors import UserError, differences
+from ..run_config import read_run_config
 from .run_records import run_folder
 
 EXPERIMENT = "experiment.yaml"

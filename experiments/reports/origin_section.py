@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..errors import UserError
-from ..run_origin import RunPart, read_origin
+from ...trainers.runs.run_origin import RunPart, read_origin
 from .document import ReportColumn, ReportTable, Section
 from .measured_runs import MeasuredRun, RunTable, number
 
@@ -43,6 +42,6 @@ def origin_section(table: RunTable) -> Section:
 def _last_part(run: MeasuredRun) -> RunPart | None:
     try:
         parts = read_origin(run.record.folder)
-    except UserError:
+    except ValueError:
         return None
     return parts[-1] if parts else None

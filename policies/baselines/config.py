@@ -35,7 +35,7 @@ class ImpalaNetConfig(BaselineConfig):
         object.__setattr__(self, "channels", tuple(self.channels))  # JSON has lists
         if not self.channels or min(self.hidden, *self.channels) < 1:
             raise ValueError(
-                f"channels are {self.channels} and hidden is {self.hidden}, expected positive sizes"
+                f"channels and hidden: expected positive sizes, got {self.channels} and {self.hidden}"
             )
 
 
@@ -52,9 +52,11 @@ class MapConfig(BaselineConfig):
 
     def __post_init__(self) -> None:
         if self.height < 1 or self.width < 1:
-            raise ValueError(f"the map has height {self.height} and width {self.width}, expected at least 1")
+            raise ValueError(
+                f"map: expected height and width of at least 1, got {self.height} and {self.width}"
+            )
         if self.composite not in ("used", "all"):
-            raise ValueError(f"composite is {self.composite!r}, expected 'used' or 'all'")
+            raise ValueError(f"composite: expected 'used' or 'all', got {self.composite!r}")
 
 
 @dataclass(frozen=True)
@@ -87,15 +89,15 @@ class TransformerConfig(MapConfig):
             position = "one_hot" if self.height * self.width <= 64 else "embedding"
             object.__setattr__(self, "position", position)
         if self.position not in ("one_hot", "embedding"):
-            raise ValueError(f"position is {self.position!r}, expected 'one_hot' or 'embedding'")
+            raise ValueError(f"position: expected 'one_hot' or 'embedding', got {self.position!r}")
         for name in ("position_width", "n_layer", "n_head", "d_hidden"):
             if getattr(self, name) < 1:
-                raise ValueError(f"{name} is {getattr(self, name)}, expected at least 1")
+                raise ValueError(f"{name}: expected at least 1, got {getattr(self, name)}")
         if not 0 <= self.dropout < 1:
-            raise ValueError(f"dropout is {self.dropout}, expected a probability below 1")
+            raise ValueError(f"dropout: expected a probability below 1, got {self.dropout}")
         if self.attention not in ("auto", "numba", "sorted", "padded"):
             raise ValueError(
-                f"attention is {self.attention!r}, expected one of 'auto', 'numba', 'sorted', 'padded'"
+                f"attention: expected one of 'auto', 'numba', 'sorted', 'padded', got {self.attention!r}"
             )
 
 

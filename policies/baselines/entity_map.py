@@ -52,15 +52,17 @@ class EntityMap:
 
     def __init__(self, space: EntitySpace, height: int, width: int) -> None:
         if space.hidden:
-            raise ValueError("these networks can't hide entities from the policy; the space says hidden=True")
+            raise ValueError(
+                "the space has hidden=True: map networks can't hide entities: expected hidden=False"
+            )
         if not space.entities:
-            raise ValueError("the space has no entity types")
+            raise ValueError("the space: expected at least one of the entity types of a map, got none")
         planes = next(iter(space.entities.values()))[2:]
         for name, features in space.entities.items():
             if not planes or features != (*POSITION, *planes):
                 raise ValueError(
-                    f"entity type {name!r} has the features {', '.join(features) or 'none'}; expected x, y"
-                    " and then planes, the same for every type"
+                    f"entity type {name!r}: expected the features x, y and then planes, the same for every"
+                    f" type, got {', '.join(features) or 'none'}"
                 )
         self.space = space
         self.height, self.width = height, width
@@ -75,7 +77,7 @@ class EntityMap:
         """
         for plane in empty_planes:
             if not 0 <= plane < self.num_planes:
-                raise ValueError(f"empty_planes names plane {plane}; there are {self.num_planes}")
+                raise ValueError(f"empty_planes: expected planes below {self.num_planes}, got {plane}")
         self.empty_planes = empty_planes
 
     @property
@@ -93,8 +95,8 @@ class EntityMap:
         """
         if list(batch.entities) != list(self.space.entities):
             raise ValueError(
-                f"the batch has the entity types {', '.join(batch.entities)}, expected"
-                f" {', '.join(self.space.entities)}"
+                f"the batch: expected the entity types {', '.join(self.space.entities)}, got"
+                f" {', '.join(batch.entities)}"
             )
         by_type, offsets = batch.entity_rows()
         count = int(offsets[-1])
@@ -103,8 +105,8 @@ class EntityMap:
         for place, (name, rows) in enumerate(batch.entities.items()):
             if rows.inner_shape != (2 + self.num_planes,) or rows.dtype != np.float32:
                 raise ValueError(
-                    f"entity type {name!r}: items of shape {rows.inner_shape} and {rows.dtype}, expected"
-                    f" ({2 + self.num_planes},) and float32"
+                    f"entity type {name!r}: expected items of shape ({2 + self.num_planes},) and float32, got"
+                    f" {rows.inner_shape} and {rows.dtype}"
                 )
             mine = by_type[name]
             self._check_positions(batch, name)
@@ -121,8 +123,8 @@ class EntityMap:
             item = int(np.argmin(on_map.all(1)))
             x, y = position[item].tolist()
             raise ValueError(
-                f"entity type {name!r}: step {rows.sequence_indices()[item]}: x {x:g}, y {y:g} is no cell of"
-                f" a map of width {self.width} and height {self.height}"
+                f"entity type {name!r}: step {rows.sequence_indices()[item]}: expected a cell of the map of"
+                f" width {self.width} and height {self.height}, got x {x:g}, y {y:g}"
             )
 
     def grid(self, seen: MapEntities, like: Tensor) -> Tensor:
@@ -146,7 +148,7 @@ class EntityMap:
         unique, counts = np.unique(places, return_counts=True)
         step, cell = divmod(int(unique[counts > 1][0]), self.num_cells)
         y, x = divmod(cell, self.width)
-        raise ValueError(f"step {step}: several entities stand on the cell x {x}, y {y}")
+        raise ValueError(f"step {step}: cell x {x}, y {y}: expected at most one entity, got several")
 
     def images(self, grid: Tensor, multiple: int = 1) -> Tensor:
         """Cells (B, H · W, P) as images (B, P, H', W'), channels last in memory.

@@ -61,7 +61,7 @@ class ImpalaEncoder(nn.Module):
         super().__init__()
         if not sequences or min(channels, height, width, hidden, *sequences) < 1:
             raise ValueError(
-                f"an ImpalaEncoder needs positive sizes, got {channels} channels, {height} × {width},"
+                f"ImpalaEncoder: expected positive sizes, got {channels} channels, {height} × {width},"
                 f" sequences {tuple(sequences)} and {hidden} outputs"
             )
         self.hidden = hidden

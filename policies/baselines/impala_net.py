@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from ...envs import ActionMask, EntityActionSpace, EntityBatch, EntitySpace, GlobalCategorical
 from ...ragged import RaggedArray
-from ..inputs.actors import FORBIDDEN, check_choices, no_choice, uniform
+from ..inputs.actors import FORBIDDEN, check_choices, items_of, no_choice, uniform
 from ..inputs.rows import plain
 from ..policy import ActResult, Evaluation
 from ..rogue_net.config import from_options
@@ -52,15 +52,15 @@ class ImpalaNet(nn.Module):
         super().__init__()
         if not isinstance(observation_space, EntitySpace) or not isinstance(action_space, EntityActionSpace):
             raise TypeError(
-                "ImpalaNet takes an EntitySpace and an EntityActionSpace, got"
+                "ImpalaNet: expected an EntitySpace and an EntityActionSpace, got"
                 f" {type(observation_space).__name__} and {type(action_space).__name__}"
             )
         frame = observation_space.frame
         if frame is None or observation_space.entities or observation_space.global_features:
-            raise ValueError(f"the network reads frames and nothing else, got {observation_space}")
+            raise ValueError(f"expected a space of frames alone, got {observation_space}")
         actions = list(action_space.items())
         if len(actions) != 1 or not isinstance(actions[0][1], GlobalCategorical):
-            raise ValueError(f"ImpalaNet takes one action, a GlobalCategorical; got {action_space}")
+            raise ValueError(f"expected one action, a GlobalCategorical, got {action_space}")
         self.observation_space = observation_space
         self.action_space = action_space
         self.settings = from_options(ImpalaNetConfig, options)
@@ -110,11 +110,7 @@ class ImpalaNet(nn.Module):
             ValueError: the action is missing, has the wrong number of items, or was not allowed.
         """
         mask, steps = self._mask(batch)
-        if self.name not in actions:
-            raise ValueError(f"action {self.name!r} is missing; there are {', '.join(actions) or 'none'}")
-        chosen, allowed = actions[self.name], mask.mask.values
-        if not np.array_equal(chosen.offsets, mask.actors.offsets):
-            raise ValueError(f"action {self.name!r} does not have one item for each actor of the batch")
+        chosen, allowed = items_of(self.name, actions, mask.actors), mask.mask.values
         check_choices(self.name, chosen, allowed)
         encoded = self._encode(batch)
         logits = self.actor(encoded).index_select(0, as_tensor(steps, encoded))
@@ -139,9 +135,9 @@ class ImpalaNet(nn.Module):
             ValueError: its frames or its actions are others.
         """
         if space.actions != self.action_space:
-            raise ValueError(f"the actions are {space.actions!r}, expected {self.action_space!r}")
+            raise ValueError(f"the actions differ: expected {self.action_space!r}, got {space.actions!r}")
         if space.frame != self.frame:
-            raise ValueError(f"the frames are {space.frame}, expected {self.frame}")
+            raise ValueError(f"the frames differ: expected {self.frame}, got {space.frame}")
 
     def summary(
         self, entity_counts: Mapping[str, float] | None = None, actors: Mapping[str, float] | None = None
@@ -177,8 +173,8 @@ class ImpalaNet(nn.Module):
         steps = mask.actors.sequence_indices()
         if mask.mask.values.shape != (len(steps), self.num_choices):
             raise ValueError(
-                f"action {self.name!r}: mask of shape {mask.mask.values.shape},"
-                f" expected ({len(steps)}, {self.num_choices})"
+                f"action {self.name!r}: mask: expected shape ({len(steps)}, {self.num_choices}),"
+                f" got {mask.mask.values.shape}"
             )
         return mask, steps
 

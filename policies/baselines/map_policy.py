@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from ...envs import ActionMask, EntityActionSpace, EntityBatch, EntitySpace, MultiCategorical
 from ...ragged import RaggedArray
-from ..inputs.actors import Drawn, actor_rows
+from ..inputs.actors import Drawn, actor_rows, items_of
 from ..policy import ActResult, Evaluation
 from ..rogue_net.composite import CompositeOrders
 from ..rogue_net.config import from_options
@@ -48,12 +48,12 @@ class MapPolicy(nn.Module, ABC):
         kind = type(self).__name__
         if not isinstance(observation_space, EntitySpace) or not isinstance(action_space, EntityActionSpace):
             raise TypeError(
-                f"{kind} takes an EntitySpace and an EntityActionSpace, got"
+                f"{kind}: expected an EntitySpace and an EntityActionSpace, got"
                 f" {type(observation_space).__name__} and {type(action_space).__name__}"
             )
         actions = list(action_space.items())
         if len(actions) != 1 or not isinstance(actions[0][1], MultiCategorical):
-            raise ValueError(f"{kind} gives orders of one action, a MultiCategorical; got {action_space}")
+            raise ValueError(f"expected one action, a MultiCategorical, got {action_space}")
         self.observation_space = observation_space
         self.action_space = action_space
         self.settings: Any = from_options(settings, options)
@@ -96,11 +96,7 @@ class MapPolicy(nn.Module, ABC):
             ValueError: the action is missing, has the wrong number of items, or was not allowed.
         """
         seen, mask, actors = self._read(batch)
-        if self.name not in actions:
-            raise ValueError(f"action {self.name!r} is missing; there are {', '.join(actions) or 'none'}")
-        chosen = actions[self.name]
-        if not np.array_equal(chosen.offsets, mask.actors.offsets):
-            raise ValueError(f"action {self.name!r} does not have one item for each actor of the batch")
+        chosen = items_of(self.name, actions, mask.actors)
         log_probs, entropies, values = self._evaluate(seen, mask, actors, chosen)
         return Evaluation({self.name: log_probs}, {self.name: entropies}, values)
 
@@ -118,10 +114,10 @@ class MapPolicy(nn.Module, ABC):
             ValueError: its entity types or features are others, or the actions differ.
         """
         if space.actions != self.action_space:
-            raise ValueError(f"the actions are {space.actions!r}, expected {self.action_space!r}")
+            raise ValueError(f"the actions differ: expected {self.action_space!r}, got {space.actions!r}")
         if list(space.entities.items()) != list(self.observation_space.entities.items()):
             raise ValueError(
-                f"the entity types are {space.entities}, expected {self.observation_space.entities}"
+                f"the entity types differ: expected {self.observation_space.entities}, got {space.entities}"
             )
 
     def summary(

@@ -96,8 +96,8 @@ class TransformerNet(PerUnitPolicy):
         d_model = position + self.map.num_planes
         if d_model % settings.n_head:
             raise ValueError(
-                f"n_head {settings.n_head} does not divide the width {d_model}: {position} for the position"
-                f" and {self.map.num_planes} planes"
+                f"n_head: expected a divisor of the width {d_model} ({position} for the position,"
+                f" {self.map.num_planes} planes), got {settings.n_head}"
             )
         self.d_model = d_model
         self.positions = None if one_hot else nn.Embedding(self.map.num_cells, position)

@@ -95,8 +95,8 @@ class UnitActionNet(MapPolicy):
         self._action_planes = slice(start, start + self.num_kinds)
         if start < 0:
             raise ValueError(
-                f"the last planes tell the current action, one for each of the {self.num_kinds} kinds of"
-                f" {self.name!r}; there are {entity_map.num_planes}"
+                f"the last planes encode the current action: expected {self.num_kinds} or more planes, one"
+                f" for each kind of {self.name!r}, got {entity_map.num_planes}"
             )
         self.encoder = ImpalaEncoder(
             entity_map.num_planes, entity_map.height, entity_map.width, settings.channels, settings.hidden
@@ -191,8 +191,8 @@ class UnitActionNet(MapPolicy):
             return chosen, inside
         if chosen.inner_shape != (width + 1,):
             raise ValueError(
-                f"action {self.name!r}: items must be {width} integers, or {width + 1} with the unit's turn,"
-                f" got shape {chosen.inner_shape}"
+                f"action {self.name!r}: expected items of {width} integers, or {width + 1} with the unit's"
+                f" turn, got shape {chosen.inner_shape}"
             )
         ranks = chosen.values[:, width]
         order = np.lexsort((ranks, chosen.sequence_indices()))
@@ -201,8 +201,8 @@ class UnitActionNet(MapPolicy):
             step = int(chosen.sequence_indices()[order][wrong.argmax()])
             turns = sorted(chosen[step][:, width].tolist())
             raise ValueError(
-                f"action {self.name!r}: step {step}: the units' turns are {turns}, expected each number from"
-                f" 0 to {len(turns) - 1} once"
+                f"action {self.name!r}: step {step}: the units' turns: expected each number from 0 to"
+                f" {len(turns) - 1} once, got {turns}"
             )
         return chosen.with_values(chosen.values[:, :width].copy()), ranks
 

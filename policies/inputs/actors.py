@@ -5,6 +5,7 @@ Shape alphabet: A actors of one action at all steps, C choices, M components, K 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,7 +41,7 @@ def actor_rows(name: str, of_step: bool, rows: Rows, mask: ActionMask, columns: 
         index = rows.of_entities(mask.actors, f"actors of {name!r}")
     if mask.mask.values.shape != (len(index), columns):
         raise ValueError(
-            f"action {name!r}: mask of shape {mask.mask.values.shape}, expected ({len(index)}, {columns})"
+            f"action {name!r}: mask: expected shape ({len(index)}, {columns}), got {mask.mask.values.shape}"
         )
     return index
 
@@ -62,12 +63,32 @@ def selection_rows(
         raise ValueError(f"action {name!r}: the batch has no actees")
     expected = int((mask.actors.lengths * mask.actees.lengths).sum())
     if mask.mask.num_items != expected:
-        raise ValueError(f"action {name!r}: mask of {mask.mask.num_items} items, expected {expected}")
+        raise ValueError(f"action {name!r}: mask: expected {expected} items, got {mask.mask.num_items}")
     actors = rows.of_entities(mask.actors, f"actors of {name!r}")
     return actors, rows.of_entities(mask.actees, f"actees of {name!r}"), mask.actees
 
 
 # -- what is wrong with choices ------------------------------------------------------------------------------
+
+
+def items_of(name: str, actions: Mapping[str, RaggedArray], actors: RaggedArray) -> RaggedArray:
+    """Return the items of action `name`, one for each of `actors`.
+
+    Raises:
+        ValueError: the action is missing, or it has another number of items.
+    """
+    if name not in actions:
+        raise ValueError(f"action {name!r} is missing: got {', '.join(actions) or 'no actions'}")
+    items = actions[name]
+    if len(items) != len(actors):
+        raise ValueError(f"action {name!r}: expected {len(actors)} steps, got {len(items)}")
+    if not np.array_equal(items.offsets, actors.offsets):
+        step = int((items.lengths != actors.lengths).argmax())
+        raise ValueError(
+            f"action {name!r}: step {step}: expected {actors.lengths[step]} items (one per actor),"
+            f" got {items.lengths[step]}"
+        )
+    return items
 
 
 def no_choice(name: str, actors: RaggedArray, stuck: int) -> ValueError:
@@ -132,8 +153,8 @@ def check_orders(
             actor, m = (int(place) for place in barred[0])
             raise ValueError(
                 f"action {name!r}: step {step_of(orders.offsets, actor)}: component"
-                f" {action.names[m]!r}: {orders.values[actor, m]} is not allowed; with composite='all' it"
-                " counts whatever the kind"
+                f" {action.names[m]!r}: {orders.values[actor, m]} is not allowed (with composite='all' every"
+                " component counts for every kind)"
             )
 
 
@@ -145,6 +166,6 @@ def check_order_items(name: str, action: MultiCategorical, orders: RaggedArray) 
     """
     if orders.inner_shape != action.item_shape or orders.dtype.kind != "i":
         raise ValueError(
-            f"action {name!r}: items must be {len(action.sizes)} integers"
+            f"action {name!r}: expected items of {len(action.sizes)} integers"
             f" ({', '.join(action.names)}), got {orders.dtype} of shape {orders.inner_shape}"
         )

@@ -54,8 +54,8 @@ class Numbers:
         if squash and not bounded(action).all():
             number = int(np.argmin(bounded(action)))
             raise ValueError(
-                f"action {name!r}: squash=True needs finite bounds, number {number} has"
-                f" {action.low[number]} and {action.high[number]}"
+                f"action {name!r}: squash=True: expected finite bounds, got {action.low[number]} and"
+                f" {action.high[number]} for number {number}"
             )
         self.origin, self.scale = units(action)
         #: What log densities in units of the bounds are more than those in the units of the action.
@@ -84,7 +84,7 @@ class Numbers:
         Raises:
             ValueError: another shape or dtype, or numbers that are not finite.
         """
-        wanted = f"action {self.name!r}: items must be {self.action.size} real numbers"
+        wanted = f"action {self.name!r}: expected items of {self.action.size} real numbers"
         if numbers.inner_shape != self.action.item_shape or numbers.dtype.kind != "f":
             raise ValueError(f"{wanted}, got {numbers.dtype} of shape {numbers.inner_shape}")
         if not np.isfinite(numbers.values).all():

@@ -57,9 +57,11 @@ class Inputs:
 
     def __init__(self, space: EntitySpace, config: RogueNetConfig) -> None:
         if GLOBAL in space.entities:
-            raise ValueError(f"the entity type name {GLOBAL!r} is taken by the network's own row")
+            raise ValueError(
+                f"entity type {GLOBAL!r}: the network has a row of this name. Rename the entity type."
+            )
         if space.frame is not None:
-            raise ValueError("RogueNet reads entities, and the space shows frames; ImpalaNet reads those")
+            raise ValueError("RogueNet: expected a space without frames, got one with frames. Use ImpalaNet.")
         self.space = space
         self.concatenates = config.global_features == "concat" and bool(space.global_features)
         acts = any(action.is_global for _, action in space.actions.items())
@@ -79,7 +81,7 @@ class Inputs:
     def adapt_to(self, space: EntitySpace) -> None:
         """Read batches of `space`; see `RogueNet.adapt_to`."""
         if space.actions != self.space.actions:
-            raise ValueError(f"the actions are {space.actions!r}, expected {self.space.actions!r}")
+            raise ValueError(f"the actions differ: expected {self.space.actions!r}, got {space.actions!r}")
         for name in self.space.entities:
             if name not in space.entities:
                 raise ValueError(f"the space has no entity type {name!r}; it has {', '.join(space.entities)}")
@@ -145,29 +147,29 @@ class Inputs:
         """The entity types and features that the network knows."""
         if not isinstance(batch, EntityBatch):
             raise TypeError(
-                f"a network reads an EntityBatch (batch_observations makes one), got {type(batch).__name__}"
+                f"expected an EntityBatch, got {type(batch).__name__}. Make one with batch_observations."
             )
         if batch.globals.shape[1] != self._num_globals or batch.globals.dtype != _FLOAT32:
             raise ValueError(
-                f"globals: {batch.globals.shape[1]} features of {batch.globals.dtype}, "
-                f"expected {self._num_globals} of float32"
+                f"globals: expected {self._num_globals} features of float32, "
+                f"got {batch.globals.shape[1]} of {batch.globals.dtype}"
             )
         entities, num_offsets = {}, len(batch.globals) + 1
         for name, rows in batch.entities.items():
             if len(rows.offsets) != num_offsets:
                 raise ValueError(
-                    f"entity type {name!r}: {len(rows)} steps, expected {len(batch)} as in globals"
+                    f"entity type {name!r}: expected {len(batch)} steps as in globals, got {len(rows)}"
                 )
             if name not in self._widths:
                 raise ValueError(
-                    f"the batch has an entity type {name!r}, expected {', '.join(self._widths)}; "
-                    "for an env with more types call adapt_to(space)"
+                    f"unknown entity type {name!r}: expected {', '.join(self._widths)}. "
+                    "For an environment with more types call adapt_to(space)."
                 )
             values = rows.values
             if values.dtype != _FLOAT32 or values.ndim != 2 or values.shape[1] != self._widths[name]:
                 raise ValueError(
-                    f"entity type {name!r}: items of shape {rows.inner_shape} and {rows.dtype}, "
-                    f"expected ({self._widths[name]},) and float32"
+                    f"entity type {name!r}: expected items of shape ({self._widths[name]},) and float32, "
+                    f"got {rows.inner_shape} and {rows.dtype}"
                 )
             if name in self._columns:
                 columns = self._columns[name]

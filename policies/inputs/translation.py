@@ -66,8 +66,8 @@ class Translator:
         if (reference.lengths > 1).any():
             step = int(np.argmax(reference.lengths > 1))
             raise ValueError(
-                f"translation: step {step} has {reference.lengths[step]} entities "
-                f"of the reference type {name!r}"
+                f"translation: step {step}: expected one entity of the reference type {name!r}, "
+                f"got {reference.lengths[step]}"
             )
         origin, cosine, sine = self._frame(reference)
         for other, columns in self._columns.items():

@@ -41,14 +41,16 @@ def _tuples(config: Any, *names: str) -> None:
 
 def _one_of(name: str, value: Any, allowed: tuple[Any, ...]) -> None:
     if value not in allowed:
-        raise ValueError(f"{name} is {value!r}, expected one of {', '.join(map(repr, allowed))}")
+        raise ValueError(f"{name}: expected one of {', '.join(map(repr, allowed))}, got {value!r}")
 
 
 def _one_rotation(config: Any) -> None:
     if config.rotation_vector is not None and len(config.rotation_vector) != 2:
-        raise ValueError(f"rotation_vector names two features (cosine, sine), got {config.rotation_vector}")
+        raise ValueError(
+            f"rotation_vector: expected two features (cosine, sine), got {config.rotation_vector}"
+        )
     if config.rotation_vector is not None and config.rotation_angle is not None:
-        raise ValueError("only one of rotation_vector and rotation_angle can be given")
+        raise ValueError("give either rotation_vector or rotation_angle, not both")
 
 
 @dataclass(frozen=True)
@@ -73,9 +75,11 @@ class Translation:
         _tuples(self, "position", "rotation_vector")
         _one_rotation(self)
         if not self.position:
-            raise ValueError("translation needs at least one position feature")
+            raise ValueError("translation: position: expected at least one feature, got none")
         if (self.rotation_vector or self.rotation_angle) and len(self.position) != 2:
-            raise ValueError(f"rotation needs two position features, got {self.position}")
+            raise ValueError(
+                f"translation: position: expected two features for a rotation, got {self.position}"
+            )
 
 
 @dataclass(frozen=True)
@@ -157,13 +161,15 @@ class RelativePosition:
             2 if self.radial and self.distance else 1 if self.radial or self.distance else len(self.position)
         )
         if len(self.extent) != wanted:
-            raise ValueError(f"extent has {len(self.extent)} numbers, expected {wanted}")
+            raise ValueError(f"relative_position: extent: expected {wanted} numbers, got {len(self.extent)}")
         if self.radial and len(self.position) != 2:
-            raise ValueError(f"angles need two position features, got {self.position}")
+            raise ValueError(
+                f"relative_position: position: expected two features for angles, got {self.position}"
+            )
         if not self.radial and (self.rotation_vector or self.rotation_angle):
-            raise ValueError("rotation has no meaning without radial=True")
+            raise ValueError("relative_position: a rotation needs radial=True")
         if self.interpolate and not (self.radial or self.distance):
-            raise ValueError("interpolate needs radial or distance buckets")
+            raise ValueError("relative_position: interpolate needs radial or distance buckets")
 
     @property
     def num_buckets(self) -> int:
@@ -237,9 +243,11 @@ class RogueNetConfig:
         _one_of("global_features", self.global_features, ("entity", "concat"))
         self._check_sizes()
         if not math.isfinite(self.log_std_init):
-            raise ValueError(f"log_std_init is {self.log_std_init}, expected a finite number")
+            raise ValueError(f"log_std_init: expected a finite number, got {self.log_std_init}")
         if self.pooling and self.relative_position:
-            raise ValueError("relative_position is part of attention, which pooling replaces")
+            raise ValueError(
+                "relative_position is part of attention, which pooling replaces: give only one of them"
+            )
 
     def _check_sizes(self) -> None:
         least = {"d_model": 1, "n_head": 1, "d_qk": 1, "n_layer": 0}
@@ -249,16 +257,18 @@ class RogueNetConfig:
             if value is None and name.startswith("value_"):
                 continue
             if not isinstance(value, int) or isinstance(value, bool):
-                raise TypeError(f"{name} is {value!r}, expected an integer")
+                raise TypeError(f"{name}: expected an integer, got {value!r}")
             if value < number:
-                raise ValueError(f"{name} is {value}, expected at least {number}")
+                raise ValueError(f"{name}: expected at least {number}, got {value}")
         for name in ("dropout", "embedding_dropout", "residual_dropout", "attention_dropout"):
             value = getattr(self, name)
             if value is not None and not 0 <= value < 1:
-                raise ValueError(f"{name} is {value}, expected a probability below 1")
+                raise ValueError(f"{name}: expected a probability below 1, got {value}")
         for config in (self, self.for_value()):
             if config.d_model % config.n_head:
-                raise ValueError(f"n_head {config.n_head} does not divide d_model {config.d_model}")
+                raise ValueError(
+                    f"n_head: expected a divisor of d_model {config.d_model}, got {config.n_head}"
+                )
         if not self.separate_value_net and (self.value_d_model or self.value_n_layer or self.value_n_head):
             raise ValueError("value_d_model, value_n_layer and value_n_head need separate_value_net=True")
 

@@ -25,7 +25,7 @@ from ...envs import (
     SelectEntity,
 )
 from ...ragged import RaggedArray
-from ..inputs.actors import Drawn
+from ..inputs.actors import Drawn, items_of
 from ..inputs.prepare import Inputs, Prepared
 from ..inputs.rows import Rows
 from ..policy import ActResult, Evaluation
@@ -236,16 +236,12 @@ class RogueNetwork(nn.Module):
             ValueError: an action is missing, has the wrong number of items, or items of another kind.
         """
         for name, action in self.action_space.spaces.items():
-            if name not in actions:
-                raise ValueError(f"action {name!r} is missing; there are {', '.join(actions)}")
-            chosen = actions[name]
-            if not np.array_equal(chosen.offsets, batch.actions[name].actors.offsets):
-                raise ValueError(f"action {name!r} does not have one item for each actor of the batch")
+            chosen = items_of(name, actions, batch.actions[name].actors)
             if isinstance(action, Categorical | SelectEntity) and (
                 chosen.inner_shape or chosen.dtype.kind != "i"
             ):
                 raise ValueError(
-                    f"action {name!r}: items must be integers,"
+                    f"action {name!r}: expected single integers as items,"
                     f" got {chosen.dtype} of shape {chosen.inner_shape}"
                 )
 

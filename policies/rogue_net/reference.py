@@ -58,7 +58,9 @@ def _convert(
         return [(f"action_heads.{module_key(match[1])}.{match[2]}", value)]
     if match := re.fullmatch(rf"auxiliary_heads\.{re.escape(value_head)}\.(\w+)", name):
         return [(f"value_head.proj.{match[1]}", value)]
-    raise ValueError(f"{name!r} is not a parameter of the original RogueNet that has a place here")
+    raise ValueError(
+        f"unknown parameter {name!r}: the original RogueNet has none of this name that can be converted"
+    )
 
 
 def _convert_relative(name: str, value: Tensor, state: Mapping[str, Tensor]) -> list[tuple[str, Tensor]]:

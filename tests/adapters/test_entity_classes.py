@@ -170,7 +170,7 @@ def test_a_derived_class_has_the_features_of_its_base_first():
     class Plain(Base):
         pass
 
-    with pytest.raises(TypeError, match="Plain is no entity; decorate the class with @entity"):
+    with raises(TypeError, "Plain", "@entity"):
         Obs(Plain(1.0))
 
 
@@ -179,20 +179,20 @@ def make(annotation: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("annotation", "sentence"),
+    ("annotation", "facts"),
     [
-        (str, r"Thing.what: str is no feature; use a Literal\[...\] or an Enum"),
-        (list[float], r"Thing.what: list\[float\] is no feature; a tuple of fixed length is one"),
-        (tuple[float, ...], r"Thing.what: tuple\[float, ...\] is no feature; a tuple of fixed length"),
-        (dict, "Thing.what: dict is no feature; a tuple of fixed length is one"),
-        (float | int, r"Thing.what: float \| int is no feature; features are numbers, bool, Enum"),
-        (tuple[int, str], r"Thing.what\[1\]: str is no feature"),
-        (object, "Thing.what: object is no feature; features are numbers"),
-        ("Unknown", "Thing: an annotation of Thing could not be read: name 'Unknown' is not defined"),
+        (str, ["Thing.what", "str", "Literal", "Enum"]),
+        (list[float], ["Thing.what", "list[float]", "tuple"]),
+        (tuple[float, ...], ["Thing.what", "tuple[float, ...]", "length"]),
+        (dict, ["Thing.what", "dict", "tuple"]),
+        (float | int, ["Thing.what", "float | int", "bool", "Enum"]),
+        (tuple[int, str], ["Thing.what[1]", "str"]),
+        (object, ["Thing.what", "object", "bool", "Enum"]),
+        ("Unknown", ["Thing", "annotation", "'Unknown'"]),
     ],
 )
-def test_annotations_that_are_no_features_are_named_with_what_would_be_one(annotation, sentence):
-    with pytest.raises(TypeError, match=sentence):
+def test_annotations_that_are_no_features_are_named_with_what_would_be_one(annotation, facts):
+    with raises(TypeError, *facts):
         make(annotation)
 
 
@@ -201,14 +201,14 @@ def test_nested_fields_are_named_by_their_path():
     class Inner:
         tags: list[str]
 
-    with pytest.raises(TypeError, match=r"Thing.what.tags: list\[str\] is no feature"):
+    with raises(TypeError, "Thing.what.tags", "list[str]"):
         make(Inner)
 
 
 def test_dataclasses_and_equal_entities_are_refused():
-    with pytest.raises(TypeError, match="Engine is a dataclass already; decorate it with @entity alone"):
+    with raises(TypeError, "Engine", "dataclass", "@entity"):
         entity(Engine)
-    with pytest.raises(TypeError, match="told apart by identity, so eq=True is not possible"):
+    with raises(TypeError, "identity", "eq=True"):
 
         @entity(eq=True)
         class Thing:
@@ -216,20 +216,20 @@ def test_dataclasses_and_equal_entities_are_refused():
 
 
 @pytest.mark.parametrize(
-    ("change", "sentence"),
+    ("change", "facts"),
     [
-        ({"kind": "boss"}, "Everything.kind: 'boss' is not one of"),
-        ({"kind": True}, "Everything.kind: True is not one of"),
-        ({"terrain": "sand"}, "Everything.terrain: 'sand' is not one of"),
-        ({"number": "much"}, "Everything.number: could not convert string to float"),
-        ({"number": [1, 2]}, "Everything.number: "),
-        ({"pair": (1,)}, r"Everything.pair: expected 2 items, got \(1,\)"),
-        ({"engine": 3}, "Everything.engine: expected a Engine, got 3"),
-        ({"place": None}, "Everything.place: expected a Point, got None"),
+        ({"kind": "boss"}, ["Everything.kind", "'boss'"]),
+        ({"kind": True}, ["Everything.kind", True]),
+        ({"terrain": "sand"}, ["Everything.terrain", "'sand'"]),
+        ({"number": "much"}, ["Everything.number", "float"]),
+        ({"number": [1, 2]}, ["Everything.number"]),
+        ({"pair": (1,)}, ["Everything.pair", 2, "(1,)"]),
+        ({"engine": 3}, ["Everything.engine", "Engine", 3]),
+        ({"place": None}, ["Everything.place", "Point", None]),
     ],
 )
-def test_values_that_do_not_fit_are_named(change, sentence):
-    with pytest.raises(ObservationError, match=sentence):
+def test_values_that_do_not_fit_are_named(change, facts):
+    with raises(ObservationError, *facts):
         Obs([an_entity(), an_entity(**change)])
 
 
@@ -330,7 +330,7 @@ def test_objects_come_back_with_the_orders():
     ]
     env.drones[0].x = 9
     env.step({})
-    with pytest.raises(ActionError, match=r"choice 2 \('RIGHT'\) is not allowed; allowed: 0 \('STAY'\)"):
+    with raises(ActionError, "action 'move'", 2, "'RIGHT'", "not allowed", 0, "'STAY'"):
         env.step({"move": np.array([2, 0, 0])})
 
 
@@ -411,17 +411,17 @@ def test_things_come_alone_in_lists_and_in_lists_of_lists():
 
 
 def test_what_cannot_be_declared_is_named():
-    with pytest.raises(TypeError, match="str is no entity; decorate the class"):
+    with raises(TypeError, "str", "@entity"):
         Obs("drone")
-    with pytest.raises(ObservationError, match="hidden has an object that is not among the entities"):
+    with raises(ObservationError, "hidden", "entities"):
         Obs(Mineral(1), hidden=[Mineral(1)])
-    with pytest.raises(TypeError, match="int is no entity; decorate the class"):
+    with raises(TypeError, "int", "@entity"):
         Obs(3)
-    with pytest.raises(TypeError, match="action 'move' must be an Enum or an action space, got 3"):
+    with raises(TypeError, "action 'move'", "Enum", 3):
         declare(entities=[Drone], actions={"move": 3})  # type: ignore[dict-item]
-    with pytest.raises(TypeError, match="Engine is no entity"):
+    with raises(TypeError, "Engine", "@entity"):
         declare(entities=[Engine], actions={})
-    with pytest.raises(TypeError, match="two classes have the entity type 'Drone'; rename one"):
+    with raises(TypeError, "two classes", "entity type 'Drone'"):
         declare(entities=[Drone, Drone], actions={})
-    with pytest.raises(ObservationError, match="action 'move': the choices of an actor are members"):
+    with raises(ObservationError, "action 'move'", "Enum"):
         Obs(actions={"move": {Drone(0, "scout"): []}})

@@ -18,6 +18,8 @@ from entitize.adapters.microrts.java.rewards import REWARDS
 from entitize.adapters.microrts.observe import Observer
 from entitize.adapters.microrts.options import Options
 
+from facts import raises
+
 BOARD = "basesWorkers8x8"
 NUM_STEPS = 400
 
@@ -209,5 +211,5 @@ def test_only_the_games_that_are_playing_move() -> None:
 
 def test_games_between_lanes_must_come_first() -> None:
     board = find_map(BOARD)
-    with pytest.raises(ValueError, match="must come first"):
+    with raises(ValueError, "lanes", "first"):
         MicroRTSEngine([GameSetup(board, "passiveAI"), GameSetup(board, None)])

@@ -15,7 +15,7 @@ from entitize.adapters.microrts import MicroRTSEnv, MicroRTSVectorEnv
 from entitize.envs import unbatch_observation, window
 from gymnasium.utils.env_checker import check_env
 
-from facts import raises
+from facts import raises, warns
 
 BOARD = "basesWorkers8x8"
 WAIT: dict[str, Any] = {}
@@ -125,7 +125,7 @@ def test_a_lost_game_shows_its_last_state_until_the_reset() -> None:
     assert frame is not None and start is not None and frame.shape == (192, 192, 3)
     is_blue = (frame == (70, 130, 255)).all(2)
     assert not is_blue.any() and not np.array_equal(frame, start)
-    with pytest.raises(gymnasium.error.ResetNeeded, match="after the end of a game"):
+    with raises(gymnasium.error.ResetNeeded, "MicroRTSEnv", "reset()"):
         env.step(WAIT)
     again, _ = env.reset(seed=0)
     assert_same(first, again)
@@ -138,7 +138,7 @@ def test_a_bot_that_raises_ends_the_game_and_is_told() -> None:
     env = make()
     env.reset(seed=0)
     env._venv._engine._bots.array[0] = None  # Java raises where it is called
-    with pytest.warns(UserWarning, match="the bot workerRushAI raised"):
+    with warns(UserWarning, "workerRushAI", "raised"):
         _, _, terminated, truncated, info = env.step(WAIT)
     assert truncated and not terminated and info["outcome"] == "draw" and "workerRushAI" in info["bot_error"]
     env.reset()
@@ -154,27 +154,27 @@ def test_wrong_orders_are_told_and_leave_the_game_as_it_is() -> None:
     count = len(observation["actions"]["order"]["actors"])
     rows = np.zeros((count, 7), np.int64)
     rows[0] = [5, 0, 0, 0, 0, 0, 24]  # attack itself
-    with pytest.raises(ez.ActionError, match="order"):
+    with raises(ez.ActionError, "action 'order'"):
         env.step({"order": rows})
     assert env.step({"order": np.zeros((count, 7), np.int64)})[0]["globals"][0] == np.float32(1 / 2000)
     env.close()
 
 
 def test_bad_options_are_told() -> None:
-    with pytest.raises(ValueError, match="side must be 0 or 1, not 'both'"):
+    with raises(ValueError, "side", 0, 1, "'both'"):
         make(side="both")
-    with pytest.raises(ValueError, match=r"side must be 0 or 1, not 1\.0"):
+    with raises(ValueError, "side", 0, 1, 1.0):
         make(side=1.0)
-    with pytest.raises(TypeError, match="no option 'opponents'; did you mean 'opponent'"):
+    with raises(TypeError, "'opponents'", "'opponent'"):
         make(opponents="coacAI")
-    with pytest.raises(TypeError, match="no option 'selfplay'"):
+    with raises(TypeError, "'selfplay'"):
         make(selfplay=0)
-    with pytest.raises(ValueError, match="no bot 'coacAi'; did you mean 'coacAI'"):
+    with raises(ValueError, "bot", "'coacAi'", "'coacAI'"):
         make(opponent="coacAi")
     with raises(ValueError, "render_mode", "'rgb_array'", "'human'", "'ansi'"):
         MicroRTSEnv(render_mode="ansi")
     plain = make()
-    with pytest.raises(ValueError, match="without a render_mode"):
+    with raises(ValueError, "render_mode"):
         plain.render()
     plain.close()
 
@@ -287,8 +287,8 @@ def test_pygames_import_leaves_the_handlers_of_signals_alone() -> None:
 
 def test_without_pygame_or_a_display_a_window_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SDL_VIDEODRIVER", "no such driver")
-    with pytest.raises(RuntimeError, match=r"needs a display: .*; render_mode='rgb_array' does without"):
+    with raises(RuntimeError, "display", "render_mode='rgb_array'"):
         make(render_mode="human")
     monkeypatch.setitem(sys.modules, "pygame", None)
-    with pytest.raises(gymnasium.error.DependencyNotInstalled, match="pip install pygame-ce"):
+    with raises(gymnasium.error.DependencyNotInstalled, "pip install pygame-ce"):
         MicroRTSVectorEnv(render_mode="human")

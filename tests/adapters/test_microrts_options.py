@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from entitize.adapters.microrts import MicroRTSVectorEnv, Options
 
+from facts import raises
+
 BOARD = "basesWorkers8x8"
 
 
@@ -20,47 +22,48 @@ def make(num_envs: int = 1, **options: Any) -> MicroRTSVectorEnv:
 
 
 def test_wrong_names_are_told_with_the_nearest() -> None:
-    with pytest.raises(ValueError, match="no map 'basesWorker8x8'; did you mean 'basesWorkers8x8'"):
+    with raises(ValueError, "map", "'basesWorker8x8'", "'basesWorkers8x8'"):
         ez.make_vec("MicroRTS/basesWorker8x8")
-    with pytest.raises(ValueError, match=r"no map 'foo'; did you mean '[^,]*$"):  # one name, not all 144
+    with raises(ValueError, "map", "'foo'") as error:
         ez.make_vec("MicroRTS/foo", 1)
-    with pytest.raises(ValueError, match="can't play the map 'melee4x4Mixed2': its file has a form that"):
+    assert "," not in str(error.value), "one name, not all 144"
+    with raises(ValueError, "map 'melee4x4Mixed2'", "file"):
         ez.make_vec("MicroRTS/melee4x4Mixed2")
-    with pytest.raises(ValueError, match="no bot 'coacAi'; did you mean 'coacAI'"):
+    with raises(ValueError, "bot", "'coacAi'", "'coacAI'"):
         make(opponents="coacAi")
-    with pytest.raises(ValueError, match="no reward 'gathering'; did you mean 'gather'"):
+    with raises(ValueError, "reward", "'gathering'", "'gather'"):
         make(reward_weights={"gathering": 1})
     for wrong, right in (("feature", "features"), ("opponent", "opponents"), ("self_play", "selfplay")):
-        with pytest.raises(TypeError, match=f"no option '{wrong}'; did you mean '{right}'"):
+        with raises(TypeError, f"'{wrong}'", f"'{right}'"):
             make(**{wrong: "units"})
 
 
 @pytest.mark.parametrize(
-    ("options", "sentence"),
+    ("options", "facts"),
     [
-        ({"maps": [BOARD, "basesWorkers16x16"]}, "basesWorkers8x8 is 8x8 and basesWorkers16x16 is 16x16"),
-        ({"maps": ()}, "at least one map"),
-        ({"maps": BOARD}, f"maps must be a list that names at least one map, not '{BOARD}'"),
-        ({"opponents": {"coacAI", "passiveAI"}}, "opponents must be the name of a bot, a list with one"),
-        ({"opponents": 5}, "opponents must be the name of a bot, a list with one .*, not 5"),
-        ({"opponents": {"coacAI": 3}}, "opponents are given for 3 lanes, but 2 lanes play against bots"),
-        ({"opponents": {"coacAI": -2}}, "'coacAI' must play a whole number of lanes"),
-        ({"selfplay": 1}, "selfplay must be an even number of lanes from 0 to 2, not 1"),
-        ({"selfplay": None}, "selfplay must be an even number of lanes from 0 to 2, not None"),
-        ({"side": 2}, "side must be 0, 1 or 'both', not 2"),
-        ({"side": 1.0}, "side must be 0, 1 or 'both', not 1.0"),
-        ({"side": [0, 1.0]}, "side must be 0 or 1 for each of 2 lanes"),
-        ({"seed": 1.5}, "a seed must be a whole number, or one for each env, not 1.5"),
-        ({"features": "pixels"}, "features must be one of 'units', 'planes', 'planes29', not 'pixels'"),
-        ({"max_steps": 0}, "max_steps must be a whole number of at least 1, not 0"),
-        ({"mask_reserved": 1}, "mask_reserved must be True or False, not 1"),
-        ({"reward_weights": [1, 2]}, "reward_weights must be 6 finite numbers"),
-        ({"reward_weights": "shaped"}, "reward_weights must be 6 finite numbers .*, not 'shaped'"),
-        ({"render_mode": "ansi"}, "render_mode must be one of None, 'rgb_array', 'human', got 'ansi'"),
+        ({"maps": [BOARD, "basesWorkers16x16"]}, ["basesWorkers8x8 is 8x8", "basesWorkers16x16 is 16x16"]),
+        ({"maps": ()}, ["maps", "()"]),
+        ({"maps": BOARD}, ["maps", "list", f"'{BOARD}'"]),
+        ({"opponents": {"coacAI", "passiveAI"}}, ["opponents", "list", "dict", "'passiveAI'"]),
+        ({"opponents": 5}, ["opponents", "list", "dict", 5]),
+        ({"opponents": {"coacAI": 3}}, ["opponents", "3 lanes", "2 lanes"]),
+        ({"opponents": {"coacAI": -2}}, ["opponents", "'coacAI'", -2]),
+        ({"selfplay": 1}, ["selfplay", "even", 0, 2, 1]),
+        ({"selfplay": None}, ["selfplay", "even", 0, 2, None]),
+        ({"side": 2}, ["side", 0, 1, "'both'", 2]),
+        ({"side": 1.0}, ["side", 0, 1, "'both'", 1.0]),
+        ({"side": [0, 1.0]}, ["side", 0, 1, "2 lanes", "[0, 1.0]"]),
+        ({"seed": 1.5}, ["seed", 1.5]),
+        ({"features": "pixels"}, ["features", "'units', 'planes', 'planes29'", "'pixels'"]),
+        ({"max_steps": 0}, ["max_steps", 1, 0]),
+        ({"mask_reserved": 1}, ["mask_reserved", True, False, 1]),
+        ({"reward_weights": [1, 2]}, ["reward_weights", 6, "[1, 2]"]),
+        ({"reward_weights": "shaped"}, ["reward_weights", 6, "'shaped'"]),
+        ({"render_mode": "ansi"}, ["render_mode", "None, 'rgb_array', 'human'", "'ansi'"]),
     ],
 )
-def test_bad_options_are_told(options: dict[str, Any], sentence: str) -> None:
-    with pytest.raises(ValueError, match=sentence):
+def test_bad_options_are_told(options: dict[str, Any], facts: list[object]) -> None:
+    with raises(ValueError, *facts):
         make(2, **options)
 
 
@@ -68,5 +71,5 @@ def test_numpys_whole_numbers_are_taken() -> None:
     two, one = np.int64(2), np.int32(1)
     with make(two, opponents={"passiveAI": two}, side=one, max_steps=two, frame_skip=one) as env:
         assert env.options == Options(max_steps=2) and [game.side for game in env.games] == [1, 1]
-    with pytest.raises(ValueError, match=r"num_envs must be a whole number of at least 1, not 2\.0"):
+    with raises(ValueError, "num_envs", 1, 2.0):
         make(2.0)  # type: ignore[arg-type]

@@ -11,6 +11,8 @@ from entitize.adapters.microrts import MicroRTSVectorEnv
 from entitize.envs import ActionError
 from gymnasium.error import Error
 
+from facts import raises
+
 BOARD = "basesWorkers8x8Obstacle"
 OPPOSITE = {"up": "down", "down": "up", "left": "right", "right": "left"}
 
@@ -142,11 +144,11 @@ def test_an_illegal_order_is_told_as_it_was_given() -> None:
         row = actions["order"].offsets[lane] + unit
         rows[row] = 0
         rows[row, :2] = space.kinds.index("move"), forbidden
-        with pytest.raises(ActionError, match=f"'{space.components['move'][forbidden]}'"):
+        with raises(ActionError, f"'{space.components['move'][forbidden]}'"):
             env.step({"order": actions["order"].with_values(rows)})
         env.step(actions)
 
 
 def test_an_unknown_perspective_is_refused() -> None:
-    with pytest.raises((ValueError, Error), match="perspective must be one of 'board', 'player', not 'mine'"):
+    with raises((ValueError, Error), "perspective", "'board', 'player'", "'mine'"):
         make("mine")

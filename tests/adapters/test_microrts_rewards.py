@@ -10,6 +10,8 @@ import pytest
 from entitize.adapters.microrts.java.records import ACTIONS, UNIT_TYPES
 from entitize.adapters.microrts.java.rewards import SHAPED, reward_schedule, weights_array
 
+from facts import raises
+
 WIN_ONLY = {"win_loss": 10.0}
 
 
@@ -33,15 +35,15 @@ def test_without_last_weights_they_stay_to_the_bit(first: dict[str, float] | Non
 
 
 @pytest.mark.parametrize(
-    ("last", "message"),
+    ("last", "facts"),
     [
-        ([1, 2], "final_reward_weights must be 6 finite numbers"),
-        ([0, 0, 0, 0, 0, float("nan")], "final_reward_weights must be 6 finite numbers"),
-        ({"win_los": 1.0}, "no reward 'win_los'; did you mean 'win_loss'"),
+        ([1, 2], ["final_reward_weights", 6, "[1, 2]"]),
+        ([0, 0, 0, 0, 0, float("nan")], ["final_reward_weights", "finite", "nan"]),
+        ({"win_los": 1.0}, ["reward", "'win_los'", "'win_loss'"]),
     ],
 )
-def test_wrong_last_weights_are_told(last: Any, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
+def test_wrong_last_weights_are_told(last: Any, facts: list[object]) -> None:
+    with raises(ValueError, *facts):
         ez.make_vec("MicroRTS/basesWorkers8x8", 1, final_reward_weights=last)
 
 
@@ -64,7 +66,7 @@ def test_rewards_are_weighed_as_progress_says() -> None:
             venv.set_progress(fraction)
             assert reward_of_a_worker(venv) == reward
         for wrong in (-0.1, 1.5, float("nan")):
-            with pytest.raises(ValueError, match="must lie between 0 and 1"):
+            with raises(ValueError, "progress", 0, 1, wrong):
                 venv.set_progress(wrong)
         assert reward_of_a_worker(venv) == 1.75
     with ez.make_vec("MicroRTS/basesWorkers8x8", 1, **options) as venv:

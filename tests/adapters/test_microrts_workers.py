@@ -16,6 +16,8 @@ import pytest
 from entitize.adapters.microrts import MicroRTSVectorEnv, make
 from entitize.adapters.microrts.options import plan_games
 
+from facts import raises, warns
+
 BOARD = "basesWorkers8x8"
 #: Lanes 0 and 1 are this process's, 2 to 4 the worker's.
 OPTIONS: dict[str, Any] = {
@@ -116,7 +118,7 @@ def test_a_bot_that_raises_is_reported_with_its_lane(workers: ez.vector.ShardedV
     workers.reset(seed=0)
     workers.step({})
     workers.set_progress(1.0)  # the second game of the second worker, that of lane 3
-    with pytest.warns(UserWarning, match="MicroRTS env 3: the bot workerRushAI raised"):
+    with warns(UserWarning, "env 3", "workerRushAI", "raised"):
         _, _, terminated, truncated, info = workers.step({})
     assert truncated.tolist() == [False, False, False, True, False] and not terminated.any()
     assert "workerRushAI" in info["bot_error"][3] and info["_bot_error"].tolist() == truncated.tolist()
@@ -134,7 +136,7 @@ def test_an_illegal_order_moves_no_game(
     orders = np.zeros((actors.num_items, 7), np.int64)
     illegal = orders.copy()
     illegal[-1, 0] = 3  # nobody has anything to return yet
-    with pytest.raises(ez.ActionError, match="env 4: action 'order'"):
+    with raises(ez.ActionError, "env 4", "action 'order'"):
         workers.step({"order": actors.with_values(illegal)})
     steps = [env.step({"order": actors.with_values(orders)})[0] for env in (workers, local)]
     assert steps[0].equals(steps[1])
@@ -194,15 +196,13 @@ def test_processes_get_as_much_to_do(
 
 
 def test_games_are_not_split() -> None:
-    with pytest.raises(ValueError, match="num_workers must be between 1 and the 2 games, got 3"):
+    with raises(ValueError, "num_workers", 1, 2, 3):
         ez.make_vec(f"MicroRTS/{BOARD}", 4, selfplay=4, num_workers=3)
-    with pytest.raises(ValueError, match="num_workers must be between 1 and the 4 games, got -1"):
+    with raises(ValueError, "num_workers", 1, 4, -1):
         ez.make_vec(f"MicroRTS/{BOARD}", 4, num_workers=-1)
-    with pytest.raises(ValueError, match="no bot 'coacAi'; did you mean 'coacAI'"):
+    with raises(ValueError, "bot", "'coacAi'", "'coacAI'"):
         ez.make_vec(f"MicroRTS/{BOARD}", 4, opponents="coacAi", num_workers=2)
-    with pytest.raises(
-        ValueError, match=r"side must be 0 or 1 for each of 2 lanes against bots, not \[0, 2\]"
-    ):
+    with raises(ValueError, "side", "2 lanes", "[0, 2]"):
         ez.make_vec(f"MicroRTS/{BOARD}", 2, side=[0, 2])
 
 

@@ -12,6 +12,8 @@ from entitize.adapters.procgen.decoder.layout import ENTITY
 from entitize.adapters.procgen.games import GAMES
 from entitize.adapters.procgen.reference import reference_features
 
+from facts import raises
+
 
 def expected_numbers(state, slots):
     """The decoder's table of numbers, out of the slow decoder's state."""
@@ -187,15 +189,15 @@ def test_no_dumps_give_an_empty_batch():
 
 @pytest.mark.parametrize(("start", "length"), [(0, 11), (-1, 5), (11, 0), (5, -1), (2**62, 2**62)])
 def test_a_dump_that_lies_outside_of_the_buffer_is_refused(start, length):
-    with pytest.raises(ProcgenStateError, match="outside of the buffer"):
+    with raises(ProcgenStateError, "coinrun", "state 0", "buffer"):
         StateDecoder("coinrun").decode(np.zeros(10, np.uint8), np.array([start]), np.array([length]))
 
 
 def test_buffers_of_another_kind_are_refused():
     decoder = StateDecoder("coinrun")
-    with pytest.raises(ValueError, match="contiguous array of bytes"):
+    with raises(ValueError, "buffer", "int8", "(10,)"):
         decoder.decode(np.zeros(10, np.int8), np.array([0]), np.array([10]))
-    with pytest.raises(ValueError, match="do not match"):
+    with raises(ValueError, "starts", "lengths", "(1,)", "(2,)"):
         decoder.decode(np.zeros(10, np.uint8), np.array([0]), np.array([10, 10]))
 
 
@@ -213,29 +215,27 @@ def test_errors_say_game_state_and_byte(dumps_of):
     good, *_ = dumps_of("coinrun", "easy")
     foreign, *_ = dumps_of("maze", "easy")
     decoder = StateDecoder("coinrun")
-    with pytest.raises(
-        ProcgenStateError, match=r"coinrun: state 1 at byte 4: a dump of another game"
-    ) as caught:
+    with raises(ProcgenStateError, "coinrun", "state 1", "byte 4", "another game") as caught:
         decoder.decode_dumps([good, foreign])
     assert (caught.value.game, caught.value.state, caught.value.offset) == ("coinrun", 1, 4)
 
 
 @pytest.mark.parametrize(
-    ("damage", "message"),
+    ("damage", "facts"),
     [
-        (lambda d: d[:-1], "ends in the middle"),
-        (lambda d: d[:-4], "ends in the middle"),
-        (lambda d: b"", "ends in the middle"),
-        (lambda d: d + b"\0", "bytes after the end mark"),
-        (lambda d: d[:-4] + b"\0\0\0\0", "0xCAFECAFE"),
-        (lambda d: b"\1" + d[1:], "serialize version 0"),
-        (lambda d: d[:4] + b"\xff\xff\xff\xff" + d[8:], "of negative length"),
-        (lambda d: d[:4] + b"\xff\xff\xff\x7f" + d[8:], "longer than the rest"),
-        (lambda d: d[:8] + b"C" + d[9:], "another game"),
+        (lambda d: d[:-1], ["ends"]),
+        (lambda d: d[:-4], ["ends"]),
+        (lambda d: b"", ["ends"]),
+        (lambda d: d + b"\0", ["bytes after the end"]),
+        (lambda d: d[:-4] + b"\0\0\0\0", ["0xCAFECAFE"]),
+        (lambda d: b"\1" + d[1:], ["serialize version 0"]),
+        (lambda d: d[:4] + b"\xff\xff\xff\xff" + d[8:], ["negative"]),
+        (lambda d: d[:4] + b"\xff\xff\xff\x7f" + d[8:], ["longer"]),
+        (lambda d: d[:8] + b"C" + d[9:], ["another game"]),
     ],
 )
-def test_damage_is_found_and_named(damage, message, dumps_of):
-    with pytest.raises(ProcgenStateError, match=message):
+def test_damage_is_found_and_named(damage, facts, dumps_of):
+    with raises(ProcgenStateError, *facts):
         StateDecoder("coinrun").decode_dumps([damage(dumps_of("coinrun", "easy")[0])])
 
 
@@ -249,20 +249,20 @@ def damaged(dump, state, field, value):
 
 
 @pytest.mark.parametrize(
-    ("field", "value", "message"),
+    ("field", "value", "facts"),
     [
-        ("x", np.float32(np.nan), "not finite"),
-        ("rx", np.float32(-np.inf), "not finite"),
-        ("alpha", np.float32(2e9), "beyond 1e9"),
-        ("smart_step", np.int32(2), "neither 0 nor 1"),
-        ("is_reflected", np.int32(-1), "neither 0 nor 1"),
-        ("type", np.int32(2), "not the player"),
+        ("x", np.float32(np.nan), ["finite"]),
+        ("rx", np.float32(-np.inf), ["finite"]),
+        ("alpha", np.float32(2e9), ["1e9"]),
+        ("smart_step", np.int32(2), [0, 1]),
+        ("is_reflected", np.int32(-1), [0, 1]),
+        ("type", np.int32(2), ["player"]),
     ],
 )
-def test_damaged_entities_are_found(field, value, message, dumps_of, slow_decode):
+def test_damaged_entities_are_found(field, value, facts, dumps_of, slow_decode):
     dump = dumps_of("coinrun", "easy")[0]
     bad, at = damaged(dump, slow_decode(dump), field, value)
-    with pytest.raises(ProcgenStateError, match=message) as caught:
+    with raises(ProcgenStateError, *facts) as caught:
         StateDecoder("coinrun").decode_dumps([bad])
     if field != "type":
         assert caught.value.offset == at

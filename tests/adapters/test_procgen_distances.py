@@ -8,6 +8,8 @@ from entitize.adapters.procgen import ProcgenVectorEnv, StateDecoder, ViewOption
 from entitize.adapters.procgen.games import GAMES
 from entitize.envs import sample_actions
 
+from facts import raises
+
 ADDED = ("gap_x", "gap_y", "nearness")
 
 
@@ -66,7 +68,7 @@ def test_reference_features_have_them_only_where_asked_for(distances, expected):
 
 
 def test_pixels_and_what_is_no_choice_are_refused():
-    with pytest.raises(ValueError, match="leave out distances"):
+    with raises(ValueError, "features='pixels'", "distances"):
         ViewOptions("pixels", distances=True)
-    with pytest.raises(ValueError, match="distances must be one of None, False, True, not 'far'"):
+    with raises(ValueError, "distances", None, False, True, "'far'"):
         ViewOptions(distances="far")

@@ -206,7 +206,7 @@ def test_a_wrong_render_mode_is_named():
     with raises(ValueError, "render_mode", "'rgb_array'", "'human'", "'ansi'"):
         ProcgenEnv("coinrun", render_mode="ansi")
     env = ProcgenEnv("coinrun")
-    with pytest.raises(ValueError, match="without a render_mode"):
+    with raises(ValueError, "render_mode"):
         env.render()
     env.close()
 

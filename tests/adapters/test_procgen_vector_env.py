@@ -173,20 +173,20 @@ def test_an_empty_sequence_does_nothing():
 
 
 @pytest.mark.parametrize(
-    ("actions", "message"),
+    ("actions", "facts"),
     [
-        (acts([1, 2, 15]), "env 2: action 'act'.*choice 15"),
-        (acts([-1, 2, 3]), "env 0: action 'act'.*choice -1"),
-        (acts([1, 2]), "action 'act' has 2 steps, expected 3"),
-        ({"act": RaggedArray.from_arrays([[1], [2, 3], [4]])}, "env 1: action 'act'"),
-        ({"jump": acts([1, 2, 3])["act"]}, "'jump'"),
+        (acts([1, 2, 15]), ["env 2", "action 'act'", 15]),
+        (acts([-1, 2, 3]), ["env 0", "action 'act'", -1]),
+        (acts([1, 2]), ["action 'act'", 2, 3]),
+        ({"act": RaggedArray.from_arrays([[1], [2, 3], [4]])}, ["env 1", "action 'act'"]),
+        ({"jump": acts([1, 2, 3])["act"]}, ["'jump'"]),
     ],
 )
-def test_a_wrong_action_is_named_and_nobody_moves(actions, message):
+def test_a_wrong_action_is_named_and_nobody_moves(actions, facts):
     with make_vec("coinrun", 3) as venv, make_vec("coinrun", 3) as other:
         venv.reset(seed=3)
         other.reset(seed=3)
-        with pytest.raises(ActionError, match=message):
+        with raises(ActionError, *facts):
             venv.step(actions)
         assert_same_batch(venv.step(acts([7, 7, 7]))[0], other.step(acts([7, 7, 7]))[0])
 
@@ -199,7 +199,7 @@ def test_steps_and_frames_need_a_reset_first():
             venv.render()
     with make_vec("coinrun", 1) as venv:
         venv.reset(seed=1)
-        with pytest.raises(ValueError, match="without a render_mode"):
+        with raises(ValueError, "render_mode"):
             venv.render()
 
 
@@ -231,35 +231,55 @@ def test_closing_twice_is_fine_and_ends_all():
 
 
 @pytest.mark.parametrize(
-    ("game", "options", "error", "message"),
+    ("game", "options", "error", "facts"),
     [
-        ("coinrum", {}, ValueError, "no game 'coinrum'; did you mean 'coinrun'"),
-        ("chess", {}, ValueError, "The games are bigfish, bossfight"),
-        ("coinrun", {"num_envs": 0}, ValueError, "num_envs must be at least 1"),
-        ("coinrun", {"distribution_mode": "extreme"}, ValueError, "easy, hard, exploration, not 'extreme'"),
-        ("bigfish", {"distribution_mode": "exploration"}, ValueError, "easy, hard, not 'exploration'"),
-        ("coinrun", {"use_generated_assets": True}, ValueError, "aborts the process"),
-        ("coinrun", {"num_levels": -1}, ValueError, "num_levels"),
-        ("coinrun", {"num_levels": 5, "start_level": 2**31 - 3}, ValueError, "start_level"),
-        ("coinrun", {"start_level": 0.5}, ValueError, "start_level"),
-        ("coinrun", {"distribution_mode": "exploration", "num_levels": 3}, ValueError, "one fixed level"),
-        ("coinrun", {"features": "refrence"}, ValueError, "'default', 'reference'"),
-        ("coinrun", {"window": 0}, ValueError, "window"),
-        ("coinrun", {"chunk_size": 65}, ValueError, "chunk_size"),
-        ("coinrun", {"visible_only": "yes"}, ValueError, "visible_only"),
-        ("coinrun", {"visible": True}, TypeError, "unknown option 'visible'; did you mean 'visible_only'"),
-        ("coinrun", {"num_threads": 0}, ValueError, "num_threads"),
-        ("coinrun", {"render_mode": "human"}, ValueError, "'rgb_array', got 'human'"),
+        ("coinrum", {}, ValueError, ["game", "'coinrum'", "'coinrun'"]),
+        ("chess", {}, ValueError, ["'chess'", "bigfish, bossfight"]),
+        ("coinrun", {"num_envs": 0}, ValueError, ["num_envs", 1, 0]),
+        (
+            "coinrun",
+            {"distribution_mode": "extreme"},
+            ValueError,
+            ["distribution_mode", "easy, hard, exploration", "'extreme'"],
+        ),
+        (
+            "bigfish",
+            {"distribution_mode": "exploration"},
+            ValueError,
+            ["bigfish", "distribution_mode", "easy, hard", "'exploration'"],
+        ),
+        ("coinrun", {"use_generated_assets": True}, ValueError, ["use_generated_assets"]),
+        ("coinrun", {"num_levels": -1}, ValueError, ["num_levels", -1]),
+        ("coinrun", {"num_levels": 5, "start_level": 2**31 - 3}, ValueError, ["start_level"]),
+        ("coinrun", {"start_level": 0.5}, ValueError, ["start_level", 0.5]),
+        (
+            "coinrun",
+            {"distribution_mode": "exploration", "num_levels": 3},
+            ValueError,
+            ["distribution_mode='exploration'", "num_levels", "start_level"],
+        ),
+        (
+            "coinrun",
+            {"features": "refrence"},
+            ValueError,
+            ["features", "'default', 'reference'", "'refrence'"],
+        ),
+        ("coinrun", {"window": 0}, ValueError, ["window", 0]),
+        ("coinrun", {"chunk_size": 65}, ValueError, ["chunk_size", 65]),
+        ("coinrun", {"visible_only": "yes"}, ValueError, ["visible_only", "'yes'"]),
+        ("coinrun", {"visible": True}, TypeError, ["'visible'", "'visible_only'"]),
+        ("coinrun", {"num_threads": 0}, ValueError, ["num_threads", 0]),
+        ("coinrun", {"render_mode": "human"}, ValueError, ["'rgb_array'", "'human'"]),
     ],
 )
-def test_wrong_options_are_named(game, options, error, message):
-    with pytest.raises(error, match=message):
+def test_wrong_options_are_named(game, options, error, facts):
+    with raises(error, *facts):
         make_vec(game, **options)
 
 
 def test_without_the_package_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "procgen.env", None)  # as if it were not installed
-    with pytest.raises(ImportError, match=r"pip install 'entitize\[procgen\]'"):
+    with raises(ImportError, "pip install 'entitize[procgen]'"):
         make_vec("coinrun")
 
 
@@ -291,7 +311,7 @@ def test_after_a_state_that_cannot_be_read_lanes_need_a_reset():
         buffer.data[buffer.starts[1]] ^= 0xFF
 
     buffer.fill = fill_and_break
-    with pytest.raises(ProcgenStateError, match="not a dump of serialize version"):
+    with raises(ProcgenStateError, "serialize version"):
         venv.step(acts([NOOP, NOOP]))
     buffer.fill = fill
     with pytest.raises(gymnasium.error.ResetNeeded):

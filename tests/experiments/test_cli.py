@@ -16,10 +16,11 @@ import gymnasium
 import pytest
 from entitize.cli.main import COMMANDS
 from entitize.cli.stop_signals import stop_on_signals
-from entitize.experiments.config import CONFIGS, TrainConfig, read_run_config
+from entitize.experiments.config import CONFIGS, TrainConfig
 from entitize.experiments.config_file import read_config
-from entitize.experiments.run_origin import read_origin
+from entitize.experiments.run_config import read_run_config
 from entitize.policies.rogue_net import RogueNetConfig
+from entitize.trainers.runs.run_origin import read_origin
 from PIL import Image
 
 from facts import mentions
@@ -46,6 +47,14 @@ def test_every_command_has_help(entitize: Run, command: str) -> None:
     code, out, _ = entitize(command, "--help")
     assert code == 0
     assert f"entitize {command}" in out
+
+
+def test_progress_can_be_full_or_none(entitize: Run, small: tuple[str, ...], tmp_path: Path) -> None:
+    flags = ("train", *small, "--ppo.total-timesteps", 16)
+    code, out, _ = entitize(*flags, "--run", tmp_path / "full", "--progress", "full")
+    assert code == 0 and "value loss" in out and "clip fraction" in out and "inference" in out
+    code, out, _ = entitize(*flags, "--run", tmp_path / "none", "--progress", "none")
+    assert code == 0 and "samples/s" not in out
 
 
 def test_the_version_is_told(entitize: Run) -> None:
@@ -78,17 +87,6 @@ def test_a_run_folder_that_cannot_be_made_is_told(
     code, _, err = entitize("train", *small, "--run", tmp_path / run)
     assert code == 2
     assert err.startswith(f"entitize: {tmp_path / run} {message}")
-
-
-def test_a_run_of_the_python_interface_is_told_from_one_of_the_command_line(
-    entitize: Run, tmp_path: Path
-) -> None:
-    with ez.make_vec("MineSweeper", num_envs=1) as venv:
-        policy = ez.RogueNet(venv.single_observation_space, venv.single_action_space)
-        ez.PPO(policy, venv, ez.PPOConfig(), run_dir=tmp_path)
-    code, _, err = entitize("eval", tmp_path)
-    assert code == 2
-    assert "only runs of `entitize train` can be used here" in err
 
 
 # -- train ---------------------------------------------------------------------------------------------------

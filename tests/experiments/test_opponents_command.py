@@ -10,8 +10,9 @@ from typing import Any
 import entitize as ez
 import pytest
 import yaml
-from entitize.experiments.config import CONFIGS, TrainConfig, read_run_config
+from entitize.experiments.config import CONFIGS, TrainConfig
 from entitize.experiments.config_file import read_config
+from entitize.experiments.run_config import read_run_config
 from entitize.experiments.run_opponents import OpponentsConfig
 
 Run = Callable[..., tuple[int, str, str]]
@@ -87,7 +88,7 @@ def test_environments_whose_lanes_never_meet_are_refused(
 ) -> None:
     file = config({}, env={"id": "MineSweeper", "num_envs": 2})
     code, _, err = entitize("train", "--config", file, "--run", tmp_path / "run")
-    assert code == 2 and "does not say which lanes meet in a game" in err
+    assert code == 2 and "lane_games" in err
     assert not (tmp_path / "run" / "opponents").exists()
 
 

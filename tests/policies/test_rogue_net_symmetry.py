@@ -182,7 +182,7 @@ def test_a_step_with_two_reference_entities_is_an_error(make_space, random_batch
     batch = random_batch(space, steps=4, empty=False)
     net = make_net(space, translation={"reference": "Food", "position": ["x", "y"]})
     step = int(np.argmax(batch.entities["Food"].lengths > 1))
-    with raises(ValueError, "translation", f"step {step}", "entities", "'Food'"):
+    with raises(ValueError, "translation", f"step {step}", "'Food'"):
         net.value(batch)
 
 

@@ -204,9 +204,8 @@ def test_an_engine_that_resets_by_itself_is_refused_with_a_way_out() -> None:
     net = RogueNet(venv.single_observation_space, venv.single_action_space)
     with raises(
         ValueError, "WrappedVectorEnv", "NEXT_STEP", "vectorization_mode='sync'", "'async'", "AsyncVectorEnv"
-    ) as error:
+    ):
         PPO(net, venv, CONFIG)
-    assert "WrappedVectorEnv has AutoresetMode.NEXT_STEP" in str(error.value)
     for mode in ("sync", "async"):
         with wrap_vec(gymnasium.make_vec("CartPole-v1", num_envs=2, vectorization_mode=mode)) as single:
             net = RogueNet(single.single_observation_space, single.single_action_space)

@@ -137,7 +137,13 @@ def test_episode_statistics_follow_each_environment() -> None:
     assert statistics.summary() == {}
     assert statistics.record(np.array([1.0, 2.0]), np.array([False, True])) == [(1, 2.0, 1)]
     assert statistics.record(np.array([10.0, 5.0]), np.array([True, False])) == [(0, 11.0, 2)]
-    assert statistics.summary() == {"charts/episodic_return": 6.5, "charts/episodic_length": 1.5}
+    assert statistics.summary() == {
+        "charts/episodic_return": 6.5,
+        "charts/episodic_return_std": 4.5,
+        "charts/episodic_return_min": 2.0,
+        "charts/episodic_return_max": 11.0,
+        "charts/episodic_length": 1.5,
+    }
     again = EpisodeStatistics(2)
     again.restore(statistics.state())
     assert again.summary() == statistics.summary() and again.finished == 2

@@ -148,7 +148,7 @@ def test_wrong_options_are_told(toy_policy: Any, options: dict[str, Any], facts:
 def test_time_goes_on_in_a_pool(toy_policy: Any) -> None:
     pool = OpponentPool(toy_policy())
     pool.add(10)
-    with raises(ValueError, "newest", "step 10"):
+    with raises(ValueError, "newest", "got 10"):
         pool.add(10)
 
 

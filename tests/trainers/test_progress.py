@@ -2,10 +2,13 @@ from __future__ import annotations
 
 import io
 import re
+from typing import Any
 
 import pytest
-from entitize.trainers.progress import TrainingProgress, clock_time
+from entitize.trainers.progress import TrainingProgress, clock_time, detail_of
 from rich.console import Console
+
+from facts import mentions
 
 METRICS = {"charts/SPS": 1234.6, "charts/episodic_return": 3.14159, "losses/entropy": 1.5}
 
@@ -24,6 +27,40 @@ def test_a_resumed_run_counts_its_speed_from_where_it_began() -> None:
 def test_the_time_limit_bounds_what_is_left() -> None:
     progress = TrainingProgress(1_000_000, max_seconds=100, console=Console(file=io.StringIO()))
     assert progress.describe(250_000, METRICS, seconds=60).endswith("ETA 0:40")
+
+
+def test_a_full_line_adds_losses_and_shares_of_time() -> None:
+    progress = TrainingProgress(1_000_000, console=Console(file=io.StringIO()), is_full=True)
+    metrics = {
+        **METRICS,
+        "charts/episodic_length": 12.25,
+        "losses/value_loss": 0.5,
+        "losses/approx_kl": 0.0125,
+        "losses/clipfrac": 0.25,
+        "losses/explained_variance": -0.5,
+        "time/env": 1.0,
+        "time/inference": 1.0,
+        "time/update": 2.0,
+    }
+    line = progress.describe(250_000, metrics, seconds=60)
+    for part in (
+        *("return 3.14", "length 12.2", "value loss 0.5", "KL 0.0125", "clip fraction 0.25"),
+        *("explained variance -0.5", "env 25%", "inference 25%", "update 50%"),
+    ):
+        assert part in line
+    assert "value loss" not in progress.describe(250_000, METRICS, seconds=60)  # of a rollout of idle steps
+
+
+@pytest.mark.parametrize(
+    ("progress", "detail"), [(True, "short"), (False, "none"), ("full", "full"), ("none", "none")]
+)
+def test_progress_has_levels(progress: Any, detail: str) -> None:
+    assert detail_of(progress) == detail
+
+
+def test_an_unknown_level_of_progress_is_told() -> None:
+    with pytest.raises(ValueError, match=mentions("progress", "'full'", "'fulll'")):
+        detail_of("fulll")  # type: ignore[arg-type]
 
 
 def test_before_the_first_episode_ends_there_is_no_return() -> None:

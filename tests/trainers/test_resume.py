@@ -151,18 +151,21 @@ def test_a_run_writes_its_configuration_metrics_and_tensorboard_events(
 
     PPO(toy_policy(), toy_venv(4), PPOConfig(**OPTIONS), tmp_path).train()
     config = yaml.safe_load((tmp_path / "config.yaml").read_text())
-    assert config["ppo"]["learning_rate"] == 0.01 and config["num_envs"] == 4
-    assert config["policy"] == {"class": "ToyPolicy", "config": {"scale": 0.1}}
+    assert config["ppo"]["learning_rate"] == 0.01 and config["env"]["num_envs"] == 4
+    assert (config["network"], config["baseline"]) == ("ToyPolicy", {"scale": 0.1})
     lines = read_metrics(tmp_path / "metrics.jsonl")
     assert [line["step"] for line in lines] == [24, 48, 72, 96, 120, 144]
     names = {
         *("charts/learning_rate", "charts/entropy_coef", "charts/SPS", "charts/episodic_return"),
+        *("charts/episodic_return_std", "charts/episodic_return_min", "charts/episodic_return_max"),
         *("charts/episodic_length", "losses/policy_loss", "losses/value_loss", "losses/entropy"),
         *("losses/approx_kl", "losses/old_approx_kl", "losses/clipfrac", "losses/grad_norm"),
         *("losses/explained_variance", "time/env", "time/inference", "time/storage", "time/update"),
     }
     assert names <= set(lines[-1])
     events = accumulators.EventAccumulator(str(tmp_path)).Reload()
+    (text,) = events.Tensors("hyperparameters/text_summary")[0].tensor_proto.string_val
+    assert b"learning_rate: 0.01" in text
     assert names <= set(events.Tags()["scalars"])
     assert [e.step for e in events.Scalars("losses/policy_loss")] == [24, 48, 72, 96, 120, 144]
 

@@ -110,7 +110,7 @@ def test_other_environments_are_refused(
             lambda venv: ez.wrap(__import__("gymnasium").make("CartPole-v1")),
             ["ListVectorEnv([make_env] * num"],
         ),
-        (VecTransposeImage, ["VecTransposeImage", "images"]),
+        (VecTransposeImage, ["VecTransposeImage", "image"]),
     ],
 )
 def test_ppo_says_which_environment_it_wants(

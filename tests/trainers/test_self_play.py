@@ -265,9 +265,9 @@ def test_refused_actions_move_nobody(duels: Any, toy_policy: Any) -> None:
         ({"interval": 0}, ["interval", 0]),
         ({"games": [(0,)]}, ["game", "sides"]),
         ({"games": []}, ["game", "sides"]),
-        ({"games": [(0, ())]}, ["side", "lane", "games=[(0, ())]"]),
-        ({"games": [(0, 6)]}, ["games=[(0, 6)]", 0, 5]),
-        ({"games": [(0, 1), (1, 2)]}, ["games=[(0, 1), (1, 2)]"]),
+        ({"games": [(0, ())]}, ["games", "side", "lane", "[(0, ())]"]),
+        ({"games": [(0, 6)]}, ["games", "[(0, 6)]", 0, 5]),
+        ({"games": [(0, 1), (1, 2)]}, ["games", "lane", "[(0, 1), (1, 2)]"]),
     ],
 )
 def test_wrong_options_are_told(

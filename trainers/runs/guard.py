@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 import torch
@@ -12,6 +13,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from ...envs import EntityBatch
+from ...policies.checkpoint import checkpoint_paths
+from .run_folder import RunFolder
 
 
 class NonFiniteError(ArithmeticError):
@@ -19,6 +22,18 @@ class NonFiniteError(ArithmeticError):
 
     The policy and its optimizer are as they were before the update, and the last checkpoint is untouched.
     """
+
+
+@contextmanager
+def naming_update(update: int, step: int, run: RunFolder | None) -> Iterator[None]:
+    """Add update, step and the last checkpoint to the message of a `NonFiniteError`."""
+    try:
+        yield
+    except NonFiniteError as error:
+        saved = "no checkpoint was written yet"
+        if run is not None and (paths := checkpoint_paths(run.checkpoints)):
+            saved = f"the last good checkpoint is {paths[-1]}"
+        raise NonFiniteError(f"update {update} (step {step}): {error}; {saved}") from error
 
 
 class Snapshot:
@@ -102,10 +117,10 @@ def check_batch(batch: EntityBatch, num_envs: int, lanes: NDArray[np.int64] | No
         for item, column in _not_finite(rows.values):
             lane = lane_of(int(np.searchsorted(rows.offsets, item, side="right")) - 1)
             value = rows.values[item, column]
-            raise NonFiniteError(f"environment {lane} shows a {name} whose feature {column} is {value}")
+            raise NonFiniteError(f"lane {lane}: entity type {name!r}: feature {column} is {value}")
     for row, column in _not_finite(batch.globals):
         value = batch.globals[row, column]
-        raise NonFiniteError(f"environment {lane_of(row)} shows global feature {column} as {value}")
+        raise NonFiniteError(f"lane {lane_of(row)}: global feature {column} is {value}")
 
 
 def _not_finite(values: NDArray[np.floating]) -> NDArray[np.int64]:
@@ -124,7 +139,7 @@ def check_lanes(what: str, numbers: NDArray[np.floating], active: NDArray[np.boo
     bad = np.flatnonzero(~np.isfinite(numbers))
     if len(bad):
         lane = bad[0] if active is None else np.flatnonzero(active)[bad[0]]
-        raise NonFiniteError(f"the {what} of environment {lane} is {numbers[bad[0]]}")
+        raise NonFiniteError(f"lane {lane}: the {what} is {numbers[bad[0]]}")
 
 
 def _listed(culprits: list[str]) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import gzip
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,23 @@ from torch.utils.tensorboard import SummaryWriter
 
 from ...files import replace_file
 from ...policies.checkpoint import CheckpointError
+from .run_lock import run_lock
+
+#: The file with the configuration of a run, in its folder.
+CONFIG = "config.yaml"
 
 
 class RunFolder:
-    """Writes what a run has to say; `purge` makes a resumed run go on where its checkpoint was."""
+    """The folder of one run: configuration, metrics, checkpoints, and the lock that `locked` takes.
+
+    Args:
+        path: created if it is missing.
+        must_exist: do not create it.
+
+    Raises:
+        FileNotFoundError: the folder is missing and `must_exist`.
+        NotADirectoryError: `path` is a file.
+    """
 
     def __init__(self, path: str | Path, must_exist: bool = False) -> None:
         self.path = Path(path)
@@ -28,6 +42,35 @@ class RunFolder:
         self.path.mkdir(parents=True, exist_ok=True)
         self._writer: SummaryWriter | None = None
         self._purge_step: int | None = None
+        self._is_locked = False
+        self._size: int | None = None  # of the metrics as this object left them; None: it has not opened them
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Lock the folder against other processes and other trainers; may be nested.
+
+        Raises:
+            RunLockedError: it is locked already.
+            RuntimeError: another trainer has written to the folder since this one did.
+            OSError: it can't be written.
+        """
+        if self._is_locked:
+            yield
+            return
+        with run_lock(self.path):
+            if self._size is not None and self._size != self._metrics_size():
+                raise RuntimeError(
+                    f"{self.path}: another trainer has continued this run since; make a new trainer with"
+                    " resume=True"
+                )
+            self._is_locked = True
+            try:
+                yield
+            finally:
+                self._is_locked = False
+
+    def _metrics_size(self) -> int:
+        return self.metrics.stat().st_size if self.metrics.exists() else 0
 
     @property
     def checkpoints(self) -> Path:
@@ -39,7 +82,7 @@ class RunFolder:
 
     def write_config(self, config: Mapping[str, Any]) -> None:
         """Write `config.yaml`, unless whoever made the folder has put one there already."""
-        path = self.path / "config.yaml"
+        path = self.path / CONFIG
         if not path.exists():
             replace_file(path, yaml.safe_dump(dict(config), sort_keys=False).encode())
 
@@ -48,12 +91,22 @@ class RunFolder:
         finite = {name: value for name, value in metrics.items() if math.isfinite(value)}
         with self.metrics.open("a") as file:  # opened anew, so that every line is handed to the system whole
             file.write(json.dumps({"step": step, **finite}) + "\n")
+        self._size = self._metrics_size()
         if self._writer is None:
-            self._writer = SummaryWriter(str(self.path), purge_step=self._purge_step)
-            self._purge_step = None  # a file opened later goes on from this one
+            self._writer = self._open_writer()
         for name, value in finite.items():
             self._writer.add_scalar(name, value, step)
         self._writer.flush()
+
+    def _open_writer(self) -> SummaryWriter:
+        """Open a TensorBoard file, which begins with the configuration as text."""
+        writer = SummaryWriter(str(self.path), purge_step=self._purge_step)
+        config = self.path / CONFIG
+        if config.exists():
+            lines = config.read_text().splitlines()
+            writer.add_text("hyperparameters", "\n".join(f"    {line}" for line in lines))  # a code block
+        self._purge_step = None  # a file opened later goes on from this one
+        return writer
 
     def check_not_lost(self, step: int) -> None:
         """Check that a run without checkpoints was ended before `step`, by which it must have written one.
@@ -75,12 +128,12 @@ class RunFolder:
         """Drop the metrics after `step`, and a last line that a kill cut short."""
         self.close()
         self._purge_step = step + 1
-        if not self.metrics.exists():
-            return
-        lines = self.metrics.read_text().splitlines(keepends=True)
-        kept = [line for line in lines if line.endswith("\n") and _step_of(line) <= step]
-        if kept != lines:
-            replace_file(self.metrics, "".join(kept).encode())
+        if self.metrics.exists():
+            lines = self.metrics.read_text().splitlines(keepends=True)
+            kept = [line for line in lines if line.endswith("\n") and _step_of(line) <= step]
+            if kept != lines:
+                replace_file(self.metrics, "".join(kept).encode())
+        self._size = self._metrics_size()
 
     def close(self) -> None:
         """Close the TensorBoard file; `log` opens a new one."""

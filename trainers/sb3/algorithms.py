@@ -61,9 +61,7 @@ def PPO(
     if network is not None:
         given = {name: value for name, value in (policy_kwargs or {}).items() if name in network.config}
         if given:
-            raise ValueError(
-                f"the network has its options already: leave {', '.join(given)} out of policy_kwargs"
-            )
+            raise ValueError(f"network has its own options: remove {', '.join(given)} from policy_kwargs")
         policy_kwargs = {**(policy_kwargs or {}), **network.config}
     model = stable_baselines3.PPO(
         RogueNetPolicy,  # type: ignore[arg-type] # an actor-critic policy in all but its class
@@ -91,19 +89,19 @@ def _checked_env(env: Any) -> VecEnv:
     while isinstance(inner, VecEnvWrapper):
         name = type(inner).__name__
         if isinstance(inner, VecNormalize) and inner.norm_obs:
-            raise TypeError("RogueNet normalises its inputs itself: use VecNormalize(venv, norm_obs=False)")
+            raise TypeError("RogueNet normalizes its inputs itself: use VecNormalize(venv, norm_obs=False)")
         if isinstance(inner, VecTransposeImage):
-            raise TypeError(f"{name} is for images, of which entity environments show none: leave it away")
+            raise TypeError(f"remove {name}: entity environments have no image observations")
         if isinstance(inner, VecFrameStack):
             raise TypeError(
-                f"{name} needs fixed shapes: give entities features that tell of the past instead"
+                f"remove {name}: it needs fixed shapes. Give entities features of past steps instead."
             )
         inner = inner.venv
     if isinstance(inner, RaggedVecEnv):
         return env
     hint = ""
     if isinstance(inner, VecEnv):
-        hint = "; around entity environments goes entitize.sb3.make_vec, not DummyVecEnv or make_vec_env"
+        hint = "; use entitize.sb3.make_vec instead of DummyVecEnv or make_vec_env"
     elif isinstance(inner, gymnasium.Env):
         lanes = "entitize.vector.ListVectorEnv([make_env] * num_envs)"
         hint = f"; use entitize.sb3.make_vec({lanes}), without a Monitor"

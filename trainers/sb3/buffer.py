@@ -57,8 +57,8 @@ class RaggedRolloutBuffer(RolloutBuffer):
             action_space, PackedActionSpace
         ):
             raise TypeError(
-                "RaggedRolloutBuffer needs an environment of entitize.sb3.make_vec or vec_env, in no wrapper"
-                f" that changes observations or actions; got {observation_space!r} and {action_space!r}"
+                "RaggedRolloutBuffer: expected an environment of entitize.sb3.make_vec or vec_env, without a"
+                f" wrapper of observations or actions, got {observation_space!r} and {action_space!r}"
             )
         keep_freed_memory()
         self.buffer_size = buffer_size
@@ -117,7 +117,9 @@ class RaggedRolloutBuffer(RolloutBuffer):
             RuntimeError: the rollout is not complete.
         """
         if not self.full:
-            raise RuntimeError(f"the rollout has {self.pos} of {self.buffer_size} steps")
+            raise RuntimeError(
+                f"the rollout is not complete: expected {self.buffer_size} steps, got {self.pos}"
+            )
         indices = np.random.permutation(self.buffer_size * self.n_envs)  # noqa: NPY002 - seeded by the algorithm
         size = len(indices) if batch_size is None else batch_size
         for start in range(0, len(indices), size):

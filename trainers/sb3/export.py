@@ -30,7 +30,7 @@ def export_policy(model: BaseAlgorithm | RogueNetPolicy, folder: str | Path) -> 
     """
     policy = model.policy if isinstance(model, BaseAlgorithm) else model
     if not isinstance(policy, RogueNetPolicy):
-        raise TypeError(f"only a RogueNetPolicy can be exported, got a {type(policy).__name__}")
+        raise TypeError(f"export_policy: expected a model with a RogueNetPolicy, got {type(policy).__name__}")
     network = policy.network
     metadata = {
         "spaces": space_schema(network.observation_space),

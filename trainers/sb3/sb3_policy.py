@@ -86,11 +86,14 @@ class RogueNetPolicy(BasePolicy):
         entity_space = _entity_space(observation_space, action_space)
         if use_sde is None:
             raise TypeError(
-                "the algorithm tells its policy nothing of use_sde, as MaskablePPO does: masks are part of"
-                " what entity environments show, so use stable_baselines3.PPO (by hand, give use_sde=False)"
+                "RogueNetPolicy: the algorithm did not pass use_sde; MaskablePPO never does. Entity"
+                " observations contain their masks, so use stable_baselines3.PPO (in your own code, pass"
+                " use_sde=False)."
             )
         if use_sde:
-            raise ValueError("use_sde must be False: RogueNet draws real numbers with a noise of its own")
+            raise ValueError(
+                "use_sde: expected False, got True: RogueNet samples continuous actions with its own noise"
+            )
         super().__init__(
             observation_space,
             action_space,
@@ -185,7 +188,9 @@ class RogueNetPolicy(BasePolicy):
         """
         self.set_training_mode(False)
         if isinstance(observation, tuple):
-            raise ValueError("predict takes an observation, got a tuple; `obs, info = env.reset()` gives two")
+            raise ValueError(
+                "predict: expected an observation, got a tuple. Unpack it: `obs, info = env.reset()`."
+            )
         batch, is_batch = self._read(observation)
         actions = self._network.act(batch, _generator(), deterministic).actions
         if is_batch:
@@ -238,7 +243,8 @@ class RogueNetPolicy(BasePolicy):
         mine = self._network
         if network.observation_space != mine.observation_space:
             raise ValueError(
-                f"the network is for {network.observation_space}, this policy for {mine.observation_space}"
+                f"the network: expected one for {mine.observation_space}, got one for"
+                f" {network.observation_space}"
             )
         there, here = network.state_dict(), mine.state_dict()
         for name in [*here, *(n for n in there if n not in here)]:
@@ -286,7 +292,7 @@ class RogueNetPolicy(BasePolicy):
 
     def get_distribution(self, obs: Any) -> NoReturn:
         raise TypeError(
-            "the actions of a step are no distribution of Stable-Baselines3, which TRPO asks for;"
+            "TRPO needs a distribution of Stable-Baselines3, which RogueNetPolicy does not have;"
             " use stable_baselines3.PPO or A2C"
         )
 
@@ -302,7 +308,7 @@ class RogueNetPolicy(BasePolicy):
             return observation, True
         if not isinstance(observation, Mapping):
             raise ObservationError(
-                f"expected a dict or an EntityBatch as observation, got {type(observation).__name__}"
+                f"predict: expected a dict or an EntityBatch as observation, got {type(observation).__name__}"
             )
         if "actions" not in observation:  # plain observations have it, packed batches never
             return self._layout.unpack_checked(observation), True
@@ -343,9 +349,11 @@ def _entity_space(observation_space: Any, action_space: Any) -> EntitySpace:
     """The entity space behind the spaces that an algorithm passes on."""
     if not isinstance(observation_space, PackedBatchSpace) or not isinstance(action_space, PackedActionSpace):
         raise TypeError(
-            "RogueNetPolicy needs an environment of entitize.sb3.make_vec or vec_env, in no wrapper that"
-            f" changes observations or actions; got {observation_space!r} and {action_space!r}"
+            "RogueNetPolicy: expected an environment of entitize.sb3.make_vec or vec_env, without a wrapper"
+            f" of observations or actions, got {observation_space!r} and {action_space!r}"
         )
     if observation_space.entity_space.actions != action_space.entity_actions:
-        raise TypeError(f"{observation_space!r} is not for the actions of {action_space!r}")
+        raise TypeError(
+            f"the spaces do not match: {observation_space!r} is not for the actions of {action_space!r}"
+        )
     return observation_space.entity_space

@@ -97,7 +97,7 @@ class RaggedVecEnv(VecEnv):
     def step_wait(self) -> VecEnvStepReturn:
         before, actions = self._last, self._actions
         if before is None or actions is None:
-            raise ActionError("RaggedVecEnv: step_wait() came without step_async()")
+            raise ActionError("RaggedVecEnv: step_wait() needs step_async() before it")
         self._actions = None
         orders = self._layout.unpack_actions(before, actions)
         batch, rewards, terminated, truncated, info = self.vector_env.step(orders)
@@ -141,9 +141,9 @@ class RaggedVecEnv(VecEnv):
         if len(idle):
             self._last = None
             raise TypeError(
-                f"lane {idle[0]} of {type(self.vector_env).__name__} is idle: its agent is dead or waits for"
-                " others. Stable-Baselines3 would learn from such steps as from any other; train with"
-                " entitize.PPO, which leaves them out, or make the environment with mode='team'"
+                f"lane {idle[0]} of {type(self.vector_env).__name__} is inactive: its agent is dead or waits"
+                " for others. Stable-Baselines3 would learn from such steps as from any other. Train with"
+                " entitize.PPO, which leaves them out, or make the environment with mode='team'."
             )
 
     def close(self) -> None:
@@ -173,7 +173,7 @@ class RaggedVecEnv(VecEnv):
             setattr(self.vector_env, attr_name, value)
         else:
             engine = type(self.vector_env).__name__
-            raise ValueError(f"{attr_name!r} can't be set for single lanes: {engine} runs all of them")
+            raise ValueError(f"{attr_name!r} can't be set for single lanes: one {engine} runs all of them")
 
     def env_method(
         self, method_name: str, *method_args: Any, indices: VecEnvIndices = None, **method_kwargs: Any
@@ -210,7 +210,7 @@ def vec_env(env: str | EntityVectorEnv, num_envs: int | None = None, **kwargs: A
         return RaggedVecEnv(make_entity_vec(env, num_envs=1 if num_envs is None else num_envs, **kwargs))
     if num_envs is not None or kwargs:
         given = ", ".join([*(["num_envs"] if num_envs is not None else []), *kwargs])
-        raise TypeError(f"{given}: only for environments that are made by name, not for {env!r}")
+        raise TypeError(f"{given}: only for environments that are made by name, got {env!r}")
     return RaggedVecEnv(env)
 
 
@@ -234,7 +234,9 @@ def make_vec(env: str | EntityVectorEnv, num_envs: int | None = None, **kwargs: 
 
 def _check_vector_env(vector_env: Any) -> None:
     if isinstance(vector_env, VecEnv):
-        raise TypeError(f"{type(vector_env).__name__} is a VecEnv already; pass it to the algorithm as it is")
+        raise TypeError(
+            f"{type(vector_env).__name__} is a VecEnv already: pass it to the algorithm unchanged"
+        )
     if not isinstance(vector_env, EntityVectorEnv):
         hint = ""
         if isinstance(vector_env, gymnasium.vector.VectorEnv):
@@ -245,9 +247,9 @@ def _check_vector_env(vector_env: Any) -> None:
     mode = vector_env.metadata.get("autoreset_mode")
     if mode != AutoresetMode.SAME_STEP:
         raise ValueError(
-            f"Stable-Baselines3 needs autoreset mode SAME_STEP, {type(vector_env).__name__} has {mode};"
-            " where gymnasium.make_vec took an engine that can do no other, make single environments with"
-            " gymnasium.make_vec(…, vectorization_mode='sync')"
+            f"autoreset mode of {type(vector_env).__name__}: expected SAME_STEP, got {mode}. The mode of a"
+            " native vector environment cannot be changed: wrap single environments, made with"
+            " gymnasium.make_vec(…, vectorization_mode='sync')."
         )
 
 

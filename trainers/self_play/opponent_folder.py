@@ -104,6 +104,6 @@ class OpponentFolder:
 def missing_folder() -> CheckpointError:
     """Return the error for snapshots that should be read and were never written."""
     return CheckpointError(
-        "the opponent pool has no folder to read its past selves from: give it that of the run that is"
-        ' resumed, OpponentPool(..., folder="<run>/opponents")'
+        "the opponent pool has no folder to read its snapshots from. Give it the folder of the run that is"
+        ' resumed: OpponentPool(..., folder="<run>/opponents")'
     )

@@ -117,14 +117,14 @@ class OpponentPool:
     ) -> None:
         if weighting not in WEIGHTINGS:
             known = ", ".join(map(repr, WEIGHTINGS))
-            raise ValueError(f"weighting must be one of {known}, got {weighting!r}")
+            raise ValueError(f"weighting: expected one of {known}, got {weighting!r}")
         if isinstance(checkpoints, (str, Path)):
-            raise ValueError(f"checkpoints must be a list of paths, got {checkpoints!r}")
+            raise ValueError(f"checkpoints: expected a list of paths, got {checkpoints!r}")
         if isinstance(max_size, bool) or not isinstance(max_size, (int, np.integer)):
-            raise ValueError(f"max_size must be a whole number, got {max_size!r}")
+            raise ValueError(f"max_size: expected an integer, got {max_size!r}")
         if max_size <= len(checkpoints):
             raise ValueError(
-                f"max_size must leave a place for a past self beside the {len(checkpoints)} checkpoints,"
+                f"max_size: expected room for a snapshot beside the {len(checkpoints)} checkpoints,"
                 f" got {max_size}"
             )
         self.learner = learner
@@ -169,7 +169,7 @@ class OpponentPool:
         """
         members = self.members
         if not members:
-            raise ValueError("the opponent pool is empty: add a past self first")
+            raise ValueError("the opponent pool is empty: add a snapshot first")
         return members[rng.choice(len(members), p=self.probabilities())]
 
     # -- growing --------------------------------------------------------------------------------------------
@@ -185,7 +185,9 @@ class OpponentPool:
             CheckpointError: the folder can't be written; the pool is as it was.
         """
         if self.past and step <= cast(int, self.past[-1].step):
-            raise ValueError(f"the newest past self is of step {self.past[-1].step}, this one of {step}")
+            raise ValueError(
+                f"snapshot: expected a step above that of the newest, {self.past[-1].step}, got {step}"
+            )
         if self.folder is not None:
             self._save_fixed(self.folder)
             self.folder.save(step, self.learner)
@@ -219,7 +221,7 @@ class OpponentPool:
         try:
             policy.adapt_to(self.learner.observation_space)
         except ValueError as error:
-            raise ValueError(f"the network of {source} can't play here: {error}") from error
+            raise ValueError(f"the network of {source} does not fit the environment: {error}") from error
         return Opponent(self._number(), _frozen(policy), source=source)
 
     def _save_fixed(self, folder: OpponentFolder) -> None:

@@ -122,6 +122,7 @@ class PastSelfPlay(EntityVectorEnv):
         self.single_action_space = venv.single_action_space
         self.render_mode = venv.render_mode
         self.lane_games = venv.lane_games
+        self.vector_spec = venv.vector_spec
         self.steps = 0
         self.seats = Seats(games_of(venv, games), venv.num_envs, pool, latest_share)
         self._grown_at = 0
@@ -213,7 +214,9 @@ class PastSelfPlay(EntityVectorEnv):
                 if isinstance(order, RaggedArray) and len(order) == self.num_envs:
                     wrong = np.flatnonzero(theirs & (order.lengths > 0))
                     if len(wrong):
-                        raise ActionError(f"env {wrong[0]}: action {name!r}: an opponent plays this lane")
+                        raise ActionError(
+                            f"env {wrong[0]}: action {name!r}: an opponent plays this lane, leave it out"
+                        )
         if not _are_plain(actions, space, self.num_envs):
             return validate_actions(self.single_observation_space, self._shown(), actions)
         return {**no_actions(space, self.num_envs), **actions}

@@ -35,27 +35,27 @@ def games_of(venv: EntityVectorEnv, games: Games | None) -> Sides:
         lanes = venv.lane_games
         if lanes is None:
             raise ValueError(
-                f"{type(venv).__name__} does not say which lanes meet in a game (lane_games): say so by"
-                " games=[(0, 1), …]"
+                f"{type(venv).__name__} has no lane_games, which says which lanes play in one game. Pass"
+                " games=[(0, 1), …]."
             )
         together = [np.flatnonzero(lanes == game) for game in np.unique(lanes)]
         sides = [[np.array([lane]) for lane in members] for members in together if len(members) > 1]
         if not sides:
             raise ValueError(
-                f"no two lanes of {type(venv).__name__} play each other: there is no seat for a past self"
-                " (μRTS has such lanes with selfplay=…)"
+                f"no two lanes of {type(venv).__name__} play each other, so no lane is left for an opponent"
+                " (in μRTS, make such lanes with selfplay=…)"
             )
         return sides
     sides = [[np.atleast_1d(np.asarray(side, np.int64)) for side in game] for game in games]
     if not sides or min(map(len, sides)) < 2:
-        raise ValueError(f"a game has two or more sides, got games={games}")
+        raise ValueError(f"games: expected two or more sides in each game, got {games}")
     if not all(len(side) for game in sides for side in game):
-        raise ValueError(f"a side has one lane or more, got games={games}")
+        raise ValueError(f"games: expected one or more lanes on each side, got {games}")
     taken = np.concatenate([side for game in sides for side in game])
     if taken.min() < 0 or taken.max() >= venv.num_envs:
-        raise ValueError(f"games={games}: lanes go from 0 to {venv.num_envs - 1}")
+        raise ValueError(f"games: expected lanes from 0 to {venv.num_envs - 1}, got {games}")
     if len(np.unique(taken)) < len(taken):
-        raise ValueError(f"games={games}: no lane can be in two places")
+        raise ValueError(f"games: expected each lane once, got {games}")
     return sides
 
 

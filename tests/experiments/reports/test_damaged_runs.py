@@ -20,7 +20,7 @@ from entitize.experiments.queue.run_records import read_run
 from entitize.experiments.queue.training_jobs import read_experiment
 from entitize.experiments.reports import network_costs
 from entitize.experiments.reports.measured_runs import measure
-from entitize.experiments.run_origin import read_origin
+from entitize.trainers.runs.run_origin import read_origin
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -66,7 +66,7 @@ def read_all(run: Path) -> None:
         return
     measured = measure(record)
     assert measured.problem is None or "\n" not in measured.problem
-    with suppress(UserError):
+    with suppress(ValueError):
         read_origin(run)
 
 

@@ -1,4 +1,4 @@
-"""Which code, on which machine, a run comes from: `run.json` in its folder, a part for every resumption."""
+"""`run.json` in a run folder: the code and the machine of a run, one part for each start and resumption."""
 
 from __future__ import annotations
 
@@ -13,14 +13,13 @@ from types import NoneType
 
 import torch
 
-from .. import __version__
-from ..files import replace_file
-from ..ragged import available_cores
-from .errors import UserError
+from ... import __version__
+from ...files import replace_file
+from ...ragged import available_cores
 from .machine import processor
 
 RUN_ORIGIN = "run.json"
-_CHECKOUT = Path(__file__).resolve().parent.parent
+_CHECKOUT = Path(__file__).resolve().parents[2]
 
 
 @dataclass(frozen=True)
@@ -60,7 +59,7 @@ def _known_parts(run: Path) -> list[RunPart]:
     """Return the parts noted so far; a file that can't be read is set aside, as it only informs."""
     try:
         return read_origin(run)
-    except UserError as error:
+    except ValueError as error:
         aside = run / f"{RUN_ORIGIN}.unreadable"
         (run / RUN_ORIGIN).replace(aside)
         logging.getLogger(__name__).warning("%s; moved to %s", error, aside.name)
@@ -71,7 +70,7 @@ def read_origin(run: Path) -> list[RunPart]:
     """The parts of a run, in order; none where that was never noted.
 
     Raises:
-        UserError: the file is not one of ours.
+        ValueError: the file can't be read as one.
     """
     path = run / RUN_ORIGIN
     if not path.exists():
@@ -81,7 +80,7 @@ def read_origin(run: Path) -> list[RunPart]:
         parts = json.loads(path.read_text())["parts"]
         return [_checked(RunPart(**{name: part[name] for name in names})) for part in parts]
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        raise UserError(f"{path} can't be used: {error!r}") from error
+        raise ValueError(f"{path} can't be used: {error!r}") from error
 
 
 def _checked(part: RunPart) -> RunPart:

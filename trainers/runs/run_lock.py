@@ -1,6 +1,6 @@
-"""A run folder is for one process at a time: the lock that sees to it.
+"""`run_lock`: one process at a time works in a run folder.
 
-The system drops the lock of a process that dies, so a kill leaves none behind.
+The system releases the lock of a process that dies, so a killed process leaves none behind.
 """
 
 from __future__ import annotations
@@ -12,33 +12,29 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from .errors import UserError
-
 _NAME = ".lock"
 #: Windows keeps others from reading the byte that is locked: one far behind the text.
 _LOCKED_BYTE = 1 << 30
 
 
-class RunLockedError(UserError):
-    """Another process works in the run folder."""
+class RunLockedError(RuntimeError):
+    """Another process, or another trainer of this one, works in the run folder."""
 
 
 @contextmanager
 def run_lock(run: Path) -> Iterator[None]:
-    """Make the folder `run` where it is missing, and keep it from other processes.
+    """Create the folder `run` if it is missing, and lock it.
 
     Raises:
-        RunLockedError: another process has it; the message says which.
-        UserError: it can't be made or written.
+        RunLockedError: it is locked already; the message names the process.
+        OSError: the folder can't be created or written.
     """
     path = run / _NAME
     try:
         run.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
     except FileExistsError as error:
-        raise UserError(f"{run} is not a folder") from error
-    except OSError as error:
-        raise UserError(f"{run} can't be written: {error}") from error
+        raise NotADirectoryError(f"{run} is not a folder") from error
     try:
         if not _take(descriptor):
             raise RunLockedError(f"{run} is in use by {path.read_text().strip() or 'another process'}")
