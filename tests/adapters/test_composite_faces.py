@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import warnings
 from functools import partial
 from typing import Any
@@ -14,6 +13,8 @@ from gymnasium import spaces
 from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv
 from sb3_contrib.common.maskable.utils import get_action_masks
+
+from facts import raises
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)  # PettingZoo's tests import a game in the old way
@@ -156,8 +157,8 @@ def test_an_illegal_choice_is_replaced_and_counted_or_named() -> None:
     seen, _ = strict.reset(seed=0)
     while len(seen["actions/order/mask"]) < 2 or seen["actions/order/mask"][0, 2]:
         seen, _ = strict.reset()
-    with pytest.raises(
-        ez.ActionError, match=r"Camp: action 'order': actor 0: component 'kind': 2 \('build'\) is not all"
+    with raises(
+        ez.ActionError, "Camp", "action 'order'", "actor 0", "component 'kind'", 2, "'build'", "allowed"
     ):
         strict.step({"order": np.array([[2, 0, 1]]), "alarm": 1})
 
@@ -218,9 +219,7 @@ def test_wrong_orders_in_the_turns_of_pettingzoo_are_named() -> None:
         env.step({})
     count = len(env.last()[0]["actions"]["order"]["actors"])
     kind = int(env.last()[0]["actions"]["order"]["mask"][0, :3].argmax())
-    with pytest.raises(
-        ez.ActionError, match=re.escape("component 'where': there is no choice 2, expected 0")
-    ):
+    with raises(ez.ActionError, "component 'where'", 2, 0):
         env.step({"order": [[kind, 2, 0]] * count})
     env.step({"order": []})
 

@@ -12,6 +12,8 @@ from gymnasium import spaces
 from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, OneOf, Tuple
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
+from facts import raises
+
 
 class Echo(gymnasium.Env):
     """Remembers the action that it was given; its masks are what it is told."""
@@ -241,7 +243,7 @@ def test_a_lane_without_a_mask_may_do_everything_and_one_without_a_choice_nothin
     part = batch.actions["action"]
     assert part.actors.lengths.tolist() == [0, 1] and part.mask.values.tolist() == [[True, True]]
     assert venv.observation_space.contains(batch)
-    with pytest.raises(ActionError, match="env 0: action 'action': the action is not available"):
+    with raises(ActionError, "env 0", "action 'action'", "not available"):
         venv.step({"action": RaggedArray([0, 0], [0, 1, 2])})
     venv.step({"action": RaggedArray([1], [0, 0, 1])})
     assert raw.given == [1, 0]
@@ -249,37 +251,32 @@ def test_a_lane_without_a_mask_may_do_everything_and_one_without_a_choice_nothin
 
 def test_masks_of_something_else_than_flags_are_named():
     for mask in (np.array([1.0, np.nan, 0.0]), np.array(["a", "b", "c"])):
-        with pytest.raises(ObservationError, match=r"Echo: .*the mask of action 'action' must be of 0 and 1"):
+        with raises(ObservationError, "Echo", "mask", "action 'action'", 0, 1):
             wrap(Echo(Discrete(3), mask)).reset()
 
 
 def test_masks_of_the_wrong_length_are_named():
-    with pytest.raises(
-        ObservationError,
-        match=r"Echo: action_mask: the mask of action 'action' has length \(2,\), expected \(3,\)",
-    ):
+    with raises(ObservationError, "Echo", "action_mask", "action 'action'", "(2,)", "(3,)"):
         wrap(Echo(Discrete(3), np.array([1, 1]))).reset()
-    with pytest.raises(ObservationError, match=r"the masks of action 'action' have 4 entries, expected 5"):
+    with raises(ObservationError, "mask", "action 'action'", 4, 5):
         wrap(Echo(MultiDiscrete([2, 3]), (np.ones(2), np.ones(2)))).reset()
-    with pytest.raises(ObservationError, match=r"has length \(4,\), expected \(5,\)"):
+    with raises(ObservationError, "(4,)", "(5,)"):
         wrap(Echo(Tuple((Discrete(2), Discrete(3))), np.ones(4))).reset()
 
 
 def test_actions_without_choices_are_refused_at_wrap_time():
-    with pytest.raises(
-        ViewError, match=r"Echo: action_space\['say'\] is Text.* no fixed set of choices; put a"
-    ):
+    with raises(ViewError, "Echo", "action_space['say']", "Text"):
         wrap(Echo(Dict(say=spaces.Text(3))))
-    with pytest.raises(ViewError, match="leaves nothing to choose"):
+    with raises(ViewError, "Echo", "choose"):
         wrap(Echo(Box(np.zeros(2, np.float32), np.array([0, 1], np.float32))))
 
 
 def test_mask_sources_that_are_not_there_are_named():
-    with pytest.raises(ViewError, match="observation_space has no 'action_mask'"):
+    with raises(ViewError, "observation_space", "'action_mask'"):
         wrap(Echo(Discrete(2)), action_mask="observation")
-    with pytest.raises(ValueError, match=r"Echo has no method action_masks\(\)"):
+    with raises(ValueError, "Echo", "action_masks()"):
         wrap(Echo(Discrete(2)), action_mask="method")
-    with pytest.raises(ValueError, match=r"Echo has no method action_masks\(\)"):
+    with raises(ValueError, "Echo", "action_masks()"):
         wrap_vec(SyncVectorEnv([lambda: Echo(Discrete(2))]), action_mask="method")
-    with pytest.raises(ValueError, match="action_mask is 'guess', expected one of auto, info"):
+    with raises(ValueError, "action_mask", "'guess'", "auto, info"):
         wrap(Echo(Discrete(2)), action_mask="guess")  # type: ignore[arg-type]

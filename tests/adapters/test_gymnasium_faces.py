@@ -35,6 +35,8 @@ from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv
 from gymnasium.wrappers import FrameStackObservation, RecordEpisodeStatistics, TimeLimit
 
+from facts import raises
+
 ACTIONS = EntityActionSpace(
     {
         "move": Categorical(["stay", "left", "right"]),
@@ -217,7 +219,7 @@ def test_wrapped_environments_have_faces():
         observation, expected = env.step(action)[0], raw.step(action)[0]
     pendulum = to_gymnasium(wrap(gymnasium.make("Pendulum-v1")), "flat", maxima=1)
     assert pendulum.action_space == gymnasium.spaces.Box(-2, 2, (1,))
-    with pytest.raises(TypeError, match="continuous actions have no masks"):
+    with raises(TypeError, "masks"):
         pendulum.action_masks()
 
 
@@ -362,9 +364,7 @@ def people(observation: dict[str, Any]) -> list[int]:
 
 def test_too_many_are_an_error_unless_said_otherwise():
     env = to_gymnasium(Crowd(), "padded", maxima={"Hero": 1, "Person": 4})
-    with pytest.raises(
-        ObservationError, match="Crowd: 9 entities of type 'Person', but maxima says at most 4; say"
-    ):
+    with raises(ObservationError, "Crowd", 9, "type 'Person'", 4, "maxima"):
         env.reset()
 
 
@@ -414,38 +414,38 @@ def test_a_random_choice_stays_by_seed_and_leaves_the_environment_alone():
 
 
 def test_options_that_do_not_fit_are_named():
-    with pytest.raises(TypeError, match="CartPole-v1 is no entity environment"):
+    with raises(TypeError, "CartPole-v1", "entity environment"):
         to_gymnasium(gymnasium.make("CartPole-v1"))
-    for layout, options, sentence in [
-        ("square", {}, "layout must be 'ragged', 'padded' or 'flat', got 'square'"),
-        ("ragged", {"maxima": 3}, "the ragged layout has no maxima"),
-        ("padded", {}, "the padded layout needs maxima="),
+    for layout, options, facts in [
+        ("square", {}, ["layout", "'ragged', 'padded'", "'flat'", "'square'"]),
+        ("ragged", {"maxima": 3}, ["ragged", "maxima"]),
+        ("padded", {}, ["padded", "maxima="]),
         (
             "padded",
             {"maxima": {"Drone": 2}},
-            r"Field: maxima must have a number for each of \['Drone', 'Mineral'\]",
+            ["Field", "maxima", "['Drone', 'Mineral']"],
         ),
         (
             "padded",
             {"maxima": {"Drone": 2, "Mineral": 2, "Tree": 2}},
-            "maxima must have a number for each of",
+            ["maxima", "Mineral"],
         ),
-        ("padded", {"maxima": 2, "beyond": "hide"}, "beyond must be 'error', 'drop' or"),
-        ("padded", {"maxima": 2, "beyond": Nearest("Tree")}, "there is no entity type 'Tree' to be near to"),
+        ("padded", {"maxima": 2, "beyond": "hide"}, ["beyond", "'error', 'drop'"]),
+        ("padded", {"maxima": 2, "beyond": Nearest("Tree")}, ["entity type 'Tree'"]),
         (
             "padded",
             {"maxima": 2, "beyond": Nearest("Drone", ["z"])},
-            "entity type 'Drone' has no feature 'z'",
+            ["entity type 'Drone'", "feature 'z'"],
         ),
-        ("padded", {"maxima": 2, "illegal": "ignore"}, "illegal must be 'replace' or 'error'"),
-        ("padded", {"maxima": 2, "max_actors": {"jump": 1}}, "max_actors: unknown name 'jump'"),
+        ("padded", {"maxima": 2, "illegal": "ignore"}, ["illegal", "'replace'", "'error'"]),
+        ("padded", {"maxima": 2, "max_actors": {"jump": 1}}, ["max_actors", "'jump'"]),
         (
             "flat",
             {"maxima": 2},
-            "Field has choices and real numbers among its actions .*; use layout='padded'",
+            ["Field", "layout='padded'"],
         ),
     ]:
-        with pytest.raises(ValueError, match=sentence):
+        with raises(ValueError, *facts):
             to_gymnasium(Field(), layout, **options)  # type: ignore[arg-type]
 
 
@@ -453,17 +453,15 @@ def test_forbidden_choices_raise_when_that_is_asked_for():
     env = to_gymnasium(Field(["horn"]), "padded", maxima=6, illegal="error")
     env.reset(seed=1)
     env.step({"horn": 1})
-    with pytest.raises(ActionError, match=r"Field: action 'horn': .*choice 0 .*not allowed"):
+    with raises(ActionError, "Field", "action 'horn'", 0, "not allowed"):
         env.step({"horn": 0})
-    with pytest.raises(ActionError, match=r"Field: {'horn': 5} is not in Dict"):
+    with raises(ActionError, "Field", "{'horn': 5}", "Dict"):
         env.step({"horn": 5})
-    with pytest.raises(gymnasium.error.ResetNeeded, match="Field"):
+    with raises(gymnasium.error.ResetNeeded, "Field"):
         face("ragged").step({})
 
 
 def test_more_actors_than_slots_are_named():
     env = to_gymnasium(Crowd(), "padded", maxima=9, max_actors={"shout": 2})
-    with pytest.raises(
-        ObservationError, match="Crowd: env 0 has 10 actors of action 'shout', but the layout holds"
-    ):
+    with raises(ObservationError, "Crowd", "env 0", 10, "action 'shout'"):
         env.reset()

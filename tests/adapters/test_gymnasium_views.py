@@ -14,6 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from facts import raises
+
 SMALL = st.integers(0, 3)
 quick = settings(deadline=None, max_examples=40)
 
@@ -95,9 +97,7 @@ def test_type_ids_may_be_any_numbers_and_unknown_ones_are_named():
         "Tree": [[[1], [3]]],
         "Rock": [[[2]]],
     }
-    with pytest.raises(
-        ObservationError, match=r"type id 5.0 in column 'kind'; known: {'Tree': 7, 'Rock': -1}"
-    ):
+    with raises(ObservationError, 5.0, "column 'kind'", "{'Tree': 7, 'Rock': -1}"):
         encode(view, box((1, 2)), [np.array([[5, 1]], np.float32)])
 
 
@@ -194,16 +194,14 @@ def test_cells_may_be_one_hot(boards):
 def test_ids_that_no_object_has_are_named():
     view = views.Cells({"ant": 4, "bee": 6})
     for wrong in (3, 5, 7):
-        with pytest.raises(
-            ObservationError, match=rf"Test-v0.*object id {wrong}; known: {{'ant': 4, 'bee': 6}}"
-        ):
+        with raises(ObservationError, "Test-v0", wrong, "{'ant': 4, 'bee': 6}"):
             encode(view, box((1, 1), 0, 9, np.int64), [np.array([[wrong]])])
     far = views.Cells({"bee": 2**40, "ant": -7, "wall": 0}, ignore=["wall"])
     grid = np.array([[-7, 0, 2**40]])
     assert encode(far, box((1, 3), -10, 2**41, np.int64), [grid]) == {"bee": [[[2, 0]]], "ant": [[[0, 0]]]}
-    with pytest.raises(ObservationError, match="object id 1; known"):
+    with raises(ObservationError, "object id 1"):
         encode(far, box((1, 3), -10, 2**41, np.int64), [grid + (grid == 0)])
-    with pytest.raises(ObservationError, match="color is 2, expected an id in"):
+    with raises(ObservationError, "color", 2):
         view = views.Cells(["a"], properties={"color": 2}, layout="hwc")
         encode(view, box((1, 1, 2), 0, 9, np.int64), [np.array([[[0, 2]]])])
 
@@ -237,7 +235,7 @@ def test_a_height_field_and_stacked_frames_make_chunks():
     frames = np.arange(2 * 2 * 3 * 4, dtype=np.float32).reshape(2, 2, 3, 4)  # two frames, (c, h, w) each
     row = encode(views.Chunks(4, layout="chw"), box((2, 2, 3, 4)), [frames])["Chunk"][0][0]
     assert row[2:6] == [frames[0, 0, 0, 0], frames[0, 1, 0, 0], frames[1, 0, 0, 0], frames[1, 1, 0, 0]]
-    with pytest.raises(ObservationError, match=r"cell 7.*, expected an id from 0 to 2"):
+    with raises(ObservationError, "cell 7", 0, 2):
         encode(views.Chunks(2, one_hot=3), box((1, 1)), [np.array([[7.0]], np.float32)])
 
 
@@ -277,7 +275,7 @@ def test_discrete_values_are_one_hot_and_many_are_binary():
     many = spaces.Discrete(5000, start=10)
     rows = encode(views.Vector(), many, [10, 10 + 0b101, 5009])["Vector"]
     assert [int(sum(bit * 2**i for i, bit in enumerate(row[0]))) for row in rows] == [0, 0b101, 4999]
-    with pytest.raises(ObservationError, match="x is 3, expected 0 to 2"):
+    with raises(ObservationError, "x", 3, 0, 2):
         encode(views.Vector(), spaces.Discrete(3), [3])
 
 
@@ -303,21 +301,21 @@ def test_functions_see_one_observation_or_all_of_them():
         )
         == expected
     )
-    with pytest.raises(ObservationError, match="returned the undeclared type 'Huge'"):
+    with raises(ObservationError, "type 'Huge'"):
         encode(views.Function(lambda _: {"Huge": []}, {"Big": ["size"]}), box((3,)), observations)
-    with pytest.raises(ObservationError, match=r"'Big' of shape \(1, 2\) in lane 0, expected \(n, 1\)"):
+    with raises(ObservationError, "'Big'", "(1, 2)", "lane 0", "(n, 1)"):
         encode(views.Function(lambda _: {"Big": [[1, 2]]}, {"Big": ["size"]}), box((3,)), observations)
-    with pytest.raises(ObservationError, match="numbers in 'Big' that are not finite"):
+    with raises(ObservationError, "'Big'", "finite"):
         encode(views.Function(lambda _: {"Big": [[np.nan]]}, {"Big": ["size"]}), box((3,)), observations)
     for batched in (False, True):
-        with pytest.raises(ObservationError, match="the function returned NoneType, expected a dict"):
+        with raises(ObservationError, "NoneType", "dict"):
             encode(views.Function(lambda _: None, {"Big": ["size"]}, batched), box((3,)), observations)
-    with pytest.raises(ObservationError, match=r"'Big' of shape \(0, 2\) in lane 0, expected \(n, 1\)"):
+    with raises(ObservationError, "'Big'", "(0, 2)", "lane 0", "(n, 1)"):
         function = views.Function(lambda _: {"Big": np.zeros((0, 2))}, {"Big": ["size"]})
         encode(function, box((3,)), observations)
-    with pytest.raises(ObservationError, match="returned ndarray for 'Big', expected a RaggedArray"):
+    with raises(ObservationError, "'Big'", "ndarray", "RaggedArray"):
         encode(views.Function(lambda b: {"Big": b}, {"Big": ["size"]}, True), box((3,)), observations)
-    with pytest.raises(ViewError, match="no function 'math:nothing' to import"):
+    with raises(ViewError, "'math:nothing'"):
         bind(views.Function("math:nothing", {"Big": ["size"]}), box((3,)))
 
 
@@ -325,69 +323,69 @@ def test_functions_see_one_observation_or_all_of_them():
 
 
 @pytest.mark.parametrize(
-    ("view", "space", "sentence"),
+    ("view", "space", "facts"),
     [
-        (views.Rows(), box((2, 3, 4), 0, 1, np.uint8), r"Rows needs a table.*; Channels\(\) would fit"),
-        (views.Rows(), box((6,)), r"is flat \(6 numbers\); say columns="),
-        (views.Rows(columns=4), box((6,)), "6 numbers, which is no multiple of 4 columns"),
-        (views.Rows(["a"]), box((2, 3)), r"has 3 numbers per entity, but 1 names: \['a'\]"),
-        (views.Rows(presence="here"), box((2, 3)), "has no column 'here'; its columns:"),
-        (views.Rows(type=3, types=["a"]), box((2, 3)), "has 3 columns, so there is no column 3"),
-        (views.Rows(type=0), box((2, 3)), "type=0 is a column of ids; say types="),
-        (views.Rows(type=[0, 1], types=["a"]), box((2, 3)), "2 type columns, but 1 types"),
-        (views.Rows(type=0, types=["a", "a"]), box((2, 3)), r"type names repeat: \['a', 'a'\]"),
-        (views.Rows(columns=2), box((2, 3)), "has 3 columns, but columns=2"),
-        (views.Rows(columns=-2), box((6,)), "a row has at least 1 column"),
-        (views.Rows(), spaces.Discrete(3), r"is Discrete\(3\); Rows needs a table.*; Vector\(\) would fit"),
+        (views.Rows(), box((2, 3, 4), 0, 1, np.uint8), ["Rows", "table", "Channels()"]),
+        (views.Rows(), box((6,)), [6, "columns="]),
+        (views.Rows(columns=4), box((6,)), [6, "4 columns"]),
+        (views.Rows(["a"]), box((2, 3)), [3, 1, "names", "['a']"]),
+        (views.Rows(presence="here"), box((2, 3)), ["column 'here'"]),
+        (views.Rows(type=3, types=["a"]), box((2, 3)), ["column 3", "3 columns"]),
+        (views.Rows(type=0), box((2, 3)), ["type=0", "types="]),
+        (views.Rows(type=[0, 1], types=["a"]), box((2, 3)), ["2 type columns", 1]),
+        (views.Rows(type=0, types=["a", "a"]), box((2, 3)), ["type names", "['a', 'a']"]),
+        (views.Rows(columns=2), box((2, 3)), ["3 columns", "columns=2"]),
+        (views.Rows(columns=-2), box((6,)), ["row", "column", 1]),
+        (views.Rows(), spaces.Discrete(3), ["Discrete(3)", "Rows", "Vector()"]),
         (
             views.Rows(),
             spaces.Sequence(spaces.Discrete(3)),
-            r"Rows needs a Sequence of flat Boxes; Items\(\) would",
+            ["Sequence", "Boxes", "Items()"],
         ),
-        (views.Channels(), box((3,)), r"Channels needs a grid of two axes or more; Vector\(\) would fit"),
-        (views.Channels(["a"]), box((3, 3, 2)), "has 2 channels, but 1 names"),
-        (views.Channels(["a", "a"]), box((3, 3, 2)), "channel names repeat"),
-        (views.Channels(layout="hw"), box((3, 3, 2)), "layout 'hw' is not one of"),
-        (views.Cells(["a"], ignore=["b"]), box((3, 3)), r"cannot ignore \['b'\]; the objects are \['a'\]"),
-        (views.Cells({"a": 1, "b": 1}), box((3, 3)), "each object needs a name and an id of its own"),
-        (views.Cells(["a"], ignore=["a"]), box((3, 3)), "every object is ignored"),
+        (views.Channels(), box((3,)), ["Channels", "grid", "Vector()"]),
+        (views.Channels(["a"]), box((3, 3, 2)), ["2 channels", 1, "names"]),
+        (views.Channels(["a", "a"]), box((3, 3, 2)), ["channel names"]),
+        (views.Channels(layout="hw"), box((3, 3, 2)), ["layout", "'hw'"]),
+        (views.Cells(["a"], ignore=["b"]), box((3, 3)), ["['b']", "['a']"]),
+        (views.Cells({"a": 1, "b": 1}), box((3, 3)), ["object", "name", "id"]),
+        (views.Cells(["a"], ignore=["a"]), box((3, 3)), ["every object", "ignored"]),
         (
             views.Cells(["a"], properties={"p": None}),
             box((3, 3, 3)),
-            "has 2 channels besides the object's, but 1",
+            ["2 channels", 1],
         ),
-        (views.Cells(["a", "b"], one_hot=True), box((3, 3)), "too few channels for 2 one-hot objects"),
-        (views.Chunks(0), box((3, 3)), "must be at least 1"),
+        (views.Cells(["a", "b"], one_hot=True), box((3, 3)), ["channels", "2 one-hot objects"]),
+        (views.Chunks(0), box((3, 3)), ["at least 1"]),
         (
             views.Vector(),
             spaces.Sequence(box((2,))),
-            r"Vector needs a space of fixed size; Items\(\) would fit",
+            ["Vector", "Items()"],
         ),
-        (views.Vector({"Ball": 4}), box((3,)), "has 3 numbers; part 'Ball' asks for 4 at 0"),
-        (views.Vector([("B", 1), ("B", 2)]), box((3,)), "part 'B' has 2 numbers here and 1 before"),
-        (views.Vector(features=["a"]), box((3,)), "has 3 numbers per entity, but 1 names"),
+        (views.Vector({"Ball": 4}), box((3,)), ["3 numbers", "part 'Ball'", 4, 0]),
+        (views.Vector([("B", 1), ("B", 2)]), box((3,)), ["part 'B'", "2 numbers", 1]),
+        (views.Vector(features=["a"]), box((3,)), ["3 numbers", 1, "names"]),
         (
             views.Items(),
             box((3,)),
-            r"Items needs a Dict, Tuple, Sequence, Graph or OneOf; Vector\(\) would fit",
+            ["Items", "Dict", "Tuple", "Sequence", "Graph", "OneOf", "Vector()"],
         ),
         (
             views.Items({"b": None}),
             spaces.Dict(a=box((3,))),
-            r"has no component 'b'; its components: \['a'\]",
+            ["component 'b'", "['a']"],
         ),
-        (views.Items({"a": None}), spaces.Dict(a=box((3,))), "has no components left to see"),
+        (views.Items({"a": None}), spaces.Dict(a=box((3,))), ["components"]),
         (
             views.Items({"a": views.Rows()}),
             spaces.Dict(a=spaces.Discrete(2)),
-            r"observation_space\['a'\] is Discrete",
+            ["observation_space['a']", "Discrete"],
         ),
-        (views.Characters(), spaces.Discrete(2), r"Characters needs a Text; Vector\(\) would fit"),
-        (views.Words(["go"]), spaces.Discrete(2), "Words needs a space of texts"),
+        (views.Characters(), spaces.Discrete(2), ["Characters", "Text", "Vector()"]),
+        (views.Words(["go"]), spaces.Discrete(2), ["Words", "texts"]),
     ],
 )
-def test_a_view_that_does_not_fit_names_the_place_and_what_would(view, space, sentence):
-    with pytest.raises(ViewError, match=sentence) as caught:
+def test_a_view_that_does_not_fit_names_the_place_and_what_would(view, space, facts):
+    with raises(ViewError, *facts) as caught:
         bind(view, space)
     assert str(caught.value).startswith("Test-v0: observation_space")
 
@@ -395,17 +393,17 @@ def test_a_view_that_does_not_fit_names_the_place_and_what_would(view, space, se
 def test_two_parts_of_one_name_are_refused():
     space = spaces.Dict(a=box((2,)), b=box((2,)))
     view = views.Items({"a": views.Vector(name="Ball"), "b": views.Vector(name="Ball")})
-    with pytest.raises(ViewError, match=r"\['a'\] and .*\['b'\] both have an entity type 'Ball'"):
+    with raises(ViewError, "['a']", "['b']", "entity type 'Ball'"):
         bind(view, space)
 
 
 def test_observations_of_another_shape_or_without_sense_are_refused():
     encoder = bind(views.Rows(), box((3, 2)))
-    with pytest.raises(ObservationError, match=r"expected an array of shape \(3, 2\), got \(2, 2\)"):
+    with raises(ObservationError, "(3, 2)", "(2, 2)"):
         encoder.encode(np.zeros((1, 2, 2), np.float32), 1)
     broken = np.zeros((2, 3, 2), np.float32)
     broken[1, 2, 0] = np.nan
-    with pytest.raises(ObservationError, match=r"nan at \[2, 0\] of lane 1"):
+    with raises(ObservationError, "nan", "[2, 0]", "lane 1"):
         encoder.encode(broken, 2)
 
 
@@ -417,7 +415,7 @@ def test_a_view_shows_itself_as_the_call_that_makes_it():
 @pytest.mark.parametrize("answer", [np.bool_(True), np.ones((3, 2), bool)])
 def test_a_presence_predicate_says_something_about_each_row(answer):
     encoder = bind(views.Rows(presence=lambda rows: answer), box((3, 2)))
-    with pytest.raises(ObservationError, match=r"predicate returned shape .* expected \(3,\)"):
+    with raises(ObservationError, "predicate", "(3,)"):
         encoder.encode(np.zeros((1, 3, 2), np.float32), 1)
 
 
@@ -434,5 +432,5 @@ def test_ids_that_are_no_whole_numbers_are_refused(view, space):
     observation = np.zeros((1, *space.shape), np.float32)
     bind(view, space).encode(observation, 1)
     observation[..., -1] = 0.5
-    with pytest.raises(ObservationError, match=r"0\.5"):
+    with raises(ObservationError, 0.5):
         bind(view, space).encode(observation, 1)

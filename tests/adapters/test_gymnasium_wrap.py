@@ -25,6 +25,8 @@ from gymnasium.envs.registration import EnvSpec
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 from gymnasium.wrappers import RecordEpisodeStatistics, TimeLimit
 
+from facts import raises
+
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore:.*freesansbold")
 
 
@@ -294,7 +296,7 @@ def test_a_function_by_value_stays_in_this_process():
     view = views.Function(lambda o: {"All": o[None]}, {"All": list("abcd")})
     env = wrap(gymnasium.make("CartPole-v1"), view)
     assert gymnasium.make(env.spec).observation_space == env.observation_space
-    with pytest.raises(TypeError, match="not JSON serializable"):
+    with raises(TypeError, "JSON serializable"):
         env.spec.to_json()
 
 
@@ -320,17 +322,17 @@ def test_old_observations_stay_as_they_were():
 
 
 def test_wrong_kinds_of_environments_are_named():
-    with pytest.raises(TypeError, match="use wrap_vec"):
+    with raises(TypeError, "wrap_vec"):
         wrap(SyncVectorEnv([partial(gymnasium.make, "CartPole-v1")]))
-    with pytest.raises(TypeError, match="wrap a single environment with wrap"):
+    with raises(TypeError, "wrap"):
         wrap_vec(gymnasium.make("CartPole-v1"))
-    with pytest.raises(TypeError, match="CartPole-v1 is an entity environment already"):
+    with raises(TypeError, "CartPole-v1", "entity environment"):
         wrap(wrap(gymnasium.make("CartPole-v1")))
-    with pytest.raises(ViewError, match=r"CartPole-v1: observation_space is Box.*; Vector\(\) would fit"):
+    with raises(ViewError, "CartPole-v1", "observation_space", "Box", "Vector()"):
         wrap(gymnasium.make("CartPole-v1"), views.Channels())
-    with pytest.raises(ViewError, match="no view is called 'Squares'; there are Cells"):
+    with raises(ViewError, "'Squares'", "Cells"):
         type(wrap(gymnasium.make("CartPole-v1")))(gymnasium.make("CartPole-v1"), {"view": "Squares"})
-    with pytest.raises(ViewError, match=r"Rows: .*unexpected keyword argument 'nothing'"):
+    with raises(ViewError, "Rows", "'nothing'"):
         type(wrap(gymnasium.make("CartPole-v1")))(
             gymnasium.make("CartPole-v1"), {"view": "Rows", "nothing": 1}
         )
@@ -338,17 +340,17 @@ def test_wrong_kinds_of_environments_are_named():
 
 def test_illegal_actions_are_named_and_move_nothing():
     env = wrap(gymnasium.make("CartPole-v1"))
-    with pytest.raises(gymnasium.error.ResetNeeded, match="CartPole-v1"):
+    with raises(gymnasium.error.ResetNeeded, "CartPole-v1"):
         env.step({})
     env.reset(seed=1)
-    for action, sentence in [
-        ({"action": [2]}, r"CartPole-v1: action 'action': .*choice 2 is not allowed; allowed: 0 \('left'\)"),
-        ({"action": [0, 1]}, "expected one choice, got 2"),
-        ({"jump": [0]}, "unknown action 'jump'; known: 'action'"),
-        ({"action": [0.5]}, "must be single integers|float32"),
-        ([1], "dict from action name to RaggedArray, got list"),
+    for action, facts in [
+        ({"action": [2]}, ["CartPole-v1", "action 'action'", 2, "not allowed", "0 ('left')"]),
+        ({"action": [0, 1]}, ["choice", 2]),
+        ({"jump": [0]}, ["action 'jump'", "'action'"]),
+        ({"action": [0.5]}, ["integers"]),
+        ([1], ["dict", "RaggedArray", "list"]),
     ]:
-        with pytest.raises(ActionError, match=sentence):
+        with raises(ActionError, *facts):
             env.step(action)  # type: ignore[arg-type]
     expected = gymnasium.make("CartPole-v1")
     expected.reset(seed=1)
@@ -375,7 +377,7 @@ class Fragile(gymnasium.Env):
 def test_an_environment_that_raises_is_named_and_goes_on_after_a_reset():
     env = wrap(Fragile())
     env.reset()
-    with pytest.raises(RuntimeError, match="the wheel came off") as caught:
+    with raises(RuntimeError, "the wheel came off") as caught:
         env.step({"action": 1})
     assert caught.value.__notes__ == ["raised by Fragile in step(1), wrapped by entitize"]
     with pytest.raises(gymnasium.error.ResetNeeded):
@@ -384,10 +386,10 @@ def test_an_environment_that_raises_is_named_and_goes_on_after_a_reset():
     env.step({"action": 0})
     venv = wrap_vec(SyncVectorEnv([Fragile] * 2))
     venv.reset()
-    with pytest.raises(RuntimeError, match="the wheel came off") as caught:
+    with raises(RuntimeError, "the wheel came off") as caught:
         venv.step({"action": RaggedArray([0, 1], [0, 1, 2])})
     assert caught.value.__notes__ == ["raised by a lane of Fragile in step, wrapped by entitize"]
-    with pytest.raises(gymnasium.error.ResetNeeded, match="Fragile"):
+    with raises(gymnasium.error.ResetNeeded, "Fragile"):
         venv.step({})
     venv.reset()
     venv.step({})
@@ -436,25 +438,25 @@ BOX = gymnasium.spaces.Box(-1, 1, (2,))
     ],
 )
 def test_an_observation_of_another_structure_is_named(space, shown):
-    with pytest.raises(ObservationError, match=r"Saying: observation .* is not in "):
+    with raises(ObservationError, "Saying", "observation"):
         wrap(Saying(space, shown)).reset()
 
 
 @pytest.mark.parametrize(
-    ("space", "mask", "sentence"),
+    ("space", "mask", "facts"),
     [
-        ({"x": 2, "y": 3}, {"z": np.ones(2)}, r"there is no action 'z'; known: \['x', 'y'\]"),
-        ([2, 3], (np.ones(2),), r"expected a mask \(or None\) for each of \[0, 1\]"),
-        ([2, 3], (np.ones(2), np.ones(2)), r"mask of action '1' has length \(2,\), expected \(3,\)"),
+        ({"x": 2, "y": 3}, {"z": np.ones(2)}, ["action 'z'", "['x', 'y']"]),
+        ([2, 3], (np.ones(2),), ["mask", "None", "[0, 1]"]),
+        ([2, 3], (np.ones(2), np.ones(2)), ["action '1'", "(2,)", "(3,)"]),
     ],
 )
-def test_a_mask_of_other_parts_is_named(space, mask, sentence):
+def test_a_mask_of_other_parts_is_named(space, mask, facts):
     if isinstance(space, dict):
         actions: Any = gymnasium.spaces.Dict({k: gymnasium.spaces.Discrete(n) for k, n in space.items()})
     else:
         actions = gymnasium.spaces.Tuple([gymnasium.spaces.Discrete(n) for n in space])
     env = wrap(Saying(BOX, np.zeros(2, np.float32), actions, mask))
-    with pytest.raises(ObservationError, match="Saying: action_mask: .*" + sentence):
+    with raises(ObservationError, "Saying", "action_mask", *facts):
         env.reset()
 
 
@@ -469,6 +471,6 @@ def test_an_engine_that_keeps_the_final_observations_to_itself_is_named():
     lanes = [lambda: TimeLimit(Fragile(), 1)]
     venv = wrap_vec(Forgetful(lanes, autoreset_mode=AutoresetMode.SAME_STEP))
     venv.reset()
-    with pytest.raises(ObservationError, match="Fragile: info has no 'final_obs' where an episode ended"):
+    with raises(ObservationError, "Fragile", "info", "'final_obs'"):
         venv.step({})
     venv.close()

@@ -2,6 +2,7 @@
 """`from_entity_gym`: every example of `entity_gym` against a plain loop over the original."""
 
 import random
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -17,7 +18,7 @@ from entitize.adapters.entity_gym.random_streams import RandomStreams
 from entity_gym.examples import ENV_REGISTRY, CherryPick, Minefield, MineSweeper, MultiSnake, Xor
 from gymnasium.utils.env_checker import data_equivalence
 
-from facts import raises
+from facts import mentions, raises
 
 EXAMPLES: dict[str, Callable[[], Any]] = {
     **ENV_REGISTRY,
@@ -268,9 +269,7 @@ def test_masks_of_pairs_are_seen_and_kept() -> None:
         [2, 3],
         [1, 0, 0, 1],
     )
-    with pytest.raises(
-        ez.ActionError, match="Told: action 'hit': actor 'q': entity 3 is not allowed; allowed: 2"
-    ):
+    with raises(ez.ActionError, "Told", "action 'hit'", "actor 'q'", 3, 2):
         env.step({"hit": [3, 3]})
     env.step({"hit": [2, 3]})
     assert (env.env.told[0]["hit"].actors, env.env.told[0]["hit"].actees) == (["q", "p"], ["r", "s"])
@@ -282,7 +281,7 @@ def test_global_masks_may_be_a_row_or_a_table_of_one(mask: Any) -> None:
     env = ez.from_entity_gym(Told(given, actions={"all": eg.GlobalCategoricalActionSpace(["x", "y"])}))
     seen, _ = env.reset()
     assert seen["actions"]["all"]["mask"].tolist() == [[1, 0]]
-    with pytest.raises(ez.ActionError, match="choice 1 \\('y'\\) is not allowed"):
+    with raises(ez.ActionError, "choice", 1, "'y'", "not allowed"):
         env.step({"all": 1})
 
 
@@ -327,7 +326,7 @@ def test_last_observations_may_allow_nothing() -> None:
     assert len(env.step({})[0]["actions"]["move"]["actors"]) == 0
     alive = ez.from_entity_gym(Told({}, {**last, "done": False}, actions=MOVE))
     alive.reset()
-    with pytest.raises(ez.ObservationError, match=r"Told: action .move.: .* actor .p. allows no choice"):
+    with raises(ez.ObservationError, "Told", "action 'move'", "actor 'p'", "choice"):
         alive.step({})
 
 
@@ -338,9 +337,7 @@ def test_hidden_entities_are_seen_for_what_they_are() -> None:
     late = ez.from_entity_gym(Told({}, {**hiding, "visible": {"Cat": [True, True]}}, hiding))
     late.reset()
     assert "visible" not in late.step({})[0]
-    with pytest.raises(
-        ez.ObservationError, match=r"Told: this observation hides .* from_entity_gym\(…, hidden=True\)"
-    ):
+    with raises(ez.ObservationError, "Told", "hide", "hidden=True"):
         late.step({})
     ready = ez.from_entity_gym(Told({}, hiding), hidden=True)
     ready.reset()
@@ -353,36 +350,34 @@ def test_labels_that_repeat_are_told_apart() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "sentence"),
+    ("given", "facts"),
     [
-        ({"entities": {"Cat": [[np.nan]]}}, "entity type 'Cat': feature 'x' of entity 0 is nan"),
-        ({"entities": {"Cow": [[1]]}}, "unknown entity type 'Cow'"),
-        ({"entities": {"Cat": [[1, 2]]}}, r"entity type 'Cat' has shape \(1, 2\), expected \(n, 1\)"),
-        ({"entities": {"Cat": ([[1], [2]], ["p", "p"])}}, "the id 'p' is given to two entities"),
-        ({"actions": {"fly": eg.CategoricalActionMask()}}, "unknown action 'fly'"),
+        ({"entities": {"Cat": [[np.nan]]}}, ["entity type 'Cat'", "feature 'x'", 0, "nan"]),
+        ({"entities": {"Cow": [[1]]}}, ["entity type 'Cow'"]),
+        ({"entities": {"Cat": [[1, 2]]}}, ["entity type 'Cat'", "(1, 2)", "(n, 1)"]),
+        ({"entities": {"Cat": ([[1], [2]], ["p", "p"])}}, ["id 'p'", "two"]),
+        ({"actions": {"fly": eg.CategoricalActionMask()}}, ["action 'fly'"]),
         (
             {"actions": {"move": eg.GlobalCategoricalActionMask()}},
-            "action 'move': expected a CategoricalMask",
+            ["action 'move'", "CategoricalMask"],
         ),
-        ({"actions": {"move": 3}}, "action 'move': expected a CategoricalMask, got int"),
-        ({"global_features": [1]}, r"globals have shape \(1,\), expected \(0,\)"),
-        ({"reward": np.inf}, "the reward is inf"),
+        ({"actions": {"move": 3}}, ["action 'move'", "CategoricalMask", "int"]),
+        ({"global_features": [1]}, ["globals", "(1,)", "(0,)"]),
+        ({"reward": np.inf}, ["reward", "inf"]),
     ],
 )
-def test_what_breaks_the_rules_is_named(given: dict[str, Any], sentence: str) -> None:
+def test_what_breaks_the_rules_is_named(given: dict[str, Any], facts: list[object]) -> None:
     env = ez.from_entity_gym(Told({}, given, actions=MOVE))
     env.reset()
-    with pytest.raises(ez.ObservationError, match=sentence):
+    with raises(ez.ObservationError, *facts):
         env.step({})
     env.reset()
 
 
 def test_only_environments_of_entity_gym_are_taken() -> None:
-    with pytest.raises(TypeError, match="expected an entity_gym Environment or a factory of one, got 3"):
+    with raises(TypeError, "entity_gym", "Environment", 3):
         ez.from_entity_gym(lambda: 3)  # type: ignore[arg-type,return-value]
-    with pytest.raises(
-        TypeError, match="Told: action 'go' has the space 'left', which is none of entity_gym's"
-    ):
+    with raises(TypeError, "Told", "action 'go'", "'left'"):
         ez.from_entity_gym(Told({}, actions={"go": "left"}))
     with raises(ValueError, "Xor", "render_mode", "'rgb_array'"):
         ez.from_entity_gym(Xor, render_mode="rgb_array")
@@ -391,7 +386,7 @@ def test_only_environments_of_entity_gym_are_taken() -> None:
         def reset(self) -> Any:
             return None
 
-    with pytest.raises(ez.ObservationError, match="Silent: must return an Observation, got NoneType"):
+    with raises(ez.ObservationError, "Silent", "Observation", "NoneType"):
         ez.from_entity_gym(Silent(), hidden=False).reset()
 
 
@@ -483,15 +478,14 @@ def test_streams_are_put_back_when_the_environment_raises() -> None:
 
 
 @pytest.mark.parametrize(
-    ("prepare", "sentence"),
+    ("prepare", "facts"),
     [
-        ("sys.modules['entity_gym'] = None", "Entity Gym needs the package entity_gym, and"),
-        ("sys.modules['ragged_buffer'] = None", "Entity Gym needs the package ragged_buffer, and"),
-        ("import numpy; del numpy.__getattr__", "entity_gym needs NumPy 1: pip install 'numpy<2'"),
+        ("sys.modules['entity_gym'] = None", ["package entity_gym"]),
+        ("sys.modules['ragged_buffer'] = None", ["package ragged_buffer"]),
+        ("import numpy; del numpy.__getattr__", ["NumPy 1", "'numpy<2'"]),
     ],
 )
-def test_what_is_missing_is_told_with_the_way_to_get_it(prepare: str, sentence: str) -> None:
+def test_what_is_missing_is_told_with_the_way_to_get_it(prepare: str, facts: list[object]) -> None:
     program = f"import sys; {prepare}; import entitize; entitize.from_entity_gym"
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert f"ImportError: {sentence}" in result.stderr
-    assert "pip install" in result.stderr
+    assert re.search(mentions("ImportError", *facts, "pip install"), result.stderr)

@@ -1,6 +1,5 @@
 """`to_entity_gym`: ours in Entity Gym, its own checks, and the way there and back."""
 
-import re
 from functools import partial
 from typing import Any
 
@@ -14,6 +13,8 @@ from entity_gym.examples import ENV_REGISTRY, MineSweeper
 from gymnasium.utils.env_checker import data_equivalence
 from gymnasium.wrappers import RecordEpisodeStatistics, TimeLimit
 from ragged_buffer import RaggedBufferI64
+
+from facts import raises
 
 CANNON = partial(MineSweeper, orbital_cannon=True, cooldown_period=1, nmines=3)
 ACTIONS = ez.EntityActionSpace(
@@ -278,31 +279,31 @@ def test_actors_may_come_in_any_order() -> None:
 
 
 @pytest.mark.parametrize(
-    ("actions", "sentence"),
+    ("actions", "facts"),
     [
         (
             {"fly": eg.GlobalCategoricalAction(0, "x")},
-            "Yard: there is no action 'fly'; known: 'move', 'hit', 'horn'",
+            ["Yard", "action 'fly'", "'move'", "'hit'", "'horn'"],
         ),
         (
             {"move": eg.CategoricalAction([9], np.array([0]), [])},
-            "Yard: action 'move': actor 9 can't take it",
+            ["Yard", "action 'move'", "actor 9"],
         ),
         (
             {"move": eg.CategoricalAction([0, 0], np.array([0, 0]), [])},
-            "an actor is named twice|actor 1 is left out",
+            ["action 'move'", "actor"],
         ),
-        ({"move": eg.CategoricalAction([0, 1], np.array([0]), [])}, "1 choices came for 2 actors"),
-        ({"horn": eg.GlobalCategoricalAction(5, "x")}, "action 'horn': choice 5 is not allowed"),
-        ({"hit": eg.SelectEntityAction([1], [99])}, "actor 1"),
+        ({"move": eg.CategoricalAction([0, 1], np.array([0]), [])}, ["1 choices", "2 actors"]),
+        ({"horn": eg.GlobalCategoricalAction(5, "x")}, ["action 'horn'", 5]),
+        ({"hit": eg.SelectEntityAction([1], [99])}, ["actor 1"]),
     ],
 )
-def test_actions_that_there_are_not_are_refused(actions: Any, sentence: str) -> None:
+def test_actions_that_there_are_not_are_refused(actions: Any, facts: list[object]) -> None:
     env = ez.to_entity_gym(Yard(), seed=2)
-    with pytest.raises(gymnasium.error.ResetNeeded, match=r"Yard: call reset\(\)"):
+    with raises(gymnasium.error.ResetNeeded, "Yard", "reset()"):
         env.act({})
     env.reset()
-    with pytest.raises(ez.ActionError, match=sentence):
+    with raises(ez.ActionError, *facts):
         env.act(actions)
     env.act({})
 
@@ -311,7 +312,7 @@ def test_an_actor_that_is_left_out_is_named() -> None:
     env = ez.to_entity_gym(Yard())
     while len(env.reset().actions["move"].actor_ids) < 2:
         pass
-    with pytest.raises(ez.ActionError, match="Yard: action 'move': actor 1 is left out"):
+    with raises(ez.ActionError, "Yard", "action 'move'", "actor 1"):
         env.act({"move": eg.CategoricalAction([0], np.array([0]), [])})
 
 
@@ -322,10 +323,9 @@ def test_what_entity_gym_does_not_know_is_refused_by_name() -> None:
             self.observation_space = ez.EntitySpace({"Cat": ["x"]}, self.action_space)
 
     for action in (ez.Continuous(-1, 1), ez.MultiCategorical({"kind": 2, "where": 3})):
-        sentence = f"Steered: action 'steer' is {action!r}; entity_gym has single choices only"
-        with pytest.raises(TypeError, match=re.escape(sentence)):
+        with raises(TypeError, "Steered", "action 'steer'", repr(action)):
             ez.to_entity_gym(Steered(action))
-    with pytest.raises(TypeError, match="CartPole-v1 is no entity environment"):
+    with raises(TypeError, "CartPole-v1", "entity environment"):
         ez.to_entity_gym(gymnasium.make("CartPole-v1"))
 
 

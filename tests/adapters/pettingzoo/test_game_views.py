@@ -14,7 +14,7 @@ from entitize.envs.games.mine_sweeper import MineSweeper
 from mpe2 import simple_tag_v3
 from pettingzoo import ParallelEnv
 
-from facts import warns
+from facts import raises, warns
 
 TAG = partial(simple_tag_v3.parallel_env, max_cycles=8)
 MOVES = ("stay", "left", "right", "down", "up")
@@ -162,24 +162,27 @@ class StrangerView(TagView):
 
 
 @pytest.mark.parametrize(
-    ("spoil", "sentence"),
+    ("spoil", "facts"),
     [
-        (lambda seen: seen.ids.clear(), "StrangerView shows no entity of its own"),
-        (lambda seen: seen.ids.update(Agent=["one"]), r"entity type 'Agent' has 1 ids for \d entities"),
-        (lambda seen: seen.entities.update(Wolf=np.zeros((1, 1))), "unknown entity type 'Wolf'; known"),
+        (lambda seen: seen.ids.clear(), ["StrangerView"]),
+        (lambda seen: seen.ids.update(Agent=["one"]), ["entity type 'Agent'", "1 ids"]),
+        (lambda seen: seen.entities.update(Wolf=np.zeros((1, 1))), ["entity type 'Wolf'"]),
         (
             lambda seen: seen.entities.update(Agent=seen.entities["Agent"][:, :2]),
-            r"entity type 'Agent' has shape \(3, 2\), expected \(n, 3\)",
+            ["entity type 'Agent'", "(3, 2)", "(n, 3)"],
         ),
-        (lambda seen: seen.entities["Obstacle"].fill(np.nan), "feature 'x' of entity type 'Obstacle' is nan"),
-        (lambda seen: seen.globals.fill(np.inf), r"globals are \[inf\], expected 1 finite numbers"),
+        (
+            lambda seen: seen.entities["Obstacle"].fill(np.nan),
+            ["feature 'x'", "entity type 'Obstacle'", "nan"],
+        ),
+        (lambda seen: seen.globals.fill(np.inf), ["globals", "[inf]", 1]),
     ],
 )
-def test_a_view_that_shows_what_it_did_not_declare_is_told(spoil: Any, sentence: str) -> None:
+def test_a_view_that_shows_what_it_did_not_declare_is_told(spoil: Any, facts: list[object]) -> None:
     view = type("StrangerView", (StrangerView,), {"spoil": staticmethod(spoil)})
     venv = ez.from_pettingzoo(TAG, view=view, num_envs=2)
     venv.reset(seed=1)
-    with pytest.raises(ez.ObservationError, match=rf"^game 0 \(simple_tag_v3\): 'adversary_0': .*{sentence}"):
+    with raises(ez.ObservationError, "game 0", "simple_tag_v3", "'adversary_0'", *facts):
         venv.step({})
     venv.close()
 
@@ -189,7 +192,7 @@ def test_a_view_without_entities_for_agents_that_move_at_once_is_refused_for_a_t
         def observe(self, agent: str) -> ez.pettingzoo.GameObservation:
             return ez.pettingzoo.GameObservation()
 
-    with pytest.raises(ez.views.ViewError, match="simple_tag_v3: Blank shows no entities of their own for"):
+    with raises(ez.views.ViewError, "simple_tag_v3", "Blank", "entities"):
         ez.from_pettingzoo(TAG, "team", Blank)
     assert ez.from_pettingzoo(TAG, view=Blank).num_envs == 4
 
@@ -199,7 +202,7 @@ def test_a_view_that_does_not_read_the_game_says_so_when_it_is_wrapped() -> None
         def __init__(self, game: Any) -> None:
             raise ez.views.ViewError(f"Picky reads no {type(game).__name__}")
 
-    with pytest.raises(ez.views.ViewError, match="Picky reads no raw_env"):
+    with raises(ez.views.ViewError, "Picky", "raw_env"):
         ez.from_pettingzoo(TAG, view=Picky)
 
 
@@ -315,9 +318,9 @@ def test_there_and_back_again_an_environment_is_what_it_was(api: Any) -> None:
 
 
 def test_games_that_show_entities_need_no_view_and_make_no_team() -> None:
-    with pytest.raises(ez.views.ViewError, match="nest_v0 shows entities already; leave the view out"):
+    with raises(ez.views.ViewError, "nest_v0", "entities", "view"):
         ez.from_pettingzoo(Nest(), view=ez.views.Vector())
-    with pytest.raises(ez.views.ViewError, match="nest_v0: every agent sees entities of its own"):
+    with raises(ez.views.ViewError, "nest_v0", "agent"):
         ez.from_pettingzoo(Nest(), "team")
 
 
@@ -338,30 +341,33 @@ def test_an_entity_observation_that_is_not_of_its_space_is_told() -> None:
 
         spoil: Any = None
 
-    for spoil, sentence in (
-        (lambda its: its["entities"].pop("Ant"), "the observation's 'entities' lacks 'Ant'"),
-        (lambda its: its["entities"].update(Ant=np.float32([[0, np.nan]])), "entity type 'Ant': feature 'y'"),
-        (lambda its: its["entities"].update(Ant=np.float32([[0, 1, 2]])), "entity type 'Ant' .x, y. must be"),
-        (lambda its: its.clear(), "the observation lacks"),
+    for spoil, facts in (
+        (lambda its: its["entities"].pop("Ant"), ["'entities'", "'Ant'"]),
+        (
+            lambda its: its["entities"].update(Ant=np.float32([[0, np.nan]])),
+            ["entity type 'Ant'", "feature 'y'"],
+        ),
+        (lambda its: its["entities"].update(Ant=np.float32([[0, 1, 2]])), ["entity type 'Ant'", "x, y"]),
+        (lambda its: its.clear(), ["observation", "lacks"]),
     ):
         game = Wrong()
         game.spoil = spoil
         venv = ez.from_pettingzoo(game)
         venv.reset(seed=1)
-        with pytest.raises(ez.ObservationError, match=rf"^game 0 \(nest_v0\): 'worker_0': {sentence}"):
+        with raises(ez.ObservationError, "game 0", "nest_v0", "'worker_0'", *facts):
             venv.step({})
 
 
 def test_spaces_of_agents_that_do_not_go_together_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    def with_queen(space: ez.EntitySpace, sentence: str) -> None:
+    def with_queen(space: ez.EntitySpace, facts: list[object]) -> None:
         monkeypatch.setitem(SPACES, "queen", space)
-        with pytest.raises(ez.views.ViewError, match=f"^nest_v0: .*{sentence}"):
+        with raises(ez.views.ViewError, "nest_v0", *facts):
             ez.from_pettingzoo(Nest())
 
-    with_queen(ez.EntitySpace({"Food": ["x", "z"]}, QUEEN), "'worker_0' sees entity type 'Food' with the")
+    with_queen(ez.EntitySpace({"Food": ["x", "z"]}, QUEEN), ["'worker_0'", "entity type 'Food'"])
     dig = ez.EntityActionSpace({"Dig": ez.Categorical(["no"])})
-    with_queen(ez.EntitySpace({}, dig), "action 'Dig' of agent 'worker_0' is Categorical")
-    with_queen(ez.EntitySpace({"Food": ["x"], "Ant": ["x", "y"]}, QUEEN), "agents have the entity types")
+    with_queen(ez.EntitySpace({}, dig), ["action 'Dig'", "agent 'worker_0'", "Categorical"])
+    with_queen(ez.EntitySpace({"Food": ["x"], "Ant": ["x", "y"]}, QUEEN), ["entity types", "Food", "Ant"])
 
 
 @pytest.mark.parametrize("mode", ["lanes", "team"])
@@ -372,8 +378,8 @@ def test_a_view_that_raises_is_named(mode: Any) -> None:
     view = type("Blinking", (StrangerView,), {"spoil": staticmethod(fail)})
     env = ez.from_pettingzoo(TAG, mode, view)
     env.reset(seed=1)
-    where = {"lanes": r"Blinking.observe\('adversary_0'\)", "team": r"Blinking.observe_team\(\('adv"}[mode]
-    with pytest.raises(ez.WorkerError, match=rf"game 0 \(simple_tag_v3\) raised LookupError in {where}"):
+    where = {"lanes": "Blinking.observe('adversary_0')", "team": "Blinking.observe_team(('adv"}[mode]
+    with raises(ez.WorkerError, "game 0", "simple_tag_v3", "LookupError", where):
         env.step({})
 
 

@@ -18,6 +18,8 @@ from gymnasium.vector import AutoresetMode
 from magent2.environments import gather_v5, tiger_deer_v4
 from mpe2 import simple_speaker_listener_v4, simple_tag_v3, simple_world_comm_v3
 
+from facts import raises
+
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)  # Box2D's bindings, at their first import
     import Box2D as Box2D
@@ -216,7 +218,7 @@ def test_the_vector_environment_says_what_it_is_and_renders_a_frame_per_lane() -
     assert frames is not None and len(frames) == 8
     assert frames[0].ndim == 3 and frames[0] is frames[3] and not np.array_equal(frames[3], frames[4])
     venv.close()
-    with pytest.raises(gymnasium.error.ClosedEnvironmentError, match="simple_tag_v3 has been closed"):
+    with raises(gymnasium.error.ClosedEnvironmentError, "simple_tag_v3", "closed"):
         venv.reset()
 
 

@@ -6,10 +6,11 @@ from typing import Any
 
 import entitize as ez
 import numpy as np
-import pytest
 from gymnasium import spaces
 from mpe2 import simple_speaker_listener_v4
 from pettingzoo import ParallelEnv
+
+from facts import raises
 
 
 class Masked(ParallelEnv[str, Any, Any]):
@@ -71,7 +72,7 @@ def test_an_observation_without_its_parts_is_told() -> None:
     venv = ez.from_pettingzoo(game)
     venv.reset(seed=0)
     game._seen = lambda: {agent: {"mask": 1} for agent in game.agents}  # type: ignore[method-assign]
-    with pytest.raises(ez.ObservationError, match=r"'dog_0': its observation, .* has no 'observation'"):
+    with raises(ez.ObservationError, "'dog_0'", "observation", "'observation'"):
         venv.step({})
 
 

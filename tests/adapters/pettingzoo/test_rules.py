@@ -132,9 +132,7 @@ def test_agents_that_join_later_join_the_team() -> None:
 def test_agents_without_a_fixed_list_of_names_are_refused_in_a_sentence() -> None:
     for game in (generated_agents_parallel_v0.parallel_env(), generated_agents_env_v0.env()):
         for mode in ("lanes", "team"):
-            with pytest.raises(
-                ez.ObservationError, match=r"^game 0 \(generated_agents_\w+\): it has no poss"
-            ):
+            with raises(ez.ObservationError, "game 0", "generated_agents_", "possible_agents"):
                 ez.from_pettingzoo(game, mode)  # type: ignore[call-overload]
 
 
@@ -153,57 +151,59 @@ def renamed(colony: Colony, result: list[Any]) -> None:
     colony.agents = ["ant_1", "ant_11"]
 
 
-BROKEN: list[tuple[Callable[[Colony, list[Any]], None], str]] = [
-    (at(2, lambda c, r: c.agents.append("ant_0")), "agent 'ant_0' ended and is back in agents; only a reset"),
-    (at(2, lambda c, r: c.agents.append("ant_1")), "agent 'ant_1' appears twice in agents"),
-    (at(2, renamed), "unknown agent 'ant_11' in agents; perhaps you mean 'ant_1'"),
+BROKEN: list[tuple[Callable[[Colony, list[Any]], None], list[object]]] = [
+    (at(2, lambda c, r: c.agents.append("ant_0")), ["agent 'ant_0'", "ended", "agents"]),
+    (at(2, lambda c, r: c.agents.append("ant_1")), ["agent 'ant_1'", "twice", "agents"]),
+    (at(2, renamed), ["unknown", "agent 'ant_11'", "'ant_1'"]),
     (
         at(2, lambda c, r: r[0].update(ant_0=np.zeros(2))),
-        "there is an observation of agent 'ant_0', which is",
+        ["observation", "agent 'ant_0'"],
     ),
-    (at(2, lambda c, r: r[0].pop("ant_1")), "there is no observation of agent 'ant_1'"),
-    (at(2, lambda c, r: r[1].pop("ant_1")), "there is no reward for agent 'ant_1'"),
-    (at(2, lambda c, r: r[1].update(ant_1=np.nan)), "the reward of agent 'ant_1' is nan"),
+    (at(2, lambda c, r: r[0].pop("ant_1")), ["no observation", "agent 'ant_1'"]),
+    (at(2, lambda c, r: r[1].pop("ant_1")), ["no reward", "agent 'ant_1'"]),
+    (at(2, lambda c, r: r[1].update(ant_1=np.nan)), ["reward", "agent 'ant_1'", "nan"]),
     (
         at(2, lambda c, r: r[1].update(ant_1="much")),
-        "the reward of agent 'ant_1' is 'much', expected",
+        ["reward", "agent 'ant_1'", "'much'"],
     ),
     (
         at(2, lambda c, r: c.agents.remove("ant_1")),
-        "agent 'ant_1' left without having been",
+        ["agent 'ant_1'", "terminated", "truncated"],
     ),
-    (at(2, lambda c, r: r[2].update(ant_1=True)), "agent 'ant_1' ended and is back in agents"),
+    (at(2, lambda c, r: r[2].update(ant_1=True)), ["agent 'ant_1'", "ended", "agents"]),
     (
         at(4, lambda c, r: r[0].pop("ant_1")),
-        "agent 'ant_1' was truncated, but there is no last",
+        ["agent 'ant_1'", "truncated", "last"],
     ),
-    (at(2, lambda c, r: r.pop()), "step must return five dicts by agent, got tuple"),
+    (at(2, lambda c, r: r.pop()), ["step", "dicts", "tuple"]),
     (
         at(2, lambda c, r: r[0].update(ant_1=np.zeros(3, np.float32))),
-        r"'ant_1': observation_space: expected an array of shape \(2,\), got \(3,\)",
+        ["'ant_1'", "observation_space", "(2,)", "(3,)"],
     ),
-    (at(2, lambda c, r: r[0].update(ant_1=np.float32([0, np.nan]))), r"'ant_1': .*nan at \[1\]"),
+    (at(2, lambda c, r: r[0].update(ant_1=np.float32([0, np.nan]))), ["'ant_1'", "nan", "[1]"]),
     (
         at(2, lambda c, r: r[0].update(ant_1="a text")),
-        r"'ant_1': observation_space: expected an array of shape \(2,\), got \(\)",
+        ["'ant_1'", "observation_space", "(2,)", "()"],
     ),
     (
         at(2, lambda c, r: r[4]["ant_1"].update(action_mask=[1, 1, 1])),
-        "'ant_1': the action_mask .* does not fit",
+        ["'ant_1'", "action_mask"],
     ),
 ]
 
 
-@pytest.mark.parametrize(("damage", "sentence"), BROKEN)
+@pytest.mark.parametrize(("damage", "facts"), BROKEN)
 @pytest.mark.parametrize("mode", ["lanes", "team"])
-def test_a_game_that_breaks_the_rules_is_told_and_can_be_reset(mode: Any, damage: Any, sentence: str) -> None:
+def test_a_game_that_breaks_the_rules_is_told_and_can_be_reset(
+    mode: Any, damage: Any, facts: list[object]
+) -> None:
     games = [Colony(), Colony(damage=damage)]
     env = ez.from_pettingzoo([lambda: games[0], lambda: games[1]], mode)
     errors = (
         ez.ObservationError,
         ez.WorkerError,
     )  # a team is an environment of its own in a ListVectorEnv
-    with pytest.raises(errors, match=rf"game 1 \(colony_v0\): {sentence}"):
+    with raises(errors, "game 1", "colony_v0", *facts):
         stepped(env, 5)
     if mode == "lanes":
         with raises(gymnasium.error.ResetNeeded, "colony_v0", "reset()"):
@@ -227,15 +227,15 @@ def test_a_game_in_turns_that_selects_an_unknown_agent_or_keeps_a_dead_one_is_to
             if self.fault == "vanishes":
                 self.agents = ["player_1"]
 
-    for fault, sentence in (
-        ("stays", "agent 'player_[12]' ended and was stepped with None, but is still in agents"),
-        ("stranger", r"agent_selection is 'player_9', which is not in play: \['player_1', 'player_2'\]"),
-        ("vanishes", "agent 'player_2' left without having been terminated or truncated"),
+    for fault, facts in (
+        ("stays", ["agent 'player_", "None"]),
+        ("stranger", ["agent_selection", "'player_9'", "['player_1', 'player_2']"]),
+        ("vanishes", ["agent 'player_2'", "terminated", "truncated"]),
     ):
         game = Broken()
         game.fault = fault
         venv = ez.from_pettingzoo(game, view=AUTO)
-        with pytest.raises(ez.ObservationError, match=rf"^game 0 \(tictactoe_v3\): {sentence}"):
+        with raises(ez.ObservationError, "game 0", "tictactoe_v3", *facts):
             stepped(venv, 12)
 
 
@@ -254,8 +254,9 @@ def test_a_game_that_raises_is_named_and_all_games_are_closed(make: Any) -> None
     venv = ez.from_pettingzoo([partial(lambda game: game, game) for game in games])
     batch, _ = venv.reset(seed=1)
     where = "step" if make is Colony else "step, at the move of 'ant_1'"
-    sentence = rf"^game 1 \(colony_v0\) raised ZeroDivisionError in {where}: no ants left to divide by$"
-    with pytest.raises(ez.WorkerError, match=sentence) as caught:
+    with raises(
+        ez.WorkerError, "game 1", "colony_v0", "ZeroDivisionError", where, "no ants left to divide by"
+    ) as caught:
         for _ in range(2):
             batch, *_ = venv.step(venv.action_space.sample(mask=batch))
     assert caught.value.env_indices == (3, 4, 5)
@@ -270,7 +271,7 @@ def test_a_team_whose_game_raises_is_closed() -> None:
     game = Colony(damage=at(1, explode))
     env = ez.from_pettingzoo(game, "team")
     env.reset(seed=1)
-    with pytest.raises(ez.WorkerError, match=r"game 0 \(colony_v0\) raised ZeroDivisionError in step"):
+    with raises(ez.WorkerError, "game 0", "colony_v0", "ZeroDivisionError", "step"):
         env.step({})
     assert game.closed == 1
     with pytest.raises(gymnasium.error.ClosedEnvironmentError):
@@ -285,9 +286,9 @@ def test_wrong_orders_name_the_lane_and_its_agent_and_nothing_moves() -> None:
     batch, _ = venv.reset(seed=1)
     orders = venv.action_space.sample(mask=batch)
     orders["action"] = orders["action"].with_values(np.array([0, 1, 0, 7]))
-    with pytest.raises(ez.ActionError, match=r"^colony_v0: lane 4 \('ant_1' of game 1\): .* 7 is"):
+    with raises(ez.ActionError, "colony_v0", "lane 4", "'ant_1' of game 1", 7):
         venv.step(orders)
-    with pytest.raises(ez.ActionError, match=r"^colony_v0: unknown action 'jump'; known: 'action'"):
+    with raises(ez.ActionError, "colony_v0", "unknown", "'jump'", "'action'"):
         venv.step({"jump": orders["action"]})
     assert venv.step({})[0].entities["Vector"].values[:, 0].tolist() == [1, 1]
 
@@ -297,49 +298,49 @@ def fewer_places(count: int) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("env", "options", "error", "sentence"),
+    ("env", "options", "error", "facts"),
     [
-        (Colony, {"mode": "lane"}, ValueError, "there is no mode 'lane'; perhaps you mean 'lanes'"),
-        (Colony, {"team": "ant"}, ValueError, "a team is for mode='team'"),
-        (Colony, {"num_envs": 0}, ValueError, "num_envs must be positive, got 0"),
-        (Colony(), {"num_envs": 2}, ValueError, "one game can't be 2; give a function that makes them"),
-        ([], {}, ValueError, "there is no game"),
-        ([Colony, Colony], {"num_envs": 3}, ValueError, "num_envs is 3, but there are 2 functions"),
-        ("chess", {}, TypeError, "game 0 is 'c', expected a PettingZoo ParallelEnv or AECEnv"),
-        (gymnasium.Env, {}, TypeError, "game 0 is .*Env.*, expected a PettingZoo ParallelEnv or AECEnv"),
-        ([lambda: SHARED] * 2, {}, ValueError, "game 1 is the same object as an earlier one"),
+        (Colony, {"mode": "lane"}, ValueError, ["mode 'lane'", "'lanes'"]),
+        (Colony, {"team": "ant"}, ValueError, ["team", "mode='team'"]),
+        (Colony, {"num_envs": 0}, ValueError, ["num_envs", 0]),
+        (Colony(), {"num_envs": 2}, ValueError, ["game", 2]),
+        ([], {}, ValueError, ["game"]),
+        ([Colony, Colony], {"num_envs": 3}, ValueError, ["num_envs", 3, 2]),
+        ("chess", {}, TypeError, ["game 0", "'c'", "ParallelEnv", "AECEnv"]),
+        (gymnasium.Env, {}, TypeError, ["game 0", "Env", "ParallelEnv", "AECEnv"]),
+        ([lambda: SHARED] * 2, {}, ValueError, ["game 1", "same"]),
         (
             [Colony, partial(Colony, (0,), (9,))],
             {},
             ValueError,
-            r"game 1 .* has the agents \['ant_0'\], ga",
+            ["game 1", "['ant_0']"],
         ),
         (
             [Colony, fewer_places(3)],
             {},
             ValueError,
-            "the observation space of 'ant_0' is .*3.*, in game 0",
+            ["'ant_0'", "observation space", "3", "game 0"],
         ),
-        ([Colony, partial(simple_tag_v3.parallel_env)], {}, ValueError, "has the agents .*'adversary_0'"),
+        ([Colony, partial(simple_tag_v3.parallel_env)], {}, ValueError, ["'adversary_0'"]),
         (
             Colony,
             {"view": "auto"},
             ez.views.ViewError,
-            "the view of 'ant_0' is 'auto'; expected one of ez.views",
+            ["'ant_0'", "'auto'", "ez.views"],
         ),
-        (Colony, {"view": {"bee": AUTO}}, ez.views.ViewError, "there is no view for 'ant_0', only for 'bee'"),
+        (Colony, {"view": {"bee": AUTO}}, ez.views.ViewError, ["'ant_0'", "'bee'"]),
         (
             Colony,
             {"view": ez.views.Channels()},
             ez.views.ViewError,
-            "colony_v0: .*Channels needs a grid of two",
+            ["colony_v0", "Channels"],
         ),
     ],
 )
 def test_what_cannot_be_made_is_told_at_once(
-    env: Any, options: dict[str, Any], error: type[Exception], sentence: str
+    env: Any, options: dict[str, Any], error: type[Exception], facts: list[object]
 ) -> None:
-    with pytest.raises(error, match=sentence):
+    with raises(error, *facts):
         ez.from_pettingzoo(env, **options)
 
 
@@ -349,7 +350,7 @@ SHARED = Colony()
 def test_agents_that_share_a_name_are_refused() -> None:
     game = Colony()
     game.possible_agents = ["ant_0", "ant_1", "ant_0"]
-    with pytest.raises(ez.ObservationError, match="agent 'ant_0' appears twice in possible_agents"):
+    with raises(ez.ObservationError, "agent 'ant_0'", "twice", "possible_agents"):
         ez.from_pettingzoo(game)
 
 
@@ -360,7 +361,7 @@ def test_games_that_were_made_are_closed_where_making_fails_and_given_ones_are_n
         made.append(Colony(places=len(made) + 1))
         return made[-1]
 
-    with pytest.raises(ValueError, match="game 1"):
+    with raises(ValueError, "game 1"):
         ez.from_pettingzoo(make, num_envs=2)
     with pytest.raises(ez.views.ViewError):
         ez.from_pettingzoo(make, view=ez.views.Channels())

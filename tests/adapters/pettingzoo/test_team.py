@@ -15,6 +15,8 @@ from gymnasium import spaces
 from magent2.environments import tiger_deer_v4
 from mpe2 import simple_speaker_listener_v4, simple_spread_v3, simple_tag_v3, simple_world_comm_v3
 
+from facts import raises
+
 AUTO = ez.views.auto
 TAG = partial(simple_tag_v3.parallel_env, max_cycles=9)
 KAZ = partial(
@@ -197,7 +199,7 @@ def test_rewards_are_summed_or_averaged() -> None:
         env.reset(seed=1)
         totals[pooling] = env.step({"action": np.array([1, 2, 3])})[1]
     assert totals["sum"] == pytest.approx(3 * totals["mean"])
-    with pytest.raises(ValueError, match="reward can't be pooled by 'meen'; perhaps you mean 'mean'"):
+    with raises(ValueError, "reward", "'meen'", "'mean'"):
         ez.from_pettingzoo(make, "team", reward="meen")  # type: ignore[call-overload]
 
 
@@ -226,52 +228,48 @@ def test_agents_that_are_told_nothing_take_the_first_choice() -> None:
 def test_wrong_orders_name_the_game_and_the_agent_and_nothing_moves() -> None:
     env = ez.from_pettingzoo(TAG, "team", view=AUTO)
     env.reset(seed=1)
-    with pytest.raises(
-        ez.ActionError, match=r"^simple_tag_v3: action 'action': actor 'adversary_1': choice 9"
-    ):
+    with raises(ez.ActionError, "simple_tag_v3", "action 'action'", "actor 'adversary_1'", 9):
         env.step({"action": [0, 9, 0, 0]})
-    with pytest.raises(ez.ActionError, match=r"simple_tag_v3: .*expected 4 .*'adversary_0'.*got 2"):
+    with raises(ez.ActionError, "simple_tag_v3", 4, "'adversary_0'", 2):
         env.step({"action": [0, 1]})
     env.step({"action": [0, 1, 2, 3]})
     env.close()
     env.close()
-    with pytest.raises(gymnasium.error.ClosedEnvironmentError, match="simple_tag_v3 has been closed"):
+    with raises(gymnasium.error.ClosedEnvironmentError, "simple_tag_v3", "closed"):
         env.step({})
 
 
 @pytest.mark.parametrize(
-    ("options", "error", "sentence"),
+    ("options", "error", "facts"),
     [
         (
             {"team": "adversry"},
             ValueError,
-            "team: there is no agent or kind 'adversry'; perhaps you",
+            ["team", "kind 'adversry'"],
         ),
-        ({"team": []}, ValueError, "simple_tag_v3: nobody is in the team"),
-        ({"team": "adversary"}, ValueError, "who plays 'agent_0', which is not in the team"),
+        ({"team": []}, ValueError, ["simple_tag_v3", "team"]),
+        ({"team": "adversary"}, ValueError, ["'agent_0'", "team"]),
         (
             {"team": "agent", "opponents": {"adversary": "random", "agent": "random"}},
             ValueError,
-            "'agent_0' is in the team, and an opponent plays for it",
+            ["'agent_0'", "team", "opponent"],
         ),
-        ({"opponents": "random"}, ValueError, "who is in the team. Say so with team="),
+        ({"opponents": "random"}, ValueError, ["team="]),
         (
             {"view": ez.views.Vector({"A": 4, "B": 4})},
             ez.views.ViewError,
-            "a team every agent is one entity; Vector",
+            ["team", "Vector"],
         ),
     ],
 )
 def test_teams_that_cannot_be_are_told_at_once(
-    options: dict[str, Any], error: type[Exception], sentence: str
+    options: dict[str, Any], error: type[Exception], facts: list[object]
 ) -> None:
-    with pytest.raises(error, match=sentence):
+    with raises(error, *facts):
         ez.from_pettingzoo(TAG, "team", **{"view": AUTO, **options})
 
 
 def test_lists_of_rows_need_a_view_to_be_one_entity() -> None:
     make = partial(KAZ, obs_method="vector-sequence")
-    with pytest.raises(
-        ez.views.ViewError, match="knights_archers_zombies_v11: observation_space is Sequence"
-    ):
+    with raises(ez.views.ViewError, "knights_archers_zombies_v11", "observation_space", "Sequence"):
         ez.from_pettingzoo(make, "team", view=AUTO)

@@ -312,22 +312,15 @@ def test_acting_after_death_or_under_a_wrong_name_is_refused_and_the_game_goes_o
     while len(env.agents) == 4:
         env.step({})
     dead = next(a for a in env.possible_agents if a not in env.agents)
-    with pytest.raises(
-        ez.ActionError, match=f"arena_v0: agent '{dead}' has ended and can't act; still there: "
-    ):
+    with raises(ez.ActionError, "arena_v0", f"agent '{dead}'", "ended"):
         env.step({dead: {}})
-    with pytest.raises(
-        ez.ActionError, match="arena_v0: there is no agent 'robot_9'; there are robot_0, robot_1, scout_2"
-    ):
+    with raises(ez.ActionError, "arena_v0", "agent 'robot_9'", "robot_0, robot_1, scout_2"):
         env.step({"robot_9": {}})
-    with pytest.raises(
-        ez.ActionError,
-        match=f"arena_v0: agent '{env.agents[0]}': an action is a dict from name to array, got int",
-    ):
+    with raises(ez.ActionError, "arena_v0", f"agent '{env.agents[0]}'", "dict", "int"):
         env.step({env.agents[0]: 3})
-    with pytest.raises(ez.ActionError, match="actions are a dict by agent, got list"):
+    with raises(ez.ActionError, "dict", "list"):
         env.step([])
-    with pytest.raises(ez.ActionError, match="there is no agent 'x'"):
+    with raises(ez.ActionError, "agent 'x'"):
         env.observation_space("x")
     steps = len(env.game.told)
     env.step({})
@@ -335,23 +328,25 @@ def test_acting_after_death_or_under_a_wrong_name_is_refused_and_the_game_goes_o
 
 
 @pytest.mark.parametrize(
-    ("layout", "action", "sentence"),
+    ("layout", "action", "facts"),
     [
-        ("ragged", {"move": [7]}, r"action 'move'.*7"),
-        ("ragged", {"move": [0, 0]}, "action 'move': expected 1 choices, one for each"),
-        ("ragged", {"fly": [0]}, "unknown action 'fly'"),
-        ("padded", {"move": [0]}, "is not in Dict"),
+        ("ragged", {"move": [7]}, ["action 'move'", 7]),
+        ("ragged", {"move": [0, 0]}, ["action 'move'", 1, "choice"]),
+        ("ragged", {"fly": [0]}, ["unknown", "action 'fly'"]),
+        ("padded", {"move": [0]}, ["Dict"]),
     ],
 )
-def test_in_turns_an_illegal_action_is_told_to_who_made_it(layout: str, action: Any, sentence: str) -> None:
+def test_in_turns_an_illegal_action_is_told_to_who_made_it(
+    layout: str, action: Any, facts: list[object]
+) -> None:
     env = made("aec", layout, kinds="rr")
     env.reset(seed=0)
-    with pytest.raises(ez.ActionError, match=f"arena_v0: agent 'robot_0': .*{sentence}"):
+    with raises(ez.ActionError, "arena_v0", "agent 'robot_0'", *facts):
         env.step(action)
     assert env.agent_selection == "robot_0"
     env.step(env.action_space("robot_0").sample())
     assert env.agent_selection == "robot_1"
-    with pytest.raises(ez.ActionError, match="agent 'nobody' does not play"):
+    with raises(ez.ActionError, "agent 'nobody'"):
         env.observe("nobody")
 
 
@@ -360,9 +355,7 @@ def test_in_turns_a_dead_agent_is_stepped_with_none_only() -> None:
     env.reset(seed=0)
     for agent in env.agent_iter():
         if env.terminations[agent]:
-            with pytest.raises(
-                ez.ActionError, match=f"arena_v0: agent '{agent}' has ended; its action must be None"
-            ):
+            with raises(ez.ActionError, "arena_v0", f"agent '{agent}'", "ended", None):
                 env.step({})
             break
         env.step(None)
@@ -373,27 +366,27 @@ def test_in_turns_a_dead_agent_is_stepped_with_none_only() -> None:
 def test_steps_need_a_reset() -> None:
     for api in ("parallel", "aec"):
         env = made(api)
-        with pytest.raises(gymnasium.error.ResetNeeded, match=r"arena_v0: .*call reset\(\)"):
+        with raises(gymnasium.error.ResetNeeded, "arena_v0", "reset()"):
             env.step({})
 
 
-BROKEN: dict[str, tuple[Any, str]] = {
-    "twice": (lambda g, p: setattr(g, "agents", ["robot_0", "robot_0"]), "agent 'robot_0' appears twice"),
+BROKEN: dict[str, tuple[Any, list[object]]] = {
+    "twice": (lambda g, p: setattr(g, "agents", ["robot_0", "robot_0"]), ["agent 'robot_0'", "twice"]),
     "revived": (
         lambda g, p: setattr(g, "agents", ["robot_7"]),
-        "agent 'robot_7' appears, which could not come",
+        ["agent 'robot_7'"],
     ),
-    "missing": (lambda g, p: p[1].pop("robot_1"), "agent 'robot_1' got no reward"),
-    "extra": (lambda g, p: p[0].update(ghost_0={}), "agent 'ghost_0' got observation, but does not play"),
-    "endless": (lambda g, p: p[2].update(robot_0=True), "agent 'robot_0' lives on after its end"),
-    "vanished": (lambda g, p: g.agents.remove("robot_0"), "agent 'robot_0' is gone without an end"),
-    "nan": (lambda g, p: p[1].update(robot_0=np.nan), "agent 'robot_0': its reward is nan"),
+    "missing": (lambda g, p: p[1].pop("robot_1"), ["agent 'robot_1'", "reward"]),
+    "extra": (lambda g, p: p[0].update(ghost_0={}), ["agent 'ghost_0'", "observation"]),
+    "endless": (lambda g, p: p[2].update(robot_0=True), ["agent 'robot_0'", "after"]),
+    "vanished": (lambda g, p: g.agents.remove("robot_0"), ["agent 'robot_0'", "without"]),
+    "nan": (lambda g, p: p[1].update(robot_0=np.nan), ["agent 'robot_0'", "reward", "nan"]),
 }
 
 
 @pytest.mark.parametrize("how", BROKEN)
 def test_a_game_that_breaks_the_rules_is_told_so(how: str) -> None:
-    breakage, sentence = BROKEN[how]
+    breakage, facts = BROKEN[how]
 
     class Broken(Arena):
         def step(self, actions: Any) -> Any:
@@ -403,7 +396,7 @@ def test_a_game_that_breaks_the_rules_is_told_so(how: str) -> None:
 
     env = ez.to_pettingzoo(Broken("rr", danger=0.0))
     env.reset(seed=0)
-    with pytest.raises(ez.ObservationError, match=f"arena_v0: {sentence}"):
+    with raises(ez.ObservationError, "arena_v0", *facts):
         env.step({})
     with pytest.raises(gymnasium.error.ResetNeeded):
         env.step({})
@@ -426,45 +419,43 @@ def test_an_exception_of_the_game_says_where_it_came_from() -> None:
 
 def test_too_many_entities_name_the_agent() -> None:
     env = ez.to_pettingzoo(Arena("rr"), layout="padded", maxima=1)
-    with pytest.raises(
-        ez.ObservationError, match=r"arena_v0: agent 'robot_[01]': \d entities of type '(Robot|Scout)', but"
-    ):
+    with raises(ez.ObservationError, "arena_v0", "agent 'robot_", "entities of type '"):
         for seed in range(20):
             env.reset(seed=seed)
 
 
 @pytest.mark.parametrize(
-    ("options", "error", "sentence"),
+    ("options", "error", "facts"),
     [
-        ({"api": "serial"}, ValueError, "api must be 'parallel' or 'aec', got 'serial'"),
-        ({"layout": "round"}, ValueError, "layout must be 'ragged', 'padded' or 'flat', got 'round'"),
-        ({"maxima": 3}, ValueError, "maxima is for the padded and the flat layout"),
-        ({"illegal": "replace"}, ValueError, "illegal is for the padded and the flat layout"),
-        ({"max_cycles": 0}, ValueError, "max_cycles must be at least 1, got 0"),
-        ({"layout": "padded"}, ValueError, "Arena: agent 'robot_0': the padded layout needs maxima="),
-        ({"layout": "padded", "maxima": {"Robot": 1, "Cat": 2}}, ValueError, "maxima: no agent has 'Cat'"),
+        ({"api": "serial"}, ValueError, ["api", "'parallel'", "'aec'", "'serial'"]),
+        ({"layout": "round"}, ValueError, ["layout", "'ragged', 'padded'", "'flat'", "'round'"]),
+        ({"maxima": 3}, ValueError, ["maxima", "padded", "flat"]),
+        ({"illegal": "replace"}, ValueError, ["illegal", "padded", "flat"]),
+        ({"max_cycles": 0}, ValueError, ["max_cycles", 1, 0]),
+        ({"layout": "padded"}, ValueError, ["Arena", "agent 'robot_0'", "maxima="]),
+        ({"layout": "padded", "maxima": {"Robot": 1, "Cat": 2}}, ValueError, ["maxima", "'Cat'"]),
         (
             {"layout": "padded", "maxima": {"Robot": 1}},
             ValueError,
-            "agent 'robot_0': maxima must have a number",
+            ["agent 'robot_0'", "maxima"],
         ),
-        ({"layout": "flat", "maxima": 4}, ValueError, "Arena: agent 'scout_2': has choices and real numbers"),
+        ({"layout": "flat", "maxima": 4}, ValueError, ["Arena", "agent 'scout_2'"]),
     ],
 )
-def test_options_that_do_not_fit_are_told(options: dict[str, Any], error: type, sentence: str) -> None:
-    with pytest.raises(error, match=sentence):
+def test_options_that_do_not_fit_are_told(options: dict[str, Any], error: type, facts: list[object]) -> None:
+    with raises(error, *facts):
         ez.to_pettingzoo(Arena(), **options)
 
 
 def test_only_games_of_entities_are_taken() -> None:
-    with pytest.raises(TypeError, match=r"expected a MultiAgentEnv or an entity environment, got .*CartPole"):
+    with raises(TypeError, "MultiAgentEnv", "CartPole"):
         ez.to_pettingzoo(gymnasium.make("CartPole-v1"))
     twins = Arena("rr")
     twins.possible_agents = ["robot_0", "robot_0"]
-    with pytest.raises(ValueError, match="Arena: agent 'robot_0' appears twice in possible_agents"):
+    with raises(ValueError, "Arena", "agent 'robot_0'", "twice", "possible_agents"):
         ez.to_pettingzoo(twins)
     twins.possible_agents = []
-    with pytest.raises(ValueError, match="Arena: possible_agents is empty"):
+    with raises(ValueError, "Arena", "possible_agents"):
         ez.to_pettingzoo(twins)
 
 
