@@ -15,11 +15,11 @@ from ..datasets import EntityDataset
 from ..datasets.recorder import record
 from ..experiments.agents import load_agent
 from ..experiments.arguments import parse
-from ..experiments.config import read_run_config
 from ..experiments.env_config import Pairs
 from ..experiments.environments import held_out, make_environments
 from ..experiments.errors import UserError
 from ..experiments.microrts.microrts_lanes import with_lanes
+from ..experiments.run_config import read_run_config
 from ..trainers.threads import thread_count
 from .evaluate import override
 
