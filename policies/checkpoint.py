@@ -16,10 +16,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
+import numpy as np
 import safetensors
+from numpy.typing import NDArray
+
+from .stored_files import check_tensor_count, parse_json, read_regular
 
 FORMAT = 1
 METADATA = "checkpoint.json"
+_ENDING = ".safetensors"
+#: The names that a list of hashes may have: those of files in the checkpoint's own folder.
+#: Statistics of inputs (`InputNorm`).
+_NOT_NEGATIVE = (".count", ".squares_sum")
+_LARGEST = float(np.finfo(np.float32).max)
+_FILE = re.compile(r"\w{1,64}\.safetensors", re.ASCII)
 _NAME = re.compile(r"step_(\d{12})")
 _CHANGED = "it has changed since it was written (its SHA-256 differs)"
 
@@ -48,11 +58,15 @@ class StoredCheckpoint(Generic[T]):
 
 
 def checkpoint_paths(folder: str | Path) -> list[Path]:
-    """The complete checkpoints in the folder `checkpoints/` of a run, oldest first."""
+    """The complete checkpoints in the folder `checkpoints/` of a run, oldest first; links are none."""
     folder = Path(folder)
     if not folder.is_dir():
         return []
-    return sorted(path for path in folder.iterdir() if _NAME.fullmatch(path.name) and path.is_dir())
+    return sorted(
+        path
+        for path in folder.iterdir()
+        if _NAME.fullmatch(path.name) and path.is_dir() and not path.is_symlink()
+    )
 
 
 def newest_checkpoint(path: str | Path) -> Path:
@@ -108,19 +122,71 @@ def check_weights(expected: Mapping[str, Any], checkpoint: StoredCheckpoint[T]) 
         expected: by name a tensor, or a shape.
 
     Raises:
-        CheckpointError: the checkpoint's weights don't have the names and shapes of `expected`.
+        CheckpointError: the checkpoint's weights don't have the names and shapes of `expected`, or hold
+            numbers that no network has: NaN, infinities, negative sums of squares.
     """
-    found = checkpoint.tensors["policy"]
+    found = stored_weights(checkpoint)
     for name in [*expected, *(n for n in found if n not in expected)]:
         here, there = (_shape(side[name]) if name in side else "absent" for side in (expected, found))
         if here != there:
             raise CheckpointError(
                 f"checkpoint {checkpoint.path} is of another network: {name} is {here} here, {there} there"
             )
+    for name, tensor in found.items():
+        problem = _number_problem(name, _as_array(tensor))
+        if problem:
+            raise _corrupt(checkpoint.path, "policy.safetensors", f"{name}: {problem}")
+
+
+def stored_weights(checkpoint: StoredCheckpoint[T]) -> dict[str, T]:
+    """Return the weights of the network in a checkpoint.
+
+    Raises:
+        CheckpointError: it has none.
+    """
+    if "policy" not in checkpoint.tensors:
+        raise _corrupt(
+            checkpoint.path, "policy.safetensors", f"{METADATA} does not list it: expected a network"
+        )
+    return checkpoint.tensors["policy"]
+
+
+def _as_array(tensor: Any) -> NDArray[Any]:
+    try:
+        return np.asarray(tensor)
+    except TypeError:  # a dtype that only torch has, such as bfloat16
+        return np.asarray(tensor.double())
+
+
+def _number_problem(name: str, numbers: NDArray[Any]) -> str | None:
+    """Return what is wrong with the numbers of a stored weight, or None."""
+    if not numbers.size:
+        return None
+    if numbers.dtype.kind not in "fiub":
+        return f"expected real numbers, got {numbers.dtype}"
+    if numbers.dtype.kind == "f" and not abs(numbers).max() <= _LARGEST:  # NaN fails too
+        bad = numbers[~(abs(numbers) <= _LARGEST)][0]
+        return f"expected finite numbers, got {bad}"
+    if name.endswith(_NOT_NEGATIVE) and numbers.min() < 0:
+        return f"expected no number below 0, got {numbers.min()}"
+    return None
 
 
 def _shape(given: Any) -> tuple[int, ...]:
     return tuple(getattr(given, "shape", given))
+
+
+#: What code raises that meets other types, sizes or names than it was written for.
+MALFORMED = (
+    *(ArithmeticError, AttributeError, LookupError, TypeError, ValueError),
+    *(MemoryError, RuntimeError),  # RuntimeError: also RecursionError, and what torch raises
+)
+
+
+def in_short(error: BaseException) -> str:
+    """Return the type and the beginning of the text of an error that quotes a file."""
+    text = str(error)
+    return f"{type(error).__name__}: {text[:300]}{'…' if len(text) > 300 else ''}"
 
 
 def own_sum(metadata: Mapping[str, Any]) -> str:
@@ -133,16 +199,17 @@ def _read_whole(path: Path, decode: Callable[[bytes], dict[str, T]], only: str |
     metadata = _read_metadata(path)
     tensors = {}
     for name, expected in metadata["sha256"].items():
-        group = name.removesuffix(".safetensors")
+        group = name.removesuffix(_ENDING)
         if name == METADATA or only not in (None, group):
             continue
         content = _read(path, name)
         if hashlib.sha256(content).hexdigest() != expected:
             raise _corrupt(path, name, _CHANGED)
         try:
+            check_tensor_count(content)
             tensors[group] = decode(content)
-        except (safetensors.SafetensorError, KeyError, ValueError) as error:
-            raise _corrupt(path, name, f"it is no safetensors file ({error})") from error
+        except (*MALFORMED, safetensors.SafetensorError) as error:
+            raise _corrupt(path, name, f"it is no safetensors file ({in_short(error)})") from error
     return StoredCheckpoint(path, tensors, metadata)
 
 
@@ -151,14 +218,18 @@ def _read_metadata(path: Path) -> dict[str, Any]:
         raise CheckpointError(f"there is no checkpoint folder {path}")
     content = _read(path, METADATA)
     try:
-        metadata = json.loads(content)
+        metadata = parse_json(content)
     except ValueError as error:  # UnicodeDecodeError is one too
-        raise _corrupt(path, METADATA, f"it is no JSON ({error})") from error
+        raise _corrupt(path, METADATA, f"it is no JSON ({in_short(error)})") from error
     if not isinstance(metadata, dict) or not isinstance(metadata.get("sha256"), dict):
         raise _corrupt(path, METADATA, "it was not written by Entitize")
     if metadata.get("format") != FORMAT:
         found = metadata.get("format")
-        raise _corrupt(path, METADATA, f"its format is {found!r}, this version reads {FORMAT}")
+        raise _corrupt(path, METADATA, f"its format is {found!r:.50}, this version reads {FORMAT}")
+    for name in metadata["sha256"]:
+        if name != METADATA and not _FILE.fullmatch(name):
+            wanted = "expected names such as 'policy.safetensors'"
+            raise _corrupt(path, METADATA, f"sha256: a file of this folder: {wanted}, got {name!r:.100}")
     if metadata["sha256"].get(METADATA) != own_sum(metadata):
         raise _corrupt(path, METADATA, _CHANGED)
     return metadata
@@ -166,7 +237,7 @@ def _read_metadata(path: Path) -> dict[str, Any]:
 
 def _read(path: Path, name: str) -> bytes:
     try:
-        return (path / name).read_bytes()
+        return read_regular(path / name)
     except OSError as error:
         raise _corrupt(path, name, f"it can't be read ({error.strerror})") from error
 

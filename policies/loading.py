@@ -6,11 +6,23 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import safetensors.torch
+import torch
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
 
 from ..envs.spaces.space_schema import space_from_schema
 from .baselines import GridNet, ImpalaGridNet, ImpalaNet, TransformerNet, UnitActionNet
 from .baselines.map_policy import MapPolicy
-from .checkpoint import CheckpointError, check_weights, newest_checkpoint, read_stored
+from .checkpoint import (
+    MALFORMED,
+    CheckpointError,
+    StoredCheckpoint,
+    check_weights,
+    in_short,
+    newest_checkpoint,
+    read_stored,
+)
+from .declared_sizes import check_declared_sizes
 from .rogue_net import RogueNet
 
 #: What checkpoints can hold.
@@ -39,20 +51,46 @@ def load_policy(path: str | Path, **options: Any) -> AnyNetwork:
     path = newest_checkpoint(path)
     checkpoint = read_stored(path, safetensors.torch.load, "policy")
     try:
-        saved = checkpoint.metadata["policy"]
-        network: Any = _NETWORKS.get(saved["class"])
-        if network is None:
-            known = ", ".join(_NETWORKS)
-            raise CheckpointError(f"checkpoint {path} holds a {saved['class']}, none of {known}")
-        space = space_from_schema(checkpoint.metadata["spaces"])
-        policy = network(space, space.actions, **saved["config"])
-        check_weights(policy.state_dict(), checkpoint)
+        policy = _described(checkpoint)
     except CheckpointError:
         raise
-    except (KeyError, TypeError, ValueError) as error:
-        raise CheckpointError(f"checkpoint {path} does not describe a network: {error!r}") from error
+    except MALFORMED as error:
+        raise CheckpointError(f"checkpoint {path} does not describe a network: {in_short(error)}") from error
     if options:
-        policy = network(space, space.actions, **{**saved["config"], **options})
+        config = {**checkpoint.metadata["policy"]["config"], **options}
+        policy = type(policy)(policy.observation_space, policy.action_space, **config)
         check_weights(policy.state_dict(), checkpoint)
     policy.load_state_dict(checkpoint.tensors["policy"])
     return policy.eval()
+
+
+def _described(checkpoint: StoredCheckpoint[Tensor]) -> AnyNetwork:
+    """Return a new network of the class, spaces and options in the metadata, which the stored weights fit.
+
+    Raises:
+        CheckpointError: it has other weights, or too few of them for the sizes that the metadata names.
+    """
+    saved = checkpoint.metadata["policy"]
+    network: Any = _NETWORKS.get(saved["class"])
+    if network is None:
+        known = ", ".join(_NETWORKS)
+        raise CheckpointError(f"checkpoint {checkpoint.path} holds a {saved['class']}, none of {known}")
+    check_declared_sizes(checkpoint)
+    space = space_from_schema(checkpoint.metadata["spaces"])
+    with torch.device("meta"), _NoInitialization():  # its shapes, without memory
+        shapes = network(space, space.actions, **saved["config"]).state_dict()
+    check_weights(shapes, checkpoint)
+    policy: AnyNetwork = network(space, space.actions, **saved["config"])
+    return policy
+
+
+class _NoInitialization(TorchFunctionMode):
+    """Leaves tensors as they are allocated. (The first random number on "meta" takes seconds of imports.)"""
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        if getattr(func, "__module__", None) == "torch.nn.init" or func.__name__ in ("normal_", "uniform_"):
+            return kwargs["tensor"] if "tensor" in kwargs else args[0]
+        return func(*args, **kwargs)

@@ -5,7 +5,7 @@ The functions `*_problem` return what is wrong as half a sentence, None where no
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -53,7 +53,7 @@ def unique_names(names: Sequence[str], what: str) -> tuple[str, ...]:
     """
     if isinstance(names, str) or not all(isinstance(name, str) for name in names):
         raise TypeError(f"{what} must be a list of strings, got {names!r}")
-    repeated = sorted({name for name in names if list(names).count(name) > 1})
+    repeated = sorted(name for name, count in Counter(names).items() if count > 1)
     if repeated:
         raise ValueError(f"{what} repeat: {', '.join(repeated)}")
     return tuple(names)

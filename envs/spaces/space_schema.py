@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import UnionType
 from typing import Any
 
 from ..actions.action_space import ActionSpace
@@ -34,11 +35,19 @@ def space_from_schema(schema: dict[str, Any]) -> EntitySpace:
     """The space that `space_schema` described.
 
     Raises:
-        ValueError: an action's kind is unknown.
+        ValueError: an action's kind is unknown, or names repeat.
+        TypeError: a part is of another type.
         KeyError: a part is missing.
     """
+    for part, expected in _PARTS.items():
+        _check_type(part, schema[part], expected)
+    for name, features in schema["entities"].items():
+        _check_type(f"entity type {name!r}", features, list)
+    _check_type("frame", schema.get("frame"), list | None)
     actions = {}
     for name, action in schema["actions"].items():
+        _check_type(f"action {name!r}", action, dict)
+        _check_type(f"action {name!r}: kind", action["kind"], str)
         kind = KINDS.get(action["kind"])
         if kind is None:
             known = ", ".join(KINDS)
@@ -51,6 +60,15 @@ def space_from_schema(schema: dict[str, Any]) -> EntitySpace:
         schema["hidden"],
         frame=schema.get("frame"),
     )
+
+
+_PARTS: dict[str, type] = {"entities": dict, "actions": dict, "global_features": list, "hidden": bool}
+
+
+def _check_type(what: str, value: Any, expected: type | UnionType) -> None:
+    if not isinstance(value, expected):
+        wanted = getattr(expected, "__name__", str(expected))
+        raise TypeError(f"spaces: {what}: expected {wanted}, got {type(value).__name__}")
 
 
 def schema_difference(ours: dict[str, Any], theirs: dict[str, Any]) -> str | None:

@@ -195,10 +195,12 @@ class Inputs:
 
 def _columns(what: str, wanted: tuple[str, ...], given: tuple[str, ...]) -> NDArray[np.int64] | None:
     """Return the columns of the wanted features among the given ones; None if they are the same."""
+    if wanted == given:
+        return None
     missing = [feature for feature in wanted if feature not in given]
     if missing:
         raise ValueError(f"{what} lacks the features {', '.join(missing)}; it has {', '.join(given)}")
-    return None if wanted == given else np.array([given.index(feature) for feature in wanted], np.int64)
+    return np.array([given.index(feature) for feature in wanted], np.int64)
 
 
 def _places(starts: list[NDArray[np.int64]], steps: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

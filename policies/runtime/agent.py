@@ -49,7 +49,7 @@ class Agent:
 
     def _read_space(self, space: EntitySpace) -> None:
         self._reader = StepReader(space)
-        self._resolver = Resolver(space, "the game")
+        self._resolver: Resolver | None = None  # made for the first `Observation`; one has no frames
         self._dispatcher = Dispatcher(space.actions, "the game")
 
     @overload
@@ -97,6 +97,8 @@ class Agent:
     def _act_for_ids(
         self, seen: Observation, rng: np.random.Generator, deterministic: bool
     ) -> dict[str, Action]:
+        if self._resolver is None:
+            self._resolver = Resolver(self._reader.space, "the game")
         resolved = self._resolver.resolve(seen)
         batch = self._reader.read(resolved.plain(self._reader.space))
         result = self._network.act(batch, rng, deterministic)

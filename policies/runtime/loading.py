@@ -12,7 +12,15 @@ from numpy.typing import NDArray
 
 from ...envs import EntitySpace
 from ...envs.spaces.space_schema import space_from_schema
-from ..checkpoint import CheckpointError, StoredCheckpoint, newest_checkpoint, read_stored
+from ..checkpoint import (
+    MALFORMED,
+    CheckpointError,
+    StoredCheckpoint,
+    in_short,
+    newest_checkpoint,
+    read_stored,
+)
+from ..declared_sizes import check_declared_sizes
 from ..engines.engine_limits import fused_limit
 from ..rogue_net.config import RogueNetConfig, from_options
 from .agent import Agent
@@ -40,12 +48,13 @@ def load_agent(path: str | Path, seed: int | None = None) -> Agent:
     path = newest_checkpoint(path)
     checkpoint = read_stored(path, safetensors.numpy.load, "policy")
     try:
+        check_declared_sizes(checkpoint)
         space = space_from_schema(checkpoint.metadata["spaces"])
         network = _network(space, checkpoint)
     except CheckpointError:
         raise
-    except (KeyError, TypeError, ValueError) as error:
-        raise CheckpointError(f"checkpoint {path} does not describe a network: {error!r}") from error
+    except MALFORMED as error:
+        raise CheckpointError(f"checkpoint {path} does not describe a network: {in_short(error)}") from error
     return Agent(network, space, seed)
 
 

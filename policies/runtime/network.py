@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...envs import EntityBatch, EntitySpace
-from ..checkpoint import StoredCheckpoint, check_weights
+from ..checkpoint import StoredCheckpoint, check_weights, stored_weights
 from ..inputs.moments import shift_and_scale
 from ..inputs.prepare import Inputs
 from ..kernels.fused_network import FusedNetwork
@@ -48,12 +48,15 @@ class KernelNetwork:
         """
         self._inputs = Inputs(space, settings)
         self._network = FusedNetwork(self._inputs.features, space.actions, settings)
-        arrays = checkpoint.tensors["policy"]
+        arrays = stored_weights(checkpoint)
+        modules = _marked_modules(arrays)
         expected: dict[str, tuple[int, ...]] = {}
         for entry in self._network.layout.entries:
-            expected |= _stored_shapes(entry, arrays)
+            expected |= _stored_shapes(entry, _module(entry, modules))
         check_weights(expected, checkpoint)
-        self._weights = self._network.weights(self._network.layout.pack(lambda entry: _values(entry, arrays)))
+        self._weights = self._network.weights(
+            self._network.layout.pack(lambda entry: _values(entry, _module(entry, modules), arrays))
+        )
 
     def act(self, batch: EntityBatch, rng: np.random.Generator, deterministic: bool = False) -> ActResult:
         """Choose an action for every actor; same contract as `Policy.act`.
@@ -73,25 +76,28 @@ class KernelNetwork:
         self._inputs.adapt_to(space)
 
 
-def _module(entry: Entry, arrays: Arrays) -> str:
-    """Return the name of a parameter's module in a state dict; see `escaped`."""
+def _marked_modules(arrays: Arrays) -> set[str]:
+    """Return the modules whose names in a state dict end with a %; see `escaped`."""
+    return {name[: at + 1] for name in arrays for at in range(len(name)) if name.startswith("%.", at)}
+
+
+def _module(entry: Entry, marked: Collection[str]) -> str:
+    """Return the name of a parameter's module in a state dict."""
     if entry.name is None:
         return entry.place
     plain = f"{entry.place}.{escaped(entry.name)}"
-    return f"{plain}%" if any(name.startswith(f"{plain}%.") for name in arrays) else plain
+    return f"{plain}%" if f"{plain}%" in marked else plain
 
 
-def _stored_shapes(entry: Entry, arrays: Arrays) -> dict[str, tuple[int, ...]]:
+def _stored_shapes(entry: Entry, module: str) -> dict[str, tuple[int, ...]]:
     """Names and shapes of what a checkpoint holds for a parameter."""
-    module = _module(entry, arrays)
     if entry.place == "normalization":
         return {f"{module}.count": (), f"{module}.mean": entry.shape, f"{module}.squares_sum": entry.shape}
     return {f"{module}.{entry.tensor}": entry.shape}
 
 
-def _values(entry: Entry, arrays: Arrays) -> NDArray[np.float32]:
+def _values(entry: Entry, module: str, arrays: Arrays) -> NDArray[np.float32]:
     """A parameter as kernels use it."""
-    module = _module(entry, arrays)
     if entry.place != "normalization":
         return arrays[f"{module}.{entry.tensor}"].astype(np.float32)
     count, mean, squares_sum = (arrays[f"{module}.{name}"] for name in ("count", "mean", "squares_sum"))

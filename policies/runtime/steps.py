@@ -24,7 +24,7 @@ from ...envs import (
 from ...ragged import RaggedArray
 from ..kernels.gather_kernels import all_finite
 
-_FLOAT, _INT, _FLAG, _BOOL = (np.dtype(kind) for kind in (np.float32, np.int64, np.int8, np.bool_))
+_FLOAT, _INT, _FLAG, _BOOL, _BYTE = map(np.dtype, (np.float32, np.int64, np.int8, np.bool_, np.uint8))
 
 
 class _Odd(Exception):
@@ -94,7 +94,16 @@ class StepReader:
                     raise _Odd
                 hidden[name] = RaggedArray.unchecked(flags.astype(_BOOL), rows.offsets)
         actions = {name: _mask(parts[name], action, columns) for name, action, columns in self._actions}
-        return EntityBatch(entities, globals_, actions, hidden)
+        frames = None if self.space.frame is None else _frame(observation["frame"], self.space.frame)
+        return EntityBatch(entities, globals_, actions, hidden, frames)
+
+
+def _frame(frame: Any, shape: tuple[int, int, int]) -> RaggedArray:
+    """One picture (H, W, channels)."""
+    pixels = _plain(frame, _BYTE, 3)
+    if pixels.shape != shape:
+        raise _Odd
+    return RaggedArray.unchecked(pixels[None], _up_to(1))
 
 
 def _columns(action: ActionSpace) -> int:

@@ -35,6 +35,7 @@ from ...policies.checkpoint import (
     read_stored,
     step_of,
 )
+from ...policies.stored_files import MAX_TENSORS
 
 __all__ = [
     "Checkpoint",
@@ -63,8 +64,15 @@ def write_checkpoint(
     """Write the checkpoint of `step` into `folder` and drop all but the newest `keep`.
 
     Raises:
-        CheckpointError: the system refused, for instance because the disk is full; older checkpoints stay.
+        CheckpointError: the system refused, for instance because the disk is full, or a group has more
+            tensors than `read_checkpoint` reads; older checkpoints stay.
     """
+    for group, entries in tensors.items():
+        if len(entries) > MAX_TENSORS:
+            raise CheckpointError(
+                f"could not write a checkpoint into {folder}: {group}:"
+                f" expected at most {MAX_TENSORS} tensors, got {len(entries)}"
+            )
     final = folder / f"step_{step:012d}"
     temporary = folder / f".write_{final.name}"
     try:

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
-from torch.optim import Optimizer
+from torch.optim import Adam, Optimizer
 
 from ...envs import EntityBatch, EntityVectorEnv
 from ...envs.spaces.space_schema import schema_difference, space_schema
-from ...policies.checkpoint import check_weights
+from ...policies.checkpoint import MALFORMED, check_weights, in_short
 from ...policies.policy import Policy
 from ...policies.rogue_net import RogueNet
 from ...policies.rogue_net.config import RogueNetConfig
@@ -128,32 +129,95 @@ def restore(trainer: Trainer, checkpoint: Checkpoint) -> Shown | None:
     """
     try:
         _check_policy(trainer, checkpoint)
-        optimizer_state = _optimizer_state(trainer, checkpoint)
-        rng = np.random.default_rng()
-        rng.bit_generator.state = checkpoint.metadata["rng"]
-        step, updates = int(checkpoint.metadata["step"]), int(checkpoint.metadata["updates"])
-        elapsed = float(checkpoint.metadata["elapsed_seconds"])
-        extra = _as_arrays(checkpoint.tensors["trainer"])
-        same_lanes = checkpoint.metadata["num_envs"] == trainer.venv.num_envs
+        state = _trainer_state(trainer, checkpoint)
+        shown = _restored_environments(trainer, checkpoint, state.arrays)
     except CheckpointError:
         raise
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise CheckpointError(f"checkpoint {checkpoint.path} is not of this trainer: {error!r}") from error
+    except MALFORMED as error:
+        raise CheckpointError(
+            f"checkpoint {checkpoint.path} is not of this trainer: {in_short(error)}"
+        ) from error
+    trainer.module.load_state_dict(checkpoint.tensors["policy"])
+    trainer.optimizer.load_state_dict(state.optimizer)
+    trainer.rng = state.rng
+    torch.set_rng_state(checkpoint.tensors["trainer"]["torch_rng"])
+    trainer.step, trainer.updates, trainer.elapsed_seconds = state.step, state.updates, state.elapsed
+    trainer.episodes.restore(state.arrays)
+    if trainer.reward_normalizer is not None:
+        trainer.reward_normalizer.restore(state.arrays)
+    return shown
+
+
+@dataclass(frozen=True, eq=False)
+class _TrainerState:
+    """What a checkpoint holds besides weights and environments, checked."""
+
+    optimizer: dict[str, Any]
+    rng: np.random.Generator
+    step: int
+    updates: int
+    elapsed: float
+    arrays: dict[str, NDArray[Any]]  # of `trainer.safetensors`
+
+
+def _trainer_state(trainer: Trainer, checkpoint: Checkpoint) -> _TrainerState:
+    """
+    Raises:
+        ValueError and others of `MALFORMED`: there is something else than a trainer writes.
+    """
+    metadata, tensors = checkpoint.metadata, checkpoint.tensors["trainer"]
+    rng = np.random.default_rng()
+    rng.bit_generator.state = metadata["rng"]
+    rng.random()  # a state of other types raises here, not in training
+    rng.bit_generator.state = metadata["rng"]
+    torch.Generator().set_state(tensors["torch_rng"])
+    step, updates = (_count(name, metadata[name]) for name in ("step", "updates"))
+    elapsed = float(metadata["elapsed_seconds"])
+    if not 0 <= elapsed < math.inf:
+        raise ValueError(f"elapsed_seconds: expected a finite number, not below 0, got {elapsed}")
+    arrays = _as_arrays(tensors)
+    _check_arrays(trainer.episodes.state(), arrays)
+    if len(arrays["recent_returns"]) != len(arrays["recent_lengths"]) or len(arrays["finished"]) != 1:
+        raise ValueError("recent_returns, recent_lengths: expected as many of both")
+    if trainer.reward_normalizer is not None and "reward_statistics" in arrays:
+        _check_arrays(trainer.reward_normalizer.state(), arrays)
+        if arrays["reward_statistics"].shape != (3,) or (arrays["reward_statistics"][1:] < 0).any():
+            raise ValueError(f"reward_statistics: expected 3 numbers, got {arrays['reward_statistics']}")
+    return _TrainerState(_optimizer_state(trainer, checkpoint), rng, step, updates, elapsed, arrays)
+
+
+def _count(name: str, value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 10**12:
+        raise ValueError(f"{name}: expected an integer from 0 to 10^12, got {value!r:.50}")
+    return value
+
+
+def _check_arrays(ours: Mapping[str, NDArray[Any]], theirs: Mapping[str, NDArray[Any]]) -> None:
+    """Check that `theirs` has the names of `ours` as arrays of one dimension, its dtypes, finite numbers, and
+    no count below 0."""
+    for name, own in ours.items():
+        given = theirs[name]
+        if given.ndim != 1 or given.dtype != own.dtype:
+            raise ValueError(f"{name}: expected {own.dtype} (n,), got {given.dtype} {given.shape}")
+        if not np.isfinite(given).all() or (given.dtype.kind == "i" and (given < 0).any()):
+            raise ValueError(f"{name}: expected finite numbers and no count below 0")
+
+
+def _restored_environments(
+    trainer: Trainer, checkpoint: Checkpoint, extra: Mapping[str, NDArray[Any]]
+) -> Shown | None:
+    """Put the environments where they were; return what they show, or None if they start new episodes."""
+    same_lanes = checkpoint.metadata["num_envs"] == trainer.venv.num_envs
+    active = extra.get("active")
+    if same_lanes and active is not None and (active.dtype, active.shape) != (bool, (trainer.venv.num_envs,)):
+        raise ValueError(
+            f"active: expected bool ({trainer.venv.num_envs},), got {active.dtype} {active.shape}"
+        )
     if isinstance(trainer.venv, EvolvingVectorEnv) and TRAINING_STATE in checkpoint.metadata:
         trainer.venv.set_training_state(checkpoint.metadata[TRAINING_STATE])
-    shown = None
     if "environments" in checkpoint.tensors and same_lanes and isinstance(trainer.venv, StatefulVectorEnv):
-        batch = trainer.venv.set_state(_as_arrays(checkpoint.tensors["environments"]))
-        shown = Shown(batch, extra.get("active"))
-    trainer.module.load_state_dict(checkpoint.tensors["policy"])
-    trainer.optimizer.load_state_dict(optimizer_state)
-    trainer.rng = rng
-    torch.set_rng_state(checkpoint.tensors["trainer"]["torch_rng"])
-    trainer.step, trainer.updates, trainer.elapsed_seconds = step, updates, elapsed
-    trainer.episodes.restore(extra)
-    if trainer.reward_normalizer is not None:
-        trainer.reward_normalizer.restore(extra)
-    return shown
+        return Shown(trainer.venv.set_state(_as_arrays(checkpoint.tensors["environments"])), active)
+    return None
 
 
 def _check_policy(trainer: Trainer, checkpoint: Checkpoint) -> None:
@@ -176,21 +240,35 @@ def _check_policy(trainer: Trainer, checkpoint: Checkpoint) -> None:
 
 
 def _optimizer_state(trainer: Trainer, checkpoint: Checkpoint) -> dict[str, Any]:
+    where = f"checkpoint {checkpoint.path}: optimizer state"
     parameters = list(trainer.module.parameters())
     state: dict[int, dict[str, Tensor]] = {}
     for key, value in checkpoint.tensors["optimizer"].items():
         index, _, name = key.partition("/")
         if not index.isdecimal() or int(index) >= len(parameters):
             raise CheckpointError(
-                f"checkpoint {checkpoint.path} has {key!r} for {len(parameters)} parameters"
+                f"checkpoint {checkpoint.path} has {key!r:.100} for {len(parameters)} parameters"
             )
-        if name != "step" and value.shape != parameters[int(index)].shape:
-            raise CheckpointError(
-                f"checkpoint {checkpoint.path}: optimizer state {key!r} has shape {tuple(value.shape)}, "
-                f"the parameter {tuple(parameters[int(index)].shape)}"
-            )
+        wanted = () if name == "step" else tuple(parameters[int(index)].shape)
+        if value.shape != wanted:
+            raise CheckpointError(f"{where} {key!r} has shape {tuple(value.shape)}, the parameter {wanted}")
+        if not value.isfinite().all() or (name in _NOT_NEGATIVE and (value < 0).any()):
+            least = ", not below 0" if name in _NOT_NEGATIVE else ""
+            raise CheckpointError(f"{where} {key!r}: expected finite numbers{least}")
         state.setdefault(int(index), {})[name] = value.clone()  # the optimizer works in place
+    if isinstance(trainer.optimizer, Adam) and not any(g["amsgrad"] for g in trainer.optimizer.param_groups):
+        for index, entry in state.items():
+            if entry.keys() != _ADAM:
+                names = " and ".join(sorted(_ADAM))
+                raise CheckpointError(
+                    f"{where} of parameter {index}: expected {names}, got {', '.join(entry)}"
+                )
     return {"state": state, "param_groups": trainer.optimizer.state_dict()["param_groups"]}
+
+
+#: What Adam and AdamW, which is a subclass, keep for each parameter.
+_ADAM = {"step", "exp_avg", "exp_avg_sq"}
+_NOT_NEGATIVE = {"step", "exp_avg_sq"}
 
 
 def _as_tensors(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Tensor]:
