@@ -47,7 +47,10 @@ def read_yaml(path: Path) -> Any:
         ConfigError: the file can't be read, is not YAML or says a key twice.
     """
     try:
-        return yaml.load(path.read_text("utf-8"), _Loader)
+        text = path.read_text("utf-8")
+        data = yaml.load(text, _Loader)
+        _check_aliases(data, 1000 + 100 * len(text))
+        return data
     except OSError as error:
         raise ConfigError(f"{path} can't be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
@@ -56,6 +59,27 @@ def read_yaml(path: Path) -> Any:
         raise ConfigError(f"{path} is not valid YAML: {_problem(error)}") from error
     except (ValueError, OverflowError, RecursionError) as error:  # PyYAML's, of a date 2026-13-45, say
         raise ConfigError(f"{path} can't be read: {error}") from error
+
+
+def _check_aliases(data: Any, most: int) -> None:
+    """Check that what the aliases of a YAML file repeat is no more than `most` values: ten lines can say
+    more than the memory holds.
+
+    Raises:
+        ValueError: it is more, or without an end.
+    """
+    sizes: dict[int, int] = {}  # by id; too large while a value contains itself
+
+    def size(value: Any) -> int:
+        if not isinstance(value, dict | list):
+            return 1
+        if id(value) not in sizes:
+            sizes[id(value)] = most + 1
+            sizes[id(value)] = 1 + sum(map(size, value.values() if isinstance(value, dict) else value))
+        return sizes[id(value)]
+
+    if size(data) > most:
+        raise ValueError(f"its aliases (*name) repeat too much: expected at most {most} values, got more")
 
 
 def read_section(kind: type[T], data: Mapping[str, Any], name: str) -> T:
@@ -89,13 +113,15 @@ class _Loader(yaml.SafeLoader):
     """SafeLoader that reads `1e-3` as a number (YAML 1.1 wants `1.0e-3`) and refuses a key said twice."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        keys: list[Any] = []
+        keys: set[Hashable] = set()
         for key_node, _ in node.value:
             key = self.construct_object(key_node, deep=True)
+            if not isinstance(key, Hashable):
+                continue  # PyYAML refuses it below
             if key in keys:
                 problem = f"the key {key!r} is there twice"
                 raise yaml.constructor.ConstructorError(None, None, problem, key_node.start_mark)
-            keys.append(key)
+            keys.add(key)
         return super().construct_mapping(node, deep)
 
 

@@ -20,7 +20,8 @@ import numpy as np
 import safetensors
 from numpy.typing import NDArray
 
-from .stored_files import check_tensor_count, parse_json, read_regular
+from ..files import parse_json, read_regular
+from .tensor_table import check_tensor_count
 
 FORMAT = 1
 METADATA = "checkpoint.json"

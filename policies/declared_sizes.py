@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from ..envs.spaces.space_schema import check_schema
 from .checkpoint import CheckpointError, StoredCheckpoint, stored_weights
 
 #: Sizes up to these need no weights.
@@ -23,6 +24,7 @@ def check_declared_sizes(checkpoint: StoredCheckpoint[Any]) -> None:
         CheckpointError: a size for which there are too few weights or tensors; the message names it.
         KeyError, TypeError, AttributeError: the metadata does not describe spaces and a network.
     """
+    check_schema(checkpoint.metadata["spaces"])
     stored = stored_weights(checkpoint).values()
     weights = max(_FREE_SIZE, sum(math.prod(tensor.shape) for tensor in stored))
     tensors = max(_FREE_PARTS, len(stored))

@@ -39,15 +39,9 @@ def space_from_schema(schema: dict[str, Any]) -> EntitySpace:
         TypeError: a part is of another type.
         KeyError: a part is missing.
     """
-    for part, expected in _PARTS.items():
-        _check_type(part, schema[part], expected)
-    for name, features in schema["entities"].items():
-        _check_type(f"entity type {name!r}", features, list)
-    _check_type("frame", schema.get("frame"), list | None)
+    check_schema(schema)
     actions = {}
     for name, action in schema["actions"].items():
-        _check_type(f"action {name!r}", action, dict)
-        _check_type(f"action {name!r}: kind", action["kind"], str)
         kind = KINDS.get(action["kind"])
         if kind is None:
             known = ", ".join(KINDS)
@@ -60,6 +54,24 @@ def space_from_schema(schema: dict[str, Any]) -> EntitySpace:
         schema["hidden"],
         frame=schema.get("frame"),
     )
+
+
+def check_schema(schema: Any) -> None:
+    """Check the types of the parts of a schema, before anything is made of it.
+
+    Raises:
+        TypeError: a part is of another type.
+        KeyError: a part is missing.
+    """
+    _check_type("schema", schema, dict)
+    for part, expected in _PARTS.items():
+        _check_type(part, schema[part], expected)
+    for name, features in schema["entities"].items():
+        _check_type(f"entity type {name!r}", features, list)
+    _check_type("frame", schema.get("frame"), list | None)
+    for name, action in schema["actions"].items():
+        _check_type(f"action {name!r}", action, dict)
+        _check_type(f"action {name!r}: kind", action["kind"], str)
 
 
 _PARTS: dict[str, type] = {"entities": dict, "actions": dict, "global_features": list, "hidden": bool}

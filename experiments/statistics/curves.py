@@ -96,11 +96,12 @@ def read_curve(run: str | Path, name: str = RETURN) -> Curve:
 
     Raises:
         FileNotFoundError: there are no metrics.
-        ValueError: the steps don't increase.
+        ValueError: the file is damaged, or the steps don't increase.
     """
     path = metrics_file(run)
+    metrics = read_metrics(path)
     try:
-        return curve_of(read_metrics(path), name)
+        return curve_of(metrics, name)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Mapping
 
 import torch
 from torch import Tensor
 
+from ..inputs.translation import DISTANCE
 from .names import module_key
+from .network import RogueNetwork
 
 _EMBEDDING_PARTS = {
     "1.weight": "linear.weight",
@@ -19,19 +22,58 @@ _EMBEDDING_PARTS = {
 }
 
 
-def convert_reference_weights(state: Mapping[str, Tensor], value_head: str = "value") -> dict[str, Tensor]:
-    """The state dict of a `RogueNet` from that of an original one with the same options.
+def convert_reference_weights(
+    state: Mapping[str, Tensor], value_head: str = "value", net: RogueNetwork | None = None
+) -> dict[str, Tensor]:
+    """Return the state dict of a `RogueNet` from that of an original one with the same options.
+
+        net.load_state_dict(convert_reference_weights(original.state_dict(), net=net))
 
     The original must have been made with the same entity types in the same order; ours then wants
-    `global_features="concat"`. `value_head` is the name of the regression head that predicts the value.
+    `global_features="concat"`.
+
+    Args:
+        value_head: name of the regression head that predicts the value.
+        net: the network that will load the result. The original appends the distance of a translation behind
+            the global features, and ours before them: without `net` a warning says that such columns stay in
+            the original's order.
 
     Raises:
         ValueError: a parameter whose place is not known.
     """
+    if net is None:
+        warnings.warn(
+            "convert_reference_weights: net is missing: expected the network that will load the weights; without"
+            " it, columns of a translation's distance and of global features stay in the original's order",
+            stacklevel=2,
+        )
+    columns = {} if net is None else _columns(net)
     result: dict[str, Tensor] = {}
     for name, value in state.items():
         for new_name, new_value in _convert(name, value, state, value_head):
+            match = _BY_FEATURE.fullmatch(new_name)
+            if match and (own := columns.get(match[1] or match[2])):
+                new_value = new_value[..., own]
             result[new_name] = new_value.clone()
+    return result
+
+
+#: Parameters with one column for each feature of an entity type.
+_BY_FEATURE = re.compile(
+    r"(?:normalization\.([^.]+)\.(?:mean|squares_sum)|policy_net\.embedding\.types\.([^.]+)\.linear\.weight)"
+)
+
+
+def _columns(net: RogueNetwork) -> dict[str, list[int]]:
+    """Return for each type whose columns the original has in another order where it has each of ours."""
+    if not net.inputs.concatenates:
+        return {}
+    result = {}
+    for name, features in net.inputs.features.items():
+        if DISTANCE in features:
+            own = features.index(DISTANCE)
+            before, behind = range(own), range(own, len(features) - 1)
+            result[module_key(name)] = [*before, len(features) - 1, *behind]
     return result
 
 

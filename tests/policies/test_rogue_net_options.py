@@ -21,7 +21,7 @@ from entitize.policies.rogue_net import (
 from entitize.policies.rogue_net.names import module_key
 from entitize.ragged import RaggedArray
 
-from facts import raises
+from facts import raises, warns
 
 RICH = {
     "d_model": 24,
@@ -304,10 +304,31 @@ def test_weights_of_the_original_find_their_place(make_space, random_batch, make
     original = original_names(net)
     assert "backbone.blocks.1.mlp.0.weight" in original and "action_heads.fire.query_proj.weight" in original
     loaded = RogueNet(space, space.actions, **net.config)
-    loaded.load_state_dict(convert_reference_weights(original))
+    loaded.load_state_dict(convert_reference_weights(original, net=loaded))
     np.testing.assert_allclose(loaded.value(batch), net.value(batch), rtol=1e-4, atol=1e-5)
     with raises(ValueError, "'tail.weight'"):
-        convert_reference_weights({"tail.weight": torch.zeros(1)})
+        convert_reference_weights({"tail.weight": torch.zeros(1)}, net=loaded)
+
+
+def test_the_original_has_distances_behind_global_features(make_space, random_batch, make_net):
+    """Found with rogue-net 0.1.9, whose embedding joins the global features before it translates."""
+    space = make_space(continuous=False)
+    batch = random_batch(space)
+    translation = {"reference": "Player", "position": ["x", "y"], "add_distance": True}
+    net = make_net(space, batch, global_features="concat", translation=translation)
+    original = original_names(net)
+    for name, num_features in (("Enemy", 6), ("Food", 2)):
+        order = [*range(num_features), num_features + 1, num_features + 2, num_features]
+        for part in ("0.mean", "0.squares_sum", "1.weight"):
+            place = f"embedding.embeddings.{name}.{part}"
+            original[place] = original[place][..., order]
+    loaded = RogueNet(space, space.actions, **net.config)
+    loaded.load_state_dict(convert_reference_weights(original, net=loaded))
+    np.testing.assert_allclose(loaded.value(batch), net.value(batch), rtol=1e-4, atol=1e-5)
+    with warns(UserWarning, "net"):
+        unordered = convert_reference_weights(original)
+    place = "policy_net.embedding.types.Food.linear.weight"
+    assert not torch.equal(unordered[place], net.state_dict()[place])
 
 
 def test_the_spaces_of_a_whole_vector_environment_are_refused(make_space):

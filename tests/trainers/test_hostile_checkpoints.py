@@ -17,8 +17,7 @@ from entitize.policies.checkpoint import METADATA, CheckpointError
 from entitize.trainers import PPO, load_policy, read_checkpoint
 
 from facts import raises
-
-from .fuzz_checkpoints import Files, deep, run, sound_checkpoints
+from fuzz_checkpoints import Files, deep, run, sound_checkpoints
 
 SECONDS = 10  # for one refusal, on a busy machine; each took minutes, or the memory
 
@@ -37,7 +36,7 @@ def refused(readers: list[Callable[[Path], Any]], path: Path, *facts: object) ->
     """Every reader raises a CheckpointError that has the path and `facts` in it, and takes no long."""
     for reader in readers:
         start = time.perf_counter()
-        with raises(CheckpointError, str(path), *facts):
+        with raises(CheckpointError, path, *facts):
             reader(path)
         assert time.perf_counter() - start < SECONDS
 
@@ -53,7 +52,9 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "checkpoints" / "step_000000000016"
 
 
-@pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 100_000, '{"a":[{}' + ',[' * 900 + "]" * 901 + "]}"])
+@pytest.mark.parametrize(
+    "text", ["[" * 100_000, '{"a":' * 100_000, '{"a":[{}' + ",[" * 900 + "]" * 901 + "]}"]
+)
 def test_deep_metadata(sound: Any, readers: Any, path: Path, text: str) -> None:
     Files({**sound[0][0], METADATA: text.encode()}).write(path)
     refused(readers, path, METADATA)
@@ -78,7 +79,7 @@ def test_a_listed_file_outside_of_the_folder_is_not_opened(
 
     monkeypatch.setattr(os, "open", spy)
     for reader in (load_agent, load_policy, read_checkpoint):
-        with raises(CheckpointError, str(path), "sha256"):
+        with raises(CheckpointError, path, "sha256"):
             reader(path)
     assert opened and all(file.parent == path.resolve() for file in opened)
 
@@ -107,7 +108,7 @@ def test_a_linked_checkpoint_of_a_run_is_none(sound: Any, path: Path, tmp_path: 
     sound[0][0].write(tmp_path / "elsewhere")
     path.parent.mkdir()
     path.symlink_to(tmp_path / "elsewhere")
-    with raises(CheckpointError, str(tmp_path)):
+    with raises(CheckpointError, tmp_path):
         load_agent(tmp_path)
     load_agent(tmp_path / "elsewhere")
 
@@ -182,9 +183,7 @@ def test_very_many_empty_tensors(sound: Any, readers: Any, path: Path) -> None:
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("weight", ["value_head.proj.weight", "normalization.Robot.mean"])
-def test_weights_that_are_no_numbers(
-    sound: Any, readers: Any, path: Path, weight: str, value: float
-) -> None:
+def test_weights_that_are_no_numbers(sound: Any, readers: Any, path: Path, weight: str, value: float) -> None:
     def spoil(table: dict[str, Any], data: bytearray) -> None:
         entry = table[weight]
         start = entry["data_offsets"][0]
@@ -234,5 +233,7 @@ def test_damaged_checkpoints_are_read_or_refused(tmp_path: Path) -> None:
     failures: list[str] = []
     counts = run(300, 7, tmp_path, failures.append)
     assert not failures, failures[0]
-    outcomes = {word: sum(n for key, n in counts.items() if key.endswith(word)) for word in ("read", "refused")}
+    outcomes = {
+        word: sum(n for key, n in counts.items() if key.endswith(word)) for word in ("read", "refused")
+    }
     assert outcomes["read"] > 30 and outcomes["refused"] > 100

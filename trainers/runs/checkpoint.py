@@ -35,7 +35,7 @@ from ...policies.checkpoint import (
     read_stored,
     step_of,
 )
-from ...policies.stored_files import MAX_TENSORS
+from ...policies.tensor_table import MAX_TENSORS
 
 __all__ = [
     "Checkpoint",

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import math
+import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,7 +15,7 @@ from typing import Any
 import yaml
 from torch.utils.tensorboard import SummaryWriter
 
-from ...files import replace_file
+from ...files import parse_json, read_regular, replace_file
 from ...policies.checkpoint import CheckpointError
 from .run_lock import run_lock
 
@@ -116,7 +118,7 @@ class RunFolder:
         """
         if not self.metrics.exists():
             return
-        lines = self.metrics.read_text().splitlines(keepends=True)
+        lines = _lines(self.metrics)
         logged = max((found for line in lines if (found := _step_of(line)) < 2**63), default=0)
         if logged >= step:
             raise CheckpointError(
@@ -129,10 +131,10 @@ class RunFolder:
         self.close()
         self._purge_step = step + 1
         if self.metrics.exists():
-            lines = self.metrics.read_text().splitlines(keepends=True)
-            kept = [line for line in lines if line.endswith("\n") and _step_of(line) <= step]
+            lines = _lines(self.metrics)
+            kept = [line for line in lines if line.endswith(b"\n") and _step_of(line) <= step]
             if kept != lines:
-                replace_file(self.metrics, "".join(kept).encode())
+                replace_file(self.metrics, b"".join(kept))
         self._size = self._metrics_size()
 
     def close(self) -> None:
@@ -142,16 +144,52 @@ class RunFolder:
             self._writer = None
 
 
+#: Metrics in `metrics.jsonl.gz` are a tenth as large as unpacked.
+_MOST_PACKED = 200
+
+
 def read_metrics(path: str | Path) -> list[dict[str, float]]:
-    """The lines of a `metrics.jsonl` (or `.gz`), without a last one that is still being written."""
-    data = Path(path).read_bytes()
-    text = (gzip.decompress(data) if Path(path).suffix == ".gz" else data).decode()
-    return [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n")]
+    """The lines of a `metrics.jsonl` (or `.gz`), without a last one that is still being written.
+
+    Raises:
+        OSError: there is no such file, or it can't be read.
+        ValueError: it is damaged; the message names the file and the line.
+    """
+    path = Path(path)
+    try:
+        lines = _lines(path)
+        return [_metrics(number, line) for number, line in enumerate(lines, 1) if line.endswith(b"\n")]
+    except (gzip.BadGzipFile, EOFError, zlib.error, ValueError) as error:
+        raise ValueError(f"{path}: expected lines of metrics, got {error}") from error
 
 
-def _step_of(line: str) -> int:
+def _lines(path: Path) -> list[bytes]:
+    content = read_regular(path, links=True)
+    if path.suffix == ".gz":
+        limit = 2**20 + _MOST_PACKED * len(content)
+        content = gzip.GzipFile(fileobj=io.BytesIO(content)).read(limit + 1)
+        if len(content) > limit:
+            raise ValueError(f"more than {limit} bytes, {_MOST_PACKED} times as many as packed")
+    return content.splitlines(keepends=True)
+
+
+def _metrics(number: int, line: bytes) -> dict[str, float]:
+    try:
+        metrics = parse_json(line)
+        if not isinstance(metrics, dict):
+            raise ValueError(f"a {type(metrics).__name__}")
+        for name, value in metrics.items():
+            if not isinstance(value, int | float):
+                raise ValueError(f"{name!r:.50} of {value!r:.50}")
+            float(value)  # an integer of 400 digits raises here
+    except (ValueError, OverflowError) as error:
+        raise ValueError(f"line {number}: {error}") from error
+    return metrics
+
+
+def _step_of(line: bytes) -> int:
     """The step of a metrics line; a line that is no JSON counts as after everything."""
     try:
-        return int(json.loads(line)["step"])
-    except (ValueError, KeyError, TypeError):
+        return int(parse_json(line)["step"])
+    except (ValueError, KeyError, TypeError, OverflowError):
         return 2**63

@@ -14,7 +14,7 @@ from types import NoneType
 import torch
 
 from ... import __version__
-from ...files import replace_file
+from ...files import parse_json, read_regular, replace_file
 from ...ragged import available_cores
 from .machine import processor
 
@@ -77,9 +77,9 @@ def read_origin(run: Path) -> list[RunPart]:
         return []
     names = [field.name for field in fields(RunPart)]
     try:
-        parts = json.loads(path.read_text())["parts"]
+        parts = parse_json(read_regular(path, links=True))["parts"]
         return [_checked(RunPart(**{name: part[name] for name in names})) for part in parts]
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+    except (OSError, ValueError, KeyError, TypeError) as error:
         raise ValueError(f"{path} can't be used: {error!r}") from error
 
 

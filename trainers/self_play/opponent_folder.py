@@ -7,7 +7,6 @@ runs/first/opponents/
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from typing import Any
 from torch import Tensor
 
 from ...envs.spaces.space_schema import space_schema
+from ...files import parse_json, read_regular
 from ...policies.policy import Policy
 from ..runs.checkpoint import (
     Checkpoint,
@@ -92,11 +92,11 @@ class OpponentFolder:
         steps: set[int] = set()
         for path in checkpoint_paths(self.path.parent / "checkpoints"):
             try:
-                metadata: dict[str, Any] = json.loads((path / "checkpoint.json").read_bytes())
+                metadata: dict[str, Any] = parse_json(read_regular(path / "checkpoint.json"))
                 steps |= {int(past["step"]) for past in metadata[TRAINING_STATE]["pool"]["past"]}
             except KeyError:  # of before there was a pool
                 continue
-            except (OSError, ValueError, TypeError):
+            except (OSError, ValueError, TypeError, OverflowError):
                 return None
         return steps
 

@@ -6,6 +6,7 @@ Shape alphabet: M members.
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -75,10 +76,17 @@ class Opponent:
         return {name: getattr(self, name) for name in (*_RESULTS, "recent_games", "recent_score")}
 
     def take_results(self, saved: Mapping[str, Any]) -> None:
-        """Restore the results that `results` returned."""
-        for name in _RESULTS:
-            setattr(self, name, int(saved[name]))
-        self.recent_games, self.recent_score = float(saved["recent_games"]), float(saved["recent_score"])
+        """Restore the results that `results` returned.
+
+        Raises:
+            KeyError, TypeError, ValueError, OverflowError: this is something else; nothing has changed.
+        """
+        counts = [int(saved[name]) for name in _RESULTS]
+        games, score = float(saved["recent_games"]), float(saved["recent_score"])
+        if min(counts) < 0 or not 0 <= score <= games < math.inf:
+            raise ValueError(f"results: expected counts and a score up to the number of games, got {saved}")
+        self.wins, self.draws, self.losses = counts
+        self.recent_games, self.recent_score = games, score
 
 
 class OpponentPool:
@@ -249,6 +257,9 @@ class OpponentPool:
                 network; the pool is as it was.
             KeyError, TypeError, ValueError: this is no state of a pool.
         """
+        steps = [saved["step"] for saved in state["past"]]
+        if len(set(steps)) < len(steps):
+            raise ValueError("past: expected each step once")
         past = [self._read_past(saved) for saved in state["past"]]
         known = {saved["source"]: saved for saved in state["fixed"]}
         next_number = int(state["next_number"])

@@ -22,6 +22,7 @@ from ...envs import (
 )
 from ...envs.seeds import Seeds
 from ...envs.vector.vector_env import Actions, StepResult
+from ...policies.checkpoint import MALFORMED, in_short
 from ...ragged import RaggedArray, concatenate
 from ..compatibility import checked_module
 from ..runs.checkpoint import CheckpointError
@@ -260,8 +261,10 @@ class PastSelfPlay(EntityVectorEnv):
             self.pool.set_state(state["pool"])
         except CheckpointError:
             raise
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise CheckpointError(f"the checkpoint does not describe an opponent pool: {error!r}") from error
+        except MALFORMED as error:
+            raise CheckpointError(
+                f"the checkpoint does not describe an opponent pool: {in_short(error)}"
+            ) from error
         self.steps, self._grown_at, self._rng = steps, grown_at, rng
         self.seats.clear()
 

@@ -3,7 +3,7 @@
 A reader may only return or raise a CheckpointError that names the checkpoint, within seconds.
 `test_hostile_checkpoints.py` runs a few hundred; all of them:
 
-    python tests/trainers/fuzz_checkpoints.py 100000 [SEED]
+    python benchmarks/fuzz_checkpoints.py 100000 [SEED]
 """
 
 from __future__ import annotations
