@@ -43,8 +43,8 @@ def convert_reference_weights(
     """
     if net is None:
         warnings.warn(
-            "convert_reference_weights: net is missing: expected the network that will load the weights; without"
-            " it, columns of a translation's distance and of global features stay in the original's order",
+            "convert_reference_weights: net is missing: expected the network that will load the weights;"
+            " without it, columns of distances and of global features stay in the original's order",
             stacklevel=2,
         )
     columns = {} if net is None else _columns(net)

@@ -257,11 +257,11 @@ def _optimizer_state(trainer: Trainer, checkpoint: Checkpoint) -> dict[str, Any]
             raise CheckpointError(f"{where} {key!r}: expected finite numbers{least}")
         state.setdefault(int(index), {})[name] = value.clone()  # the optimizer works in place
     if isinstance(trainer.optimizer, Adam) and not any(g["amsgrad"] for g in trainer.optimizer.param_groups):
-        for index, entry in state.items():
+        for number, entry in state.items():
             if entry.keys() != _ADAM:
                 names = " and ".join(sorted(_ADAM))
                 raise CheckpointError(
-                    f"{where} of parameter {index}: expected {names}, got {', '.join(entry)}"
+                    f"{where} of parameter {number}: expected {names}, got {', '.join(entry)}"
                 )
     return {"state": state, "param_groups": trainer.optimizer.state_dict()["param_groups"]}
 
