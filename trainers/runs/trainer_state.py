@@ -166,10 +166,7 @@ def _trainer_state(trainer: Trainer, checkpoint: Checkpoint) -> _TrainerState:
         ValueError and others of `MALFORMED`: there is something else than a trainer writes.
     """
     metadata, tensors = checkpoint.metadata, checkpoint.tensors["trainer"]
-    rng = np.random.default_rng()
-    rng.bit_generator.state = metadata["rng"]
-    rng.random()  # a state of other types raises here, not in training
-    rng.bit_generator.state = metadata["rng"]
+    rng = rng_of(metadata["rng"])
     torch.Generator().set_state(tensors["torch_rng"])
     step, updates = (_count(name, metadata[name]) for name in ("step", "updates"))
     elapsed = float(metadata["elapsed_seconds"])
@@ -184,6 +181,20 @@ def _trainer_state(trainer: Trainer, checkpoint: Checkpoint) -> _TrainerState:
         if arrays["reward_statistics"].shape != (3,) or (arrays["reward_statistics"][1:] < 0).any():
             raise ValueError(f"reward_statistics: expected 3 numbers, got {arrays['reward_statistics']}")
     return _TrainerState(_optimizer_state(trainer, checkpoint), rng, step, updates, elapsed, arrays)
+
+
+def rng_of(state: Mapping[str, Any]) -> np.random.Generator:
+    """Return a generator in the state that a checkpoint holds.
+
+    Raises:
+        ValueError, TypeError, KeyError, OverflowError: it is no state of NumPy's default generator.
+    """
+    for name, value in (*state.items(), *state["state"].items()):
+        if isinstance(value, int) and value < 0:
+            raise ValueError(f"rng: {name}: expected no number below 0, got {value}")
+    rng = np.random.default_rng()
+    rng.bit_generator.state = state
+    return rng
 
 
 def _count(name: str, value: Any) -> int:

@@ -26,7 +26,7 @@ from ...policies.checkpoint import MALFORMED, in_short
 from ...ragged import RaggedArray, concatenate
 from ..compatibility import checked_module
 from ..runs.checkpoint import CheckpointError
-from ..runs.trainer_state import StatefulVectorEnv
+from ..runs.trainer_state import StatefulVectorEnv, rng_of
 from ..schedule import is_due
 from .hidden_lanes import hide_infos, without_actors
 from .opponents import OpponentPool
@@ -256,8 +256,7 @@ class PastSelfPlay(EntityVectorEnv):
         """
         try:
             steps, grown_at = int(state["steps"]), int(state["grown_at"])
-            rng = np.random.default_rng()
-            rng.bit_generator.state = state["rng"]
+            rng = rng_of(state["rng"])
             self.pool.set_state(state["pool"])
         except CheckpointError:
             raise

@@ -47,6 +47,7 @@ class EntityParallelEnv(ParallelEnv[str, Any, Any]):
         self.agents: list[str] = []
         self._ports = ports
         self._cycle = 0
+        self._is_over = False  # the episode has ended and was not broken off
 
     def observation_space(self, agent: str) -> spaces.Space[Any]:
         """Return the observation space of `agent`; the same object at every call."""
@@ -64,7 +65,7 @@ class EntityParallelEnv(ParallelEnv[str, Any, Any]):
         Raises:
             ObservationError: the game breaks a rule of `MultiAgentEnv`; the message names rule and agent.
         """
-        self.agents, self._cycle = [], 0
+        self.agents, self._cycle, self._is_over = [], 0, False
         seen, infos = self.game.reset(seed=seed, options=options)
         agents = self._living(self.possible_agents)
         self._check_keys(agents, (seen, infos), ("observation", "info"))
@@ -79,11 +80,16 @@ class EntityParallelEnv(ParallelEnv[str, Any, Any]):
     def step(self, actions: Mapping[str, Any]) -> Step:
         """Step with the agents' actions.
 
+        Without actions a finished game returns empty dicts, as PettingZoo's own games do: SuperSuit steps
+        once more when the last agent has ended.
+
         Raises:
             ActionError: an unknown or ended agent, or an invalid or masked action; the game has not moved.
             ObservationError: the game breaks a rule of `MultiAgentEnv`; reset before the next step.
             gymnasium.error.ResetNeeded: before the first reset, or when no agent is left.
         """
+        if self._is_over and isinstance(actions, Mapping) and not actions:
+            return {}, {}, {}, {}, {}
         orders, told = self._orders(actions)
         acted, self.agents = self.agents, []  # a game that raises is left in need of a reset
         try:
@@ -113,6 +119,7 @@ class EntityParallelEnv(ParallelEnv[str, Any, Any]):
                 observations[agent], more = self._ports[agent].show(seen[agent])
             shown_infos[agent] = {**infos[agent], **more, **told.get(agent, {})}
         self.agents = [] if over else living
+        self._is_over = not self.agents
         return (
             observations,
             {agent: float(rewards[agent]) for agent in acted},
