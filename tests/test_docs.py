@@ -1,7 +1,8 @@
 """The Python code in README.md and docs/ runs, and prints what the page says it does.
 
 Every fenced block marked `python` is executed, those of one file in order and in one namespace; a fragment
-that can't stand alone is marked `python no-run`. A block marked `text` right behind one is what it prints.
+that can't stand alone is marked `python no-run`. A block marked `text` right behind one, or after an empty line,
+is what it prints.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import pytest
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 PAGES = [CHECKOUT / "README.md", *sorted((CHECKOUT / "docs").rglob("*.md"))]
-FENCE = re.compile(r"^```python[ ]*\n(.*?)^```\n(?:```text\n(.*?)^```)?", re.MULTILINE | re.DOTALL)
+FENCE = re.compile(r"^```python[ ]*\n(.*?)^```\n(?:\n?```text\n(.*?)^```)?", re.MULTILINE | re.DOTALL)
 
 
 def blocks(page: Path) -> list[tuple[int, str, str | None]]:
@@ -28,6 +29,14 @@ def blocks(page: Path) -> list[tuple[int, str, str | None]]:
 def test_there_are_examples_and_outputs() -> None:
     assert blocks(CHECKOUT / "README.md")
     assert sum(printed is not None for _, _, printed in blocks(CHECKOUT / "docs" / "wrap.md")) > 12
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if blocks(p)], ids=lambda p: str(p.relative_to(CHECKOUT)))
+def test_every_output_stands_behind_its_block(page: Path) -> None:
+    outputs = page.read_text().count("\n```text\n")
+    assert outputs == sum(printed is not None for _, _, printed in blocks(page)), (
+        "a `text` block is not compared: put it right behind the `python` block that prints it"
+    )
 
 
 @pytest.mark.parametrize("page", [p for p in PAGES if blocks(p)], ids=lambda p: str(p.relative_to(CHECKOUT)))
