@@ -1,8 +1,8 @@
 """The Python code in README.md and docs/ runs, and prints what the page says it does.
 
 Every fenced block marked `python` is executed, those of one file in order and in one namespace; a fragment
-that can't stand alone is marked `python no-run`. A block marked `text` right behind one, or after an empty line,
-is what it prints.
+that can't stand alone is marked `python no-run`. A block marked `text` right behind one, or after one empty
+line, is what it prints.
 """
 
 from __future__ import annotations
