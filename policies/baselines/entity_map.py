@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ...envs import EntityBatch, EntitySpace
-from ..inputs.rows import Rows
+from ..inputs.rows import RowLayout
 from ..rogue_net.tensors import as_tensor
 
 #: How the features of every type begin; what follows are its planes.
@@ -24,7 +24,7 @@ POSITION = ("x", "y")
 class MapEntities:
     """The entities of B steps, step after step, within a step type after type."""
 
-    rows: Rows
+    rows: RowLayout
     cells: NDArray[np.int64]  # (N,): y · W + x
     planes: NDArray[np.float32]  # (N, P)
     types: NDArray[np.int64]  # (N,): the type of each entity, counted in the order of the space
@@ -113,7 +113,7 @@ class EntityMap:
             x, y = rows.values[:, 0].astype(np.int64), rows.values[:, 1].astype(np.int64)
             cells[mine], types[mine], planes[mine] = y * self.width + x, place, rows.values[:, 2:]
         counts = np.stack([rows.lengths for rows in batch.entities.values()], 1)
-        return MapEntities(Rows(offsets, offsets), cells, planes, types, counts)
+        return MapEntities(RowLayout(offsets, offsets), cells, planes, types, counts)
 
     def _check_positions(self, batch: EntityBatch, name: str) -> None:
         rows = batch.entities[name]

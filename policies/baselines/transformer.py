@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from ...envs import EntityActionSpace, EntitySpace
-from ..inputs.rows import Rows
+from ..inputs.rows import RowLayout
 from ..rogue_net.attention.paths import attend
 from ..rogue_net.tensors import as_tensor
 from .config import TransformerConfig
@@ -40,7 +40,7 @@ class Layer(nn.Module):
         nn.init.zeros_(self.qkv.bias)
         nn.init.zeros_(self.proj.bias)
 
-    def forward(self, x: Tensor, rows: Rows, dropout: float) -> Tensor:
+    def forward(self, x: Tensor, rows: RowLayout, dropout: float) -> Tensor:
         y = self.proj(attend(self.qkv(x), rows, self.n_head, self.path, dropout))
         x = self.norm1(x + functional.dropout(y, dropout))
         y = self.out(functional.dropout(functional.relu(self.hidden(x)), dropout))

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ...envs import ActionMask, MultiCategorical
 from ...ragged import RaggedArray
-from .rows import Rows
+from .rows import RowLayout
 
 #: The logit of a forbidden choice: its probability is exactly 0 and everything stays finite.
 FORBIDDEN = -1e9
@@ -33,7 +33,9 @@ def step_of(offsets: NDArray[np.int64], item: int) -> int:
     return int(np.searchsorted(offsets, item, "right")) - 1
 
 
-def actor_rows(name: str, of_step: bool, rows: Rows, mask: ActionMask, columns: int) -> NDArray[np.int64]:
+def actor_rows(
+    name: str, of_step: bool, rows: RowLayout, mask: ActionMask, columns: int
+) -> NDArray[np.int64]:
     """Return the row of each actor of an action (A,): its own, or for a global action its step's last."""
     if of_step:
         index = np.repeat(rows.offsets[1:] - 1, mask.actors.lengths)
@@ -52,7 +54,7 @@ def uniform(mask: ActionMask, rng: np.random.Generator | None) -> NDArray[np.flo
 
 
 def selection_rows(
-    name: str, rows: Rows, mask: ActionMask
+    name: str, rows: RowLayout, mask: ActionMask
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], RaggedArray]:
     """Return the rows of the actors (A,) and of the actees (E,) of a select-entity action, and the actees.
 

@@ -14,7 +14,7 @@ from ...ragged.index_kernels import fill_join_rows
 from ..rogue_net.config import RogueNetConfig
 from .fourier import FourierEncoder
 from .moments import Columns
-from .rows import Rows
+from .rows import RowLayout
 from .translation import Translator
 
 _FLOAT32 = np.dtype(np.float32)
@@ -30,7 +30,7 @@ class Prepared:
     features: dict[str, NDArray[np.float32]]  # per type that occurs (N_t, F_t), raw
     offsets: dict[str, NDArray[np.int64]]  # likewise (B + 1,): where each step's entities start
     destination: NDArray[np.int64]  # the row of each entity, type after type in the order of `features` (N,)
-    rows: Rows
+    rows: RowLayout
     visible: NDArray[np.bool_] | None  # by row (N,); None: all are
 
     def by_row(self, parts: Sequence[NDArray[np.generic]]) -> NDArray[np.generic]:
@@ -179,18 +179,18 @@ class Inputs:
     def _rows(
         self, batch: EntityBatch, features: Mapping[str, NDArray[np.float32]],
         destination: NDArray[np.int64], offsets: NDArray[np.int64],
-    ) -> Rows:  # fmt: skip
+    ) -> RowLayout:  # fmt: skip
         """The layout of rows whose steps start at `offsets`."""
         if batch.entities.keys() <= self._columns.keys():
             # Every entity has a row, in the same order; behind them comes the global row.
             globals_before = np.arange(len(offsets)) if self.has_global_row else 0
-            return Rows(offsets, offsets - globals_before)
+            return RowLayout(offsets, offsets - globals_before)
         by_type = _by_type(features, destination)
         row_of_entity = np.full(batch.num_entities, -1)
         for name, sequential in batch.entity_rows()[0].items():
             if name in by_type:
                 row_of_entity[sequential] = by_type[name]
-        return Rows(offsets, batch.entity_offsets, row_of_entity)
+        return RowLayout(offsets, batch.entity_offsets, row_of_entity)
 
 
 def _columns(what: str, wanted: tuple[str, ...], given: tuple[str, ...]) -> NDArray[np.int64] | None:

@@ -28,7 +28,7 @@ def plain(array: NDArray[_S]) -> NDArray[_S]:
     return array if array.flags.writeable and array.flags.c_contiguous else array.copy()
 
 
-class Rows:
+class RowLayout:
     """The offsets of B steps in the flat list of rows, and what is derived from them, each computed once."""
 
     def __init__(
@@ -102,7 +102,7 @@ class Rows:
             "that the network does not know"
         )
 
-    def keep(self, kept: NDArray[np.bool_]) -> Rows:
+    def keep(self, kept: NDArray[np.bool_]) -> RowLayout:
         """Return the layout of only those rows where `kept` (N,) is set."""
         position = np.zeros(len(kept) + 1, np.int64)
         np.cumsum(kept, out=position[1:])
@@ -114,4 +114,4 @@ class Rows:
         known = entities >= 0
         rows = np.full(len(entities), -1)
         rows[known] = new_row[entities[known]]
-        return Rows(position[self.offsets], self.entity_offsets, rows)
+        return RowLayout(position[self.offsets], self.entity_offsets, rows)

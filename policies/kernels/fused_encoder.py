@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..inputs.prepare import Prepared
-from ..inputs.rows import Rows, plain
+from ..inputs.rows import RowLayout, plain
 from ..rogue_net.config import RogueNetConfig
 from .block_kernels import (
     BlocksShape,
@@ -135,7 +135,7 @@ class FusedEncoder:
         return recycled(kept_size(len(x), self.shape))
 
     def blocks(
-        self, x: Floats, rows: Rows, folded: Floats, out: Floats, kept: Floats, first: int, last: int
+        self, x: Floats, rows: RowLayout, folded: Floats, out: Floats, kept: Floats, first: int, last: int
     ) -> None:
         """Take embedded rows `x` (N * D,) of steps first to last through all blocks into `out` (N * D,).
 
@@ -146,7 +146,7 @@ class FusedEncoder:
         blocks_forward(folded, self.shape, x, out, kept, steps, scratch)
 
     def blocks_backward(
-        self, x: Floats, kept: Floats, rows: Rows, folded: Floats, d_out: Floats, d_x: Floats, g: Floats,
+        self, x: Floats, kept: Floats, rows: RowLayout, folded: Floats, d_out: Floats, d_x: Floats, g: Floats,
         first: int, last: int,
     ) -> None:  # fmt: skip
         """Write the gradients of the embedded rows to `d_x` (N * D,), which `d_out` may be; add those of

@@ -28,7 +28,7 @@ from ..inputs.actors import (
     uniform,
 )
 from ..inputs.number_units import POINTS, WEIGHTS, Numbers
-from ..inputs.rows import Rows, plain
+from ..inputs.rows import RowLayout, plain
 from ..rogue_net.config import RogueNetConfig
 from .heads.choice_kernels import (
     ChoiceBatch,
@@ -79,7 +79,7 @@ class FusedHead(Protocol):
 
     name: str
 
-    def read(self, rows: Rows, mask: ActionMask, actions: RaggedArray | None) -> HeadBatch:
+    def read(self, rows: RowLayout, mask: ActionMask, actions: RaggedArray | None) -> HeadBatch:
         """Return what the kernels read of a batch, with the `actions` taken; None: they are to be drawn.
 
         Raises:
@@ -144,7 +144,7 @@ class FusedChoices:
             proj__bias=(self.num_choices,),
         )
 
-    def read(self, rows: Rows, mask: ActionMask, actions: RaggedArray | None) -> HeadBatch:
+    def read(self, rows: RowLayout, mask: ActionMask, actions: RaggedArray | None) -> HeadBatch:
         index = actor_rows(self.name, self.of_step, rows, mask, self.num_choices)
         if actions is None:
             chosen = np.zeros(len(index) * self.parts, np.int64)
@@ -216,7 +216,7 @@ class FusedNumbers:
         self._scratch_size = number_scratch(self.d, size)
         self._points, self._weights = POINTS.astype(np.float32), WEIGHTS.astype(np.float32)
 
-    def read(self, rows: Rows, mask: ActionMask, actions: RaggedArray | None) -> HeadBatch:
+    def read(self, rows: RowLayout, mask: ActionMask, actions: RaggedArray | None) -> HeadBatch:
         index = actor_rows(self.name, self.action.is_global, rows, mask, 0)
         if actions is None:
             raw = np.empty(len(index) * self.action.size, np.float32)
@@ -281,7 +281,7 @@ class FusedSelection:
             key_proj__weight=shape, key_proj__bias=(self.width,),
         )  # fmt: skip
 
-    def read(self, rows: Rows, mask: ActionMask, actions: RaggedArray | None) -> HeadBatch:
+    def read(self, rows: RowLayout, mask: ActionMask, actions: RaggedArray | None) -> HeadBatch:
         actors, actees, entities = selection_rows(self.name, rows, mask)
         num_actors, num_actees = mask.actors.lengths, entities.lengths
         pairs = np.zeros(len(rows) + 1, np.int64)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ...envs import ActionMask, EntityActionSpace
 from ...ragged import RaggedArray
 from ..inputs.prepare import Prepared
-from ..inputs.rows import Rows
+from ..inputs.rows import RowLayout
 from ..policy import ActResult
 from ..rogue_net.config import RogueNetConfig
 from .fused_encoder import EncoderTable, Floats, FusedEncoder
@@ -41,7 +41,7 @@ class Encoded:
 
     prepared: Prepared
     kept: NDArray[np.int64] | None  # the rows that are visible to the policy; None: all
-    rows: Rows  # their layout
+    rows: RowLayout  # their layout
     table: EncoderTable
     policy_embedded: Floats
     x: Floats  # what the action heads read

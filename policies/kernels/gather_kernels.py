@@ -24,7 +24,7 @@ def gather_floats(addresses: Any, sizes: Any, out: Any) -> None:
 def find_rows(
     offsets: Any, entity_offsets: Any, row_of_entity: Any, index_offsets: Any, indices: Any, rows: Any
 ) -> bool:
-    """Write the `rows` (A,) of entities, given by their `indices` (A,) within their steps; see `Rows`.
+    """Write the `rows` (A,) of entities, given by their `indices` (A,) within their steps; see `RowLayout`.
 
     row_of_entity: (0,) where entity i of a step is row i of that step. Returns True if all have a row.
     """

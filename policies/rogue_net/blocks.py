@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from ..inputs.rows import Rows
+from ..inputs.rows import RowLayout
 from .attention.paths import attend, relative_pairs
 from .config import RogueNetConfig
 from .relative_position import Places, RelativeEncoding, RelativePairs
@@ -46,7 +46,7 @@ class SelfAttention(nn.Module):
         self.qkv = nn.Linear(config.d_model, 3 * config.d_model)  # queries, keys and values of all heads
         self.proj = nn.Linear(config.d_model, config.d_model)
 
-    def forward(self, x: Tensor, rows: Rows, relative: Relative | None) -> Tensor:
+    def forward(self, x: Tensor, rows: RowLayout, relative: Relative | None) -> Tensor:
         dropout = self.dropout if self.training and torch.is_grad_enabled() else 0.0
         pairs, gate = (None, None) if relative is None else (relative.pairs, relative.encoding.gate(x))
         y = attend(self.qkv(x), rows, self.n_head, self.path, dropout, pairs, gate)
@@ -62,7 +62,7 @@ class Pooling(nn.Module):
         self.prepool = nn.Linear(config.d_model, config.d_model)
         self.proj = nn.Linear(config.d_model * (2 if self.kind == "meanmax" else 1), config.d_model)
 
-    def forward(self, x: Tensor, rows: Rows, relative: Relative | None) -> Tensor:
+    def forward(self, x: Tensor, rows: RowLayout, relative: Relative | None) -> Tensor:
         x = self.prepool(x)
         steps, pooled = steps_of(rows, x), []
         if self.kind in ("mean", "meanmax"):
@@ -76,7 +76,7 @@ class Pooling(nn.Module):
         return self.proj(torch.cat(pooled, 1))[steps]
 
 
-def mean_of_steps(x: Tensor, rows: Rows) -> Tensor:
+def mean_of_steps(x: Tensor, rows: RowLayout) -> Tensor:
     """The mean of each step's rows: (N, D) to (B, D); zeros for a step without rows."""
     sums = x.new_zeros(len(rows), x.shape[1]).index_add(0, steps_of(rows, x), x)
     return sums * inverse_lengths(rows, x)[:, None]
@@ -97,7 +97,7 @@ class Block(nn.Module):
         )
         self.dropout = config.rate("residual")
 
-    def forward(self, x: Tensor, rows: Rows, relative: Relative | None) -> Tensor:
+    def forward(self, x: Tensor, rows: RowLayout, relative: Relative | None) -> Tensor:
         x = x + drop(self.attn(self.ln1(x), rows, relative), self.dropout, self.training)
         return x + drop(self.mlp(self.ln2(x)), self.dropout, self.training)
 
@@ -119,7 +119,7 @@ class Backbone(nn.Module):
         self.blocks = nn.ModuleList([Block(config) for _ in range(config.n_layer)])
         self.apply(_initialize)
 
-    def forward(self, x: Tensor, rows: Rows, places: Places | None = None) -> Tensor:
+    def forward(self, x: Tensor, rows: RowLayout, places: Places | None = None) -> Tensor:
         """`places`: where each row is; needed with a relative position encoding."""
         x = drop(x, self.dropout, self.training)
         relative = None

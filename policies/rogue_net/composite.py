@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from ...envs import ActionMask, MultiCategorical
 from ...ragged import RaggedArray
 from ..inputs.actors import FORBIDDEN, Drawn, actor_rows, check_orders, no_order
-from ..inputs.rows import Rows, plain
+from ..inputs.rows import RowLayout, plain
 from .config import Composite, RogueNetConfig
 from .sampling import draw_orders
 from .tensors import as_tensor
@@ -135,14 +135,16 @@ class CompositeHead(nn.Module):
         nn.init.orthogonal_(self.proj.weight, 0.01)
         nn.init.zeros_(self.proj.bias)
 
-    def draw(self, x: Tensor, rows: Rows, mask: ActionMask, rng: np.random.Generator | None) -> Drawn:
+    def draw(self, x: Tensor, rows: RowLayout, mask: ActionMask, rng: np.random.Generator | None) -> Drawn:
         """An order for each actor, from `rng` or (None) the most probable."""
         return self.orders.draw(self._logits(x, rows, mask), mask.mask, rng)
 
-    def evaluate(self, x: Tensor, rows: Rows, mask: ActionMask, orders: RaggedArray) -> tuple[Tensor, Tensor]:
+    def evaluate(
+        self, x: Tensor, rows: RowLayout, mask: ActionMask, orders: RaggedArray
+    ) -> tuple[Tensor, Tensor]:
         """Log-probability of each actor's order and entropy of its distribution, each (A,)."""
         return self.orders.evaluate(self._logits(x, rows, mask), mask.mask, orders)
 
-    def _logits(self, x: Tensor, rows: Rows, mask: ActionMask) -> Tensor:
+    def _logits(self, x: Tensor, rows: RowLayout, mask: ActionMask) -> Tensor:
         index = actor_rows(self.orders.name, False, rows, mask, self.orders.action.num_choices)
         return self.proj(x.index_select(0, as_tensor(index, x)))

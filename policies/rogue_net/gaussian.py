@@ -16,7 +16,7 @@ from ...envs import ActionMask, Continuous
 from ...ragged import RaggedArray
 from ..inputs.actors import Drawn, actor_rows
 from ..inputs.number_units import POINTS, WEIGHTS, Numbers
-from ..inputs.rows import Rows
+from ..inputs.rows import RowLayout
 from .config import RogueNetConfig
 from .tensors import as_tensor
 
@@ -61,7 +61,7 @@ class GaussianHead(nn.Module):
         nn.init.zeros_(self.proj.bias)
         self.log_std = nn.Parameter(torch.full((action.size,), float(settings.log_std_init)))
 
-    def draw(self, x: Tensor, rows: Rows, mask: ActionMask, rng: np.random.Generator | None) -> Drawn:
+    def draw(self, x: Tensor, rows: RowLayout, mask: ActionMask, rng: np.random.Generator | None) -> Drawn:
         """Numbers for each actor, from `rng` or (None) the means."""
         return self.choose(self._mean(x, rows, mask), self.log_std, mask, rng)
 
@@ -79,7 +79,9 @@ class GaussianHead(nn.Module):
         log_probs = self._log_probs(u.to(mean.dtype), mean, log_std)
         return Drawn(self.numbers.actions(drawn), log_probs.float().cpu().numpy(), drawn)
 
-    def evaluate(self, x: Tensor, rows: Rows, mask: ActionMask, drawn: RaggedArray) -> tuple[Tensor, Tensor]:
+    def evaluate(
+        self, x: Tensor, rows: RowLayout, mask: ActionMask, drawn: RaggedArray
+    ) -> tuple[Tensor, Tensor]:
         """Log-probability of each actor's numbers and entropy of its distribution, each (A,)."""
         self.numbers.check(drawn)
         mean = self._mean(x, rows, mask)
@@ -89,7 +91,7 @@ class GaussianHead(nn.Module):
         """Log-probabilities (A,) of the numbers u (A, K) and entropies (A,), from means (A, K)."""
         return self._log_probs(u, mean), self._entropies(mean)
 
-    def _mean(self, x: Tensor, rows: Rows, mask: ActionMask) -> Tensor:
+    def _mean(self, x: Tensor, rows: RowLayout, mask: ActionMask) -> Tensor:
         index = actor_rows(self.name, self.action.is_global, rows, mask, 0)
         return self.proj(x.index_select(0, as_tensor(index, x)))
 

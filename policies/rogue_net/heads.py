@@ -26,7 +26,7 @@ from ..inputs.actors import (
     selection_rows,
     uniform,
 )
-from ..inputs.rows import Rows, plain
+from ..inputs.rows import RowLayout, plain
 from .sampling import allowed_pairs, draw_categorical, draw_entity
 from .tensors import as_tensor, inverse_lengths, steps_of
 
@@ -43,11 +43,11 @@ class CategoricalHead(nn.Module):
         nn.init.orthogonal_(self.proj.weight, 0.01)
         nn.init.zeros_(self.proj.bias)
 
-    def _logits(self, x: Tensor, rows: Rows, mask: ActionMask) -> Tensor:
+    def _logits(self, x: Tensor, rows: RowLayout, mask: ActionMask) -> Tensor:
         index = actor_rows(self.name, self.of_step, rows, mask, self.num_choices)
         return self.proj(x.index_select(0, as_tensor(index, x)))
 
-    def draw(self, x: Tensor, rows: Rows, mask: ActionMask, rng: np.random.Generator | None) -> Drawn:
+    def draw(self, x: Tensor, rows: RowLayout, mask: ActionMask, rng: np.random.Generator | None) -> Drawn:
         """Choose for each actor, from `rng` or (None) the most probable."""
         draws = uniform(mask, rng)
         return self.choose(self._logits(x, rows, mask).cpu().numpy(), mask, draws)
@@ -62,7 +62,7 @@ class CategoricalHead(nn.Module):
         return Drawn(choices, log_probs)
 
     def evaluate(
-        self, x: Tensor, rows: Rows, mask: ActionMask, choices: RaggedArray
+        self, x: Tensor, rows: RowLayout, mask: ActionMask, choices: RaggedArray
     ) -> tuple[Tensor, Tensor]:
         """Log-probability of each actor's choice and entropy of its distribution, each (A,)."""
         allowed, chosen = mask.mask.values, choices.values
@@ -90,13 +90,15 @@ class SelectEntityHead(nn.Module):
         self.query_proj = nn.Linear(d_model, d_qk)
         self.key_proj = nn.Linear(d_model, d_qk)
 
-    def _queries_keys(self, x: Tensor, rows: Rows, mask: ActionMask) -> tuple[Tensor, Tensor, RaggedArray]:
+    def _queries_keys(
+        self, x: Tensor, rows: RowLayout, mask: ActionMask
+    ) -> tuple[Tensor, Tensor, RaggedArray]:
         """(A, K), (E, K) and the actees."""
         actors, actees, of_step = selection_rows(self.name, rows, mask)
         queries = self.query_proj(x.index_select(0, as_tensor(actors, x)))
         return queries, self.key_proj(x.index_select(0, as_tensor(actees, x))), of_step
 
-    def draw(self, x: Tensor, rows: Rows, mask: ActionMask, rng: np.random.Generator | None) -> Drawn:
+    def draw(self, x: Tensor, rows: RowLayout, mask: ActionMask, rng: np.random.Generator | None) -> Drawn:
         """Choose an entity index for each actor, from `rng` or (None) the most probable."""
         draws = uniform(mask, rng)
         queries, keys, _ = self._queries_keys(x, rows, mask)
@@ -119,7 +121,7 @@ class SelectEntityHead(nn.Module):
         return Drawn(choices, log_probs)
 
     def evaluate(
-        self, x: Tensor, rows: Rows, mask: ActionMask, choices: RaggedArray
+        self, x: Tensor, rows: RowLayout, mask: ActionMask, choices: RaggedArray
     ) -> tuple[Tensor, Tensor]:
         """Log-probability of each actor's choice and entropy of its distribution, each (A,)."""
         queries, keys, actees = self._queries_keys(x, rows, mask)
@@ -156,7 +158,7 @@ class ValueHead(nn.Module):
         nn.init.zeros_(self.proj.weight)
         nn.init.zeros_(self.proj.bias)
 
-    def forward(self, x: Tensor, rows: Rows) -> Tensor:
+    def forward(self, x: Tensor, rows: RowLayout) -> Tensor:
         """(N, D) to (B,). The map is linear, so it is applied before the mean: N numbers instead of N × D."""
         scores = torch.mv(x, self.proj.weight[0])
         sums = scores.new_zeros(len(rows)).index_add(0, steps_of(rows, x), scores)

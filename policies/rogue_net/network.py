@@ -27,7 +27,7 @@ from ...envs import (
 from ...ragged import RaggedArray
 from ..inputs.actors import Drawn, items_of
 from ..inputs.prepare import Inputs, Prepared
-from ..inputs.rows import Rows
+from ..inputs.rows import RowLayout
 from ..policy import ActResult, Evaluation
 from .attention.groups import length_groups
 from .blocks import Backbone
@@ -49,7 +49,9 @@ class Encoder(nn.Module):
         self.embedding = Embedding(features, config.d_model)
         self.backbone = Backbone(config, features)
 
-    def encode(self, x: Tensor, prepared: Prepared, kept: NDArray[np.int64] | None, rows: Rows) -> Tensor:
+    def encode(
+        self, x: Tensor, prepared: Prepared, kept: NDArray[np.int64] | None, rows: RowLayout
+    ) -> Tensor:
         """Run the blocks over embedded rows (N, D), of which `kept` stay (None: all), laid out as `rows`."""
         encoding = self.backbone.relpos_encoding
         places = None if encoding is None else encoding.places(prepared, x)
@@ -105,7 +107,7 @@ class RogueNetwork(nn.Module):
 
     # -- the computation ------------------------------------------------------------------------------------
 
-    def encode(self, prepared: Prepared) -> tuple[Tensor, Rows, Tensor]:
+    def encode(self, prepared: Prepared) -> tuple[Tensor, RowLayout, Tensor]:
         """Return rows for the action heads (N, D), their layout, and the values (B,).
 
         Hidden entities are rows for the values only: the blocks then run twice, over the visible rows for the

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from ..inputs.rows import Rows, plain
+from ..inputs.rows import RowLayout, plain
 
 
 def as_tensor(array: NDArray[Any], like: Tensor | None = None, dtype: torch.dtype | None = None) -> Tensor:
@@ -23,14 +23,14 @@ def runs_kernels(x: Tensor) -> bool:
     return x.device.type == "cpu" and x.dtype == torch.float32
 
 
-def steps_of(rows: Rows, like: Tensor) -> Tensor:
+def steps_of(rows: RowLayout, like: Tensor) -> Tensor:
     """The step of each row (N,) int64, on the device of `like`."""
     return rows.cached(
         ("steps", like.device), lambda: as_tensor(np.repeat(np.arange(len(rows)), rows.lengths), like)
     )
 
 
-def inverse_lengths(rows: Rows, like: Tensor) -> Tensor:
+def inverse_lengths(rows: RowLayout, like: Tensor) -> Tensor:
     """1 / rows per step (B,); 1 for a step without rows."""
     return rows.cached(
         ("inverse_lengths", like.device, like.dtype),

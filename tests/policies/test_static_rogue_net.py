@@ -17,7 +17,7 @@ from entitize.policies.engines.graphs.staging import Staging
 from entitize.policies.engines.graphs.static_attention import Capabilities, choose_path
 from entitize.policies.engines.graphs.static_network import Plan, StaticForm
 from entitize.policies.engines.graphs.static_tiles import Tiles
-from entitize.policies.inputs.rows import Rows
+from entitize.policies.inputs.rows import RowLayout
 from entitize.policies.rogue_net import RogueNet
 from torch import Tensor
 
@@ -117,7 +117,7 @@ def test_long_steps_have_wide_tiles(
 @pytest.mark.parametrize("lengths", [[], [0, 0], [1], [32, 33, 0, 64, 65, 1, 31, 33, 500]])
 def test_a_tile_holds_whole_steps(lengths: list[int]) -> None:
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    tiles = Tiles(Rows(offsets, offsets))
+    tiles = Tiles(RowLayout(offsets, offsets))
     room = {width: count + 2 for width, count in tiles.counts.items()}
     num_slots = sum(width * count for width, count in room.items())
     steps = np.full(num_slots, -1)

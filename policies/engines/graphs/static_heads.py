@@ -28,7 +28,7 @@ from ...inputs.actors import (
     selection_rows,
     uniform,
 )
-from ...inputs.rows import Rows, plain
+from ...inputs.rows import RowLayout, plain
 from ...rogue_net.composite import CompositeHead
 from ...rogue_net.gaussian import GaussianHead
 from ...rogue_net.heads import CategoricalHead, SelectEntityHead, categorical, ragged_log_softmax
@@ -54,7 +54,7 @@ class StaticHead(Protocol):
         ...
 
     def write(
-        self, arrays: Arrays, rows: Rows, slots: NDArray[np.int64], mask: ActionMask,
+        self, arrays: Arrays, rows: RowLayout, slots: NDArray[np.int64], mask: ActionMask,
         chosen: RaggedArray | None,
     ) -> None:  # fmt: skip
         """Fill all arrays; `slots` (N,): the slot of each row.
@@ -116,7 +116,7 @@ class StaticCategorical:
         }
 
     def write(
-        self, arrays: Arrays, rows: Rows, slots: NDArray[np.int64], mask: ActionMask,
+        self, arrays: Arrays, rows: RowLayout, slots: NDArray[np.int64], mask: ActionMask,
         chosen: RaggedArray | None,
     ) -> None:  # fmt: skip
         head = self.head
@@ -162,7 +162,7 @@ class StaticSelect:
         }
 
     def write(
-        self, arrays: Arrays, rows: Rows, slots: NDArray[np.int64], mask: ActionMask,
+        self, arrays: Arrays, rows: RowLayout, slots: NDArray[np.int64], mask: ActionMask,
         chosen: RaggedArray | None,
     ) -> None:  # fmt: skip
         actors, actee_rows, actees = selection_rows(self.head.name, rows, mask)
@@ -223,7 +223,7 @@ class StaticComposite:
         }
 
     def write(
-        self, arrays: Arrays, rows: Rows, slots: NDArray[np.int64], mask: ActionMask,
+        self, arrays: Arrays, rows: RowLayout, slots: NDArray[np.int64], mask: ActionMask,
         chosen: RaggedArray | None,
     ) -> None:  # fmt: skip
         orders, action, allowed = self.head.orders, self.action, mask.mask.values
@@ -269,7 +269,7 @@ class StaticGaussian:
         }
 
     def write(
-        self, arrays: Arrays, rows: Rows, slots: NDArray[np.int64], mask: ActionMask,
+        self, arrays: Arrays, rows: RowLayout, slots: NDArray[np.int64], mask: ActionMask,
         chosen: RaggedArray | None,
     ) -> None:  # fmt: skip
         head = self.head

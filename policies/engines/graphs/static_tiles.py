@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ....ragged.compiled import compiled
-from ...inputs.rows import Rows
+from ...inputs.rows import RowLayout
 
 #: Width of the narrowest tiles: they hold several small steps, and their scores are cheap.
 NARROWEST = 64
@@ -51,7 +51,7 @@ def _fill_slots(offsets: Any, starts: Any, slots: Any, steps: Any) -> None:
 class Tiles:
     """Assignment of a batch's steps to tiles."""
 
-    def __init__(self, rows: Rows) -> None:
+    def __init__(self, rows: RowLayout) -> None:
         self.rows = rows
         self._classes = np.zeros(len(rows), np.int64)
         self._starts = np.zeros(len(rows), np.int64)

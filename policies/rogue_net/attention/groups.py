@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
-from ...inputs.rows import Rows
+from ...inputs.rows import RowLayout
 from ..relative_position import RelativePairs
 from ..tensors import as_tensor, place_rows
 
@@ -59,12 +59,12 @@ def _cuts(lengths: NDArray[np.int64], spread: float) -> list[tuple[int, int]]:
     return cuts
 
 
-def length_groups(rows: Rows, like: Tensor, padded: bool) -> Groups:
+def length_groups(rows: RowLayout, like: Tensor, padded: bool) -> Groups:
     """The steps in groups of similar length, or all in one where `padded`."""
     return rows.cached(("groups", padded, like.device), lambda: _make_groups(rows, like, padded))
 
 
-def _make_groups(rows: Rows, like: Tensor, padded: bool) -> Groups:
+def _make_groups(rows: RowLayout, like: Tensor, padded: bool) -> Groups:
     order = np.argsort(rows.lengths, kind="stable")
     order = order[np.searchsorted(rows.lengths[order], 1) :]
     groups, places = [], []

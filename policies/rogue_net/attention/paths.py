@@ -17,7 +17,7 @@ from typing import Any
 
 from torch import Tensor
 
-from ...inputs.rows import Rows
+from ...inputs.rows import RowLayout
 from ..config import AttentionPath
 from ..relative_position import RelativeEncoding, RelativePairs
 from ..tensors import runs_kernels
@@ -29,7 +29,7 @@ __all__ = ["attend", "relative_pairs"]
 
 def attend(
     qkv: Tensor,
-    rows: Rows,
+    rows: RowLayout,
     n_head: int,
     path: AttentionPath = "auto",
     dropout: float = 0.0,
@@ -47,7 +47,7 @@ def attend(
 
 
 def relative_pairs(
-    encoding: RelativeEncoding, places: Any, rows: Rows, like: Tensor, path: AttentionPath
+    encoding: RelativeEncoding, places: Any, rows: RowLayout, like: Tensor, path: AttentionPath
 ) -> Any:
     """The relative keys and values of each length group, once for all layers."""
     groups = length_groups(rows, like, path == "padded").groups
