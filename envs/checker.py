@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import copy
 import math
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import dataclass
+from functools import wraps
 from typing import Any, NoReturn
 
 import gymnasium
@@ -39,7 +41,8 @@ def check_entity_env(
     - observations are of the space (shapes, dtypes, finite features, names, indices, masks) and in fresh
       arrays, rewards are finite numbers, flags are bools;
     - the same seed gives the same episodes;
-    - an illegal action raises `ActionError` and moves nothing; the sample without a mask is accepted;
+    - an illegal action raises `ActionError` and moves nothing; so does an action that is left out although
+      it has actors, unless the action space is `optional` (see `EntityActionSpace`);
     - a single environment, unwrapped, raises `gymnasium.error.ResetNeeded` at a step after the end, and
       passes Gymnasium's own `check_env` without a warning;
     - a vector environment declares its autoreset mode, and gives `final_obs` where it says so; its idle
@@ -190,15 +193,16 @@ class _Single(_Subject):
         if not isinstance(info, dict):
             self.fail(f"{where} must return an info dict, got {type(info).__name__}")
         self.check_fresh(list(_leaves(observation)), where)
-        batch = batch_observations(self.space, [copy.deepcopy(observation)])
+        batch = batch_observations(self.space, [deepcopy(observation)])
         return _Seen(batch, np.array([reward], np.float32), np.array([terminated]), np.array([truncated]))
 
     def go_on(self, seen: _Seen) -> _Seen:
         if not (seen.terminated[0] or seen.truncated[0]):
             return seen
         if self.env.unwrapped is self.env:
+            sampled = sample_actions(self.space.actions, seen.batch, np.random.default_rng(0))
             try:
-                self.env.step({})
+                self.env.step({name: choices[0] for name, choices in sampled.items()})
             except gymnasium.error.ResetNeeded:
                 return self.reset(None)
             self.fail("step after the end of an episode must raise gymnasium.error.ResetNeeded")
@@ -325,44 +329,54 @@ def _check_refused(subject: _Subject, what: str, illegal: dict[str, RaggedArray]
 
 
 def _check_left_out(subject: _Subject, seed: int) -> None:
-    """Actions may be left out where the space says `optional`, and nowhere else."""
+    """Actions that have actors may be left out where the space says `optional`, and nowhere else."""
     seen = subject.reset(seed)
+    acting = [name for name, part in seen.batch.actions.items() if part.actors.num_items]
+    may_leave_out = subject.space.actions.optional or not acting
     try:
         subject.step_without_actions()
     except ActionError as error:
-        if subject.space.actions.optional:
-            subject.fail(f"step({{}}) orders nothing and must be accepted, but raised: {error}")
+        if may_leave_out:
+            subject.fail(f"step({{}}) leaves out no action that must be given, but raised: {error}")
+        if repr(acting[0]) not in str(error):
+            subject.fail(
+                f"step({{}}) must raise an ActionError that names {acting[0]!r}, but raised: {error}"
+            )
         return
-    acting = [name for name, part in seen.batch.actions.items() if part.actors.num_items]
-    if acting and not subject.space.actions.optional:
+    if not may_leave_out:
         subject.fail(f"step({{}}) lacks action {acting[0]!r}: it must raise ActionError, but was accepted")
 
 
-class _LegalSamples(gymnasium.Wrapper[Any, Any, Any, Any]):
-    """An environment whose `action_space.sample()` is legal, as Gymnasium's checks expect it to be."""
+@contextmanager
+def _legal_steps(env: Any) -> Iterator[None]:
+    """Replace the actions of Gymnasium's checks, which ignore masks, by legal ones for the observation."""
+    last: dict[str, Any] = {}
+    reset, step, space = env.reset, env.step, deepcopy(env.action_space)
 
-    def __init__(self, env: gymnasium.Env[Any, Any]) -> None:
-        super().__init__(env)
-        self._seen: dict[str, Any] = {}
-        actions: Any = env.action_space
-        self.action_space = _SampledLegally(actions, lambda: self._seen)
+    @wraps(reset)  # Gymnasium's checks read the signature
+    def remembered(*args: Any, **options: Any) -> Any:
+        nonlocal last
+        result = reset(*args, **options)
+        last = result[0]
+        return result
 
-    def reset(self, **options: Any) -> tuple[Any, dict[str, Any]]:
-        self._seen, info = self.env.reset(**options)
-        return self._seen, info
+    @wraps(step)
+    def legal(action: Any) -> Any:
+        nonlocal last
+        space.seed(0)  # the same action for the same observation
+        result = step(space.sample(mask=last))
+        last = result[0]
+        return result
 
-    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
-        self._seen, *rest = self.env.step(action)
-        return self._seen, *rest  # type: ignore[return-value]
-
-
-class _SampledLegally(EntityActionSpace):
-    def __init__(self, space: EntityActionSpace, seen: Callable[[], dict[str, Any]]) -> None:
-        super().__init__(dict(space.items()), optional=space.optional)
-        self._last = seen
-
-    def sample(self, mask: Any | None = None, probability: Any | None = None) -> dict[str, Any]:
-        return super().sample(mask or self._last() or None)
+    own = dict(vars(env))
+    env.reset, env.step = remembered, legal
+    try:
+        yield
+    finally:
+        for name in ("reset", "step"):
+            delattr(env, name)
+            if name in own:
+                setattr(env, name, own[name])
 
 
 def _compare(subject: _Subject, first: list[_Seen], second: list[_Seen], sentence: str) -> None:
@@ -399,9 +413,7 @@ def _check_with_gymnasium(env: gymnasium.Env[Any, Any]) -> None:
     # A wrapper that makes the entities is itself what is to be checked; other wrappers are taken off.
     base = env.unwrapped if isinstance(env.unwrapped.observation_space, EntitySpace) else env
     name = type(base).__name__
-    if not env.action_space.optional:  # type: ignore[attr-defined]
-        base = _LegalSamples(base)
-    with warnings.catch_warnings(record=True) as caught:
+    with _legal_steps(base), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
             check_env(base, skip_render_check=base.spec is None)

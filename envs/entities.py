@@ -136,6 +136,7 @@ def declare(
     actions: Mapping[str, type[Enum] | ActionSpace],
     global_features: type | Sequence[str] = (),
     hidden: bool = False,
+    optional: bool = False,
 ) -> tuple[EntitySpace, EntityActionSpace]:
     """The spaces of an environment from its author's classes.
 
@@ -144,6 +145,7 @@ def declare(
         actions: by name an Enum, for a `Categorical` action with its members as choices, or an action space.
         global_features: a class decorated with `entity`, or names.
         hidden: some entities may be hidden from the policy.
+        optional: the environment has a no-op; see `EntityActionSpace`.
 
     Returns:
         `observation_space, action_space`.
@@ -164,7 +166,7 @@ def declare(
     if repeated:
         raise TypeError(f"two classes have the entity type {min(repeated)!r}; rename one: @entity(name=…)")
     features = schema_of(global_features).features if isinstance(global_features, type) else global_features
-    action_space = EntityActionSpace(spaces)
+    action_space = EntityActionSpace(spaces, optional=optional)
     return EntitySpace({s.name: s.features for s in schemas}, action_space, features, hidden), action_space
 
 

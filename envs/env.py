@@ -47,8 +47,9 @@ class EntityEnv(gymnasium.Env[dict[str, Any], Mapping[str, Any]], ABC):
                 )
 
     `reset` and `step` are Gymnasium's. They return plain dicts of fresh arrays (see `EntitySpace`), and
-    `step` takes a dict from action name to array (see the action spaces). An empty array, or a name that is
-    left out, orders nothing: `_step` then gets an `Action` without actors, or no entry for a global action.
+    `step` takes a dict from action name to array (see the action spaces), with one choice per actor. For an
+    action without actors `_step` gets an `Action` without actors, or no entry if it is global; so it does for
+    an action that is left out, which is an error unless the space is `optional` (see `EntityActionSpace`).
     Gymnasium's `SyncVectorEnv` takes such environments as they are, its `AsyncVectorEnv` with
     `shared_memory=False`; `ListVectorEnv` and `ProcessVectorEnv` batch them without padding or pickling.
 

@@ -52,10 +52,11 @@ class MultiAgentEnv(ABC):
 
     @abstractmethod
     def step(self, actions: Mapping[str, Mapping[str, Any]]) -> MultiAgentStep:
-        """Let every living agent act; an agent that is left out orders nothing.
+        """Let every living agent act; an agent that is left out leaves out all its actions.
 
         Raises:
-            ActionError: an action that there is not, or of an agent that does not live; nothing has moved.
+            ActionError: an unknown action, one of an agent that is not alive, or an action that is left out
+                although it has actors and the agent's action space is not `optional`; nothing has moved.
             gymnasium.error.ResetNeeded: before the first reset, or when no agent is left.
         """
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from ...envs import (
     ObservationError,
     SelectEntityAction,
 )
-from ...envs.actions import Action, ActionMask
+from ...envs.actions import Action
 from ...envs.env import Transition
 from ...envs.errors import check_render_mode
 from .package import entity_gym
@@ -28,9 +28,8 @@ class EntityGymEnv(EntityEnv):
 
     - Entity Gym has one flag for an episode's end, `done`; it becomes `terminated`, nothing is truncated.
     - An observation's `metrics` are the step's info.
-    - Entity Gym has no way to order nothing: for an action that is left out or empty each actor takes its
-      first legal choice.
-    - It has no seeds either: its environments draw from `random` and `np.random`. They get streams of their
+    - Entity Gym has no no-op: an action that is left out although it has actors is an `ActionError`.
+    - It has no seeds: its environments draw from `random` and `np.random`. They get streams of their
       own, which go on from call to call: `reset(seed=s)` starts them as `random.seed(s); np.random.seed(s)`
       would, and other code finds both as if the environment had not drawn. A seeded reset makes the
       environment anew if it was given as a class or function, because some carry things over from episode to
@@ -75,17 +74,6 @@ class EntityGymEnv(EntityEnv):
             self._seed_streams(seed)
         return super().reset(seed=seed, options=options)
 
-    def step(self, action: Mapping[str, Any]) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
-        """Step with `action`; a missing or empty action becomes the first legal choice."""
-        if self._resolved is not None and isinstance(action, Mapping):
-            masks = self._resolved.actions
-            unsaid = [
-                name for name, mask in masks.items() if mask.actors.num_items and _is_empty(action.get(name))
-            ]
-            if unsaid:
-                action = {**action, **{name: self._first_legal(name, masks[name]) for name in unsaid}}
-        return super().step(action)
-
     def render(self) -> Any:
         """A frame, uint8 (H, W, 3); None without a render mode."""
         return None if self.render_mode is None else self.env.render(mode="rgb_array")
@@ -117,9 +105,6 @@ class EntityGymEnv(EntityEnv):
         super()._prepare()
         assert self._resolver is not None
         self._resolver.env_name = self._dispatcher.env_name = self._name
-
-    def _first_legal(self, name: str, mask: ActionMask) -> Any:
-        return self.action_space[name].first_legal(mask)
 
     def _ours(self, given: Any) -> Observation:
         if not isinstance(given, entity_gym.Observation):
@@ -153,10 +138,6 @@ class EntityGymEnv(EntityEnv):
             return entity_gym.GlobalCategoricalAction(action.choice, space.index_to_label[action.choice])
         assert isinstance(action, SelectEntityAction)
         return entity_gym.SelectEntityAction(action.actors, action.actees)
-
-
-def _is_empty(order: Any) -> bool:
-    return order is None or (isinstance(order, (list, tuple, np.ndarray)) and np.shape(order)[:1] == (0,))
 
 
 def from_entity_gym(

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ...envs import ActionError, ActionSpace, EntitySpace
 from ...envs.errors import reset_needed
+from ..gymnasium.faces import Illegal
 from ..gymnasium.wrap import env_name
 from .package import entity_gym
 from .translation import action_spaces, obs_space, their_mask
@@ -23,8 +24,9 @@ class EntityGymEnvironment(entity_gym.Environment):  # type: ignore[misc, unused
     - Every entity has an id, its entity index at that step.
     - `done` is terminated or truncated.
     - The numbers in a step's info are its metrics, nested ones by path ("episode/r").
-    - Entity Gym's networks never see which pairs a select-entity mask forbids. A forbidden selection becomes
-      the actor's first legal one, and the metric "forbidden_selections" counts them where there are some.
+    - Entity Gym's networks never see which pairs a select-entity mask allows. A masked selection is an
+      `ActionError`. With `illegal="replace"` it becomes the actor's first legal one, and the metric
+      "forbidden_selections" counts them where there are some.
     - A global action that is absent at a step is absent from the observation; Entity Gym's vector
       environments can't batch such observations.
 
@@ -32,7 +34,9 @@ class EntityGymEnvironment(entity_gym.Environment):  # type: ignore[misc, unused
         env: the entity environment.
     """
 
-    def __init__(self, env: gymnasium.Env[Any, Any], seed: int | None = None) -> None:
+    def __init__(
+        self, env: gymnasium.Env[Any, Any], seed: int | None = None, illegal: Illegal = "error"
+    ) -> None:
         self._name = env_name(env)
         if not isinstance(env.observation_space, EntitySpace):
             raise TypeError(
@@ -41,7 +45,9 @@ class EntityGymEnvironment(entity_gym.Environment):  # type: ignore[misc, unused
         self.env = env
         self._space: EntitySpace = env.observation_space
         self._action_spaces = action_spaces(self._name, self._space.actions)
-        self._seed = seed
+        if illegal not in ("error", "replace"):
+            raise ValueError(f"{self._name}: illegal must be 'error' or 'replace', got {illegal!r}")
+        self._seed, self._illegal = seed, illegal
         self._seen: dict[str, Any] | None = None
 
     def obs_space(self) -> entity_gym.ObsSpace:
@@ -59,10 +65,11 @@ class EntityGymEnvironment(entity_gym.Environment):  # type: ignore[misc, unused
         return self._theirs(self._seen, False, 0.0, {})
 
     def act(self, actions: Mapping[str, Any]) -> entity_gym.Observation:
-        """Step with `actions`; an action that is left out is empty.
+        """Step with `actions`.
 
         Raises:
-            ActionError: an unknown action or actor, an actor left out or named twice, or a masked choice.
+            ActionError: an unknown action or actor, an action or actor that is left out or given twice, or a
+                masked choice.
             gymnasium.error.ResetNeeded: before the first reset.
         """
         if self._seen is None:
@@ -120,7 +127,7 @@ class EntityGymEnvironment(entity_gym.Environment):  # type: ignore[misc, unused
         categorical = not space.selects_entities
         choices = np.asarray(action.indices if categorical else action.actees, np.int64).reshape(-1)
         order = choices[self._places(name, part["actors"], list(action.actors), len(choices))]
-        if categorical or not len(order):
+        if categorical or not len(order) or self._illegal == "error":
             return order, 0
         actees = part["actees"]
         pairs = part["mask"].reshape(len(order), len(actees)).astype(bool)
@@ -163,7 +170,9 @@ def _numbers(info: Mapping[str, Any], prefix: str = "") -> list[tuple[str, float
     return found
 
 
-def to_entity_gym(env: gymnasium.Env[Any, Any], *, seed: int | None = None) -> EntityGymEnvironment:
+def to_entity_gym(
+    env: gymnasium.Env[Any, Any], *, seed: int | None = None, illegal: Illegal = "error"
+) -> EntityGymEnvironment:
     """Wrap an entity environment as an `entity_gym` environment.
 
         env = ez.to_entity_gym(gymnasium.make("entitize/MineSweeper-v0"))
@@ -171,9 +180,11 @@ def to_entity_gym(env: gymnasium.Env[Any, Any], *, seed: int | None = None) -> E
     Args:
         env: an environment with an `EntitySpace`.
         seed: for the first episode, because Entity Gym's `reset` takes none.
+        illegal: what to do with a masked selection: "error" or "replace"; Entity Gym's own networks need
+            "replace" where select-entity actions have masks.
 
     Raises:
         ImportError: `entity_gym` is not installed; the message says how to install it.
         TypeError: `env` is not an entity environment, or has continuous or multi-discrete actions.
     """
-    return EntityGymEnvironment(env, seed)
+    return EntityGymEnvironment(env, seed, illegal)

@@ -14,11 +14,21 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from ...envs import ActionSpace, GlobalCategorical, GlobalContinuous, ObservationError
+from ...ragged import RaggedArray
 from .views.batches import pick
 from .views.scope import ViewError
 
 #: Per named action what was chosen in each lane: int64 (B,), or float32 (B, K) where it is continuous.
 Choices = Mapping[str, NDArray[Any]]
+
+
+def one_per_lane(action: ActionSpace, order: RaggedArray) -> NDArray[Any]:
+    """Return the choices of B lanes with at most one actor each, (B, *item_shape); 0 where it is absent."""
+    if order.num_items == len(order):
+        return order.values
+    choices: NDArray[Any] = np.zeros((len(order), *action.item_shape), action.dtype)
+    choices[order.lengths > 0] = order.values
+    return choices
 
 
 class ActionPart(ABC):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
 
 import gymnasium
 import numpy as np
@@ -24,20 +24,24 @@ from ...envs import (
     PaddedLayout,
     batch_observations,
 )
+from ...envs.actions.array_checks import MOST_ENTITIES
 from ...envs.errors import reset_needed
 from .flat_actions import FlatActions, flat_masks
 from .limits import Beyond, Limit, Limited, Nearest
 from .wrap import env_name
 
 Layout = Literal["ragged", "padded", "flat"]
-#: What to do with a choice that the mask forbids: take the first legal one and count it, or raise.
-Illegal = Literal["replace", "error"]
+#: What to do with a choice that is masked or missing: raise, or take the first legal one and count it.
+Illegal = Literal["error", "replace"]
 
 
 class GymnasiumFace(gymnasium.Wrapper[Any, Any, dict[str, Any], Mapping[str, Any]], RecordConstructorArgs):
     """An entity environment behind Gymnasium's own spaces. Abstract; made by `to_gymnasium`.
 
-    Infos get `"illegal_choices"`, how many choices of the step the masks forbade.
+    Every actor of the observation needs a legal choice. By default (`illegal="error"`) a masked or missing
+    choice is an `ActionError` that names the action and the actor. With `illegal="replace"` it becomes the
+    actor's first legal choice (real numbers are clipped), and `info["illegal_choices"]` counts the choices of
+    the step that were replaced. Items for which there is no actor are ignored.
     """
 
     def __init__(self, env: gymnasium.Env[dict[str, Any], Mapping[str, Any]], illegal: Illegal) -> None:
@@ -47,8 +51,8 @@ class GymnasiumFace(gymnasium.Wrapper[Any, Any, dict[str, Any], Mapping[str, Any
             raise TypeError(
                 f"{self._name} is no entity environment; its observations are {env.observation_space}"
             )
-        if illegal not in ("replace", "error"):
-            raise ValueError(f"illegal must be 'replace' or 'error', got {illegal!r}")
+        if illegal not in ("error", "replace"):
+            raise ValueError(f"{self._name}: illegal must be 'error' or 'replace', got {illegal!r}")
         self._space: EntitySpace = env.observation_space
         self._illegal = illegal
         self._seen: dict[str, Any] | None = None  # the last whole observation
@@ -63,10 +67,11 @@ class GymnasiumFace(gymnasium.Wrapper[Any, Any, dict[str, Any], Mapping[str, Any
         return observation, {**info, **more}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """Go on by one step; where the action says nothing for an actor, its first legal choice is taken.
+        """Step the environment.
 
         Raises:
-            ActionError: an action that is not of the action space, or forbidden and `illegal` is "error".
+            ActionError: an action that is not in the action space, or (with `illegal="error"`) a masked or
+                missing choice; the environment has not moved.
             gymnasium.error.ResetNeeded: before the first reset.
         """
         orders, illegal = self.orders(action)
@@ -80,7 +85,7 @@ class GymnasiumFace(gymnasium.Wrapper[Any, Any, dict[str, Any], Mapping[str, Any
         return self._face(seen)
 
     def orders(self, action: Any) -> tuple[dict[str, NDArray[Any]], int]:
-        """Convert `action` into the entity environment's form; return it with the number of masked choices.
+        """Convert `action` into the entity environment's form; return it with the number of choices replaced.
 
         Raises as `step` does."""
         if self._seen is None:
@@ -100,16 +105,18 @@ class GymnasiumFace(gymnasium.Wrapper[Any, Any, dict[str, Any], Mapping[str, Any
 
     @abstractmethod
     def _given(self, action: Any) -> dict[str, tuple[NDArray[np.int64], NDArray[Any]]]:
-        """Per entity action the places of the actors (a,) that `action` speaks of, and what it says: choices
-        (a,), for select-entity actions entity indices, composite orders (a, M), or numbers (a, K)."""
+        """Return per entity action the places of the actors (a,) that `action` chooses for, and the choices:
+        (a,), for select-entity actions entity indices, multi-discrete choices (a, M), or numbers (a, K)."""
 
     def _legal(self, name: str, rows: NDArray[np.int64], given: NDArray[Any]) -> tuple[NDArray[Any], int]:
-        """A legal action of all actors, and how many of the given choices were illegal.
+        """Return a legal action of all actors, and the number of masked choices that were replaced.
 
-        Other actors get their first legal choice (of real numbers those nearest to 0).
+        Actors that are not among `rows` get their first legal choice (of real numbers those nearest to 0).
         """
         assert self._seen is not None
         action = self._space.actions[name]
+        if not len(rows) and self._space.actions.optional:
+            return given, 0
         part = action.batch([self._seen["actions"][name]])
         items = action.first_legal(part)
         items[rows] = given
@@ -117,11 +124,14 @@ class GymnasiumFace(gymnasium.Wrapper[Any, Any, dict[str, Any], Mapping[str, Any
         if illegal and self._illegal == "error":
             row = int((legal != items).reshape(len(items), -1).any(1).argmax())
             problem = action.explain(items[row], part, row, lambda index: f"entity {index}")
-            raise ActionError(
-                f"{self._name}: action {name!r}: actor {row}: {problem}. Choose by the mask, or say"
-                " illegal='replace' to take the first legal choice"
-            )
+            self._fail(name, f"actor {row}: {problem}")
         return legal, illegal
+
+    def _fail(self, name: str, problem: str) -> NoReturn:
+        raise ActionError(
+            f"{self._name}: action {name!r}: {problem}. Choose by the mask, or pass illegal='replace' to take"
+            " the first legal choice"
+        )
 
     def _check_form(self, action: Any) -> None:
         if not self.action_space.contains(action):
@@ -134,11 +144,12 @@ class RaggedFace(GymnasiumFace):
     Observations: `"entities/<type>"` float32 (n, F), `"globals"`, `"frame"`, `"visible/<type>"`, and for each
     action `"actions/<name>/actors"` (A,), `"/mask"` (A, C) and `"/actees"` (E,), all as in `EntitySpace`.
     Actions: a Dict with a `Sequence` of choices, one for each actor, and Discrete or Box for global actions.
-    A sampled sequence is as long as chance wants it: what is too much is not looked at.
+    `sample()` draws sequences of random length: with `illegal="replace"` surplus items are ignored, and
+    missing ones replaced.
     """
 
     def __init__(
-        self, env: gymnasium.Env[dict[str, Any], Mapping[str, Any]], illegal: Illegal = "replace"
+        self, env: gymnasium.Env[dict[str, Any], Mapping[str, Any]], illegal: Illegal = "error"
     ) -> None:
         RecordConstructorArgs.__init__(self, illegal=illegal)
         super().__init__(env, illegal)
@@ -158,9 +169,17 @@ class RaggedFace(GymnasiumFace):
         given = {}
         for name, space in self._space.actions.items():
             rows = np.reshape(action[name], (-1, *space.item_shape))
-            count = min(len(rows), len(self._seen["actions"][name]["mask" if space.is_global else "actors"]))
+            actors = len(self._seen["actions"][name]["mask" if space.is_global else "actors"])
+            is_no_op = not len(rows) and self._space.actions.optional
+            if len(rows) != actors and self._illegal == "error" and not (space.is_global or is_no_op):
+                self._fail(name, f"expected {actors} choices (one per actor), got {len(rows)}")
+            count = min(len(rows), actors)
             given[name] = (np.arange(count), rows[:count])
         return given
+
+    def _legal(self, name: str, rows: NDArray[np.int64], given: NDArray[Any]) -> tuple[NDArray[Any], int]:
+        legal, illegal = super()._legal(name, rows, given)
+        return legal, illegal + len(legal) - len(rows)
 
 
 def _paths(space: EntitySpace) -> list[tuple[str, ...]]:
@@ -182,7 +201,7 @@ def _part(whole: Any, path: tuple[str, ...]) -> Any:
 
 
 def _ragged_action(action: ActionSpace) -> spaces.Space[Any]:
-    one = action.gymnasium_space(np.iinfo(np.int64).max)
+    one = action.gymnasium_space(MOST_ENTITIES)
     return one if action.is_global else spaces.Sequence(one, stack=True)
 
 
@@ -200,7 +219,8 @@ class PaddedFace(GymnasiumFace):
     number that nobody is behind is allowed its 0 alone, and so is a component of an order of which the mask
     allows nothing.
 
-    Infos get `"dropped"`: how many entities of each type were left out of the observation.
+    Infos get `"dropped"`: how many entities of each type were left out of the observation. Actors among them
+    take their first legal choice at the next step; `info["dropped_actors"]` counts them by action.
     """
 
     def __init__(
@@ -209,7 +229,7 @@ class PaddedFace(GymnasiumFace):
         maxima: Mapping[str, int] | int,
         beyond: Beyond | Mapping[str, Any] = "error",
         max_actors: Mapping[str, int] | None = None,
-        illegal: Illegal = "replace",
+        illegal: Illegal = "error",
         flat_actions: bool = False,
     ) -> None:
         options = _padded_options(maxima, beyond, max_actors, illegal)
@@ -255,7 +275,9 @@ class PaddedFace(GymnasiumFace):
         actions = [(f"actions/{name}/mask", self._space.actions[name]) for name in self._names]
         self._masks = [(padded[key][0], a.choice_columns) for key, a in actions if key in padded]
         shown = {name: array[0] for name, array in padded.items() if array.size}
-        return shown, {"dropped": self._limited.dropped}
+        kept = self._limited.rows
+        lost = {name: len(seen["actions"][name]["actors"]) - len(rows) for name, rows in kept.items()}
+        return shown, {"dropped": self._limited.dropped, "dropped_actors": lost}
 
     def action_masks(self) -> NDArray[np.bool_]:
         """The legal choices of the last observation, bool (sum of choices,), in the order of the actions.
@@ -301,7 +323,7 @@ class FlatFace(PaddedFace):
         maxima: Mapping[str, int] | int,
         beyond: Beyond | Mapping[str, Any] = "error",
         max_actors: Mapping[str, int] | None = None,
-        illegal: Illegal = "replace",
+        illegal: Illegal = "error",
     ) -> None:
         RecordConstructorArgs.__init__(self, **_padded_options(maxima, beyond, max_actors, illegal))
         super().__init__(env, maxima, beyond, max_actors, illegal, flat_actions=True)
@@ -339,7 +361,7 @@ def to_gymnasium(
     maxima: Mapping[str, int] | int | None = None,
     beyond: Beyond = "error",
     max_actors: Mapping[str, int] | None = None,
-    illegal: Illegal = "replace",
+    illegal: Illegal = "error",
     flat_actions: bool = False,
 ) -> GymnasiumFace:
     """Show an entity environment with Gymnasium's own spaces.
@@ -352,7 +374,9 @@ def to_gymnasium(
         maxima: the most entities of each type, or of every type; for padded and flat.
         beyond: what to do with more: "error", "drop" some at random, or keep those that are `Nearest`.
         max_actors: the most actors of an action; by default as many as there may be entities.
-        illegal: forbidden choices are replaced by the first legal one and counted in the info, or raise.
+        illegal: what to do with a masked or missing choice. "error": raise an `ActionError`. "replace": take
+            the first legal choice and count it in `info["illegal_choices"]`, for learners and tests that know
+            no masks (Gymnasium's `check_env`, PettingZoo's API tests, SB3's PPO without masks).
         flat_actions: with padded observations too, one Discrete, MultiDiscrete or Box instead of a Dict of
             actions, as Stable-Baselines3 and most other learners need. The flat layout always has one.
 

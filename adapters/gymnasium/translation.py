@@ -22,7 +22,7 @@ from ...envs import (
     EntitySpace,
 )
 from ...ragged import RaggedArray
-from .actions import take_apart
+from .actions import one_per_lane, take_apart
 from .views.auto import auto
 from .views.batches import pick
 from .views.known import known
@@ -121,24 +121,14 @@ class SpaceTranslation:
 
     # -- actions --------------------------------------------------------------------------------------------
 
-    def decode(self, orders: Mapping[str, RaggedArray], last: EntityBatch) -> Any:
-        """The batched Gymnasium action for validated orders; where nothing is ordered, the first legal choice
-        (of real numbers the one nearest to 0)."""
-        chosen = {}
-        for name, action in self.action_space.items():
-            order = orders[name]
-            if order.num_items == len(last):
-                chosen[name] = order.values
-                continue
-            part = last.actions[name]
-            chosen[name] = np.zeros((len(last), *action.item_shape), action.dtype)
-            chosen[name][part.actors.lengths > 0] = action.first_legal(part)
-            chosen[name][order.lengths > 0] = order.values
+    def decode(self, orders: Mapping[str, RaggedArray]) -> Any:
+        """The batched Gymnasium action for validated orders; 0 in lanes where an action is not available."""
+        chosen = {name: one_per_lane(action, orders[name]) for name, action in self.action_space.items()}
         return self._part.decode(chosen)
 
-    def decode_one(self, orders: Mapping[str, RaggedArray], last: EntityBatch) -> Any:
+    def decode_one(self, orders: Mapping[str, RaggedArray]) -> Any:
         """The Gymnasium action for a batch of one."""
-        return pick(self._raw_action_space, self.decode(orders, last), 0)
+        return pick(self._raw_action_space, self.decode(orders), 0)
 
 
 def without_mask(space: spaces.Dict) -> tuple[spaces.Space[Any], str | None]:

@@ -16,6 +16,7 @@ from ...envs import (
     validate_actions,
 )
 from ...envs.errors import reset_needed
+from .rewards import check_rewards, scalar_reward
 from .translation import MASK, MaskSource, SpaceTranslation, lift
 from .views.batches import ragged_orders, stack
 from .views.scope import View
@@ -37,6 +38,7 @@ class EntityWrapper(gymnasium.Wrapper[dict[str, Any], Mapping[str, Any], Any, An
     ) -> None:
         RecordConstructorArgs.__init__(self, view=to_config(view), action_mask=action_mask)
         gymnasium.Wrapper.__init__(self, env)
+        check_rewards(env)
         declared = from_config(view) if isinstance(view, Mapping) else view
         self._translation = SpaceTranslation(
             env_name(env), env.observation_space, env.action_space, env, declared, action_mask
@@ -73,10 +75,11 @@ class EntityWrapper(gymnasium.Wrapper[dict[str, Any], Mapping[str, Any], Any, An
         return self._observe(observation, info), info
 
     def step(self, action: Mapping[str, Any]) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
-        """Go on by one step. A name that is left out, or an empty array, takes the first legal choice.
+        """Step the environment.
 
         Raises:
-            ActionError: an unknown name, a wrong length, an illegal choice; the environment has not moved.
+            ActionError: an unknown action, one that is left out or has a wrong length, or an illegal choice;
+                the environment has not moved.
             ObservationError: the wrapped environment returned what its space doesn't allow.
             gymnasium.error.ResetNeeded: before the first reset, and after the wrapped environment raised.
         """
@@ -87,14 +90,15 @@ class EntityWrapper(gymnasium.Wrapper[dict[str, Any], Mapping[str, Any], Any, An
             orders = validate_actions(self._space, self._last, ragged_orders(action, self._space.actions))
         except ActionError as error:
             raise ActionError(f"{name}: {str(error).removeprefix('env 0: ')}") from None
-        raw = self._translation.decode_one(orders, self._last)
+        raw = self._translation.decode_one(orders)
         self._last = None  # an environment that raises needs a reset
         try:
             observation, reward, terminated, truncated, info = self.env.step(raw)
         except Exception as error:
             error.add_note(f"raised by {name} in step({raw!r}), wrapped by entitize")
             raise
-        return self._observe(observation, info), float(reward), terminated, truncated, info
+        number = scalar_reward(name, reward)
+        return self._observe(observation, info), number, bool(terminated), bool(truncated), info
 
     def _observe(self, observation: Any, info: dict[str, Any]) -> dict[str, Any]:
         mask = None
@@ -136,7 +140,8 @@ def wrap(
 
     Raises:
         ViewError: the view doesn't fit the observation space; the message names a view that would.
-        TypeError: `env` is no environment, or is one of entities already.
+        TypeError: `env` is no environment, is an entity environment already, or declares rewards of several
+            numbers.
     """
     if isinstance(env, gymnasium.vector.VectorEnv):
         raise TypeError(f"{env} is a vector environment; use wrap_vec")

@@ -24,6 +24,7 @@ from ...envs import (
 from ...envs.seeds import Seeds
 from ...envs.vector.vector_env import Actions, StepResult
 from ...ragged import RaggedArray
+from .rewards import check_rewards, lane_rewards
 from .translation import MASK, MaskSource, SpaceTranslation
 from .views.batches import select, stack
 from .views.scope import View
@@ -43,11 +44,10 @@ class WrappedVectorEnv(EntityVectorEnv):
       The batch that ends an episode holds its last observation (so there is no `final_obs`), and nobody can
       act there: the actions are absent, because the engine ignores what it is told.
 
-    Infos are the wrapped environment's, with `final_obs` as an `EntityBatch`. Where no action is given, the
-    first legal choice is taken.
+    Infos are the wrapped environment's, with `final_obs` as an `EntityBatch`.
 
     Raises:
-        ActionError: an action is unknown, of the wrong length or not allowed; no lane has moved.
+        ActionError: an action is unknown, left out, of the wrong length or not allowed; no lane has moved.
         ObservationError: the wrapped environment returned what its space doesn't allow.
         gymnasium.error.ResetNeeded: `step` before the first reset, and after the wrapped environment raised.
     """
@@ -70,6 +70,8 @@ class WrappedVectorEnv(EntityVectorEnv):
         }
         example, temporary = _example(venv)
         try:
+            if example is not None:
+                check_rewards(example)
             self._name = _vector_name(venv, example)
             self._translation = SpaceTranslation(
                 self._name,
@@ -110,16 +112,17 @@ class WrappedVectorEnv(EntityVectorEnv):
             raise ActionError(f"{self._name}: {error}") from None
 
     def _step(self, actions: dict[str, RaggedArray]) -> StepResult:
-        assert self._last is not None
-        decoded = self._translation.decode(actions, self._last)
+        decoded = self._translation.decode(actions)
         try:
             observation, rewards, terminated, truncated, info = self.venv.step(decoded)
         except Exception as error:
             error.add_note(f"raised by a lane of {self._name} in step, wrapped by entitize")
             raise
-        ended = np.logical_or(terminated, truncated)
+        numbers = lane_rewards(self._where, rewards, self.num_envs)
+        flags = [np.asarray(flag, bool) for flag in (terminated, truncated)]
+        ended = flags[0] | flags[1]
         batch, info = self._after_step(observation, ended, info)
-        return batch, np.asarray(rewards, np.float32), np.asarray(terminated), np.asarray(truncated), info
+        return batch, numbers, *flags, info  # type: ignore[return-value]
 
     def _after_step(
         self, observation: Any, ended: NDArray[np.bool_], info: dict[str, Any]

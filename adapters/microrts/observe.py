@@ -50,7 +50,9 @@ def observation_space(options: Options) -> EntitySpace:
         entities = {**dict(zip(TYPES, rows, strict=True)), "Wall": WALL_FEATURES}
     num_globals = len(GLOBAL_FEATURES) - options.partial_observability
     order = order_space()
-    actions = entity_actions(order) if options.targets == "entities" else EntityActionSpace({"order": order})
+    actions = EntityActionSpace({"order": order}, optional=True)  # a unit without an order waits
+    if options.targets == "entities":
+        actions = entity_actions(order)
     return EntitySpace(entities, actions, GLOBAL_FEATURES[:num_globals])
 
 

@@ -42,7 +42,7 @@ def entity_actions(order: MultiCategorical) -> EntityActionSpace:
     kinds = tuple(order.kinds[k] for k in UNTARGETED_KINDS)
     components[order.names[0]] = kinds
     short = MultiCategorical(components, {kind: order.uses[kind] for kind in kinds})
-    return EntityActionSpace({"order": short, "target": SelectEntity()})
+    return EntityActionSpace({"order": short, "target": SelectEntity()}, optional=True)
 
 
 class EntityTargets:

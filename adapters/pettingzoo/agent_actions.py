@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ...envs import ActionMask, ActionSpace, EntityActionSpace, ObservationError
 from ...ragged import RaggedArray
-from ..gymnasium.actions import take_apart
+from ..gymnasium.actions import one_per_lane, take_apart
 from ..gymnasium.views.batches import pick
 from .agent_names import group_agents, same
 from .game import PettingZooGame
@@ -85,13 +85,11 @@ class ActionGroup:
                 f"{label}: the action_mask {mask!r} does not fit {self._space}: {error}"
             ) from error
 
-    def first(self, flags: Mapping[str, NDArray[np.bool_]], count: int) -> dict[str, NDArray[Any]]:
-        """Return default actions for `count` agents: the first legal choice, the number nearest to 0."""
-        chosen: dict[str, NDArray[Any]] = {}
-        for name, action in self.actions.items():
-            allowed = flags.get(name, np.zeros((count, 0), bool))
-            chosen[name] = action.first_legal(action.one_step(np.full(count, -1, np.int64), allowed))
-        return chosen
+    def zeros(self, count: int) -> dict[str, NDArray[Any]]:
+        """Return actions of zeros for `count` agents; only those without a legal choice keep them."""
+        return {
+            name: np.zeros((count, *action.item_shape), action.dtype) for name, action in self.actions.items()
+        }
 
     def game_actions(self, chosen: Mapping[str, NDArray[Any]], count: int) -> list[Any]:
         """Return n PettingZoo actions for choices (n,) and real numbers (n, K) by action name."""
@@ -175,12 +173,10 @@ class AgentActions:
                     parts[name] = _part(rows, allowed, actors)
         return parts
 
-    def game_actions(
-        self, orders: Orders, masks: Mapping[str, ActionMask], acting: Sequence[str | None]
-    ) -> list[Any]:
+    def game_actions(self, orders: Orders, acting: Sequence[str | None]) -> list[Any]:
         """Return the PettingZoo action of each of B lanes; None for lanes where no agent acts.
 
-        An empty action becomes the first legal choice, or the number nearest to 0.
+        An agent that the mask leaves no choice of an action gets 0 there.
         """
         actions: list[Any] = [None] * len(acting)
         for kind in self.kinds:
@@ -188,8 +184,7 @@ class AgentActions:
             if not lanes:
                 continue
             chosen = {
-                name: _choices(action, orders[name], masks[name])[lanes]
-                for name, action in kind.actions.items()
+                name: one_per_lane(action, orders[name])[lanes] for name, action in kind.actions.items()
             }
             for lane, action in zip(lanes, kind.game_actions(chosen, len(lanes)), strict=True):
                 actions[lane] = action
@@ -202,13 +197,3 @@ def _part(lanes: NDArray[np.int64], flags: NDArray[np.bool_], actors: NDArray[np
     lengths[lanes] = 1
     acting = RaggedArray.from_lengths(actors[lanes], lengths)
     return ActionMask(acting, acting.with_values(flags))
-
-
-def _choices(action: ActionSpace, order: RaggedArray, part: ActionMask) -> NDArray[Any]:
-    """Return the choice in each of B lanes with at most one actor: (B,), or (B, K)."""
-    if order.num_items == len(order):
-        return order.values
-    chosen: NDArray[Any] = np.zeros((len(order), *action.item_shape), action.dtype)
-    chosen[part.actors.lengths > 0] = action.first_legal(part)
-    chosen[order.lengths > 0] = order.values
-    return chosen

@@ -65,14 +65,11 @@ class AgentObserver(ABC):
         """
 
     @abstractmethod
-    def game_actions(self, orders: Orders, batch: EntityBatch, acting: Sequence[str | None]) -> list[Any]:
+    def game_actions(self, orders: Orders, acting: Sequence[str | None]) -> list[Any]:
         """Return the PettingZoo action of each lane; None for lanes where no agent acts.
 
-        An empty action becomes the first legal choice, or the number nearest to 0.
-
         Args:
-            orders: validated actions for `batch`.
-            batch: the result of `batch`.
+            orders: validated actions for the last result of `batch`.
             acting: the agent that acts in each lane.
         """
 
@@ -96,8 +93,8 @@ class MaskObserver(AgentObserver):
         masks = action_masks(self._actions, observations, np.full(len(observations), -1))
         return EntityBatch({}, np.zeros((len(observations), 0), np.float32), masks)
 
-    def game_actions(self, orders: Orders, batch: EntityBatch, acting: Sequence[str | None]) -> list[Any]:
-        return self._actions.game_actions(orders, batch.actions, acting)
+    def game_actions(self, orders: Orders, acting: Sequence[str | None]) -> list[Any]:
+        return self._actions.game_actions(orders, acting)
 
 
 def agent_label(game: PettingZooGame, agent: str) -> str:

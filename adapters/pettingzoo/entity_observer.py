@@ -109,7 +109,7 @@ class EntitySpaceObserver(AgentObserver):
             "actions": {**self._no_actors, **(seen["actions"] if acts else {})},
         }
 
-    def game_actions(self, orders: Orders, batch: EntityBatch, acting: Sequence[str | None]) -> list[Any]:
+    def game_actions(self, orders: Orders, acting: Sequence[str | None]) -> list[Any]:
         """Return the PettingZoo action of each lane; an empty action stays empty."""
         rows = [(name, order.values, order.offsets.tolist()) for name, order in orders.items()]
         return [
@@ -151,4 +151,5 @@ def _union(env: str, agents: Mapping[str, EntitySpace]) -> EntitySpace:
         raise ViewError(f"{env}: agents have the entity types {error.args[1]} in different orders") from None
     globals_ = dict.fromkeys(name for space in agents.values() for name in space.global_features)
     hidden = any(space.hidden for space in agents.values())
-    return EntitySpace(types, EntityActionSpace(actions), list(globals_), hidden)
+    optional = all(space.actions.optional for space in agents.values())
+    return EntitySpace(types, EntityActionSpace(actions, optional=optional), list(globals_), hidden)

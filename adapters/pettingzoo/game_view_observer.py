@@ -116,8 +116,8 @@ class GameViewObserver(AgentObserver):
             start += len(observation.value.entities.get(name, ()))
         raise ObservationError(f"{observation.label}: {self._views.kind.__name__} shows no entity of its own")
 
-    def game_actions(self, orders: Orders, batch: EntityBatch, acting: Sequence[str | None]) -> list[Any]:
-        return self._actions.game_actions(orders, batch.actions, acting)
+    def game_actions(self, orders: Orders, acting: Sequence[str | None]) -> list[Any]:
+        return self._actions.game_actions(orders, acting)
 
 
 def _has_own(seen: GameObservation, agent: str) -> bool:

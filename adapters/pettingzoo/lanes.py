@@ -35,7 +35,8 @@ class GameLanes(EntityVectorEnv):
       rewards; of one without a legal action; and of one that has not joined the game yet.
     - If opponents end a game before any lane could act, the next step reports it; until then its lanes are
       inactive.
-    - An empty action becomes the first legal choice, or the number nearest to 0.
+    - Every active lane needs its actions: an action that is left out is an `ActionError` that names the game,
+      the lane, its agent and the action (see `EntityActionSpace`). Inactive lanes need none.
 
     Infos are the agents', merged as in `ListVectorEnv`; those of ended agents are in `final_info`.
 
@@ -91,10 +92,7 @@ class GameLanes(EntityVectorEnv):
 
     def _step(self, actions: dict[str, RaggedArray]) -> StepResult:
         """Step each game; see the class."""
-        assert self._last is not None
-        outcomes = self._runner.play(
-            self._by_game(self._observer.game_actions(actions, self._last, self._acting))
-        )
+        outcomes = self._runner.play(self._by_game(self._observer.game_actions(actions, self._acting)))
         rewards, terminated, truncated, finals, final_infos = self._account(outcomes)
         final = self._observer.batch(list(finals.values())) if finals else None
         self._runner.restart()

@@ -63,7 +63,7 @@ class PolicyOpponent(GameOpponent):
             orders = sample_actions(space.actions, batch, rng)
         else:
             orders = validate_actions(space, batch, self._policy.act(batch, rng).actions)
-        return self._observer.game_actions(orders, batch, [agent for _, agent in turns])
+        return self._observer.game_actions(orders, [agent for _, agent in turns])
 
 
 class FunctionOpponent(GameOpponent):

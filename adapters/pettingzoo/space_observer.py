@@ -145,8 +145,8 @@ class SpaceObserver(AgentObserver):
         masks = action_masks(self._actions, observations, np.full(len(observations), -1))
         return EntityBatch(entities, np.zeros((len(observations), 0), np.float32), masks)
 
-    def game_actions(self, orders: Orders, batch: EntityBatch, acting: Sequence[str | None]) -> list[Any]:
-        return self._actions.game_actions(orders, batch.actions, acting)
+    def game_actions(self, orders: Orders, acting: Sequence[str | None]) -> list[Any]:
+        return self._actions.game_actions(orders, acting)
 
 
 def without_action_mask(space: spaces.Space[Any]) -> tuple[spaces.Space[Any], str | None]:

@@ -15,7 +15,7 @@ from ...envs.env import Transition
 from .game import GameStep, PettingZooGame
 from .game_runner import GameRunner
 from .opponents import GameOpponent
-from .team_observer import TeamObserver, game_actions
+from .team_observer import Moving, TeamObserver, game_actions
 
 #: Reduction of the team's rewards to one.
 Pooling = Literal["sum", "mean"]
@@ -30,8 +30,8 @@ class TeamEnv(EntityEnv):
     episode ends when no agent of the team is left: `truncated` if one of the last was truncated, with those
     agents in the observation, otherwise `terminated`.
 
-    An empty action becomes the first legal choice, or the number nearest to 0. The reward is the team's sum
-    or mean; `info` has each agent's info by name.
+    An action that is left out although it has actors is an `ActionError` (see `EntityActionSpace`). The
+    reward is the team's sum or mean; `info` has each agent's info by name.
 
     Args:
         game: the game.
@@ -59,7 +59,7 @@ class TeamEnv(EntityEnv):
         self.metadata = dict(game.env.metadata)
         self.render_mode = getattr(game.env, "render_mode", None)
         self._seed: int | None = None
-        self._moving: dict[Any, Any] = {}
+        self._moving: Moving = {}
 
     @property
     def agents(self) -> list[str]:

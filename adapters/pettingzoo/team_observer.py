@@ -35,7 +35,8 @@ from .game import AECGame, PettingZooGame
 from .game_view_observer import GameViews, check_names
 from .space_observer import ObservationGroup, Views, type_names, views_by_agent
 
-Flags = dict[str, NDArray[np.bool_]]  # per categorical action (n, C)
+#: By group the agents that act now.
+Moving = dict[ActionGroup, list[str]]
 
 
 class TeamObserver(ABC):
@@ -62,17 +63,15 @@ class TeamObserver(ABC):
             cut_off: truncated agents that stay in the observation, with the result of `observe_final`.
         """
 
-    def orders(
-        self, game: PettingZooGame
-    ) -> tuple[dict[str, Mask], dict[ActionGroup, tuple[list[str], Flags]]]:
-        """Return an `Observation`'s action masks, and by group the acting agents and their legal choices."""
+    def orders(self, game: PettingZooGame) -> tuple[dict[str, Mask], Moving]:
+        """Return an `Observation`'s action masks, and by group the acting agents."""
         masks: dict[str, Mask] = {}
-        moving: dict[ActionGroup, tuple[list[str], Flags]] = {}
+        moving: Moving = {}
         for kind in self._actions.kinds:
             acting = [agent for agent in game.acting if self._actions.kind_of.get(agent) is kind]
             if acting:
                 flags = kind.flags([game.mask(a) for a in acting], [agent_label(game, a) for a in acting])
-                moving[kind] = acting, flags
+                moving[kind] = acting
                 for name, action in kind.actions.items():
                     mask = _mask(kind, acting, None if action.is_continuous else flags[name])
                     if mask is not None:
@@ -181,18 +180,16 @@ def _mask(kind: ActionGroup, acting: list[str], flags: NDArray[np.bool_] | None)
     return CategoricalMask(actor_ids=actors, mask=flags[possible])
 
 
-def game_actions(
-    moving: Mapping[ActionGroup, tuple[list[str], Flags]], actions: Mapping[str, Action]
-) -> dict[str, Any]:
-    """Return the PettingZoo action of each agent that must act; `ActionGroup.first` replaces empty actions.
+def game_actions(moving: Moving, actions: Mapping[str, Action]) -> dict[str, Any]:
+    """Return the PettingZoo action of each agent that must act; 0 where the mask leaves it no choice.
 
     Args:
         moving: the second result of `TeamObserver.orders`.
         actions: the team's actions.
     """
     raw: dict[str, Any] = {}
-    for kind, (acting, flags) in moving.items():
-        chosen = kind.first(flags, len(acting))
+    for kind, acting in moving.items():
+        chosen = kind.zeros(len(acting))
         row = {agent: i for i, agent in enumerate(acting)}
         for name in kind.actions:
             match actions.get(name):

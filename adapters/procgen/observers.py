@@ -101,7 +101,7 @@ class PixelObserver:
 
     def __init__(self, game: str, mode: str) -> None:
         self._decoder = StateDecoder(game, mode)
-        self.action_space = EntityActionSpace({"act": GlobalCategorical(ACTIONS)})
+        self.action_space = EntityActionSpace({"act": GlobalCategorical(ACTIONS)}, optional=True)
         self.observation_space = EntitySpace({}, self.action_space, frame=FRAME)
 
     def observe(self, engine: ProcgenEngine, before: ObservedLanes | None) -> ObservedLanes:

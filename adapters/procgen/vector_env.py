@@ -120,7 +120,7 @@ class ProcgenVectorEnv(EntityVectorEnv):
         return self._observed.batch, self._info(self._observed)
 
     def _step(self, actions: dict[str, RaggedArray]) -> StepResult:
-        """Let every lane's player act; a lane whose sequence is empty or left out does nothing."""
+        """Let every lane's player act; one whose action is left out takes "noop"."""
         before, chosen = self._observed, actions["act"]
         assert self._engine is not None
         assert before is not None

@@ -13,6 +13,9 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import DTypeLike, NDArray
 
+#: Bound of entity indices in spaces; Gymnasium's sampler needs one below 2**63 - 1.
+MOST_ENTITIES = 2**31
+
 
 def ordered(parts: Mapping[str, Any]) -> OrderedDict[str, Any]:
     """Keep the order of `parts`: gymnasium.spaces.Dict sorts the keys of a plain dict."""
@@ -37,7 +40,7 @@ class RaggedSpace(spaces.Sequence):
 
 def index_space() -> RaggedSpace:
     """A ragged list of entity indices: int64 (n,)."""
-    return RaggedSpace(spaces.Box(0, np.iinfo(np.int64).max, (), np.int64))
+    return RaggedSpace(spaces.Box(0, MOST_ENTITIES - 1, (), np.int64))
 
 
 def flag_space(shape: tuple[int, ...] = ()) -> RaggedSpace:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import ItemsView, Mapping
+from collections.abc import Callable, ItemsView, Mapping
+from copy import deepcopy
 from typing import Any
 
 from gymnasium import spaces
@@ -14,19 +15,33 @@ from .array_checks import ordered, unique_names
 class EntityActionSpace(spaces.Dict):
     """The named actions of an environment; an action is a dict from name to array.
 
+    **Which actions must be given.** At each step the masks of the observation list the actors of every
+    action.
+
+    - An action that has actors takes one choice per actor. If its name is missing, or its array is empty,
+      `step` raises an `ActionError` that names the environment (the lane of a vector environment), the
+      action, and how many choices were expected. Nothing has moved, and the environment can be stepped.
+    - An action without actors takes no choices: its name may be missing, or its array empty. So an inactive
+      lane, and the lane of an agent that is dead or waits for its turn, needs no actions.
+    - With `optional=True` the environment declares a no-op. Any action may then be left out, and its actors
+      do nothing at this step. The choices of the other actions are carried out. An action with some choices,
+      but not one per actor, is an `ActionError` in any case.
+
+    No wrapper or adapter fills in a choice that was left out.
+
     `sample(mask=obs)` draws a legal action for an observation of the matching `EntitySpace`, or for its
-    `obs["actions"]`; without a mask the arrays are empty.
+    `obs["actions"]`. Without a mask the arrays are empty, because only an observation lists the actors: such
+    a sample is an action of this space, and leaves out every action.
 
     Args:
-        optional: the environment has a no-op: an action that is left out (no such name, or an empty array)
-            orders nothing. With False it is an `ActionError` wherever an entity may act. It is no part of
-            equality or of schemas: it changes neither what a network observes nor what it may choose.
+        optional: the environment has a no-op. It is no part of equality or of schemas: it changes neither
+            what a network observes nor what it may choose.
     """
 
-    optional = True  # spaces that were pickled before this attribute existed
+    optional = False  # spaces that were pickled before this attribute existed
 
     def __init__(
-        self, actions: Mapping[str, ActionSpace], seed: int | None = None, *, optional: bool = True
+        self, actions: Mapping[str, ActionSpace], seed: int | None = None, *, optional: bool = False
     ) -> None:
         self.optional = optional
         unique_names(list(actions), "action names")
@@ -62,3 +77,20 @@ class EntityActionSpace(spaces.Dict):
 
     def __repr__(self) -> str:
         return f"EntityActionSpace({', '.join(f'{k}={v!r}' for k, v in self.items())})"
+
+
+class ObservedActionSpace(EntityActionSpace):
+    """The actions `space`, whose `sample()` without a mask draws for the last observation.
+
+    For tests and loops that know no masks, such as Gymnasium's `check_env` and PettingZoo's API tests.
+
+    Args:
+        observed: returns the last observation, or an empty dict before the first.
+    """
+
+    def __init__(self, space: EntityActionSpace, observed: Callable[[], Mapping[str, Any]]) -> None:
+        super().__init__(deepcopy(dict(space.items())), optional=space.optional)  # its own random numbers
+        self._observed = observed
+
+    def sample(self, mask: Any | None = None, probability: Any | None = None) -> dict[str, Any]:
+        return super().sample(mask or self._observed() or None)

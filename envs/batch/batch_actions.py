@@ -19,6 +19,9 @@ from ..errors import ActionError, ObservationError
 from ..spaces.entity_space import EntitySpace
 from .entity_batch import EntityBatch
 
+#: How many of a step's actors an error names.
+_NAMED_ACTORS = 8
+
 
 def sample_actions(
     space: EntityActionSpace, batch: EntityBatch, rng: np.random.Generator
@@ -44,7 +47,7 @@ def sample_actions(
 
 
 def no_actions(space: EntityActionSpace, num_steps: int) -> dict[str, RaggedArray]:
-    """Empty actions for `num_steps` steps."""
+    """Empty actions for `num_steps` steps: every action is left out (see `EntityActionSpace`)."""
     return {
         name: RaggedArray.empty(num_steps, action.item_shape, action.dtype) for name, action in space.items()
     }
@@ -63,8 +66,8 @@ def validate_actions(
 
     Returns:
         every action of the space, in its order, as int64 (float32 where continuous). At each step a
-        sequence is as long as there are actors. Where the space is `optional` it may be empty, which orders
-        nothing there; a name that was left out is empty at all steps.
+        sequence has one item per actor; where the space is `optional` it may be empty instead. A name that
+        was left out is empty at all steps.
 
     Raises:
         ActionError: naming the env, the action, the actor and what was allowed.
@@ -105,7 +108,7 @@ def check_action(
     """Check one action of many steps; the result has the dtype of the space.
 
     Args:
-        optional: a step may have no items although it has actors; see `EntityActionSpace`.
+        optional: an action may be left out although it has actors; see `EntityActionSpace`.
 
     Raises:
         ActionError: not one item per actor, items of another form, or one that its actor's mask forbids.
@@ -155,14 +158,24 @@ def _check_counts(
     step = int(wrong.argmax())
     got = f"got {counts[step]}"
     if not expected[step]:
-        nobody = "the action is not available" if action.is_global else "no entity may act"
-        _fail(words, step, name, f"{nobody} at this step: expected no choice, {got}")
-    if not counts[step]:
-        got = "the action is left out, and the environment declares no no-op; sample_actions draws some"
-    if action.is_global:
-        _fail(words, step, name, f"expected one choice, {got}")
-    actors = ", ".join(words.entity(step, int(index)) for index in part.actors[step])
-    _fail(words, step, name, f"expected {expected[step]} choices, one for each of: {actors}; {got}")
+        absent = "the action is not available" if action.is_global else "no entity may act"
+        _fail(words, step, name, f"{absent} at this step: expected no choice, {got}")
+    wanted = "1 choice"
+    if not action.is_global:
+        acting = [words.entity(step, int(index)) for index in part.actors[step][:_NAMED_ACTORS]]
+        more = int(expected[step]) - len(acting)
+        actors = ", ".join(acting) + (f" and {more} more" if more else "")
+        plural = "" if expected[step] == 1 else "s"
+        wanted = f"{expected[step]} choice{plural}, one for each actor ({actors})"
+    if counts[step]:
+        _fail(words, step, name, f"expected {wanted}, {got}")
+    way_out = "Choose for every actor (sample_actions draws legal choices)"
+    _fail(
+        words,
+        step,
+        name,
+        f"left out, and the environment has no no-op: expected {wanted}, got none. {way_out}",
+    )
 
 
 def _fail(words: StepWords, step: int, name: str, problem: str) -> NoReturn:

@@ -79,8 +79,8 @@ class EntityBatchSpace(spaces.Space[EntityBatch]):
 class EntityBatchActionSpace(spaces.Space[dict[str, RaggedArray]]):
     """Ragged actions for `num_envs` environments that observe `single`.
 
-    `sample(mask=batch)` draws legal actions for the last batch of observations; without a mask the sample
-    orders nothing, because only observations say who may act.
+    `sample(mask=batch)` draws legal actions for the last batch of observations; without a mask the arrays
+    are empty, because only observations list the actors (see `EntityActionSpace`).
     """
 
     def __init__(self, single: EntitySpace, num_envs: int, seed: int | None = None) -> None:

@@ -28,6 +28,8 @@ def illegal_actions(
         yield f"action {name!r} with a choice more than there are actors", {**legal, name: longer}
         if not given.num_items:
             continue
+        if not space.actions.optional:
+            yield f"a step without action {name!r}", {n: a for n, a in legal.items() if n != name}
         beyond = given.values.copy()
         beyond[0] = action.nonexistent(batch.num_entities)
         yield f"action {name!r} with a choice that does not exist", {**legal, name: given.with_values(beyond)}

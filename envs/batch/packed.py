@@ -141,7 +141,7 @@ class PackedLayout:
     def unpack_actions(
         self, batch: EntityBatch, packed: NDArray[Any], as_drawn: bool = False
     ) -> dict[str, RaggedArray]:
-        """The actions that answer `batch`, or what was drawn for them; an empty array orders nothing.
+        """The actions that answer `batch`, or what was drawn for them; an empty array leaves all actions out.
 
         Raises:
             ActionError: not as many numbers as the actors of `batch` take, or no numbers.

@@ -47,7 +47,6 @@ class SnakeLanesVectorEnv(SnakeBoards):
     - Dead and winning snakes leave the board after the step, with their food. Their lanes terminate, and are
       inactive until the game starts over: when no snake is left, or after `max_steps` steps, when those that
       are left are truncated. New food of a living snake that was eaten appears on a random free cell.
-    - A snake that takes no action stays where it is.
 
     A perfect player's return is 1 for each snake.
 

@@ -97,8 +97,8 @@ class NativeVectorEnv(EntityVectorEnv):
         """Move every lane by one step: fresh (rewards, terminated), both (num_envs,).
 
         `actions` are legal, int64 (float32 where continuous), one for every action of the space; at each lane
-        a sequence is as long as there are actors, or empty: no action. They are the caller's: read
-        them only.
+        a sequence is as long as there are actors, or empty where the space is `optional`. They are the
+        caller's: read them only.
         """
 
     @abstractmethod

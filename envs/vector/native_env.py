@@ -49,7 +49,7 @@ class NativeEnv(gymnasium.Env[dict[str, Any], Mapping[str, Any]]):
         return unbatch_observation(self.observation_space, batch, 0), {}
 
     def step(self, action: Mapping[str, Any]) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
-        """Carry out `action`; an empty array, or a name that is left out, is no action."""
+        """Carry out `action`; see `EntityActionSpace` for what may be left out."""
         actions = ragged_orders(self.action_space, self._venv.lane_names, [action])
         batch, (rewards, terminated, truncated, final) = self._venv.play(actions)
         observation = unbatch_observation(self.observation_space, batch if final is None else final, 0)

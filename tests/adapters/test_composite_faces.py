@@ -20,6 +20,7 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)  # PettingZoo's tests import a game in the old way
     from pettingzoo.test import parallel_api_test
 
+
 ORDER = ez.MultiCategorical(
     {"kind": ["wait", "move", "build"], "where": ["north", "south"], "what": 3},
     uses={"move": ["where"], "build": ["where", "what"]},
@@ -72,7 +73,7 @@ LAYOUTS: dict[str, dict[str, Any]] = {
 
 
 def face(layout: Any, **options: Any) -> Any:
-    return ez.to_gymnasium(Camp(), layout, **{**LAYOUTS[layout], **options})
+    return ez.to_gymnasium(Camp(), layout, **{"illegal": "replace", **LAYOUTS[layout], **options})
 
 
 def test_the_spaces_are_multi_discrete() -> None:
@@ -146,21 +147,22 @@ def test_an_illegal_choice_is_replaced_and_counted_or_named() -> None:
         seen, _ = env.reset()
     row = seen["actions/order/mask"][0].astype(bool)
     assert not row[2], "the first may not build"
-    *_, info = env.step({"order": np.array([[2, 0, 1]]), "alarm": 1})
+    mask = seen["actions/order/mask"].astype(bool)
+    given = np.zeros((len(mask), 3), np.int64)
+    given[0] = [2, 0, 1]
+    *_, info = env.step({"order": given, "alarm": 1})
     told = env.env.told[-1]
-    given = np.array([[2, 0, 1], [0, 0, 0]])
-    mask = seen["actions/order/mask"][:2].astype(bool)
-    mended, _ = ORDER.replace_illegal(given, ORDER.one_step(np.arange(2), mask))
-    assert told.choices[:2].tolist() == mended.tolist() and mended[0, 0] == row.argmax()
-    assert info["illegal_choices"] == 3 - ORDER.legal(given[:1], row[None]).sum() > 0
-    strict = face("ragged", illegal="error")
+    replaced, count = ORDER.replace_illegal(given, ORDER.one_step(np.arange(len(mask)), mask))
+    assert told.choices.tolist() == replaced.tolist() and replaced[0, 0] == row.argmax()
+    assert info["illegal_choices"] == count > 0
+    strict = ez.to_gymnasium(Camp())
     seen, _ = strict.reset(seed=0)
     while len(seen["actions/order/mask"]) < 2 or seen["actions/order/mask"][0, 2]:
         seen, _ = strict.reset()
     with raises(
         ez.ActionError, "Camp", "action 'order'", "actor 0", "component 'kind'", 2, "'build'", "allowed"
     ):
-        strict.step({"order": np.array([[2, 0, 1]]), "alarm": 1})
+        strict.step({"order": np.array([[2, 0, 1]] * len(seen["actions/order/mask"])), "alarm": 1})
 
 
 def test_flat_masks_allow_what_is_legal_and_something_of_every_number() -> None:
@@ -190,7 +192,8 @@ def test_flat_masks_allow_what_is_legal_and_something_of_every_number() -> None:
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("api", ["parallel", "aec"])
 def test_pettingzoo_gets_them_too(layout: Any, api: Any) -> None:
-    env = ez.to_pettingzoo(Camp(), api, layout, **LAYOUTS[layout])
+    options = LAYOUTS[layout] if layout == "ragged" else {**LAYOUTS[layout], "illegal": "replace"}
+    env = ez.to_pettingzoo(Camp(), api, layout, **options)
     if api == "parallel":
         parallel_api_test(env, num_cycles=20)
     env.reset(seed=1)
@@ -216,12 +219,14 @@ def test_wrong_orders_in_the_turns_of_pettingzoo_are_named() -> None:
     env = ez.to_pettingzoo(Camp(), "aec")
     env.reset(seed=4)
     while not len(env.last()[0]["actions"]["order"]["actors"]):
-        env.step({})
+        env.step(env.action_space("agent_0").sample())
     count = len(env.last()[0]["actions"]["order"]["actors"])
     kind = int(env.last()[0]["actions"]["order"]["mask"][0, :3].argmax())
     with raises(ez.ActionError, "component 'where'", 2, 0):
         env.step({"order": [[kind, 2, 0]] * count})
-    env.step({"order": []})
+    with raises(ez.ActionError, "agent 'agent_0'", "'order'", count):
+        env.step({"order": [], "alarm": 0})
+    env.step(env.action_space("agent_0").sample())
 
 
 def test_stable_baselines_trains_on_ragged_orders() -> None:

@@ -268,6 +268,7 @@ class Mining(EntityEnv):
         self.observation_space, self.action_space = declare(
             entities=[Drone, Mineral],
             actions={"move": Move, "mine": SelectEntity(), "alarm": GlobalCategorical(["off", "on"])},
+            optional=True,
             global_features=Weather,
             hidden=True,
         )

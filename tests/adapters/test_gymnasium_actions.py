@@ -79,8 +79,15 @@ def test_orders_arrive_as_actions_of_the_space(name):
     for _ in range(20):
         assert env.observation_space.contains(seen)
         seen, *_ = env.step(env.action_space.sample(mask=seen))
-    env.step({})
-    assert len(raw.given) == 21  # each was contained in the space, or it would have raised
+    assert len(raw.given) == 20  # each was contained in the space, or it would have raised
+    actions = env.action_space.sample(mask=seen)
+    for left_out in actions:
+        rest = {name: choice for name, choice in actions.items() if name != left_out}
+        for incomplete in (rest, {**rest, left_out: np.zeros(0, np.int64)}):
+            with raises(ActionError, "Echo", f"action {left_out!r}", 1):
+                env.step(incomplete)
+    assert len(raw.given) == 20
+    env.step(actions)
 
 
 @pytest.mark.parametrize("name", EVERY_SPACE)
@@ -131,23 +138,21 @@ def test_the_chosen_alternative_counts():
     env = wrap(raw)
     env.reset()
     env.step({"action": [1], "0": [2], "1_0": [1], "1_1": [0], "2": np.array([[0.5, -0.5]], np.float32)})
-    env.step({"action": 2, "2": np.array([0.5, -0.5], np.float32)})
+    env.step({"action": 2, "0": 0, "1_0": 0, "1_1": 0, "2": np.array([0.5, -0.5], np.float32)})
     assert raw.given[0][0] == 1 and raw.given[0][1].tolist() == [1, 0]
     assert raw.given[1][0] == 2 and raw.given[1][1].tolist() == [0.5, -0.5]
 
 
-def test_where_nothing_is_ordered_the_first_legal_choice_is_taken():
-    raw = Echo(Discrete(4), mask=np.array([0, 0, 1, 1], np.int8))
-    env = wrap(raw)
-    env.reset()
-    env.step({})
-    env.step({"action": np.zeros(0, np.int64)})
-    assert raw.given == [2, 2]
-    numbers = Echo(Box(np.float32(1), np.float32(4), (2,)))
-    env = wrap(numbers)
-    env.reset()
-    env.step({})
-    assert numbers.given[0].tolist() == [1, 1]
+def test_an_action_that_is_left_out_names_the_lane_and_moves_none():
+    lanes = [Echo(Discrete(4), mask=np.array([0, 0, 1, 1], np.int8)) for _ in range(2)]
+    venv = wrap_vec(SyncVectorEnv([lambda lane=lane: lane for lane in lanes]))
+    batch, _ = venv.reset()
+    for left_out, lane in (({}, 0), ({"action": RaggedArray([2], [0, 1, 1])}, 1)):
+        with raises(ActionError, "Echo", f"env {lane}", "'action'", 1):
+            venv.step(left_out)
+    assert lanes[0].given == lanes[1].given == []
+    venv.step({"action": batch.actions["action"].actors.with_values(np.array([2, 3]))})
+    assert lanes[0].given == [2] and lanes[1].given == [3]
 
 
 # -- masks --------------------------------------------------------------------------------------------------
@@ -195,7 +200,7 @@ def test_masks_are_read_in_every_form(name, where):
         for action, flags in expected.items():
             assert seen["actions"][action]["mask"].tolist() == [flags]
             assert batch.actions[action].mask.values.tolist() == [flags] * 2
-        batch, *_ = venv.step({})
+        batch, *_ = venv.step(venv.action_space.sample(mask=batch))
 
 
 def test_masks_in_the_observation_are_taken_out_of_it():
@@ -204,9 +209,9 @@ def test_masks_in_the_observation_are_taken_out_of_it():
     assert env.observation_space.entities == {"observation": ("observation_0", "observation_1")}
     assert seen["actions"]["action"]["mask"].tolist() == [[0, 1, 1]]
     venv = wrap_vec(SyncVectorEnv([lambda: Echo(Discrete(3), [0, 1, 1], "observation", 2)] * 2))
-    venv.reset()
-    venv.step({})
-    _, _, _, _, info = venv.step({})
+    batch, _ = venv.reset()
+    for _ in range(2):
+        batch, _, _, _, info = venv.step(venv.action_space.sample(mask=batch))
     assert info["final_obs"].actions["action"].mask.values.tolist() == [[False, True, True]] * 2
     ignored = wrap(Echo(Discrete(3), [0, 1, 1], "observation"), action_mask="none")
     seen, _ = ignored.reset()
@@ -227,7 +232,7 @@ def test_masks_follow_each_lane_through_its_episodes():
             assert [row.tolist() for row in batch.actions["action"].mask.values] == [
                 mask(s).tolist() for s in steps
             ]
-            batch, _, terminated, _, _ = venv.step({})
+            batch, _, terminated, _, _ = venv.step(venv.action_space.sample(mask=batch))
             steps = [0 if end else s + 1 for s, end in zip(steps, terminated, strict=True)]
 
 
@@ -239,7 +244,7 @@ def test_a_lane_without_a_mask_may_do_everything_and_one_without_a_choice_nothin
     venv = wrap_vec(SyncVectorEnv([lambda: raw, lambda: Echo(Discrete(2))]))
     batch, _ = venv.reset()
     assert batch.actions["action"].mask.values.tolist() == [[False, True], [True, True]]
-    batch, *_ = venv.step({})
+    batch, *_ = venv.step({"action": RaggedArray([1, 0], [0, 1, 2])})
     part = batch.actions["action"]
     assert part.actors.lengths.tolist() == [0, 1] and part.mask.values.tolist() == [[True, True]]
     assert venv.observation_space.contains(batch)

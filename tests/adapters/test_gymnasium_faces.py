@@ -106,10 +106,16 @@ def register() -> None:
         gymnasium.register("tests/Field-v0", Field)
 
 
+#: Layout -> its options. Most tests sample without masks.
 LAYOUTS: dict[str, dict[str, Any]] = {
-    "ragged": {},
-    "padded": {"maxima": {"Drone": 3, "Mineral": 4}, "beyond": "drop"},
-    "flat": {"maxima": 4, "beyond": Nearest("Drone"), "env": ["move", "mine", "horn"]},
+    "ragged": {"illegal": "replace"},
+    "padded": {"illegal": "replace", "maxima": {"Drone": 3, "Mineral": 4}, "beyond": "drop"},
+    "flat": {
+        "illegal": "replace",
+        "maxima": 4,
+        "beyond": Nearest("Drone"),
+        "env": ["move", "mine", "horn"],
+    },
 }
 
 
@@ -195,7 +201,7 @@ def test_options_of_a_face_are_plain_values():
         "maxima": 3,
         "beyond": {"reference": "Drone", "features": ["x", "y"]},
         "max_actors": None,
-        "illegal": "replace",
+        "illegal": "error",
     }
     assert gymnasium.make(env.spec).observation_space == env.observation_space
 
@@ -227,7 +233,7 @@ def test_wrapped_environments_have_faces():
 
 
 def test_legal_actions_of_the_ragged_face_arrive_unchanged():
-    env, other = face("ragged"), Field()
+    env, other = to_gymnasium(Field()), Field()
     seen, _ = env.reset(seed=5)
     whole, _ = other.reset(seed=5)
     other.action_space.seed(1)
@@ -307,7 +313,10 @@ def test_padded_choices_reach_the_actors_that_were_shown(seed):
 
 
 def test_flat_actions_are_the_padded_ones_in_a_row():
-    flat, padded = (to_gymnasium(Field(["move", "horn"]), layout, maxima=5) for layout in ("flat", "padded"))
+    flat, padded = (
+        to_gymnasium(Field(["move", "horn"]), layout, maxima=5, illegal="replace")
+        for layout in ("flat", "padded")
+    )
     flat.action_space.seed(1)
     one, _ = flat.reset(seed=1)
     other, _ = padded.reset(seed=1)
@@ -372,6 +381,7 @@ def test_the_nearest_stay_in_their_order():
     env = to_gymnasium(Crowd(), "padded", maxima={"Hero": 1, "Person": 4}, beyond=Nearest("Hero", ["x"]))
     observation, info = env.reset()
     assert people(observation) == [-4, 3, -2, 1] and info["dropped"] == {"Hero": 0, "Person": 5}
+    assert info["dropped_actors"] == {"greet": 0, "shout": 5}
     action = env.action_space.sample()
     action["greet"][0] = 1  # the second of those that are shown: 3
     action["shout"][:] = 1
@@ -389,7 +399,7 @@ def test_the_nearest_stay_in_their_order():
         1,
         1,
         1,
-    ]  # the unseen take the first choice
+    ]  # actors that are not in the observation take the first choice
     observation, _ = env.reset(options={"here": False})
     assert people(observation) == [9, -8, 7, -6]
     assert not observation["actions/greet/presence"].any()
@@ -401,11 +411,12 @@ def test_a_random_choice_stays_by_seed_and_leaves_the_environment_alone():
     assert draws[0] == draws[1] and len({tuple(d) for d in draws}) > 2
     assert all(sorted(d, key=abs, reverse=True) == d and len(d) == 4 for d in draws)
     assert len({tuple(people(env.reset()[0])) for _ in range(5)}) > 1
-    plain_env, dropping = Field(), to_gymnasium(Field(), "padded", maxima=1, beyond="drop")
+    plain_env = Field()
+    dropping = to_gymnasium(Field(), "padded", maxima=1, beyond="drop", illegal="replace")
     whole, _ = plain_env.reset(seed=1)
     dropping.reset(seed=1)
     for _ in range(5):
-        whole, *_ = plain_env.step({})
+        whole, *_ = plain_env.step(plain_env.action_space.sample(mask=whole))
         dropping.step(dropping.action_space.sample())
         np.testing.assert_equal(dropping._seen["entities"], whole["entities"])
 
@@ -449,8 +460,40 @@ def test_options_that_do_not_fit_are_named():
             to_gymnasium(Field(), layout, **options)  # type: ignore[arg-type]
 
 
-def test_forbidden_choices_raise_when_that_is_asked_for():
-    env = to_gymnasium(Field(["horn"]), "padded", maxima=6, illegal="error")
+def test_the_ragged_layout_needs_one_choice_per_actor():
+    env = to_gymnasium(Field(["move"]))
+    seen, _ = env.reset(seed=1)
+    while len(seen["actions/move/mask"]) < 3:
+        seen, _ = env.reset()
+    legal = seen["actions/move/mask"].argmax(1)
+    for given in (legal[:0], legal[:-1], np.append(legal, 0)):
+        with raises(ActionError, "Field", "'move'", len(legal), len(given)):
+            env.step({"move": given})
+    assert env.step({"move": legal})[-1]["illegal_choices"] == 0
+    replacing = to_gymnasium(Field(["move"]), illegal="replace")
+    replacing.reset(seed=1)
+    while len(replacing._seen["actions"]["move"]["actors"]) < 3:
+        replacing.reset()
+    count = len(replacing._seen["actions"]["move"]["actors"])
+    assert replacing.step({"move": legal[:0]})[-1]["illegal_choices"] == count
+    assert len(replacing.env.told[-1]["move"].actors) == count
+
+
+@pytest.mark.parametrize("illegal", ["error", "replace"])
+def test_an_environment_with_a_no_op_gets_it_from_an_empty_sequence(illegal):
+    field = Field(["move", "wind"])
+    field.action_space.optional = True
+    env = to_gymnasium(field, illegal=illegal)
+    seen, _ = env.reset(seed=1)
+    while len(seen["actions/move/mask"]) < 2:
+        seen, _ = env.reset()
+    nothing = {"move": np.zeros(0, np.int64), "wind": np.zeros(1, np.float32)}
+    assert env.step(nothing)[-1]["illegal_choices"] == 0
+    assert field.told[-1]["move"].actors == []
+
+
+def test_masked_choices_raise_unless_they_are_to_be_replaced():
+    env = to_gymnasium(Field(["horn"]), "padded", maxima=6)
     env.reset(seed=1)
     env.step({"horn": 1})
     with raises(ActionError, "Field", "action 'horn'", 0, "not allowed"):
@@ -465,3 +508,12 @@ def test_more_actors_than_slots_are_named():
     env = to_gymnasium(Crowd(), "padded", maxima=9, max_actors={"shout": 2})
     with raises(ObservationError, "Crowd", "env 0", 10, "action 'shout'"):
         env.reset()
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_observation_and_action_spaces_of_faces_can_be_sampled(layout):
+    env = face(layout)
+    for space in (env.observation_space, env.action_space):
+        for seed in range(5):
+            space.seed(seed)
+            assert space.contains(space.sample())

@@ -65,7 +65,7 @@ def test_actions_are_flat_where_asked_for(name: str) -> None:
 
 
 def test_flat_actions_do_what_those_by_name_do() -> None:
-    flat, named = mine_sweeper(flat_actions=True), mine_sweeper()
+    flat, named = mine_sweeper(flat_actions=True, illegal="replace"), mine_sweeper(illegal="replace")
     assert list(named.action_space.spaces) == ["Fire Orbital Cannon", "Move"]
     flat.action_space.seed(3)
     one, other = flat.reset(seed=3)[0], named.reset(seed=3)[0]
@@ -107,7 +107,7 @@ def test_masks_are_those_of_the_observation_and_leave_a_choice_to_nobody(layout:
 
 
 def test_sb3_finds_the_masks_of_vector_environments() -> None:
-    venv = make_vec_env(lambda: mine_sweeper(flat_actions=True), 3)
+    venv = make_vec_env(lambda: mine_sweeper(flat_actions=True, illegal="replace"), 3)
     assert is_masking_supported(venv)
     venv.reset()
     assert get_action_masks(venv).shape == (3, 25)
@@ -196,7 +196,8 @@ def test_vector_environments_keep_the_padded_space() -> None:
 @pytest.mark.parametrize("name", ENVS)
 @pytest.mark.parametrize("layout", ["padded", "flat"])
 def test_sb3s_checker_finds_nothing_that_is_ours_to_change(name: str, layout: str) -> None:
-    env = ENVS[name](layout, **({"flat_actions": True} if layout == "padded" else {}))
+    options = {"flat_actions": True} if layout == "padded" else {}
+    env = ENVS[name](layout, illegal="replace", **options)  # the checker samples without masks
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         check_env(env)
@@ -219,5 +220,5 @@ def test_sb3s_checker_finds_nothing_that_is_ours_to_change(name: str, layout: st
 def test_sb3s_checker_asks_to_flatten_a_dict_of_actions() -> None:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        check_env(mine_sweeper())
+        check_env(mine_sweeper(illegal="replace"))
     assert any("You should try to flatten the action" in str(warning.message) for warning in caught)

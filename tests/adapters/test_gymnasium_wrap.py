@@ -2,6 +2,7 @@
 
 import copy
 import json
+import time
 from functools import partial
 from typing import Any
 
@@ -157,7 +158,9 @@ def test_engines_that_reset_by_themselves_pass_their_mode_on(make_inside):
         episodes = 0
         for _ in range(60):
             np.testing.assert_array_equal(batch.actions["action"].actors.lengths, ~ended)
-            batch, rewards, terminated, truncated, _ = venv.step({})
+            actors = batch.actions["action"].actors
+            left = {"action": actors.with_values(np.zeros(actors.num_items, np.int64))}
+            batch, rewards, terminated, truncated, _ = venv.step(left)
             assert not rewards[ended].any()  # the step whose action is ignored
             ended = terminated | truncated
             episodes += ended.sum()
@@ -172,7 +175,7 @@ def test_infos_of_a_reset_replace_those_of_the_step_before():
     )
     batch, info = venv.reset(seed=2)
     for step in range(1, 11):
-        batch, _, _, truncated, info = venv.step({})
+        batch, _, _, truncated, info = venv.step(venv.action_space.sample(mask=batch))
         np.testing.assert_array_equal(batch.actions["action"].mask.values, info["action_mask"].astype(bool))
         np.testing.assert_array_equal(truncated, [step % 3 == 0, step % 5 == 0])
         assert ("final_info" in info) == bool(truncated.any())
@@ -314,7 +317,7 @@ def test_old_observations_stay_as_they_were():
     first, _ = venv.reset(seed=1)
     kept = first.entities["Vector"].values.copy()
     for _ in range(3):
-        venv.step({})
+        venv.step(venv.action_space.sample(mask=first))
     np.testing.assert_array_equal(first.entities["Vector"].values, kept)
 
 
@@ -392,7 +395,7 @@ def test_an_environment_that_raises_is_named_and_goes_on_after_a_reset():
     with raises(gymnasium.error.ResetNeeded, "Fragile"):
         venv.step({})
     venv.reset()
-    venv.step({})
+    venv.step({"action": RaggedArray([0, 0], [0, 1, 2])})
     venv.close()
     venv.close()
 
@@ -472,5 +475,80 @@ def test_an_engine_that_keeps_the_final_observations_to_itself_is_named():
     venv = wrap_vec(Forgetful(lanes, autoreset_mode=AutoresetMode.SAME_STEP))
     venv.reset()
     with raises(ObservationError, "Fragile", "info", "'final_obs'"):
-        venv.step({})
+        venv.step({"action": RaggedArray([0], [0, 1])})
     venv.close()
+
+
+class Objectives(Fragile):
+    """Rewards of two numbers, as MO-Gymnasium has them; flags of NumPy's."""
+
+    reward_space = gymnasium.spaces.Box(-1, 1, (2,), np.float32)
+
+    def step(self, action: Any) -> Any:
+        return np.zeros(2, np.float32), np.array([1.0, 2.0]), np.array(True), np.bool_(False), {}
+
+
+class LinearReward(gymnasium.Wrapper):
+    """What MO-Gymnasium's wrapper of this name does."""
+
+    def step(self, action: Any) -> Any:
+        observation, reward, *rest = self.env.step(action)
+        return observation, reward.sum(), *rest
+
+
+def test_rewards_of_several_numbers_are_refused_before_any_step():
+    for build in (lambda: wrap(Objectives()), lambda: wrap_vec(SyncVectorEnv([Objectives]))):
+        with raises(TypeError, "Objectives", "LinearReward", "from_pettingzoo"):
+            build()
+    env = wrap(LinearReward(Objectives()))
+    env.reset()
+    _, reward, terminated, truncated, _ = env.step({"action": 0})
+    assert reward == 3.0 and terminated is True and truncated is False
+
+
+def test_undeclared_rewards_of_several_numbers_are_refused_at_the_step():
+    class Undeclared(Objectives):
+        reward_space = None
+
+    class Columns(SyncVectorEnv):
+        def step(self, actions: Any) -> Any:
+            observation, _, *rest = super().step(actions)
+            return observation, np.zeros((2, 3)), *rest
+
+    env = wrap(Undeclared())
+    env.reset()
+    with raises(ObservationError, "Undeclared", "reward", 2, "LinearReward"):
+        env.step({"action": 0})
+    venv = wrap_vec(Columns([Fragile] * 2))
+    venv.reset()
+    with raises(ObservationError, "Fragile", "rewards", "(2,)", "(2, 3)"):
+        venv.step({"action": RaggedArray([0, 0], [0, 1, 2])})
+    venv.close()
+
+
+def test_missions_are_never_dropped_silently():
+    import minigrid
+    from minigrid.core.mission import MissionSpace
+
+    gymnasium.register_envs(minigrid)
+    env = wrap(gymnasium.make("BabyAI-GoToLocal-v0"))
+    seen, _ = env.reset(seed=1)
+    assert len(seen["entities"]["mission"]) >= 4
+
+    class Riddles(MissionSpace):
+        pass
+
+    raw = gymnasium.make("MiniGrid-DoorKey-5x5-v0")
+    raw.unwrapped.observation_space.spaces["mission"] = Riddles(mission_func=lambda: "guess")
+    with raises(ViewError, "MiniGrid-DoorKey-5x5-v0", "'mission'", "Words", "None"):
+        wrap(raw)
+    assert "mission" not in wrap(raw, views.Items({"mission": None})).observation_space.entities
+
+
+def test_names_of_a_large_box_take_no_quadratic_time():
+    class Wide(Fragile):
+        observation_space = gymnasium.spaces.Box(-1, 1, (28_224,), np.float32)
+
+    start = time.process_time()
+    wrap(Wide())
+    assert time.process_time() - start < 5  # 16 seconds when every name was counted by itself

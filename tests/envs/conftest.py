@@ -17,13 +17,14 @@ settings.load_profile("envs")
 
 @pytest.fixture
 def rich_space() -> ez.EntitySpace:
-    """A space with everything: a type without features, globals, hidden entities, each kind of action."""
+    """A space with a type without features, globals, hidden entities, each kind of action, and a no-op."""
     actions = ez.EntityActionSpace(
         {
             "Walk": ez.Categorical(["north", "south", "stay"]),
             "Aim": ez.SelectEntity(),
             "Alarm": ez.GlobalCategorical(["off", "on"]),
-        }
+        },
+        optional=True,
     )
     entities = {"Unit": ["x", "y", "health"], "Rock": [], "Food": ["x"]}
     return ez.EntitySpace(entities, actions, global_features=["time", "score"], hidden=True)

@@ -25,7 +25,8 @@ ACTIONS = ez.EntityActionSpace(
         "Walk": ez.Categorical(["n", "s", "stay"]),
         "Aim": ez.SelectEntity(),
         "Alarm": ez.GlobalCategorical(["off", "on"]),
-    }
+    },
+    optional=True,
 )
 SPACE = ez.EntitySpace({"Unit": ["x"], "Rock": [], "Food": ["x"]}, ACTIONS)
 
@@ -244,7 +245,7 @@ def test_the_vector_action_space_draws_legal_actions_for_a_batch_and_none_withou
 
 
 def test_an_action_may_be_left_out_only_where_the_space_says_optional() -> None:
-    strict = ez.EntitySpace(SPACE.entities, ez.EntityActionSpace(dict(ACTIONS.items()), optional=False))
+    strict = ez.EntitySpace(SPACE.entities, ez.EntityActionSpace(dict(ACTIONS.items())))
     assert strict == SPACE and strict.actions == ACTIONS
     batch = written_out()
     complete = sample_actions(ACTIONS, batch, np.random.default_rng(0))

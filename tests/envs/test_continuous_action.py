@@ -33,7 +33,8 @@ HIGH = np.array([2, np.inf, 3, np.inf], np.float32)
 
 
 def spaces() -> EntitySpace:
-    actions = EntityActionSpace({"push": Continuous([-1, 0], [1, 2]), "steer": GlobalContinuous(-2, 2)})
+    kinds = {"push": Continuous([-1, 0], [1, 2]), "steer": GlobalContinuous(-2, 2)}
+    actions = EntityActionSpace(kinds, optional=True)
     return EntitySpace({"Drone": ["x", "y"]}, actions)
 
 

@@ -24,8 +24,9 @@ class Plain(gymnasium.Env[Any, Any]):
     observation_space: ez.EntitySpace
     action_space: ez.EntityActionSpace
 
-    def __init__(self) -> None:
-        self.action_space = ez.EntityActionSpace({"Go": ez.Categorical(2), "Nap": ez.GlobalCategorical(2)})
+    def __init__(self, optional: bool = False) -> None:
+        actions = {"Go": ez.Categorical(2), "Nap": ez.GlobalCategorical(2)}
+        self.action_space = ez.EntityActionSpace(actions, optional=optional)
         self.observation_space = ez.EntitySpace({"Cat": ["x"], "Mouse": ["x"]}, self.action_space, ["time"])
         self.over = True
 
@@ -67,8 +68,9 @@ class Plain(gymnasium.Env[Any, Any]):
         }
 
 
-def test_the_environment_to_be_broken_is_whole() -> None:
-    ez.check_entity_env(Plain())
+@pytest.mark.parametrize("optional", [False, True])
+def test_the_environment_to_be_broken_is_whole(optional: bool) -> None:
+    ez.check_entity_env(Plain(optional))
 
 
 class Looking(Plain):
@@ -151,9 +153,28 @@ def moved_by_illegal_actions(env: Plain) -> None:
 
 
 def needs_orders(env: Plain) -> None:
+    env.action_space.optional = True
+
     def validate(action: Any) -> None:
         if not len(action.get("Go", ())):
             raise ez.ActionError("I want to go")
+        Plain.validate(env, action)
+
+    env.validate = validate  # type: ignore[method-assign]
+
+
+def takes_less(env: Plain) -> None:
+    def validate(action: Any) -> None:
+        if "Nap" in action:
+            Plain.validate(env, action)
+
+    env.validate = validate  # type: ignore[method-assign]
+
+
+def names_nothing(env: Plain) -> None:
+    def validate(action: Any) -> None:
+        if not action:
+            raise ez.ActionError("something is missing")
         Plain.validate(env, action)
 
     env.validate = validate  # type: ignore[method-assign]
@@ -217,6 +238,8 @@ BREAKAGE: list[tuple[Callable[[Plain], None], tuple[object, ...]]] = [
     (goes_on, ("step after the end", "gymnasium.error.ResetNeeded")),
     (moved_by_illegal_actions, ("illegal action", "ActionError", "moved", "step 1")),
     (needs_orders, ("step({})", "raised", "I want")),
+    (takes_less, ("without action 'Nap'", "ActionError", "accepted")),
+    (names_nothing, ("step({})", "ActionError", "'Go'", "something is missing")),
     (refuses, ("a legal action", "not today")),
     (accepts, ("'Go+Nap+'", "ActionError", "accepted")),
     (panics, ("'Go+Nap+'", "ActionError", "KeyError('what?')")),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import entitize as ez
 import numpy as np
 import pytest
 from entitize.envs.games.mine_sweeper import MineSweeper
@@ -71,17 +72,22 @@ def test_clearing_all_mines_pays_one_and_ends_the_episode() -> None:
 
 def test_the_cannon_fires_at_cooldown_zero_and_then_cools_down() -> None:
     env = sweeper([(3, 2), (0, 2)], [(0, 0)], cooldown=1, cooldown_period=3)
-    observation, *_ = env.step({})
+    stay = {"Move": [DEFUSE]}
+    observation, *_ = env.step(stay)
     assert observation["entities"]["Orbital Cannon"].tolist() == [[0]]
     fire = observation["actions"]["Fire Orbital Cannon"]
     assert (fire["actors"].tolist(), fire["actees"].tolist()) == ([3], [0, 1, 2])
-    observation, *_ = env.step({"Fire Orbital Cannon": [1]})
+    observation, *_ = env.step({**stay, "Fire Orbital Cannon": [1]})
     assert observation["entities"]["Mine"].tolist() == [[3, 2]]
     cooldowns = [observation["entities"]["Orbital Cannon"][0, 0]]
-    for _ in range(4):
-        observation, *_ = env.step({})
+    for _ in range(3):
+        observation, *_ = env.step(stay)
         cooldowns.append(observation["entities"]["Orbital Cannon"][0, 0])
-    assert cooldowns == [3, 2, 1, 0, 0]
+    assert cooldowns == [3, 2, 1, 0]
+    with raises(ez.ActionError, "MineSweeper", "'Fire Orbital Cannon'", 1):
+        env.step(stay)  # a cannon that is ready fires: the game has no no-op
+    observation, *_ = env.step({**stay, "Fire Orbital Cannon": [0]})
+    assert observation["entities"]["Orbital Cannon"].tolist() == [[3]]
 
 
 def test_a_robot_that_is_fired_at_is_gone_before_it_moves() -> None:
@@ -92,10 +98,12 @@ def test_a_robot_that_is_fired_at_is_gone_before_it_moves() -> None:
 
 
 def test_the_cannon_can_clear_the_last_mine_and_hit_the_last_robot() -> None:
-    _, reward, terminated, *_ = sweeper([(3, 2)], [(0, 0)], cooldown=0).step({"Fire Orbital Cannon": [0]})
+    _, reward, terminated, *_ = sweeper([(3, 2)], [(0, 0)], cooldown=0).step(
+        {"Fire Orbital Cannon": [0], "Move": [DEFUSE]}
+    )
     assert (reward, terminated) == (1, True)
     observation, reward, terminated, *_ = sweeper([(3, 2)], [(0, 0)], cooldown=0, cooldown_period=0).step(
-        {"Fire Orbital Cannon": [1]}
+        {"Fire Orbital Cannon": [1], "Move": [DEFUSE]}
     )
     assert (reward, terminated) == (0, True)
     assert observation["actions"]["Fire Orbital Cannon"]["actees"].tolist() == [0]
@@ -103,8 +111,8 @@ def test_the_cannon_can_clear_the_last_mine_and_hit_the_last_robot() -> None:
 
 def test_an_episode_is_truncated_at_its_limit_unless_it_has_ended() -> None:
     env = sweeper([(3, 2)], [(0, 0)], max_steps=2)
-    assert env.step({})[2:4] == (False, False)
-    assert env.step({})[2:4] == (False, True)
+    assert env.step({"Move": [DEFUSE]})[2:4] == (False, False)
+    assert env.step({"Move": [DEFUSE]})[2:4] == (False, True)
     assert sweeper([(1, 0)], [(0, 0)], max_steps=1).step({"Move": [DEFUSE]})[2:4] == (True, False)
 
 
@@ -161,7 +169,7 @@ def test_a_picture_shows_each_thing_at_its_place() -> None:
     assert len({ground, mine, robot}) == 3
     assert sum(colour == ground for colour in centres.values()) == 10
     lamp = tuple(picture[8, 56])
-    env.step({"Fire Orbital Cannon": [0]})
+    env.step({"Fire Orbital Cannon": [0], "Move": [DEFUSE]})
     after = env.render()
     assert after is not None
     assert tuple(after[8, 56]) != lamp

@@ -193,9 +193,10 @@ def test_gymnasium_environments_without_a_vector_entry_point_are_listed() -> Non
     )
     try:
         envs = ez.make_vec("test/Sweep-v0", 2, nmines=2)
-        envs.reset(seed=0)
+        batch, _ = envs.reset(seed=0)
         for _ in range(3):
-            *_, truncated, _ = envs.step({})
+            defused = batch.actions["Move"].actors.with_values(np.full(4, 4))
+            batch, *_, truncated, _ = envs.step({"Move": defused})
         assert truncated.all()
     finally:
         del gymnasium.registry["test/Sweep-v0"]

@@ -28,9 +28,11 @@ def returns_of(
     while running.any():
         orders: dict[str, list[Any]] = {action: [] for action in space.actions}
         for lane in range(episodes):
-            told = player(unbatch_observation(space, batch, lane), lane) if running[lane] else {}
+            seen = unbatch_observation(space, batch, lane)
+            told = player(seen, lane) if running[lane] else {}
+            legal = space.actions.sample(mask=seen)
             for action, parts in orders.items():
-                parts.append(np.array(told.get(action, []), np.int64))
+                parts.append(np.array(told.get(action, legal[action]), np.int64))
         batch, rewards, terminated, truncated, _ = venv.step(
             {name: ez.RaggedArray.from_arrays(parts, inner_shape=()) for name, parts in orders.items()}
         )
@@ -55,7 +57,8 @@ def test_robots_that_defuse_before_they_walk_on_clear_every_field() -> None:
             else:
                 way = (int(np.sign(u - x)), 0) if u != x else (0, int(np.sign(v - y)))
                 choices.append(moves.index(way))
-        return {"Move": choices}
+        shots = len(seen["actions"]["Fire Orbital Cannon"]["actors"])
+        return {"Move": choices, "Fire Orbital Cannon": [0] * shots}  # at the first mine
 
     for options in ({}, {"width": 4, "height": 4, "nmines": 9, "nrobots": 1, "orbital_cannon": False}):
         assert returns_of("MineSweeper", 100, player, **options).min() == 1

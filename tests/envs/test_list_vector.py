@@ -24,7 +24,7 @@ class Counter(ez.EntityEnv):
     def __init__(self, length: int = 3, fate: str = "", log: list[str] | None = None, name: str = "") -> None:
         self.length, self.fate, self.name = length, fate, name
         self.log = [] if log is None else log
-        self.action_space = ez.EntityActionSpace({"Go": ez.Categorical(["on", "off"])})
+        self.action_space = ez.EntityActionSpace({"Go": ez.Categorical(["on", "off"])}, optional=True)
         self.observation_space = ez.EntitySpace({"Clock": ["time", "luck"]}, self.action_space)
 
     def _reset(self, options: dict[str, Any]) -> ez.Observation:

@@ -33,7 +33,7 @@ UNIT = MultiCategorical(
     {"kind": ["wait", "move", "build"], "where": ["north", "south"], "what": 3},
     uses={"move": ["where"], "build": ["where", "what"]},
 )
-SPACE = ez.EntitySpace({"Unit": ["x"], "Rock": []}, ez.EntityActionSpace({"order": UNIT}))
+SPACE = ez.EntitySpace({"Unit": ["x"], "Rock": []}, ez.EntityActionSpace({"order": UNIT}, optional=True))
 
 
 def flags(kinds: str, where: str, what: str) -> list[int]:

@@ -30,7 +30,8 @@ def environment_class() -> Any:
         def __init__(self, fate: str = "", log: Any = None) -> None:
             self.fate, self.log = fate, log
             self.action_space = ez.EntityActionSpace(
-                {"Go": ez.Categorical(2), "Eat": ez.SelectEntity(), "Nap": ez.GlobalCategorical(2)}
+                {"Go": ez.Categorical(2), "Eat": ez.SelectEntity(), "Nap": ez.GlobalCategorical(2)},
+                optional=True,
             )
             self.observation_space = ez.EntitySpace(
                 {"Cell": ["x", "y"]}, self.action_space, ["age"], hidden=True

@@ -120,7 +120,7 @@ def odd_environment() -> Any:
 
         def __init__(self, num_envs: int) -> None:
             self.num_envs = num_envs
-            self.single_action_space = ez.EntityActionSpace({"Go": ez.GlobalCategorical(2)})
+            self.single_action_space = ez.EntityActionSpace({"Go": ez.GlobalCategorical(2)}, optional=True)
             self.single_observation_space = ez.EntitySpace({}, self.single_action_space, ["lane"])
             self.progress = 0.0
 

@@ -327,26 +327,25 @@ def test_xor_pays_for_the_right_answer(answer: Any) -> None:
 
 
 @pytest.mark.parametrize("name", sorted({name for name, _ in VARIANTS}))
-def test_ordering_nothing_pays_nothing_and_changes_nothing_but_the_clock(name: str) -> None:
-    venv = ez.make_vec(name, 2)
-    before, _ = venv.reset(seed=0)
-    _, rewards, terminated, truncated, info = venv.step({})
-    assert not rewards.any() and not truncated.any()
-    after = info["final_obs"] if terminated.all() else venv.step({})[0]
-    assert all(after.entities[kind] == rows for kind, rows in before.entities.items() if kind != "Player")
-
-
-def test_only_some_of_the_lanes_may_be_told_something() -> None:
-    venv = ez.make_vec("MultiArmedBandit", 3)
-    venv.reset()
-    _, rewards, *_ = venv.step({"pull": RaggedArray.from_lengths(np.array([0, 0]), [1, 0, 1])})
-    assert rewards.tolist() == [1 / 32, 0, 1 / 32]
+def test_an_action_that_is_left_out_is_refused_by_name_and_changes_nothing(name: str) -> None:
+    venv, other = ez.make_vec(name, 2), ez.make_vec(name, 2)
+    batch, _ = venv.reset(seed=0)
+    other.reset(seed=0)
+    actions = sample_actions(venv.single_action_space, batch, np.random.default_rng(0))
+    action = next(name for name, part in batch.actions.items() if part.actors.num_items)
+    second_lane = RaggedArray.from_lengths(actions[action].values[1:], [0, 1])
+    for left_out in ({}, {action: second_lane}):
+        with raises(ez.ActionError, "env 0", f"action {action!r}", 1):
+            venv.step(left_out)
+    after, expected = venv.step(actions), other.step(actions)
+    assert after[0].equals(expected[0]) and np.array_equal(after[1], expected[1])
 
 
 def test_a_treasure_hunt_is_cut_off_after_its_last_step() -> None:
     venv = ez.make_vec("TreasureHunt", 2, max_steps=3)
-    venv.reset(seed=0)
-    ends = [venv.step({})[2:4] for _ in range(6)]
+    batch, _ = venv.reset(seed=0)
+    move = {"move": batch.actions["move"].actors.with_values(np.full(2, 2))}  # meets no trap
+    ends = [venv.step(move)[2:4] for _ in range(6)]
     assert not any(terminated.any() for terminated, _ in ends)
     assert [truncated.all() for _, truncated in ends] == [False, False, True] * 2
 

@@ -152,12 +152,11 @@ def test_one_player_plays_the_references_game(options: dict[str, Any], seed: int
     num_snakes = options["num_snakes"]
     for _ in range(options["max_steps"]):
         moves = [hunting_moves(venv, game, rng, list(range(num_snakes))) for game in (0, 1)]
-        is_told = rng.random() < 0.9
-        batch, played = venv.play({"move": RaggedArray.from_arrays(moves)} if is_told else {})
+        batch, played = venv.play({"move": RaggedArray.from_arrays(moves)})
         actors, labels = theirs.observe().ids["SnakeHead"], ["up", "down", "left", "right"]
         order = original("env").CategoricalAction(
-            actors=actors if is_told else [],
-            indices=np.array(moves[1] if is_told else [], np.int64),
+            actors=actors,
+            indices=np.array(moves[1], np.int64),
             index_to_label=labels,
         )
         observation = theirs.act({"move": order})
@@ -274,8 +273,7 @@ def test_every_snake_plays_by_the_rules(options: dict[str, Any], seed: int) -> N
         for game in (0, 1):
             living = [s for s in range(num_snakes) if not info["idle"][game * num_snakes + s]]
             for snake, move in zip(living, hunting_moves(venv, game, rng, living), strict=True):
-                if rng.random() < 0.95:
-                    orders[game * num_snakes + snake] = [move]
+                orders[game * num_snakes + snake] = [move]
         moves = {snake: orders[num_snakes + snake][0] for snake in plain.snakes if orders[num_snakes + snake]}
         living = list(plain.snakes)
         expected = plain.step(moves)
@@ -411,6 +409,7 @@ def test_wrong_actions_of_agents_are_refused_by_name_and_move_nothing() -> None:
     game = MultiSnakeAgents(3, board_size=6)
     game.reset(seed=0)
     before = game._venv.get_state()
+    others = {"snake_0": {"move": [0]}, "snake_1": {"move": [0]}, "snake_2": {"move": [0]}}
     for actions, facts in (
         (
             {"snake_3": {"move": [0]}},
@@ -423,10 +422,14 @@ def test_wrong_actions_of_agents_are_refused_by_name_and_move_nothing() -> None:
         ({"snake_1": {"jump": [0]}}, ("agent 'snake_1'", "action 'jump'", "'move'")),
         ({"snake_2": 3}, ("agent 'snake_2'", "dict", "int")),
         ({"snake_2": {"move": [0, 1]}}, ("agent 'snake_2'", "action 'move'", 1, 2)),
+        ({"snake_2": {}}, ("agent 'snake_2'", "action 'move'", 1)),
     ):
         with raises(ez.ActionError, *facts):
-            game.step(actions)
+            game.step({**others, **actions})
         assert all(np.array_equal(before[name], array) for name, array in game._venv.get_state().items())
+    with raises(ez.ActionError, "'snake_1'", "'move'", 1):
+        game.step({agent: action for agent, action in others.items() if agent != "snake_1"})
+    game.step(others)
     game.close()
     game.close()
 

@@ -95,13 +95,14 @@ class Pair(ez.pettingzoo.MultiAgentEnv):
     def step(self, actions):
         if not self.agents and self.broken != "endless":
             raise gymnasium.error.ResetNeeded("reset")
-        for agent, action in actions.items():
+        for agent in {**actions, **dict.fromkeys(self.agents)}:
+            action = actions.get(agent, {})
             if self.broken == "trusting":
                 continue
             if agent not in self.agents or action.keys() - {"go"}:
                 raise ez.ActionError("no")
-            if len(action.get("go", ())) > 1 or any(choice != 0 for choice in action.get("go", ())):
-                raise ez.ActionError("barred")
+            if list(action.get("go", ())) != [0]:
+                raise ez.ActionError("'go' is left out or masked")
         self.time += 1
         acted = self.agents
         ended = {a: bool(self.rng.random() < 0.2) for a in acted}

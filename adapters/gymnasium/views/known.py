@@ -16,7 +16,7 @@ from gymnasium.envs.registration import EnvSpec
 from .grids import Cells
 from .items import Items
 from .rows import Rows
-from .scope import View
+from .scope import EntityEncoder, Scope, View, ViewError
 from .text import Words, words_of
 
 #: Feature names of Gymnasium's own environments, in the order of their documentation's tables.
@@ -94,8 +94,7 @@ def _minigrid(env: gymnasium.Env[Any, Any], base: Any) -> Known:
     image = space["image"]
     if not isinstance(image, spaces.Box) or len(image.shape) != 3 or image.shape[-1] != 3:
         return Known()
-    placeholders = getattr(space["mission"], "ordered_placeholders", None)
-    mission = Words(_mission_words(space["mission"], placeholders)) if placeholders else None
+    mission = _mission_view(space["mission"])
     if max(image.shape) > 32:  # a rendered picture (RGBImgObsWrapper and the like)
         return Known(view=Items({"mission": mission}), choices=tuple(a.name for a in base.actions))
     from minigrid.core.constants import COLOR_TO_IDX, OBJECT_TO_IDX, STATE_TO_IDX
@@ -110,6 +109,40 @@ def _minigrid(env: gymnasium.Env[Any, Any], base: Any) -> Known:
     return Known(
         view=Items({"image": cells, "mission": mission}), choices=tuple(a.name for a in base.actions)
     )
+
+
+def _mission_view(space: Any) -> View | None:
+    """Return the view of a mission; None for one that is always the same."""
+    placeholders = getattr(space, "ordered_placeholders", None)
+    if placeholders:
+        return Words(_mission_words(space, placeholders))
+    kind = type(space).__name__
+    if kind == "BabyAIMissionSpace":
+        return Words(_babyai_words())
+    return None if kind == "MissionSpace" else UnknownWords()
+
+
+@dataclass(frozen=True, repr=False)
+class UnknownWords(View):
+    """Refuses a text whose words are unknown, so that it is not dropped silently."""
+
+    def bind(self, space: spaces.Space[Any], scope: Scope) -> EntityEncoder:
+        path = "/".join(scope.path)
+        raise ViewError(
+            f"{scope.place}: the words of {type(space).__name__} are unknown. Declare them,"
+            f" views.Items({{{path!r}: views.Words([…])}}), or drop the text, views.Items({{{path!r}: None}})"
+        )
+
+
+def _babyai_words() -> list[str]:
+    """Every word of BabyAI's missions (minigrid.envs.babyai.core.verifier)."""
+    from minigrid.core.constants import COLOR_NAMES
+    from minigrid.envs.babyai.core.verifier import OBJ_TYPES
+
+    grammar = (
+        "go to open pick up put next the a object in front of you behind on your left right then after and"
+    )
+    return list(dict.fromkeys([*grammar.split(), *OBJ_TYPES, *COLOR_NAMES]))
 
 
 def _words(ids: dict[str, int]) -> list[str]:

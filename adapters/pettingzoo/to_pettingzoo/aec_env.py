@@ -19,8 +19,8 @@ from .parallel_env import AECEnv, EntityParallelEnv
 class EntityAECEnv(AECEnv[str, Any, Any]):
     """Agents act one after the other; the game steps when all agents in play have acted.
 
-    The action None is empty. An agent that has ended is stepped once more, with None, as in every AEC
-    environment. Made by `to_pettingzoo`.
+    The action None leaves out all actions of the agent (see `EntityParallelEnv`). An agent that has ended is
+    stepped once more, with None, as in every AEC environment. Made by `to_pettingzoo`.
 
     Attributes:
         parallel: the same game behind the parallel interface.
@@ -76,8 +76,8 @@ class EntityAECEnv(AECEnv[str, Any, Any]):
         """Act for the selected agent.
 
         Raises:
-            ActionError: a masked or invalid action, or any but None for an agent that has ended; nothing has
-                changed.
+            ActionError: a masked or invalid action, one that is left out, or any but None for an agent that
+                has ended; nothing has changed.
             gymnasium.error.ResetNeeded: before the first reset, or when no agent is left.
         """
         if not self.agents:
@@ -90,8 +90,7 @@ class EntityAECEnv(AECEnv[str, Any, Any]):
                 )
             self._was_dead_step(None)
             return
-        if action is not None:
-            self.parallel.check(agent, action)
+        self.parallel.check(agent, action)
         self._actions[agent] = action
         self._cumulative_rewards[agent] = 0.0
         living = self.parallel.agents

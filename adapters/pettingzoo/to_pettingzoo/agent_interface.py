@@ -12,6 +12,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from ....envs import ActionError, EntityActionSpace, EntitySpace, batch_observations, validate_actions
+from ....envs.actions.entity_action_space import ObservedActionSpace
 from ...gymnasium import FlatFace, GymnasiumFace, to_gymnasium
 from ...gymnasium.views.batches import ragged_orders
 
@@ -44,14 +45,22 @@ class AgentInterface(ABC):
     def check(self, action: Any) -> None:
         """Raise an `ActionError` for an action that the last observation masks."""
 
+    @abstractmethod
+    def check_left_out(self) -> None:
+        """Raise an `ActionError` that names an action if the agent must act; see `EntityActionSpace`."""
+
 
 class RaggedInterface(AgentInterface):
-    """The ragged layout: entity observations and actions are passed on as they are."""
+    """The ragged layout: entity observations and actions are passed on as they are.
+
+    `action_space.sample()` without a mask draws legal actions for the last observation, because PettingZoo's
+    tests sample so.
+    """
 
     def __init__(self, observation_space: EntitySpace, action_space: EntityActionSpace) -> None:
         self.observation_space: EntitySpace = observation_space
-        self.action_space: EntityActionSpace = action_space
         self._seen: dict[str, Any] = {}
+        self.action_space: EntityActionSpace = ObservedActionSpace(action_space, self._last)
 
     def start(self, seen: dict[str, Any], seed: int | None) -> tuple[Any, dict[str, Any]]:
         return self.show(seen)
@@ -60,6 +69,9 @@ class RaggedInterface(AgentInterface):
         self._seen = seen
         return seen, {}
 
+    def _last(self) -> dict[str, Any]:
+        return self._seen  # a method, because lambdas can't be pickled
+
     def orders(self, action: Any) -> tuple[Orders, dict[str, Any]]:
         if not isinstance(action, Mapping):
             raise ActionError(f"an action is a dict from name to array, got {type(action).__name__}")
@@ -67,11 +79,19 @@ class RaggedInterface(AgentInterface):
 
     def check(self, action: Any) -> None:
         self.orders(action)
-        batch = batch_observations(self.observation_space, [self._seen])
-        try:
-            validate_actions(self.observation_space, batch, ragged_orders(action, self.action_space))
-        except ActionError as error:
-            raise ActionError(str(error).removeprefix("env 0: ")) from None
+        check_actions(self.observation_space, self._seen, action)
+
+    def check_left_out(self) -> None:
+        check_actions(self.observation_space, self._seen, {})
+
+
+def check_actions(space: EntitySpace, seen: dict[str, Any], action: Mapping[str, Any]) -> None:
+    """Raise an `ActionError` that names the action if the observation `seen` doesn't allow `action`."""
+    batch = batch_observations(space, [seen])
+    try:
+        validate_actions(space, batch, ragged_orders(action, space.actions))
+    except ActionError as error:
+        raise ActionError(str(error).removeprefix("env 0: ")) from None
 
 
 class AgentPlaceholderEnv(gymnasium.Env[dict[str, Any], Mapping[str, Any]]):
@@ -92,23 +112,26 @@ class AgentPlaceholderEnv(gymnasium.Env[dict[str, Any], Mapping[str, Any]]):
 class LayoutInterface(AgentInterface):
     """The padded and the flat layout, made by `to_gymnasium`.
 
-    If a flat action is one Discrete or MultiDiscrete, infos get `"action_mask"`, as in PettingZoo's tests and
-    Shimmy: `action_space.sample(info["action_mask"])` draws legal choices.
+    If a flat action is one Discrete or MultiDiscrete, infos get `"action_mask"`, which `api_test` of
+    PettingZoo and Shimmy read: `action_space.sample(info["action_mask"])` draws legal choices.
     """
 
     def __init__(self, space: EntitySpace, action_space: EntityActionSpace, options: dict[str, Any]) -> None:
+        self._entity_space = space
         self._seat = AgentPlaceholderEnv(space, action_space)
         self._face: GymnasiumFace = to_gymnasium(self._seat, **options)
         self.observation_space = self._face.observation_space
         self.action_space = self._face.action_space
+        self._seen: dict[str, Any] = {}
         self._masked = isinstance(self._face, FlatFace) and not isinstance(self.action_space, spaces.Box)
 
     def start(self, seen: dict[str, Any], seed: int | None) -> tuple[Any, dict[str, Any]]:
-        self._seat.seen = seen
+        self._seat.seen = self._seen = seen
         observation, info = self._face.reset(seed=seed)
         return observation, {**info, **self._mask()}
 
     def show(self, seen: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+        self._seen = seen
         observation, info = self._face.show(seen)
         return observation, {**info, **self._mask()}
 
@@ -118,6 +141,9 @@ class LayoutInterface(AgentInterface):
 
     def check(self, action: Any) -> None:
         self.orders(action)
+
+    def check_left_out(self) -> None:
+        check_actions(self._entity_space, self._seen, {})
 
     def _mask(self) -> dict[str, Any]:
         if not self._masked:

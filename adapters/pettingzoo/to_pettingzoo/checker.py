@@ -48,7 +48,7 @@ def check_multi_agent_env(
     subject.compare(played, again, "the same seed and actions gave different results")
     provoked = subject.play(num_steps, seed, provoke=True)
     subject.compare(played, provoked, "an illegal action raised ActionError but moved the game")
-    subject.check_samples_without_mask(seed)
+    subject.check_left_out(seed)
     subject.check_with_pettingzoo(num_steps, env)
 
 
@@ -129,14 +129,27 @@ class _GameUnderTest:
             if not data_equivalence(mine, theirs, exact=True):
                 self.fail(f"{sentence}, in {f'step {step}' if step else 'reset'}")
 
-    def check_samples_without_mask(self, seed: int) -> None:
-        for what, sampled in (("action_space(agent).sample() of every agent", True), ("{}", False)):
-            self._reset(seed)
-            actions = {a: self.game.action_space(a).sample() for a in self.face.agents} if sampled else {}
-            try:
-                self.face.step(actions)
-            except ActionError as error:
-                self.fail(f"step with {what} orders nothing and must be accepted, but raised: {error}")
+    def check_left_out(self, seed: int) -> None:
+        """Actions with actors may be left out where an agent's space is `optional`, and nowhere else."""
+        seen = self._reset(seed)
+        needed = [
+            (agent, name)
+            for agent in self.game.agents
+            for name, part in seen[agent]["actions"].items()
+            if len(part["mask"]) and not self.game.action_space(agent).optional
+        ]
+        try:
+            self.game.step({})
+        except ActionError as error:
+            if not needed:
+                self.fail(f"step with {{}} leaves out no action that must be given, but raised: {error}")
+            return
+        if needed:
+            agent, name = needed[0]
+            self.fail(
+                f"step with {{}} lacks action {name!r} of agent {agent!r}: it must raise ActionError, but was"
+                " accepted"
+            )
 
     def check_with_pettingzoo(self, num_steps: int, env: Any) -> None:
         with warnings.catch_warnings():

@@ -82,8 +82,9 @@ def to_pettingzoo(
         env = ez.to_pettingzoo(MultiSnakeAgents(num_snakes=4), "aec", "flat", maxima=32, beyond="drop")
 
     In the ragged layout `observation_space(agent)` is the agent's `EntitySpace` and `action_space(agent)` its
-    `EntityActionSpace`: `action_space(agent).sample(mask=observation)` draws a legal action, and a masked
-    action raises an `ActionError`. The other layouts are those of `to_gymnasium`, for each agent.
+    `EntityActionSpace`: `action_space(agent).sample()` draws a legal action for the agent's last observation.
+    The other layouts are those of `to_gymnasium`, for each agent. In all layouts a masked or missing choice
+    raises an `ActionError`, unless `illegal="replace"`.
 
     Args:
         env: a `MultiAgentEnv`, or an environment with an `EntitySpace`, which becomes a game of "agent_0".
@@ -111,7 +112,7 @@ def to_pettingzoo(
             raise ValueError(f"{given[0]} is for the padded and the flat layout, not for the ragged one")
     game = _game(env)
     _check_agents(game)
-    ports = _ports(game, layout, {**options, "illegal": illegal or "replace"})
+    ports = _ports(game, layout, {**options, "illegal": illegal or "error"})
     parallel = EntityParallelEnv(game, ports, max_cycles)
     return parallel if api == "parallel" else EntityAECEnv(parallel)
 

@@ -28,7 +28,9 @@ _PARTS = ("observation", "reward", "termination", "truncation", "info")
 class EntityParallelEnv(ParallelEnv[str, Any, Any]):
     """A `MultiAgentEnv` behind PettingZoo's parallel interface; made by `to_pettingzoo`.
 
-    An agent that `step`'s actions leave out, or whose action is None, has an empty action.
+    Every agent in play needs an action if its observation has actors. One that `step`'s actions leave out, or
+    whose action is None, leaves out all its actions: an `ActionError` that names the agent and the action,
+    unless its action space declares a no-op (see `EntityActionSpace`).
 
     Attributes:
         game: the `MultiAgentEnv`.
@@ -129,9 +131,12 @@ class EntityParallelEnv(ParallelEnv[str, Any, Any]):
         )
 
     def check(self, agent: str, action: Any) -> None:
-        """Raise an `ActionError` if `action` is invalid or masked for `agent` now."""
+        """Raise an `ActionError` if `action` is invalid or masked for `agent` now, or None but needed."""
         with self._named(agent):
-            self._ports[agent].check(action)
+            if action is None:
+                self._ports[agent].check_left_out()
+            else:
+                self._ports[agent].check(action)
 
     def render(self) -> Any:
         """Return the game's frame."""
@@ -157,6 +162,9 @@ class EntityParallelEnv(ParallelEnv[str, Any, Any]):
             if action is not None:
                 with self._named(agent):
                     orders[agent], told[agent] = self._ports[agent].orders(action)
+        for agent in self.agents:
+            if agent not in orders:
+                self.check(agent, None)
         return orders, told
 
     def _port(self, agent: str) -> AgentInterface:

@@ -89,7 +89,7 @@ class StateDecoder:
         rows = {kind.name: [f.name for f in shown_as] for kind, shown_as in zip(types, features, strict=True)}
         if tiles:
             rows["Tiles"] = self._tile_features()
-        self.action_space = EntityActionSpace({"act": Categorical(ACTIONS)})
+        self.action_space = EntityActionSpace({"act": Categorical(ACTIONS)}, optional=True)
         self.observation_space = EntitySpace(rows, self.action_space, [f.name for f in global_features])
         self._columns = [(name, len(names)) for name, names in rows.items()]
         self._widths = np.array([width for _, width in self._columns])

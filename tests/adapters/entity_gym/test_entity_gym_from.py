@@ -285,7 +285,7 @@ def test_global_masks_may_be_a_row_or_a_table_of_one(mask: Any) -> None:
         env.step({"all": 1})
 
 
-def test_what_is_not_said_is_the_first_legal_choice() -> None:
+def test_an_action_that_is_left_out_is_refused_by_name() -> None:
     given = {
         "entities": {"Cat": ([[1], [2]], ["p", "q"])},
         "actions": {
@@ -301,12 +301,14 @@ def test_what_is_not_said_is_the_first_legal_choice() -> None:
     }
     env = ez.from_entity_gym(Told(given, actions=actions))
     env.reset()
-    for silence in ({}, env.action_space.sample(), {"move": None, "hit": [], "all": ()}):
-        env.step(silence)
-        told = env.env.told[-1]
-        assert told["move"].indices.tolist() == [1, 0]
-        assert told["hit"].actees == ["p"]
-        assert (told["all"].index, told["all"].label) == (1, "y")
+    for left_out in ({}, env.action_space.sample(), {"move": None, "hit": [], "all": ()}):
+        with raises(ez.ActionError, "Told", "action 'move'", 2, "'p'", "'q'"):
+            env.step(left_out)
+    with raises(ez.ActionError, "Told", "action 'hit'", 1, "'p'"):
+        env.step({"move": [1, 0], "all": 1})
+    assert env.env.told == []
+    env.step({"move": [1, 0], "hit": [0], "all": 1})
+    assert env.env.told[0]["hit"].actees == ["p"]
 
 
 def test_metrics_are_infos_and_done_is_terminated() -> None:
@@ -414,8 +416,9 @@ def test_environments_do_not_disturb_each_other_nor_other_code() -> None:
         drawn = []
         for i in range(9):
             for env in envs:
-                env.reset(seed=i if i % 3 == 0 else None)
-                env.step({})
+                seen, _ = env.reset(seed=i if i % 3 == 0 else None)
+                env.action_space.seed(i)
+                env.step(env.action_space.sample(mask=seen))
             drawn += [random.random(), float(np.random.normal()), random.gauss(0, 1)]
         return drawn
 
@@ -428,12 +431,12 @@ def test_a_seed_undoes_what_an_environment_carries_over() -> None:
     """Minefield's vehicle remembers the step it was at when the last episode ended."""
     env = ez.from_entity_gym(Minefield)
     first, _ = env.reset(seed=1)
-    env.step({})
+    env.step({"move": [1]})
     again, _ = env.reset(seed=1)
     assert data_equivalence(first, again)
     carried, _ = env.reset()
     assert carried["entities"]["Vehicle"][0, 3] == 0
-    env.step({})
+    env.step({"move": [1]})
     assert env.reset()[0]["entities"]["Vehicle"][0, 3] == 1
 
 

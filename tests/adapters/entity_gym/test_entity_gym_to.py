@@ -22,7 +22,8 @@ ACTIONS = ez.EntityActionSpace(
         "move": ez.Categorical(["stay", "go"]),
         "hit": ez.SelectEntity(),
         "horn": ez.GlobalCategorical(["off", "on"]),
-    }
+    },
+    optional=True,
 )
 
 
@@ -255,8 +256,8 @@ def test_infos_become_metrics() -> None:
     assert last.metrics["episode/l"] == 2.0
 
 
-def test_a_selection_that_is_forbidden_becomes_a_legal_one_and_is_counted() -> None:
-    env = ez.to_entity_gym(Yard())
+def test_a_masked_selection_is_an_error_or_becomes_a_legal_one_and_is_counted() -> None:
+    env = ez.to_entity_gym(Yard(), illegal="replace")
     for seed in range(50):
         env._seed = seed
         seen = env.reset()
@@ -264,7 +265,12 @@ def test_a_selection_that_is_forbidden_becomes_a_legal_one_and_is_counted() -> N
         if mask.mask is not None and not mask.mask[0].all():
             break
     barred = mask.actee_ids[int(mask.mask[0].argmin())]
-    after = env.act({"hit": eg.SelectEntityAction(mask.actor_ids, [barred] * len(mask.actor_ids))})
+    action = {"hit": eg.SelectEntityAction(mask.actor_ids, [barred] * len(mask.actor_ids))}
+    strict = ez.to_entity_gym(Yard(), seed=seed)
+    strict.reset()
+    with raises(ez.ActionError, "Yard", "action 'hit'", barred):
+        strict.act(action)
+    after = env.act(action)
     assert after.metrics["forbidden_selections"] >= 1
     assert env.env.told[0]["hit"].actees[0] == mask.actee_ids[0]
 
@@ -306,6 +312,14 @@ def test_actions_that_there_are_not_are_refused(actions: Any, facts: list[object
     with raises(ez.ActionError, *facts):
         env.act(actions)
     env.act({})
+
+
+def test_an_action_that_is_left_out_is_named() -> None:
+    env = ez.to_entity_gym(gymnasium.make("entitize/Xor-v0"), seed=1)
+    env.reset()
+    with raises(ez.ActionError, "Xor", "action 'Answer'", 1):
+        env.act({})
+    env.act({"Answer": eg.GlobalCategoricalAction(0, "0")})
 
 
 def test_an_actor_that_is_left_out_is_named() -> None:

@@ -181,9 +181,9 @@ class StrangerView(TagView):
 def test_a_view_that_shows_what_it_did_not_declare_is_told(spoil: Any, facts: list[object]) -> None:
     view = type("StrangerView", (StrangerView,), {"spoil": staticmethod(spoil)})
     venv = ez.from_pettingzoo(TAG, view=view, num_envs=2)
-    venv.reset(seed=1)
+    batch, _ = venv.reset(seed=1)
     with raises(ez.ObservationError, "game 0", "simple_tag_v3", "'adversary_0'", *facts):
-        venv.step({})
+        venv.step(venv.action_space.sample(mask=batch))
     venv.close()
 
 
@@ -353,9 +353,9 @@ def test_an_entity_observation_that_is_not_of_its_space_is_told() -> None:
         game = Wrong()
         game.spoil = spoil
         venv = ez.from_pettingzoo(game)
-        venv.reset(seed=1)
+        batch, _ = venv.reset(seed=1)
         with raises(ez.ObservationError, "game 0", "nest_v0", "'worker_0'", *facts):
-            venv.step({})
+            venv.step(venv.action_space.sample(mask=batch))
 
 
 def test_spaces_of_agents_that_do_not_go_together_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -377,10 +377,10 @@ def test_a_view_that_raises_is_named(mode: Any) -> None:
 
     view = type("Blinking", (StrangerView,), {"spoil": staticmethod(fail)})
     env = ez.from_pettingzoo(TAG, mode, view)
-    env.reset(seed=1)
+    seen, _ = env.reset(seed=1)
     where = {"lanes": "Blinking.observe('adversary_0')", "team": "Blinking.observe_team(('adv"}[mode]
     with raises(ez.WorkerError, "game 0", "simple_tag_v3", "LookupError", where):
-        env.step({})
+        env.step(env.action_space.sample(mask=seen))
 
 
 def test_the_former_name_of_game_observations_warns_and_names_the_new_one() -> None:

@@ -191,19 +191,18 @@ def test_one_seed_seeds_every_game_and_later_resets_go_on() -> None:
     other.close()
 
 
-def test_where_nothing_is_ordered_the_first_choice_is_taken_and_the_number_nearest_to_0() -> None:
-    for name, value in (("tag", 0), ("multiwalker", np.zeros(4, np.float32))):
-        venv = ez.from_pettingzoo(GAMES[name], view=AUTO)
-        game = GAMES[name]()
-        venv.reset(seed=3)
-        game.reset(seed=3)
-        batch, rewards, *_ = venv.step(no_actions(venv.single_action_space, venv.num_envs))
-        shown, paid, *_ = game.step(dict.fromkeys(game.agents, value))
-        for lane, (_, agent) in enumerate(venv.agents):
-            np.testing.assert_array_equal(numbers(batch, lane), np.float32(shown[agent]).ravel())
-            assert rewards[lane] == pytest.approx(paid[agent])
+def test_an_action_that_is_left_out_names_the_lane_and_its_agent_and_moves_nothing() -> None:
+    for name in ("tag", "multiwalker"):
+        venv, other = (ez.from_pettingzoo(GAMES[name], view=AUTO) for _ in range(2))
+        batch, _ = venv.reset(seed=3)
+        other.reset(seed=3)
+        actions, agent = venv.action_space.sample(mask=batch), repr(venv.agents[0][1])
+        for left_out in ({}, no_actions(venv.single_action_space, venv.num_envs)):
+            with raises(ez.ActionError, "lane 0", agent, "'action'", 1):
+                venv.step(left_out)
+        assert venv.step(actions)[0].equals(other.step(actions)[0])
         venv.close()
-        game.close()
+        other.close()
 
 
 def test_the_vector_environment_says_what_it_is_and_renders_a_frame_per_lane() -> None:

@@ -56,24 +56,30 @@ def test_masks_of_composite_actions_are_read_and_who_may_do_nothing_is_idle() ->
     assert info["idle"].tolist() == [False, True]
     assert batch.actions["action_0"].mask.values.tolist() == [[False, True]]
     assert batch.actions["action_1"].mask.values.tolist() == [[True, False, True]]
-    venv.step({})
-    assert game.told == {"dog_0": [1, 0], "dog_1": [0, 0]}
+    with raises(ez.ActionError, "lane 0", "'dog_0'", "action 'action_1'", 1):
+        venv.step({"action_0": batch.actions["action_0"].actors.with_values(np.array([1]))})
+    assert game.told is None
+    chosen = {"action_0": 1, "action_1": 2}
+    venv.step({n: batch.actions[n].actors.with_values(np.array([c])) for n, c in chosen.items()})
+    assert game.told == {"dog_0": [1, 2], "dog_1": [0, 0]}
     dogs = Masked()
     team = ez.from_pettingzoo(dogs, "team")
     seen, _ = team.reset(seed=0)
     assert seen["actions"]["action_1"]["actors"].tolist() == [0]
     assert seen["actions"]["action_1"]["mask"].tolist() == [[1, 0, 1]]
-    team.step({"action_1": [2]})
+    with raises(ez.ActionError, "action 'action_0'", "'dog_0'", 1):
+        team.step({"action_1": [2]})
+    team.step({"action_0": [1], "action_1": [2]})
     assert dogs.told == {"dog_0": [1, 2], "dog_1": [0, 0]}
 
 
 def test_an_observation_without_its_parts_is_told() -> None:
     game = Masked()
     venv = ez.from_pettingzoo(game)
-    venv.reset(seed=0)
+    batch, _ = venv.reset(seed=0)
     game._seen = lambda: {agent: {"mask": 1} for agent in game.agents}  # type: ignore[method-assign]
     with raises(ez.ObservationError, "'dog_0'", "observation", "'observation'"):
-        venv.step({})
+        venv.step(venv.action_space.sample(mask=batch))
 
 
 def test_views_see_the_part_of_an_observation_that_is_no_mask() -> None:

@@ -240,16 +240,15 @@ def test_a_game_that_opponents_end_before_anybody_could_move_is_told_in_the_next
         Ambush(), mode, opponents={"villain": lambda observation, mask, agent: next(moves)}
     )
     returned = []
-    _, info = env.reset(seed=1)
+    seen, info = env.reset(seed=1)
     idle = [bool(info["idle"][0])] if mode == "lanes" else []
     for _ in range(4):
-        action = {} if mode == "team" else env.action_space.sample(mask=None)
-        _, reward, terminated, _, info = env.step(action)
+        seen, reward, terminated, _, info = env.step(env.action_space.sample(mask=seen))
         returned.append((float(np.squeeze(reward)), bool(np.squeeze(terminated))))
         if mode == "lanes":
             idle.append(bool(info["idle"][0]))
         else:
-            env.reset()
+            seen, _ = env.reset()
     assert returned == [(1, True), (5, True), (5, True), (1, True)]
     if mode == "lanes":
         assert idle == [False, True, True, False, False]

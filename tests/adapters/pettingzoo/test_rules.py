@@ -123,7 +123,7 @@ def test_agents_that_join_later_join_the_team() -> None:
     seen, _ = env.reset(seed=1)
     counts = [len(seen["entities"]["ant"])]
     for _ in range(4):
-        seen, _, terminated, truncated, _ = env.step({})
+        seen, _, terminated, truncated, _ = env.step(env.action_space.sample(mask=seen))
         counts.append(len(seen["entities"]["ant"]))
     assert counts == [2, 1, 2, 1, 1] and truncated and not terminated
     ez.check_entity_env(env, num_steps=20)
@@ -270,9 +270,9 @@ def test_a_game_that_raises_is_named_and_all_games_are_closed(make: Any) -> None
 def test_a_team_whose_game_raises_is_closed() -> None:
     game = Colony(damage=at(1, explode))
     env = ez.from_pettingzoo(game, "team")
-    env.reset(seed=1)
+    seen, _ = env.reset(seed=1)
     with raises(ez.WorkerError, "game 0", "colony_v0", "ZeroDivisionError", "step"):
-        env.step({})
+        env.step(env.action_space.sample(mask=seen))
     assert game.closed == 1
     with pytest.raises(gymnasium.error.ClosedEnvironmentError):
         env.reset()
@@ -290,7 +290,10 @@ def test_wrong_orders_name_the_lane_and_its_agent_and_nothing_moves() -> None:
         venv.step(orders)
     with raises(ez.ActionError, "colony_v0", "unknown", "'jump'", "'action'"):
         venv.step({"jump": orders["action"]})
-    assert venv.step({})[0].entities["Vector"].values[:, 0].tolist() == [1, 1]
+    with raises(ez.ActionError, "colony_v0", "lane 0", "'ant_0'", "'action'", 1):
+        venv.step({})
+    legal = venv.action_space.sample(mask=batch)
+    assert venv.step(legal)[0].entities["Vector"].values[:, 0].tolist() == [1, 1]
 
 
 def fewer_places(count: int) -> Any:

@@ -215,16 +215,6 @@ def test_several_games_make_a_vector_of_teams() -> None:
     venv.close()
 
 
-def test_agents_that_are_told_nothing_take_the_first_choice() -> None:
-    env, game = ez.from_pettingzoo(TAG, "team", view=AUTO), TAG()
-    env.reset(seed=1)
-    game.reset(seed=1)
-    seen, reward, *_ = env.step({})
-    shown, paid, *_ = game.step(dict.fromkeys(game.agents, 0))
-    assert reward == pytest.approx(sum(paid.values()))
-    np.testing.assert_array_equal(seen["entities"]["agent"][0], shown["agent_0"])
-
-
 def test_wrong_orders_name_the_game_and_the_agent_and_nothing_moves() -> None:
     env = ez.from_pettingzoo(TAG, "team", view=AUTO)
     env.reset(seed=1)
@@ -232,6 +222,9 @@ def test_wrong_orders_name_the_game_and_the_agent_and_nothing_moves() -> None:
         env.step({"action": [0, 9, 0, 0]})
     with raises(ez.ActionError, "simple_tag_v3", 4, "'adversary_0'", 2):
         env.step({"action": [0, 1]})
+    for left_out in ({}, {"action": []}):
+        with raises(ez.ActionError, "simple_tag_v3", "'action'", 4, "'adversary_0'"):
+            env.step(left_out)
     env.step({"action": [0, 1, 2, 3]})
     env.close()
     env.close()

@@ -33,10 +33,12 @@ ROBOT = ez.EntityActionSpace({"move": ez.Categorical(["stay", "left", "right"]),
 SCOUT = ez.EntityActionSpace(
     {"thrust": ez.Continuous([-1, 0], [1, 2]), "horn": ez.GlobalCategorical(["off", "on"])}
 )
+NO_OP = ez.EntityActionSpace(dict(ROBOT.items()), optional=True)
 SPACES = {
     "robot": ez.EntitySpace({"Robot": ["x", "me"], "Scout": ["x", "y"]}, ROBOT, ["time"]),
     "scout": ez.EntitySpace({"Scout": ["x", "y"]}, SCOUT, hidden=True),
 }
+PATIENT = ez.EntitySpace(SPACES["robot"].entities, NO_OP, ["time"])
 
 
 class Arena(ez.pettingzoo.MultiAgentEnv):
@@ -120,6 +122,13 @@ LAYOUTS: dict[str, dict[str, Any]] = {
     "flat": {"maxima": 4},
 }
 
+#: PettingZoo's tests sample without masks, which the fixed layouts refuse by default.
+UNMASKED: dict[str, dict[str, Any]] = {
+    "ragged": {},
+    "padded": {"illegal": "replace"},
+    "flat": {"illegal": "replace"},
+}
+
 
 def made(api: str, layout: str = "ragged", kinds: str = "rrss", **options: Any) -> Any:
     if layout == "flat":
@@ -136,27 +145,33 @@ def _advice() -> Any:
         yield
 
 
+def sampled(env: Any) -> dict[str, Any]:
+    """An action for every agent in play; legal ones in the ragged layout."""
+    return {agent: env.action_space(agent).sample() for agent in env.agents}
+
+
 each_layout = pytest.mark.parametrize("layout", LAYOUTS)
 
 
 @each_layout
 def test_pettingzoos_own_tests_pass(layout: str) -> None:
-    parallel_api_test(made("parallel", layout), num_cycles=60)
-    api_test(made("aec", layout), num_cycles=60)
-    parallel_seed_test(partial(made, "parallel", layout), num_cycles=20)
-    seed_test(partial(made, "aec", layout), num_cycles=20)
+    build = partial(made, layout=layout, **UNMASKED[layout])
+    parallel_api_test(build("parallel"), num_cycles=60)
+    api_test(build("aec"), num_cycles=60)
+    parallel_seed_test(partial(build, "parallel"), num_cycles=20)
+    seed_test(partial(build, "aec"), num_cycles=20)
 
 
 @each_layout
 def test_max_cycles_and_rendering_are_pettingzoos(layout: str) -> None:
-    build = partial(made, layout=layout, danger=0.0, length=100)
+    build = partial(made, layout=layout, danger=0.0, length=100, **UNMASKED[layout])
     max_cycles_test(SimpleNamespace(parallel_env=partial(build, "parallel"), env=partial(build, "aec")))
-    render_test(partial(made, "aec", layout))
+    render_test(partial(made, "aec", layout, **UNMASKED[layout]))
 
 
 @each_layout
 def test_spaces_are_the_same_objects_and_hold_what_is_seen(layout: str) -> None:
-    env = made("parallel", layout)
+    env = made("parallel", layout, **UNMASKED[layout])
     assert isinstance(env, ParallelEnv)
     for agent in env.possible_agents:
         assert env.observation_space(agent) is env.observation_space(agent)
@@ -166,7 +181,7 @@ def test_spaces_are_the_same_objects_and_hold_what_is_seen(layout: str) -> None:
         seen, _ = env.reset(seed=episode)
         while env.agents:
             acted = env.agents
-            seen, rewards, dead, over, infos = env.step({a: env.action_space(a).sample() for a in acted})
+            seen, rewards, dead, over, infos = env.step(sampled(env))
             assert all(env.observation_space(a).contains(seen[a]) for a in acted)
             assert all(list(part) == acted for part in (seen, rewards, dead, over, infos))
             assert env.agents == [a for a in acted if not dead[a] and not over[a]]
@@ -175,19 +190,21 @@ def test_spaces_are_the_same_objects_and_hold_what_is_seen(layout: str) -> None:
 def test_the_ragged_face_shows_the_game_as_it_is() -> None:
     env, game = made("parallel"), Arena()
     assert env.observation_space("robot_0") is SPACES["robot"]
-    assert env.action_space("scout_3") is SCOUT
+    assert env.action_space("scout_3") == SCOUT
     assert data_equivalence(env.reset(seed=5), game.reset(seed=5))
     while game.agents:
         seen = {a: game._look(a) for a in game.agents}  # draws, so the other game draws too
         assert data_equivalence(seen, {a: env.game._look(a) for a in env.agents})
-        assert data_equivalence(env.step({}), game.step({}))
+        actions = sampled(env)
+        assert data_equivalence(env.step(actions), game.step(actions))
     assert env.agents == []
 
 
 @each_layout
 def test_taking_turns_gives_the_same_game_as_acting_at_once(layout: str) -> None:
     """PettingZoo's own conversion is the reference."""
-    env, reference = made("aec", layout), parallel_to_aec(made("parallel", layout))
+    build = partial(made, layout=layout, **UNMASKED[layout])
+    env, reference = build("aec"), parallel_to_aec(build("parallel"))
     assert isinstance(env, AECEnv)
     ends = 0
     for episode in range(6):
@@ -214,33 +231,69 @@ def test_taking_turns_gives_the_same_game_as_acting_at_once(layout: str) -> None
         env.step(None)
 
 
-def test_legal_samples_reach_the_game_and_missing_agents_order_nothing() -> None:
+def test_legal_samples_reach_the_game_and_actions_that_are_left_out_are_refused() -> None:
     env = made("parallel")
     seen, _ = env.reset(seed=1)
-    actions = {a: env.action_space(a).sample(mask=seen[a]) for a in env.agents[1:]}
+    actions = {a: env.action_space(a).sample(mask=seen[a]) for a in env.agents}
+    aims_only = {"aim": actions["robot_0"]["aim"]}
+    for left_out in ({a: actions[a] for a in env.agents[1:]}, {**actions, "robot_0": None}):
+        with raises(ez.ActionError, "arena_v0", "agent 'robot_0'", "'move'", 1):
+            env.step(left_out)
+    assert env.game.told == []
     env.step(actions)
     assert data_equivalence(env.game.told[-1], actions)
+    turns = made("aec")
+    turns.reset(seed=1)
+    for left_out in (None, {}, aims_only):
+        with raises(ez.ActionError, "arena_v0", "agent 'robot_0'", "'move'", 1):
+            turns.step(left_out)
+    turns.step(turns.action_space("robot_0").sample())
+    assert turns.agent_selection == "robot_1"
+
+
+@pytest.mark.parametrize("layout", ["padded", "flat"])
+def test_an_agent_without_an_action_is_refused_in_the_fixed_layouts_too(layout: str) -> None:
+    env = made("parallel", layout, **UNMASKED[layout])
+    env.reset(seed=1)
+    actions = sampled(env)
+    with raises(ez.ActionError, "arena_v0", "agent 'robot_1'", "'move'", 1):
+        env.step({agent: action for agent, action in actions.items() if agent != "robot_1"})
+    assert env.game.told == []
+    env.step(actions)
+
+
+def test_agents_with_a_no_op_may_be_left_out() -> None:
+    class Patient(Arena):
+        def observation_space(self, agent: str) -> ez.EntitySpace:
+            return PATIENT
+
+    env = ez.to_pettingzoo(Patient("rr"))
     env.reset(seed=1)
     env.step({"robot_0": None})
-    assert env.game.told[-1] == {}
+    assert env.game.told == [{}]
 
 
 def test_padded_choices_become_orders_and_forbidden_ones_are_counted() -> None:
-    env = made("parallel", "padded", kinds="rr")
+    env = made("parallel", "padded", kinds="rr", illegal="replace")
     seen, _ = env.reset(seed=2)
     barred = seen["robot_0"]["actions/move/mask"][0].argmin()
     action = {"move": np.array([barred]), "aim": np.array([0, 0])}
-    *_, infos = env.step({"robot_0": action})
+    *_, infos = env.step({"robot_0": action, "robot_1": action})
     assert infos["robot_0"]["illegal_choices"] >= 1
-    assert "illegal_choices" not in infos["robot_1"]  # it said nothing
+    assert "illegal_choices" in infos["robot_1"]
     assert set(infos["robot_1"]["dropped"]) == {"Robot", "Scout"}
     told = env.game.told[-1]["robot_0"]
     assert told["move"].tolist() == [0 if barred else 1]
-    strict = made("parallel", "padded", kinds="rr", illegal="error")
-    strict.reset(seed=2)
+    strict = made("parallel", "padded", kinds="rr")
+    seen, _ = strict.reset(seed=2)
     with raises(ez.ActionError, "arena_v0", "agent 'robot_0'", "action 'move'", "not allowed"):
-        strict.step({"robot_0": action})
-    strict.step({})  # it goes on
+        strict.step({"robot_0": action, "robot_1": action})
+    assert strict.game.told == []
+    legal = {
+        agent: {name: look[f"actions/{name}/mask"].argmax(1) for name in ("move", "aim")}
+        for agent, look in seen.items()
+    }
+    strict.step(legal)  # it goes on
 
 
 def test_flat_masks_are_where_pettingzoo_looks_for_them() -> None:
@@ -292,15 +345,16 @@ def test_an_entity_environment_is_a_game_of_one() -> None:
 
 @each_layout
 def test_faces_can_be_pickled_and_named(layout: str) -> None:
-    env = made("aec", layout)
+    env = made("aec", layout, **UNMASKED[layout])
     env.reset(seed=1)
     other = pickle.loads(pickle.dumps(env))
     assert str(env) == str(other) == env.metadata["name"] == "arena_v0"
     assert env.metadata["is_parallelizable"]
     for _ in range(3):
         assert data_equivalence(env.last()[0], other.last()[0])
-        env.step(None)
-        other.step(None)
+        action = env.action_space(env.agent_selection).sample()
+        env.step(action)
+        other.step(action)
 
 
 # -- what goes wrong -----------------------------------------------------------------------------------------
@@ -310,7 +364,7 @@ def test_acting_after_death_or_under_a_wrong_name_is_refused_and_the_game_goes_o
     env = made("parallel")
     env.reset(seed=0)
     while len(env.agents) == 4:
-        env.step({})
+        env.step(sampled(env))
     dead = next(a for a in env.possible_agents if a not in env.agents)
     with raises(ez.ActionError, "arena_v0", f"agent '{dead}'", "ended"):
         env.step({dead: {}})
@@ -323,7 +377,7 @@ def test_acting_after_death_or_under_a_wrong_name_is_refused_and_the_game_goes_o
     with raises(ez.ActionError, "agent 'x'"):
         env.observation_space("x")
     steps = len(env.game.told)
-    env.step({})
+    env.step(sampled(env))
     assert len(env.game.told) == steps + 1
 
 
@@ -358,7 +412,7 @@ def test_in_turns_a_dead_agent_is_stepped_with_none_only() -> None:
             with raises(ez.ActionError, "arena_v0", f"agent '{agent}'", "ended", None):
                 env.step({})
             break
-        env.step(None)
+        env.step(env.action_space(agent).sample())
     env.step(None)
     assert agent not in env.agents
 
@@ -397,7 +451,7 @@ def test_a_game_that_breaks_the_rules_is_told_so(how: str) -> None:
     env = ez.to_pettingzoo(Broken("rr", danger=0.0))
     env.reset(seed=0)
     with raises(ez.ObservationError, "arena_v0", *facts):
-        env.step({})
+        env.step(sampled(env))
     with pytest.raises(gymnasium.error.ResetNeeded):
         env.step({})
     env.reset(seed=0)
@@ -412,7 +466,7 @@ def test_an_exception_of_the_game_says_where_it_came_from() -> None:
     env = ez.to_pettingzoo(Crash())
     env.reset(seed=0)
     with pytest.raises(ZeroDivisionError) as caught:
-        env.step({})
+        env.step(sampled(env))
     assert caught.value.__notes__ == ["raised by arena_v0 in step, behind to_pettingzoo"]
     assert env.agents == []
 

@@ -1,0 +1,76 @@
+"""Rewards of wrapped environments: one number per step."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import gymnasium
+import numpy as np
+from numpy.typing import NDArray
+
+from ...envs import ObservationError
+
+_WAYS_OUT = (
+    "Combine them with a wrapper such as mo_gymnasium.wrappers.LinearReward, or, where each number belongs to"
+    " an agent, use from_pettingzoo"
+)
+
+
+def check_rewards(env: gymnasium.Env[Any, Any]) -> None:
+    """Refuse an environment that declares rewards of several numbers.
+
+    Multi-objective environments declare a `reward_space` (MO-Gymnasium's convention). A wrapper named
+    LinearReward, or any of Gymnasium's reward wrappers, may make one number of them.
+
+    Raises:
+        TypeError: the message says how to get one number.
+    """
+    space = getattr(env.unwrapped, "reward_space", None)
+    if not isinstance(space, gymnasium.Space) or space.shape is None or math.prod(space.shape) == 1:
+        return
+    layer: Any = env
+    while isinstance(layer, gymnasium.Wrapper):
+        if isinstance(layer, gymnasium.RewardWrapper) or type(layer).__name__ == "LinearReward":
+            return
+        layer = layer.env
+    name = type(env.unwrapped).__name__ if env.spec is None else env.spec.id
+    raise TypeError(f"{name}: rewards of several numbers: expected one number, got {space}. {_WAYS_OUT}")
+
+
+def scalar_reward(name: str, reward: Any) -> float:
+    """Return one environment's reward as a float.
+
+    Raises:
+        ObservationError: it is not one number.
+    """
+    if isinstance(reward, int | float | np.number):  # nearly always
+        return float(reward)
+    numbers = _numbers(name, reward)
+    if numbers.size != 1:
+        raise ObservationError(
+            f"{name}: reward: expected one number, got an array of shape {numbers.shape}. {_WAYS_OUT}"
+        )
+    return float(numbers.reshape(-1)[0])
+
+
+def lane_rewards(name: str, rewards: Any, num_envs: int) -> NDArray[np.float32]:
+    """Return the rewards of a vector environment as float32 (num_envs,).
+
+    Raises:
+        ObservationError: not one number per lane.
+    """
+    numbers = _numbers(name, rewards)
+    if numbers.shape != (num_envs,):
+        raise ObservationError(
+            f"{name}: rewards: expected one number per lane, shape ({num_envs},), got shape {numbers.shape}."
+            f" {_WAYS_OUT}"
+        )
+    return numbers.astype(np.float32)
+
+
+def _numbers(name: str, given: Any) -> NDArray[np.float64]:
+    try:
+        return np.asarray(given, np.float64)
+    except (TypeError, ValueError):
+        raise ObservationError(f"{name}: reward: expected one number, got {given!r}. {_WAYS_OUT}") from None
