@@ -15,7 +15,7 @@ BY_THEMSELVES := $(VENV)/bin/python -m pip install -qq --disable-pip-version-che
 
 help:
 	@echo "make demo   train RogueNet on a Procgen game, about five minutes; results in runs/demo/"
-	@echo "make test   tests of all parts, a few minutes"
+	@echo "make test   tests of all parts, at most two minutes"
 	@echo "make test-all  all tests"
 	@echo "make lint   ruff and mypy"
 	@echo "make docs   the documentation site, in docs/_build/html"
@@ -24,11 +24,15 @@ help:
 demo: $(READY)
 	$(VENV)/bin/python -m entitize.cli.demo
 
+# Tests start many processes. Each would compile the package anew where Python must not keep bytecode.
+test test-all: export PYTHONDONTWRITEBYTECODE :=
+PYTEST := $(VENV)/bin/python -m pytest -n 2 --dist worksteal
+
 test: $(READY)
-	$(VENV)/bin/python -m pytest --quick
+	$(PYTEST) --quick
 
 test-all: $(READY)
-	$(VENV)/bin/python -m pytest
+	$(PYTEST)
 
 lint: $(READY)
 	$(VENV)/bin/ruff check .

@@ -27,57 +27,66 @@ collect_ignore = ["adapters/entity_gym/test_entity_gym_from.py", "adapters/entit
 if importlib.util.find_spec("ragged_buffer") is not None:
     collect_ignore.clear()
 
-#: Files that `make test` leaves to `make test-all`: they train until something is learned, play whole games,
-#: or start many processes, and what they touch is touched by the others too.
-ONLY_IN_ALL = {
-    "adapters/test_microrts_jvm.py",
-    "adapters/test_microrts_perspective.py",
-    "adapters/test_microrts_targets.py",
-    "adapters/test_microrts_watch.py",
-    "adapters/test_microrts_workers.py",
-    "adapters/pettingzoo/test_games_kaz.py",
-    "adapters/pettingzoo/test_games_magent.py",
-    "adapters/test_procgen_docs.py",
-    "adapters/test_procgen_fuzz.py",
-    "benchmarks/test_suite.py",
-    "envs/test_game_optima.py",
-    "experiments/ablations/test_ablation_experiment.py",
-    "experiments/ablations/test_studies.py",
-    "experiments/microrts/test_match_evaluation.py",
-    "experiments/queue/test_run_queue.py",
-    "experiments/queue/test_training_jobs.py",
-    "experiments/test_demo.py",
-    "policies/test_rogue_net_reference.py",
-    "policies/test_static_streams.py",
-    "ragged/test_compiled.py",
-    "trainers/test_engines_benchmark.py",
-    "trainers/test_learning.py",
-    "trainers/test_opponents.py",
-    "trainers/test_sb3_parity.py",
-    "trainers/test_sb3_training.py",
+TESTS = Path(__file__).parent
+#: `make test` runs the first case of each test in these files. Together they touch every adapter, every
+#: engine, every kind of action and the command line, in at most two minutes. `make test-all` runs everything.
+QUICK = {
+    ".": "docs process project",
+    "adapters": (
+        "composite_faces conformance entity_classes gymnasium_actions gymnasium_faces gymnasium_flat_actions"
+        " gymnasium_spaces gymnasium_views gymnasium_wrap microrts_env microrts_options microrts_rewards"
+        " procgen_decode procgen_env procgen_visible sb3_vec_env"
+    ),
+    "adapters/entity_gym": "entity_gym_to",
+    "adapters/pettingzoo": "lanes opponents team to_pettingzoo turns",
+    "envs": (
+        "batch_actions batch_buffer continuous_action entity_batch entity_checker entity_env entity_games"
+        " entity_spaces frames list_vector mine_sweeper_document multi_categorical native_vector_env"
+        " packed_batches padding_layout small_games snake_games"
+    ),
+    "experiments": "agents check_command cli config_file environments",
+    "experiments/queue": "run_records",
+    "experiments/statistics": "curves",
+    "policies": "composite_head engine_choice fused_network gaussian_head runtime sb3_policy",
+    "ragged": "ragged_array ragged_buffer ragged_building ragged_combine",
+    "trainers": (
+        "advantages checkpoints fused_learner graph_learner ppo_config ppo_losses ppo_training self_play"
+    ),
 }
-#: Tests of which `make test` runs every case: they go through the adapters and the engines.
-ALL_CASES = {"test_wrapped_environments_keep_the_rules", "test_engine_choice.py"}
+QUICK_FILES = {
+    TESTS / folder / f"test_{name}.py" for folder, names in QUICK.items() for name in names.split()
+}
+#: Tests of which `make test` runs every case.
+ALL_CASES = {"test_wrapped_environments_keep_the_rules"}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption(
-        "--quick", action="store_true", help="the first case of each test, without files that take long"
-    )
+    parser.addoption("--quick", action="store_true", help="what `make test` runs: see tests/conftest.py")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    missing = [str(path) for path in sorted(QUICK_FILES) if not path.exists()]
+    if missing:
+        raise pytest.UsageError(f"QUICK in tests/conftest.py names files that do not exist: {missing}")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Keep `--quick` from importing the other files: their peers alone take as long as many tests."""
+    if config.getoption("--quick") and collection_path.suffix == ".py" and collection_path not in QUICK_FILES:
+        return True
+    return None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Keep what `make test` runs, if `--quick` is given: about a quarter of the time of all tests."""
+    """Keep the first case of each test, if `--quick` is given."""
     if not config.getoption("--quick"):
         return
     seen: set[tuple[Path, str]] = set()
     chosen, left_out = [], []
     for item in items:
         test = item.path, item.nodeid.partition("[")[0]
-        file = item.path.relative_to(Path(__file__).parent).as_posix()
-        every_case = not ALL_CASES.isdisjoint({item.path.name, getattr(item, "originalname", item.name)})
-        quick = file not in ONLY_IN_ALL and (every_case or test not in seen)
+        first = test not in seen or getattr(item, "originalname", None) in ALL_CASES
         seen.add(test)
-        (chosen if quick else left_out).append(item)
+        (chosen if first else left_out).append(item)
     items[:] = chosen
     config.hook.pytest_deselected(items=left_out)
