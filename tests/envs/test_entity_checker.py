@@ -10,7 +10,7 @@ import gymnasium
 import numpy as np
 import pytest
 from entitize.envs import batch_observations, validate_actions
-from entitize.envs.games.mine_sweeper import MineSweeper
+from entitize.envs.games import MineSweeper
 from gymnasium.vector import AutoresetMode
 
 from facts import raises

@@ -7,7 +7,7 @@ from typing import Any
 import entitize as ez
 import numpy as np
 import pytest
-from entitize.envs.games.mine_sweeper import MineSweeper
+from entitize.envs.games import MineSweeper
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -14,7 +14,7 @@ import gymnasium
 import numpy as np
 import pytest
 from entitize.envs import registration
-from entitize.envs.games.mine_sweeper import MineSweeper
+from entitize.envs.games import MineSweeper
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 
 from facts import raises

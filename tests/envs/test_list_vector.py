@@ -11,7 +11,7 @@ import gymnasium
 import numpy as np
 import pytest
 from entitize.envs import batch_observations
-from entitize.envs.games.mine_sweeper import MineSweeper
+from entitize.envs.games import MineSweeper
 from entitize.envs.vector.infos import merge_infos
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 

@@ -8,7 +8,7 @@ from typing import Any
 import entitize as ez
 import numpy as np
 import pytest
-from entitize.envs.games.mine_sweeper import MineSweeper
+from entitize.envs.games import MineSweeper
 from entitize.ragged import RaggedArray
 
 STATES: list[dict[str, Any]] = [

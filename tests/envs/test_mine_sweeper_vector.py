@@ -7,7 +7,7 @@ from typing import Any
 import entitize as ez
 import numpy as np
 from entitize.envs import batch_observations, sample_actions
-from entitize.envs.games.mine_sweeper import MineSweeper
+from entitize.envs.games import MineSweeper
 from entitize.envs.games.mine_sweeper_vector import MineSweeperVectorEnv
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -16,7 +16,7 @@ import entitize as ez
 import gymnasium
 import numpy as np
 import pytest
-from entitize.envs.games.mine_sweeper import MineSweeper
+from entitize.envs.games import MineSweeper
 
 from facts import raises
 

@@ -12,8 +12,8 @@ import entitize as ez
 import gymnasium
 import numpy as np
 import pytest
+from entitize.envs.games import MultiSnakeAgents
 from entitize.envs.games.multi_snake import MultiSnakeVectorEnv
-from entitize.envs.games.snake_agents import MultiSnakeAgents
 from entitize.envs.games.snake_lanes import SnakeLanesVectorEnv
 from entitize.ragged import RaggedArray
 from gymnasium.utils.env_checker import data_equivalence

@@ -3,12 +3,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import pytest
 from entitize import EntitySpace, make_vec
 from entitize.envs import EntityBatch
 from entitize.experiments.agents import load_agent
 from entitize.experiments.errors import UserError
 from entitize.trainers import load_policy
+
+from facts import raises
 
 
 def test_an_agent_plays_where_there_is_more_to_see_than_in_training(trained: Path) -> None:
@@ -28,5 +29,5 @@ def test_an_agent_plays_where_there_is_more_to_see_than_in_training(trained: Pat
 def test_an_agent_that_misses_a_feature_is_told(trained: Path) -> None:
     space = load_policy(trained).observation_space
     blind = EntitySpace({**space.entities, "Robot": ()}, space.actions, space.global_features)
-    with pytest.raises(UserError, match="does not fit the environments: entity type 'Robot' lacks"):
+    with raises(UserError, "entity type 'Robot'", "lacks"):
         load_agent(trained, blind)

@@ -6,6 +6,8 @@ from entitize import Categorical, EntityActionSpace, EntityBatch, EntitySpace, R
 from entitize.cli.drawing import COLOURS, FRAME_HEIGHT, LEGEND_WIDTH, Camera, EntityDrawing
 from PIL import ImageColor
 
+from facts import raises
+
 SPACE = EntitySpace(
     {"Robot": ("x", "y", "charge"), "Weather": ("rain",), "Mine": ("x", "y")},
     EntityActionSpace({"go": Categorical(["left", "right"])}),
@@ -48,7 +50,7 @@ def test_an_entity_is_marked_where_the_camera_sees_it() -> None:
 def test_what_the_camera_does_not_see_is_not_drawn() -> None:
     frame = np.zeros((64, 64, 3), np.uint8)
     picture = EntityDrawing(SPACE).draw(batch([[500, 500, 0]], []), 1, "", frame, Camera(0, 0, 8, 8))
-    with pytest.raises(AssertionError, match="nothing is drawn"):
+    with raises(AssertionError, "nothing is drawn"):
         centre_of(picture, COLOURS[0])
 
 

@@ -12,6 +12,8 @@ from entitize.experiments.config_file import ConfigError, read_config, to_yaml
 from entitize.experiments.env_config import EvalConfig
 from entitize.experiments.variations import settings_of
 
+from facts import raises
+
 Run = Callable[..., tuple[int, str, str]]
 
 
@@ -21,15 +23,15 @@ def test_options_vary_together() -> None:
 
 
 @pytest.mark.parametrize(
-    ("series", "message"),
+    ("series", "facts"),
     [
-        ({"a": 1}, r"vary\.a must be a list of values, got 1"),
-        ({"a": []}, r"vary\.a must be a list of values, got \[\]"),
-        ({"a": [1, 2], "b": [1]}, "as many values each: a has 2, b has 1"),
+        ({"a": 1}, ("vary.a", "list", 1)),
+        ({"a": []}, ("vary.a", "list", "[]")),
+        ({"a": [1, 2], "b": [1]}, ("a has 2", "b has 1")),
     ],
 )
-def test_a_series_that_can_not_be_meant(series: dict[str, object], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
+def test_a_series_that_can_not_be_meant(series: dict[str, object], facts: tuple[object, ...]) -> None:
+    with raises(ValueError, *facts):
         EvalConfig(vary=series)
 
 
@@ -39,7 +41,7 @@ def test_a_configuration_can_hold_a_series(tmp_path: Path) -> None:
     path.write_text(to_yaml(config))
     assert read_config(TrainConfig, path) == config
     path.write_text("eval: {vary: {nrobots: 3}}")
-    with pytest.raises(ConfigError, match=r"eval: vary\.nrobots must be a list of values, got 3"):
+    with raises(ConfigError, "eval", "vary.nrobots", "list", 3):
         read_config(TrainConfig, path)
 
 

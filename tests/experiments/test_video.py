@@ -9,6 +9,8 @@ from entitize.cli import video
 from entitize.experiments.errors import UserError
 from PIL import Image, ImageColor
 
+from facts import raises
+
 
 @pytest.fixture
 def frames() -> list[np.ndarray]:
@@ -61,18 +63,18 @@ def test_a_gif_keeps_colours_that_few_pixels_have(tmp_path: Path) -> None:
 
 
 def test_another_ending_is_refused(tmp_path: Path, frames: list[np.ndarray]) -> None:
-    with pytest.raises(UserError, match=r"an \.mp4 or a \.gif file, not a\.avi"):
+    with raises(UserError, ".mp4", ".gif", "a.avi"):
         video.write_video(tmp_path / "a.avi", frames, fps=15)
 
 
 def test_a_video_without_frames_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="at least one frame"):
+    with raises(ValueError, "one frame"):
         video.write_video(tmp_path / "a.gif", [], fps=15)
 
 
 def test_what_ffmpeg_cannot_write_is_told(tmp_path: Path, frames: list[np.ndarray]) -> None:
     (tmp_path / "a.mp4").mkdir()
-    with pytest.raises(UserError, match=r"ffmpeg could not write .*a\.mp4"):
+    with raises(UserError, "ffmpeg", "a.mp4"):
         video.write_video(tmp_path / "a.mp4", frames, fps=15)
 
 
@@ -81,7 +83,7 @@ def test_a_place_where_nothing_can_be_written_is_told(
     tmp_path: Path, frames: list[np.ndarray], name: str
 ) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(UserError, match=f"could not write {tmp_path}/file/{name}: "):
+    with raises(UserError, f"{tmp_path}/file/{name}"):
         video.write_video(tmp_path / "file" / name, frames, 10)
 
 
@@ -94,5 +96,5 @@ def test_without_any_ffmpeg_a_gif_is_suggested(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.delenv("IMAGEIO_FFMPEG_EXE", raising=False)
     monkeypatch.setattr(video.importlib.util, "find_spec", lambda name: None)
     monkeypatch.setattr(video.shutil, "which", lambda name: None)
-    with pytest.raises(UserError, match=r"no ffmpeg for an mp4 .*; a \.gif needs none"):
+    with raises(UserError, "ffmpeg", "mp4", ".gif"):
         video.find_ffmpeg()

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from entitize import RogueNet
 from entitize.adapters.procgen.games import GAMES
 from entitize.envs import EntityBatch, EntityVectorEnv, sample_actions
 from entitize.experiments.ablations.studies import Study, ablation_config, find_study, read_studies
@@ -18,9 +19,11 @@ from entitize.experiments.environments import held_out, make_environments
 from entitize.experiments.errors import UserError
 from entitize.experiments.networks import make_policy
 from entitize.experiments.training import train
-from entitize.policies.rogue_net import RogueNet, RogueNetConfig
+from entitize.policies.rogue_net import RogueNetConfig
 from entitize.trainers import PPO
 from torch import nn
+
+from facts import raises
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -221,7 +224,7 @@ def test_games_that_may_be_asked_for() -> None:
 
 
 def test_a_baseline_is_one_of_the_variants() -> None:
-    with pytest.raises(ValueError, match="the baseline 'c' is no variant; there are a, b"):
+    with raises(ValueError, "baseline 'c'", "a, b"):
         Study("Which?", "procgen", ("maze",), "c", {"a": {}, "b": {"net.d_model": 8}})
 
 

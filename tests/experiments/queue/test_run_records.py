@@ -4,9 +4,10 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
 from entitize.experiments.errors import UserError
 from entitize.experiments.queue.run_records import RunRecord, read_run, read_runs, run_folder
+
+from facts import raises
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -64,14 +65,14 @@ def test_a_half_made_run_has_taken_no_steps(trained: Path, tmp_path: Path) -> No
 
 
 def test_what_cannot_be_read_is_told(trained: Path, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="there is no folder"):
+    with raises(UserError, "no folder", str(tmp_path / "missing")):
         read_runs(tmp_path / "missing")
     assert read_runs(tmp_path) == []
     folder = put(trained, tmp_path, "maze", "roguenet", 0)
     metadata = next(folder.glob("checkpoints/*/checkpoint.json"))
     metadata.write_text(metadata.read_text().replace("elapsed", "passed"))
-    with pytest.raises(UserError, match=r"maze/roguenet/0: .*checkpoint\.json"):
+    with raises(UserError, "maze/roguenet/0", "checkpoint.json"):
         read_runs(tmp_path)
     (folder / "config.yaml").write_text("nonsense: 1")
-    with pytest.raises(UserError, match="unknown key 'nonsense'"):
+    with raises(UserError, "unknown key", "'nonsense'"):
         read_runs(tmp_path)

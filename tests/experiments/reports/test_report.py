@@ -38,6 +38,8 @@ from entitize.trainers import PPOConfig
 from entitize.trainers.runs.checkpoint import write_checkpoint
 from PIL import Image
 
+from facts import raises
+
 CHECKOUT = Path(__file__).resolve().parents[3]
 UPDATE = 100_000  # steps between two lines of the made-up metrics
 
@@ -292,7 +294,7 @@ def test_runs_that_cannot_be_read_are_named_and_left_out(tmp_path: Path, no_envi
     assert "RogueNet: 1 run in 1 game, 100k steps." in text
     assert "Asked for, and without a run yet: heist, impala." in text
     (runs / "2" / "config.yaml").write_text("env: [")
-    with pytest.raises(UserError, match="it is no JSON"):
+    with raises(UserError, "metrics.jsonl", "JSON"):
         write_report(tmp_path, tmp_path / "report")
 
 
@@ -315,15 +317,15 @@ def test_what_is_no_experiment(tmp_path: Path, entitize: Callable[..., tuple[int
         f"entitize: {tmp_path} has no runs: expected run folders runs/<case>/<network>/<seed> in it\n",
     )
     make_run(tmp_path, "a/roguenet/0", [(0, 1.0), (UPDATE, 1.0)], env="MineSweeper")
-    with pytest.raises(UserError, match=r"neither all of Procgen nor all of μRTS: MineSweeper"):
+    with raises(UserError, "Procgen", "μRTS", "MineSweeper"):
         write_report(tmp_path, tmp_path / "report")
     asked = {"kind": "chess", "cases": [], "networks": [], "seeds": []}
     (tmp_path / "experiment.yaml").write_text(yaml.safe_dump(asked))
-    with pytest.raises(UserError, match=r"experiment.yaml: there are no reports of kind 'chess'"):
+    with raises(UserError, "experiment.yaml", "kind", "'chess'"):
         write_report(tmp_path, tmp_path / "report")
     asked["kind"] = "ablation"
     (tmp_path / "experiment.yaml").write_text(yaml.safe_dump(asked))
-    with pytest.raises(UserError, match="must name the variant to compare with"):
+    with raises(UserError, "experiment.yaml", "variant", "compare"):
         write_report(tmp_path, tmp_path / "report")
     assert not (tmp_path / "report").exists()
 

@@ -20,6 +20,8 @@ from entitize.experiments.statistics.curves import (
 )
 from entitize.trainers import read_metrics
 
+from facts import raises
+
 
 def curve(*points: tuple[int, float]) -> Curve:
     return Curve(
@@ -51,10 +53,10 @@ class TestRead:
         assert (found.values > 0).all()
 
     def test_what_is_no_run(self, tmp_path: Path) -> None:
-        with pytest.raises(FileNotFoundError, match=r"neither metrics.jsonl nor metrics.jsonl.gz"):
+        with raises(FileNotFoundError, "metrics.jsonl", "metrics.jsonl.gz", str(tmp_path)):
             read_curve(tmp_path)
         (tmp_path / "metrics.jsonl").write_text(LINES + LINES)
-        with pytest.raises(ValueError, match=r"metrics.jsonl: after step 24 comes step 16"):
+        with raises(ValueError, "metrics.jsonl", "step 24", "step 16"):
             read_curve(tmp_path)
 
 
@@ -65,11 +67,9 @@ class TestMeanBefore:
         assert line.mean_before(399, 100) == 4.0
 
     def test_there_must_be_values(self) -> None:
-        with pytest.raises(
-            ValueError, match="no value in the 50 steps up to 1,000: the curve is from 100 to 200"
-        ):
+        with raises(ValueError, "50 steps", "1,000", 100, 200):
             curve((100, 1.0), (200, 2.0)).mean_before(1000, 50)
-        with pytest.raises(ValueError, match="the curve is empty"):
+        with raises(ValueError, "empty"):
             curve().mean_before(1000, 50)
 
 
@@ -107,9 +107,9 @@ class TestBins:
         np.testing.assert_allclose(values, np.reshape(list(expected.values()), (-1, 3)).T)
 
     def test_wrong_input(self) -> None:
-        with pytest.raises(ValueError, match="at least one curve"):
+        with raises(ValueError, "one curve"):
             common_bins([], 10)
-        with pytest.raises(ValueError, match="width must be a positive number of steps, got 0"):
+        with raises(ValueError, "width", "positive", 0):
             common_bins([curve((1, 1.0))], 0)
 
 
