@@ -1,4 +1,4 @@
-"""The update by kernels against torch: loss and gradients, clipping, AdamW, and whole trainings."""
+"""The update by kernels against torch: loss and gradients, clipping, AdamW."""
 
 from __future__ import annotations
 
@@ -186,35 +186,6 @@ def test_the_evaluate_of_a_subclass_is_used() -> None:
     louder.collect()
     louder.update()
     assert sum(calls) == trainer.config.update_epochs * 16 * 8
-
-
-def test_training_goes_the_same_way_with_torchs_loss_and_optimizer(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first updates agree to rounding; after 200 of them returns agree within the noise of sampling."""
-    outcomes = []
-    for by_torch in (False, True):
-        trainer = minesweeper_trainer(num_steps=8, update_epochs=2, total_timesteps=200 * 64)
-        if by_torch:
-            monkeypatch.setattr("entitize.trainers.learners.torch_learner.clip_gradients", torch_clip)
-            optimizer = torch.optim.AdamW(trainer.module.parameters(), eps=1e-5, weight_decay=0.0)
-            trainer.learner = TorchLearner(trainer.policy, trainer.module, optimizer, trainer.config)
-        returns, first = [], []
-
-        def note(trainer: PPO, metrics: dict[str, float]) -> None:
-            returns.append(metrics.get("charts/episodic_return", np.nan))  # noqa: B023 - called in this turn
-            if trainer.updates <= 3:
-                first.append(metrics["losses/loss"])  # noqa: B023
-
-        trainer.callbacks.append(note)
-        trainer.train()
-        assert trainer.updates == 200
-        outcomes.append((first, float(np.mean(returns[-50:]))))
-    (first, final), (expected, expected_final) = outcomes
-    assert first == pytest.approx(expected, rel=1e-3, abs=1e-4)
-    assert final == pytest.approx(expected_final, abs=0.1)
-
-
-def torch_clip(parameters: list[Tensor], max_norm: float) -> float:
-    return float(nn.utils.clip_grad_norm_(parameters, max_norm))
 
 
 def test_an_edited_loss_is_what_is_trained(
