@@ -11,8 +11,7 @@ from .adapters.microrts.registration import register as register_microrts
 from .adapters.procgen.registration import register as register_procgen
 from .envs.registration import register_games
 from .lazy import attach
-
-__version__ = "0.1.0"
+from .version import __version__ as __version__
 
 if TYPE_CHECKING:  # the public names, read by type checkers and by `attach`
     from . import datasets as datasets

@@ -33,7 +33,7 @@ FLOORS = {
     "cli": 5,
 }
 #: Modules beside the parts that every part may use; they need the standard library only.
-GROUND = {"files", "lazy", "process", "suggestions"}
+GROUND = {"files", "lazy", "process", "suggestions", "version"}
 #: Third-party packages that a part may import when it is itself imported; the rest of the world is lazy.
 CORE = {"numpy", "numba", "llvmlite"}
 ALLOWED = {

@@ -13,9 +13,9 @@ from types import NoneType
 
 import torch
 
-from ... import __version__
 from ...files import parse_json, read_regular, replace_file
 from ...ragged import available_cores
+from ...version import __version__
 from .machine import processor
 
 RUN_ORIGIN = "run.json"
