@@ -294,7 +294,7 @@ def test_runs_that_cannot_be_read_are_named_and_left_out(tmp_path: Path, no_envi
     assert "RogueNet: 1 run in 1 game, 100k steps." in text
     assert "Asked for, and without a run yet: heist, impala." in text
     (runs / "2" / "config.yaml").write_text("env: [")
-    with raises(UserError, "metrics.jsonl", "JSON"):
+    with raises(UserError, "checkpoint.json", "JSON", "config.yaml"):
         write_report(tmp_path, tmp_path / "report")
 
 
