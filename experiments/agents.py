@@ -4,27 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
-
-from ..envs import EntityActionSpace, EntityBatch, EntitySpace, sample_actions
+from ..envs import EntitySpace
 from ..policies.loading import AnyNetwork
-from ..policies.policy import ActResult
 from ..trainers import CheckpointError, load_policy
+from ..trainers.evaluation import RandomActor as RandomActor
 from .errors import UserError
 
 #: What the random policy is called in tables.
 RANDOM = "random policy"
-
-
-class RandomActor:
-    """Draws uniformly from what is allowed: the agent to compare with."""
-
-    def __init__(self, action_space: EntityActionSpace) -> None:
-        self.action_space = action_space
-
-    def act(self, batch: EntityBatch, rng: np.random.Generator, deterministic: bool = False) -> ActResult:
-        """Actions only: it estimates no values (zeros) and tells no log-probabilities."""
-        return ActResult(sample_actions(self.action_space, batch, rng), {}, np.zeros(len(batch), np.float32))
 
 
 def load_agent(path: Path, space: EntitySpace | None = None) -> AnyNetwork:

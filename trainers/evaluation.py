@@ -11,12 +11,20 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from torch import nn
 
-from ..envs import EntityBatch, EntityVectorEnv
+from ..envs import EntityActionSpace, EntityBatch, EntityVectorEnv, sample_actions
 from ..policies.policy import ActResult, frozen_weights
 from .idle import active_lanes
 from .statistics import EpisodeStatistics
 
-__all__ = ["Actor", "EpisodeResults", "Interval", "bootstrap_interval", "evaluate", "wilson_interval"]
+__all__ = [
+    "Actor",
+    "EpisodeResults",
+    "Interval",
+    "RandomActor",
+    "bootstrap_interval",
+    "evaluate",
+    "wilson_interval",
+]
 
 
 class Actor(Protocol):
@@ -25,6 +33,17 @@ class Actor(Protocol):
     def act(self, batch: EntityBatch, rng: np.random.Generator, deterministic: bool = False) -> ActResult:
         """Choose an action for every actor; same contract as `Policy.act`."""
         ...
+
+
+class RandomActor:
+    """A policy that samples uniformly from the allowed actions: the baseline to compare with."""
+
+    def __init__(self, action_space: EntityActionSpace) -> None:
+        self.action_space = action_space
+
+    def act(self, batch: EntityBatch, rng: np.random.Generator, deterministic: bool = False) -> ActResult:
+        """Sample an action for every actor; without log-probabilities, and with values of 0."""
+        return ActResult(sample_actions(self.action_space, batch, rng), {}, np.zeros(len(batch), np.float32))
 
 
 @dataclass(frozen=True, eq=False)

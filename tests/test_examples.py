@@ -1,0 +1,53 @@
+"""The programs in examples/ run, and the tutorials show the same code."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+CHECKOUT = Path(__file__).resolve().parent.parent
+EXAMPLES = CHECKOUT / "examples"
+
+
+def run(program: str, *options: object, cwd: Path = EXAMPLES) -> str:
+    """What a program prints on standard output."""
+    command = [sys.executable, *program.split(), *map(str, options)]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([*sys.path, str(EXAMPLES)])}
+    result = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    return result.stdout
+
+
+def test_the_couriers_are_trained_watched_and_put_into_a_loop(tmp_path: Path) -> None:
+    folder = tmp_path / "couriers"
+    assert set(re.findall(r"^\w+", run("couriers.py --steps 2048 --run", folder), re.M)) == {
+        "random",
+        "trained",
+    }
+    assert (folder / "curve.png").stat().st_size > 5_000
+    run("-m entitize play --max-steps 3 --out", tmp_path / "play.gif", folder)
+    assert (tmp_path / "play.gif").exists()
+    assert "parcels left" in run("agent_in_a_loop.py --run", folder)
+
+
+@pytest.mark.parametrize(
+    ("program", "package"),
+    [("gymnasium_view.py", "gymnasium"), ("sb3_ppo.py", "stable_baselines3"), ("pettingzoo_team.py", "mpe2")],
+)
+def test_the_other_programs_run(program: str, package: str, tmp_path: Path) -> None:
+    pytest.importorskip(package)
+    assert "trained" in run(str(EXAMPLES / program), "--steps", 1024, cwd=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("page", "program"), [("tutorial-game.md", "couriers.py"), ("tutorial-gymnasium.md", "gymnasium_view.py")]
+)
+def test_a_tutorial_shows_the_class_of_its_program(page: str, program: str) -> None:
+    shown = (CHECKOUT / "docs" / page).read_text()
+    (game,) = re.findall(r"^class \w+\(.*Env\):\n(?:(?:    .*)?\n)+", (EXAMPLES / program).read_text(), re.M)
+    assert game.strip() in shown
