@@ -74,6 +74,8 @@ if TYPE_CHECKING:  # the public names, read by type checkers and by `attach`
     from .trainers import evaluation as evaluation
     from .trainers import sb3 as sb3
     from .trainers import self_play as self_play
+    from .trainers.cloning import BehaviorCloning as BehaviorCloning
+    from .trainers.cloning import BehaviorCloningConfig as BehaviorCloningConfig
 else:
     #: Namespace -> the names in it that were once names of this package.
     _MOVED = {

@@ -1,4 +1,4 @@
-"""The command line: `entitize train|eval|experiment|report|play|record|replay|check|bench|info`.
+"""The command line: `entitize train|eval|experiment|report|play|record|clone|replay|check|bench|info`.
 
 Each command is a module with `main(arguments)`, loaded when it is called, so that `--help` is quick.
 """
@@ -20,6 +20,7 @@ COMMANDS = {
     "report": ("cli.report", "curves, tables and sources of an experiment's runs, as HTML and Markdown"),
     "play": ("cli.play", "write a video of the agent with the entities drawn over the frame"),
     "record": ("cli.record", "record what an agent plays, as a dataset"),
+    "clone": ("cli.clone", "train a network to do what recorded play did"),
     "replay": ("cli.replay", "play a dataset again and report the first step that differs"),
     "check": ("cli.check", "check that an environment keeps the rules"),
     "experiment": (

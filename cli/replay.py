@@ -9,11 +9,11 @@ from pathlib import Path
 import tyro
 from rich.console import Console
 
-from ..adapters.environment_resolver import make_vec
 from ..datasets import DatasetError, EntityDataset
 from ..datasets.replay_check import replay
 from ..experiments.arguments import parse
-from ..experiments.env_config import Pairs
+from ..experiments.env_config import EnvConfig, Pairs
+from ..experiments.environments import make_environments
 from ..experiments.errors import UserError
 
 
@@ -43,7 +43,8 @@ def main(arguments: Sequence[str]) -> int:
         if not isinstance(env, str):
             raise UserError(f"{chosen.data} does not say which environment it was recorded in: give --env")
         kwargs = {**dataset.metadata.get("kwargs", {}), **chosen.kwargs}
-        with make_vec(env, int(dataset.metadata["num_envs"]), **kwargs) as venv:
+        lanes = int(dataset.metadata.get("num_envs", 1))
+        with make_environments(EnvConfig(env, lanes, kwargs)) as venv:
             difference = replay(dataset, venv, tolerance=chosen.tolerance)
     except DatasetError as error:
         raise UserError(str(error)) from error

@@ -96,7 +96,7 @@ class PPOConfig:
 
     def __post_init__(self) -> None:
         for field in fields(self):
-            _check_type(field.name, getattr(self, field.name), str(field.type))
+            check_type(field.name, getattr(self, field.name), str(field.type))
         for name in _POSITIVE:
             value = getattr(self, name)
             if value is not None and not value > 0:
@@ -113,7 +113,7 @@ class PPOConfig:
                 raise ValueError(f"{name} must lie between 0 and 1, got {getattr(self, name)}")
 
 
-def _check_type(name: str, value: Any, annotation: str) -> None:
+def check_type(name: str, value: Any, annotation: str) -> None:
     """`annotation` is the field's type as written in the class: bool, int, float or str, perhaps `| None`."""
     kind = annotation.removesuffix(" | None")
     if value is None and kind != annotation:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import torch
@@ -31,15 +31,24 @@ def find_device(name: str) -> torch.device:
     return device
 
 
+def move_to(module: nn.Module, device: str) -> torch.device:
+    """Move a policy to `device` and return it; with "auto" it stays where it is.
+
+    Raises:
+        ValueError: torch sees no such device.
+    """
+    if device != "auto":
+        module.to(find_device(device))
+    return device_of(module)
+
+
 def place(module: nn.Module, config: PPOConfig) -> torch.device:
     """Move a policy to `config.device`; with "auto" it stays where it is.
 
     Raises:
         ValueError: torch sees no such device, or the precision is one that only GPUs have.
     """
-    if config.device != "auto":
-        module.to(find_device(config.device))
-    device = device_of(module)
+    device = move_to(module, config.device)
     if device.type == "cpu" and config.precision != "float32":
         raise ValueError(
             f"precision={config.precision!r} is for GPUs, and the policy is on the CPU,"
@@ -48,15 +57,22 @@ def place(module: nn.Module, config: PPOConfig) -> torch.device:
     return device
 
 
+def optimizer_for(
+    parameters: Iterable[nn.Parameter], learning_rate: float, device: torch.device, options: Mapping[str, Any]
+) -> torch.optim.AdamW:
+    """AdamW; on a GPU one whose steps a CUDA graph can hold, with the learning rate on the device as well."""
+    if device.type != "cuda":
+        return AdamW(parameters, lr=learning_rate, **options)
+    rate = torch.tensor(learning_rate, device=device)
+    return torch.optim.AdamW(parameters, lr=rate, fused=True, capturable=True, **options)
+
+
 def make_optimizer(
     parameters: Iterable[nn.Parameter], config: PPOConfig, device: torch.device
 ) -> torch.optim.AdamW:
-    """AdamW; on a GPU one whose steps a CUDA graph can hold, with the learning rate on the device as well."""
-    options: dict[str, Any] = {"eps": config.adam_eps, "weight_decay": config.weight_decay}
-    if device.type != "cuda":
-        return AdamW(parameters, lr=config.learning_rate, **options)
-    rate = torch.tensor(config.learning_rate, device=device)
-    return torch.optim.AdamW(parameters, lr=rate, fused=True, capturable=True, **options)
+    """Return the optimizer of a configuration; see `optimizer_for`."""
+    options = {"eps": config.adam_eps, "weight_decay": config.weight_decay}
+    return optimizer_for(parameters, config.learning_rate, device, options)
 
 
 def set_learning_rate(optimizer: torch.optim.Optimizer, learning_rate: float) -> None:

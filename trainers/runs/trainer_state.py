@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -11,20 +10,17 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
-from torch.optim import Adam, Optimizer
+from torch import Tensor
 
 from ...envs import EntityBatch, EntityVectorEnv
-from ...envs.spaces.space_schema import schema_difference, space_schema
-from ...policies.checkpoint import MALFORMED, check_weights, in_short
-from ...policies.policy import Policy
-from ...policies.rogue_net import RogueNet
-from ...policies.rogue_net.config import RogueNetConfig
+from ...envs.spaces.space_schema import space_schema
+from ...policies.checkpoint import MALFORMED, in_short
 from ..config import PPOConfig
 from ..idle import Shown
 from ..reward_normalization import RewardNormalizer
 from ..statistics import EpisodeStatistics
 from .checkpoint import Checkpoint, CheckpointError
+from .learning_state import Learning, check_policy, optimizer_state, rng_of
 
 #: Under which key of its metadata a checkpoint has what `EvolvingVectorEnv.get_training_state` gave.
 TRAINING_STATE = "training_state"
@@ -64,11 +60,9 @@ class StatefulVectorEnv(Protocol):
         ...
 
 
-class Trainer(Protocol):
+class Trainer(Learning, Protocol):
     """Interface of a trainer with state in checkpoints, such as `PPO`."""
 
-    policy: Policy
-    module: nn.Module
     venv: EntityVectorEnv
     config: PPOConfig
     rng: np.random.Generator
@@ -78,11 +72,6 @@ class Trainer(Protocol):
     step: int
     updates: int
     elapsed_seconds: float
-
-    @property
-    def optimizer(self) -> Optimizer:
-        """The optimizer of the policy's parameters."""
-        ...
 
 
 def derived_seed(seed: int, step: int) -> int:
@@ -128,7 +117,7 @@ def restore(trainer: Trainer, checkpoint: Checkpoint) -> Shown | None:
         CheckpointError: the checkpoint is of another network, other spaces or another trainer.
     """
     try:
-        _check_policy(trainer, checkpoint)
+        check_policy(trainer, checkpoint)
         state = _trainer_state(trainer, checkpoint)
         shown = _restored_environments(trainer, checkpoint, state.arrays)
     except CheckpointError:
@@ -180,21 +169,7 @@ def _trainer_state(trainer: Trainer, checkpoint: Checkpoint) -> _TrainerState:
         _check_arrays(trainer.reward_normalizer.state(), arrays)
         if arrays["reward_statistics"].shape != (3,) or (arrays["reward_statistics"][1:] < 0).any():
             raise ValueError(f"reward_statistics: expected 3 numbers, got {arrays['reward_statistics']}")
-    return _TrainerState(_optimizer_state(trainer, checkpoint), rng, step, updates, elapsed, arrays)
-
-
-def rng_of(state: Mapping[str, Any]) -> np.random.Generator:
-    """Return a generator in the state that a checkpoint holds.
-
-    Raises:
-        ValueError, TypeError, KeyError, OverflowError: it is no state of NumPy's default generator.
-    """
-    for name, value in (*state.items(), *state["state"].items()):
-        if isinstance(value, int) and value < 0:
-            raise ValueError(f"rng: {name}: expected no number below 0, got {value}")
-    rng = np.random.default_rng()
-    rng.bit_generator.state = state
-    return rng
+    return _TrainerState(optimizer_state(trainer, checkpoint), rng, step, updates, elapsed, arrays)
 
 
 def _count(name: str, value: Any) -> int:
@@ -229,57 +204,6 @@ def _restored_environments(
     if "environments" in checkpoint.tensors and same_lanes and isinstance(trainer.venv, StatefulVectorEnv):
         return Shown(trainer.venv.set_state(_as_arrays(checkpoint.tensors["environments"])), active)
     return None
-
-
-def _check_policy(trainer: Trainer, checkpoint: Checkpoint) -> None:
-    theirs = checkpoint.metadata["spaces"]
-    difference = schema_difference(space_schema(trainer.policy.observation_space), theirs)
-    if difference:
-        raise CheckpointError(f"checkpoint {checkpoint.path} is for other spaces: {difference}")
-    saved = checkpoint.metadata["policy"]
-    ours = {"class": type(trainer.policy).__name__, **json.loads(json.dumps(trainer.policy.config))}
-    # An option that a checkpoint lacks was added after it was written: it had its default.
-    defaults = RogueNetConfig().to_dict() if isinstance(trainer.policy, RogueNet) else {}
-    theirs = {"class": saved["class"], **defaults, **saved["config"]}
-    for name in [*ours, *(n for n in theirs if n not in ours)]:
-        here, there = (side.get(name, "absent") for side in (ours, theirs))
-        if here != there:
-            raise CheckpointError(
-                f"checkpoint {checkpoint.path} is of another network: {name} is {here} here, {there} there"
-            )
-    check_weights(trainer.module.state_dict(), checkpoint)
-
-
-def _optimizer_state(trainer: Trainer, checkpoint: Checkpoint) -> dict[str, Any]:
-    where = f"checkpoint {checkpoint.path}: optimizer state"
-    parameters = list(trainer.module.parameters())
-    state: dict[int, dict[str, Tensor]] = {}
-    for key, value in checkpoint.tensors["optimizer"].items():
-        index, _, name = key.partition("/")
-        if not index.isdecimal() or int(index) >= len(parameters):
-            raise CheckpointError(
-                f"checkpoint {checkpoint.path} has {key!r:.100} for {len(parameters)} parameters"
-            )
-        wanted = () if name == "step" else tuple(parameters[int(index)].shape)
-        if value.shape != wanted:
-            raise CheckpointError(f"{where} {key!r} has shape {tuple(value.shape)}, the parameter {wanted}")
-        if not value.isfinite().all() or (name in _NOT_NEGATIVE and (value < 0).any()):
-            least = ", not below 0" if name in _NOT_NEGATIVE else ""
-            raise CheckpointError(f"{where} {key!r}: expected finite numbers{least}")
-        state.setdefault(int(index), {})[name] = value.clone()  # the optimizer works in place
-    if isinstance(trainer.optimizer, Adam) and not any(g["amsgrad"] for g in trainer.optimizer.param_groups):
-        for number, entry in state.items():
-            if entry.keys() != _ADAM:
-                names = " and ".join(sorted(_ADAM))
-                raise CheckpointError(
-                    f"{where} of parameter {number}: expected {names}, got {', '.join(entry)}"
-                )
-    return {"state": state, "param_groups": trainer.optimizer.state_dict()["param_groups"]}
-
-
-#: What Adam and AdamW, which is a subclass, keep for each parameter.
-_ADAM = {"step", "exp_avg", "exp_avg_sq"}
-_NOT_NEGATIVE = {"step", "exp_avg_sq"}
 
 
 def _as_tensors(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Tensor]:

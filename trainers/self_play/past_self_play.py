@@ -26,7 +26,8 @@ from ...policies.checkpoint import MALFORMED, in_short
 from ...ragged import RaggedArray, concatenate
 from ..compatibility import checked_module
 from ..runs.checkpoint import CheckpointError
-from ..runs.trainer_state import StatefulVectorEnv, rng_of
+from ..runs.learning_state import rng_of
+from ..runs.trainer_state import StatefulVectorEnv
 from ..schedule import is_due
 from .hidden_lanes import hide_infos, without_actors
 from .opponents import OpponentPool

@@ -1,0 +1,105 @@
+"""`entitize clone`: a network that learns what recorded play did."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import torch
+import tyro
+from rich.console import Console
+
+from ..datasets import DatasetError, EntityDataset
+from ..experiments.agents import load_agent
+from ..experiments.arguments import parse
+from ..experiments.errors import UserError
+from ..policies.checkpoint import CheckpointError
+from ..policies.loading import AnyNetwork
+from ..policies.rogue_net import RogueNet, RogueNetConfig
+from ..trainers.cloning import BehaviorCloning, BehaviorCloningConfig
+from ..trainers.runs.guard import NonFiniteError
+from ..trainers.runs.run_lock import RunLockedError
+
+
+@dataclass(frozen=True)
+class CloneArguments:
+    """Train RogueNet to choose the actions of recorded play (behaviour cloning).
+
+    entitize clone plays/ --run runs/clone --net.d-model 32
+    """
+
+    data: tyro.conf.Positional[Path]
+    """The folder of the dataset; `entitize record` writes one."""
+    run: Path | None = None
+    """The folder of this run (default: runs/clone-<time>)."""
+    resume: bool = False
+    """Continue the run in --run."""
+    init_from: Path | None = None
+    """Start from the network of this run instead of a fresh one; the options --net are then not used."""
+    net: RogueNetConfig = field(default_factory=RogueNetConfig)
+    cloning: BehaviorCloningConfig = field(default_factory=BehaviorCloningConfig)
+
+    def __post_init__(self) -> None:
+        if self.resume and self.run is None:
+            raise ValueError("--resume needs the folder of the run: --run")
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Parse and run the command."""
+    chosen = parse(CloneArguments, "clone", arguments)
+    run = chosen.run or Path("runs") / f"clone-{time.strftime('%Y%m%d-%H%M%S')}"
+    console = Console()
+
+    def show(trainer: BehaviorCloning, metrics: dict[str, float]) -> None:
+        console.print(describe(trainer, metrics), highlight=False, soft_wrap=True)
+
+    try:
+        dataset = EntityDataset(chosen.data)
+        trainer = BehaviorCloning(
+            _network(chosen, dataset), dataset, chosen.cloning, run, resume=chosen.resume, callbacks=[show]
+        )
+        learned, held_out = len(trainer.demonstrations.learned), len(trainer.demonstrations.held_out)
+        resumed = f", resumed after epoch {trainer.epoch}" if chosen.resume else ""
+        console.print(
+            f"{chosen.data}: {learned:,} steps to learn from, {held_out:,} held out, in {run}{resumed}",
+            highlight=False,
+            soft_wrap=True,
+        )
+        trainer.train()
+    except FileExistsError as error:
+        raise UserError(
+            f"{run} contains a run already: continue it with --resume, or name another"
+        ) from error
+    except (DatasetError, CheckpointError, NonFiniteError, RunLockedError, OSError) as error:
+        raise UserError(str(error)) from error
+    console.print(f"checkpoints in {run / 'checkpoints'}", highlight=False, soft_wrap=True)
+
+
+def describe(trainer: BehaviorCloning, metrics: dict[str, float]) -> str:
+    """One line for an epoch: likelihoods, and the accuracy per action on held-out steps."""
+    parts = [
+        f"epoch {trainer.epoch}/{trainer.config.epochs}",
+        f"{metrics['charts/SPS']:,.0f} samples/s",
+        f"log-likelihood {metrics['losses/log_likelihood']:.3f}",
+    ]
+    for key, value in metrics.items():
+        kind, _, name = key.removeprefix("held_out/").partition("/")
+        if key == "held_out/log_likelihood":
+            parts.append(f"held out {value:.3f}")
+        elif kind == "accuracy":
+            parts.append(f"{name} {100 * value:.1f} %")
+        elif kind == "error":
+            parts.append(f"{name} ±{value:.3g}")
+    return "  ".join(parts)
+
+
+def _network(chosen: CloneArguments, dataset: EntityDataset) -> AnyNetwork:
+    if chosen.init_from is not None:
+        return load_agent(chosen.init_from, dataset.space)
+    torch.manual_seed(chosen.cloning.seed)
+    try:
+        return RogueNet(dataset.space, dataset.space.actions, **chosen.net.to_dict())
+    except (ValueError, TypeError) as error:
+        raise UserError(f"net: {error}") from error

@@ -1,0 +1,81 @@
+"""`entitize record`, `clone` and `replay`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import entitize as ez
+import pytest
+import torch
+from entitize.cli.main import main
+from entitize.datasets import EntityDataset
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("commands") / "run"
+    venv = ez.make_vec("MineSweeper", num_envs=4)
+    torch.manual_seed(0)
+    net = ez.RogueNet(venv.single_observation_space, venv.single_action_space, d_model=8, n_layer=1)
+    ez.PPO(net, venv, ez.PPOConfig(total_timesteps=64, num_steps=16), path).train(progress=False)
+    return path
+
+
+def test_recorded_cloned_and_played_again(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plays, clone = tmp_path / "plays", tmp_path / "clone"
+    assert main(["record", str(run), "--steps", "40", "--num-envs", "4", "--out", str(plays)]) == 0
+    dataset = EntityDataset(plays)
+    assert len(dataset.decisions) == 160
+    assert dataset.metadata["env"] == "MineSweeper" and dataset.metadata["policy"] == str(run)
+    assert main(["replay", str(plays)]) == 0
+    assert "no difference" in capsys.readouterr().out
+    assert main(["replay", str(plays), "--kwargs", "nmines=3"]) == 1
+    assert "Mine" in capsys.readouterr().out
+    flags = ["--cloning.epochs", "2", "--net.d-model", "8", "--net.n-layer", "1"]
+    assert main(["clone", str(plays), "--run", str(clone), *flags]) == 0
+    assert "epoch 2/2" in capsys.readouterr().out
+    assert main(["eval", str(clone), "--episodes", "2"]) == 0
+    assert main(["clone", str(plays), "--run", str(clone), *flags]) == 2
+    assert "--resume" in capsys.readouterr().err
+
+
+def test_whole_episodes_of_the_random_policy(run: Path, tmp_path: Path) -> None:
+    out = str(tmp_path / "plays")
+    assert main(["record", str(run), "--episodes", "5", "--random", "--out", out]) == 0
+    dataset = EntityDataset(out)
+    assert [episode.is_complete for episode in dataset.episodes] == [True] * 5
+    assert dataset.metadata["policy"] == "random"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "fact"),
+    [
+        (["record", "RUN", "--out", "FULL"], "FULL"),
+        (["record", "RUN", "--out", "new", "--episodes", "0"], "--episodes"),
+        (["record", "RUN", "--out", "new", "--episodes", "1", "--steps", "1"], "--steps"),
+        (["clone", "FULL"], "dataset.json"),
+        (["clone", "FULL", "--resume"], "--run"),
+        (["replay", "FULL"], "dataset.json"),
+    ],
+)
+def test_wrong_calls_are_one_sentence(
+    arguments: list[str],
+    fact: str,
+    run: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    full = tmp_path / "FULL"
+    full.mkdir()
+    (full / "thesis.txt").write_text("mine")
+    words = [{"RUN": str(run), "FULL": str(full)}.get(word, word) for word in arguments]
+    try:
+        code: object = main(words)
+    except SystemExit as ended:  # wrong flags end the program
+        code = ended.code
+    assert code == 2
+    assert fact in capsys.readouterr().err

@@ -1,0 +1,270 @@
+"""Behaviour cloning: the loss, its gradients, learning from an expert, runs that go on, wrong input."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import entitize as ez
+import numpy as np
+import pytest
+import torch
+from entitize.datasets import DatasetError, DatasetWriter, EntityDataset, Steps
+from entitize.envs import batch_observations, sample_actions
+from entitize.ragged import RaggedArray
+from entitize.trainers.cloning import Demonstrations
+from entitize.trainers.cloning.cloning_learner import FusedCloningLearner, TorchCloningLearner
+
+from facts import raises
+
+SPACE = ez.EntitySpace(
+    {"Unit": ["x", "y"], "Mine": ["x"]},
+    ez.EntityActionSpace(
+        {
+            "Move": ez.Categorical(["up", "down", "wait"]),
+            "Attack": ez.SelectEntity(),
+            "Order": ez.MultiCategorical({"kind": ["wait", "go"], "where": 4}, uses={"go": ["where"]}),
+            "Push": ez.Continuous([-1.0, 0.0], [1.0, 5.0]),
+            "End": ez.GlobalCategorical(2),
+        }
+    ),
+    ["time"],
+)
+
+
+def random_dataset(path: Path, count: int = 60, seed: int = 0) -> EntityDataset:
+    rng = np.random.default_rng(seed)
+    SPACE.seed(seed)
+    batch = batch_observations(SPACE, [SPACE.sample() for _ in range(count)])
+    ends = np.arange(count) % 5 == 4
+    steps = Steps(
+        batch,
+        sample_actions(SPACE.actions, batch, rng),
+        lane=np.zeros(count, np.int32),
+        episode=np.arange(count) // 5,
+        step=(np.arange(count) % 5).astype(np.int32),
+        reward=rng.normal(size=count).astype(np.float32),
+        terminated=ends,
+        truncated=np.zeros(count, bool),
+        final=np.zeros(count, bool),
+        inactive=np.zeros(count, bool),
+    )
+    with DatasetWriter(path, SPACE) as writer:
+        writer.append(steps)
+    return EntityDataset(path)
+
+
+def exact_loss(net: ez.RogueNet, found: Any, config: ez.BehaviorCloningConfig) -> torch.Tensor:
+    """The loss in float64, actor by actor, as the docstring defines it."""
+    exact = ez.RogueNet(SPACE, SPACE.actions, **{**net.config, "engine": "torch"}).double()
+    exact.load_state_dict(net.state_dict())
+    exact.zero_grad()
+    evaluation = exact.evaluate(found.observations, net.as_drawn(found.actions))
+    log_probs = [value for values in evaluation.log_probs.values() for value in values]
+    entropies = [value for values in evaluation.entropies.values() for value in values]
+    loss = -sum(log_probs) / len(log_probs) - config.ent_coef * sum(entropies) / len(entropies)
+    errors = [(v - float(r)) ** 2 for v, r in zip(evaluation.values, found.returns, strict=True)]
+    total = loss + config.vf_coef * 0.5 * sum(errors) / len(errors)
+    total.backward()
+    assert isinstance(total, torch.Tensor)
+    exact_gradients = {name: p.grad for name, p in exact.named_parameters()}
+    net.__dict__["exact_gradients"] = exact_gradients
+    return total.detach()
+
+
+@pytest.mark.parametrize("engine", ["fused", "torch"])
+@pytest.mark.parametrize("separate", [False, True])
+def test_gradients_are_those_of_float64(engine: str, separate: bool, tmp_path: Path) -> None:
+    torch.manual_seed(1)
+    options: dict[str, Any] = {"d_model": 8, "n_layer": 2, "n_head": 2, "separate_value_net": separate}
+    net = ez.RogueNet(SPACE, SPACE.actions, engine=engine, **options)
+    with torch.no_grad():
+        for parameter in net.parameters():
+            parameter.add_(torch.randn_like(parameter) * 0.1)
+    config = ez.BehaviorCloningConfig(ent_coef=0.02, vf_coef=0.3)
+    demonstrations = Demonstrations(random_dataset(tmp_path / "plays"), held_out=0.0, gamma=0.9)
+    found = demonstrations.gather(demonstrations.learned)
+    expected = exact_loss(net, found, config)
+    kind = FusedCloningLearner if engine == "fused" else TorchCloningLearner
+    learner = kind(net, net, torch.optim.AdamW(net.parameters()), config)
+    drawn = type(found)(found.observations, net.as_drawn(found.actions), found.returns)
+    net.zero_grad()
+    losses = learner.differentiate(drawn)
+    assert losses["loss"] == pytest.approx(float(expected), rel=1e-4)
+    for name, parameter in net.named_parameters():
+        wanted = net.__dict__["exact_gradients"][name]
+        assert (parameter.grad is None) == (wanted is None), name
+        if wanted is not None:
+            assert parameter.grad is not None
+            scale = max(0.1, float(wanted.abs().max()))
+            assert float((parameter.grad - wanted).abs().max()) < 1e-4 * scale, name
+
+
+def expert(batch: ez.EntityBatch, rng: np.random.Generator) -> dict[str, RaggedArray]:
+    """Collects the nearest treasure of TreasureHunt, and looks at nothing else."""
+    moves = []
+    for treasures, player in zip(batch.entities["Treasure"], batch.globals, strict=True):
+        offsets = treasures - player
+        dx, dy = offsets[np.abs(offsets).sum(1).argmin()] if len(offsets) else (0.0, 1.0)
+        up = 0 if dy > 0 else 1
+        moves.append(up if abs(dy) >= abs(dx) else (3 if dx > 0 else 2))
+    actors = batch.actions["move"].actors
+    return {"move": actors.with_values(np.array(moves, np.int64))}
+
+
+@pytest.fixture(scope="module")
+def plays(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("cloning") / "plays"
+    venv = ez.make_vec("TreasureHunt", num_envs=16)
+    return ez.record(venv, expert, path, steps=200, seed=1, metadata={"env": "TreasureHunt"})
+
+
+def make_net(seed: int = 0) -> ez.RogueNet:
+    venv = ez.make_vec("TreasureHunt", num_envs=1)
+    torch.manual_seed(seed)
+    return ez.RogueNet(venv.single_observation_space, venv.single_action_space, d_model=16, n_layer=1)
+
+
+def test_a_clone_plays_like_its_expert(plays: Path) -> None:
+    net, dataset = make_net(), EntityDataset(plays)
+    config = ez.BehaviorCloningConfig(epochs=40, patience=8, minibatch_size=256, learning_rate=0.01)
+    trainer = ez.BehaviorCloning(net, dataset, config)
+    before = trainer.evaluate()
+    after = trainer.train()
+    assert after["held_out/accuracy/move"] > max(0.7, before["held_out/accuracy/move"])
+    assert after["held_out/log_likelihood"] > before["held_out/log_likelihood"]
+    venv = ez.make_vec("TreasureHunt", num_envs=16)
+    random = make_net(1)
+    clone = ez.evaluate(net, venv, episodes=64, deterministic=True).returns.mean()
+    assert clone > ez.evaluate(random, venv, episodes=64).returns.mean() + 1
+    wanted = np.mean([e.total_reward for e in dataset.episodes if e.is_complete])
+    assert clone > 0.5 * wanted
+
+
+def test_held_out_episodes_are_whole_and_not_learned_from(plays: Path) -> None:
+    dataset = EntityDataset(plays)
+    parts = Demonstrations(dataset, held_out=0.25, seed=3)
+    episodes = dataset.column("episode")
+    ours, theirs = set(episodes[parts.learned].tolist()), set(episodes[parts.held_out].tolist())
+    assert not ours & theirs
+    assert len(theirs) == round(0.25 * len(ours | theirs))
+    assert len(parts.learned) + len(parts.held_out) == len(dataset.decisions)
+
+
+def test_returns_are_discounted_to_the_end_of_the_episode(tmp_path: Path) -> None:
+    dataset = random_dataset(tmp_path / "plays", 15)
+    found = Demonstrations(dataset, held_out=0.0, gamma=0.5).gather(np.arange(15))
+    rewards = dataset.column("reward").reshape(3, 5).astype(np.float64)
+    expected = [[sum(r[t + k] * 0.5**k for k in range(5 - t)) for t in range(5)] for r in rewards]
+    np.testing.assert_allclose(found.returns.reshape(3, 5), expected, rtol=1e-5)
+
+
+def test_early_stopping_keeps_the_best_weights(plays: Path) -> None:
+    net = make_net()
+    seen: list[tuple[float, dict[str, torch.Tensor]]] = []
+
+    def keep(trainer: ez.BehaviorCloning, metrics: dict[str, float]) -> None:
+        weights = {name: tensor.clone() for name, tensor in net.state_dict().items()}
+        seen.append((metrics["held_out/log_likelihood"], weights))
+
+    # A learning rate that is far too large: the likelihood soon gets worse.
+    config = ez.BehaviorCloningConfig(
+        epochs=30, patience=2, minibatch_size=64, learning_rate=0.3, anneal_lr=False
+    )
+    ez.BehaviorCloning(net, EntityDataset(plays), config, callbacks=[keep]).train()
+    best = int(np.argmax([likelihood for likelihood, _ in seen]))
+    assert len(seen) == best + 3 < 30
+    for name, tensor in net.state_dict().items():
+        torch.testing.assert_close(tensor, seen[best][1][name], rtol=0, atol=0)
+
+
+def test_a_run_goes_on_bit_for_bit(plays: Path, tmp_path: Path) -> None:
+    dataset = EntityDataset(plays)
+    config = ez.BehaviorCloningConfig(epochs=4, minibatch_size=512, patience=None)
+    whole = make_net()
+    ez.BehaviorCloning(whole, dataset, config, tmp_path / "whole").train()
+    first = make_net()
+    trainer = ez.BehaviorCloning(
+        first, dataset, config, tmp_path / "parts", callbacks=[lambda trainer, _: trainer.epoch == 2]
+    )
+    trainer.train()
+    # The best epoch so far is put in place where the training ends; going on starts from the last one.
+    second = make_net(5)
+    resumed = ez.BehaviorCloning(second, dataset, config, tmp_path / "parts", resume=True)
+    assert resumed.epoch == 2
+    resumed.train()
+    for name, tensor in whole.state_dict().items():
+        torch.testing.assert_close(second.state_dict()[name], tensor, rtol=0, atol=0)
+
+
+def test_a_run_is_loaded_like_any_other(plays: Path, tmp_path: Path) -> None:
+    net = make_net()
+    config = ez.BehaviorCloningConfig(epochs=2, minibatch_size=512)
+    ez.BehaviorCloning(net, EntityDataset(plays), config, tmp_path / "run").train()
+    agent = ez.load_agent(tmp_path / "run", seed=0)
+    batch, _ = ez.make_vec("TreasureHunt", num_envs=8).reset(seed=3)
+    chosen = agent.act(batch, deterministic=True).actions["move"]
+    assert chosen == net.act(batch, np.random.default_rng(0), deterministic=True).actions["move"]
+    with raises(FileExistsError, tmp_path / "run"):
+        ez.BehaviorCloning(net, EntityDataset(plays), config, tmp_path / "run")
+
+
+def test_actions_that_masks_forbid_are_counted_and_may_be_dropped(tmp_path: Path) -> None:
+    space = ez.EntitySpace({"A": ["x"]}, ez.EntityActionSpace({"Go": ez.Categorical(["l", "r"])}))
+    count = 10
+    batch = batch_observations(
+        space,
+        [
+            {
+                "entities": {"A": np.ones((1, 1), np.float32)},
+                "actions": {"Go": {"actors": np.array([0]), "mask": np.array([[1, step % 2]], np.int8)}},
+            }
+            for step in range(count)
+        ],
+    )
+    ones, no = np.ones(count, bool), np.zeros(count, bool)
+    chosen = RaggedArray.from_lengths(np.ones(count, np.int64), np.ones(count, np.int64))
+    with DatasetWriter(tmp_path / "plays", space) as writer:
+        writer.append(
+            Steps(
+                batch,
+                {"Go": chosen},
+                lane=np.zeros(count, np.int32),
+                episode=np.arange(count),
+                step=np.zeros(count, np.int32),
+                reward=np.zeros(count, np.float32),
+                terminated=ones,
+                truncated=no,
+                final=no,
+                inactive=no,
+            )
+        )
+    dataset = EntityDataset(tmp_path / "plays")
+    with raises(DatasetError, 5, "'Go'", "illegal='drop'"):
+        Demonstrations(dataset)
+    parts = Demonstrations(dataset, illegal="drop", held_out=0.0)
+    assert parts.dropped == {"Go": 5}
+    assert parts.learned.tolist() == [1, 3, 5, 7, 9]
+
+
+def test_wrong_calls_are_named(plays: Path, tmp_path: Path) -> None:
+    net, dataset = make_net(), EntityDataset(plays)
+    with raises(TypeError, "BehaviorCloningConfig"):
+        ez.BehaviorCloning(net, dataset, {"epochs": 3})  # type: ignore[arg-type]
+    with raises(TypeError, "EntityDataset"):
+        ez.BehaviorCloning(net, plays)  # type: ignore[arg-type]
+    with raises(TypeError, "Policy"):
+        ez.BehaviorCloning(dataset, dataset)  # type: ignore[arg-type]
+    with raises(DatasetError, "policy", "Trap"):
+        venv = ez.make_vec("MineSweeper", num_envs=1)
+        other = ez.RogueNet(venv.single_observation_space, venv.single_action_space, d_model=8)
+        ez.BehaviorCloning(other, dataset)
+    with raises(ValueError, "epochs", 0):
+        ez.BehaviorCloning(net, dataset).train(0)
+    for wrong in ({"held_out": 1.0}, {"epochs": 0}, {"illegal": "ignore"}, {"gamma": 1.5}):
+        with raises(ValueError, next(iter(wrong))):
+            ez.BehaviorCloningConfig(**wrong)  # type: ignore[arg-type]
+    with raises(FileNotFoundError, tmp_path / "none"):
+        ez.BehaviorCloning(net, dataset, run_dir=tmp_path / "none", resume=True)
+    assert math.isfinite(ez.BehaviorCloning(net, dataset).evaluate()["held_out/log_likelihood"])

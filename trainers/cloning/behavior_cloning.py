@@ -1,0 +1,311 @@
+"""`BehaviorCloning`: trains a policy to do what recorded play did."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from ...datasets import EntityDataset
+from ...envs.spaces.space_schema import space_schema
+from ...policies.checkpoint import MALFORMED, CheckpointError, in_short
+from ...policies.policy import Policy, frozen_weights
+from ...policies.rogue_net import RogueNet
+from ..learners.device import move_to, optimizer_for, set_learning_rate
+from ..runs.checkpoint import (
+    Checkpoint,
+    checkpoint_paths,
+    clear_leftovers,
+    read_checkpoint,
+    write_checkpoint,
+)
+from ..runs.guard import NonFiniteError, Snapshot, check_module
+from ..runs.learning_state import check_policy, optimizer_state, rng_of
+from ..runs.run_folder import RunFolder
+from ..runs.run_origin import note_origin
+from ..schedule import annealed
+from ..threads import thread_count
+from .cloning_config import BehaviorCloningConfig
+from .cloning_learner import FusedCloningLearner, TorchCloningLearner
+from .demonstrations import Demonstration, Demonstrations
+
+#: Called after every epoch with the trainer and its metrics; a true result stops the training.
+Callback = Callable[["BehaviorCloning", dict[str, float]], bool | None]
+
+
+class BehaviorCloning:
+    """Trains `policy` to choose the actions that `dataset` recorded, by maximum likelihood.
+
+        dataset = ez.datasets.EntityDataset("plays")
+        ez.BehaviorCloning(policy, dataset).train()
+
+    After each epoch the policy is evaluated on held-out episodes. Training stops once their likelihood has
+    not improved for `patience` epochs, and the policy gets the weights of the best epoch.
+
+    Args:
+        policy: an `nn.Module` that satisfies `Policy`; it may be trained already.
+        dataset: the recorded play.
+        config: the hyper-parameters.
+        run_dir: where to write configuration, metrics and a checkpoint per epoch; None: nowhere.
+        resume: continue from the newest checkpoint in `run_dir`.
+        callbacks: called after every epoch.
+
+    Attributes:
+        demonstrations: the steps that are learned from and those held out.
+        epoch: how many epochs are over; `step` counts the steps learned from.
+
+    Raises:
+        TypeError: `policy` is no module or no `Policy`, or `config` no `BehaviorCloningConfig`.
+        DatasetError: the dataset has other spaces, no decisions, or actions that their masks forbid.
+        FileExistsError: `run_dir` holds a run and `resume` is false.
+        RunLockedError: another process trains in `run_dir`.
+        CheckpointError: the checkpoint to resume from is corrupt, foreign or missing.
+    """
+
+    def __init__(
+        self,
+        policy: Policy,
+        dataset: EntityDataset,
+        config: BehaviorCloningConfig | None = None,
+        run_dir: str | Path | None = None,
+        *,
+        resume: bool = False,
+        callbacks: Sequence[Callback] = (),
+    ) -> None:
+        config = BehaviorCloningConfig() if config is None else config
+        if not isinstance(config, BehaviorCloningConfig):
+            raise TypeError(f"BehaviorCloning: config must be a BehaviorCloningConfig, got {config!r}")
+        if not isinstance(policy, nn.Module) or not isinstance(policy, Policy):
+            raise TypeError(f"BehaviorCloning: expected an nn.Module that is a Policy, got {policy!r}")
+        if not isinstance(dataset, EntityDataset):
+            raise TypeError(f"BehaviorCloning: expected an EntityDataset, got {dataset!r}")
+        dataset.check_space(policy.observation_space, "policy")
+        self.policy: Policy = policy
+        self.module: nn.Module = policy
+        self.config = config
+        self.callbacks = list(callbacks)
+        self.demonstrations = Demonstrations(
+            dataset, config.held_out, config.gamma, config.illegal, config.seed
+        )
+        self.device = move_to(policy, config.device)
+        options = {"eps": config.adam_eps, "weight_decay": config.weight_decay}
+        self.optimizer: Optimizer = optimizer_for(
+            policy.parameters(), config.learning_rate, self.device, options
+        )
+        learner = FusedCloningLearner if isinstance(policy, RogueNet) else TorchCloningLearner
+        self.learner: TorchCloningLearner = learner(policy, policy, self.optimizer, config)
+        self.rng = np.random.default_rng(config.seed)
+        self.epoch = self.step = 0
+        self.elapsed_seconds = 0.0
+        #: Of the best epoch: its number, the likelihood of held-out steps, and the weights.
+        self._best: tuple[int, float, dict[str, Tensor]] | None = None
+        self._run = None if run_dir is None else RunFolder(run_dir, resume)
+        if self._run is not None:
+            with self._run.locked():
+                self._open_run(self._run, resume)
+
+    # -- training -------------------------------------------------------------------------------------------
+
+    def train(self, epochs: int | None = None) -> dict[str, float]:
+        """Train until `epochs` (of the configuration, unless given) are over, or until early stopping.
+
+        Returns:
+            the metrics of the best epoch; of the last one where nothing is held out.
+
+        Raises:
+            ValueError: `epochs` is not positive.
+            NonFiniteError: a loss, gradient or weight is NaN or infinite; the policy is as before the epoch.
+        """
+        epochs = self.config.epochs if epochs is None else epochs
+        if epochs < 1:
+            raise ValueError(f"epochs must be positive, got {epochs}")
+        if self._run is None:
+            return self._train(epochs)
+        with self._run.locked():
+            note_origin(self._run.path, self.step, self.device)
+            try:
+                return self._train(epochs)
+            finally:
+                self._run.close()
+
+    def _train(self, epochs: int) -> dict[str, float]:
+        metrics: dict[str, float] = {}
+        best_metrics: dict[str, float] = {}
+        while self.epoch < epochs and not self._is_over():
+            metrics = self._run_epoch(epochs)
+            if self._best is None or self._best[0] == self.epoch:
+                best_metrics = metrics
+            stops = [callback(self, metrics) for callback in self.callbacks]
+            if any(stops):
+                break
+        if self._best is not None and self._best[0] != self.epoch:
+            self.module.load_state_dict(self._best[2])
+            if self._run is not None:
+                self._save()
+        return best_metrics or metrics
+
+    def _is_over(self) -> bool:
+        """Return True if the likelihood of held-out steps has not improved for `patience` epochs."""
+        patience = self.config.patience
+        return self._best is not None and patience is not None and self.epoch - self._best[0] >= patience
+
+    def _run_epoch(self, epochs: int) -> dict[str, float]:
+        """Learn from all steps once, evaluate, and write a checkpoint."""
+        began = time.perf_counter()
+        before = Snapshot(self.module, self.optimizer)
+        config, rows = self.config, self.demonstrations.learned
+        history: defaultdict[str, list[float]] = defaultdict(list)
+        num_minibatches = -(-len(rows) // config.minibatch_size)
+        try:
+            with thread_count(config.num_threads):
+                if self.epoch == 0:
+                    self._take_statistics(num_minibatches)
+                self.module.train()
+                for place, part in enumerate(np.array_split(self.rng.permutation(rows), num_minibatches)):
+                    if config.anneal_lr:
+                        done = (self.epoch + place / num_minibatches) / epochs
+                        set_learning_rate(self.optimizer, annealed(config.learning_rate, done))
+                    for name, value in self.learner.step(self._minibatch(part)).items():
+                        history[name].append(value)
+                check_module(self.module)
+                metrics = {f"losses/{name}": float(np.mean(values)) for name, values in history.items()}
+                metrics |= self.evaluate()
+        except NonFiniteError as error:
+            before.put_back(self.module, self.optimizer)
+            raise NonFiniteError(f"epoch {self.epoch + 1} (step {self.step}): {error}") from error
+        self.epoch, self.step = self.epoch + 1, self.step + len(rows)
+        seconds = time.perf_counter() - began
+        self.elapsed_seconds += seconds
+        likelihood = metrics.get("held_out/log_likelihood")
+        if likelihood is not None and (self._best is None or likelihood > self._best[1]):
+            weights = {name: tensor.clone() for name, tensor in self.module.state_dict().items()}
+            self._best = self.epoch, likelihood, weights
+        metrics |= {"charts/epoch": float(self.epoch), "charts/SPS": len(rows) / seconds}
+        metrics["time/elapsed"] = self.elapsed_seconds
+        if self._run is not None:
+            self._run.log(self.step, metrics)
+            self._save()
+        return metrics
+
+    def _take_statistics(self, num_minibatches: int) -> None:
+        """Give the policy the statistics of the inputs, from all steps that it learns from."""
+        for part in np.array_split(self.demonstrations.learned, num_minibatches):
+            self.policy.update_normalization(self.demonstrations.gather(part).observations)
+
+    def _minibatch(self, rows: np.ndarray[Any, np.dtype[np.int64]]) -> Demonstration:
+        """Return the steps at `rows`, with continuous actions as the numbers that the policy would draw."""
+        found = self.demonstrations.gather(rows)
+        as_drawn = getattr(self.policy, "as_drawn", None)
+        return found if as_drawn is None else replace(found, actions=as_drawn(found.actions))
+
+    def evaluate(self) -> dict[str, float]:
+        """Evaluate the policy on the held-out steps; no metrics where there are none.
+
+        Returns:
+            "held_out/log_likelihood", the mean over actors; and per action "held_out/accuracy/<action>", the
+            share of actors for which the most probable action is the recorded one, or for a continuous action
+            "held_out/error/<action>", the mean absolute difference between its mean and what was recorded.
+        """
+        rows = self.demonstrations.held_out
+        if not len(rows):
+            return {}
+        likelihood, units = 0.0, 0
+        sums: defaultdict[str, float] = defaultdict(float)
+        counts: defaultdict[str, int] = defaultdict(int)
+        self.module.eval()
+        with torch.no_grad(), frozen_weights(self.policy):
+            for part in np.array_split(rows, -(-len(rows) // self.config.minibatch_size)):
+                recorded, drawn = self.demonstrations.gather(part), self._minibatch(part)
+                log_probs = self.policy.evaluate(drawn.observations, drawn.actions).log_probs
+                likelihood += sum(float(values.sum(dtype=torch.float64)) for values in log_probs.values())
+                units += drawn.num_actors
+                chosen = self.policy.act(recorded.observations, self.rng, deterministic=True).actions
+                for name, action in self.policy.action_space.items():
+                    ours, theirs = chosen[name].values, recorded.actions[name].values
+                    if action.is_continuous:
+                        key, found = f"held_out/error/{name}", np.abs(ours - theirs)
+                    else:
+                        same = (ours == theirs).reshape(len(ours), -1).all(1)
+                        key, found = f"held_out/accuracy/{name}", same
+                    sums[key] += float(found.sum(dtype=np.float64))
+                    counts[key] += found.size
+        means = {key: sums[key] / counts[key] for key in sums if counts[key]}
+        return {"held_out/log_likelihood": likelihood / max(units, 1), **means}
+
+    # -- runs and checkpoints -------------------------------------------------------------------------------
+
+    def _open_run(self, run: RunFolder, resume: bool) -> None:
+        paths = checkpoint_paths(run.checkpoints)
+        if not resume and (paths or run.metrics.exists()):
+            raise FileExistsError(f"{run.path} contains a run already: resume it or choose another folder")
+        clear_leftovers(run.checkpoints)
+        if paths:
+            self._restore(read_checkpoint(paths[-1]))
+        run.purge(self.step)
+        dataset, network = self.demonstrations.dataset, type(self.policy).__name__
+        env = dataset.metadata.get("env")
+        run.write_config(
+            {
+                "env": {"id": env, "kwargs": dataset.metadata.get("kwargs", {})} if env else {"id": None},
+                "network": network,
+                "net" if network == "RogueNet" else "baseline": self.policy.config,
+            }
+        )
+
+    def _save(self) -> Path:
+        """Write a checkpoint of this moment; the file of an epoch is written again with the best weights."""
+        assert self._run is not None
+        moments = self.optimizer.state_dict()["state"]
+        tensors: dict[str, Mapping[str, Tensor]] = {
+            "policy": dict(self.module.state_dict()),
+            "optimizer": {f"{i}/{name}": v for i, entry in moments.items() for name, v in entry.items()},
+            "trainer": {"torch_rng": torch.get_rng_state()},
+        }
+        metadata: dict[str, Any] = {
+            "epoch": self.epoch,
+            "elapsed_seconds": self.elapsed_seconds,
+            "rng": self.rng.bit_generator.state,
+            "spaces": space_schema(self.policy.observation_space),
+            "policy": {"class": type(self.policy).__name__, "config": self.policy.config},
+            "cloning": asdict(self.config),
+            "dataset": str(self.demonstrations.dataset.path),
+        }
+        if self._best is not None:
+            tensors["best"] = self._best[2]
+            metadata["best"] = {"epoch": self._best[0], "log_likelihood": self._best[1]}
+        return write_checkpoint(self._run.checkpoints, self.step, tensors, metadata, keep=3)
+
+    def _restore(self, checkpoint: Checkpoint) -> None:
+        """Continue from a checkpoint; nothing has changed if this raises.
+
+        Raises:
+            CheckpointError: it is of another network, other spaces or another trainer.
+        """
+        try:
+            check_policy(self, checkpoint)
+            state = optimizer_state(self, checkpoint)
+            rng = rng_of(checkpoint.metadata["rng"])
+            epoch, step = int(checkpoint.metadata["epoch"]), int(checkpoint.metadata["step"])
+            elapsed = float(checkpoint.metadata["elapsed_seconds"])
+            best = None
+            if "best" in checkpoint.metadata:
+                told = checkpoint.metadata["best"]
+                weights = {name: tensor.clone() for name, tensor in checkpoint.tensors["best"].items()}
+                best = int(told["epoch"]), float(told["log_likelihood"]), weights
+        except CheckpointError:
+            raise
+        except MALFORMED as error:
+            path = checkpoint.path
+            raise CheckpointError(f"checkpoint {path} is not of this trainer: {in_short(error)}") from error
+        self.module.load_state_dict(checkpoint.tensors["policy"])
+        self.optimizer.load_state_dict(state)
+        torch.set_rng_state(checkpoint.tensors["trainer"]["torch_rng"])
+        self.rng, self.epoch, self.step, self.elapsed_seconds, self._best = rng, epoch, step, elapsed, best

@@ -1,0 +1,81 @@
+"""`BehaviorCloningConfig`: the hyper-parameters of behaviour cloning."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Literal, get_args
+
+from ..config import check_type
+
+Illegal = Literal["raise", "drop"]
+_POSITIVE = (
+    "epochs",
+    "minibatch_size",
+    "learning_rate",
+    "adam_eps",
+    "max_grad_norm",
+    "patience",
+    "num_threads",
+)
+_NOT_NEGATIVE = ("ent_coef", "vf_coef", "weight_decay", "seed")
+
+
+@dataclass(frozen=True)
+class BehaviorCloningConfig:
+    """The hyper-parameters of `BehaviorCloning`.
+
+    Raises:
+        TypeError, ValueError: a value is of the wrong type or out of range.
+    """
+
+    epochs: int = 20
+    """Passes over the steps to learn from, at most."""
+    patience: int | None = 3
+    """Stop after so many epochs without a better likelihood of held-out steps; None: never."""
+    held_out: float = 0.1
+    """Share of the episodes that is held out: not learned from, but evaluated after each epoch."""
+    minibatch_size: int = 2048
+    """Steps per gradient step."""
+    learning_rate: float = 0.003
+    """Of AdamW."""
+    anneal_lr: bool = True
+    """Lower the learning rate linearly to 0 over all epochs."""
+    ent_coef: float = 0.0
+    """Weight of the entropy bonus, which keeps a policy from becoming deterministic."""
+    vf_coef: float = 0.0
+    """Weight of the regression of values on the discounted rewards that followed; 0: none."""
+    gamma: float = 0.99
+    """Discount of these rewards."""
+    adam_eps: float = 1e-5
+    """Of AdamW."""
+    weight_decay: float = 0.0
+    """Of AdamW."""
+    max_grad_norm: float = 0.5
+    """Gradients are scaled down to this norm."""
+    illegal: Illegal = "raise"
+    """What to do with recorded actions that their mask forbids: "raise", or "drop" their steps."""
+    seed: int = 1
+    """Chooses the held-out episodes and the order of steps."""
+    num_threads: int | None = 1
+    """Threads of torch and Numba; None: as many as this process has cores."""
+    device: str = "auto"
+    """Where to train: "cpu", "cuda" or "cuda:1" (the policy is moved there), or "auto": where it is."""
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            if field.name != "illegal":
+                check_type(field.name, getattr(self, field.name), str(field.type))
+        for name in _POSITIVE:
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise ValueError(f"{name} must be positive, got {value}")
+        for name in _NOT_NEGATIVE:
+            if not getattr(self, name) >= 0:
+                raise ValueError(f"{name} must not be negative, got {getattr(self, name)}")
+        for name in ("held_out", "gamma"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise ValueError(f"{name} must lie between 0 and 1, got {getattr(self, name)}")
+        if self.held_out == 1:
+            raise ValueError("held_out must be less than 1: nothing would be left to learn from")
+        if self.illegal not in get_args(Illegal):
+            raise ValueError(f"illegal must be 'raise' or 'drop', got {self.illegal!r}")

@@ -1,0 +1,91 @@
+"""One gradient step of behaviour cloning: in torch, and for RogueNet by the kernels of the fused engine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from torch import nn
+from torch.optim import Optimizer
+
+from ...policies.engines.fused_engine import FusedEngine
+from ...policies.policy import Policy
+from ...policies.rogue_net import RogueNet
+from ..learners.optimizer import clip_gradients, forget_gradients
+from ..runs.guard import check_losses
+from .cloning_config import BehaviorCloningConfig
+from .cloning_losses import cloning_losses
+from .demonstrations import Demonstration
+
+
+class TorchCloningLearner:
+    """Makes gradient steps for any `Policy`; the definition of what `FusedCloningLearner` computes."""
+
+    def __init__(
+        self, policy: Policy, module: nn.Module, optimizer: Optimizer, config: BehaviorCloningConfig
+    ) -> None:
+        self.policy, self.module, self.optimizer, self.config = policy, module, optimizer, config
+        self.parameters = list(module.parameters())
+
+    def step(self, minibatch: Demonstration) -> Mapping[str, float]:
+        """Make one gradient step; return its losses and the norm of its gradients.
+
+        Raises:
+            NonFiniteError: a loss or a gradient is NaN or infinite.
+        """
+        forget_gradients(self.parameters)
+        losses = self.differentiate(minibatch)
+        grad_norm = clip_gradients(self.parameters, self.config.max_grad_norm)
+        check_losses(losses, self.module, grad_norm)
+        self.optimizer.step()
+        return {**losses, "grad_norm": grad_norm}
+
+    def differentiate(self, minibatch: Demonstration) -> dict[str, float]:
+        """Set the gradients of a minibatch and return its losses."""
+        evaluation = self.policy.evaluate(minibatch.observations, minibatch.actions)
+        losses = cloning_losses(evaluation, minibatch.returns, self.config)
+        losses.total.backward()
+        return losses.numbers
+
+
+class FusedCloningLearner(TorchCloningLearner):
+    """Makes the gradient steps by the kernels of the fused engine, where RogueNet runs on it."""
+
+    def __init__(
+        self, policy: RogueNet, module: nn.Module, optimizer: Optimizer, config: BehaviorCloningConfig
+    ) -> None:
+        super().__init__(policy, module, optimizer, config)
+        self.net = policy
+
+    def differentiate(self, minibatch: Demonstration) -> dict[str, float]:
+        """Set the gradients of a minibatch; see `TorchCloningLearner.differentiate`."""
+        engine = self._engine()
+        if engine is None:
+            return super().differentiate(minibatch)
+        config, network, weights = self.config, engine.network, engine.read()
+        self.net.check_actions(minibatch.observations, minibatch.actions)
+        prepared = self.net.inputs.prepare(minibatch.observations)
+        masks = minibatch.observations.actions
+        log_probs, entropies, encoded = network.evaluate(prepared, masks, minibatch.actions, weights)
+        units, steps = max(minibatch.num_actors, 1), max(len(minibatch), 1)
+        errors = encoded.values - minibatch.returns
+        g = network.gradients(
+            encoded,
+            weights,
+            {name: np.full_like(values, -1 / units) for name, values in log_probs.items()},
+            {name: np.full_like(values, -config.ent_coef / units) for name, values in entropies.items()},
+            (errors * (config.vf_coef / steps)).astype(np.float32),
+        )
+        engine.add_gradients(g, prepared)
+        likelihood = sum(float(values.sum(dtype=np.float64)) for values in log_probs.values()) / units
+        entropy = sum(float(values.sum(dtype=np.float64)) for values in entropies.values()) / units
+        value_loss = float((errors.astype(np.float64) ** 2).sum()) / (2 * steps)
+        loss = -likelihood - config.ent_coef * entropy + config.vf_coef * value_loss
+        return {"loss": loss, "log_likelihood": likelihood, "entropy": entropy, "value_loss": value_loss}
+
+    def _engine(self) -> FusedEngine | None:
+        """Return the fused engine; None where torch has to compute, as for `FusedLearner`."""
+        if type(self.net).evaluate is not RogueNet.evaluate or "evaluate" in vars(self.net):
+            return None
+        engine = self.net.fused_engine()
+        return engine if engine is not None and not engine.has_parameter_hooks() else None

@@ -1,0 +1,143 @@
+"""`Demonstrations`: the steps of a dataset that a policy learns from, and those held out.
+
+Shape alphabet: B steps, A actors of one action.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ...datasets import DatasetError, EntityDataset
+from ...envs import EntityActionSpace, EntityBatch
+from ...ragged import RaggedArray
+from .cloning_config import Illegal
+
+
+@dataclass(frozen=True, eq=False)
+class Demonstration:
+    """B steps: what was observed, what was done, and what it brought."""
+
+    observations: EntityBatch
+    actions: dict[str, RaggedArray]  # per action (A,), one item per actor
+    returns: NDArray[np.float32]  # (B,), discounted rewards to the end of the recorded episode
+
+    def __len__(self) -> int:
+        return len(self.observations)
+
+    @property
+    def num_actors(self) -> int:
+        """Actors of all actions at all steps."""
+        return sum(chosen.num_items for chosen in self.actions.values())
+
+
+class Demonstrations:
+    """The decisions in a dataset, split by episodes.
+
+    Where an action was left out at a step, its actors are not learned from.
+
+    Args:
+        dataset: the recorded play.
+        held_out: the share of episodes to hold out; at least one episode if there are two and it is not 0.
+        gamma: the discount of `Demonstration.returns`.
+        illegal: "raise", or "drop" the steps with an action that the mask forbids.
+        seed: chooses the held-out episodes.
+
+    Attributes:
+        learned, held_out: rows of the dataset to learn from, and to evaluate on.
+        dropped: how many steps had an action that the mask forbids, per action.
+
+    Raises:
+        DatasetError: there is no decision in the dataset, or an illegal action that may not be dropped.
+    """
+
+    def __init__(
+        self,
+        dataset: EntityDataset,
+        held_out: float = 0.1,
+        gamma: float = 0.99,
+        illegal: Illegal = "raise",
+        seed: int = 0,
+    ) -> None:
+        self.dataset = dataset
+        legal, self.dropped = _legal_rows(dataset)
+        if self.dropped and illegal == "raise":
+            found = ", ".join(f"{count} of {name!r}" for name, count in self.dropped.items())
+            raise DatasetError(
+                f"{dataset.path}: actions that their masks forbid: {found}."
+                " Drop their steps with illegal='drop'"
+            )
+        rows = dataset.decisions[legal[dataset.decisions]]
+        if not len(rows):
+            raise DatasetError(f"{dataset.path}: no step at which an action was chosen")
+        self._returns = _returns(dataset, gamma)
+        numbers = dataset.column("episode")[rows]
+        episodes = np.random.default_rng(seed).permutation(np.unique(numbers))
+        count = min(max(1, round(held_out * len(episodes))), len(episodes) - 1) if held_out else 0
+        is_held_out = np.isin(numbers, episodes[:count])
+        self.learned: NDArray[np.int64] = rows[~is_held_out]
+        self.held_out: NDArray[np.int64] = rows[is_held_out]
+
+    def gather(self, rows: ArrayLike) -> Demonstration:
+        """Return the steps at `rows` (B,) of the dataset."""
+        rows = np.asarray(rows, np.int64)
+        steps = self.dataset.gather(rows)
+        observations, actions = _with_one_choice_per_actor(steps.observations, steps.actions)
+        return Demonstration(observations, actions, self._returns[rows])
+
+
+def _with_one_choice_per_actor(
+    batch: EntityBatch, actions: Mapping[str, RaggedArray]
+) -> tuple[EntityBatch, dict[str, RaggedArray]]:
+    """Take the actors out of steps at which nothing was recorded for their action."""
+    masks = dict(batch.actions)
+    for name, chosen in actions.items():
+        empty = (chosen.lengths == 0) & (masks[name].actors.lengths > 0)
+        if empty.any():
+            masks[name] = masks[name].map(lambda array, empty=empty: _emptied(array, empty))  # type: ignore[misc]
+    return replace(batch, actions=masks), dict(actions)
+
+
+def _emptied(array: RaggedArray, empty: NDArray[np.bool_]) -> RaggedArray:
+    kept = ~array.broadcast(empty)
+    return RaggedArray.from_lengths(array.values[kept], np.where(empty, 0, array.lengths))
+
+
+def _legal_rows(dataset: EntityDataset) -> tuple[NDArray[np.bool_], dict[str, int]]:
+    """Return which rows hold legal actions only (N,), and how many do not, per action."""
+    space: EntityActionSpace = dataset.space.actions
+    legal, dropped, first = np.ones(len(dataset), bool), dict.fromkeys(space, 0), 0
+    for steps in dataset:
+        batch, actions = _with_one_choice_per_actor(steps.observations, steps.actions)
+        for name, action in space.items():
+            chosen, part = actions[name], batch.actions[name]
+            if not np.array_equal(chosen.offsets, part.actors.offsets):
+                wrong = chosen.lengths != part.actors.lengths
+            else:
+                replaced, _ = action.replace_illegal(np.array(chosen.values), part)
+                differs = (replaced != chosen.values).reshape(len(replaced), -1).any(1)
+                wrong = np.zeros(len(chosen), bool)
+                wrong[chosen.sequence_indices()[differs]] = True
+            dropped[name] += int(wrong.sum())
+            legal[first : first + len(steps)] &= ~wrong
+        first += len(steps)
+    return legal, {name: count for name, count in dropped.items() if count}
+
+
+def _returns(dataset: EntityDataset, gamma: float) -> NDArray[np.float32]:
+    """Return the discounted rewards that follow each row of the dataset (N,).
+
+    A reward that came while a lane was inactive belongs to the last decision before it.
+    """
+    returns, rewards = np.zeros(len(dataset), np.float32), dataset.column("reward").astype(np.float64)
+    discounts = np.ones(len(dataset))
+    discounts[dataset.decisions] = gamma
+    for episode in dataset.episodes:
+        total = 0.0
+        for row in episode.rows[::-1].tolist():
+            total = rewards[row] + discounts[row] * total
+            returns[row] = total
+    return returns
