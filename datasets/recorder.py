@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 
 from ..envs import EntityBatch, EntityVectorEnv, no_actions
 from ..envs.batch.batch_actions import sample_actions
-from ..envs.vector.infos import idle_lanes, lane_infos
+from ..envs.vector.infos import inactive_lanes, lane_infos
 from ..envs.vector.vector_env import StepResult
 from ..ragged import RaggedArray
 from .steps import Steps
 from .writer import DatasetWriter
 
 #: Of infos: what the rows say already, or what is no plain fact.
-_NOT_RECORDED = ("final_obs", "final_info", "idle")
+_NOT_RECORDED = ("final_obs", "final_info", "inactive", "idle")
 
 
 class Acted(Protocol):
@@ -83,7 +83,7 @@ class Recorder(EntityVectorEnv):
 
     def _reset(self, seeds: Any, options: dict[str, Any] | None) -> tuple[EntityBatch, dict[str, Any]]:
         batch, info = self.venv.reset(seed=seeds, options=options)
-        self._inactive = idle_lanes(info, self.num_envs)
+        self._inactive = inactive_lanes(info, self.num_envs)
         self._start(np.arange(self.num_envs))
         return batch, info
 
@@ -106,7 +106,7 @@ class Recorder(EntityVectorEnv):
         if ended.any():
             self._record_final(info, ended)
             self._start(np.flatnonzero(ended))
-        self._inactive = idle_lanes(info, self.num_envs)
+        self._inactive = inactive_lanes(info, self.num_envs)
         return result
 
     def _record(

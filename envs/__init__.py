@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from .registration import register_env as register_env
     from .registration import register_vec as register_vec
     from .spaces.entity_space import EntitySpace as EntitySpace
-    from .vector.infos import idle_lanes as idle_lanes
+    from .vector.infos import inactive_lanes as inactive_lanes
     from .vector.infos import lane_infos as lane_infos
     from .vector.list_vector import ListVectorEnv as ListVectorEnv
     from .vector.native import NativeVectorEnv as NativeVectorEnv
@@ -67,4 +67,4 @@ if TYPE_CHECKING:
     from .vector.sharded_vector import ShardedVectorEnv as ShardedVectorEnv
     from .vector.vector_env import EntityVectorEnv as EntityVectorEnv
 else:
-    __getattr__, __dir__, __all__ = attach(__name__)
+    __getattr__, __dir__, __all__ = attach(__name__, renamed={"idle_lanes": "inactive_lanes"})

@@ -25,6 +25,7 @@ from .batch.entity_batch import EntityBatch, batch_observations
 from .batch.illegal_actions import illegal_actions
 from .errors import ActionError, ConformanceError, ObservationError
 from .spaces import EntitySpace
+from .vector.infos import inactive_flags
 from .vector.vector_env import EntityVectorEnv
 
 _MEMORY = 4  # how many observations back a new one may not share its arrays with
@@ -45,8 +46,8 @@ def check_entity_env(
       it has actors, unless the action space is `optional` (see `EntityActionSpace`);
     - a single environment, unwrapped, raises `gymnasium.error.ResetNeeded` at a step after the end, and
       passes Gymnasium's own `check_env` without a warning;
-    - a vector environment declares its autoreset mode, and gives `final_obs` where it says so; its idle
-      lanes have no actors.
+    - a vector environment declares its autoreset mode, and gives `final_obs` where it says so; its
+      inactive lanes have no actors.
 
     The environment is left open, in need of a reset.
 
@@ -227,14 +228,14 @@ class _Vector(_Subject):
     def reset(self, seed: int | None) -> _Seen:
         batch, info = self.env.reset(seed=seed)
         self._check_batch("reset", batch)
-        self._check_idle("reset", batch, info)
+        self._check_inactive("reset", batch, info)
         count = self.env.num_envs
         return _Seen(batch, np.zeros(count, np.float32), np.zeros(count, bool), np.zeros(count, bool))
 
     def step(self, actions: dict[str, RaggedArray]) -> _Seen:
         batch, rewards, terminated, truncated, info = self.env.step(actions)
         self._check_batch("step", batch)
-        self._check_idle("step", batch, info)
+        self._check_inactive("step", batch, info)
         columns = (
             ("rewards", rewards, np.float32),
             ("terminated", terminated, bool),
@@ -252,8 +253,8 @@ class _Vector(_Subject):
         if not np.isfinite(rewards).all():
             self.fail(f"env {np.isfinite(rewards).argmin()}: its reward is not finite")
         ended = terminated | truncated
-        # Where lanes can be idle, those that terminated are owed nothing.
-        owed = truncated & ~terminated if "idle" in info else ended
+        # Where lanes can be inactive, those that terminated are owed nothing.
+        owed = truncated & ~terminated if inactive_flags(info) is not None else ended
         gives = self.env.metadata.get("final_obs") and (owed.any() or "final_obs" in info)
         final = self._final(ended, owed, info) if gives else None
         return _Seen(batch, rewards.copy(), terminated.copy(), truncated.copy(), final)
@@ -284,16 +285,20 @@ class _Vector(_Subject):
         arrays = [a.values if isinstance(a, RaggedArray) else a for a in batch.arrays().values()]
         self.check_fresh([a for a in arrays if a.size], where)
 
-    def _check_idle(self, where: str, batch: EntityBatch, info: dict[str, Any]) -> None:
-        if "idle" not in info:
+    def _check_inactive(self, where: str, batch: EntityBatch, info: dict[str, Any]) -> None:
+        inactive = inactive_flags(info)
+        if inactive is None:
             return
-        idle = info["idle"]
-        if not isinstance(idle, np.ndarray) or idle.dtype != bool or idle.shape != (self.env.num_envs,):
-            self.fail(f"{where}: info['idle'] must be bool ({self.env.num_envs},), got {idle!r}")
+        if (
+            not isinstance(inactive, np.ndarray)
+            or inactive.dtype != bool
+            or inactive.shape != (self.env.num_envs,)
+        ):
+            self.fail(f"{where}: info['inactive'] must be bool ({self.env.num_envs},), got {inactive!r}")
         for name, part in batch.actions.items():
-            acting = np.flatnonzero(idle & (part.actors.lengths > 0))
+            acting = np.flatnonzero(inactive & (part.actors.lengths > 0))
             if acting.size:
-                self.fail(f"{where}: env {acting[0]} is idle, but has actors of action {name!r}")
+                self.fail(f"{where}: env {acting[0]} is inactive, but has actors of action {name!r}")
 
     def step_without_actions(self) -> None:
         self.env.step({})

@@ -1,4 +1,4 @@
-"""Idle lanes: what the environments show where some of them have nothing to decide (see `EntityVectorEnv`).
+"""Observations of vector environments in which some lanes are inactive (see `EntityVectorEnv`).
 
 Shape alphabet: E environments.
 """
@@ -12,15 +12,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..envs import EntityBatch, idle_lanes
+from ..envs import EntityBatch
+from ..envs.vector.infos import inactive_flags
 from ..ragged import RaggedArray
 
 
 def active_lanes(info: Mapping[str, Any]) -> NDArray[np.bool_] | None:
-    """The environments (E,) that are not idle in the batch that came with `info`; None: none of them is."""
-    if "idle" not in info:
+    """The environments (E,) that are active in the batch that came with `info`; None: all are."""
+    inactive = inactive_flags(info)
+    if inactive is None:
         return None
-    active = ~idle_lanes(info, len(info["idle"]))
+    active = ~np.asarray(inactive, bool)
     return None if active.all() else active
 
 
@@ -37,11 +39,11 @@ class Shown:
         return cls(batch, active_lanes(info))
 
     def at_work(self) -> EntityBatch:
-        """The steps of the environments that are not idle."""
+        """The steps of the environments that are active."""
         return self.batch if self.active is None else self.batch.gather(np.flatnonzero(self.active))
 
     def for_all(self, actions: Mapping[str, RaggedArray]) -> Mapping[str, RaggedArray]:
-        """Actions of the environments that are not idle as actions of all, with none for the idle ones."""
+        """Actions of the environments that are active as actions of all, with none for the inactive ones."""
         if self.active is None:
             return actions
         before = np.zeros(len(self.active) + 1, np.int64)  # how many are active before each environment

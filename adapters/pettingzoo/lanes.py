@@ -29,8 +29,8 @@ class GameLanes(EntityVectorEnv):
 
     - When an agent ends, its lane ends: `terminated` or `truncated` at that step, with its last observation
       in `final_obs` if the game gave one (always, if it was only truncated).
-    - From then on the lane is inactive (`info["idle"]`, see `EntityVectorEnv`), without entities and actors,
-      until its game is reset: in the step in which the last of the game's lanes ends.
+    - From then on the lane is inactive (`info["inactive"]`, see `EntityVectorEnv`), without entities and
+      actors, until its game is reset: in the step in which the last of the game's lanes ends.
     - Also inactive are the lane of an agent that waits for its turn, which keeps getting observations and
       rewards; of one without a legal action; and of one that has not joined the game yet.
     - If opponents end a game before any lane could act, the next step reports it; until then its lanes are
@@ -82,7 +82,7 @@ class GameLanes(EntityVectorEnv):
         """Start all games; game i gets `seed` + i, and every game the `options`."""
         self._runner.reset(seed, options)
         batch = self._observe()
-        return batch, {**merge_infos(self._infos(), self.num_envs), "idle": _idle(batch)}
+        return batch, {**merge_infos(self._infos(), self.num_envs), "inactive": _inactive(batch)}
 
     def _checked(self, actions: Actions) -> dict[str, RaggedArray]:
         try:
@@ -104,7 +104,7 @@ class GameLanes(EntityVectorEnv):
         if final is not None:
             info["final_obs"] = final
             info["_final_obs"] = lane_mask(finals, self.num_envs)
-        info["idle"] = _idle(batch)
+        info["inactive"] = _inactive(batch)
         return batch, rewards, terminated, truncated, info
 
     def _by_game(self, raw: Sequence[Any]) -> dict[int, dict[str, Any]]:
@@ -187,7 +187,7 @@ class GameLanes(EntityVectorEnv):
         self._runner.close()
 
 
-def _idle(batch: EntityBatch) -> NDArray[np.bool_]:
+def _inactive(batch: EntityBatch) -> NDArray[np.bool_]:
     """Return a flag for each lane (B,): True if it has no actor."""
     working = np.zeros(len(batch), bool)
     for part in batch.actions.values():

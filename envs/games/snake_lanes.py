@@ -133,7 +133,7 @@ class SnakeLanesVectorEnv(SnakeBoards):
         return np.flatnonzero(np.repeat(~goes_on.any(1), self.num_snakes))
 
     def _info(self) -> dict[str, Any]:
-        return {"idle": self.status.reshape(-1) != ALIVE}
+        return {"inactive": self.status.reshape(-1) != ALIVE}
 
     def _look(self, lanes: NDArray[np.int64] | None) -> EntityBatch:
         """With `lanes`, what was seen at the end of the step; without, what is on the boards after it."""

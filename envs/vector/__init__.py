@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ...lazy import attach
 
 if TYPE_CHECKING:
-    from .infos import idle_lanes as idle_lanes
+    from .infos import inactive_lanes as inactive_lanes
     from .infos import lane_infos as lane_infos
     from .list_vector import ListVectorEnv as ListVectorEnv
     from .native import NativeVectorEnv as NativeVectorEnv
@@ -16,4 +16,4 @@ if TYPE_CHECKING:
     from .sharded_vector import ShardedVectorEnv as ShardedVectorEnv
     from .vector_env import EntityVectorEnv as EntityVectorEnv
 else:
-    __getattr__, __dir__, __all__ = attach(__name__)
+    __getattr__, __dir__, __all__ = attach(__name__, renamed={"idle_lanes": "inactive_lanes"})

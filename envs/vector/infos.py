@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -102,9 +103,20 @@ def lane_infos(info: Mapping[str, Any], num_envs: int) -> list[dict[str, Any]]:
     return infos
 
 
-def idle_lanes(info: Mapping[str, Any], num_envs: int) -> NDArray[np.bool_]:
+def inactive_lanes(info: Mapping[str, Any], num_envs: int) -> NDArray[np.bool_]:
     """Return which lanes (num_envs,) are inactive in the batch that came with `info`."""
-    return np.asarray(info["idle"], bool) if "idle" in info else np.zeros(num_envs, bool)
+    flags = inactive_flags(info)
+    return np.zeros(num_envs, bool) if flags is None else np.asarray(flags, bool)
+
+
+def inactive_flags(info: Mapping[str, Any]) -> Any | None:
+    """Return `info["inactive"]`; None without it. Its former name "idle" still works, with a warning."""
+    if "inactive" in info:
+        return info["inactive"]
+    if "idle" not in info:
+        return None
+    warnings.warn('info["idle"] has been renamed: use info["inactive"]', DeprecationWarning, stacklevel=3)
+    return info["idle"]
 
 
 def _column(values: Mapping[int, Any], num_envs: int) -> NDArray[Any]:

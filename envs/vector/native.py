@@ -118,7 +118,7 @@ class NativeVectorEnv(EntityVectorEnv):
         return np.flatnonzero(ended)
 
     def _info(self) -> dict[str, Any]:
-        """Return the info of the present observations: "idle" where lanes can be inactive."""
+        """Return the info of the present observations: "inactive" where lanes can be inactive."""
         return {}
 
     def _draw(self, lane: int) -> NDArray[np.uint8]:

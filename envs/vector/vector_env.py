@@ -41,11 +41,11 @@ class EntityVectorEnv(VectorEnv[EntityBatch, Actions, NDArray[Any]], ABC):
       `info["_final_obs"]` (num_envs,) bool; `metadata["final_obs"]` says whether it can.
 
     A lane can be *inactive*: an agent that is dead while its game goes on, or that waits for the others'
-    moves. `info["idle"]` (num_envs,) bool, of `reset` and `step`, then says which lanes of the returned batch
-    have nothing to decide; without it all lanes are active (see `idle_lanes`). An inactive lane has no
-    actors. Its steps are no samples: a reward, termination or truncation that comes while a lane is inactive
-    belongs to its last active step, and a lane that terminated then needs no `final_obs`. Rewards after that
-    end and before the next active step are ignored.
+    moves. `info["inactive"]` (num_envs,) bool, of `reset` and `step`, then says which lanes of the returned
+    batch have nothing to decide; without it all lanes are active (see `inactive_lanes`). An inactive lane has
+    no actors. Its steps are no samples: a reward, termination or truncation that comes while a lane is
+    inactive belongs to its last active step, and a lane that terminated then needs no `final_obs`. Rewards
+    after that end and before the next active step are ignored.
 
     Several lanes can be players of one game: `lane_games` says which. A lane that ends before its game does
     is inactive until the game starts over.

@@ -19,7 +19,7 @@ from stable_baselines3.common.vec_env import VecMonitor
 
 from facts import raises
 
-ACTIONS = ez.EntityActionSpace({"Walk": ez.Categorical(3), "Push": ez.Continuous(-1.0, 1.0)})
+ACTIONS = ez.EntityActionSpace({"Walk": ez.Categorical(3), "Push": ez.Continuous(-1.0, 1.0)}, optional=True)
 SPACE = ez.EntitySpace({"Sheep": ["x"]}, ACTIONS, ["time"])
 
 
@@ -231,16 +231,16 @@ def test_infos_of_the_last_step_and_of_the_reset_are_kept_apart() -> None:
 
 def test_idle_lanes_are_refused() -> None:
     puppet = Puppet()
-    puppet.reset_info = {"idle": np.array([False, False])}
+    puppet.reset_info = {"inactive": np.array([False, False])}
     nobody = np.zeros(2, bool)
-    puppet.results = [(nobody, nobody, {"idle": np.array([False, True])})]
+    puppet.results = [(nobody, nobody, {"inactive": np.array([False, True])})]
     venv = vec_env(puppet)
     venv.reset()
     with raises(TypeError, "lane 1", "Puppet", "inactive", "entitize.PPO"):
         venv.step(np.zeros(0))
     with raises(gymnasium.error.ResetNeeded, "RaggedVecEnv", "reset()"):
         venv.step(np.zeros(0))
-    puppet.reset_info = {"idle": np.array([True, False])}
+    puppet.reset_info = {"inactive": np.array([True, False])}
     with raises(TypeError, "lane 0", "Puppet", "inactive"):
         venv.reset()
 

@@ -13,7 +13,7 @@ from entitize.envs import batch_observations, validate_actions
 from entitize.envs.games import MineSweeper
 from gymnasium.vector import AutoresetMode
 
-from facts import raises
+from facts import raises, warns
 
 Result = tuple[ez.EntityBatch, Any, Any, Any, dict[str, Any]]
 
@@ -357,7 +357,7 @@ def without(key: str) -> Callable[[Result], Result]:
 
 
 def idle(lanes: Any) -> Callable[[Result], Result]:
-    return lambda result: (*result[:4], {**result[4], "idle": lanes})
+    return lambda result: (*result[:4], {**result[4], "inactive": lanes})
 
 
 def poisoned(batch: ez.EntityBatch) -> ez.EntityBatch:
@@ -379,8 +379,8 @@ BROKEN_VECTORS: list[tuple[Callable[[Result], Any], tuple[object, ...]]] = [
     (lambda r: (*r[:2], list(r[2]), *r[3:]), ("step", "terminated", "bool")),
     (without("_final_obs"), ("info['_final_obs']",)),
     (without("final_obs"), ("info['final_obs']", "EntityBatch", 3)),
-    (idle(np.ones(3, bool)), ("step: env 0", "idle", "action 'Move'")),
-    (idle([False] * 3), ("step: info['idle']", "bool (3,)")),
+    (idle(np.ones(3, bool)), ("step: env 0", "inactive", "action 'Move'")),
+    (idle([False] * 3), ("step: info['inactive']", "bool (3,)")),
 ]
 
 
@@ -422,3 +422,13 @@ def test_a_vector_environment_that_ignores_its_seed_is_found() -> None:
 
     with raises(ez.errors.ConformanceError, "Unseeded", "same seed", "reset"):
         ez.check_entity_env(Unseeded([MineSweeper] * 2))
+
+
+def test_the_former_name_of_inactive_lanes_warns_and_names_the_new_one() -> None:
+    flags = np.array([True, False])
+    with warns(DeprecationWarning, "idle", "inactive"):
+        assert ez.vector.inactive_lanes({"idle": flags}, 2).tolist() == [True, False]
+    with warns(DeprecationWarning, "idle_lanes", "inactive_lanes"):
+        former = ez.vector.idle_lanes  # type: ignore[attr-defined]
+    assert former({"inactive": flags}, 2).tolist() == [True, False]
+    assert former({}, 2).tolist() == [False, False]

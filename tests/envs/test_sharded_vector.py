@@ -64,7 +64,7 @@ def test_results_are_those_of_one_process(snakes: ez.EntityVectorEnv, seed: Any)
             assert results[0].equals(expected[0])
             assert_same(results[-1], expected[-1])
             kept.append((results[0], expected[0]))
-            ended, idle = ended + ("final_obs" in results[-1]), idle + results[-1]["idle"].sum()
+            ended, idle = ended + ("final_obs" in results[-1]), idle + results[-1]["inactive"].sum()
             actions = ez.envs.sample_actions(snakes.single_action_space, results[0], rng)  # type: ignore[attr-defined]
             results, expected = snakes.step(actions), local.step(actions)  # type: ignore[assignment]
             for mine, other in zip(results[1:4], expected[1:4], strict=True):

@@ -271,7 +271,7 @@ def test_every_snake_plays_by_the_rules(options: dict[str, Any], seed: int) -> N
     for step in range(1, options["max_steps"] + 1):
         orders: list[list[int]] = [[] for _ in range(2 * num_snakes)]
         for game in (0, 1):
-            living = [s for s in range(num_snakes) if not info["idle"][game * num_snakes + s]]
+            living = [s for s in range(num_snakes) if not info["inactive"][game * num_snakes + s]]
             for snake, move in zip(living, hunting_moves(venv, game, rng, living), strict=True):
                 orders[game * num_snakes + snake] = [move]
         moves = {snake: orders[num_snakes + snake][0] for snake in plain.snakes if orders[num_snakes + snake]}
@@ -298,14 +298,14 @@ def test_every_snake_plays_by_the_rules(options: dict[str, Any], seed: int) -> N
                 final = len(info["final_obs"]) - len(last) + last.index(lane)
                 assert_sees(info["final_obs"], final, plain.shown_to(snake, num_snakes), step)
         if is_over:  # the next game has started
-            assert not info["idle"][num_snakes:].any()
+            assert not info["inactive"][num_snakes:].any()
             assert (batch.globals[num_snakes:] == 0).all()
             return
         plain.bury()
         nothing: dict[str, list[Any]] = {name: [] for name in batch.entities}
         for snake in range(num_snakes):
             is_idle = snake not in plain.snakes
-            assert info["idle"][num_snakes + snake] == is_idle
+            assert info["inactive"][num_snakes + snake] == is_idle
             rows = nothing if is_idle else plain.shown_to(snake, num_snakes)
             assert_sees(batch, num_snakes + snake, rows, 0 if is_idle else step)
 
@@ -381,7 +381,7 @@ def test_the_agents_play_the_games_of_the_lanes(options: dict[str, Any], seed: i
     assert infos == {agent: {} for agent in game.agents}
     while game.agents:
         lanes = {agent: game.possible_agents.index(agent) for agent in game.agents}
-        assert sorted(lanes.values()) == np.flatnonzero(~info["idle"]).tolist()
+        assert sorted(lanes.values()) == np.flatnonzero(~info["inactive"]).tolist()
         for agent, lane in lanes.items():
             assert space.problem(observations[agent]) is None
             expected = ez.envs.unbatch_observation(space, batch, lane)

@@ -243,7 +243,7 @@ class WaitingVectorEnv(StatefulToyVectorEnv):
         return EntityBatch(batch.entities, batch.globals, actions)
 
     def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[EntityBatch, dict[str, Any]]:
-        return super().reset(seed=seed)[0], {"idle": self.idle}
+        return super().reset(seed=seed)[0], {"inactive": self.idle}
 
     def step(self, actions: Any) -> Any:
         idle = self.idle
@@ -258,7 +258,7 @@ class WaitingVectorEnv(StatefulToyVectorEnv):
         final = toy_batch(np.random.default_rng([self._seed, self._clock, 1]), self.num_envs)
         given = ended & (odd | ~idle)
         batch = self._show()
-        info = {"idle": self.idle, "final_obs": final.gather(np.flatnonzero(given)), "_final_obs": given}
+        info = {"inactive": self.idle, "final_obs": final.gather(np.flatnonzero(given)), "_final_obs": given}
         return batch, rewards, ended & ~odd, ended & odd, info
 
 
@@ -295,7 +295,7 @@ class DuelsVectorEnv(WaitingVectorEnv):
             words = np.where(rewards > 0, "win", np.where(rewards < 0, "loss", "draw")).astype(object)
             info |= {"outcome": np.where(ended, words, None), "_outcome": ended}
         batch = self._show()
-        return batch, rewards, ended & ~odd, ended & odd, {**info, "idle": self.idle}
+        return batch, rewards, ended & ~odd, ended & odd, {**info, "inactive": self.idle}
 
 
 @pytest.fixture

@@ -30,7 +30,7 @@ class Replay:
     def __init__(self, policy: Any, venv: Any, num_steps: int) -> None:
         rng = np.random.default_rng(CONFIG.seed)
         batch, info = venv.reset(seed=CONFIG.seed)
-        policy.update_normalization(batch.gather(np.flatnonzero(~info["idle"])))
+        policy.update_normalization(batch.gather(np.flatnonzero(~info["inactive"])))
         shape = (num_steps, venv.num_envs)
         self.batches, self.acted = [], []
         self.active, self.terminated, self.truncated = (np.zeros(shape, bool) for _ in range(3))
@@ -39,12 +39,12 @@ class Replay:
             acted = policy.act(batch, rng)  # of idle lanes as well, which have no actors
             self.batches.append(batch)
             self.acted.append(acted)
-            self.values[t], self.active[t] = acted.values, ~info["idle"]
+            self.values[t], self.active[t] = acted.values, ~info["inactive"]
             batch, self.rewards[t], self.terminated[t], self.truncated[t], info = venv.step(acted.actions)
             lanes = np.flatnonzero(info["_final_obs"])
             self.finals[t, lanes] = policy.value(info["final_obs"]) if len(lanes) else []
         last = [self.values[self.active[:, lane], lane][-1] for lane in range(venv.num_envs)]
-        next_values = np.where(info["idle"], last, policy.value(batch)).astype(np.float32)
+        next_values = np.where(info["inactive"], last, policy.value(batch)).astype(np.float32)
         self.advantages, self.returns = generalized_advantages(
             *(self.rewards, self.values, next_values, self.finals, self.terminated, self.truncated),
             *(CONFIG.gamma, CONFIG.gae_lambda, self.active),
@@ -100,7 +100,7 @@ def test_idle_steps_count_nowhere(toy_policy: Any, waiting_venv: Any) -> None:
 
 
 def waiting_idle(waiting_venv: Any) -> np.ndarray:
-    return waiting_venv(4).reset(seed=CONFIG.seed)[1]["idle"]
+    return waiting_venv(4).reset(seed=CONFIG.seed)[1]["inactive"]
 
 
 def test_ratios_start_at_one_although_lanes_are_idle(toy_policy: Any, waiting_venv: Any) -> None:
@@ -114,11 +114,11 @@ def test_ratios_start_at_one_although_lanes_are_idle(toy_policy: Any, waiting_ve
 def test_saying_that_nobody_is_idle_changes_nothing(toy_policy: Any, toy_venv: Any) -> None:
     class Telling(toy_venv):  # type: ignore[misc]
         def reset(self, **kwargs: Any) -> Any:
-            return super().reset(**kwargs)[0], {"idle": np.zeros(self.num_envs, bool)}
+            return super().reset(**kwargs)[0], {"inactive": np.zeros(self.num_envs, bool)}
 
         def step(self, actions: Any) -> Any:
             *rest, info = super().step(actions)
-            return *rest, {**info, "idle": np.zeros(self.num_envs, bool)}
+            return *rest, {**info, "inactive": np.zeros(self.num_envs, bool)}
 
     weights = []
     for venv in (toy_venv(4), Telling(4)):
@@ -195,7 +195,7 @@ def test_a_value_that_is_not_finite_is_of_the_right_lane(toy_policy: Any, waitin
             return acted
 
     venv = waiting_venv(6, share=0.6)
-    last = int(np.flatnonzero(~venv.reset(seed=CONFIG.seed)[1]["idle"])[-1])
+    last = int(np.flatnonzero(~venv.reset(seed=CONFIG.seed)[1]["inactive"])[-1])
     with raises(NonFiniteError, "value estimate", last, "nan"):
         PPO(Doubting(), venv, CONFIG).collect()
 
@@ -205,7 +205,7 @@ def test_actions_of_active_lanes_are_spread_over_all() -> None:
     shown = Shown(None, np.array([False, True, False, False, True]))  # type: ignore[arg-type]
     spread = shown.for_all({"Steer": chosen})["Steer"]
     assert [part.tolist() for part in spread] == [[], [[1.0]], [], [], [[2.0], [3.0]]]
-    assert active_lanes({}) is None and active_lanes({"idle": np.zeros(3, bool)}) is None
+    assert active_lanes({}) is None and active_lanes({"inactive": np.zeros(3, bool)}) is None
 
 
 # -- episodes ----------------------------------------------------------------------------------------------
@@ -239,7 +239,7 @@ class Arena(EntityVectorEnv):
         return "batch", self._info()
 
     def _info(self) -> dict[str, Any]:
-        return {"idle": np.array([False, self._time >= 2, self._time < 4])}
+        return {"inactive": np.array([False, self._time >= 2, self._time < 4])}
 
     def step(self, actions: Any) -> Any:
         self._time += 1

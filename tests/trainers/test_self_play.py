@@ -55,7 +55,7 @@ class Reference:
     def __init__(self, duels: Any, pool: OpponentPool, seed: int) -> None:
         self.duels, self.pool = duels, pool
         self.batch, info = duels.reset(seed=seed)
-        self.idle = info["idle"].copy()
+        self.idle = info["inactive"].copy()
         self.returns = np.zeros(duels.num_envs)
         self.results: Counter[tuple[int, float]] = Counter()
         self.drawn: Counter[bool] = Counter()
@@ -72,7 +72,7 @@ class Reference:
         self.batch, rewards, terminated, truncated, info = self.duels.step(
             {name: by_lane(parts) for name, parts in orders.items()}
         )
-        self.idle = info["idle"].copy()
+        self.idle = info["inactive"].copy()
         self.returns += rewards
         self.over = (terminated | truncated).reshape(-1, 2).all(1)
         for game in np.flatnonzero(self.over):
@@ -106,7 +106,7 @@ def test_games_and_learner_get_what_a_loop_over_lanes_gives_them(
     venv.action_space.seed(1)
     for _ in range(60):
         before = venv.seats.players.copy()
-        np.testing.assert_array_equal(info["idle"], reference.idle | (before != LEARNER))
+        np.testing.assert_array_equal(info["inactive"], reference.idle | (before != LEARNER))
         for lane, player in enumerate(before):
             seen, shown = batch.gather([lane]), reference.batch.gather([lane])
             if player == LEARNER:
@@ -198,7 +198,7 @@ def test_games_are_drawn_as_often_as_they_should_be(duels: Any, toy_policy: Any)
 def test_an_empty_pool_leaves_all_games_to_the_learner(duels: Any, toy_policy: Any) -> None:
     venv = past_self_play(duels(4), OpponentPool(toy_policy()), latest_share=0)
     _, info = venv.reset(seed=1)
-    assert (venv.seats.players == LEARNER).all() and not info["idle"].any()
+    assert (venv.seats.players == LEARNER).all() and not info["inactive"].any()
 
 
 def test_sides_can_have_several_lanes(duels: Any, stubborn: Any) -> None:
@@ -311,7 +311,7 @@ def test_snakes_that_die_wait_for_their_game_whoever_plays_them() -> None:
         batch, rewards, terminated, truncated, info = venv.step(venv.action_space.sample(mask=batch))
         others = before != LEARNER
         assert not (rewards[others].any() or terminated[others].any() or truncated[others].any())
-        assert all(part.actors.lengths[info["idle"]].sum() == 0 for part in batch.actions.values())
+        assert all(part.actors.lengths[info["inactive"]].sum() == 0 for part in batch.actions.values())
         for game in range(2):
             lanes = slice(3 * game, 3 * game + 3)
             started = inner.steps[3 * game] != steps[3 * game] + 1

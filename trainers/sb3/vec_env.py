@@ -24,7 +24,7 @@ from ...envs import (
     ListVectorEnv,
     PackedActionSpace,
     PackedBatchSpace,
-    idle_lanes,
+    inactive_lanes,
     lane_infos,
     unbatch_observation,
 )
@@ -32,7 +32,16 @@ from ...envs.batch.packed import PackedBatch
 from ...envs.errors import reset_needed
 
 #: What an entity vector environment says of all lanes in one piece, and `RaggedVecEnv` says lane by lane.
-_OF_THE_STEP = ("final_obs", "_final_obs", "final_info", "_final_info", "idle", "_idle")
+_OF_THE_STEP = (
+    "final_obs",
+    "_final_obs",
+    "final_info",
+    "_final_info",
+    "inactive",
+    "_inactive",
+    "idle",
+    "_idle",
+)
 
 
 class RaggedVecEnv(VecEnv):
@@ -53,8 +62,8 @@ class RaggedVecEnv(VecEnv):
     otherwise (or where they are missing there) in `vector_env`, which speaks for all lanes.
 
     Raises:
-        TypeError: `vector_env` is no `EntityVectorEnv`, or has lanes that are idle (see `EntityVectorEnv`);
-            the latter shows only while it runs.
+        TypeError: `vector_env` is no `EntityVectorEnv`, or has inactive lanes (see `EntityVectorEnv`); the
+            latter shows only while it runs.
         ValueError: it does not reset in the step that ends an episode (autoreset SAME_STEP).
     """
 
@@ -77,7 +86,7 @@ class RaggedVecEnv(VecEnv):
         if any(other != options for other in self._options[1:]):
             raise ValueError("options must be the same for all environments of an entity vector environment")
         batch, info = self.vector_env.reset(seed=self._seeds[0], options=options or None)
-        self._refuse_idle_lanes(info)
+        self._refuse_inactive_lanes(info)
         self._reset_seeds()
         self._reset_options()
         self.reset_infos = lane_infos(_without_step_keys(info), self.num_envs)
@@ -101,7 +110,7 @@ class RaggedVecEnv(VecEnv):
         self._actions = None
         orders = self._layout.unpack_actions(before, actions)
         batch, rewards, terminated, truncated, info = self.vector_env.step(orders)
-        self._refuse_idle_lanes(info)
+        self._refuse_inactive_lanes(info)
         self._last = batch
         infos = self._lane_infos(info, before, terminated, truncated)
         # Stable-Baselines3 adds the value of the last state to the rewards in place.
@@ -136,14 +145,14 @@ class RaggedVecEnv(VecEnv):
                 infos[lane]["terminal_observation"] = unbatch_observation(self.entity_space, before, lane)
         return infos
 
-    def _refuse_idle_lanes(self, info: dict[str, Any]) -> None:
-        idle = np.flatnonzero(idle_lanes(info, self.num_envs))
-        if len(idle):
+    def _refuse_inactive_lanes(self, info: dict[str, Any]) -> None:
+        inactive = np.flatnonzero(inactive_lanes(info, self.num_envs))
+        if len(inactive):
             self._last = None
             raise TypeError(
-                f"lane {idle[0]} of {type(self.vector_env).__name__} is inactive: its agent is dead or waits"
-                " for others. Stable-Baselines3 would learn from such steps as from any other. Train with"
-                " entitize.PPO, which leaves them out, or make the environment with mode='team'."
+                f"lane {inactive[0]} of {type(self.vector_env).__name__} is inactive: its agent is dead or"
+                " waits for others. Stable-Baselines3 would learn from such steps as from any other. Train"
+                " with entitize.PPO, which leaves them out, or make the environment with mode='team'."
             )
 
     def close(self) -> None:

@@ -16,7 +16,7 @@ from ...envs import (
     EntityActionSpace,
     EntityBatch,
     EntityVectorEnv,
-    idle_lanes,
+    inactive_lanes,
     no_actions,
     validate_actions,
 )
@@ -79,9 +79,9 @@ class PastSelfPlay(EntityVectorEnv):
     the learner plays all of its lanes. Otherwise it plays one side, each alike, and a member of the pool all
     others, until the game is over: when all its lanes have ended.
 
-    A lane that is not the learner's is *idle* (see `EntityVectorEnv`): it has no actors, takes no actions,
-    pays nothing and never ends, and infos that say which lanes they are of (`_outcome`) leave it out. All
-    else is passed on unchanged. Each opponent acts once per step, on all of its lanes together.
+    A lane that is not the learner's is *inactive* (see `EntityVectorEnv`): it has no actors, takes no
+    actions, pays nothing and never ends, and infos that say which lanes they are of (`_outcome`) leave it
+    out. All else is passed on unchanged. Each opponent acts once per step, on all of its lanes together.
 
     Results of finished games go into the pool: `info["outcome"]` of the learner's lanes where it is given,
     otherwise whether their mean return was larger than the opponent's (a difference up to 1e-6 is a draw).
@@ -145,7 +145,7 @@ class PastSelfPlay(EntityVectorEnv):
             self._rng = np.random.default_rng([_STREAM, seed])
         self.seats.draw_all(self._rng)
         self._see(batch, info)
-        return self._shown(), self._with_idle(info)
+        return self._shown(), self._with_inactive(info)
 
     def _step(self, actions: Actions) -> StepResult:
         theirs = self.seats.players != LEARNER
@@ -160,10 +160,10 @@ class PastSelfPlay(EntityVectorEnv):
             rewards = np.where(theirs, np.float32(0), rewards)
             terminated, truncated = terminated & ~theirs, truncated & ~theirs
             info = hide_infos(info, theirs)
-        return self._shown(), rewards, terminated, truncated, self._with_idle(info)
+        return self._shown(), rewards, terminated, truncated, self._with_inactive(info)
 
     def _see(self, batch: EntityBatch, info: Mapping[str, Any]) -> None:
-        self._batch, self._idle, self._moves = batch, idle_lanes(info, self.num_envs), None
+        self._batch, self._idle, self._moves = batch, inactive_lanes(info, self.num_envs), None
 
     def _shown(self) -> EntityBatch:
         """The batch without the actors of opponents."""
@@ -171,9 +171,9 @@ class PastSelfPlay(EntityVectorEnv):
         theirs = self.seats.players != LEARNER
         return without_actors(self._batch, theirs) if theirs.any() else self._batch
 
-    def _with_idle(self, info: dict[str, Any]) -> dict[str, Any]:
+    def _with_inactive(self, info: dict[str, Any]) -> dict[str, Any]:
         theirs = self.seats.players != LEARNER
-        return {**info, "idle": self._idle | theirs} if theirs.any() else info
+        return {**info, "inactive": self._idle | theirs} if theirs.any() else info
 
     def _joined(self, actions: Actions, theirs: NDArray[np.bool_]) -> dict[str, RaggedArray]:
         """The learner's actions and the opponents', lane by lane."""

@@ -288,7 +288,7 @@ def test_agents_that_see_entities_are_lanes_of_all_their_types_and_actions() -> 
         for lane, (_, agent) in enumerate(venv.agents):
             for name, value in game.told[-1].get(agent, {}).items():
                 np.testing.assert_array_equal(value, orders[name][lane])
-        assert bool(info["idle"][0]) >= (step % 4 == 3)
+        assert bool(info["inactive"][0]) >= (step % 4 == 3)
     ez.check_entity_env(venv, num_steps=12)
 
 

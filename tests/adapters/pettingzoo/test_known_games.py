@@ -51,7 +51,7 @@ def test_the_dead_leave_the_field_of_a_known_game() -> None:
     rng = np.random.default_rng(3)
     counts = set()
     for _ in range(200):
-        living = [agent for lane, (_, agent) in enumerate(venv.agents) if not info["idle"][lane]]
+        living = [agent for lane, (_, agent) in enumerate(venv.agents) if not info["inactive"][lane]]
         assert env.agents == living
         acting = seen["actions"]["action"]["actors"]
         assert len(acting) == len(living) == len(seen["entities"]["Archer"]) + len(seen["entities"]["Knight"])

@@ -80,7 +80,7 @@ def test_lanes_are_what_a_plain_loop_over_the_games_sees(name: str) -> None:
     ends = 0
     for _ in range(STEPS.get(name, 40)):
         for lane, (i, agent) in enumerate(venv.agents):
-            assert info["idle"][lane] == (agent not in games[i].agents)
+            assert info["inactive"][lane] == (agent not in games[i].agents)
             if agent in games[i].agents:
                 space = games[i].observation_space(agent)
                 discrete = int(space.n) if isinstance(space, spaces.Discrete) else None
@@ -132,7 +132,7 @@ def test_an_agent_that_dies_is_a_lane_that_is_idle_until_the_game_starts_over() 
             if over[lanes].all():
                 over[lanes] = False
             played_on += int(over[lanes].any())
-        np.testing.assert_array_equal(info["idle"], over)
+        np.testing.assert_array_equal(info["inactive"], over)
     assert played_on > 10
     venv.close()
 

@@ -53,7 +53,7 @@ def test_masks_of_composite_actions_are_read_and_who_may_do_nothing_is_idle() ->
     venv = ez.from_pettingzoo(game)
     batch, info = venv.reset(seed=0)
     assert list(venv.single_observation_space.entities) == ["observation"]
-    assert info["idle"].tolist() == [False, True]
+    assert info["inactive"].tolist() == [False, True]
     assert batch.actions["action_0"].mask.values.tolist() == [[False, True]]
     assert batch.actions["action_1"].mask.values.tolist() == [[True, False, True]]
     with raises(ez.ActionError, "lane 0", "'dog_0'", "action 'action_1'", 1):

@@ -57,7 +57,7 @@ def play(venv: Any, steps: int = 30, seed: int = 3) -> list[tuple[np.ndarray, ..
             sample_actions(venv.single_action_space, batch, rng)
         )
         rows = np.concatenate([rows.values.ravel() for rows in batch.entities.values()])
-        played.append((rows, rewards, terminated, truncated, info["idle"]))
+        played.append((rows, rewards, terminated, truncated, info["inactive"]))
     venv.close()
     return played
 
@@ -241,12 +241,12 @@ def test_a_game_that_opponents_end_before_anybody_could_move_is_told_in_the_next
     )
     returned = []
     seen, info = env.reset(seed=1)
-    idle = [bool(info["idle"][0])] if mode == "lanes" else []
+    idle = [bool(info["inactive"][0])] if mode == "lanes" else []
     for _ in range(4):
         seen, reward, terminated, _, info = env.step(env.action_space.sample(mask=seen))
         returned.append((float(np.squeeze(reward)), bool(np.squeeze(terminated))))
         if mode == "lanes":
-            idle.append(bool(info["idle"][0]))
+            idle.append(bool(info["inactive"][0]))
         else:
             seen, _ = env.reset()
     assert returned == [(1, True), (5, True), (5, True), (1, True)]

@@ -99,12 +99,14 @@ def test_agents_that_join_later_are_idle_until_then() -> None:
     venv = ez.from_pettingzoo(Colony())
     rng = np.random.default_rng(0)
     batch, info = venv.reset()
-    told = [(info["idle"].tolist(), [], [])]
+    told = [(info["inactive"].tolist(), [], [])]
     for _ in range(5):
         batch, _, terminated, truncated, info = venv.step(
             sample_actions(venv.single_action_space, batch, rng)
         )
-        told.append((info["idle"].tolist(), *(np.flatnonzero(f).tolist() for f in (terminated, truncated))))
+        told.append(
+            (info["inactive"].tolist(), *(np.flatnonzero(f).tolist() for f in (terminated, truncated)))
+        )
     assert told == [
         ([False, False, True], [], []),
         ([True, False, True], [0], []),

@@ -137,7 +137,7 @@ def test_lanes_are_what_a_plain_loop_over_the_turns_sees(name: str) -> None:
     games = turns = 0
     for _ in range(240):
         mover = env.agent_selection
-        assert np.flatnonzero(~info["idle"]).tolist() == [lanes[mover]]
+        assert np.flatnonzero(~info["inactive"]).tolist() == [lanes[mover]]
         for agent, lane in lanes.items():
             there = agent in env.agents and not (env.terminations[agent] or env.truncations[agent])
             expected = flattened(env.observation_space(agent), env.observe(agent)) if there else np.zeros(0)
@@ -190,16 +190,16 @@ def test_the_last_observation_and_reward_come_in_the_step_that_ends_the_game() -
     np.testing.assert_array_equal(mine[0, ..., 0], [[1, 1, 1], [0, 0, 0], [0, 0, 0]])
     np.testing.assert_array_equal(mine[1], mine[0, ..., ::-1])
     assert not batch.entities["Board"].values.any(), "the next game has begun"
-    assert info["idle"].tolist() == [False, True]
+    assert info["inactive"].tolist() == [False, True]
     venv.close()
 
 
 def test_several_games_move_once_each_in_a_step() -> None:
     venv = ez.from_pettingzoo(GAMES["connect_four"], num_envs=3)
     batch, info = venv.reset(seed=0)
-    assert info["idle"].tolist() == [False, True] * 3
+    assert info["inactive"].tolist() == [False, True] * 3
     batch, *_, info = venv.step(venv.action_space.sample(mask=batch))
-    assert info["idle"].tolist() == [True, False] * 3
+    assert info["inactive"].tolist() == [True, False] * 3
     venv.close()
 
 
@@ -218,6 +218,6 @@ def test_agents_with_a_seat_go_at_different_times_and_their_lanes_are_empty_then
             over[:] = False
         lonely += int(over.sum() == 2)
         assert (batch.entities["Vector"].lengths == ~over).all()
-        assert info["idle"][over].all()
+        assert info["inactive"][over].all()
     assert lonely > 5
     venv.close()
