@@ -28,6 +28,7 @@ from ...envs.actions.array_checks import MOST_ENTITIES
 from ...envs.errors import reset_needed
 from .flat_actions import FlatActions, flat_masks
 from .limits import Beyond, Limit, Limited, Nearest
+from .observation_keys import observation_paths, part_at, renamed_keys
 from .wrap import env_name
 
 Layout = Literal["ragged", "padded", "flat"]
@@ -149,19 +150,24 @@ class RaggedFace(GymnasiumFace):
     """
 
     def __init__(
-        self, env: gymnasium.Env[dict[str, Any], Mapping[str, Any]], illegal: Illegal = "error"
+        self,
+        env: gymnasium.Env[dict[str, Any], Mapping[str, Any]],
+        illegal: Illegal = "error",
+        separator: str = "/",
     ) -> None:
-        RecordConstructorArgs.__init__(self, illegal=illegal)
+        RecordConstructorArgs.__init__(self, illegal=illegal, separator=separator)
         super().__init__(env, illegal)
-        parts = {path: _part(self._space, path) for path in _paths(self._space)}
-        self.observation_space = spaces.Dict({"/".join(path): part for path, part in parts.items()})
-        self._paths = list(parts)
+        paths = {"/".join(path): path for path in observation_paths(self._space)}
+        self._paths = {new: paths[key] for key, new in renamed_keys(paths, separator).items()}
+        self.observation_space = spaces.Dict(
+            {key: part_at(self._space, path) for key, path in self._paths.items()}
+        )
         self.action_space = spaces.Dict(
             {name: _ragged_action(self._space.actions[name]) for name in self._space.actions}
         )
 
     def _face(self, seen: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-        return {"/".join(path): _part(seen, path) for path in self._paths}, {}
+        return {key: part_at(seen, path) for key, path in self._paths.items()}, {}
 
     def _given(self, action: Any) -> dict[str, tuple[NDArray[np.int64], NDArray[Any]]]:
         assert self._seen is not None
@@ -180,24 +186,6 @@ class RaggedFace(GymnasiumFace):
     def _legal(self, name: str, rows: NDArray[np.int64], given: NDArray[Any]) -> tuple[NDArray[Any], int]:
         legal, illegal = super()._legal(name, rows, given)
         return legal, illegal + len(legal) - len(rows)
-
-
-def _paths(space: EntitySpace) -> list[tuple[str, ...]]:
-    """The arrays of an observation, by their keys."""
-    paths: list[tuple[str, ...]] = [("entities", name) for name in space.entities]
-    paths += [("globals",)] if space.global_features else []
-    paths += [("frame",)] if space.frame is not None else []
-    paths += [("visible", name) for name in space.entities] if space.hidden else []
-    for name, action in space.actions.items():
-        keys = [key for key in ("actors", "actees", "mask") if key in action.mask_space().spaces]
-        paths += [("actions", name, key) for key in keys]
-    return paths
-
-
-def _part(whole: Any, path: tuple[str, ...]) -> Any:
-    for key in path:
-        whole = whole[key]
-    return whole
 
 
 def _ragged_action(action: ActionSpace) -> spaces.Space[Any]:
@@ -231,9 +219,10 @@ class PaddedFace(GymnasiumFace):
         max_actors: Mapping[str, int] | None = None,
         illegal: Illegal = "error",
         flat_actions: bool = False,
+        separator: str = "/",
     ) -> None:
         options = _padded_options(maxima, beyond, max_actors, illegal)
-        RecordConstructorArgs.__init__(self, **options, flat_actions=flat_actions)
+        RecordConstructorArgs.__init__(self, **options, flat_actions=flat_actions, separator=separator)
         super().__init__(env, illegal)
         declared = Nearest(**beyond) if isinstance(beyond, Mapping) else beyond
         self._limit = Limit(self._name, self._space, maxima, declared)
@@ -242,7 +231,11 @@ class PaddedFace(GymnasiumFace):
         self._limited: Limited | None = None
         #: Per action with choices its mask (A, C) in the last observation, and where choices begin in a row.
         self._masks: list[tuple[NDArray[np.bool_], NDArray[np.int64]]] = []
-        self.observation_space = self._layout.observation_space.without_empty_arrays()
+        own: spaces.Dict = self._layout.observation_space.without_empty_arrays()
+        self._renamed = renamed_keys(own, separator)
+        if separator != "/":
+            own = spaces.Dict({new: own[key] for key, new in self._renamed.items()})
+        self.observation_space = own
         parts = spaces.Dict({name: self._action_part(name) for name in self._space.actions})
         self._flat = FlatActions(self._name, parts.spaces) if flat_actions else None
         self._names = list(parts)
@@ -274,7 +267,7 @@ class PaddedFace(GymnasiumFace):
             raise ObservationError(f"{self._name}: {error}") from None
         actions = [(f"actions/{name}/mask", self._space.actions[name]) for name in self._names]
         self._masks = [(padded[key][0], a.choice_columns) for key, a in actions if key in padded]
-        shown = {name: array[0] for name, array in padded.items() if array.size}
+        shown = {new: padded[key][0] for key, new in self._renamed.items()}
         kept = self._limited.rows
         lost = {name: len(seen["actions"][name]["actors"]) - len(rows) for name, rows in kept.items()}
         return shown, {"dropped": self._limited.dropped, "dropped_actors": lost}
@@ -363,6 +356,7 @@ def to_gymnasium(
     max_actors: Mapping[str, int] | None = None,
     illegal: Illegal = "error",
     flat_actions: bool = False,
+    separator: str = "/",
 ) -> GymnasiumFace:
     """Show an entity environment with Gymnasium's own spaces.
 
@@ -379,6 +373,9 @@ def to_gymnasium(
             no masks (Gymnasium's `check_env`, PettingZoo's API tests, SB3's PPO without masks).
         flat_actions: with padded observations too, one Discrete, MultiDiscrete or Box instead of a Dict of
             actions, as Stable-Baselines3 and most other learners need. The flat layout always has one.
+        separator: what joins the keys of ragged and padded observations, "." for "actions.Move.mask". HDF5
+            takes "/" for its folders, so Minari needs another one. Our networks for padded observations
+            need "/".
 
     Raises:
         TypeError: `env` is no entity environment.
@@ -390,11 +387,11 @@ def to_gymnasium(
                 "the ragged layout has no maxima: maxima, max_actors, beyond and flat_actions are for the"
                 " others"
             )
-        return RaggedFace(env, illegal)
+        return RaggedFace(env, illegal, separator)
     if layout not in ("padded", "flat"):
         raise ValueError(f"layout must be 'ragged', 'padded' or 'flat', got {layout!r}")
     if maxima is None:
         raise ValueError(f"the {layout} layout needs maxima=, the most entities of each type")
     if layout == "padded":
-        return PaddedFace(env, maxima, beyond, max_actors, illegal, flat_actions)
+        return PaddedFace(env, maxima, beyond, max_actors, illegal, flat_actions, separator)
     return FlatFace(env, maxima, beyond, max_actors, illegal)

@@ -88,6 +88,10 @@ class StateBuffer:
         start = self.starts[lane]
         return self.data[start : start + self.lengths[lane]].tobytes()
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copies have memory and threads of their own, and hold no states until the next `fill`."""
+        return StateBuffer, (len(self.lengths), self._num_helpers + 1)
+
     def close(self) -> None:
         if self._pool:
             self._pool.shutdown()
@@ -114,14 +118,24 @@ class ProcgenEngine:
         self.seed = seed
         self.has_stepped = False
         self.states = states
-        self._env = import_engine()(
-            num=num_envs,
-            env_name=game.name,
-            rand_seed=seed,
-            render_mode="rgb_array" if render else None,
+        self._arguments: dict[str, Any] = {
+            "num": num_envs,
+            "env_name": game.name,
+            "rand_seed": seed,
+            "render_mode": "rgb_array" if render else None,
             **options.arguments(game, render or pixels),
-        )
+        }
+        self._env = import_engine()(**self._arguments)
         self._is_terse = self._can_be_terse()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Copies run an engine of their own, which goes on from this one's state."""
+        return {**vars(self), "_env": self._env.get_state()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._env = import_engine()(**self._arguments)
+        self._env.set_state(state["_env"])
 
     def step(self, actions: NDArray[np.int32]) -> None:
         """Let every lane act (num_envs,); -1 abandons the episode for the next one."""

@@ -14,6 +14,7 @@ from ..batch.entity_batch import unbatch_observation
 from ..errors import ActionError, reset_needed
 from ..multi_agent import MultiAgentEnv, MultiAgentStep
 from ..spaces import EntitySpace
+from ..window import Window
 from .snake_boards import PICTURES
 from .snake_lanes import SnakeLanesVectorEnv
 
@@ -26,15 +27,17 @@ class MultiSnakeAgents(MultiAgentEnv):
 
     Args:
         num_snakes: 1 to 8.
+        render_mode: "rgb_array", or "human" for a window that `reset` and `step` draw in.
         options: the other ones of `SnakeLanesVectorEnv`.
     """
 
-    metadata = {"name": "multi_snake_v0", **PICTURES}  # noqa: RUF012 - as Gymnasium's
+    metadata = {"name": "multi_snake_v0", **PICTURES, "render_modes": ["human", "rgb_array"]}  # noqa: RUF012 - as Gymnasium's
 
     def __init__(self, num_snakes: int = 2, *, render_mode: str | None = None, **options: Any) -> None:
-        self._venv = SnakeLanesVectorEnv(
-            num_snakes, num_snakes=num_snakes, render_mode=render_mode, **options
-        )
+        is_shown = render_mode == "human"
+        pictures = "rgb_array" if is_shown else render_mode
+        self._venv = SnakeLanesVectorEnv(num_snakes, num_snakes=num_snakes, render_mode=pictures, **options)
+        self._window = Window(type(self).__name__, PICTURES["render_fps"]) if is_shown else None
         self.possible_agents = [f"snake_{i}" for i in range(num_snakes)]
         self.agents: list[str] = []
         self.render_mode = render_mode
@@ -55,6 +58,7 @@ class MultiSnakeAgents(MultiAgentEnv):
         observations = {
             agent: unbatch_observation(space, batch, lane) for lane, agent in enumerate(self.agents)
         }
+        self._show()
         return observations, {agent: {} for agent in self.agents}
 
     def step(self, actions: Mapping[str, Mapping[str, Any]]) -> MultiAgentStep:
@@ -85,6 +89,7 @@ class MultiSnakeAgents(MultiAgentEnv):
             else:
                 observations[agent] = unbatch_observation(space, batch, lane)
         self.agents = [agent for agent, lane in lanes.items() if not ended[lane]]
+        self._show()
         return (
             observations,
             {agent: float(played.rewards[lane]) for agent, lane in lanes.items()},
@@ -94,11 +99,25 @@ class MultiSnakeAgents(MultiAgentEnv):
         )
 
     def render(self) -> NDArray[Any] | None:
-        """The board (16 * board_size + 32, same, 3), in which those that just died or won are shown too."""
+        """Return the board (16 * board_size + 32, same, 3) with those that just died or won.
+
+        With render_mode "human", show it in the window instead.
+        """
+        if self._window is not None:
+            return self._show()
+        return self._picture()
+
+    def _picture(self) -> NDArray[Any]:
         frames = self._venv.render()
         assert frames is not None
         picture: NDArray[Any] = frames[0]
         return picture
 
+    def _show(self) -> None:
+        if self._window is not None:
+            self._window.show(self._picture())
+
     def close(self) -> None:
+        if self._window is not None:
+            self._window.close()
         self._venv.close()

@@ -17,7 +17,7 @@ from ..spaces import EntitySpace
 from ..vector.native import NativeVectorEnv
 
 MOVES = ["up", "down", "left", "right"]
-PICTURES = {"render_modes": ["rgb_array"], "render_fps": 8}
+PICTURES: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 8}
 MOST_SNAKES = 8
 
 #: What a snake is: off the board, on it, or on it for the last time because its episode ended.

@@ -517,3 +517,30 @@ def test_observation_and_action_spaces_of_faces_can_be_sampled(layout):
         for seed in range(5):
             space.seed(seed)
             assert space.contains(space.sample())
+
+
+@pytest.mark.parametrize("options", [{"layout": "ragged"}, {"layout": "padded", "maxima": 6}])
+def test_observations_are_recorded_in_hdf5_under_their_names(options: dict[str, Any], tmp_path: Any) -> None:
+    """Minari 0.5 writes a data set per key of the space and reads them by the keys of the file."""
+    h5py = pytest.importorskip("h5py")
+    env, plain = to_gymnasium(Field(), **options, separator="."), to_gymnasium(Field(), **options)
+    observation, same = (each.reset(seed=3)[0] for each in (env, plain))
+    assert env.observation_space.contains(observation)
+    assert [key.replace("/", ".") for key in same] == list(observation)
+    with h5py.File(tmp_path / "episode.hdf5", "w") as file:
+        for key, array in observation.items():
+            file.create_dataset(key, data=array)
+        assert sorted(file) == sorted(env.observation_space.spaces)
+        for key, array in same.items():
+            np.testing.assert_array_equal(file[key.replace("/", ".")][()], array)
+
+
+def test_two_names_that_a_separator_would_join_are_refused() -> None:
+    class Twins(Field):
+        def __init__(self) -> None:
+            super().__init__(["move"])
+            entities = {"a.b": ["x"], "a/b": ["x"]}
+            self.observation_space = EntitySpace(entities, self.action_space)
+
+    with raises(ValueError, "'.'", "a/b"):
+        to_gymnasium(Twins(), separator=".")

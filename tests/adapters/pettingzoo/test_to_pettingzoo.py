@@ -169,6 +169,28 @@ def test_max_cycles_and_rendering_are_pettingzoos(layout: str) -> None:
     render_test(partial(made, "aec", layout, **UNMASKED[layout]))
 
 
+def test_a_window_that_pettingzoos_test_asks_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
+    render_test(
+        lambda render_mode: ez.to_pettingzoo(ez.games.MultiSnakeAgents(render_mode=render_mode), "aec")
+    )
+
+
+@each_layout
+def test_a_finished_game_steps_without_actions(layout: str) -> None:
+    """As PettingZoo's own games: SuperSuit's `black_death_v3` steps once more after the last agent's end."""
+    env = made("parallel", layout, length=3)
+    with raises(gymnasium.error.ResetNeeded, "reset()"):
+        env.step({})
+    env.reset(seed=0)
+    while env.agents:
+        env.step({})
+    assert env.step({}) == ({}, {}, {}, {}, {})
+    with raises(gymnasium.error.ResetNeeded, "reset()"):
+        env.step({"robot_0": None})
+    assert env.reset(seed=0)[0]
+
+
 @each_layout
 def test_spaces_are_the_same_objects_and_hold_what_is_seen(layout: str) -> None:
     env = made("parallel", layout, **UNMASKED[layout])
