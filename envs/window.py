@@ -82,6 +82,10 @@ class Window:
         self._next = 0.0
         self.is_open = True
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copies show their frames in the same window of the process."""
+        return Window, (self._title, round(1 / self._seconds))
+
     def show(self, frame: NDArray[np.uint8]) -> None:
         """Show `frame` (height, width, 3), once the frame before has been shown for long enough."""
         if not self.is_open:

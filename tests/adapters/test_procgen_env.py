@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import subprocess
 import sys
 
@@ -13,7 +15,7 @@ from entitize.adapters.procgen import ProcgenEnv, ProcgenVectorEnv
 from entitize.adapters.procgen.options import ACTIONS
 from entitize.envs import window
 from entitize.ragged import RaggedArray
-from gymnasium.utils.env_checker import check_env
+from gymnasium.utils.env_checker import check_env, data_equivalence
 
 from facts import raises
 
@@ -219,3 +221,38 @@ def test_a_seed_of_the_constructor_is_that_of_the_first_reset():
     assert_same_observation(observation, expected)
     env.close()
     other.close()
+
+
+def played(env, steps):
+    """What the env returns, over the ends of episodes."""
+    results = []
+    for move in np.random.default_rng(7).integers(15, size=steps):
+        observation, *rest = env.step({"act": np.array([move])})
+        results += [observation, rest]
+        if rest[1] or rest[2]:
+            results += env.reset()
+    return results
+
+
+@pytest.mark.parametrize("options", [{}, {"features": "pixels"}, {"render_mode": "rgb_array"}])
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))])
+def test_a_copy_goes_on_by_itself_from_the_same_state(options, copied):
+    env = ProcgenEnv("coinrun", **options)
+    fresh = copied(env)
+    assert data_equivalence(fresh.reset(seed=2), env.reset(seed=2))
+    played(env, 30)
+    twin = copied(env)
+    expected = played(env, 150)
+    assert data_equivalence(played(twin, 150), expected)
+    for one in (env, fresh, twin):
+        one.close()
+
+
+def test_a_copy_of_a_window_draws_in_the_same_one(monkeypatch):
+    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
+    env = ProcgenEnv("maze", render_mode="human")
+    env.reset(seed=1)
+    twin = copy.deepcopy(env)
+    twin.step({"act": np.array([NOOP])})
+    twin.close()
+    env.close()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import sys
 
 import gymnasium
@@ -54,6 +56,20 @@ def test_the_same_seed_and_actions_give_identical_runs(game):
         first = play(venv, 9, 60)
         assert_same_run(first, play(other, None, 60))  # the seed of the constructor
         assert_same_run(first, play(venv, 9, 60))  # after steps, in the same environment
+
+
+def test_a_copy_goes_on_by_itself_from_the_same_state():
+    with make_vec("starpilot", 9, num_threads=2) as venv:
+        play(venv, 5, 20)
+        twin, pickled = copy.deepcopy(venv), pickle.loads(pickle.dumps(venv))
+        runs = []
+        for each in (venv, twin, pickled):
+            rng = np.random.default_rng(1)
+            runs.append([each.step(acts(rng.integers(0, 15, 9))) for _ in range(80)])
+        assert_same_run(runs[0], runs[1])
+        assert_same_run(runs[0], runs[2])
+        twin.close()
+        pickled.close()
 
 
 def test_other_seeds_give_other_levels():
