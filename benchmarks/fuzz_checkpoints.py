@@ -351,7 +351,7 @@ def run(number: int, seed: int, folder: Path, report: Callable[[str], None] = pr
             kept = Path(tempfile.gettempdir()) / f"fuzz_checkpoints_{seed}_{i}"
             shutil.copytree(path, kept, dirs_exist_ok=True)
             report(f"case {i}, {name}: {outcome}; kept in {kept}\n{text}")
-        if (i + 1) % 10_000 == 0:
+        if (i + 1) % 1000 == 0:
             report(f"{i + 1}: {dict(sorted(counts.items()))}")
     trainer.venv.close()
     return counts
