@@ -179,12 +179,14 @@ def test_a_window_that_pettingzoos_test_asks_for(monkeypatch: pytest.MonkeyPatch
 @each_layout
 def test_a_finished_game_steps_without_actions(layout: str) -> None:
     """As PettingZoo's own games: SuperSuit's `black_death_v3` steps once more after the last agent's end."""
-    env = made("parallel", layout, length=3)
+    env = made("parallel", layout, length=3, **UNMASKED[layout])
     with raises(gymnasium.error.ResetNeeded, "reset()"):
         env.step({})
-    env.reset(seed=0)
+    seen, _ = env.reset(seed=0)
     while env.agents:
-        env.step({})
+        spaces = {agent: env.action_space(agent) for agent in env.agents}
+        masks = {agent: {"mask": seen[agent]} if layout == "ragged" else {} for agent in env.agents}
+        seen, *_ = env.step({agent: space.sample(**masks[agent]) for agent, space in spaces.items()})
     assert env.step({}) == ({}, {}, {}, {}, {})
     with raises(gymnasium.error.ResetNeeded, "reset()"):
         env.step({"robot_0": None})

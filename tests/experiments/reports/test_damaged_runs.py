@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import shutil
 from collections.abc import Callable
 from contextlib import suppress
@@ -20,6 +21,7 @@ from entitize.experiments.queue.run_records import read_run
 from entitize.experiments.queue.training_jobs import read_experiment
 from entitize.experiments.reports import network_costs
 from entitize.experiments.reports.measured_runs import measure
+from entitize.trainers import read_metrics
 from entitize.trainers.runs.run_origin import read_origin
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -191,3 +193,44 @@ def test_games_that_are_none(change: dict[str, object]) -> None:
     assert PlayedMatches.from_json(saved).outcomes == ["win"]
     with pytest.raises((ValueError, TypeError)):
         PlayedMatches.from_json({**saved, **change})
+
+
+#: Ten lines that say a thousand million values.
+ALIASES = "a0: &a0 [x]\n" + "".join(f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]\n" for i in range(1, 10))
+
+
+@pytest.mark.parametrize("text", [ALIASES, "env: &env {kwargs: *env}", "? [1]\n: 2", "a: &a [*a]"])
+def test_aliases_that_repeat_too_much(sound: Path, tmp_path: Path, text: str) -> None:
+    run = copy(sound, tmp_path)
+    (run / "config.yaml").write_text(text)
+    with raises(UserError, run / "config.yaml"):
+        read_run(run)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "fact"),
+    [
+        ("metrics.jsonl", b"\x80\x81\xff\n" * 3, "line 1"),
+        ("metrics.jsonl", b'{"step": 1}\n[1]\n', "line 2"),
+        ("metrics.jsonl", b'{"step": "1"}\n', "'step'"),
+        ("metrics.jsonl.gz", gzip.compress(bytes(2**25)), "200"),
+        ("metrics.jsonl.gz", b"\x1f\x8b garbage", "got"),
+    ],
+)  # fmt: skip
+def test_damaged_metrics_name_their_file(tmp_path: Path, name: str, content: bytes, fact: str) -> None:
+    (tmp_path / name).write_bytes(content)
+    with raises(ValueError, tmp_path / name, fact):
+        read_metrics(tmp_path / name)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+@pytest.mark.parametrize("name", ["metrics.jsonl.gz", "run.json"])
+def test_a_named_pipe_is_not_waited_for(sound: Path, tmp_path: Path, name: str) -> None:
+    run = copy(sound, tmp_path)
+    (run / name).unlink(missing_ok=True)
+    os.mkfifo(run / name)
+    problem = str(measure(read_run(run)).problem)
+    assert ("pipe" in problem) == (name != "run.json")
+    if name == "run.json":
+        with raises(ValueError, run / name, "pipe"):
+            read_origin(run)
