@@ -57,7 +57,7 @@ QUICK_FILES = {
     TESTS / folder / f"test_{name}.py" for folder, names in QUICK.items() for name in names.split()
 }
 #: Tests of which `make test` runs every case.
-ALL_CASES = {"test_wrapped_environments_keep_the_rules"}
+ALL_CASES = {"test_each_adapter_keeps_the_rules"}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

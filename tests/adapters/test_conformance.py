@@ -1,4 +1,4 @@
-"""`check_entity_env` over every adapter and every built-in game, and its sister over games of several agents.
+"""`check_entity_env` over every adapter and every built-in game: the one place where a game is only checked.
 
 Games are found by themselves: one that is registered is checked alone, in its own vector environment and in a
 list; those of several agents wherever they are among the games. Each game is checked once for each way to
@@ -15,15 +15,23 @@ from typing import Any
 
 import entitize as ez
 import gymnasium
-import numpy as np
+import pettingzoo
 import pytest
 from entitize.adapters.pettingzoo.to_pettingzoo.checker import check_multi_agent_env
 from entitize.envs import games
 from entitize.envs.registration import _GAMES
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
+from magent2.environments import battle_v4, tiger_deer_v4
+from mpe2 import simple_crypto_v3, simple_speaker_listener_v4, simple_tag_v3, simple_world_comm_v3
+from pettingzoo.utils import parallel_to_aec
 
-from facts import raises
+from peers import REAL, SLOW, make
 
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", DeprecationWarning)  # Box2D's bindings, at their first import
+    import Box2D as Box2D
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore:.*freesansbold")
 views = ez.views
 each_game = pytest.mark.parametrize("game", _GAMES)
 
@@ -116,39 +124,104 @@ def positions(observation: Any) -> dict[str, Any]:
     return {"Cart": observation[None, :2], "Pole": observation[None, 2:]}
 
 
-WRAPPED: dict[str, Callable[[], Any]] = {
-    "auto": lambda: ez.wrap(gymnasium.make("CartPole-v1")),
-    "names": lambda: ez.wrap(gymnasium.make("Taxi-v4")),
-    "continuous": lambda: ez.wrap(gymnasium.make("Pendulum-v1")),
-    "tuple": lambda: ez.wrap(gymnasium.make("Blackjack-v1")),
-    "slices": lambda: ez.wrap(gymnasium.make("CartPole-v1"), views.Vector({"Cart": 2, "Pole": 2})),
-    "function": lambda: ez.wrap(
-        gymnasium.make("CartPole-v1"),
-        views.Function(positions, {"Cart": ["x", "v"], "Pole": ["angle", "spin"]}),
+def from_microrts(num_envs: int, **options: Any) -> Any:
+    return partial(ez.make_vec, "MicroRTS/basesWorkers8x8", num_envs, max_steps=60, **options)
+
+
+def alone(**options: Any) -> Any:
+    return lambda: (
+        gymnasium.make("entitize/MicroRTS-v0", opponent="passiveAI", max_steps=25, **options).unwrapped
+    )
+
+
+CARTPOLE = partial(gymnasium.make, "CartPole-v1")
+OPPONENTS = {"workerRushAI": 1, "lightRushAI": 1, "randomBiasedAI": 1}
+TWO_MAPS = {"maps": ["basesWorkers8x8", "melee8x8Mixed6"], "opponents": "workerRushAI"}
+SELFPLAY = {"selfplay": 2, "side": "both"}
+#: Environments of each adapter by name, and how many steps to play; `make test` plays all of these.
+EACH_ADAPTER: dict[str, tuple[Callable[[], Any], int]] = {
+    "gymnasium": (lambda: ez.wrap(CARTPOLE()), 25),
+    "gymnasium: slices": (lambda: ez.wrap(CARTPOLE(), views.Vector({"Cart": 2, "Pole": 2})), 25),
+    "gymnasium: a function": (
+        lambda: ez.wrap(
+            CARTPOLE(), views.Function(positions, {"Cart": ["x", "v"], "Pole": ["angle", "spin"]})
+        ),
+        25,
     ),
-    "time limit": lambda: gymnasium.wrappers.TimeLimit(ez.wrap(gymnasium.make("CliffWalking-v1")), 7),
+    "gymnasium: a time limit": (
+        lambda: gymnasium.wrappers.TimeLimit(ez.wrap(gymnasium.make("CliffWalking-v1")), 7),
+        25,
+    ),
+    "gymnasium: next step": (
+        lambda: ez.wrap_vec(SyncVectorEnv([CARTPOLE] * 3, autoreset_mode=AutoresetMode.NEXT_STEP)),
+        25,
+    ),
+    "gymnasium: same step": (
+        lambda: ez.wrap_vec(SyncVectorEnv([CARTPOLE] * 3, autoreset_mode=AutoresetMode.SAME_STEP)),
+        25,
+    ),
+    "gymnasium: native vector": (
+        lambda: ez.wrap_vec(
+            gymnasium.make_vec("CartPole-v1", num_envs=3, vectorization_mode="vector_entry_point")
+        ),
+        30,
+    ),
+    "microrts": (alone(), 40),
+    "microrts: vector": (from_microrts(5, opponents=OPPONENTS, **SELFPLAY), 130),
+    "pettingzoo: lanes": (lambda: ez.from_pettingzoo(simple_tag_v3.parallel_env(max_cycles=9)), 15),
+    "pettingzoo: team": (lambda: ez.from_pettingzoo(simple_tag_v3.parallel_env(max_cycles=9), "team"), 15),
+    "procgen": (partial(gymnasium.make, "entitize/Procgen-bigfish-v0"), 60),
+    "procgen: vector": (partial(ez.make_vec, "Procgen/bigfish", num_envs=3), 60),
+}
+FURTHER: dict[str, tuple[Callable[[], Any], int]] = {
+    "microrts: planes": (alone(features="planes29"), 40),
+    "microrts: targets": (alone(targets="entities"), 40),
+    "microrts: vector of planes": (from_microrts(5, opponents=OPPONENTS, features="planes", **SELFPLAY), 130),
+    "microrts: vector of targets": (from_microrts(5, targets="entities", **TWO_MAPS, **SELFPLAY), 90),
+    "microrts: vector of targets and planes": (
+        from_microrts(5, targets="entities", features="planes", **TWO_MAPS, **SELFPLAY),
+        90,
+    ),
+    **{
+        f"procgen: {game}{name}": (make(game), 60)
+        for game in ("bossfight", "coinrun", "starpilot")
+        for name, make in (
+            ("", lambda game: partial(gymnasium.make, f"entitize/Procgen-{game}-v0")),
+            (", vector", lambda game: partial(ez.make_vec, f"Procgen/{game}", num_envs=3)),
+        )
+    },
 }
 
 
-@pytest.mark.parametrize("name", WRAPPED)
-def test_wrapped_environments_keep_the_rules(name: str) -> None:
-    check(WRAPPED[name])
+@pytest.mark.parametrize("name", EACH_ADAPTER)
+def test_each_adapter_keeps_the_rules(name: str) -> None:
+    check(*EACH_ADAPTER[name])
 
 
-@pytest.mark.parametrize("mode", [AutoresetMode.SAME_STEP, AutoresetMode.NEXT_STEP])
-def test_wrapped_vector_environments_keep_the_rules(mode: AutoresetMode) -> None:
-    lanes = [partial(gymnasium.make, "CartPole-v1")] * 3
-    check(lambda: ez.wrap_vec(SyncVectorEnv(lanes, autoreset_mode=mode)))
+@pytest.mark.parametrize("name", FURTHER)
+def test_further_environments_keep_the_rules(name: str) -> None:
+    check(*FURTHER[name])
+
+
+@pytest.mark.parametrize("env_id", REAL)
+def test_a_gymnasium_environment_needs_nothing_but_wrap(env_id: str) -> None:
+    makers = [partial(make, env_id, **REAL[env_id])] * 2
+    with ez.wrap_vec(SyncVectorEnv(makers)) as venv:
+        ez.check_entity_env(venv, SLOW.get(env_id, 12))
+        assert isinstance(venv, ez.EntityVectorEnv)
+        alone = ez.wrap(makers[0]())
+        assert alone.observation_space == venv.single_observation_space
+        # MinAtar's metadata have no render_fps, which Gymnasium warns of; the slow ones take seconds to make.
+        if env_id not in SLOW and not env_id.startswith("MinAtar"):
+            ez.check_entity_env(alone, 12)
+        alone.close()
 
 
 @pytest.mark.parametrize(
     ("layout", "game", "options"),
     [
-        (
-            "ragged",
-            "Xor",
-            {},
-        ),  # MineSweeper's ragged face takes sequences, which wrap does not know as actions
+        # MineSweeper's ragged face takes sequences, which wrap does not know as actions.
+        ("ragged", "Xor", {}),
         ("padded", "MineSweeper", {"maxima": 5}),
         ("flat", "MineSweeper", {"maxima": 5}),
     ],
@@ -157,12 +230,6 @@ def test_what_to_gymnasium_makes_keeps_the_rules_when_it_is_wrapped_again(
     layout: Any, game: str, options: Any
 ) -> None:
     check(lambda: ez.wrap(ez.to_gymnasium(gymnasium.make(f"entitize/{game}-v0"), layout, **options)), 8)
-
-
-@pytest.mark.parametrize("game", ["bigfish", "bossfight", "coinrun", "starpilot"])
-def test_procgen_keeps_the_rules(game: str) -> None:
-    check(partial(gymnasium.make, f"entitize/Procgen-{game}-v0"), 60)
-    check(partial(ez.make_vec, f"Procgen/{game}", num_envs=3), 60)
 
 
 def test_ours_from_entity_gym_and_back_keeps_the_rules() -> None:
@@ -174,141 +241,68 @@ def test_ours_from_entity_gym_and_back_keeps_the_rules() -> None:
     )
 
 
-# -- the checker for games of several agents -----------------------------------------------------------------
+# -- games of PettingZoo -------------------------------------------------------------------------------------
+
+PARALLEL = partial(partial, pettingzoo.make, "parallel")
+TURNS = partial(partial, pettingzoo.make, "aec")
+KAZ = "butterfly/knights_archers_zombies-v11"
+#: When zombies appear carries over from one game to the next: without them KAZ can repeat a game.
+PEACE = {"spawn_delay": 10_000, "max_cycles": 8}
+PETTINGZOO: dict[str, Callable[[], Any]] = {
+    "battle": partial(battle_v4.parallel_env, map_size=12, max_cycles=9),
+    "chess": TURNS("classic/chess-v6"),
+    "connect_four": TURNS("classic/connect_four-v3"),
+    "crypto": partial(simple_crypto_v3.parallel_env, max_cycles=5),
+    "knights_archers_zombies": PARALLEL(KAZ, **PEACE),
+    "knights_archers_zombies, turns": TURNS(KAZ, **PEACE),
+    "knights_archers_zombies, vectors": PARALLEL(KAZ, obs_method="vector-sequence", **PEACE),
+    "leduc_holdem": TURNS("classic/leduc_holdem-v4"),
+    "multiwalker": PARALLEL("sisl/multiwalker-v9", max_cycles=30, n_walkers=2),
+    "pursuit": PARALLEL("sisl/pursuit-v5", max_cycles=4, n_pursuers=3),
+    "rock_paper_scissors": PARALLEL("classic/rps-v2"),
+    "rock_paper_scissors, turns": TURNS("classic/rps-v2"),
+    "speaker_listener": partial(simple_speaker_listener_v4.parallel_env, max_cycles=9),
+    "tag": partial(simple_tag_v3.parallel_env, max_cycles=9),
+    "tag, continuous": partial(simple_tag_v3.parallel_env, max_cycles=5, continuous_actions=True),
+    "tag, turns": partial(simple_tag_v3.env, max_cycles=3),
+    "tictactoe": TURNS("classic/tictactoe-v3"),
+    "tiger_deer": partial(tiger_deer_v4.parallel_env, map_size=10, max_cycles=110),
+    "world_comm": partial(simple_world_comm_v3.parallel_env, max_cycles=5),
+    "world_comm, turns": partial(simple_world_comm_v3.env, max_cycles=6),
+    "world_comm, parallel in turns": lambda: parallel_to_aec(simple_world_comm_v3.parallel_env(max_cycles=6)),
+}
+#: Games that Entitize has a view of its own for.
+KNOWN = [
+    *("battle", "chess", "connect_four", "crypto", "knights_archers_zombies"),
+    *("knights_archers_zombies, turns", "pursuit", "tag, continuous", "tag, turns", "world_comm"),
+]
+#: Games whose agents the automatic view puts into a team, and games that it makes lanes of.
+TEAMS = [
+    *("connect_four", "knights_archers_zombies", "leduc_holdem", "speaker_listener", "tag"),
+    *("tag, continuous", "tiger_deer", "world_comm", "world_comm, turns"),
+]
+LANES = [
+    *("knights_archers_zombies, vectors", "pursuit", "multiwalker", "rock_paper_scissors", "tag"),
+    *("tag, continuous", "speaker_listener", "world_comm", "tictactoe", "connect_four", "leduc_holdem"),
+    *("rock_paper_scissors, turns", "world_comm, turns", "world_comm, parallel in turns"),
+]
 
 
-class Tag(ez.pettingzoo.MultiAgentEnv):
-    """One runs, the others catch; who is caught is out, and the runner wins when it is late."""
-
-    metadata = {"name": "tag_v0", "render_modes": []}  # noqa: RUF012
-    possible_agents = ["runner_0", "catcher_0", "catcher_1"]  # noqa: RUF012
-    catching = ez.EntityActionSpace({"catch": ez.SelectEntity()})
-    running = ez.EntityActionSpace({"run": ez.Continuous([-1, -1], [1, 1])})
-    seen = {  # noqa: RUF012
-        "catcher": ez.EntitySpace({"Player": ["x", "y"]}, catching),
-        "runner": ez.EntitySpace({"Player": ["x", "y"]}, running),
-    }
-
-    def __init__(self) -> None:
-        self.agents: list[str] = []
-        self.rng = np.random.default_rng()
-
-    def observation_space(self, agent: str) -> ez.EntitySpace:
-        return self.seen[agent.split("_")[0]]
-
-    def action_space(self, agent: str) -> ez.EntityActionSpace:
-        return self.observation_space(agent).actions
-
-    def reset(self, seed: int | None = None, options: Any = None) -> Any:
-        if seed is not None:
-            self.rng = np.random.default_rng(seed)
-        self.agents, self.time = list(self.possible_agents), 0
-        return self.look(self.agents), {agent: {} for agent in self.agents}
-
-    def look(self, agents: list[str]) -> dict[str, Any]:
-        self.players = self.rng.random((3, 2), np.float32)
-        me = np.zeros(1, np.int64)
-        masks = {
-            "catcher": {
-                "catch": {"actors": me, "actees": np.array([1, 2]), "mask": np.array([0, 1], np.int8)}
-            },
-            "runner": {"run": {"actors": me, "mask": np.zeros((1, 0), np.int8)}},
-        }
-        return {
-            a: {
-                "entities": {"Player": self.players.copy()},
-                "actions": {
-                    name: {key: array.copy() for key, array in part.items()}
-                    for name, part in masks[a.split("_")[0]].items()
-                },
-            }
-            for a in agents
-        }
-
-    def step(self, actions: Any) -> Any:
-        if not self.agents:
-            raise gymnasium.error.ResetNeeded("Tag: call reset()")
-        for agent in {**actions, **dict.fromkeys(self.agents)}:
-            if agent not in self.agents:
-                raise ez.ActionError(f"Tag: {agent!r} does not play")
-            space, action = self.action_space(agent), actions.get(agent, {})
-            if action.keys() != space.spaces.keys():
-                raise ez.ActionError(f"Tag: {agent!r} must choose {list(space.spaces)}, got {action}")
-            for name, order in action.items():
-                if len(order) != 1 or not space[name].contains_choices(np.asarray(order)):
-                    raise ez.ActionError(f"Tag: {agent!r} can't do {name!r}: {order}")
-                if name == "catch" and order[0] != 2:
-                    raise ez.ActionError("Tag: only the second can be caught")
-        self.time += 1
-        acted = self.agents
-        out = {a: a != "runner_0" and bool(self.rng.random() < 0.2) for a in acted}
-        late = dict.fromkeys(acted, self.time == 9)
-        self.agents = [a for a in acted if not out[a] and not late[a]]
-        return self.look(acted), dict.fromkeys(acted, 1.0), out, late, {a: {"time": self.time} for a in acted}
+@pytest.mark.parametrize("mode", ["lanes", "team"])
+@pytest.mark.parametrize("name", KNOWN)
+def test_a_game_of_pettingzoo_keeps_the_rules_by_its_own_view(name: str, mode: Any) -> None:
+    check(lambda: ez.from_pettingzoo(PETTINGZOO[name](), mode), 14)
 
 
-def test_games_of_several_agents_keep_the_rules() -> None:
-    check_multi_agent_env(Tag, 40)
-    check_multi_agent_env(Tag(), 15, seed=3)
+@pytest.mark.parametrize("name", LANES)
+def test_lanes_of_games_of_pettingzoo_keep_the_rules(name: str) -> None:
+    steps = 40 if name.endswith("turns") or name in ("tictactoe", "connect_four", "leduc_holdem") else 15
+    check(lambda: ez.from_pettingzoo(PETTINGZOO[name], num_envs=2, view=views.auto), steps)
 
 
-def lazy(self: Any, agents: list[str]) -> dict[str, Any]:
-    seen = Tag.look(self, agents)
-    return {a: {**part, "entities": {"Player": self.players.astype(np.float64)}} for a, part in seen.items()}
-
-
-def stale(self: Any, agents: list[str]) -> dict[str, Any]:
-    seen = Tag.look(self, agents)
-    for part in seen.values():
-        part["entities"]["Player"] = self.seen_before
-        self.seen_before += 1
-    return seen
-
-
-def forgetful(self: Any, actions: Any) -> Any:
-    parts = Tag.step(self, actions)
-    parts[1].pop("runner_0", None)
-    return parts
-
-
-def patient(self: Any, actions: Any) -> Any:
-    """Runners who leave out their action stand still."""
-    if "runner_0" in self.agents:
-        actions = {**actions, "runner_0": {"run": [[0.0, 0.0]], **actions.get("runner_0", {})}}
-    return Tag.step(self, actions)
-
-
-@pytest.mark.parametrize(
-    ("methods", "facts"),
-    [
-        (
-            {"look": lazy},
-            ["Broken", "reset", "agent 'runner_0'", "entity type 'Player'", "float32"],
-        ),
-        (
-            {"look": stale, "seen_before": np.zeros((3, 2), np.float32)},
-            ["Broken", "step", "arrays"],
-        ),
-        ({"step": forgetful}, ["tag_v0", "agent 'runner_0'", "reward"]),
-        (
-            {"step": patient},
-            ["Broken", "agent 'runner_0'", "without action 'run'", "ActionError"],
-        ),
-        ({"possible_agents": ["catcher_0", "catcher_0"]}, ["Broken", "agent 'catcher_0'", "twice"]),
-        (
-            {"action_space": lambda self, agent: Tag.running},
-            ["Broken", "agent 'catcher_0'", "observation space"],
-        ),
-        (
-            dict.fromkeys(["observation_space", "action_space"], lambda self, agent: Tag.running),
-            ["Broken", "agent 'runner_0'", "spaces"],
-        ),
-    ],
-)
-def test_what_a_game_of_several_agents_breaks_is_named(methods: dict[str, Any], facts: list[str]) -> None:
-    broken = type("Broken", (Tag,), methods)
-    with raises(ez.errors.ConformanceError, *facts):
-        check_multi_agent_env(broken, 10)
+@pytest.mark.parametrize("name", TEAMS)
+def test_teams_of_games_of_pettingzoo_keep_the_rules(name: str) -> None:
+    check(lambda: ez.from_pettingzoo(PETTINGZOO[name], "team", view=views.auto), 30)
 
 
 @pytest.fixture(autouse=True)

@@ -14,7 +14,6 @@ from entitize import (
     EntitySpace,
     EntityVectorEnv,
     RaggedArray,
-    check_entity_env,
     views,
     wrap,
     wrap_vec,
@@ -27,62 +26,9 @@ from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 from gymnasium.wrappers import RecordEpisodeStatistics, TimeLimit
 
 from facts import raises
+from peers import REAL, SLOW, make
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore:.*freesansbold")
-
-
-def make(env_id: str, **options: Any) -> gymnasium.Env:
-    """An environment of any of the packages, registered on first use."""
-    if env_id.startswith("MiniGrid"):
-        import minigrid
-
-        gymnasium.register_envs(minigrid)
-    elif env_id.startswith("highway"):
-        import highway_env
-
-        gymnasium.register_envs(highway_env)
-    elif env_id.startswith("ALE"):
-        import ale_py
-
-        gymnasium.register_envs(ale_py)
-    elif env_id.startswith("MinAtar") and env_id not in gymnasium.registry:
-        from minatar.gym import register_envs
-
-        register_envs()
-    return gymnasium.make(env_id, **options)
-
-
-REAL = {
-    "CartPole-v1": {},
-    "Pendulum-v1": {},
-    "LunarLander-v3": {},
-    "MiniGrid-DoorKey-5x5-v0": {},
-    "MiniGrid-GoToDoor-5x5-v0": {},
-    "MinAtar/Breakout-v1": {},
-    "highway-fast-v0": {"config": {"vehicles_count": 4, "simulation_frequency": 5}},
-    "Taxi-v4": {},
-    "Blackjack-v1": {},
-    "FrozenLake-v1": {},
-    "ALE/Breakout-v5": {"obs_type": "ram"},
-}
-
-
-#: Steps to play where a step takes milliseconds.
-SLOW = {"highway-fast-v0": 2, "ALE/Breakout-v5": 4}
-
-
-@pytest.mark.parametrize("env_id", REAL)
-def test_a_real_environment_needs_nothing_but_wrap(env_id):
-    makers = [partial(make, env_id, **REAL[env_id])] * 2
-    with wrap_vec(SyncVectorEnv(makers)) as venv:
-        check_entity_env(venv, num_steps=SLOW.get(env_id, 12))
-        assert isinstance(venv, EntityVectorEnv)
-        alone = wrap(makers[0]())
-        assert alone.observation_space == venv.single_observation_space
-        # MinAtar's metadata have no render_fps, which Gymnasium warns of; the slow ones take seconds to make.
-        if env_id not in SLOW and not env_id.startswith("MinAtar"):
-            check_entity_env(alone, num_steps=12)
-        alone.close()
 
 
 @pytest.mark.parametrize("env_id", REAL)
@@ -405,13 +351,6 @@ def test_a_batch_of_single_observations_is_the_batch():
     seen, _ = env.reset(seed=1)
     batch = batch_observations(env.observation_space, [seen])
     assert batch.equals(env._last)
-
-
-def test_a_native_vector_environment_conforms():
-    with wrap_vec(
-        gymnasium.make_vec("CartPole-v1", num_envs=3, vectorization_mode="vector_entry_point")
-    ) as venv:
-        check_entity_env(venv, num_steps=30)
 
 
 class Saying(gymnasium.Env):

@@ -38,13 +38,6 @@ def assert_same(one: Any, other: Any) -> None:
         assert one.dtype == other.dtype and np.array_equal(one, other)
 
 
-@pytest.mark.parametrize("options", [{}, {"features": "planes29"}, {"targets": "entities"}], ids=str)
-def test_it_keeps_the_rules_of_environments(options: dict[str, Any]) -> None:
-    env = gymnasium.make("entitize/MicroRTS-v0", opponent="passiveAI", max_steps=25, **options)
-    ez.check_entity_env(env.unwrapped, num_steps=40)
-    env.close()
-
-
 def test_gymnasiums_checker_passes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
     monkeypatch.setattr(window, "sleep", lambda seconds: None)

@@ -96,15 +96,6 @@ def without_actions(batch: ez.EntityBatch) -> ez.EntityBatch:
     return ez.EntityBatch(batch.entities, batch.globals, {})
 
 
-# -- rules --------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("features", ["units", "planes"])
-def test_it_keeps_the_rules_of_entity_environments(features: str) -> None:
-    with make(**MIXED, features=features, max_steps=60, targets="entities") as env:
-        ez.check_entity_env(env, num_steps=90)
-
-
 def test_orders_are_only_those_that_are_not_aimed_at_an_entity() -> None:
     with make(targets="entities") as env:
         order, target = env.single_action_space.values()

@@ -58,13 +58,6 @@ def play_until_idle(env: MicroRTSVectorEnv, batch: ez.EntityBatch, unit: int) ->
     raise AssertionError(f"unit {unit} has not become idle")
 
 
-@pytest.mark.parametrize("features", ["units", "planes"])
-def test_it_keeps_the_rules_of_entity_environments(features: str) -> None:
-    opponents = {"workerRushAI": 1, "lightRushAI": 1, "randomBiasedAI": 1}
-    with make(5, opponents=opponents, selfplay=2, side="both", features=features, max_steps=60) as env:
-        ez.check_entity_env(env, num_steps=130)
-
-
 # -- observations -------------------------------------------------------------------------------------------
 
 #: The rows that the paper shows (Zwingenberger 2023, appendix B): the resource in the corner, and a worker

@@ -137,18 +137,6 @@ def test_an_agent_that_dies_is_a_lane_that_is_idle_until_the_game_starts_over() 
     venv.close()
 
 
-@pytest.mark.parametrize("name", [name for name in GAMES if name not in STEPS])
-def test_lanes_keep_the_rules_of_entity_environments(name: str) -> None:
-    # Where zombies appear carries over from one game to the next, so KAZ can't repeat a game from its seed.
-    if name == "vector_sequence":
-        make = partial(kaz, obs_method="vector-sequence", max_cycles=25, spawn_delay=1000)
-    else:
-        make = GAMES[name]
-    venv = ez.from_pettingzoo([make, make], view=AUTO)
-    ez.check_entity_env(venv, num_steps=15)
-    venv.close()
-
-
 def test_agents_with_the_same_spaces_share_types_and_actions() -> None:
     venv = ez.from_pettingzoo(GAMES["tag_continuous"](), view=AUTO)
     assert dict(venv.single_observation_space.entities) == {

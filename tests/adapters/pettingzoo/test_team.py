@@ -154,16 +154,6 @@ def test_in_turns_the_one_whose_turn_it_is_is_the_only_actor(name: str) -> None:
     game.close()
 
 
-@pytest.mark.parametrize("name", [*GAMES, *TURNS])
-def test_teams_keep_the_rules_of_entity_environments(name: str) -> None:
-    make = {**GAMES, **TURNS}[name]
-    if name == "knights_archers_zombies":  # whose zombies carry over from one game to the next
-        make = partial(KAZ, spawn_delay=10_000, max_cycles=30)
-    env = ez.from_pettingzoo(make, "team", view=AUTO)
-    ez.check_entity_env(env, num_steps=30)
-    env.close()
-
-
 def test_a_team_is_named_by_kind_or_by_names_and_others_play_the_rest() -> None:
     for team in ("adversary", ["adversary_0", "adversary_1", "adversary_2"]):
         env = ez.from_pettingzoo(TAG(), "team", team=team, opponents="random", view=AUTO)
