@@ -1,8 +1,7 @@
 """`compiled`: the decorator of our Numba kernels, and their cache on disk.
 
-A kernel contains the compiled code of all kernels that it calls, but Numba's own cache notices only edits of
-the file that the kernel itself stands in. Here the name of a cached file contains hashes of all that its code
-was made from:
+A kernel depends on all kernels that it calls, but Numba's own cache notices only edits of the file that the
+kernel itself stands in. Here the name of a cached file contains hashes of all that its code was made from:
 
     <module>.<function>-<hash of the sources>-<hash of the types>.nbc
 
@@ -38,34 +37,42 @@ import numpy as np
 from numba.core import caching, config, serialize
 from numba.misc.appdirs import AppDirs
 
+from .linking import Kernel, called_by, is_inner, load_called
+
 _PACKAGE = __name__.partition(".")[0]
 #: How long compiled kernels of other sources are kept, in seconds.
 _KEPT = 30 * 24 * 3600
+#: Of files of kernels with a wrapper for Python, and of those that only other kernels call.
+_ENDINGS = (".nbc", ".inner.nbc")
 _CONSTANTS = (int, float, complex, str, bytes, np.generic, np.dtype, type(None))
 
 #: A hash of source and options for each compiled function, as they were when it was imported.
 _origins: weakref.WeakKeyDictionary[Callable[..., Any], str] = weakref.WeakKeyDictionary()
 
 
-def compiled(function: Callable[..., Any] | None = None, *, cache: bool = True, **options: Any) -> Any:
+def compiled(
+    function: Callable[..., Any] | None = None, *, cache: bool = True, separate: bool = False, **options: Any
+) -> Any:
     """Compile a function with Numba and keep the result on disk until one of its sources changes.
 
     Args:
         function: a kernel; left out where the decorator is given options.
-        cache: keep the result on disk; False for functions that only other kernels call.
+        cache: keep the result on disk; False for small functions that only other kernels call.
+        separate: other kernels call it where it is, instead of getting a copy that LLVM can inline (see
+            `linking`): for all but small functions. Then a callee's constants are variables.
         **options: of `numba.njit`. Division by zero gives inf or NaN, as in NumPy, unless `error_model` says
             otherwise.
     """
     if function is None:
-        return functools.partial(compiled, cache=cache, **options)
+        return functools.partial(compiled, cache=cache, separate=separate, **options)
     options = {"error_model": "numpy", **options}
-    dispatcher = numba.njit(**options)(function)
-    if not config.DISABLE_JIT:
-        listed = sorted((k, sorted(v) if isinstance(v, set) else v) for k, v in options.items())
-        _origins[function] = _hash([_source(function.__module__), repr(listed)])
-        if cache:
-            dispatcher._cache = KernelCache(function)
-    return dispatcher
+    if config.DISABLE_JIT:
+        return function
+    listed = sorted((k, sorted(v) if isinstance(v, set) else v) for k, v in options.items())
+    _origins[function] = _hash([_source(function.__module__), repr(listed), repr(separate)])
+    if not cache:
+        return numba.njit(**options)(function)
+    return Kernel(function, options, KernelCache(function), separate)
 
 
 class KernelCache(caching.NullCache):
@@ -73,6 +80,10 @@ class KernelCache(caching.NullCache):
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self._function = function
+        #: The part of the files' names that is the same for all sources.
+        self.name = f"{function.__module__}.{function.__qualname__}".replace("<", "").replace(">", "")
+        #: Python asks for the kernel; False: another kernel does, which needs no wrapper for Python.
+        self.for_python = True
 
     @functools.cached_property
     def _format(self) -> Any:
@@ -80,13 +91,8 @@ class KernelCache(caching.NullCache):
         return caching.CompileResultCacheImpl(self._function)
 
     @functools.cached_property
-    def _stem(self) -> str:
-        """The part of the files' names that is the same for all sources."""
-        function = self._function
-        return f"{function.__module__}.{function.__qualname__}".replace("<", "").replace(">", "")
-
-    @functools.cached_property
-    def _sources(self) -> str:
+    def sources(self) -> str:
+        """A hash of the sources."""
         return fingerprint(self._function)  # at first use: only then is everything imported
 
     @property
@@ -94,11 +100,12 @@ class KernelCache(caching.NullCache):
         folder = cache_folder()
         return None if folder is None else str(folder)
 
-    def _file(self, folder: Path, signature: Iterable[Any], codegen: Any) -> Path:
+    def symbol(self, signature: Iterable[Any], codegen: Any) -> str:
+        """Return the name of the kernel for these types, in files and for the linker."""
         versions = (numba.__version__, llvmlite.__version__, np.__version__, sys.implementation.cache_tag)
         target = (*codegen.magic_tuple(), config.OPT, config.BOUNDSCHECK)
         key = _hash([*versions, repr(target), *(_type_name(t) for t in signature)])
-        return folder / f"{self._stem}-{self._sources}-{key}.nbc"
+        return f"{self.name}-{self.sources}-{key}"
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Return the kernel compiled for these types, or None."""
@@ -106,21 +113,27 @@ class KernelCache(caching.NullCache):
         if folder is None:
             return None
         target_context.refresh()
-        try:
-            data = pickle.loads(self._file(folder, sig, target_context.codegen()).read_bytes())
-        except (OSError, EOFError, pickle.UnpicklingError):
-            return None
-        return self._format.rebuild(target_context, data)
+        symbol = self.symbol(sig, target_context.codegen())
+        for ending in _ENDINGS[:1] if self.for_python else _ENDINGS:
+            try:
+                called, data = pickle.loads((folder / (symbol + ending)).read_bytes())
+            except (OSError, EOFError, pickle.UnpicklingError):
+                continue
+            if load_called(called):
+                return self._format.rebuild(target_context, data)
+        return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep a compiled kernel, and remove old ones of other sources."""
         folder = cache_folder()
         if folder is None or not self._format.check_cachable(data):
             return
+        file = folder / (self.symbol(sig, data.codegen) + _ENDINGS[is_inner(data)])
+        data = data._replace(type_annotation="")  # for inspection only, and slow to write
         try:
-            _write(self._file(folder, sig, data.codegen), serialize.dumps(self._format.reduce(data)))
-            for old in folder.glob(f"{self._stem}-*.nbc"):
-                of_these_sources = old.name.startswith(f"{self._stem}-{self._sources}-")
+            _write(file, serialize.dumps((called_by(data), self._format.reduce(data))))
+            for old in folder.glob(f"{self.name}-*.nbc"):
+                of_these_sources = old.name.startswith(f"{self.name}-{self.sources}-")
                 if not of_these_sources and time.time() - old.stat().st_mtime > _KEPT:
                     old.unlink()
         except FileNotFoundError:

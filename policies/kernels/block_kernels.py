@@ -29,7 +29,7 @@ from .attention.tile_attention import AttentionPlaces, attend_tile, attend_tile_
 from .tiles.linear_maps import Linear, linear, linear_backward, linear_gradients
 from .tiles.matrices import Floats, Line, Tile
 from .tiles.matrix_products import ADD, ADD_BIAS, SET_BIAS
-from .tiles.simd import LANES, inlined, kernel
+from .tiles.simd import LANES, inlined, kernel, larger
 from .tiles.step_tiles import step_tile
 from .tiles.tile_kernels import (
     clear_columns,
@@ -301,7 +301,7 @@ def kept_size(numbers: int, shape: BlocksShape) -> int:
 def _kept_logs(numbers: int, layer: int, shape: Any, row: int) -> int:
     """Return where a layer's logs (n_head, N) start, from `row` on."""
     rows = numbers // shape.d
-    return numbers * max(0, 2 * shape.layers - 1) + layer * shape.n_head * rows + row
+    return numbers * larger(0, 2 * shape.layers - 1) + layer * shape.n_head * rows + row
 
 
 @kernel

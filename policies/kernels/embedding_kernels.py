@@ -36,6 +36,7 @@ from .tiles.simd import (
     load,
     maximum,
     minimum,
+    smaller,
     splat,
     store,
     where_positive,
@@ -169,7 +170,7 @@ def _normalize(kind: Any, start: int, rows: int, s: Any, x: int) -> None:
         source, target = (start + i) * features, x + i * features
         if features >= LANES:
             for k in range(0, features, LANES):
-                f = min(k, features - LANES)  # the last vector does some features again
+                f = smaller(k, features - LANES)  # the last vector does some features again
                 v = (load(values, source + f) - load(w, shift + f)) * load(w, scale + f)
                 store(s, target + f, minimum(maximum(v, splat(-_CLIP)), splat(_CLIP)))
         else:
@@ -238,7 +239,7 @@ def embed_tiles(table: Any, d: int, w: Any, destination: Any, out: Any, s: Any, 
             kind = _entity_type(table, t, d, w, destination, turned)
             for i in range(table.first[t], table.last[t], EMBEDDING_TILE):
                 at = _tile_places(start, kind.features, d)
-                _embed_tile(kind, i, min(EMBEDDING_TILE, table.last[t] - i), out, s, at)
+                _embed_tile(kind, i, smaller(EMBEDDING_TILE, table.last[t] - i), out, s, at)
                 if keeps:
                     start = at.end
         else:
@@ -262,7 +263,7 @@ def embed_tiles_backward(
         if table.features[t]:
             kind = _entity_type(table, t, d, w, destination, turned)
             for i in range(table.first[t], table.last[t], EMBEDDING_TILE):
-                rows, at = min(EMBEDDING_TILE, table.last[t] - i), _tile_places(start, kind.features, d)
+                rows, at = smaller(EMBEDDING_TILE, table.last[t] - i), _tile_places(start, kind.features, d)
                 if not kept:
                     _activate(kind, i, rows, s, at)
                 _embed_tile_backward(kind, i, rows, d_out, g, s, at)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .tiles.simd import floats_at, kernel
+from .tiles.simd import floats_at, kernel, larger
 
 
 @kernel
@@ -53,7 +53,7 @@ def longest_step(offsets: Any) -> int:
     """Return the most rows of a step; rows start at `offsets` (B + 1,)."""
     longest = 0
     for b in range(len(offsets) - 1):
-        longest = max(longest, offsets[b + 1] - offsets[b])
+        longest = larger(longest, offsets[b + 1] - offsets[b])
     return longest
 
 

@@ -126,12 +126,13 @@ def learn_in_one_pass(
         embedding_scratch(encoder.widths, d, capacity),
         max(d, *(_head_scratch(head, batch, d) for head, batch in zip(heads, batches, strict=True))),
     )
+    selects = True if any(isinstance(head, FusedSelection) for head in heads) else None
     wrong: list[tuple[int, int]] = []
 
     def run(part: int, first: int, last: int) -> None:
         action, actor = learn_tiles(
-            net, steps, actors, target, out, parts[part], first, last, tile_capacity(0, d), sums[part],
-            *_scratch(sizes),
+            net, steps, actors, target, out, selects, parts[part], first, last, tile_capacity(0, d),
+            sums[part], *_scratch(sizes),
         )  # fmt: skip
         if actor >= 0:
             wrong.append((action, actor))

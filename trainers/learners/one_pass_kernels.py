@@ -162,20 +162,25 @@ def _selection(net: Net, actors: Actors, h: int, ends: int) -> tuple[SelectionHe
 
 @kernel
 def _act(
-    net: Net, actors: Actors, target: Target, out: Outputs, h: int, first: int, end: int, sums: Any, s: Any
-) -> int:
+    net: Net, actors: Actors, target: Target, out: Outputs, selects: Any, h: int, first: int, end: int,
+    sums: Any, s: Any,
+) -> int:  # fmt: skip
     """Add action h's part of the loss at steps first to end, with its gradients by log π and entropy.
 
     Returns the first actor whose choice can't have been drawn, or -1.
     """
+    # Numba compiles no branch for selections where `selects` is None; hence two ifs.
     at, ends = actors.table.actors[h], len(out.values) + 1
     offsets = actors.offsets[h * ends : (h + 1) * ends]
     start, stop = offsets[first], offsets[end]
     log_probs, entropies = out.log_probs[at:], out.entropies[at:]
-    if actors.table.width[h]:
-        selection, selected = _selection(net, actors, h, ends)
-        wrong = evaluate_selections(selection, selected, out.x, first, end, log_probs, entropies, s)
-    else:
+    chooses, wrong = True, -1
+    if selects is not None:
+        chooses = actors.table.width[h] == 0
+        if not chooses:
+            selection, selected = _selection(net, actors, h, ends)
+            wrong = evaluate_selections(selection, selected, out.x, first, end, log_probs, entropies, s)
+    if chooses:
         choice, chosen = _choice(net, actors, h)
         wrong = evaluate_choices(choice, chosen, out.x, start, stop, log_probs, entropies, s)
     if wrong < 0:
@@ -190,15 +195,20 @@ def _act(
 
 @kernel
 def _act_backward(
-    net: Net, actors: Actors, out: Outputs, h: int, g: Any, first: int, end: int, s: Any
+    net: Net, actors: Actors, out: Outputs, selects: Any, h: int, g: Any, first: int, end: int, s: Any
 ) -> None:
     """Add to the rows' gradients what action h gives at steps first to end, and to `g`."""
     at, ends = actors.table.actors[h], len(out.values) + 1
     d_log_probs, d_entropies = out.d_log_probs[at:], out.d_entropies[at:]
-    if actors.table.width[h]:
-        selection, selected = _selection(net, actors, h, ends)
-        selections_backward(selection, selected, out.x, first, end, d_log_probs, d_entropies, out.d_x, g, s)
-    else:
+    chooses = True
+    if selects is not None:
+        chooses = actors.table.width[h] == 0
+        if not chooses:
+            selection, selected = _selection(net, actors, h, ends)
+            selections_backward(
+                selection, selected, out.x, first, end, d_log_probs, d_entropies, out.d_x, g, s
+            )
+    if chooses:
         choice, chosen = _choice(net, actors, h)
         start, stop = actors.offsets[h * ends + first], actors.offsets[h * ends + end]
         choices_backward(choice, chosen, out.x, start, stop, d_log_probs, d_entropies, out.d_x, g, s)
@@ -206,8 +216,8 @@ def _act_backward(
 
 @kernel
 def _heads(
-    net: Net, steps: Steps, actors: Actors, target: Target, out: Outputs, g: Any, first: int, end: int,
-    sums: Any, s: Any,
+    net: Net, steps: Steps, actors: Actors, target: Target, out: Outputs, selects: Any, g: Any, first: int,
+    end: int, sums: Any, s: Any,
 ) -> tuple[int, int]:  # fmt: skip
     """From rows `out.x` of steps first to end to their gradients `out.d_x`, through heads and loss.
 
@@ -216,7 +226,7 @@ def _heads(
     actions = len(actors.table.actors)
     evaluate_values(net.value_head, out.x, steps.offsets, first, end, out.values, s)
     for h in range(actions):
-        wrong = _act(net, actors, target, out, h, first, end, sums, s)
+        wrong = _act(net, actors, target, out, selects, h, first, end, sums, s)
         if wrong >= 0:
             return h, wrong
     sums[VALUE] += value_errors(
@@ -225,19 +235,20 @@ def _heads(
     )  # fmt: skip
     values_backward(net.value_head, out.x, steps.offsets, first, end, out.d_values, out.d_x, g, s)
     for h in range(actions):
-        _act_backward(net, actors, out, h, g, first, end, s)
+        _act_backward(net, actors, out, selects, h, g, first, end, s)
     return -1, -1
 
 
 @kernel
 def learn_tiles(
-    net: Net, steps: Steps, actors: Actors, target: Target, out: Outputs, g: Any, first: int, last: int,
-    capacity: int, sums: Any, s: Any, s_embedding: Any, s_heads: Any,
+    net: Net, steps: Steps, actors: Actors, target: Target, out: Outputs, selects: Any, g: Any, first: int,
+    last: int, capacity: int, sums: Any, s: Any, s_embedding: Any, s_heads: Any,
 ) -> tuple[int, int]:  # fmt: skip
     """Add the gradients of the parameters at steps first to last to `g` (P,), where `net.w` has them, those
     of the blocks folded; and to `sums` (6,).
 
-    It has so many parameters because each is memory of another kind. `capacity` as in `StepRange`; `s`:
+    It has so many parameters because each is memory of another kind. `selects`: None if no action is a
+    selection, whose kernels then need not be compiled, else True. `capacity` as in `StepRange`; `s`:
     scratch of `backward_scratch` numbers for all layers and the longest step; `s_embedding`: of
     `embedding_scratch` numbers for a tile's rows; `s_heads`: enough for either head. Returns as `_heads`.
     """
@@ -263,7 +274,7 @@ def learn_tiles(
             tiles = block_tiles(memory.saved + layer * memory.layer_size, d, tile.stride)
             block_forward(net.folded, at, shape, tile, memory, tiles, SLOPES)
         tile_to_rows(x, out.x, tile.row, tile.rows, d)
-        wrong = _heads(net, steps, actors, target, out, g, first, tile.end, sums, s_heads)
+        wrong = _heads(net, steps, actors, target, out, selects, g, first, tile.end, sums, s_heads)
         if wrong[0] >= 0:
             return wrong
         rows_to_tile(out.d_x, tile.row, tile.rows, d, dx)

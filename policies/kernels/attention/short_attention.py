@@ -20,7 +20,7 @@ import numpy as np
 
 from ..tiles.exponential import exp2
 from ..tiles.matrix_products import WIDE_REGISTERS
-from ..tiles.simd import LANES, kernel, load, log, maximum, permuted, splat, store, where_positive
+from ..tiles.simd import LANES, kernel, larger, load, log, maximum, permuted, splat, store, where_positive
 
 _ZERO = np.float32(0.0)
 _ONE = np.float32(1.0)
@@ -56,7 +56,7 @@ def plan_rounds(offsets: Any, first: int, end: int, turns: bool, rounds: Any) ->
     longest, rows = 1, offsets[end] - offsets[first]
     for b in range(first, end):
         start, n = offsets[b] - offsets[first], offsets[b + 1] - offsets[b]
-        longest = max(longest, n)
+        longest = larger(longest, n)
         for i in range(start, start + n):
             rounds[i], rounds[LANES + i], rounds[2 * LANES + i] = i, start, n
     for i in range(rows, LANES):

@@ -28,9 +28,9 @@ import numpy as np
 
 from ..tiles.matrices import Strided, Tile, up_to_4
 from ..tiles.matrix_products import ADD, SET, product_16
-from ..tiles.simd import LANES, inlined, kernel, load, log, maximum, splat, store, transpose
+from ..tiles.simd import LANES, inlined, kernel, load, log, maximum, smaller, splat, store, transpose
 from ..tiles.step_tiles import step_tile
-from ..tiles.tile_kernels import rows_to_tile, tile_to_rows
+from ..tiles.tile_kernels import new_floats, rows_to_tile, tile_to_rows
 from .score_kernels import (
     HeadGradientPlaces,
     HeadPlaces,
@@ -72,7 +72,7 @@ def attend_tile(x: Any, at: Any, d_model: int, n_head: int, steps: Any, p: Any) 
     `p`: scratch of (longest + 16) * 16.
     """
     factor = splat(np.float32(_LOG2_E / np.sqrt(d_model // n_head)))
-    rounds = np.empty(ROUNDS, np.float32)
+    rounds = new_floats(ROUNDS)
     offsets, b = steps.offsets, steps.first
     while b < steps.end:
         end, longest = short_end(offsets, b, steps.end), 0
@@ -134,7 +134,7 @@ def attend_tile_backward(
     `at` has what `attend_tile` has written. `p`: scratch of (longest + 16) * 16; `ds`: of
     (longest + 16) * 17.
     """
-    turned, rounds = np.empty(LANES * LANES, np.float32), np.empty(ROUNDS, np.float32)
+    turned, rounds = new_floats(LANES * LANES), new_floats(ROUNDS)
     offsets, b, stride = steps.offsets, steps.first, steps.stride
     while b < steps.end:
         end, longest = short_end(offsets, b, steps.end), 0
@@ -169,7 +169,7 @@ def _head_backward(x: Any, head: Any, gradients: Any, p: Any, ds: Any, turned: A
         for i in range(0, n, LANES):
             transpose(ds, i * LANES, LANES, turned, 0, LANES)
             d_query = Tile(x, gradients.dq + i, stride)
-            product_16(d_head, min(LANES, n - j), keys, Tile(turned, 0, LANES), d_query, mode)
+            product_16(d_head, smaller(LANES, n - j), keys, Tile(turned, 0, LANES), d_query, mode)
 
 
 @inlined

@@ -34,7 +34,19 @@ from ..tiles.actor_tiles import TILE, gather_rows, masked_logit, scatter_add_row
 from ..tiles.linear_maps import Linear, linear, linear_backward, linear_gradients
 from ..tiles.matrices import Floats, Line, Tile, up_to_4, up_to_16
 from ..tiles.matrix_products import SET_BIAS
-from ..tiles.simd import LANES, exp, inlined, kernel, load, log, maximum, splat, store, where_positive
+from ..tiles.simd import (
+    LANES,
+    exp,
+    inlined,
+    kernel,
+    load,
+    log,
+    maximum,
+    smaller,
+    splat,
+    store,
+    where_positive,
+)
 
 _ZERO = np.float32(0.0)
 _ONE = np.float32(1.0)
@@ -204,7 +216,7 @@ def evaluate_choices(
     at, components = choice_places(head), head.components
     parts = len(components) - 1
     for start in range(first, last, TILE):
-        count = min(TILE, last - start)
+        count = smaller(TILE, last - start)
         _choice_distributions(head, batch, x, start, count, s)
         wrong = _component_weights(head, batch, start, count, s)
         if wrong >= 0:
@@ -285,7 +297,7 @@ def choices_backward(
     at, components, layer = choice_places(head), head.components, _choice_map(head)
     parts = len(components) - 1
     for start in range(first, last, TILE):
-        count = min(TILE, last - start)
+        count = smaller(TILE, last - start)
         columns = up_to_16(count)
         _choice_distributions(head, batch, x, start, count, s)
         _component_weights(head, batch, start, count, s)
@@ -342,7 +354,7 @@ def draw_choices(
     at, components, used, chosen = choice_places(head), head.components, head.used, batch.chosen
     parts = len(components) - 1
     for start in range(first, last, TILE):
-        count = min(TILE, last - start)
+        count = smaller(TILE, last - start)
         _choice_distributions(head, batch, x, start, count, s)
         for i in range(count):
             own, log_prob = (start + i) * parts, 0.0

@@ -25,7 +25,7 @@ from ..tiles.actor_tiles import TILE, gather_rows, scatter_add_rows
 from ..tiles.linear_maps import Linear, linear, linear_backward, linear_gradients
 from ..tiles.matrices import Floats, Line, Tile, up_to_4, up_to_16
 from ..tiles.matrix_products import SET_BIAS, row_sums
-from ..tiles.simd import LANES, exp, inlined, kernel, load, log, maximum, splat, store
+from ..tiles.simd import LANES, exp, inlined, kernel, load, log, maximum, smaller, splat, store
 from ..tiles.tile_kernels import rows_to_tile
 
 _ZERO, _HALF, _ONE, _TWO = (np.float32(number) for number in (0.0, 0.5, 1.0, 2.0))
@@ -124,7 +124,7 @@ def mean_numbers(head: Any, rows: Any, x: Any, first: int, last: int, means: Any
     """
     at = number_places(head)
     for start in range(first, last, TILE):
-        count = min(TILE, last - start)
+        count = smaller(TILE, last - start)
         _means(head, rows, x, start, count, s)
         for i in range(count):
             for k in range(head.size):
@@ -141,7 +141,7 @@ def evaluate_numbers(
     """
     at, size, scales = number_places(head), head.size, _log_deviations(head)
     for start in range(first, last, TILE):
-        count = min(TILE, last - start)
+        count = smaller(TILE, last - start)
         _means(head, batch.rows, x, start, count, s)
         rows_to_tile(batch.raw, start, count, size, Tile(s, at.raw, TILE))
         for t in range(0, up_to_16(count), LANES):
@@ -203,7 +203,7 @@ def numbers_backward(
     """
     at, size, layer, scales = number_places(head), head.size, _number_map(head), _log_deviations(head)
     for start in range(first, last, TILE):
-        count = min(TILE, last - start)
+        count = smaller(TILE, last - start)
         columns = up_to_16(count)
         _means(head, batch.rows, x, start, count, s)
         rows_to_tile(batch.raw, start, count, size, Tile(s, at.raw, TILE))

@@ -35,12 +35,13 @@ from ..tiles.simd import (
     load,
     log,
     maximum,
+    smaller,
     splat,
     store,
     transpose,
     where_positive,
 )
-from ..tiles.tile_kernels import clear_columns
+from ..tiles.tile_kernels import clear_columns, new_floats
 
 _ZERO = np.float32(0.0)
 _ONE = np.float32(1.0)
@@ -175,7 +176,7 @@ def _selection_block(batch: Any, first: int, b: int, actor: int) -> SelectionBlo
     step_actor, step_actee = batch.actor_offsets[b], batch.actee_offsets[b]
     actees = batch.actee_offsets[b + 1] - step_actee
     return SelectionBlock(
-        actor, min(LANES, batch.actor_offsets[b + 1] - actor), step_actee, actees,
+        actor, smaller(LANES, batch.actor_offsets[b + 1] - actor), step_actee, actees,
         actor - batch.actor_offsets[first], step_actee - batch.actee_offsets[first],
         batch.pair_offsets[b] + (actor - step_actor) * actees,
     )  # fmt: skip
@@ -299,7 +300,7 @@ def selections_backward(
     """
     width, stride = head.width, batch.capacity + LANES
     at = selection_places(head.d, width, batch.capacity)
-    turned = np.empty(LANES * LANES, np.float32)
+    turned = new_floats(LANES * LANES)
     while first < last:
         end = _tile_end(batch, first, last)
         _queries_and_keys(head, batch, x, first, end, s)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..tiles.matrices import Floats
-from ..tiles.simd import LANES, kernel, load, splat, store
+from ..tiles.simd import LANES, kernel, larger, load, splat, store
 
 _ZERO = np.float32(0.0)
 
@@ -52,7 +52,7 @@ def evaluate_values(head: Any, x: Any, offsets: Any, first: int, last: int, valu
         for m in range(head.d):
             total += s[m] * head.w[head.start + m]
         bias = head.w[head.start + head.d]
-        values[b] = total / np.float32(max(1, offsets[b + 1] - offsets[b])) + bias
+        values[b] = total / np.float32(larger(1, offsets[b + 1] - offsets[b])) + bias
 
 
 @kernel

@@ -21,12 +21,6 @@ that a broken weight shows in the result.
   only where it recognizes the loop). The type has a data model of one line and nothing else: no boxing,
   no array of it.
 - `intrinsic`, the documented way to write LLVM code, for loads, stores, arithmetic and shuffles.
-- `kernel` replaces the method `get_call_template` of each dispatcher, which is not documented. A
-  dispatcher that is called from another kernel with a constant is compiled for that constant: `product(…,
-  SET, …)` and `product(…, ADD, …)` would be two functions, and each combination one more, with everything
-  that they call. Numba's own ways do not fit: given signatures would compile (or load) every kernel at
-  import, and `overload`, which prefers types to constants, gives functions that Python runs as Python.
-
 Tried with Numba 0.68.1 and llvmlite 0.50.0; `tests/policies/test_simd_kernels.py` fails with a version where
 one of these no longer holds.
 """
@@ -78,25 +72,14 @@ class _VectorModel(models.PrimitiveModel):
         super().__init__(manager, numba_type, VECTOR)
 
 
-def kernel(function: Callable[..., Any]) -> Any:
-    """Compile a kernel: kept on disk, without the GIL, once for constants and variables alike.
-
-    Left alone, Numba compiles a function again for each combination of constants that a kernel calls it with;
-    see above.
-    """
-    dispatcher: Any = compiled(nogil=True)(function)
-    template_for = dispatcher.get_call_template
-
-    def template_of_plain_types(args: Any, keywords: Any) -> Any:
-        return template_for(tuple(types.unliteral(a) for a in args), keywords)
-
-    dispatcher.get_call_template = template_of_plain_types
-    return dispatcher
+#: Compile a kernel: kept on disk, without the GIL, once for constants and variables alike.
+kernel: Any = compiled(nogil=True, separate=True)
 
 
 def inlined(function: Callable[..., Any]) -> Any:
     """Let kernels call `function`, whose code becomes part of theirs; for Python it stays what it is."""
-    return register_jitable(nogil=True, error_model="numpy", forceinline=True)(function)
+    options = {"nogil": True, "error_model": "numpy", "forceinline": True, "no_cfunc_wrapper": True}
+    return register_jitable(**options)(function)
 
 
 # -- pieces for code generation ------------------------------------------------------------------------------
@@ -255,6 +238,23 @@ def _lanewise(emit: Callable[..., Any], operands: int) -> Any:
         return vector(vector, vector), lambda context, builder, signature, args: emit(builder, *args)
 
     return binary
+
+
+def _integers(sign: str) -> Any:
+    """Return an intrinsic that gives one of two whole numbers: the first if it is `sign` the second."""
+
+    @intrinsic
+    def chosen(typing_context: Any, a: Any, b: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            return builder.select(builder.icmp_signed(sign, *args), *args)
+
+        return types.int64(types.int64, types.int64), generate
+
+    return chosen
+
+
+#: Numba compiles its own min and max again for each combination of constants and variables.
+smaller, larger = _integers("<"), _integers(">")
 
 
 def _llvm(name: str) -> Callable[..., Any]:

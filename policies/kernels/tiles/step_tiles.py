@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .matrices import up_to_16
-from .simd import LANES, inlined
+from .simd import LANES, inlined, larger
 
 
 class StepRange(NamedTuple):
@@ -51,5 +51,5 @@ def step_tile(steps: Any, first: int) -> StepTile:
         end += 1
     rows = offsets[end] - offsets[first]
     columns = up_to_16(rows)
-    stride = max(steps.capacity, columns) + LANES
+    stride = larger(steps.capacity, columns) + LANES
     return StepTile(offsets, first, end, offsets[first], rows, columns, stride)

@@ -16,7 +16,7 @@ import numpy as np
 
 from .exponential import exp2
 from .matrix_products import ADD
-from .simd import LANES, erf, kernel, load, splat, square_root, store, transpose
+from .simd import LANES, erf, inlined, kernel, load, splat, square_root, store, transpose
 
 _ZERO = np.float32(0.0)
 _ONE = np.float32(1.0)
@@ -26,6 +26,12 @@ _HALF_LOG2_E = np.float32(-0.7213475204444817)  # exp(-v² / 2) = 2 ** (this · 
 _NORMAL_PEAK = np.float32(0.3989422804014327)  # 1 / sqrt(2 pi)
 #: Added to the variance, as in torch's LayerNorm.
 LAYER_NORM_EPSILON = np.float32(1e-5)
+
+
+@kernel
+def new_floats(size: int) -> Any:
+    """Return a new array (size,); NumPy's functions are compiled again for each kernel that calls them."""
+    return np.empty(size, np.float32)
 
 
 @kernel
@@ -116,7 +122,7 @@ def clear_columns(tile: Any, lines: int, start: int, stop: int) -> None:
             tile.data[i] = _ZERO
 
 
-@kernel
+@inlined
 def copy_floats(source: Any, start: int, target: Any, target_start: int, count: int) -> None:
     """target[target_start : target_start + count] = source[start : start + count]"""
     full = count - count % LANES
