@@ -1,19 +1,19 @@
 """`Kernel`: a Numba dispatcher whose compiled code other kernels may call through a symbol.
 
-Numba copies the code of every function that a kernel calls into the kernel, and LLVM optimizes the copies again,
-at each level of a tree of calls: the leaves of a tree of depth k are compiled k times. A *separate* kernel is
-compiled once. Its callers contain its symbol only, which the just-in-time linker resolves when they are loaded.
-So the cached file of a kernel names the kernels that it calls, and loading it loads those first.
+Numba copies the code of every function that a kernel calls into the kernel, and LLVM optimizes the copies
+again, at each level of a tree of calls: the leaves of a tree of depth k are compiled k times. A *separate*
+kernel is compiled once. Its callers contain its symbol only, which the just-in-time linker resolves when they
+are loaded. So the cached file of a kernel names the kernels that it calls, and loading it loads those first.
 
 The symbol is the name of the cached file: equal symbols mean equal code, in every process.
 
-**What this uses of Numba that is not documented**, tried with Numba 0.68.1 (`tests/ragged/test_compiled.py`):
+**What this uses of Numba that is not documented**, tried with Numba 0.68.1:
 
-- `CPUDispatcher.compile`, `get_call_template` and `add_overload`: what runs when Python or a kernel asks for new
-  types. A kernel that only kernels have asked for has no wrapper for Python, which takes as long to compile as a
-  small kernel; Python's first call compiles it again, with one.
-- the target context's table of implementations (`_defns`), in which the call through the symbol replaces the one
-  that links a copy.
+- `CPUDispatcher.compile`, `get_call_template` and `add_overload`: what runs when Python or a kernel asks for
+  new types. A kernel that only kernels have asked for has no wrapper for Python, which takes as long to compile
+  as a small kernel; Python's first call compiles it again, with one.
+- the target context's table of implementations (`_defns`), in which the call through the symbol replaces the
+  one that links a copy.
 """
 
 from __future__ import annotations

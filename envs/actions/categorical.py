@@ -198,9 +198,18 @@ def _are_integers(x: Any) -> bool:
 def _first_stuck(mask: NDArray[np.bool_]) -> int:
     """The first row of `mask` (A, C) that allows nothing; -1: none."""
     for actor in range(len(mask)):
-        if not mask[actor].any():
+        if _allowed(mask, actor) == 0:
             return actor
     return -1
+
+
+@compiled(cache=False)
+def _allowed(mask: NDArray[np.bool_], actor: int) -> int:
+    """Count the choices that an actor may take; for Numba, NumPy's sum is twenty functions to compile."""
+    count = 0
+    for choice in range(mask.shape[1]):
+        count += mask[actor, choice]
+    return count
 
 
 @compiled
@@ -229,7 +238,7 @@ def _drawn(mask: NDArray[np.bool_], uniform: NDArray[np.float64]) -> NDArray[np.
     """For each row of `mask` (A, C) the allowed choice at the fraction `uniform` (A,) of all allowed ones."""
     choices = np.zeros(len(mask), np.int64)
     for actor in range(len(mask)):
-        left = np.int64(uniform[actor] * mask[actor].sum())
+        left = np.int64(uniform[actor] * _allowed(mask, actor))
         for choice in range(mask.shape[1]):
             if mask[actor, choice]:
                 if left == 0:

@@ -338,7 +338,8 @@ def scan_states(
     used = 0
     offsets[:, 0] = 0
     for b in range(len(starts)):
-        offsets[:, b + 1] = offsets[:, b]
+        for kind in range(len(offsets)):  # one by one: for whole arrays Numba compiles error texts
+            offsets[kind, b + 1] = offsets[kind, b]
         if min(starts[b], lengths[b], len(buffer) - starts[b]) < 0 or lengths[b] > len(buffer) - starts[b]:
             error, where = OUTSIDE, starts[b]
         else:
