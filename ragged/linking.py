@@ -25,7 +25,8 @@ from contextlib import contextmanager
 from typing import Any
 
 import llvmlite.binding as llvm
-from numba.core import cgutils, imputils, sigutils, types
+from numba import types
+from numba.core import cgutils, imputils, sigutils
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import CPUDispatcher
 

@@ -50,5 +50,7 @@ kernels to draw, to evaluate and to go backward. Then write a class with the met
 `block_forward` and undo them, in reverse order, in `block_backward`. `_keep` and `_restore` decide what
 is kept for backward and what is computed again.
 
-Numba compiles a kernel when it is first called, and keeps the machine code on disk beside the source.
+Numba compiles a kernel once, when it is first called, and keeps the machine code on disk
+(`ragged/compiled.py`). Other kernels call it there (`ragged/linking.py`); functions that are `inlined` become
+part of the code of each of their callers.
 """
