@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -105,21 +106,34 @@ def _entry(namespace: Namespace, name: str) -> str:
     value, path = namespace.names[name], f"{namespace.path}.{name}"
     if inspect.isclass(value):
         kind = "autoexception" if issubclass(value, BaseException) else "autoclass"
-        return f".. {kind}:: {path}\n   :members:\n   :inherited-members: {_foreign_bases(value)}\n"
+        elsewhere, overridden = _foreign_bases(value), _overridden(value)
+        options = {"members": "", "inherited-members": elsewhere, "exclude-members": overridden}
+        return f".. {kind}:: {path}\n" + "".join(f"   :{name}: {text}\n" for name, text in options.items())
     if inspect.isroutine(value):
         return f".. autofunction:: {path}\n"
     return f".. py:data:: {path}\n\n   {data_comment(namespace, name)}\n"
 
 
+@cache
+def _public() -> frozenset[int]:
+    """The ids of all public objects."""
+    return frozenset(id(value) for namespace in namespaces() for value in namespace.names.values())
+
+
 def _foreign_bases(value: type) -> str:
     """The classes whose members are documented elsewhere: public ones and those of other packages."""
-    public = {id(other) for namespace in namespaces() for other in namespace.names.values()}
     others = [
         base.__name__
         for base in value.__mro__[1:]
-        if id(base) in public or not base.__module__.startswith("entitize")
+        if id(base) in _public() or not base.__module__.startswith("entitize")
     ]
     return ", ".join(dict.fromkeys([*others, "object"]))
+
+
+def _overridden(value: type) -> str:
+    """The members that a public base class has too, and documents."""
+    bases = [base for base in value.__mro__[1:] if id(base) in _public()]
+    return ", ".join(sorted({name for base in bases for name in vars(base) if not name.startswith("_")}))
 
 
 def _page(namespace: Namespace, here: list[str], elsewhere: list[str]) -> str:
