@@ -246,4 +246,5 @@ def test_every_requirement_is_pinned_to_a_version_that_it_allows() -> None:
 
 def test_the_versions_of_package_and_project_agree() -> None:
     assert entitize.__version__ == PYPROJECT["project"]["version"]
+    assert f"\nversion: {entitize.__version__}\n" in (CHECKOUT / "CITATION.cff").read_text()
     assert f"## {entitize.__version__}" in (CHECKOUT / "CHANGELOG.md").read_text()
