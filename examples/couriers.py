@@ -30,7 +30,7 @@ class Parcel:
 
 
 class Couriers(ez.EntityEnv):
-    """Two couriers fly to the parcels that they select; whoever arrives first collects it and gets 1."""
+    """Two couriers fly to the parcels that they select. The first to arrive collects it: reward 1."""
 
     def __init__(self) -> None:
         self.observation_space, self.action_space = ez.declare(
