@@ -11,8 +11,8 @@ import mmap
 import pickle
 import sys
 
+import entitize as ez
 import numpy as np
-from entitize.adapters.procgen import ProcgenStateError, StateDecoder, ViewOptions
 
 SLOTS = 50
 PAGE = mmap.PAGESIZE
@@ -71,9 +71,9 @@ def main(path, game, count, seed):
     size = (max(len(dump) for some in dumps.values() for dump in some) // PAGE + 2) * PAGE
     buffer = guarded_buffer(size)
     decoders = [
-        StateDecoder(game),
-        StateDecoder(game, options=ViewOptions("reference", whole_map=True)),
-        StateDecoder(game, options=ViewOptions(visible_only=True, chunk_size=3)),
+        ez.procgen.StateDecoder(game),
+        ez.procgen.StateDecoder(game, options=ez.procgen.ViewOptions("reference", whole_map=True)),
+        ez.procgen.StateDecoder(game, options=ez.procgen.ViewOptions(visible_only=True, chunk_size=3)),
     ]
     whole = damaged = 0
     lengths = np.zeros(SLOTS, np.int64)
@@ -98,7 +98,7 @@ def main(path, game, count, seed):
         if bad.any():
             try:
                 decoder.decode(buffer, starts, lengths)
-            except ProcgenStateError as error:
+            except ez.procgen.ProcgenStateError as error:
                 assert (error.state, error.offset) == (bad.argmax(), errors[bad.argmax(), 1])
             else:
                 raise AssertionError("a damaged dump was decoded")

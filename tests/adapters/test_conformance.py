@@ -17,7 +17,6 @@ import entitize as ez
 import gymnasium
 import pettingzoo
 import pytest
-from entitize.adapters.pettingzoo.to_pettingzoo.checker import check_multi_agent_env
 from entitize.envs import games
 from entitize.envs.registration import _GAMES
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
@@ -114,7 +113,7 @@ def test_a_modules_games_of_several_agents_keep_the_rules(module: str) -> None:
             and issubclass(value, ez.pettingzoo.MultiAgentEnv)
             and not inspect.isabstract(value)
         ):
-            check_multi_agent_env(value, 25)
+            ez.pettingzoo.check_multi_agent_env(value, 25)
 
 
 # -- adapters ------------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from enum import Enum, IntEnum
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
+import entitize as ez
 import numpy as np
 import pytest
 from entitize import (
@@ -19,8 +20,7 @@ from entitize import (
     declare,
     entity,
 )
-from entitize.envs.actions import CategoricalMask, GlobalCategoricalMask, SelectEntityMask
-from entitize.envs.entities import orders, schema_of
+from entitize.envs import CategoricalMask, GlobalCategoricalMask, SelectEntityMask
 
 from facts import raises
 
@@ -111,7 +111,7 @@ FEATURES = {
 
 
 def test_annotations_become_features():
-    schema = schema_of(Everything)
+    schema = ez.entities.schema_of(Everything)
     assert schema.name == "Everything" and schema.features == tuple(FEATURES)
     rows = schema.rows([an_entity(), an_entity(kind=3, target=Point(7, 8), hp=-10)])
     assert rows.dtype == np.float32
@@ -139,7 +139,7 @@ def test_entities_are_dataclasses_told_apart_by_identity():
         x: float = 0.0
         y: float = field(default=2.0, kw_only=True)
 
-    assert schema_of(Small).name == "Tiny"
+    assert ez.entities.schema_of(Small).name == "Tiny"
     seen = Obs(Small(1.0), Small(3.0, y=4.0))
     assert np.asarray(seen.entities["Tiny"]).tolist() == [[1, 2], [3, 4]]
 
@@ -153,7 +153,7 @@ def test_classes_inside_a_function_may_use_what_is_there():
     class Thing:
         local: "Local"
 
-    assert schema_of(Thing).features == ("local=A", "local=B")
+    assert ez.entities.schema_of(Thing).features == ("local=A", "local=B")
 
 
 def test_a_derived_class_has_the_features_of_its_base_first():
@@ -165,7 +165,9 @@ def test_a_derived_class_has_the_features_of_its_base_first():
     class Derived(Base):
         y: float
 
-    assert schema_of(Derived).features == ("x", "y") and schema_of(Base).features == ("x",)
+    assert ez.entities.schema_of(Derived).features == ("x", "y") and ez.entities.schema_of(Base).features == (
+        "x",
+    )
 
     class Plain(Base):
         pass
@@ -281,7 +283,7 @@ class Mining(EntityEnv):
         return self._look()
 
     def _step(self, actions: dict[str, Any]) -> Any:
-        for drone, move in orders(actions["move"], Move):
+        for drone, move in ez.entities.orders(actions["move"], Move):
             assert isinstance(drone, Drone) and isinstance(move, Move)
             drone.x += move.value
             self.moves.append((drone, move))
@@ -399,7 +401,7 @@ def test_who_may_act_is_said_briefly():
     assert seen.actions["global"] == GlobalCategoricalMask(choices=MOVES)
     assert seen.actions["limited"] == GlobalCategoricalMask(mask=[True, False, False], choices=MOVES)
     assert seen.actions["mask"] is mask and set(seen.actions) == {"all", "some", "global", "limited", "mask"}
-    assert orders(None, Move) == []
+    assert ez.entities.orders(None, Move) == []
 
 
 def test_things_come_alone_in_lists_and_in_lists_of_lists():

@@ -2,11 +2,11 @@
 
 from typing import Any
 
+import entitize as ez
 import gymnasium
 import numpy as np
 import pytest
 from entitize import ActionError, GlobalCategorical, GlobalContinuous, RaggedArray, wrap, wrap_vec
-from entitize.adapters.gymnasium.views import ViewError
 from entitize.envs import ObservationError
 from gymnasium import spaces
 from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, OneOf, Tuple
@@ -270,14 +270,14 @@ def test_masks_of_the_wrong_length_are_named():
 
 
 def test_actions_without_choices_are_refused_at_wrap_time():
-    with raises(ViewError, "Echo", "action_space['say']", "Text"):
+    with raises(ez.views.ViewError, "Echo", "action_space['say']", "Text"):
         wrap(Echo(Dict(say=spaces.Text(3))))
-    with raises(ViewError, "Echo", "choose"):
+    with raises(ez.views.ViewError, "Echo", "choose"):
         wrap(Echo(Box(np.zeros(2, np.float32), np.array([0, 1], np.float32))))
 
 
 def test_mask_sources_that_are_not_there_are_named():
-    with raises(ViewError, "observation_space", "'action_mask'"):
+    with raises(ez.views.ViewError, "observation_space", "'action_mask'"):
         wrap(Echo(Discrete(2)), action_mask="observation")
     with raises(ValueError, "Echo", "action_masks()"):
         wrap(Echo(Discrete(2)), action_mask="method")

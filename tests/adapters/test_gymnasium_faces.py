@@ -4,6 +4,7 @@ import warnings
 from functools import partial
 from typing import Any
 
+import entitize as ez
 import gymnasium
 import numpy as np
 import pytest
@@ -22,8 +23,7 @@ from entitize import (
     to_gymnasium,
     wrap,
 )
-from entitize.adapters.gymnasium import Nearest
-from entitize.envs.actions import (
+from entitize.envs import (
     CategoricalMask,
     ContinuousMask,
     GlobalCategoricalMask,
@@ -113,7 +113,7 @@ LAYOUTS: dict[str, dict[str, Any]] = {
     "flat": {
         "illegal": "replace",
         "maxima": 4,
-        "beyond": Nearest("Drone"),
+        "beyond": ez.gymnasium.Nearest("Drone"),
         "env": ["move", "mine", "horn"],
     },
 }
@@ -195,7 +195,10 @@ def test_the_spec_of_a_face_makes_it_again(layout):
 def test_options_of_a_face_are_plain_values():
     register()
     env = to_gymnasium(
-        gymnasium.make("tests/Field-v0", actions=["move"]), "flat", maxima=3, beyond=Nearest("Drone")
+        gymnasium.make("tests/Field-v0", actions=["move"]),
+        "flat",
+        maxima=3,
+        beyond=ez.gymnasium.Nearest("Drone"),
     )
     assert env.spec.additional_wrappers[-1].kwargs == {
         "maxima": 3,
@@ -378,7 +381,9 @@ def test_too_many_are_an_error_unless_said_otherwise():
 
 
 def test_the_nearest_stay_in_their_order():
-    env = to_gymnasium(Crowd(), "padded", maxima={"Hero": 1, "Person": 4}, beyond=Nearest("Hero", ["x"]))
+    env = to_gymnasium(
+        Crowd(), "padded", maxima={"Hero": 1, "Person": 4}, beyond=ez.gymnasium.Nearest("Hero", ["x"])
+    )
     observation, info = env.reset()
     assert people(observation) == [-4, 3, -2, 1] and info["dropped"] == {"Hero": 0, "Person": 5}
     assert info["dropped_actors"] == {"greet": 0, "shout": 5}
@@ -442,10 +447,10 @@ def test_options_that_do_not_fit_are_named():
             ["maxima", "Mineral"],
         ),
         ("padded", {"maxima": 2, "beyond": "hide"}, ["beyond", "'error', 'drop'"]),
-        ("padded", {"maxima": 2, "beyond": Nearest("Tree")}, ["entity type 'Tree'"]),
+        ("padded", {"maxima": 2, "beyond": ez.gymnasium.Nearest("Tree")}, ["entity type 'Tree'"]),
         (
             "padded",
-            {"maxima": 2, "beyond": Nearest("Drone", ["z"])},
+            {"maxima": 2, "beyond": ez.gymnasium.Nearest("Drone", ["z"])},
             ["entity type 'Drone'", "feature 'z'"],
         ),
         ("padded", {"maxima": 2, "illegal": "ignore"}, ["illegal", "'replace'", "'error'"]),

@@ -1,9 +1,9 @@
 """A default view for every space, alone and nested."""
 
+import entitize as ez
 import numpy as np
 import pytest
 from entitize import ObservationError, views
-from entitize.adapters.gymnasium.views import ViewError
 from entitize.adapters.gymnasium.views.batches import join, pick, select, size, stack
 from entitize.adapters.gymnasium.views.scope import Scope
 from gymnasium import spaces
@@ -133,7 +133,7 @@ def test_a_space_of_somebody_else_needs_a_declared_view():
         def __repr__(self) -> str:
             return "Strange()"
 
-    with raises(ViewError, "Strange()", "Function"):
+    with raises(ez.views.ViewError, "Strange()", "Function"):
         views.auto(Strange())
     view = views.Function(lambda thing: {"Thing": [[thing]]}, {"Thing": ["size"]})
     assert view.bind(Strange(), SCOPE).encode((3, 4), 2)["Thing"].values.tolist() == [[3], [4]]
@@ -157,7 +157,7 @@ def test_graphs_become_nodes_and_edges_that_know_their_ends():
     assert [part.tolist() for part in rows["Edge"]] == [[[0, 1, 0, 1], [1, 0, 1, 0], [1, 1, 0, 1]], []]
     without = views.Items({"edges": None}).bind(space, SCOPE)
     assert list(without.entities) == ["Node"] and list(without.encode(graphs, 2)) == ["Node"]
-    with raises(ViewError, "'nodes'"):
+    with raises(ez.views.ViewError, "'nodes'"):
         views.Items({"nodes": None}).bind(space, SCOPE)
 
 

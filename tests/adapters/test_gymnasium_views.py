@@ -2,10 +2,10 @@
 
 from typing import Any
 
+import entitize as ez
 import numpy as np
 import pytest
 from entitize import views
-from entitize.adapters.gymnasium.views import ViewError
 from entitize.adapters.gymnasium.views.batches import stack
 from entitize.adapters.gymnasium.views.scope import EntityEncoder, Scope
 from entitize.envs import ObservationError
@@ -315,7 +315,7 @@ def test_functions_see_one_observation_or_all_of_them():
         encode(function, box((3,)), observations)
     with raises(ObservationError, "'Big'", "ndarray", "RaggedArray"):
         encode(views.Function(lambda b: {"Big": b}, {"Big": ["size"]}, True), box((3,)), observations)
-    with raises(ViewError, "'math:nothing'"):
+    with raises(ez.views.ViewError, "'math:nothing'"):
         bind(views.Function("math:nothing", {"Big": ["size"]}), box((3,)))
 
 
@@ -385,7 +385,7 @@ def test_functions_see_one_observation_or_all_of_them():
     ],
 )
 def test_a_view_that_does_not_fit_names_the_place_and_what_would(view, space, facts):
-    with raises(ViewError, *facts) as caught:
+    with raises(ez.views.ViewError, *facts) as caught:
         bind(view, space)
     assert str(caught.value).startswith("Test-v0: observation_space")
 
@@ -393,7 +393,7 @@ def test_a_view_that_does_not_fit_names_the_place_and_what_would(view, space, fa
 def test_two_parts_of_one_name_are_refused():
     space = spaces.Dict(a=box((2,)), b=box((2,)))
     view = views.Items({"a": views.Vector(name="Ball"), "b": views.Vector(name="Ball")})
-    with raises(ViewError, "['a']", "['b']", "entity type 'Ball'"):
+    with raises(ez.views.ViewError, "['a']", "['b']", "entity type 'Ball'"):
         bind(view, space)
 
 

@@ -6,6 +6,7 @@ import time
 from functools import partial
 from typing import Any
 
+import entitize as ez
 import gymnasium
 import numpy as np
 import pytest
@@ -18,9 +19,7 @@ from entitize import (
     wrap,
     wrap_vec,
 )
-from entitize.adapters.gymnasium.views import ViewError
-from entitize.envs import ObservationError, batch_observations
-from entitize.envs.vector import ListVectorEnv
+from entitize.envs import ListVectorEnv, ObservationError, batch_observations
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 from gymnasium.wrappers import RecordEpisodeStatistics, TimeLimit
@@ -277,11 +276,11 @@ def test_wrong_kinds_of_environments_are_named():
         wrap_vec(gymnasium.make("CartPole-v1"))
     with raises(TypeError, "CartPole-v1", "entity environment"):
         wrap(wrap(gymnasium.make("CartPole-v1")))
-    with raises(ViewError, "CartPole-v1", "observation_space", "Box", "Vector()"):
+    with raises(ez.views.ViewError, "CartPole-v1", "observation_space", "Box", "Vector()"):
         wrap(gymnasium.make("CartPole-v1"), views.Channels())
-    with raises(ViewError, "'Squares'", "Cells"):
+    with raises(ez.views.ViewError, "'Squares'", "Cells"):
         type(wrap(gymnasium.make("CartPole-v1")))(gymnasium.make("CartPole-v1"), {"view": "Squares"})
-    with raises(ViewError, "Rows", "'nothing'"):
+    with raises(ez.views.ViewError, "Rows", "'nothing'"):
         type(wrap(gymnasium.make("CartPole-v1")))(
             gymnasium.make("CartPole-v1"), {"view": "Rows", "nothing": 1}
         )
@@ -479,7 +478,7 @@ def test_missions_are_never_dropped_silently():
 
     raw = gymnasium.make("MiniGrid-DoorKey-5x5-v0")
     raw.unwrapped.observation_space.spaces["mission"] = Riddles(mission_func=lambda: "guess")
-    with raises(ViewError, "MiniGrid-DoorKey-5x5-v0", "'mission'", "Words", "None"):
+    with raises(ez.views.ViewError, "MiniGrid-DoorKey-5x5-v0", "'mission'", "Words", "None"):
         wrap(raw)
     assert "mission" not in wrap(raw, views.Items({"mission": None})).observation_space.entities
 

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from xml.etree import ElementTree
 
+import entitize as ez
 import numpy as np
 import pytest
 from entitize.adapters.microrts.java.engine import MASK_SIZE, ORDER_SIZE, MicroRTSEngine
@@ -16,7 +17,6 @@ from entitize.adapters.microrts.java.maps import find_map
 from entitize.adapters.microrts.java.records import HEADER, UNIT
 from entitize.adapters.microrts.java.rewards import REWARDS
 from entitize.adapters.microrts.observe import Observer
-from entitize.adapters.microrts.options import Options
 
 from facts import raises
 
@@ -132,7 +132,7 @@ def test_a_game_goes_as_with_the_engines_own_client(
     assert len(played) > 60
     board = find_map(name)
     engine = MicroRTSEngine([GameSetup(board, bot, players[0])])
-    observer = Observer(engine, Options("planes", mask_reserved=False))
+    observer = Observer(engine, ez.microrts.Options("planes", mask_reserved=False))
     engine.reset([0], [0])
     for step, (masks, orders, planes, rewards) in enumerate(played):
         # Both players' units are on one board here, on one board each there.
@@ -201,7 +201,7 @@ def test_only_the_games_that_are_playing_move() -> None:
     board = find_map(BOARD)
     games = [GameSetup(board, None), *(GameSetup(board, "passiveAI") for _ in range(4))]
     engine = MicroRTSEngine(games)
-    observer = Observer(engine, Options())
+    observer = Observer(engine, ez.microrts.Options())
     engine.reset(range(5), range(5))
     for playing in ([True] * 5, [False, True, True, False, True], [True, False, False, False, False]):
         engine.step(np.array(playing))

@@ -11,7 +11,6 @@ import entitize as ez
 import gymnasium
 import numpy as np
 import pytest
-from entitize.adapters.microrts import MicroRTSEnv, MicroRTSVectorEnv
 from entitize.envs import unbatch_observation, window
 from gymnasium.utils.env_checker import check_env
 
@@ -21,9 +20,9 @@ BOARD = "basesWorkers8x8"
 WAIT: dict[str, Any] = {}
 
 
-def make(**options: Any) -> MicroRTSEnv:
+def make(**options: Any) -> ez.microrts.MicroRTSEnv:
     env = gymnasium.make("entitize/MicroRTS-v0", **{"opponent": "workerRushAI", **options})
-    assert isinstance(env.unwrapped, MicroRTSEnv)
+    assert isinstance(env.unwrapped, ez.microrts.MicroRTSEnv)
     return env.unwrapped
 
 
@@ -60,7 +59,7 @@ def test_registering_it_loads_nothing() -> None:
 @pytest.mark.parametrize("make_vec", [gymnasium.make_vec, ez.make_vec])
 def test_many_are_one_vector_environment(make_vec: Any) -> None:
     venv = make_vec("entitize/MicroRTS-v0", num_envs=3, map="basesWorkers10x10", opponents="passiveAI")
-    assert isinstance(venv.unwrapped, MicroRTSVectorEnv) and venv.num_envs == 3
+    assert isinstance(venv.unwrapped, ez.microrts.MicroRTSVectorEnv) and venv.num_envs == 3
     assert venv.unwrapped.games[0].map.name == "basesWorkers10x10"
     venv.close()
 
@@ -70,7 +69,7 @@ def test_it_plays_as_the_only_lane_of_a_vector_environment(side: int) -> None:
     """Three games, the later ones without a seed."""
     options: dict[str, Any] = {"side": side, "max_steps": 40}
     env = make(opponent="randomBiasedAI", **options)
-    venv = MicroRTSVectorEnv(BOARD, 1, opponents="randomBiasedAI", **options)
+    venv = ez.microrts.MicroRTSVectorEnv(BOARD, 1, opponents="randomBiasedAI", **options)
     space = venv.single_observation_space
     batch, _ = venv.reset(seed=8)
     observation, info = env.reset(seed=8)
@@ -94,7 +93,7 @@ def test_it_plays_as_the_only_lane_of_a_vector_environment(side: int) -> None:
 
 def test_the_first_game_is_that_of_the_first_lane() -> None:
     env = make(opponent="randomBiasedAI")
-    venv = MicroRTSVectorEnv(BOARD, 3, opponents=["randomBiasedAI", "passiveAI", "randomAI"])
+    venv = ez.microrts.MicroRTSVectorEnv(BOARD, 3, opponents=["randomBiasedAI", "passiveAI", "randomAI"])
     batch, _ = venv.reset(seed=5)
     observation, _ = env.reset(seed=5)
     for _ in range(80):
@@ -165,7 +164,7 @@ def test_bad_options_are_told() -> None:
     with raises(ValueError, "bot", "'coacAi'", "'coacAI'"):
         make(opponent="coacAi")
     with raises(ValueError, "render_mode", "'rgb_array'", "'human'", "'ansi'"):
-        MicroRTSEnv(render_mode="ansi")
+        ez.microrts.MicroRTSEnv(render_mode="ansi")
     plain = make()
     with raises(ValueError, "render_mode"):
         plain.render()
@@ -284,4 +283,4 @@ def test_without_pygame_or_a_display_a_window_says_so(monkeypatch: pytest.Monkey
         make(render_mode="human")
     monkeypatch.setitem(sys.modules, "pygame", None)
     with raises(gymnasium.error.DependencyNotInstalled, "pip install pygame-ce"):
-        MicroRTSVectorEnv(render_mode="human")
+        ez.microrts.MicroRTSVectorEnv(render_mode="human")

@@ -7,17 +7,16 @@ from typing import Any
 import entitize as ez
 import numpy as np
 import pytest
-from entitize.adapters.microrts import MicroRTSVectorEnv, Options
 
 from facts import raises
 
 BOARD = "basesWorkers8x8"
 
 
-def make(num_envs: int = 1, **options: Any) -> MicroRTSVectorEnv:
+def make(num_envs: int = 1, **options: Any) -> ez.microrts.MicroRTSVectorEnv:
     options.setdefault("opponents", "passiveAI")
     env = ez.make_vec(f"MicroRTS/{BOARD}", num_envs, **options)
-    assert isinstance(env, MicroRTSVectorEnv)
+    assert isinstance(env, ez.microrts.MicroRTSVectorEnv)
     return env
 
 
@@ -70,6 +69,6 @@ def test_bad_options_are_told(options: dict[str, Any], facts: list[object]) -> N
 def test_numpys_whole_numbers_are_taken() -> None:
     two, one = np.int64(2), np.int32(1)
     with make(two, opponents={"passiveAI": two}, side=one, max_steps=two, frame_skip=one) as env:
-        assert env.options == Options(max_steps=2) and [game.side for game in env.games] == [1, 1]
+        assert env.options == ez.microrts.Options(max_steps=2) and [game.side for game in env.games] == [1, 1]
     with raises(ValueError, "num_envs", 1, 2.0):
         make(2.0)  # type: ignore[arg-type]

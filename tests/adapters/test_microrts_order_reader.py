@@ -7,14 +7,13 @@ from typing import Any
 import entitize as ez
 import numpy as np
 import pytest
-from entitize.adapters.microrts import MicroRTSVectorEnv
 from entitize.adapters.microrts.java.engine import ORDER_SIZE
 
 
 class BothReaders:
     """The engine's reader takes orders at their cells of the board, (lanes, height * width, 7)."""
 
-    def __init__(self, env: MicroRTSVectorEnv) -> None:
+    def __init__(self, env: ez.microrts.MicroRTSVectorEnv) -> None:
         self.engine, self.partial = env._engine, env.options.partial_observability
         self.jpype: Any = self.engine._jpype
         board = self.engine.games[0].map
@@ -62,7 +61,7 @@ class BothReaders:
 def test_both_readers_read_the_same(options: dict[str, Any]) -> None:
     # Many units on a board that is no square: their orders get into each other's way.
     env = ez.make_vec("MicroRTS/melee14x12Mixed18", 3, selfplay=2, side=1, max_steps=60, **options)
-    assert isinstance(env, MicroRTSVectorEnv)
+    assert isinstance(env, ez.microrts.MicroRTSVectorEnv)
     both, play, rng = BothReaders(env), env._play, np.random.default_rng(1)
 
     def compared() -> Any:

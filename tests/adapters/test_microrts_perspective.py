@@ -7,7 +7,6 @@ from typing import Any
 import entitize as ez
 import numpy as np
 import pytest
-from entitize.adapters.microrts import MicroRTSVectorEnv
 from entitize.envs import ActionError
 from gymnasium.error import Error
 
@@ -17,11 +16,11 @@ BOARD = "basesWorkers8x8Obstacle"
 OPPOSITE = {"up": "down", "down": "up", "left": "right", "right": "left"}
 
 
-def make(perspective: str, **options: Any) -> MicroRTSVectorEnv:
+def make(perspective: str, **options: Any) -> ez.microrts.MicroRTSVectorEnv:
     board = options.pop("board", BOARD)
     defaults: dict[str, Any] = {"opponents": "workerRushAI", "selfplay": 2, "side": "both", "max_steps": 90}
     env = ez.make_vec(f"MicroRTS/{board}", 4, perspective=perspective, **{**defaults, **options})
-    assert isinstance(env, MicroRTSVectorEnv)
+    assert isinstance(env, ez.microrts.MicroRTSVectorEnv)
     return env
 
 

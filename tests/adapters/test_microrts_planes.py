@@ -7,7 +7,6 @@ from typing import Any
 import entitize as ez
 import numpy as np
 import pytest
-from entitize.adapters.microrts import MicroRTSVectorEnv
 from entitize.adapters.microrts.features import PLANE29_FEATURES, PLANES
 
 BOARD = "basesWorkers8x8Obstacle"
@@ -16,13 +15,15 @@ LAYERS = (5, 5, 3, 8, 6)
 RESOURCE = 1
 
 
-def make(**options: Any) -> MicroRTSVectorEnv:
+def make(**options: Any) -> ez.microrts.MicroRTSVectorEnv:
     env = ez.make_vec(f"MicroRTS/{BOARD}", 3, features="planes29", selfplay=2, max_steps=200, **options)
-    assert isinstance(env, MicroRTSVectorEnv)
+    assert isinstance(env, ez.microrts.MicroRTSVectorEnv)
     return env
 
 
-def engine_planes(env: MicroRTSVectorEnv, lane: int, partial: bool) -> tuple[np.ndarray, np.ndarray | None]:
+def engine_planes(
+    env: ez.microrts.MicroRTSVectorEnv, lane: int, partial: bool
+) -> tuple[np.ndarray, np.ndarray | None]:
     """The planes (8, 8, 27) that the package makes of the engine's matrix, and its visible cells (8, 8)."""
     engine = env._engine
     state, player = engine._states.array[engine.lane_game[lane]], int(engine.lane_player[lane])

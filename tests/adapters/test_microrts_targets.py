@@ -8,7 +8,6 @@ from typing import Any
 import entitize as ez
 import numpy as np
 import pytest
-from entitize.adapters.microrts import MicroRTSVectorEnv
 from entitize.adapters.microrts.java.engine import COMPONENT_SIZES
 from entitize.adapters.microrts.java.records import ACTIONS
 from entitize.adapters.microrts.kernels.target_kernels import targeted_order
@@ -37,14 +36,14 @@ MIXED = {
 }
 
 
-def make(**options: Any) -> MicroRTSVectorEnv:
+def make(**options: Any) -> ez.microrts.MicroRTSVectorEnv:
     options = {"opponents": "passiveAI", **options}
     env = ez.make_vec("MicroRTS/basesWorkers8x8", options.pop("num_envs", 1), **options)
-    assert isinstance(env, MicroRTSVectorEnv)
+    assert isinstance(env, ez.microrts.MicroRTSVectorEnv)
     return env
 
 
-def engine_masks(env: MicroRTSVectorEnv) -> np.ndarray:
+def engine_masks(env: ez.microrts.MicroRTSVectorEnv) -> np.ndarray:
     """What the engine's own mask buffer says (games, height, width, 78), asked for once more."""
     env._engine.read()
     masks = env._engine.masks.copy()
@@ -71,7 +70,7 @@ def slow_targets(batch: ez.EntityBatch, lane: int, masks: np.ndarray) -> Targets
 
 
 def slow_orders(
-    batch: ez.EntityBatch, actions: dict[str, ez.RaggedArray], env: MicroRTSVectorEnv
+    batch: ez.EntityBatch, actions: dict[str, ez.RaggedArray], env: ez.microrts.MicroRTSVectorEnv
 ) -> ez.RaggedArray:
     """The orders of the cells variant that mean the same, unit by unit."""
     masks, rows = engine_masks(env), []
@@ -214,7 +213,7 @@ def test_attack_comes_before_harvest_and_that_before_return() -> None:
     assert targeted_order(mask, width, at, 3 * width + 7) == (0, 0)  # out of reach
 
 
-def harvesting(env: MicroRTSVectorEnv) -> ez.EntityBatch:
+def harvesting(env: ez.microrts.MicroRTSVectorEnv) -> ez.EntityBatch:
     """Games in which own unit 0, a worker, stands below the upper edge beside a resource field, entity 4."""
     batch, _ = env.reset(seed=0)
     rows = np.zeros((batch.actions["order"].actors.num_items, 4), np.int64)

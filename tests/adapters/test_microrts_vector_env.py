@@ -11,7 +11,6 @@ import entitize as ez
 import gymnasium
 import numpy as np
 import pytest
-from entitize.adapters.microrts import MicroRTSVectorEnv
 from entitize.adapters.microrts.features import PLANES, UNIT_FEATURES
 from entitize.adapters.microrts.java.records import ACTIONS, HEADER, UNIT, UNIT_TYPES
 
@@ -22,14 +21,14 @@ KIND, MOVE, HARVEST, RETURN, PRODUCE, PRODUCT, ATTACK = range(7)
 UP, RIGHT, DOWN, LEFT = range(4)
 
 
-def make(num_envs: int = 1, **options: Any) -> MicroRTSVectorEnv:
+def make(num_envs: int = 1, **options: Any) -> ez.microrts.MicroRTSVectorEnv:
     options.setdefault("opponents", "passiveAI")
     env = ez.make_vec(f"MicroRTS/{BOARD}", num_envs, **options)
-    assert isinstance(env, MicroRTSVectorEnv)
+    assert isinstance(env, ez.microrts.MicroRTSVectorEnv)
     return env
 
 
-def records_of(env: MicroRTSVectorEnv, game: int) -> list[dict[str, int]]:
+def records_of(env: ez.microrts.MicroRTSVectorEnv, game: int) -> list[dict[str, int]]:
     """The units that the engine has told of, by the names of their numbers."""
     return [dict(zip(UNIT, unit, strict=True)) for unit in env._observer.units_of(game).tolist()]
 
@@ -49,7 +48,7 @@ def order(kind: str, direction: int = 0, product: int = 0) -> tuple[int, ...]:
     return tuple(row)
 
 
-def play_until_idle(env: MicroRTSVectorEnv, batch: ez.EntityBatch, unit: int) -> ez.EntityBatch:
+def play_until_idle(env: ez.microrts.MicroRTSVectorEnv, batch: ez.EntityBatch, unit: int) -> ez.EntityBatch:
     """Wait until the own unit with index `unit` may be given an order again."""
     for _ in range(300):
         if unit in batch.actions["order"].actors.values:
@@ -128,7 +127,7 @@ def test_entities_are_what_a_slow_loop_finds(features: str) -> None:
 
 
 def slow_row(
-    unit: dict[str, int], features: str, name: str, player: int, env: MicroRTSVectorEnv, game: int
+    unit: dict[str, int], features: str, name: str, player: int, env: ez.microrts.MicroRTSVectorEnv, game: int
 ) -> list[int]:
     """One entity's features, one by one."""
 
@@ -278,7 +277,7 @@ def test_under_partial_observability_a_lane_sees_what_its_units_see_now() -> Non
     with ez.make_vec(
         "MicroRTS/basesWorkers8x8", 3, opponents="POWorkerRush", selfplay=2, partial_observability=True
     ) as env:
-        assert isinstance(env, MicroRTSVectorEnv)
+        assert isinstance(env, ez.microrts.MicroRTSVectorEnv)
         sight = [env._engine.unit_types.getUnitType(kind).sightRadius for kind in range(7)]
         batch, _ = env.reset(seed=1)
         env.action_space.seed(1)
@@ -343,7 +342,7 @@ def test_masks_leave_out_what_is_reserved_and_the_engine_would_drop() -> None:
 
 def test_masks_leave_out_money_that_is_set_aside() -> None:
     with ez.make_vec("MicroRTS/TwoBasesWorkers8x8", opponents="passiveAI", max_steps=20) as env:
-        assert isinstance(env, MicroRTSVectorEnv)
+        assert isinstance(env, ez.microrts.MicroRTSVectorEnv)
         batch, _ = env.reset(seed=0)
         worker = UNIT_TYPES.index("worker")
         for _ in range(15):
@@ -471,7 +470,7 @@ def test_a_game_between_lanes_that_raises_is_an_error_and_needs_a_reset() -> Non
 def test_the_same_seed_gives_the_same_games() -> None:
     bots = ["workerRushAI", "randomBiasedAI", "randomAI", "lightRushAI"]
 
-    def play(env: MicroRTSVectorEnv) -> list[ez.EntityBatch]:
+    def play(env: ez.microrts.MicroRTSVectorEnv) -> list[ez.EntityBatch]:
         batch, _ = env.reset(seed=11)
         env.action_space.seed(11)
         played = [batch]

@@ -12,10 +12,10 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import entitize as ez
 import gymnasium
 import numpy as np
 import pytest
-from entitize.adapters.microrts import BOTS, MicroRTSVectorEnv
 from entitize.adapters.microrts.java.bots import may_hang
 from entitize.adapters.microrts.java.engine import BotFailure, MicroRTSEngine
 from entitize.adapters.microrts.java.games import GameSetup
@@ -93,8 +93,8 @@ def wait_until_idle(engine: MicroRTSEngine) -> None:
 def test_a_bot_that_hangs_ends_its_game_alone(server: SlowServer) -> None:
     bots = ["workerRushAI", "passiveAI", "randomBiasedAI", "lightRushAI"]
 
-    def make(bot_timeout: float | None) -> MicroRTSVectorEnv:
-        return MicroRTSVectorEnv(BOARD, 6, selfplay=2, opponents=bots, bot_timeout=bot_timeout)
+    def make(bot_timeout: float | None) -> ez.microrts.MicroRTSVectorEnv:
+        return ez.microrts.MicroRTSVectorEnv(BOARD, 6, selfplay=2, opponents=bots, bot_timeout=bot_timeout)
 
     others = [0, 1, 2, 4, 5]  # lanes
     with make(1.0) as env, make(None) as undisturbed:
@@ -142,7 +142,9 @@ def test_a_bot_that_hangs_ends_its_game_alone(server: SlowServer) -> None:
 
 def test_two_bots_may_hang_in_one_step(no_trust: None) -> None:
     servers = [SlowServer(), SlowServer()]
-    with MicroRTSVectorEnv(BOARD, 3, opponents="workerRushAI", bot_timeout=0.5, frame_skip=2) as env:
+    with ez.microrts.MicroRTSVectorEnv(
+        BOARD, 3, opponents="workerRushAI", bot_timeout=0.5, frame_skip=2
+    ) as env:
         env.reset(seed=0)
         for lane, server in zip((0, 2), servers, strict=True):
             env._engine._bots.array[lane] = server.bot(env._engine)
@@ -158,7 +160,7 @@ def test_two_bots_may_hang_in_one_step(no_trust: None) -> None:
 def test_a_bot_that_hangs_when_told_of_the_end_takes_nothing_back(
     server: SlowServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with MicroRTSVectorEnv(BOARD, 1, opponents="passiveAI", bot_timeout=0.5) as env:
+    with ez.microrts.MicroRTSVectorEnv(BOARD, 1, opponents="passiveAI", bot_timeout=0.5) as env:
         env.reset(seed=0)
         state = env._engine._states.array[0]
         for unit in [unit for unit in state.getUnits() if unit.getPlayer() == 1]:
@@ -179,7 +181,7 @@ def test_a_bot_that_hangs_when_told_of_the_end_takes_nothing_back(
 
 
 def test_ctrl_c_reaches_a_step_that_waits_for_a_bot(server: SlowServer) -> None:
-    with MicroRTSVectorEnv(BOARD, 2, opponents="workerRushAI", bot_timeout=600) as env:
+    with ez.microrts.MicroRTSVectorEnv(BOARD, 2, opponents="workerRushAI", bot_timeout=600) as env:
         env.reset(seed=0)
         env._engine._bots.array[0] = server.bot(env._engine)
         server.when_asked = _thread.interrupt_main
@@ -194,8 +196,8 @@ def test_ctrl_c_reaches_a_step_that_waits_for_a_bot(server: SlowServer) -> None:
 
 
 def test_bots_whose_loops_end_are_not_watched() -> None:
-    known = [name for name in BOTS if not may_hang(name, True)]
-    assert [name for name in BOTS if not may_hang(name, False)] == [*known, "mayari"]
+    known = [name for name in ez.microrts.BOTS if not may_hang(name, True)]
+    assert [name for name in ez.microrts.BOTS if not may_hang(name, False)] == [*known, "mayari"]
     board = find_map(BOARD)
 
     def is_watched(bots: list[str | None], partial: bool = False) -> bool:
@@ -236,7 +238,7 @@ def test_an_exception_that_an_interface_does_not_declare_is_told_by_its_name(
 @pytest.mark.parametrize("timeout", [0, -1.0, float("nan"), float("inf"), True, "60"])
 def test_a_bad_timeout_is_told(timeout: Any) -> None:
     with raises(ValueError, "bot_timeout", repr(timeout)):
-        MicroRTSVectorEnv(BOARD, 1, bot_timeout=timeout)
+        ez.microrts.MicroRTSVectorEnv(BOARD, 1, bot_timeout=timeout)
 
 
 def test_a_process_ends_while_a_bot_searches_on() -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import entitize as ez
 import numpy as np
 import pytest
-from entitize.adapters.microrts import MicroRTSVectorEnv, make
+from entitize.adapters.microrts import make
 from entitize.adapters.microrts.options import plan_games
 
 from facts import raises, warns
@@ -34,8 +34,8 @@ def saboteur() -> Any:
     """Makes environments whose `set_progress` takes away a game's bot. Pickled by value: workers can't import
     the tests."""
 
-    def make_env(**options: Any) -> MicroRTSVectorEnv:
-        env = MicroRTSVectorEnv(**options)
+    def make_env(**options: Any) -> ez.microrts.MicroRTSVectorEnv:
+        env = ez.microrts.MicroRTSVectorEnv(**options)
 
         def set_progress(fraction: float) -> None:
             if fraction < len(env.games):
@@ -79,7 +79,7 @@ def workers(cache: Cache) -> ez.vector.ShardedVectorEnv:
 @pytest.fixture(scope="module")
 def local() -> Iterator[ez.EntityVectorEnv]:
     with ez.make_vec(f"MicroRTS/{BOARD}", 5, **OPTIONS) as env:
-        assert isinstance(env, MicroRTSVectorEnv)
+        assert isinstance(env, ez.microrts.MicroRTSVectorEnv)
         yield env
 
 

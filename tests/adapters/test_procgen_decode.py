@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
+import entitize as ez
 import numpy as np
 import pytest
-from entitize.adapters.procgen import ProcgenStateError, StateDecoder, ViewOptions
 from entitize.adapters.procgen.decoder import features
 from entitize.adapters.procgen.decoder.layout import ENTITY
 from entitize.adapters.procgen.games import GAMES
@@ -31,14 +31,14 @@ def expected_numbers(state, slots):
 
 def test_every_number_of_every_game_and_mode_agrees_with_the_slow_decoder(game_mode, dumps_of, slow_decode):
     dumps = dumps_of(*game_mode)
-    decoded = StateDecoder(*game_mode).decode_dumps(dumps)
+    decoded = ez.procgen.StateDecoder(*game_mode).decode_dumps(dumps)
     expected = [expected_numbers(slow_decode(dump), decoded.slots) for dump in dumps]
     np.testing.assert_array_equal(decoded.numbers, np.array(expected, float))
 
 
 def test_reference_features_are_all_fields_and_the_games_numbers(game_mode, dumps_of, slow_decode):
     dumps = dumps_of(*game_mode)
-    decoder = StateDecoder(*game_mode, ViewOptions(features="reference"))
+    decoder = ez.procgen.StateDecoder(*game_mode, ez.procgen.ViewOptions(features="reference"))
     batch = decoder.decode_dumps(dumps).batch
     names = [f.name for f in reference_features(game_mode[0])]
     assert names[: len(ENTITY)] == [f.name for f in ENTITY]
@@ -112,7 +112,9 @@ def test_default_features_follow_their_definitions(game_mode, dumps_of, slow_dec
     game, mode = game_mode
     table = GAMES[game]
     dumps = dumps_of(game, mode)
-    batch = StateDecoder(game, mode, ViewOptions(distances=True)).decode_dumps(dumps).batch
+    batch = (
+        ez.procgen.StateDecoder(game, mode, ez.procgen.ViewOptions(distances=True)).decode_dumps(dumps).batch
+    )
     for index, dump in enumerate(dumps):
         state = slow_decode(dump)
         for kind in table.types:
@@ -138,7 +140,7 @@ def test_every_entity_is_either_shown_or_decoration(game_mode, dumps_of, slow_de
 
 
 def test_the_player_is_the_only_actor_and_may_do_anything(game, dumps_of):
-    batch = StateDecoder(game).decode_dumps(dumps_of(game, "easy")).batch
+    batch = ez.procgen.StateDecoder(game).decode_dumps(dumps_of(game, "easy")).batch
     assert next(iter(batch.entities)) == "Player"
     assert (batch.entities["Player"].lengths == 1).all()
     part = batch.actions["act"]
@@ -146,9 +148,16 @@ def test_the_player_is_the_only_actor_and_may_do_anything(game, dumps_of):
     assert part.mask.values.shape == (len(batch), 15) and part.mask.values.all()
 
 
-@pytest.mark.parametrize("options", [ViewOptions(), ViewOptions("reference"), ViewOptions(visible_only=True)])
+@pytest.mark.parametrize(
+    "options",
+    [
+        ez.procgen.ViewOptions(),
+        ez.procgen.ViewOptions("reference"),
+        ez.procgen.ViewOptions(visible_only=True),
+    ],
+)
 def test_batches_are_of_the_shapes_that_the_space_says(game, options, dumps_of):
-    decoder = StateDecoder(game, "easy", options)
+    decoder = ez.procgen.StateDecoder(game, "easy", options)
     batch = decoder.decode_dumps(dumps_of(game, "easy")).batch
     space = decoder.observation_space
     assert list(batch.entities) == list(space.entities)
@@ -162,7 +171,7 @@ def test_batches_are_of_the_shapes_that_the_space_says(game, options, dumps_of):
 
 
 def test_features_are_of_about_unit_size(game_mode, dumps_of):
-    batch = StateDecoder(*game_mode).decode_dumps(dumps_of(*game_mode)).batch
+    batch = ez.procgen.StateDecoder(*game_mode).decode_dumps(dumps_of(*game_mode)).batch
     for rows in batch.entities.values():
         assert rows.num_items == 0 or np.abs(rows.values).max() < 8  # 64 cells count 6.4
     assert len(batch.globals) == 0 or np.abs(batch.globals).max(initial=0) < 4
@@ -174,14 +183,14 @@ def test_an_unknown_entity_id_goes_to_other(dumps_of, slow_decode):
     second = dump.index(np.float32([state["entities"][1]["x"], state["entities"][1]["y"]]).tobytes())
     for number in (77, -5, 1007, 2**31 - 1, 0):
         dump[second + 24 : second + 28] = np.int32(number).tobytes()
-        batch = StateDecoder("bigfish").decode_dumps([bytes(dump)]).batch
+        batch = ez.procgen.StateDecoder("bigfish").decode_dumps([bytes(dump)]).batch
         assert batch.entities["Other"].num_items == 1
         assert batch.entities["Player"].num_items == 1
         assert batch.entities["Fish"].num_items == len(state["entities"]) - 2
 
 
 def test_no_dumps_give_an_empty_batch():
-    decoder = StateDecoder("coinrun")
+    decoder = ez.procgen.StateDecoder("coinrun")
     nothing = np.zeros(0, np.int64)
     batch = decoder.decode(np.zeros(0, np.uint8), nothing, nothing).batch
     assert len(batch) == 0 and batch.num_entities == 0
@@ -189,12 +198,14 @@ def test_no_dumps_give_an_empty_batch():
 
 @pytest.mark.parametrize(("start", "length"), [(0, 11), (-1, 5), (11, 0), (5, -1), (2**62, 2**62)])
 def test_a_dump_that_lies_outside_of_the_buffer_is_refused(start, length):
-    with raises(ProcgenStateError, "coinrun", "state 0", "buffer"):
-        StateDecoder("coinrun").decode(np.zeros(10, np.uint8), np.array([start]), np.array([length]))
+    with raises(ez.procgen.ProcgenStateError, "coinrun", "state 0", "buffer"):
+        ez.procgen.StateDecoder("coinrun").decode(
+            np.zeros(10, np.uint8), np.array([start]), np.array([length])
+        )
 
 
 def test_buffers_of_another_kind_are_refused():
-    decoder = StateDecoder("coinrun")
+    decoder = ez.procgen.StateDecoder("coinrun")
     with raises(ValueError, "buffer", "int8", "(10,)"):
         decoder.decode(np.zeros(10, np.int8), np.array([0]), np.array([10]))
     with raises(ValueError, "starts", "lengths", "(1,)", "(2,)"):
@@ -203,7 +214,7 @@ def test_buffers_of_another_kind_are_refused():
 
 def test_the_same_state_gives_the_same_features_whatever_the_batch(dumps_of):
     dumps = dumps_of("bossfight", "easy")
-    decoder = StateDecoder("bossfight")
+    decoder = ez.procgen.StateDecoder("bossfight")
     together = decoder.decode_dumps(dumps).batch
     for index in (0, 7, len(dumps) - 1):
         alone = decoder.decode_dumps([dumps[index]]).batch
@@ -214,8 +225,8 @@ def test_the_same_state_gives_the_same_features_whatever_the_batch(dumps_of):
 def test_errors_say_game_state_and_byte(dumps_of):
     good, *_ = dumps_of("coinrun", "easy")
     foreign, *_ = dumps_of("maze", "easy")
-    decoder = StateDecoder("coinrun")
-    with raises(ProcgenStateError, "coinrun", "state 1", "byte 4", "another game") as caught:
+    decoder = ez.procgen.StateDecoder("coinrun")
+    with raises(ez.procgen.ProcgenStateError, "coinrun", "state 1", "byte 4", "another game") as caught:
         decoder.decode_dumps([good, foreign])
     assert (caught.value.game, caught.value.state, caught.value.offset) == ("coinrun", 1, 4)
 
@@ -235,8 +246,8 @@ def test_errors_say_game_state_and_byte(dumps_of):
     ],
 )
 def test_damage_is_found_and_named(damage, facts, dumps_of):
-    with raises(ProcgenStateError, *facts):
-        StateDecoder("coinrun").decode_dumps([damage(dumps_of("coinrun", "easy")[0])])
+    with raises(ez.procgen.ProcgenStateError, *facts):
+        ez.procgen.StateDecoder("coinrun").decode_dumps([damage(dumps_of("coinrun", "easy")[0])])
 
 
 def damaged(dump, state, field, value):
@@ -262,15 +273,15 @@ def damaged(dump, state, field, value):
 def test_damaged_entities_are_found(field, value, facts, dumps_of, slow_decode):
     dump = dumps_of("coinrun", "easy")[0]
     bad, at = damaged(dump, slow_decode(dump), field, value)
-    with raises(ProcgenStateError, *facts) as caught:
-        StateDecoder("coinrun").decode_dumps([bad])
+    with raises(ez.procgen.ProcgenStateError, *facts) as caught:
+        ez.procgen.StateDecoder("coinrun").decode_dumps([bad])
     if field != "type":
         assert caught.value.offset == at
 
 
 def test_every_truncation_is_found(dumps_of):
     dump = dumps_of("plunder", "easy")[-1]
-    decoder = StateDecoder("plunder")
+    decoder = ez.procgen.StateDecoder("plunder")
     lengths = np.arange(len(dump))
     errors = decoder.check(np.frombuffer(dump, np.uint8), np.zeros_like(lengths), lengths)
     assert (errors[:, 0] > 0).all()

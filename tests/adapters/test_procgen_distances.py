@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import entitize as ez
 import numpy as np
 import pytest
-from entitize.adapters.procgen import ProcgenVectorEnv, StateDecoder, ViewOptions
 from entitize.adapters.procgen.games import GAMES
 from entitize.envs import sample_actions
 
@@ -18,7 +18,7 @@ def columns(venv, name):
 
 
 def test_fruit_is_eaten_when_and_only_when_both_gaps_close():
-    venv = ProcgenVectorEnv("fruitbot", 16, num_levels=0)
+    venv = ez.procgen.ProcgenVectorEnv("fruitbot", 16, num_levels=0)
     batch, _ = venv.reset(seed=4)
     rng = np.random.default_rng(0)
     eaten, left_alone = 0, 0
@@ -45,7 +45,9 @@ def test_fruit_is_eaten_when_and_only_when_both_gaps_close():
 def test_they_are_asked_for_or_the_games_table_has_them(game, dumps_of):
     dumps = dumps_of(game, "easy")
     full, bare, plain = (
-        StateDecoder(game, options=ViewOptions(distances=choice)).decode_dumps(dumps).batch
+        ez.procgen.StateDecoder(game, options=ez.procgen.ViewOptions(distances=choice))
+        .decode_dumps(dumps)
+        .batch
         for choice in (True, False, None)
     )
     np.testing.assert_array_equal(bare.globals, full.globals)
@@ -60,7 +62,9 @@ def test_they_are_asked_for_or_the_games_table_has_them(game, dumps_of):
 @pytest.mark.parametrize(("distances", "expected"), [(None, ()), (False, ()), (True, ADDED)])
 def test_reference_features_have_them_only_where_asked_for(distances, expected):
     def shown(**options):
-        space = StateDecoder("starpilot", options=ViewOptions("reference", **options)).observation_space
+        space = ez.procgen.StateDecoder(
+            "starpilot", options=ez.procgen.ViewOptions("reference", **options)
+        ).observation_space
         return space.entities["Flyer"]
 
     plain = shown()
@@ -69,6 +73,6 @@ def test_reference_features_have_them_only_where_asked_for(distances, expected):
 
 def test_pixels_and_what_is_no_choice_are_refused():
     with raises(ValueError, "features='pixels'", "distances"):
-        ViewOptions("pixels", distances=True)
+        ez.procgen.ViewOptions("pixels", distances=True)
     with raises(ValueError, "distances", None, False, True, "'far'"):
-        ViewOptions(distances="far")
+        ez.procgen.ViewOptions(distances="far")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 from pathlib import Path
 
-from entitize.adapters.procgen import EngineOptions, ViewOptions
+import entitize as ez
 from entitize.adapters.procgen.games import GAMES, MOVING, MOVING_X, POSITION
 from entitize.adapters.procgen.options import ACTIONS
 
@@ -38,6 +38,6 @@ def test_every_games_types_tiles_and_globals_are_listed(game):
 
 
 def test_every_option_and_action_is_listed():
-    for option in (*fields(ViewOptions), *fields(EngineOptions)):
+    for option in (*fields(ez.procgen.ViewOptions), *fields(ez.procgen.EngineOptions)):
         assert f"`{option.name}`" in PAGE or f"`{option.name}=True`" in PAGE
     assert all(f"`{action}`" in PAGE for action in ACTIONS)

@@ -8,10 +8,10 @@ import subprocess
 import sys
 
 import entitize
+import entitize as ez
 import gymnasium
 import numpy as np
 import pytest
-from entitize.adapters.procgen import ProcgenEnv, ProcgenVectorEnv
 from entitize.adapters.procgen.options import ACTIONS
 from entitize.envs import window
 from entitize.ragged import RaggedArray
@@ -55,7 +55,7 @@ def test_every_game_is_registered_and_passes_gymnasiums_checks(game):
 
 def test_gymnasium_makes_the_native_vector_environment():
     venv = gymnasium.make_vec("entitize/Procgen-coinrun-v0", num_envs=3, features="reference")
-    assert isinstance(venv, ProcgenVectorEnv)
+    assert isinstance(venv, ez.procgen.ProcgenVectorEnv)
     assert venv.num_envs == 3 and venv.single_observation_space.entities["Player"][-1] == "air_control"
     venv.close()
 
@@ -70,7 +70,7 @@ def test_registering_does_not_load_numba_nor_the_engine():
 
 
 def test_observations_are_the_lanes_of_the_vector_environment():
-    env, venv = ProcgenEnv("bossfight"), ProcgenVectorEnv("bossfight", 1)
+    env, venv = ez.procgen.ProcgenEnv("bossfight"), ez.procgen.ProcgenVectorEnv("bossfight", 1)
     observation, info = env.reset(seed=4)
     batch, infos = venv.reset(seed=4)
     for _ in range(50):
@@ -90,7 +90,7 @@ def test_observations_are_the_lanes_of_the_vector_environment():
 
 
 def test_the_last_step_repeats_the_observation_before_it_and_reset_hands_out_the_next_level():
-    env = ProcgenEnv("maze", num_levels=0)
+    env = ez.procgen.ProcgenEnv("maze", num_levels=0)
     observation, info = env.reset(seed=2)
     first_level = info["level_seed"]
     for step in range(1, 501):
@@ -107,7 +107,7 @@ def test_the_last_step_repeats_the_observation_before_it_and_reset_hands_out_the
     assert_different_observation(next_level, observation)
 
     # The next level is the one that the engine had started: a vector environment is in it already.
-    venv = ProcgenVectorEnv("maze", 1)
+    venv = ez.procgen.ProcgenVectorEnv("maze", 1)
     venv.reset(seed=2)
     for _ in range(500):
         batch, *_, infos = venv.step({"act": RaggedArray.from_arrays([[NOOP]])})
@@ -118,7 +118,7 @@ def test_the_last_step_repeats_the_observation_before_it_and_reset_hands_out_the
 
 
 def test_a_completed_level_ends_the_episode_with_its_own_seed():
-    env = ProcgenEnv("maze", num_levels=1, start_level=0)
+    env = ez.procgen.ProcgenEnv("maze", num_levels=1, start_level=0)
     rng = np.random.default_rng(0)
     env.reset(seed=0)
     for _ in range(5):
@@ -132,7 +132,7 @@ def test_a_completed_level_ends_the_episode_with_its_own_seed():
 
 
 def test_reset_in_the_middle_of_an_episode_starts_another_one():
-    env = ProcgenEnv("coinrun")
+    env = ez.procgen.ProcgenEnv("coinrun")
     first, info = env.reset(seed=3)
     env.step(act(RIGHT))
     second, other_info = env.reset()
@@ -145,7 +145,7 @@ def test_reset_in_the_middle_of_an_episode_starts_another_one():
 
 
 def test_observations_are_fresh():
-    env = ProcgenEnv("coinrun")
+    env = ez.procgen.ProcgenEnv("coinrun")
     observation, _ = env.reset(seed=3)
     kept = {path: array.copy() for path, array in arrays_of(observation).items()}
     for array in arrays_of(observation).values():
@@ -157,7 +157,7 @@ def test_observations_are_fresh():
 
 
 def test_no_action_does_nothing():
-    env, other = ProcgenEnv("starpilot"), ProcgenEnv("starpilot")
+    env, other = ez.procgen.ProcgenEnv("starpilot"), ez.procgen.ProcgenEnv("starpilot")
     env.reset(seed=3)
     other.reset(seed=3)
     for nothing in ({}, {"act": np.zeros(0, np.int64)}):
@@ -167,7 +167,7 @@ def test_no_action_does_nothing():
 
 
 def test_frames_are_512_pixels_wide():
-    env = ProcgenEnv("caveflyer", render_mode="rgb_array")
+    env = ez.procgen.ProcgenEnv("caveflyer", render_mode="rgb_array")
     env.reset(seed=1)
     frame = env.render()
     assert frame.shape == (512, 512, 3) and frame.dtype == np.uint8 and frame.std() > 5
@@ -180,8 +180,8 @@ def test_the_window_shows_every_step(monkeypatch):
     pygame = window.import_pygame()
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
     monkeypatch.setattr(window, "sleep", lambda seconds: None)
-    env = ProcgenEnv("coinrun", render_mode="human")
-    still = ProcgenEnv("coinrun", render_mode="rgb_array")
+    env = ez.procgen.ProcgenEnv("coinrun", render_mode="human")
+    still = ez.procgen.ProcgenEnv("coinrun", render_mode="rgb_array")
     for one in (env, still):
         one.reset(seed=1)
     for _ in range(3):
@@ -201,20 +201,20 @@ def test_the_window_shows_every_step(monkeypatch):
 def test_without_a_display_the_window_says_so(monkeypatch):
     monkeypatch.setenv("SDL_VIDEODRIVER", "no such driver")
     with raises(RuntimeError, "'human'", "display", "'rgb_array'"):
-        ProcgenEnv("coinrun", render_mode="human")
+        ez.procgen.ProcgenEnv("coinrun", render_mode="human")
 
 
 def test_a_wrong_render_mode_is_named():
     with raises(ValueError, "render_mode", "'rgb_array'", "'human'", "'ansi'"):
-        ProcgenEnv("coinrun", render_mode="ansi")
-    env = ProcgenEnv("coinrun")
+        ez.procgen.ProcgenEnv("coinrun", render_mode="ansi")
+    env = ez.procgen.ProcgenEnv("coinrun")
     with raises(ValueError, "render_mode"):
         env.render()
     env.close()
 
 
 def test_a_seed_of_the_constructor_is_that_of_the_first_reset():
-    env, other = ProcgenEnv("maze", seed=3), ProcgenEnv("maze")
+    env, other = ez.procgen.ProcgenEnv("maze", seed=3), ez.procgen.ProcgenEnv("maze")
     observation, info = env.reset()
     expected, other_info = other.reset(seed=3)
     assert info == other_info
@@ -237,7 +237,7 @@ def played(env, steps):
 @pytest.mark.parametrize("options", [{}, {"features": "pixels"}, {"render_mode": "rgb_array"}])
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))])
 def test_a_copy_goes_on_by_itself_from_the_same_state(options, copied):
-    env = ProcgenEnv("coinrun", **options)
+    env = ez.procgen.ProcgenEnv("coinrun", **options)
     fresh = copied(env)
     assert data_equivalence(fresh.reset(seed=2), env.reset(seed=2))
     played(env, 30)
@@ -250,7 +250,7 @@ def test_a_copy_goes_on_by_itself_from_the_same_state(options, copied):
 
 def test_a_copy_of_a_window_draws_in_the_same_one(monkeypatch):
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
-    env = ProcgenEnv("maze", render_mode="human")
+    env = ez.procgen.ProcgenEnv("maze", render_mode="human")
     env.reset(seed=1)
     twin = copy.deepcopy(env)
     twin.step({"act": np.array([NOOP])})

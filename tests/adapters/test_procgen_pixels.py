@@ -8,7 +8,6 @@ import entitize as ez
 import gymnasium
 import numpy as np
 import pytest
-from entitize.adapters.procgen import ProcgenVectorEnv, StateDecoder, ViewOptions, make_vec
 from entitize.adapters.procgen.engine import StateBuffer, import_engine
 from entitize.adapters.procgen.options import ACTIONS
 from entitize.ragged import RaggedArray
@@ -24,7 +23,7 @@ def acts(choices):
 def test_frames_are_those_that_the_engine_draws_for_agents(game):
     engine = import_engine()(num=3, env_name=game, distribution_mode="easy", rand_seed=3, num_threads=0)
     rng = np.random.default_rng(1)
-    with make_vec(game, 3, features="pixels") as venv:
+    with ez.procgen.make_vec(game, 3, features="pixels") as venv:
         batch, _ = venv.reset(seed=3)
         assert batch in venv.observation_space
         kept = []
@@ -48,8 +47,8 @@ def test_rewards_ends_and_infos_are_those_of_the_entities(game, options):
     rng = np.random.default_rng(0)
     ends = truncations = completed = 0
     with (
-        make_vec(game, 6, num_threads=1, **options) as venv,
-        make_vec(game, 6, features="pixels", **options) as pixels,
+        ez.procgen.make_vec(game, 6, num_threads=1, **options) as venv,
+        ez.procgen.make_vec(game, 6, features="pixels", **options) as pixels,
     ):
         infos = [env.reset(seed=4)[1] for env in (venv, pixels)]
         for step in range(620 if (game, options) == ("maze", {}) else 300):
@@ -74,7 +73,7 @@ def test_states_are_fetched_when_episodes_start_and_never_after(monkeypatch):
     fetched = []
     fill = StateBuffer.fill
     monkeypatch.setattr(StateBuffer, "fill", lambda self, engine: (fetched.append(1), fill(self, engine))[1])
-    with make_vec("coinrun", 2, features="pixels") as venv:
+    with ez.procgen.make_vec("coinrun", 2, features="pixels") as venv:
         for resets in (1, 2):
             venv.reset()
             for _ in range(5):
@@ -84,8 +83,8 @@ def test_states_are_fetched_when_episodes_start_and_never_after(monkeypatch):
 
 def test_the_action_is_global_and_a_step_without_one_does_nothing():
     with (
-        make_vec("bigfish", 2, features="pixels") as venv,
-        make_vec("bigfish", 2, features="pixels") as other,
+        ez.procgen.make_vec("bigfish", 2, features="pixels") as venv,
+        ez.procgen.make_vec("bigfish", 2, features="pixels") as other,
     ):
         assert venv.single_action_space == ez.EntityActionSpace({"act": ez.GlobalCategorical(ACTIONS)})
         batch, _ = venv.reset(seed=1)
@@ -100,22 +99,22 @@ def test_the_action_is_global_and_a_step_without_one_does_nothing():
 def test_drawing_is_pretty_unless_it_is_told_to_be_plain():
     looks = []
     for options in ({}, {"use_backgrounds": False}, {"use_monochrome_assets": True}):
-        with make_vec("starpilot", 1, features="pixels", **options) as venv:
+        with ez.procgen.make_vec("starpilot", 1, features="pixels", **options) as venv:
             looks.append(venv.reset(seed=1)[0].frames.values)
     assert (looks[0] != looks[1]).mean() > 0.2 and (looks[0] != looks[2]).any()
 
 
 def test_options_of_entities_are_refused_with_pixels():
     with raises(ValueError, "features='pixels'", "chunk_size", "whole_map"):
-        make_vec("maze", 1, features="pixels", chunk_size=3, whole_map=True)
+        ez.procgen.make_vec("maze", 1, features="pixels", chunk_size=3, whole_map=True)
     with raises(ValueError, "'default', 'reference', 'pixels'", "'pixel'"):
-        make_vec("maze", 1, features="pixel")
+        ez.procgen.make_vec("maze", 1, features="pixel")
     with raises(ValueError, "features='pixels'", "states"):
-        StateDecoder("maze", options=ViewOptions("pixels"))
+        ez.procgen.StateDecoder("maze", options=ez.procgen.ViewOptions("pixels"))
 
 
 def test_a_rendered_frame_is_the_large_one_and_the_camera_counts_pixels():
-    with ProcgenVectorEnv("fruitbot", 2, features="pixels", render_mode="rgb_array") as venv:
+    with ez.procgen.ProcgenVectorEnv("fruitbot", 2, features="pixels", render_mode="rgb_array") as venv:
         with pytest.raises(gymnasium.error.ResetNeeded):
             venv.camera(0)
         venv.reset(seed=1)

@@ -6,16 +6,17 @@ import re
 from pathlib import Path
 from typing import Any
 
+import entitize as ez
 import numpy as np
 import pytest
-from entitize.adapters.procgen import ProcgenVectorEnv, terse
+from entitize.adapters.procgen import terse
 from entitize.adapters.procgen.games import GAMES
 from entitize.adapters.procgen.terse import terse_dumps, without_generators
 from hypothesis import given
 from hypothesis import strategies as st
 
 
-def is_whole(venv: ProcgenVectorEnv) -> bool:
+def is_whole(venv: ez.procgen.ProcgenVectorEnv) -> bool:
     """Whether the last dumps hold the generators, whose text has the numbers' usual lengths."""
     buffer = venv._buffer
     dumps = [
@@ -27,9 +28,11 @@ def is_whole(venv: ProcgenVectorEnv) -> bool:
     return counts == {3}
 
 
-def played(game: str, steps: int, **changes: Any) -> tuple[ProcgenVectorEnv, list[dict[str, np.ndarray]]]:
+def played(
+    game: str, steps: int, **changes: Any
+) -> tuple[ez.procgen.ProcgenVectorEnv, list[dict[str, np.ndarray]]]:
     """A game after random play from one seed, and its observations."""
-    venv = ProcgenVectorEnv(game, 4, seed=3, num_threads=1)
+    venv = ez.procgen.ProcgenVectorEnv(game, 4, seed=3, num_threads=1)
     batch, _ = venv.reset()
     for name, value in changes.items():
         setattr(venv._engine, name, value)
@@ -57,7 +60,7 @@ def test_observations_are_those_of_whole_dumps(game: str) -> None:
 
 
 def test_the_engine_prints_whole_dumps_to_others_again() -> None:
-    venv = ProcgenVectorEnv("maze", 2, seed=1)
+    venv = ez.procgen.ProcgenVectorEnv("maze", 2, seed=1)
     venv.reset()
     engine = venv._engine
     assert engine is not None
@@ -76,7 +79,7 @@ def test_the_engine_prints_whole_dumps_to_others_again() -> None:
 
 def test_another_library_or_system_gets_whole_dumps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(terse, "_entries", dict)
-    venv = ProcgenVectorEnv("maze", 2, seed=1)
+    venv = ez.procgen.ProcgenVectorEnv("maze", 2, seed=1)
     venv.reset()
     assert venv._engine is not None and not venv._engine._is_terse
     assert is_whole(venv)
@@ -85,7 +88,7 @@ def test_another_library_or_system_gets_whole_dumps(monkeypatch: pytest.MonkeyPa
 
 def test_terse_dumps_can_be_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ENTITIZE_TERSE_DUMPS", "0")
-    venv = ProcgenVectorEnv("maze", 2, seed=1)
+    venv = ez.procgen.ProcgenVectorEnv("maze", 2, seed=1)
     venv.reset()
     assert is_whole(venv)
     venv.close()
@@ -93,7 +96,7 @@ def test_terse_dumps_can_be_switched_off(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_an_engine_whose_terse_dumps_lack_more_gets_whole_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("entitize.adapters.procgen.engine.without_generators", lambda dump: dump + b"more")
-    venv = ProcgenVectorEnv("maze", 2, seed=1)
+    venv = ez.procgen.ProcgenVectorEnv("maze", 2, seed=1)
     venv.reset()
     assert venv._engine is not None and not venv._engine._is_terse
     assert is_whole(venv)
@@ -112,7 +115,7 @@ def test_no_table_is_found_where_there_is_none(
 
 
 def test_a_read_only_table_stays_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    venv = ProcgenVectorEnv("maze", 1, seed=1)
+    venv = ez.procgen.ProcgenVectorEnv("maze", 1, seed=1)
     venv.reset()  # maps the library
     maps = tmp_path / "maps"
     maps.write_text(Path("/proc/self/maps").read_text().replace(" rw-p ", " r--p "))

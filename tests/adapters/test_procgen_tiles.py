@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import entitize as ez
 import numpy as np
 import pytest
-from entitize.adapters.procgen import StateDecoder, ViewOptions
 from entitize.adapters.procgen.games import GAMES
 from entitize.adapters.procgen.reference import reference_tiles
 
@@ -45,7 +45,7 @@ def test_the_window_is_complete_and_right_and_has_the_players_own_cell(
     game, mode, dumps_of, slow_decode, cells_in
 ):
     dumps = dumps_of(game, mode, num_snapshots=40, lanes=6, steps_between=7)  # 246 states
-    decoder = StateDecoder(game, mode)
+    decoder = ez.procgen.StateDecoder(game, mode)
     chunks = decoder.decode_dumps(dumps).batch.entities["Tiles"]
     names = tile_names(GAMES[game].tiles)
     for index, dump in enumerate(dumps):
@@ -64,7 +64,7 @@ def test_without_skipping_space_the_players_cell_is_the_middle_of_the_middle_chu
     game, mode, dumps_of, slow_decode
 ):
     dumps = dumps_of(game, mode, num_snapshots=40, lanes=6, steps_between=7)
-    decoder = StateDecoder(game, mode, ViewOptions(skip_space=False))
+    decoder = ez.procgen.StateDecoder(game, mode, ez.procgen.ViewOptions(skip_space=False))
     names = tile_names(GAMES[game].tiles)
     columns = decoder.tile_names
     chunks = decoder.decode_dumps(dumps).batch.entities["Tiles"]
@@ -96,8 +96,8 @@ def test_without_skipping_space_the_players_cell_is_the_middle_of_the_middle_chu
 def test_the_whole_map_has_each_cell_once(
     game, mode, shape, centred, chunk_size, dumps_of, slow_decode, cells_in
 ):
-    options = ViewOptions(whole_map=True, centred=centred, chunk_size=chunk_size, skip_space=False)
-    decoder = StateDecoder(game, mode, options)
+    options = ez.procgen.ViewOptions(whole_map=True, centred=centred, chunk_size=chunk_size, skip_space=False)
+    decoder = ez.procgen.StateDecoder(game, mode, options)
     dumps = dumps_of(game, mode)[::17]
     chunks = decoder.decode_dumps(dumps).batch.entities["Tiles"]
     for index, dump in enumerate(dumps):
@@ -112,7 +112,7 @@ def test_the_whole_map_has_each_cell_once(
 @pytest.mark.parametrize("mode", ["easy", "hard"])
 @pytest.mark.parametrize("game", [game for game in WITH_TILES if game != "leaper"])
 def test_reference_chunks_are_complete_and_hold_the_player(game, mode, dumps_of, slow_decode, cells_in):
-    decoder = StateDecoder(game, mode, ViewOptions("reference"))
+    decoder = ez.procgen.StateDecoder(game, mode, ez.procgen.ViewOptions("reference"))
     assert decoder.chunk_size == (4 if game == "chaser" else 5)
     dumps = dumps_of(game, mode)
     chunks = decoder.decode_dumps(dumps).batch.entities["Tiles"]
@@ -129,7 +129,12 @@ def test_reference_chunks_are_complete_and_hold_the_player(game, mode, dumps_of,
 
 
 def test_the_reference_has_no_tiles_in_leaper():
-    assert "Tiles" not in StateDecoder("leaper", "easy", ViewOptions("reference")).observation_space.entities
+    assert (
+        "Tiles"
+        not in ez.procgen.StateDecoder(
+            "leaper", "easy", ez.procgen.ViewOptions("reference")
+        ).observation_space.entities
+    )
 
 
 @pytest.mark.parametrize("window_size", [1, 2, 3, 4, 7])
@@ -137,8 +142,8 @@ def test_the_reference_has_no_tiles_in_leaper():
 def test_windows_of_any_size_are_right_at_the_edges_of_the_map(
     window_size, centred, dumps_of, slow_decode, cells_in
 ):
-    options = ViewOptions(window=window_size, chunk_size=4, centred=centred, skip_space=False)
-    decoder = StateDecoder("coinrun", "hard", options)
+    options = ez.procgen.ViewOptions(window=window_size, chunk_size=4, centred=centred, skip_space=False)
+    decoder = ez.procgen.StateDecoder("coinrun", "hard", options)
     dumps = dumps_of("coinrun", "hard")
     chunks = decoder.decode_dumps(dumps).batch.entities["Tiles"]
     names = tile_names(GAMES["coinrun"].tiles)
@@ -154,7 +159,7 @@ def test_windows_of_any_size_are_right_at_the_edges_of_the_map(
 def test_chunks_of_nothing_but_space_are_left_out(dumps_of):
     dumps = dumps_of("coinrun", "easy")
     few, all_of_them = (
-        StateDecoder("coinrun", "easy", ViewOptions(skip_space=skip))
+        ez.procgen.StateDecoder("coinrun", "easy", ez.procgen.ViewOptions(skip_space=skip))
         .decode_dumps(dumps)
         .batch.entities["Tiles"]
         for skip in (True, False)
@@ -167,7 +172,7 @@ def test_chunks_of_nothing_but_space_are_left_out(dumps_of):
 
 def test_positions_of_chunks_are_centres_absolute_and_seen_from_the_player(dumps_of, slow_decode):
     dumps = dumps_of("jumper", "easy")
-    batch = StateDecoder("jumper").decode_dumps(dumps).batch
+    batch = ez.procgen.StateDecoder("jumper").decode_dumps(dumps).batch
     for index, dump in enumerate(dumps):
         player = slow_decode(dump)["entities"][0]
         rows = batch.entities["Tiles"][index]

@@ -6,10 +6,10 @@ import copy
 import pickle
 import sys
 
+import entitize as ez
 import gymnasium
 import numpy as np
 import pytest
-from entitize.adapters.procgen import ProcgenStateError, ProcgenVectorEnv, make_vec
 from entitize.adapters.procgen.engine import import_engine
 from entitize.adapters.procgen.options import ACTIONS
 from entitize.envs import ActionError, EntityVectorEnv, concatenate_batches
@@ -52,14 +52,14 @@ def assert_same_run(one, other):
 
 
 def test_the_same_seed_and_actions_give_identical_runs(game):
-    with make_vec(game, 3) as venv, make_vec(game, 3, seed=9) as other:
+    with ez.procgen.make_vec(game, 3) as venv, ez.procgen.make_vec(game, 3, seed=9) as other:
         first = play(venv, 9, 60)
         assert_same_run(first, play(other, None, 60))  # the seed of the constructor
         assert_same_run(first, play(venv, 9, 60))  # after steps, in the same environment
 
 
 def test_a_copy_goes_on_by_itself_from_the_same_state():
-    with make_vec("starpilot", 9, num_threads=2) as venv:
+    with ez.procgen.make_vec("starpilot", 9, num_threads=2) as venv:
         play(venv, 5, 20)
         twin, pickled = copy.deepcopy(venv), pickle.loads(pickle.dumps(venv))
         runs = []
@@ -73,7 +73,7 @@ def test_a_copy_goes_on_by_itself_from_the_same_state():
 
 
 def test_other_seeds_give_other_levels():
-    with make_vec("coinrun", 8) as venv:
+    with ez.procgen.make_vec("coinrun", 8) as venv:
         seeds = [venv.reset(seed=seed)[1]["level_seed"].tolist() for seed in (1, 2, 1, 1 + 2**31)]
     assert seeds[0] == seeds[2] == seeds[3] != seeds[1]
     assert len(set(seeds[0])) == 8
@@ -81,12 +81,15 @@ def test_other_seeds_give_other_levels():
 
 @pytest.mark.parametrize("threads", [{"num_threads": 2}, {"engine_threads": 2}])
 def test_threads_change_nothing(threads):
-    with make_vec("bossfight", 9, num_threads=1) as venv, make_vec("bossfight", 9, **threads) as other:
+    with (
+        ez.procgen.make_vec("bossfight", 9, num_threads=1) as venv,
+        ez.procgen.make_vec("bossfight", 9, **threads) as other,
+    ):
         assert_same_run(play(venv, 4, 80), play(other, 4, 80))
 
 
 def test_reset_without_a_seed_starts_new_episodes_and_goes_on_with_the_levels():
-    with make_vec("maze", 4, num_levels=3, start_level=100) as venv:
+    with ez.procgen.make_vec("maze", 4, num_levels=3, start_level=100) as venv:
         first = venv.reset(seed=1)[1]["level_seed"]
         venv.step(acts([7] * 4))
         levels = [venv.reset()[1]["level_seed"] for _ in range(10)]
@@ -95,7 +98,7 @@ def test_reset_without_a_seed_starts_new_episodes_and_goes_on_with_the_levels():
 
 
 def test_reset_before_any_step_hands_out_the_levels_that_are_there():
-    with make_vec("maze", 4) as venv:
+    with ez.procgen.make_vec("maze", 4) as venv:
         first, info = venv.reset(seed=1)
         again, same_info = venv.reset()
         assert_same_batch(first, again)
@@ -103,7 +106,7 @@ def test_reset_before_any_step_hands_out_the_levels_that_are_there():
 
 
 def test_batches_stay_as_they_were_after_further_steps():
-    with make_vec("bigfish", 4) as venv:
+    with ez.procgen.make_vec("bigfish", 4) as venv:
         batch, _ = venv.reset(seed=1)
         before = {name: rows.values.copy() for name, rows in batch.entities.items()}
         for _ in range(30):
@@ -116,7 +119,7 @@ def test_it_returns_what_the_engine_returns(game):
     """Rewards, ends and levels against `observe` and `get_info` of an engine that goes the same way."""
     engine = import_engine()(num=4, env_name=game, distribution_mode="easy", rand_seed=3, num_threads=0)
     rng = np.random.default_rng(1)
-    with make_vec(game, 4) as venv:
+    with ez.procgen.make_vec(game, 4) as venv:
         _, info = venv.reset(seed=3)
         for _ in range(150):
             choices = rng.integers(0, 15, 4)
@@ -134,7 +137,7 @@ def test_it_returns_what_the_engine_returns(game):
 
 
 def test_the_time_limit_truncates():
-    with make_vec("maze", 3, num_threads=1) as venv:
+    with ez.procgen.make_vec("maze", 3, num_threads=1) as venv:
         venv.reset(seed=2)
         for step in range(1, 1001):
             _, rewards, terminated, truncated, info = venv.step(acts([NOOP] * 3))
@@ -143,7 +146,7 @@ def test_the_time_limit_truncates():
 
 
 def test_a_death_terminates_also_when_it_comes_early():
-    with make_vec("starpilot", 8) as venv:
+    with ez.procgen.make_vec("starpilot", 8) as venv:
         venv.reset(seed=2)
         ended = 0
         for _ in range(200):
@@ -154,7 +157,7 @@ def test_a_death_terminates_also_when_it_comes_early():
 
 
 def test_a_level_that_is_completed_terminates_and_says_so():
-    with make_vec("maze", 64) as venv:
+    with ez.procgen.make_vec("maze", 64) as venv:
         venv.reset(seed=0)
         rng = np.random.default_rng(0)
         completed = 0
@@ -167,7 +170,7 @@ def test_a_level_that_is_completed_terminates_and_says_so():
 
 
 def test_sequential_levels_go_on_without_an_end():
-    with make_vec("maze", 64, use_sequential_levels=True) as venv:
+    with ez.procgen.make_vec("maze", 64, use_sequential_levels=True) as venv:
         venv.reset(seed=0)
         rng = np.random.default_rng(0)
         completed = 0
@@ -179,7 +182,7 @@ def test_sequential_levels_go_on_without_an_end():
 
 
 def test_an_empty_sequence_does_nothing():
-    with make_vec("maze", 2) as venv, make_vec("maze", 2) as other:
+    with ez.procgen.make_vec("maze", 2) as venv, ez.procgen.make_vec("maze", 2) as other:
         venv.reset(seed=3)
         other.reset(seed=3)
         for _ in range(10):
@@ -199,7 +202,7 @@ def test_an_empty_sequence_does_nothing():
     ],
 )
 def test_a_wrong_action_is_named_and_nobody_moves(actions, facts):
-    with make_vec("coinrun", 3) as venv, make_vec("coinrun", 3) as other:
+    with ez.procgen.make_vec("coinrun", 3) as venv, ez.procgen.make_vec("coinrun", 3) as other:
         venv.reset(seed=3)
         other.reset(seed=3)
         with raises(ActionError, *facts):
@@ -208,19 +211,22 @@ def test_a_wrong_action_is_named_and_nobody_moves(actions, facts):
 
 
 def test_steps_and_frames_need_a_reset_first():
-    with make_vec("coinrun", 1, render_mode="rgb_array") as venv:
+    with ez.procgen.make_vec("coinrun", 1, render_mode="rgb_array") as venv:
         with raises(gymnasium.error.ResetNeeded, "ProcgenVectorEnv", "reset()"):
             venv.step(acts([1]))
         with raises(gymnasium.error.ResetNeeded, "ProcgenVectorEnv", "reset()"):
             venv.render()
-    with make_vec("coinrun", 1) as venv:
+    with ez.procgen.make_vec("coinrun", 1) as venv:
         venv.reset(seed=1)
         with raises(ValueError, "render_mode"):
             venv.render()
 
 
 def test_frames_are_of_the_lanes_and_change_nothing():
-    with make_vec("coinrun", 2, render_mode="rgb_array") as venv, make_vec("coinrun", 2) as other:
+    with (
+        ez.procgen.make_vec("coinrun", 2, render_mode="rgb_array") as venv,
+        ez.procgen.make_vec("coinrun", 2) as other,
+    ):
         venv.reset(seed=1)
         other.reset(seed=1)
         for _ in range(5):
@@ -232,13 +238,13 @@ def test_frames_are_of_the_lanes_and_change_nothing():
 
 
 def test_it_is_an_entity_vector_env_that_says_it_has_no_final_observation():
-    assert issubclass(ProcgenVectorEnv, EntityVectorEnv)
-    assert ProcgenVectorEnv.metadata["final_obs"] is False
-    assert ProcgenVectorEnv.metadata["autoreset_mode"].name == "SAME_STEP"
+    assert issubclass(ez.procgen.ProcgenVectorEnv, EntityVectorEnv)
+    assert ez.procgen.ProcgenVectorEnv.metadata["final_obs"] is False
+    assert ez.procgen.ProcgenVectorEnv.metadata["autoreset_mode"].name == "SAME_STEP"
 
 
 def test_closing_twice_is_fine_and_ends_all():
-    venv = make_vec("coinrun", 2)
+    venv = ez.procgen.make_vec("coinrun", 2)
     venv.reset(seed=1)
     venv.close()
     venv.close()
@@ -290,24 +296,24 @@ def test_closing_twice_is_fine_and_ends_all():
 )
 def test_wrong_options_are_named(game, options, error, facts):
     with raises(error, *facts):
-        make_vec(game, **options)
+        ez.procgen.make_vec(game, **options)
 
 
 def test_without_the_package_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "procgen.env", None)  # as if it were not installed
     with raises(ImportError, "pip install 'entitize[procgen]'"):
-        make_vec("coinrun")
+        ez.procgen.make_vec("coinrun")
 
 
 def test_exploration_is_one_hard_level():
-    with make_vec("coinrun", 4, distribution_mode="exploration") as venv:
+    with ez.procgen.make_vec("coinrun", 4, distribution_mode="exploration") as venv:
         _, info = venv.reset(seed=5)
     assert set(info["level_seed"].tolist()) == {1949448038}
 
 
 @pytest.mark.parametrize("options", [{"features": "reference"}, {"visible_only": True}, {"whole_map": True}])
 def test_view_options_reach_the_decoder(options):
-    with make_vec("ninja", 2, **options) as venv, make_vec("ninja", 2) as plain:
+    with ez.procgen.make_vec("ninja", 2, **options) as venv, ez.procgen.make_vec("ninja", 2) as plain:
         batch, _ = venv.reset(seed=5)
         other, _ = plain.reset(seed=5)
         different = any(
@@ -317,7 +323,7 @@ def test_view_options_reach_the_decoder(options):
 
 
 def test_after_a_state_that_cannot_be_read_lanes_need_a_reset():
-    venv = make_vec("coinrun", num_envs=2)
+    venv = ez.procgen.make_vec("coinrun", num_envs=2)
     venv.reset(seed=1)
     buffer = venv._buffer
     fill = buffer.fill
@@ -327,7 +333,7 @@ def test_after_a_state_that_cannot_be_read_lanes_need_a_reset():
         buffer.data[buffer.starts[1]] ^= 0xFF
 
     buffer.fill = fill_and_break
-    with raises(ProcgenStateError, "serialize version"):
+    with raises(ez.procgen.ProcgenStateError, "serialize version"):
         venv.step(acts([NOOP, NOOP]))
     buffer.fill = fill
     with pytest.raises(gymnasium.error.ResetNeeded):
@@ -338,8 +344,8 @@ def test_after_a_state_that_cannot_be_read_lanes_need_a_reset():
 
 
 def test_each_worker_has_an_engine_that_is_seeded_by_its_first_lane():
-    parts = [make_vec("bigfish", num_lanes) for num_lanes in (1, 2)]
-    with make_vec("bigfish", 3, num_workers=2, seed=7) as envs:
+    parts = [ez.procgen.make_vec("bigfish", num_lanes) for num_lanes in (1, 2)]
+    with ez.procgen.make_vec("bigfish", 3, num_workers=2, seed=7) as envs:
         assert envs.metadata == parts[0].metadata
         results = [part.reset(seed=seed) for part, seed in zip(parts, (7, 8), strict=True)]
         batch, info = envs.reset()

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
+import entitize as ez
 import numpy as np
 import pytest
-from entitize.adapters.procgen import StateDecoder, ViewOptions
 from entitize.adapters.procgen.games import GAMES
 
 CENTRED = [
@@ -38,7 +38,11 @@ def is_in_view(entity, state):
 def test_entities_out_of_view_are_left_out(game, mode, dumps_of, slow_decode, is_in_sight):
     dumps = dumps_of(game, mode)
     table = GAMES[game]
-    batch = StateDecoder(game, mode, ViewOptions(visible_only=True)).decode_dumps(dumps).batch
+    batch = (
+        ez.procgen.StateDecoder(game, mode, ez.procgen.ViewOptions(visible_only=True))
+        .decode_dumps(dumps)
+        .batch
+    )
     left_out = 0
     for index, dump in enumerate(dumps):
         state = slow_decode(dump)
@@ -57,8 +61,12 @@ def test_entities_out_of_view_are_left_out(game, mode, dumps_of, slow_decode, is
 @pytest.mark.parametrize("features", ["default", "reference"])
 def test_tiles_out_of_view_are_in_no_column(game, mode, features, dumps_of, slow_decode, cells_in):
     dumps = dumps_of(game, mode)[::4]
-    decoder = StateDecoder(game, mode, ViewOptions(features, visible_only=True, skip_space=False))
-    full = StateDecoder(game, mode, ViewOptions(features, skip_space=False, whole_map=True))
+    decoder = ez.procgen.StateDecoder(
+        game, mode, ez.procgen.ViewOptions(features, visible_only=True, skip_space=False)
+    )
+    full = ez.procgen.StateDecoder(
+        game, mode, ez.procgen.ViewOptions(features, skip_space=False, whole_map=True)
+    )
     batch, whole = decoder.decode_dumps(dumps).batch, full.decode_dumps(dumps).batch
     unseen = 0
     for index, dump in enumerate(dumps):
@@ -85,8 +93,8 @@ def test_tiles_out_of_view_are_in_no_column(game, mode, features, dumps_of, slow
 
 
 def test_hidden_numbers_are_left_out(game):
-    shown = StateDecoder(game, "easy", ViewOptions(visible_only=True)).observation_space
-    everything = StateDecoder(game).observation_space
+    shown = ez.procgen.StateDecoder(game, "easy", ez.procgen.ViewOptions(visible_only=True)).observation_space
+    everything = ez.procgen.StateDecoder(game).observation_space
     table = GAMES[game]
     for kind in table.types:
         hidden = {f.name for f in kind.features if f.hidden}
@@ -98,7 +106,7 @@ def test_hidden_numbers_are_left_out(game):
 
 def test_positions_are_counted_from_the_centre_of_the_view(game, dumps_of, slow_decode):
     dumps = dumps_of(game, "easy")
-    decoder = StateDecoder(game, "easy", ViewOptions(visible_only=True))
+    decoder = ez.procgen.StateDecoder(game, "easy", ez.procgen.ViewOptions(visible_only=True))
     players = decoder.decode_dumps(dumps).batch.entities["Player"].values
     for row, dump in zip(players, dumps, strict=True):
         state = slow_decode(dump)
@@ -112,8 +120,8 @@ def entities_named(batch, name, index):
 def test_shields_that_are_down_are_not_seen(dumps_of, slow_decode):
     dumps = dumps_of("bossfight", "easy", num_snapshots=40, lanes=6, steps_between=7)
     for visible_only in (False, True):
-        options = ViewOptions("reference", visible_only=visible_only)
-        batch = StateDecoder("bossfight", "easy", options).decode_dumps(dumps).batch
+        options = ez.procgen.ViewOptions("reference", visible_only=visible_only)
+        batch = ez.procgen.StateDecoder("bossfight", "easy", options).decode_dumps(dumps).batch
         up = [slow_decode(dump)["shields_are_up"] for dump in dumps]
         assert set(up) == {0, 1}
         expected = up if visible_only else [1] * len(up)
@@ -122,8 +130,13 @@ def test_shields_that_are_down_are_not_seen(dumps_of, slow_decode):
 
 def test_keys_that_are_not_held_are_not_on_the_ring(dumps_of, slow_decode):
     dumps = dumps_of("heist", "hard", num_snapshots=60, lanes=6, steps_between=7)
-    options = ViewOptions("reference", visible_only=True)
-    lengths = StateDecoder("heist", "hard", options).decode_dumps(dumps).batch.entities["KeyOnRing"].lengths
+    options = ez.procgen.ViewOptions("reference", visible_only=True)
+    lengths = (
+        ez.procgen.StateDecoder("heist", "hard", options)
+        .decode_dumps(dumps)
+        .batch.entities["KeyOnRing"]
+        .lengths
+    )
     held = [sum(slow_decode(dump)["has_keys"]) for dump in dumps]
     assert lengths.tolist() == held and max(held) > 0
 
@@ -132,23 +145,37 @@ def test_barriers_that_turn_enemies_round_are_space_to_the_eye(dumps_of, slow_de
     dumps = dumps_of("coinrun", "hard")
     assert any((slow_decode(dump)["grid"] == 19).any() for dump in dumps)
     for options in (
-        ViewOptions(),
-        ViewOptions(visible_only=True),
-        ViewOptions("reference", visible_only=True),
+        ez.procgen.ViewOptions(),
+        ez.procgen.ViewOptions(visible_only=True),
+        ez.procgen.ViewOptions("reference", visible_only=True),
     ):
-        assert "enemy_barrier" not in StateDecoder("coinrun", "hard", options).tile_names
-    assert "enemy_barrier" in StateDecoder("coinrun", "hard", ViewOptions("reference")).tile_names
+        assert "enemy_barrier" not in ez.procgen.StateDecoder("coinrun", "hard", options).tile_names
+    assert (
+        "enemy_barrier"
+        in ez.procgen.StateDecoder("coinrun", "hard", ez.procgen.ViewOptions("reference")).tile_names
+    )
 
 
 def test_spawners_are_never_entities(dumps_of, slow_decode):
     dumps = dumps_of("starpilot", "hard")
-    batch = StateDecoder("starpilot", "hard", ViewOptions("reference")).decode_dumps(dumps).batch
+    batch = (
+        ez.procgen.StateDecoder("starpilot", "hard", ez.procgen.ViewOptions("reference"))
+        .decode_dumps(dumps)
+        .batch
+    )
     assert any(slow_decode(dump)["spawners"] for dump in dumps)
     expected = [len(slow_decode(dump)["entities"]) for dump in dumps]
     assert np.diff(batch.entity_offsets).tolist() == expected
 
 
-@pytest.mark.parametrize("options", [ViewOptions(), ViewOptions("reference"), ViewOptions(visible_only=True)])
+@pytest.mark.parametrize(
+    "options",
+    [
+        ez.procgen.ViewOptions(),
+        ez.procgen.ViewOptions("reference"),
+        ez.procgen.ViewOptions(visible_only=True),
+    ],
+)
 def test_no_random_generator_shows_in_an_observation(game, options, dumps_of, slow_decode):
     dumps = dumps_of(game, "easy")[-6:]
     others = []
@@ -158,7 +185,7 @@ def test_no_random_generator_shows_in_an_observation(game, options, dumps_of, sl
                 dump = dump.replace(text, re.sub(rb"\d", b"7", text))
         others.append(dump)
     assert sum(a != b for a, b in zip(dumps, others, strict=True)) == len(dumps)
-    decoder = StateDecoder(game, "easy", options)
+    decoder = ez.procgen.StateDecoder(game, "easy", options)
     batch, other = decoder.decode_dumps(dumps).batch, decoder.decode_dumps(others).batch
     for name, rows in batch.entities.items():
         assert rows == other.entities[name]

@@ -12,7 +12,6 @@ import pytest
 from entitize.envs import PackedLayout, batch_observations, sample_actions
 from entitize.envs.vector.vector_env import Actions, StepResult
 from entitize.ragged import RaggedArray
-from entitize.trainers.sb3 import RaggedVecEnv, make_vec, vec_env
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import VecMonitor
@@ -94,7 +93,7 @@ def flocks(*lanes: Flock) -> ez.vector.ListVectorEnv:
     return ez.vector.ListVectorEnv([partial(lambda lane: lane, lane) for lane in lanes])
 
 
-def acted(venv: RaggedVecEnv, packed: dict[str, Any], rng: np.random.Generator) -> tuple[Any, Actions]:
+def acted(venv: ez.sb3.RaggedVecEnv, packed: dict[str, Any], rng: np.random.Generator) -> tuple[Any, Actions]:
     """Random legal actions for what the environments show, packed and not."""
     layout = PackedLayout(venv.entity_space)
     actions = sample_actions(venv.entity_space.actions, layout.unpack(packed), rng)
@@ -104,7 +103,7 @@ def acted(venv: RaggedVecEnv, packed: dict[str, Any], rng: np.random.Generator) 
 def test_steps_are_those_of_the_vector_environment() -> None:
     """Lane by lane against two environments that are stepped by hand."""
     lanes = [Flock(3), Flock(4, cut_off=True)]
-    venv = vec_env(flocks(*lanes))
+    venv = ez.sb3.vec_env(flocks(*lanes))
     twins = [Flock(3), Flock(4, cut_off=True)]
     layout, rng = PackedLayout(SPACE), np.random.default_rng(0)
     venv.seed(5)
@@ -135,7 +134,7 @@ def test_steps_are_those_of_the_vector_environment() -> None:
 
 
 def test_seeds_and_options_are_used_once() -> None:
-    venv = vec_env(flocks(Flock(), Flock()))
+    venv = ez.sb3.vec_env(flocks(Flock(), Flock()))
     venv.seed(9)
     venv.set_options({"level": 2})
     first = venv.reset()
@@ -151,7 +150,7 @@ def test_seeds_and_options_are_used_once() -> None:
 
 
 def test_attributes_and_methods_are_those_of_the_lanes() -> None:
-    venv = make_vec(flocks(Flock(3), Flock(4)))
+    venv = ez.sb3.make_vec(flocks(Flock(3), Flock(4)))
     assert venv.get_attr("length") == [3, 4] and venv.get_attr("length", 1) == [4]
     venv.set_attr("difficulty", 5, indices=[1])
     assert venv.env_method("harder", 2) == [3, 7]
@@ -159,13 +158,13 @@ def test_attributes_and_methods_are_those_of_the_lanes() -> None:
     assert venv.get_attr("num_envs") == [2, 2]  # of the vector environment
     assert venv.has_attr("length") and not venv.has_attr("height")
     assert venv.env_is_wrapped(Monitor) == [False, False]
-    watched = vec_env(ez.vector.ListVectorEnv([lambda: Monitor(Flock()), Flock]))
+    watched = ez.sb3.vec_env(ez.vector.ListVectorEnv([lambda: Monitor(Flock()), Flock]))
     assert watched.env_is_wrapped(Monitor) == [True, False]
 
 
 def test_attributes_of_an_engine_speak_for_all_lanes() -> None:
     puppet = Puppet()
-    venv = vec_env(puppet)
+    venv = ez.sb3.vec_env(puppet)
     puppet.speed = 3  # type: ignore[attr-defined]
     assert venv.get_attr("speed") == [3, 3] and venv.env_is_wrapped(Monitor) == [False, False]
     venv.set_attr("speed", 4)
@@ -176,18 +175,18 @@ def test_attributes_of_an_engine_speak_for_all_lanes() -> None:
 
 
 def test_frames_come_from_the_lanes() -> None:
-    venv = vec_env(flocks(Flock(), Flock()))
+    venv = ez.sb3.vec_env(flocks(Flock(), Flock()))
     venv.reset()
     assert venv.render_mode == "rgb_array" and venv.metadata["render_fps"] == 7
     picture = venv.render()
     assert picture is not None and picture.shape == (4, 2, 3)
-    assert list(vec_env(Puppet()).metadata["render_modes"]) == []
+    assert list(ez.sb3.vec_env(Puppet()).metadata["render_modes"]) == []
 
 
 def test_procgen_bootstraps_from_the_observation_before_the_end() -> None:
     puppet = Puppet()
     puppet.results = [([True, False], [False, True], {}), ([True, False], [True, False], {})]
-    venv = vec_env(puppet)
+    venv = ez.sb3.vec_env(puppet)
     packed = venv.reset()
     before = PackedLayout(SPACE).unpack(packed)
     _, _, dones, infos = venv.step(np.zeros(0))
@@ -205,7 +204,7 @@ def test_rewards_may_be_changed_in_place() -> None:
     puppet = Puppet()
     kept = np.ones(2, np.float32)
     puppet.step = lambda actions: (puppet.look(), kept, ~kept.astype(bool), ~kept.astype(bool), {})  # type: ignore
-    venv = vec_env(puppet)
+    venv = ez.sb3.vec_env(puppet)
     venv.reset()
     _, rewards, _, _ = venv.step(np.zeros(0))
     rewards += 1
@@ -221,7 +220,7 @@ def test_infos_of_the_last_step_and_of_the_reset_are_kept_apart() -> None:
     puppet = Puppet()
     puppet.reset_info = {"level": np.array([1, 2])}
     puppet.results = [([True, False], [False, False], merged)]
-    venv = vec_env(puppet)
+    venv = ez.sb3.vec_env(puppet)
     venv.reset()
     assert venv.reset_infos == [{"level": 1}, {"level": 2}]
     _, _, _, infos = venv.step(np.zeros(0))
@@ -234,7 +233,7 @@ def test_idle_lanes_are_refused() -> None:
     puppet.reset_info = {"inactive": np.array([False, False])}
     nobody = np.zeros(2, bool)
     puppet.results = [(nobody, nobody, {"inactive": np.array([False, True])})]
-    venv = vec_env(puppet)
+    venv = ez.sb3.vec_env(puppet)
     venv.reset()
     with raises(TypeError, "lane 1", "Puppet", "inactive", "entitize.PPO"):
         venv.step(np.zeros(0))
@@ -246,7 +245,7 @@ def test_idle_lanes_are_refused() -> None:
 
 
 def test_wrong_actions_move_no_lane() -> None:
-    venv = vec_env(flocks(Flock(), Flock()))
+    venv = ez.sb3.vec_env(flocks(Flock(), Flock()))
     with pytest.raises(gymnasium.error.ResetNeeded):
         venv.step(np.zeros(0))
     packed = venv.reset()
@@ -262,30 +261,30 @@ def test_wrong_actions_move_no_lane() -> None:
 
 def test_what_is_no_entity_vector_environment_is_refused() -> None:
     with raises(TypeError, "Flock", "entitize.vector.ListVectorEnv"):
-        vec_env(Flock())  # type: ignore[arg-type]
+        ez.sb3.vec_env(Flock())  # type: ignore[arg-type]
     cart = SyncVectorEnv([partial(gymnasium.make, "CartPole-v1")])
     with raises(TypeError, "entitize.wrap_vec"):
-        vec_env(cart)  # type: ignore[arg-type]
+        ez.sb3.vec_env(cart)  # type: ignore[arg-type]
     cart.close()
     with raises(TypeError, "VecMonitor", "VecEnv"):
-        make_vec(make_vec("Xor"))  # type: ignore[arg-type]
+        ez.sb3.make_vec(ez.sb3.make_vec("Xor"))  # type: ignore[arg-type]
     with raises(ValueError, "SAME_STEP", "Puppet", "NEXT_STEP"):
-        vec_env(Puppet(autoreset_mode=AutoresetMode.NEXT_STEP))
+        ez.sb3.vec_env(Puppet(autoreset_mode=AutoresetMode.NEXT_STEP))
     with raises(TypeError, "num_envs, size", "name"):
-        make_vec(flocks(Flock()), num_envs=3, size=2)
+        ez.sb3.make_vec(flocks(Flock()), num_envs=3, size=2)
     with raises(gymnasium.error.NameNotFound, "'MineSweeper'"):
-        make_vec("MineSweper")
+        ez.sb3.make_vec("MineSweper")
 
 
 def test_environments_are_made_by_name_and_of_vector_environments() -> None:
-    by_name = make_vec("MineSweeper", num_envs=3, nmines=2)
-    assert isinstance(by_name, VecMonitor) and isinstance(by_name.venv, RaggedVecEnv)
+    by_name = ez.sb3.make_vec("MineSweeper", num_envs=3, nmines=2)
+    assert isinstance(by_name, VecMonitor) and isinstance(by_name.venv, ez.sb3.RaggedVecEnv)
     assert by_name.num_envs == 3 and by_name.get_attr("max_steps") == [100, 100, 100]
     assert by_name.reset()["values/entities/Mine"].shape == (6, 2)  # type: ignore[call-overload]
-    assert make_vec("Xor").num_envs == 1
-    alone = vec_env("MineSweeper", 2)
-    assert type(alone) is RaggedVecEnv and alone.num_envs == 2
-    wrapped = make_vec(ez.wrap_vec(SyncVectorEnv([partial(gymnasium.make, "CartPole-v1")] * 2)))
+    assert ez.sb3.make_vec("Xor").num_envs == 1
+    alone = ez.sb3.vec_env("MineSweeper", 2)
+    assert type(alone) is ez.sb3.RaggedVecEnv and alone.num_envs == 2
+    wrapped = ez.sb3.make_vec(ez.wrap_vec(SyncVectorEnv([partial(gymnasium.make, "CartPole-v1")] * 2)))
     packed = wrapped.reset()
     assert packed["values/entities/Vector"].shape == (2, 4)  # type: ignore[call-overload]
     for venv in (by_name, wrapped):
@@ -294,7 +293,7 @@ def test_environments_are_made_by_name_and_of_vector_environments() -> None:
 
 
 def test_a_monitor_tells_returns_and_lengths() -> None:
-    venv = make_vec(flocks(Flock(3), Flock(2)))
+    venv = ez.sb3.make_vec(flocks(Flock(3), Flock(2)))
     venv.reset()
     episodes = []
     for _ in range(6):
@@ -304,7 +303,7 @@ def test_a_monitor_tells_returns_and_lengths() -> None:
 
 
 def test_packed_observations_stay_valid() -> None:
-    venv = vec_env(flocks(Flock(), Flock()))
+    venv = ez.sb3.vec_env(flocks(Flock(), Flock()))
     first = venv.reset()
     kept = {name: array.copy() for name, array in first.items()}
     for _ in range(4):
@@ -313,10 +312,12 @@ def test_packed_observations_stay_valid() -> None:
 
 
 def test_procgen_goes_through() -> None:
-    venv = make_vec("Procgen/bigfish", num_envs=3, distribution_mode="easy", num_levels=3, start_level=1)
+    venv = ez.sb3.make_vec(
+        "Procgen/bigfish", num_envs=3, distribution_mode="easy", num_levels=3, start_level=1
+    )
     venv.seed(2)
     packed = venv.reset()
-    inner: RaggedVecEnv = venv.unwrapped  # type: ignore[assignment]
+    inner: ez.sb3.RaggedVecEnv = venv.unwrapped  # type: ignore[assignment]
     layout = PackedLayout(inner.entity_space)
     for _ in range(5):
         batch = layout.unpack_checked(packed)  # type: ignore[arg-type]

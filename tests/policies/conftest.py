@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from entitize import RogueNet
 from entitize.envs import (
     ActionMask,
     Categorical,
@@ -21,7 +22,6 @@ from entitize.envs import (
     SelectEntity,
     sample_actions,
 )
-from entitize.policies.rogue_net import RogueNet
 from entitize.ragged import RaggedArray
 from torch import distributions
 from torch.nn import functional

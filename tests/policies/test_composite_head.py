@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from entitize import RogueNet
 from entitize.envs import (
     ActionMask,
     Categorical,
@@ -22,7 +23,6 @@ from entitize.envs import (
     sample_actions,
     validate_actions,
 )
-from entitize.policies.rogue_net import RogueNet
 from entitize.ragged import RaggedArray
 from torch import Tensor, distributions
 

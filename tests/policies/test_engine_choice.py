@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from entitize import RogueNet
 from entitize.envs import (
     Categorical,
     Continuous,
@@ -22,7 +23,7 @@ from entitize.envs import (
     batch_observations,
 )
 from entitize.policies.engines.proof import generate
-from entitize.policies.rogue_net import RogueNet, RogueNetConfig
+from entitize.policies.rogue_net import RogueNetConfig
 from entitize.policies.rogue_net.blocks import Block
 from entitize.policies.rogue_net.heads import CategoricalHead, ValueHead
 from entitize.trainers import PPOConfig

@@ -14,8 +14,9 @@ import gymnasium
 import numpy as np
 import pytest
 import torch
+from entitize import RogueNet
 from entitize.envs import Categorical, EntityActionSpace, EntityBatch, EntitySpace
-from entitize.policies.rogue_net import FourierFeatures, RogueNet, RogueNetConfig
+from entitize.policies.rogue_net import FourierFeatures, RogueNetConfig
 from entitize.ragged import RaggedArray
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from hypothesis import given

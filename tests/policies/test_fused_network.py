@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from entitize import RogueNet
 from entitize.envs import (
     ActionMask,
     Categorical,
@@ -26,7 +27,7 @@ from entitize.envs import (
     batch_observations,
 )
 from entitize.policies.kernels import parallel
-from entitize.policies.rogue_net import RogueNet, RogueNetConfig
+from entitize.policies.rogue_net import RogueNetConfig
 from entitize.ragged import RaggedArray
 from hypothesis import given, settings
 from hypothesis import strategies as st

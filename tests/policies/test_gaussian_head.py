@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from entitize import RogueNet
 from entitize.envs import (
     ActionMask,
     Categorical,
@@ -18,7 +19,6 @@ from entitize.envs import (
     validate_actions,
 )
 from entitize.policies.inputs.number_units import units
-from entitize.policies.rogue_net import RogueNet
 from entitize.ragged import RaggedArray
 from torch import distributions
 

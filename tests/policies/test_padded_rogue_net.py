@@ -11,8 +11,8 @@ import gymnasium
 import numpy as np
 import pytest
 import torch
+from entitize import RogueNet
 from entitize.envs import ActionMask, EntityBatch, EntitySpace, GlobalCategorical, SelectEntity
-from entitize.policies.rogue_net import RogueNet
 from gymnasium import spaces
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from entitize import Policy, RogueNet
 from entitize.envs import (
     ActionMask,
     Categorical,
@@ -15,8 +16,6 @@ from entitize.envs import (
     EntitySpace,
     SelectEntity,
 )
-from entitize.policies.policy import Policy
-from entitize.policies.rogue_net import RogueNet
 from entitize.ragged import RaggedArray
 
 from facts import raises

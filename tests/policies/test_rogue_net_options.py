@@ -9,11 +9,10 @@ import pickle
 import numpy as np
 import pytest
 import torch
-from entitize.envs import Categorical, EntityActionSpace, EntityBatch, EntitySpace
-from entitize.envs.batch.batch_spaces import EntityBatchSpace
+from entitize import RogueNet
+from entitize.envs import Categorical, EntityActionSpace, EntityBatch, EntityBatchSpace, EntitySpace
 from entitize.policies.rogue_net import (
     RelativePosition,
-    RogueNet,
     RogueNetConfig,
     Translation,
     convert_reference_weights,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from entitize import RogueNet
 from entitize.envs import Categorical, EntityActionSpace, EntitySpace, SelectEntity
-from entitize.policies.rogue_net import RogueNet, impala_cost
+from entitize.policies.rogue_net import impala_cost
 
 from facts import raises
 

@@ -13,7 +13,7 @@ import entitize as ez
 import numpy as np
 import pytest
 import torch
-from entitize import make_vec
+from entitize import RogueNet, load_agent, make_vec
 from entitize.envs import (
     ActionMask,
     EntityActionSpace,
@@ -27,8 +27,6 @@ from entitize.envs import (
 )
 from entitize.envs.spaces.space_schema import space_schema
 from entitize.policies.policy import frozen_weights
-from entitize.policies.rogue_net import RogueNet
-from entitize.policies.runtime import Agent, load_agent
 from entitize.ragged import RaggedArray
 from entitize.trainers import PPO, CheckpointError, PPOConfig, checkpoint_paths, evaluate, load_policy
 from entitize.trainers.runs.checkpoint import write_checkpoint
@@ -90,7 +88,9 @@ def save(net: RogueNet, folder: Path) -> Path:
     return write_checkpoint(folder / "checkpoints", 1, {"policy": net.state_dict()}, metadata)
 
 
-def make_pair(space: EntitySpace, folder: Path, most: int = 5, **options: Any) -> tuple[Agent, RogueNet]:
+def make_pair(
+    space: EntitySpace, folder: Path, most: int = 5, **options: Any
+) -> tuple[ez.runtime.Agent, RogueNet]:
     """A random network on the torch engine, and an agent of its checkpoint."""
     torch.manual_seed(0)
     net = RogueNet(space, space.actions, engine="torch", **options)
@@ -180,7 +180,7 @@ def test_an_agent_of_a_run_plays_as_the_trained_network(run: Path) -> None:
     np.testing.assert_array_equal(results[0].returns, results[1].returns)
     np.testing.assert_array_equal(results[0].lengths, results[1].lengths)
     older = checkpoint_paths(run / "checkpoints")[0]
-    assert isinstance(load_agent(older), Agent)
+    assert isinstance(load_agent(older), ez.runtime.Agent)
 
 
 def test_an_agent_plays_an_environment_by_its_plain_observations(run: Path) -> None:
@@ -234,12 +234,12 @@ def hunt(*cats: str, mouse: float = 2.0) -> Observation:
 
 
 @pytest.fixture
-def hunter(tmp_path: Path) -> Agent:
+def hunter(tmp_path: Path) -> ez.runtime.Agent:
     env = Hunt()
     return load_agent(save(RogueNet(env.observation_space, env.action_space), tmp_path), seed=0)
 
 
-def test_orders_come_back_with_the_ids_of_the_observation(hunter: Agent) -> None:
+def test_orders_come_back_with_the_ids_of_the_observation(hunter: ez.runtime.Agent) -> None:
     decided = hunter.act(hunt("Kit", "Tom"))
     assert list(decided) == ["go"], "nobody asked for a mood"
     go = decided["go"]
@@ -247,7 +247,7 @@ def test_orders_come_back_with_the_ids_of_the_observation(hunter: Agent) -> None
     assert go.actors == ["Kit", "Tom"] and go.labels == ["RIGHT", "RIGHT"]
 
 
-def test_a_game_gets_a_member_of_its_own_enum(hunter: Agent) -> None:
+def test_a_game_gets_a_member_of_its_own_enum(hunter: ez.runtime.Agent) -> None:
     assert hunter.choose(hunt("Tom"), Go) is Go.RIGHT
     with raises(ObservationError, "action 'go'", 2, 1):
         hunter.choose(hunt("Tom", "Kit"), Go)
@@ -292,7 +292,7 @@ def test_a_global_choice_is_a_member_too(tmp_path: Path) -> None:
     ],
 )
 def test_a_wrong_observation_is_an_error_that_names_the_culprit(
-    hunter: Agent, change: Any, facts: list[object]
+    hunter: ez.runtime.Agent, change: Any, facts: list[object]
 ) -> None:
     good = {
         "entities": {"Cat": np.zeros((1, 1), np.float32), "Mouse": np.ones((1, 1), np.float32)},
@@ -307,7 +307,7 @@ def test_a_wrong_observation_is_an_error_that_names_the_culprit(
         hunter.act(good)
 
 
-def test_masks_and_actors_that_do_not_fit_are_errors(hunter: Agent) -> None:
+def test_masks_and_actors_that_do_not_fit_are_errors(hunter: ez.runtime.Agent) -> None:
     def observe(actor: int, flags: list[int]) -> dict[str, Any]:
         return {
             "entities": {"Cat": np.zeros((1, 1), np.float32), "Mouse": np.ones((1, 1), np.float32)},
@@ -326,7 +326,7 @@ def test_masks_and_actors_that_do_not_fit_are_errors(hunter: Agent) -> None:
     assert len(hunter.act(observe(1, [0, 1]))["mood"]) == 0
 
 
-def test_types_of_different_batches_do_not_mix(hunter: Agent) -> None:
+def test_types_of_different_batches_do_not_mix(hunter: ez.runtime.Agent) -> None:
     space = hunter.observation_space
     batch = batch_observations(space, make_observations(space, 3, 0))
     mixed = EntityBatch({**batch.entities, "Cat": batch.entities["Cat"][:2]}, batch.globals, batch.actions)
@@ -439,7 +439,7 @@ def test_parameters_are_read_once_while_they_are_constant(monkeypatch: Any) -> N
         pass
 
 
-def test_masks_of_batches_are_checked_as_before(hunter: Agent) -> None:
+def test_masks_of_batches_are_checked_as_before(hunter: ez.runtime.Agent) -> None:
     space = hunter.observation_space
     batch = batch_observations(space, make_observations(space, 2, 0))
     mask = batch.actions["go"]

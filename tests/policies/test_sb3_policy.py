@@ -11,7 +11,6 @@ import pytest
 import torch
 from entitize.envs import PackedActionSpace, PackedBatchSpace, batch_observations
 from entitize.ragged import RaggedArray
-from entitize.trainers.sb3 import RogueNetPolicy
 from entitize.trainers.sb3.sb3_policy import RolloutSteps
 from stable_baselines3.common.utils import obs_as_tensor
 
@@ -35,10 +34,10 @@ SPACE = ez.EntitySpace(
 SMALL: dict[str, Any] = {"d_model": 8, "n_layer": 1, "n_head": 2}
 
 
-def make_policy(seed: int = 0, space: ez.EntitySpace = SPACE, **options: Any) -> RogueNetPolicy:
+def make_policy(seed: int = 0, space: ez.EntitySpace = SPACE, **options: Any) -> ez.sb3.RogueNetPolicy:
     torch.manual_seed(seed)
     packed = PackedBatchSpace(space), PackedActionSpace(space.actions)
-    return RogueNetPolicy(*packed, lambda _: 1e-3, use_sde=False, **{**SMALL, **options})
+    return ez.sb3.RogueNetPolicy(*packed, lambda _: 1e-3, use_sde=False, **{**SMALL, **options})
 
 
 def batch_of(seed: int, steps: int = 6, space: ez.EntitySpace = SPACE) -> ez.EntityBatch:
@@ -46,16 +45,16 @@ def batch_of(seed: int, steps: int = 6, space: ez.EntitySpace = SPACE) -> ez.Ent
     return batch_observations(space, [space.sample() for _ in range(steps)])
 
 
-def tensors(policy: RogueNetPolicy, batch: ez.EntityBatch) -> Any:
+def tensors(policy: ez.sb3.RogueNetPolicy, batch: ez.EntityBatch) -> Any:
     return obs_as_tensor(policy.observation_space.layout.pack(batch), CPU)
 
 
-def statistics(policy: RogueNetPolicy) -> dict[str, torch.Tensor]:
+def statistics(policy: ez.sb3.RogueNetPolicy) -> dict[str, torch.Tensor]:
     """Copies, read without asking for the network (which would settle them)."""
     return {name: buffer.clone() for name, buffer in policy.named_buffers()}
 
 
-def moved(before: dict[str, torch.Tensor], policy: RogueNetPolicy) -> bool:
+def moved(before: dict[str, torch.Tensor], policy: ez.sb3.RogueNetPolicy) -> bool:
     return any(not torch.equal(before[name], now) for name, now in policy.named_buffers())
 
 
@@ -213,7 +212,7 @@ def test_weights_go_in_and_out() -> None:
     torch.manual_seed(3)
     network = ez.RogueNet(SPACE, SPACE.actions, **SMALL)
     network.update_normalization(batch_of(10))
-    policy = RogueNetPolicy.from_policy(network, optimizer_class=torch.optim.SGD)
+    policy = ez.sb3.RogueNetPolicy.from_policy(network, optimizer_class=torch.optim.SGD)
     assert isinstance(policy.optimizer, torch.optim.SGD)
     assert policy.network.config == network.config and policy.network is not network
     first, second = (p.act(batch_of(11), np.random.default_rng(1)) for p in (network, policy.network))
@@ -246,7 +245,7 @@ def test_a_saved_policy_acts_as_before(tmp_path: Path) -> None:
     policy = make_policy(optimizer_class=torch.optim.SGD, optimizer_kwargs={"momentum": 0.5})
     policy(tensors(policy, batch_of(13)))
     policy.save(str(tmp_path / "policy.pt"))
-    loaded = RogueNetPolicy.load(str(tmp_path / "policy.pt"), device="cpu")
+    loaded = ez.sb3.RogueNetPolicy.load(str(tmp_path / "policy.pt"), device="cpu")
     assert loaded.network.config == policy.network.config
     assert loaded.optimizer_class is torch.optim.SGD and loaded.optimizer_kwargs == {"momentum": 0.5}
     for deterministic in (True, False):
@@ -269,13 +268,13 @@ def test_what_does_not_fit_is_refused_at_construction() -> None:
     with raises(TypeError, "'d_modl'", "'d_model'"):
         make_policy(d_modl=3)
     with raises(TypeError, "RogueNetPolicy", "entitize.sb3.make_vec", "EntitySpace"):
-        RogueNetPolicy(SPACE, SPACE.actions, lambda _: 1e-3, use_sde=False)
+        ez.sb3.RogueNetPolicy(SPACE, SPACE.actions, lambda _: 1e-3, use_sde=False)
     with raises(TypeError, "actions"):
-        RogueNetPolicy(packed[0], PackedActionSpace(others), lambda _: 1e-3, use_sde=False)
+        ez.sb3.RogueNetPolicy(packed[0], PackedActionSpace(others), lambda _: 1e-3, use_sde=False)
     with raises(TypeError, "MaskablePPO", "use_sde", "stable_baselines3.PPO"):
-        RogueNetPolicy(*packed, lambda _: 1e-3)
+        ez.sb3.RogueNetPolicy(*packed, lambda _: 1e-3)
     with raises(ValueError, "use_sde", False):
-        RogueNetPolicy(*packed, lambda _: 1e-3, use_sde=True)
+        ez.sb3.RogueNetPolicy(*packed, lambda _: 1e-3, use_sde=True)
 
 
 def test_observations_that_do_not_fit_are_told() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from entitize import RogueNet
 from entitize.envs import EntityBatch, concatenate_batches
 from entitize.policies.engines.graphs import cuda
 from entitize.policies.engines.graphs import static_attention as attention
@@ -18,7 +19,6 @@ from entitize.policies.engines.graphs.static_attention import Capabilities, choo
 from entitize.policies.engines.graphs.static_network import Plan, StaticForm
 from entitize.policies.engines.graphs.static_tiles import Tiles
 from entitize.policies.inputs.rows import RowLayout
-from entitize.policies.rogue_net import RogueNet
 from torch import Tensor
 
 from facts import raises

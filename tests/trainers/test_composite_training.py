@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from entitize import RogueNet
 from entitize.envs import (
     ActionMask,
     Categorical,
@@ -22,7 +23,6 @@ from entitize.envs import (
     validate_actions,
 )
 from entitize.envs.spaces.space_schema import schema_difference, space_from_schema, space_schema
-from entitize.policies.rogue_net import RogueNet
 from entitize.ragged import RaggedArray
 from entitize.trainers import PPO, PPOConfig, evaluate, load_policy
 

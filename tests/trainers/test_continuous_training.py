@@ -10,7 +10,7 @@ import gymnasium
 import numpy as np
 import pytest
 import torch
-from entitize import wrap_vec
+from entitize import RogueNet, wrap_vec
 from entitize.envs import (
     ActionMask,
     Continuous,
@@ -22,7 +22,6 @@ from entitize.envs import (
     GlobalContinuous,
     validate_actions,
 )
-from entitize.policies.rogue_net import RogueNet
 from entitize.ragged import RaggedArray
 from entitize.trainers import PPO, NonFiniteError, PPOConfig, evaluate, load_policy
 from gymnasium.vector import AutoresetMode

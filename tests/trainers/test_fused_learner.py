@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from entitize import make_vec
+from entitize import RogueNet, make_vec
 from entitize.policies.policy import Evaluation
-from entitize.policies.rogue_net import RogueNet
 from entitize.ragged import RaggedArray
 from entitize.trainers import PPO, PPOConfig
 from entitize.trainers.learners.fused_learner import FusedLearner

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from entitize import make_vec
+from entitize import RogueNet, make_vec
 from entitize.policies.engines.graphs import cuda
-from entitize.policies.rogue_net import RogueNet
 from entitize.trainers import PPO, NonFiniteError, PPOConfig
 from entitize.trainers.learners.device import make_optimizer, place, set_learning_rate
 from entitize.trainers.learners.graph_learner import GraphLearner

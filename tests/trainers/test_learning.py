@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from entitize import make_vec
-from entitize.policies.rogue_net import RogueNet
+from entitize import RogueNet, make_vec
 from entitize.trainers import PPO, PPOConfig, evaluate
 
 GAMES = {

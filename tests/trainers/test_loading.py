@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from entitize import make_vec
+from entitize import RogueNet, make_vec
 from entitize.envs import Continuous, EntityActionSpace, EntitySpace, GlobalContinuous
 from entitize.envs.spaces.space_schema import schema_difference, space_from_schema, space_schema
-from entitize.policies.rogue_net import RogueNet
 from entitize.trainers import PPO, CheckpointError, PPOConfig, checkpoint_paths, load_policy, read_checkpoint
 from entitize.trainers.runs.checkpoint import write_checkpoint
 

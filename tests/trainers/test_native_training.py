@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 import torch
-from entitize import make_vec
+from entitize import RogueNet, make_vec
 from entitize.policies.kernels import parallel
-from entitize.policies.rogue_net import RogueNet, Translation
+from entitize.policies.rogue_net import Translation
 from entitize.ragged import threads as ragged_threads
 from entitize.trainers import PPO, PPOConfig, evaluate
 

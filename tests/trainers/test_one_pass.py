@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from entitize import RogueNet
 from entitize.envs import (
     ActionMask,
     Categorical,
@@ -22,7 +23,6 @@ from entitize.envs import (
     batch_observations,
 )
 from entitize.policies.kernels import parallel
-from entitize.policies.rogue_net import RogueNet
 from entitize.ragged import RaggedArray
 from entitize.trainers import PPOConfig
 from entitize.trainers.learners.fused_learner import FusedLearner

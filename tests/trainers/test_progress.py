@@ -8,7 +8,7 @@ import pytest
 from entitize.trainers.progress import TrainingProgress, clock_time, detail_of
 from rich.console import Console
 
-from facts import mentions
+from facts import raises
 
 METRICS = {"charts/SPS": 1234.6, "charts/episodic_return": 3.14159, "losses/entropy": 1.5}
 
@@ -59,7 +59,7 @@ def test_progress_has_levels(progress: Any, detail: str) -> None:
 
 
 def test_an_unknown_level_of_progress_is_told() -> None:
-    with pytest.raises(ValueError, match=mentions("progress", "'full'", "'fulll'")):
+    with raises(ValueError, "progress", "'full'", "'fulll'"):
         detail_of("fulll")  # type: ignore[arg-type]
 
 

@@ -16,8 +16,16 @@ from typing import Any
 import pytest
 import torch
 import yaml
-from entitize.trainers import PPO, CheckpointError, PPOConfig, RunFolder, checkpoint_paths, read_metrics
-from entitize.trainers.runs.checkpoint import read_checkpoint, step_of
+from entitize.trainers import (
+    PPO,
+    CheckpointError,
+    PPOConfig,
+    RunFolder,
+    checkpoint_paths,
+    read_checkpoint,
+    read_metrics,
+)
+from entitize.trainers.runs.checkpoint import step_of
 
 from facts import raises
 

@@ -10,7 +10,6 @@ import numpy as np
 import pettingzoo
 import pytest
 from entitize.envs import sample_actions
-from entitize.envs.games.mine_sweeper import MineSweeper
 from mpe2 import simple_tag_v3
 from pettingzoo import ParallelEnv
 
@@ -295,8 +294,8 @@ def test_agents_that_see_entities_are_lanes_of_all_their_types_and_actions() -> 
 @pytest.mark.parametrize("api", ["parallel", "aec"])
 def test_there_and_back_again_an_environment_is_what_it_was(api: Any) -> None:
     """An entity environment as a PettingZoo game of one agent, as lanes: what a list of it is."""
-    venv = ez.from_pettingzoo(lambda: ez.to_pettingzoo(MineSweeper(max_steps=9), api), num_envs=3)
-    plain = ez.vector.ListVectorEnv([partial(MineSweeper, max_steps=9)] * 3)
+    venv = ez.from_pettingzoo(lambda: ez.to_pettingzoo(ez.games.MineSweeper(max_steps=9), api), num_envs=3)
+    plain = ez.vector.ListVectorEnv([partial(ez.games.MineSweeper, max_steps=9)] * 3)
     rng = np.random.default_rng(0)
     (batch, _), (expected, _) = venv.reset(seed=2), plain.reset(seed=2)
     ends = 0

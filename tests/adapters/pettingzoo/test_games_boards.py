@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import chess
+import entitize as ez
 import numpy as np
 import pettingzoo
 import pytest
-from entitize.adapters.pettingzoo.game_view import GameView
 from entitize.adapters.pettingzoo.games import ChessView, ConnectFourView, TicTacToeView
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,7 +17,7 @@ from pettingzoo.classic.chess import chess_utils
 from facts import raises
 
 KINDS = ["pawn", "knight", "bishop", "rook", "queen", "king"]
-MARKS: dict[str, tuple[type[GameView], Any]] = {
+MARKS: dict[str, tuple[type[ez.pettingzoo.GameView], Any]] = {
     "classic/tictactoe-v3": (TicTacToeView, lambda x, y: (round(x + 1), round(1 - y), (3, 3))),
     "classic/connect_four-v3": (
         ConnectFourView,
@@ -26,7 +26,7 @@ MARKS: dict[str, tuple[type[GameView], Any]] = {
 }
 
 
-def make(name: str, view: type[GameView]) -> tuple[Any, Any]:
+def make(name: str, view: type[ez.pettingzoo.GameView]) -> tuple[Any, Any]:
     env = pettingzoo.make("aec", name)
     env.reset(seed=1)
     return env, view(env.unwrapped)
@@ -195,7 +195,7 @@ def test_moves_are_called_as_in_uci_from_the_movers_side(position: str) -> None:
 
 
 @pytest.mark.parametrize("kind", [TicTacToeView, ConnectFourView, ChessView])
-def test_an_agent_that_the_game_does_not_have_is_named(kind: type[GameView]) -> None:
+def test_an_agent_that_the_game_does_not_have_is_named(kind: type[ez.pettingzoo.GameView]) -> None:
     names = {TicTacToeView: "tictactoe-v3", ConnectFourView: "connect_four-v3", ChessView: "chess-v6"}
     _, view = make(f"classic/{names[kind]}", kind)
     with raises(ValueError, "agent 'player_7'", "'player_1'"):

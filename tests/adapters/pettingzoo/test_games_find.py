@@ -6,9 +6,9 @@ import importlib
 import subprocess
 import sys
 
+import entitize as ez
 import pettingzoo
 import pytest
-from entitize.adapters.gymnasium import ViewError
 from entitize.adapters.pettingzoo import games
 from entitize.adapters.pettingzoo.games import find_view
 
@@ -59,7 +59,7 @@ def test_other_games_and_wrapped_ones_are_not_known() -> None:
 @pytest.mark.parametrize("view", [getattr(games, name) for name in games.__all__ if name.endswith("View")])
 def test_a_view_refuses_games_of_another_kind(view: type[games.KnownGameView]) -> None:
     game = pettingzoo.make("aec", "classic/rps-v2").unwrapped
-    with raises(ViewError, view.__name__, view.modules[0], "rps.raw_env"):
+    with raises(ez.views.ViewError, view.__name__, view.modules[0], "rps.raw_env"):
         view(game)
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import entitize as ez
 import numpy as np
 import pettingzoo
 import pytest
-from entitize.adapters.pettingzoo.game_view import GameObservation
 from entitize.adapters.pettingzoo.games import KnightsArchersZombiesView
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -27,7 +27,7 @@ def make(**options: Any) -> tuple[Any, KnightsArchersZombiesView]:
     return env, KnightsArchersZombiesView(env.unwrapped)
 
 
-def assert_same(seen: GameObservation, one_hot: np.ndarray, numbers: np.ndarray) -> None:
+def assert_same(seen: ez.pettingzoo.GameObservation, one_hot: np.ndarray, numbers: np.ndarray) -> None:
     """That entities are the rows of the game's vectors: types (n, 5 or 6) and x, y, heading (n, 4)."""
     for column, name in enumerate(TYPES):
         rows = numbers[one_hot[:, column] == 1]

@@ -5,10 +5,9 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+import entitize as ez
 import numpy as np
 import pytest
-from entitize.adapters.gymnasium import ViewError
-from entitize.adapters.pettingzoo.game_view import GameObservation
 from entitize.adapters.pettingzoo.games import find_view
 from entitize.adapters.pettingzoo.games.magent import MagentView
 
@@ -64,7 +63,7 @@ def prefix(agent: str) -> str:
     return agent.rpartition("_")[0]
 
 
-def own_rows(seen: GameObservation) -> set[object]:
+def own_rows(seen: ez.pettingzoo.GameObservation) -> set[object]:
     return {
         name
         for kind, ids in seen.ids.items()
@@ -74,7 +73,7 @@ def own_rows(seen: GameObservation) -> set[object]:
 
 
 def as_channels(
-    seen: GameObservation, agent: str, groups: list[tuple[str, int]], shape: tuple[int, ...]
+    seen: ez.pettingzoo.GameObservation, agent: str, groups: list[tuple[str, int]], shape: tuple[int, ...]
 ) -> np.ndarray:
     """The observation (h, w, 1 + 2 groups) that shows these entities: walls, then presence and hp of the
     observer's own group and of those that follow it."""
@@ -271,7 +270,7 @@ def test_looking_changes_nothing_in_the_game() -> None:
 
 @pytest.mark.parametrize("option", ["minimap_mode", "extra_features"])
 def test_games_that_show_more_than_entities_are_refused(option: str) -> None:
-    with raises(ViewError, f"{option}=True", f"{option}=False"):
+    with raises(ez.views.ViewError, f"{option}=True", f"{option}=False"):
         make("battle_v4", **{option: True})
 
 

@@ -10,9 +10,9 @@ import importlib
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import entitize as ez
 import numpy as np
 import pytest
-from entitize.adapters.pettingzoo.game_view import GameObservation, GameView
 from entitize.adapters.pettingzoo.games import find_view
 
 Rows = dict[str, list[tuple[float, ...]]]
@@ -259,7 +259,7 @@ GAMES: list[tuple[str, dict[str, Any], Taking]] = [
 ]
 
 
-def make(name: str, **options: Any) -> tuple[Any, GameView]:
+def make(name: str, **options: Any) -> tuple[Any, ez.pettingzoo.GameView]:
     env = importlib.import_module(f"mpe2.{name}").parallel_env(**options)
     env.reset(seed=1)
     view = find_view(env.unwrapped)
@@ -272,7 +272,7 @@ def table(rows: Iterable[Iterable[float]]) -> np.ndarray:
     return np.array(sorted(map(tuple, rows)), np.float32)
 
 
-def assert_same(vector: Vector, seen: GameObservation, view: GameView) -> None:
+def assert_same(vector: Vector, seen: ez.pettingzoo.GameObservation, view: ez.pettingzoo.GameView) -> None:
     assert vector.at == len(vector.numbers), "the whole vector is accounted for"
     assert vector.rows.keys() <= seen.entities.keys() == view.entities.keys()
     for kind, features in view.entities.items():
@@ -283,7 +283,9 @@ def assert_same(vector: Vector, seen: GameObservation, view: GameView) -> None:
     assert len(view.global_features) == len(seen.globals)
 
 
-def assert_ids_name_the_rows(vector: Vector, seen: GameObservation, view: GameView) -> None:
+def assert_ids_name_the_rows(
+    vector: Vector, seen: ez.pettingzoo.GameObservation, view: ez.pettingzoo.GameView
+) -> None:
     by_name = {one.name: one for one in vector.world.entities}
     me = vector.me.state.p_pos
     for kind, rows in seen.entities.items():
@@ -367,7 +369,7 @@ def test_a_team_sees_the_whole_field(name: str, options: dict[str, Any], taking:
     assert not seen.globals[:2].any()
 
 
-def row_of(seen: GameObservation, view: GameView, name: str) -> dict[str, float]:
+def row_of(seen: ez.pettingzoo.GameObservation, view: ez.pettingzoo.GameView, name: str) -> dict[str, float]:
     kind, at = next((kind, ids.index(name)) for kind, ids in seen.ids.items() if name in ids)
     return dict(zip(view.entities[kind], seen.entities[kind][at].tolist(), strict=True))
 

@@ -6,11 +6,11 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import entitize as ez
 import numpy as np
 import pytest
 import torch
 from entitize.envs import EntityBatch, sample_actions
-from entitize.policies.baselines import GridNet, ImpalaGridNet, TransformerNet, UnitActionNet
 from entitize.ragged import RaggedArray
 from torch import Tensor, nn
 from torch.nn import functional
@@ -37,7 +37,9 @@ def weights_of(net: nn.Module) -> Weights:
 # -- the second versions: observations (B, H, W, 27) to logits (B, H, W, 78) and values (B,) -----------------
 
 
-def slow_transformer(net: TransformerNet, grids: Tensor, padded_means: bool = False) -> tuple[Tensor, Tensor]:
+def slow_transformer(
+    net: ez.baselines.TransformerNet, grids: Tensor, padded_means: bool = False
+) -> tuple[Tensor, Tensor]:
     """Zwingenberger's feature map, padding and masks around torch's own TransformerEncoder."""
     w, (b, height, width, planes) = weights_of(net), grids.shape
     cells = grids.view(b, height * width, planes)
@@ -84,7 +86,7 @@ def slow_transformer(net: TransformerNet, grids: Tensor, padded_means: bool = Fa
     return logits.view(b, height, width, 78), values[:, 0]
 
 
-def slow_gridnet(net: GridNet, grids: Tensor) -> tuple[Tensor, Tensor]:
+def slow_gridnet(net: ez.baselines.GridNet, grids: Tensor) -> tuple[Tensor, Tensor]:
     w, (_, height, width, _) = weights_of(net), grids.shape
     x = functional.pad(grids.permute(0, 3, 1, 2), (0, -width % 16, 0, -height % 16))
     for i, layer in enumerate((0, 3, 6, 9)):
@@ -117,7 +119,7 @@ def slow_impala(w: Weights, grids: Tensor) -> Tensor:
     return (x @ w["encoder.linear.weight"].T + w["encoder.linear.bias"]).relu()
 
 
-def slow_impala_grid(net: ImpalaGridNet, grids: Tensor) -> tuple[Tensor, Tensor]:
+def slow_impala_grid(net: ez.baselines.ImpalaGridNet, grids: Tensor) -> tuple[Tensor, Tensor]:
     w, (b, height, width, _) = weights_of(net), grids.shape
     x = slow_impala(w, grids)
     values = x @ w["critic.weight"].T + w["critic.bias"]
@@ -151,14 +153,20 @@ def own_cells(batch: EntityBatch, step: int) -> list[tuple[int, int]]:
 
 
 CASES = [
-    (TransformerNet, slow_transformer, 8, 8, {}),
-    (TransformerNet, slow_transformer, 8, 8, {"attention": "padded"}),
-    (TransformerNet, slow_transformer, 16, 16, {"n_layer": 2}),
-    (TransformerNet, slow_transformer, 5, 3, {"n_head": 3, "d_hidden": 40, "position": "one_hot"}),
-    (GridNet, slow_gridnet, 16, 16, {}),
-    (GridNet, slow_gridnet, 10, 18, {}),
-    (ImpalaGridNet, slow_impala_grid, 8, 8, {}),
-    (ImpalaGridNet, slow_impala_grid, 5, 7, {}),
+    (ez.baselines.TransformerNet, slow_transformer, 8, 8, {}),
+    (ez.baselines.TransformerNet, slow_transformer, 8, 8, {"attention": "padded"}),
+    (ez.baselines.TransformerNet, slow_transformer, 16, 16, {"n_layer": 2}),
+    (
+        ez.baselines.TransformerNet,
+        slow_transformer,
+        5,
+        3,
+        {"n_head": 3, "d_hidden": 40, "position": "one_hot"},
+    ),
+    (ez.baselines.GridNet, slow_gridnet, 16, 16, {}),
+    (ez.baselines.GridNet, slow_gridnet, 10, 18, {}),
+    (ez.baselines.ImpalaGridNet, slow_impala_grid, 8, 8, {}),
+    (ez.baselines.ImpalaGridNet, slow_impala_grid, 5, 7, {}),
 ]
 
 
@@ -215,7 +223,8 @@ def test_ratios_with_composite_all_are_those_of_the_papers(
     space = rts_space()
     batch = map_batch(space, 8, 8)
     nets = [
-        randomized(GridNet(space, space.actions, height=8, width=8, composite="all"), seed) for seed in (1, 2)
+        randomized(ez.baselines.GridNet(space, space.actions, height=8, width=8, composite="all"), seed)
+        for seed in (1, 2)
     ]
     orders = nets[0].act(batch, np.random.default_rng(0)).actions
     ours = [net.evaluate(batch, orders).log_probs["order"].detach().numpy() for net in nets]
@@ -244,7 +253,9 @@ def test_the_critics_means_over_padding_depend_on_the_batch_and_the_others_do_no
     grids = torch.as_tensor(np.stack([grid_of(batch, i, 8, 8) for i in range(len(batch))]))
     torch.manual_seed(0)
     fair, faulty = (
-        randomized(TransformerNet(space, space.actions, height=8, width=8, mean_over_padding=flag))
+        randomized(
+            ez.baselines.TransformerNet(space, space.actions, height=8, width=8, mean_over_padding=flag)
+        )
         for flag in (False, True)
     )
     np.testing.assert_allclose(
@@ -261,7 +272,9 @@ def test_unit_action_simulation_equals_asking_the_network_unit_by_unit(
 ) -> None:
     space, height, width = rts_space(), 6, 5
     batch = map_batch(space, height, width)
-    net = randomized(UnitActionNet(space, space.actions, height=height, width=width, composite=composite))
+    net = randomized(
+        ez.baselines.UnitActionNet(space, space.actions, height=height, width=width, composite=composite)
+    )
     acted = net.act(batch, np.random.default_rng(3))
     w = weights_of(net)
     log_probs, entropies, values = [], [], []
@@ -306,7 +319,7 @@ def test_gradients_are_those_of_the_slow_network(rts_space: Any, map_batch: Any)
     space = rts_space()
     batch = map_batch(space, 4, 4, steps=3)
     net = randomized(
-        TransformerNet(space, space.actions, height=4, width=4, n_layer=1, n_head=1, d_hidden=8)
+        ez.baselines.TransformerNet(space, space.actions, height=4, width=4, n_layer=1, n_head=1, d_hidden=8)
     ).double()
     orders = sample_actions(space.actions, batch, np.random.default_rng(0))
 
@@ -331,7 +344,7 @@ def test_gradients_are_those_of_the_slow_network(rts_space: Any, map_batch: Any)
 def test_orders_without_turns_are_taken_in_the_order_of_the_batch(rts_space: Any, map_batch: Any) -> None:
     space = rts_space()
     batch = map_batch(space, 4, 4)
-    net = randomized(UnitActionNet(space, space.actions, height=4, width=4))
+    net = randomized(ez.baselines.UnitActionNet(space, space.actions, height=4, width=4))
     orders = sample_actions(space.actions, batch, np.random.default_rng(0))
     turns = orders["order"].item_indices()
     with_turns = {

@@ -6,30 +6,29 @@ import copy
 from pathlib import Path
 from typing import Any
 
+import entitize as ez
 import numpy as np
 import pytest
 import torch
+from entitize import Policy
 from entitize.envs import Categorical, EntityActionSpace, EntityBatch, EntitySpace, MultiCategorical
-from entitize.policies.baselines import (
-    GridNet,
-    ImpalaEncoder,
-    ImpalaGridNet,
-    TransformerNet,
-    UnitActionNet,
-)
-from entitize.policies.policy import Policy
 from entitize.policies.rogue_net import impala_cost
 from entitize.ragged import RaggedArray
 from entitize.trainers import PPO, PPOConfig, load_policy
 
 from facts import raises
 
-KINDS = [TransformerNet, GridNet, ImpalaGridNet, UnitActionNet]
+KINDS = [
+    ez.baselines.TransformerNet,
+    ez.baselines.GridNet,
+    ez.baselines.ImpalaGridNet,
+    ez.baselines.UnitActionNet,
+]
 SMALL: dict[Any, dict[str, Any]] = {
-    TransformerNet: {"n_layer": 1, "n_head": 1, "d_hidden": 16},
-    GridNet: {},
-    ImpalaGridNet: {"channels": (4, 4), "hidden": 32},
-    UnitActionNet: {"channels": (16,), "hidden": 64},
+    ez.baselines.TransformerNet: {"n_layer": 1, "n_head": 1, "d_hidden": 16},
+    ez.baselines.GridNet: {},
+    ez.baselines.ImpalaGridNet: {"channels": (4, 4), "hidden": 32},
+    ez.baselines.UnitActionNet: {"channels": (16,), "hidden": 64},
 }
 
 
@@ -42,12 +41,12 @@ def small(kind: Any, space: EntitySpace, **options: Any) -> Any:
 @pytest.mark.parametrize(
     ("kind", "size", "published"),
     [
-        (TransformerNet, 8, 645_470),
-        (TransformerNet, 16, 661_854),
-        (GridNet, 16, 838_191),
-        (GridNet, 8, 838_191),
-        (ImpalaGridNet, 16, 5_266_113),
-        (UnitActionNet, 16, 220_175),
+        (ez.baselines.TransformerNet, 8, 645_470),
+        (ez.baselines.TransformerNet, 16, 661_854),
+        (ez.baselines.GridNet, 16, 838_191),
+        (ez.baselines.GridNet, 8, 838_191),
+        (ez.baselines.ImpalaGridNet, 16, 5_266_113),
+        (ez.baselines.UnitActionNet, 16, 220_175),
     ],
 )
 def test_the_parameters_are_as_many_as_published(
@@ -62,28 +61,28 @@ def test_the_parameters_are_as_many_as_published(
 
 
 def test_the_impala_encoder_has_the_size_of_the_blogs_formula_and_its_biases() -> None:
-    encoder = ImpalaEncoder(3, 64, 64)
+    encoder = ez.baselines.ImpalaEncoder(3, 64, 64)
     biases = sum(p.numel() for name, p in encoder.named_parameters() if name.endswith("bias"))
     assert sum(p.numel() for p in encoder.parameters()) - biases == impala_cost()[0]
     assert encoder(torch.zeros(2, 3, 64, 64)).shape == (2, 256)
     with raises(ValueError, "ImpalaEncoder", "channels", 0):
-        ImpalaEncoder(0, 64, 64)
+        ez.baselines.ImpalaEncoder(0, 64, 64)
 
 
 def test_costs_are_those_of_the_formulas(rts_space: Any) -> None:
     space = rts_space()
     counts, actors = {"Own": 3, "Enemy": 4}, {"order": 2}
-    grid = GridNet(space, space.actions, height=8, width=8).summary(counts, actors)
+    grid = ez.baselines.GridNet(space, space.actions, height=8, width=8).summary(counts, actors)
     down = zip((27, 32, 64, 128), (32, 64, 128, 256), (16, 8, 4, 2), strict=True)
     assert grid.cost.items["encoder"] == sum(9 * i * o * side**2 for i, o, side in down)
     up = zip((256, 128, 64, 32), (128, 64, 32, 78), (1, 2, 4, 8), strict=True)
     assert grid.cost.items["decoder"] == sum(9 * i * o * side**2 for i, o, side in up)
     assert grid.cost.items["critic"] == 256 * 128 + 128
-    transformer = TransformerNet(space, space.actions, height=8, width=8).summary(counts, actors)
+    transformer = ez.baselines.TransformerNet(space, space.actions, height=8, width=8).summary(counts, actors)
     projections, scores, mlp = 4 * 91**2 * 7, 2 * 91 * 7**2, 2 * 91 * 512 * 7
     expected = 5 * (projections + scores + mlp) + 91 * 78 * 2 + 91 * 7 + 6
     assert transformer.cost.total == expected
-    impala = UnitActionNet(space, space.actions, height=64, width=64)
+    impala = ez.baselines.UnitActionNet(space, space.actions, height=64, width=64)
     planes_to_pixels = 9 * (27 - 3) * 16 * 64 * 64  # the formula is about three channels
     expected_passes = 2 * (impala_cost()[1] + planes_to_pixels)
     assert impala.summary(counts, actors).cost.items["encoder"] == expected_passes
@@ -154,7 +153,7 @@ def test_training_moves_every_parameter_and_what_is_saved_is_loaded(
 
 @pytest.mark.parametrize(
     ("kind", "most", "size", "regardless", "reached"),
-    [(TransformerNet, 3, 4, 0.38, 0.55), (UnitActionNet, 1, 2, 0.28, 0.4)],
+    [(ez.baselines.TransformerNet, 3, 4, 0.38, 0.55), (ez.baselines.UnitActionNet, 1, 2, 0.28, 0.4)],
 )
 def test_training_learns_what_the_planes_ask_for(
     kind: Any, most: int, size: int, regardless: float, reached: float, rts_space: Any, obedience_venv: Any
@@ -177,7 +176,9 @@ def test_training_learns_what_the_planes_ask_for(
 def test_dropout_acts_where_it_was_asked_for(rts_space: Any, map_batch: Any) -> None:
     space = rts_space()
     batch = map_batch(space, 4, 4)
-    fair, faulty = (small(TransformerNet, space, dropout_while_acting=flag) for flag in (False, True))
+    fair, faulty = (
+        small(ez.baselines.TransformerNet, space, dropout_while_acting=flag) for flag in (False, True)
+    )
     orders = fair.act(batch, np.random.default_rng(0)).actions
 
     def evaluated(net: Any) -> np.ndarray:
@@ -202,11 +203,11 @@ def test_dropout_acts_where_it_was_asked_for(rts_space: Any, map_batch: Any) -> 
 def test_spaces_and_options_that_do_not_fit_are_refused(rts_space: Any) -> None:
     space = rts_space()
 
-    def build(kind: Any = TransformerNet, space: Any = space, **options: Any) -> None:
+    def build(kind: Any = ez.baselines.TransformerNet, space: Any = space, **options: Any) -> None:
         kind(space, getattr(space, "actions", None), **{"height": 8, "width": 8, **options})
 
     with raises(TypeError, "GridNet", "EntitySpace", "EntityActionSpace", "int"):
-        build(GridNet, 3)
+        build(ez.baselines.GridNet, 3)
     for actions in ({"go": Categorical(3)}, dict.fromkeys(("a", "b"), space.actions["order"])):
         other = EntitySpace(space.entities, EntityActionSpace(actions))
         with raises(ValueError, "MultiCategorical"):
@@ -218,11 +219,11 @@ def test_spaces_and_options_that_do_not_fit_are_refused(rts_space: Any) -> None:
     with raises(ValueError, "hidden=True"):
         build(space=rts_space(hidden=True))
     with raises(ValueError, "empty_planes", 10, 7):
-        build(GridNet, rts_space(7))
+        build(ez.baselines.GridNet, rts_space(7))
     with raises(ValueError, "'order'", "planes", 6, 5):
-        build(UnitActionNet, rts_space(5), empty_planes=[])
+        build(ez.baselines.UnitActionNet, rts_space(5), empty_planes=[])
     with raises(TypeError, "ImpalaConfig", "'chanels'", "'channels'"):
-        build(ImpalaGridNet, chanels=3)
+        build(ez.baselines.ImpalaGridNet, chanels=3)
     for wrong, facts in (
         ({"n_head": 4}, ["n_head", 4, 91, 64, 27]),
         ({"composite": "some"}, ["composite", "'some'", "'used'", "'all'"]),
@@ -246,7 +247,7 @@ def moved(batch: EntityBatch, name: str, item: int, x: float, y: float) -> Entit
 def test_batches_that_do_not_fit_the_map_are_refused(rts_space: Any, map_batch: Any) -> None:
     space = rts_space()
     batch = map_batch(space, 4, 4)
-    net, grid = small(TransformerNet, space), small(GridNet, space)
+    net, grid = small(ez.baselines.TransformerNet, space), small(ez.baselines.GridNet, space)
     second = int(batch.entities["Enemy"].offsets[1])
     step = int(batch.entities["Enemy"].sequence_indices()[second])
     for x, y in ((4, 0), (0, -1), (1.5, 0), (0, np.nan)):
@@ -289,7 +290,7 @@ def test_orders_that_do_not_fit_the_batch_are_refused(kind: Any, rts_space: Any,
 
 def test_turns_that_repeat_or_columns_that_mean_nothing_are_refused(rts_space: Any, map_batch: Any) -> None:
     space = rts_space()
-    batch, net = map_batch(space, 4, 4), small(UnitActionNet, space)
+    batch, net = map_batch(space, 4, 4), small(ez.baselines.UnitActionNet, space)
     drawn = net.act(batch, np.random.default_rng(0)).drawn["order"]
     values = drawn.values.copy()
     values[0, 7] = values[1, 7] = 2

@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import entitize as ez
 import numpy as np
 import pytest
 import torch
-from entitize import make_vec
+from entitize import Policy, make_vec
 from entitize.envs import (
     Categorical,
     EntityActionSpace,
@@ -18,8 +19,6 @@ from entitize.envs import (
     GlobalCategorical,
     batch_observations,
 )
-from entitize.policies.baselines import ImpalaNet
-from entitize.policies.policy import Policy
 from entitize.ragged import RaggedArray
 from entitize.trainers import PPO, PPOConfig, load_policy
 from numpy.typing import NDArray
@@ -33,9 +32,9 @@ PROCGEN = EntitySpace({}, ACTIONS, frame=(64, 64, 3))
 SMALL = EntitySpace({}, ACTIONS, frame=(9, 6, 2))
 
 
-def small(seed: int = 0) -> ImpalaNet:
+def small(seed: int = 0) -> ez.baselines.ImpalaNet:
     torch.manual_seed(seed)
-    net = ImpalaNet(SMALL, ACTIONS, channels=(4, 6), hidden=16)
+    net = ez.baselines.ImpalaNet(SMALL, ACTIONS, channels=(4, 6), hidden=16)
     with torch.no_grad():  # the actor's weights start so small that all choices are about as probable
         net.actor.weight.mul_(300)
         net.actor.bias.normal_()
@@ -102,7 +101,9 @@ def impala(weights: Mapping[str, Array], picture: NDArray[np.uint8], sequences: 
 @pytest.mark.parametrize("kind", ["small", "procgen"])
 def test_logits_and_values_are_those_of_a_second_implementation(kind: str) -> None:
     torch.manual_seed(3)
-    space, net, count = (SMALL, small(), 6) if kind == "small" else (PROCGEN, ImpalaNet(PROCGEN, ACTIONS), 1)
+    space, net, count = (
+        (SMALL, small(), 6) if kind == "small" else (PROCGEN, ez.baselines.ImpalaNet(PROCGEN, ACTIONS), 1)
+    )
     net = net.double()
     weights = {name: tensor.numpy() for name, tensor in net.state_dict().items()}
     batch = pictures(space, count)
@@ -124,7 +125,7 @@ def test_logits_and_values_are_those_of_a_second_implementation(kind: str) -> No
 
 
 def test_the_parameters_are_as_many_as_published() -> None:
-    net = ImpalaNet(PROCGEN, ACTIONS)
+    net = ez.baselines.ImpalaNet(PROCGEN, ACTIONS)
     summary = net.summary({})
     assert isinstance(net, Policy)
     assert sum(parameter.numel() for parameter in net.parameters()) == summary.total == 626_256
@@ -195,17 +196,17 @@ def test_forbidden_choices_are_never_drawn_and_absent_actions_not_taken() -> Non
 )
 def test_other_spaces_are_refused(space: EntitySpace, facts: list[str]) -> None:
     with raises(ValueError, *facts):
-        ImpalaNet(space, space.actions)
+        ez.baselines.ImpalaNet(space, space.actions)
 
 
 def test_other_options_actions_and_batches_are_refused() -> None:
     with raises(TypeError, "EntitySpace", "EntityActionSpace", "int"):
-        ImpalaNet(PROCGEN, 3)  # type: ignore[arg-type]
+        ez.baselines.ImpalaNet(PROCGEN, 3)  # type: ignore[arg-type]
     with raises(TypeError, "depth"):
-        ImpalaNet(SMALL, ACTIONS, depth=3)
+        ez.baselines.ImpalaNet(SMALL, ACTIONS, depth=3)
     for wrong in ({"channels": ()}, {"channels": (4, 0)}, {"hidden": 0}):
         with raises(ValueError, "channels", "hidden", "positive"):
-            ImpalaNet(SMALL, ACTIONS, **wrong)
+            ez.baselines.ImpalaNet(SMALL, ACTIONS, **wrong)
     net, batch = small(), pictures(SMALL, 3)
     with raises(ValueError, "frames", "uint8", "(2, 9, 6, 2)", "(2, 64, 64, 3)"):
         net.value(pictures(PROCGEN, 2))
@@ -229,14 +230,16 @@ def test_two_updates_on_pixels_change_the_network_and_come_back_from_the_checkpo
     config = PPOConfig(total_timesteps=64, num_steps=8, minibatch_size=16, microbatch_size=8, update_epochs=2)
     with make_vec("Procgen/bigfish", 4, features="pixels", num_threads=1) as venv:
         torch.manual_seed(1)
-        net = ImpalaNet(venv.single_observation_space, venv.single_action_space, channels=(4, 4), hidden=16)
+        net = ez.baselines.ImpalaNet(
+            venv.single_observation_space, venv.single_action_space, channels=(4, 4), hidden=16
+        )
         before = {name: tensor.clone() for name, tensor in net.state_dict().items()}
         metrics = PPO(net, venv, config, tmp_path).train()
         batch = venv.reset(seed=5)[0]
     assert metrics["losses/grad_norm"] > 0
     assert all((tensor != before[name]).any() for name, tensor in net.state_dict().items())
     loaded = load_policy(tmp_path)
-    assert type(loaded) is ImpalaNet and loaded.config == {"channels": [4, 4], "hidden": 16}
+    assert type(loaded) is ez.baselines.ImpalaNet and loaded.config == {"channels": [4, 4], "hidden": 16}
     np.testing.assert_array_equal(loaded.value(batch), net.value(batch))
 
 
