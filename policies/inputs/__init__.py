@@ -1,1 +1,1 @@
-"""Entity batches as networks read them; no torch."""
+"""Entity batches as input of networks; without torch."""

@@ -1,4 +1,4 @@
-"""Actors' rows, the result of a head, and errors about actions; for the torch modules and the fused heads.
+"""Actors' rows, the result of a head, and errors about actions; for torch modules and fused heads.
 
 Shape alphabet: A actors of one action at all steps, C choices, M components, K numbers.
 """
@@ -15,16 +15,16 @@ from ...envs import ActionMask, MultiCategorical
 from ...ragged import RaggedArray
 from .rows import RowLayout
 
-#: The logit of a forbidden choice: its probability is exactly 0 and everything stays finite.
+#: The logit of a masked choice: its probability is exactly 0 and everything stays finite.
 FORBIDDEN = -1e9
 
 
 class Drawn(NamedTuple):
-    """Actions that a head drew, by actor."""
+    """Sampled actions, by actor."""
 
     actions: NDArray[Any]  # (A,) int64, composite (A, M) int64, or continuous (A, K) float32
     log_probs: NDArray[np.float32]  # (A,)
-    #: Raw actions, where log-probabilities are of these and not of the actions; `evaluate` takes them.
+    #: Raw actions, if log-probabilities are of these instead of the actions; `evaluate` takes them.
     drawn: NDArray[Any] | None = None
 
 
@@ -49,7 +49,7 @@ def actor_rows(
 
 
 def uniform(mask: ActionMask, rng: np.random.Generator | None) -> NDArray[np.float64]:
-    """Return a number in [0, 1) for each actor (A,); without `rng` none (0,): take the most probable."""
+    """Return a number in [0, 1) for each actor (A,); without `rng` none (0,), for most probable choices."""
     return np.zeros(0) if rng is None else rng.random(mask.actors.num_items)
 
 
@@ -140,7 +140,7 @@ def check_orders(
     """Check multi-discrete actions.
 
     Raises:
-        ValueError: one of `orders` (A, M) can't have been drawn with the mask `allowed` (A, C).
+        ValueError: one of `orders` (A, M) is masked in `allowed` (A, C), out of range or of another dtype.
     """
     check_order_items(name, action, orders)
     legal = action.legal(orders.values, allowed)
@@ -164,7 +164,7 @@ def check_order_items(name: str, action: MultiCategorical, orders: RaggedArray) 
     """Check dtype and shape of multi-discrete actions.
 
     Raises:
-        ValueError: `orders` are no integers, or have another shape.
+        ValueError: `orders` are not integers, or have another shape.
     """
     if orders.inner_shape != action.item_shape or orders.dtype.kind != "i":
         raise ValueError(

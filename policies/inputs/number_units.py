@@ -1,4 +1,4 @@
-"""Continuous actions and the normal numbers that a network draws for them.
+"""Continuous actions and the raw numbers that a network samples for them.
 
 Shape alphabet: A actors of one action at all steps, K numbers per actor.
 """
@@ -12,7 +12,7 @@ from ...envs import Continuous
 from ...ragged import RaggedArray
 from .actors import step_of
 
-#: Bounds from here on are none: spaces write float32's largest number where they mean infinity.
+#: Bounds from here on count as infinite: some spaces write float32's largest number for infinity.
 _BOUNDLESS = 1e30
 #: The largest float32 below 1: an action at its bound would come from an infinite number.
 _BELOW_1 = float(np.nextafter(np.float32(1), np.float32(0)))
@@ -25,7 +25,7 @@ def units(action: Continuous) -> tuple[NDArray[np.float64], NDArray[np.float64]]
     """Return the origin and the scale (K,) of the numbers, in the units of the action.
 
     Between two bounds 0 is the middle and 1 the distance to either bound, so that a fresh network, whose mean
-    is about 0 and whose standard deviation is 1, tries all of the range, whatever its units. Without two
+    is about 0 and whose standard deviation is 1, explores the whole range, whatever its units. Without two
     bounds the numbers are those of the action, and the origin is 0 or the bound nearest to it.
     """
     low, high = action.low.astype(np.float64), action.high.astype(np.float64)
@@ -36,15 +36,15 @@ def units(action: Continuous) -> tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
 def bounded(action: Continuous) -> NDArray[np.bool_]:
-    """Which of the numbers (K,) have two bounds."""
+    """Return whether each of the numbers (K,) has two bounds."""
     return (action.low > -_BOUNDLESS) & (action.high < _BOUNDLESS)
 
 
 class Numbers:
-    """The numbers of one continuous action: their units, and what is wrong with those that are given.
+    """The numbers of one continuous action: their units and checks.
 
     Raises:
-        ValueError: `squash` and a number without two finite bounds.
+        ValueError: `squash` is set and a number lacks a finite bound.
     """
 
     def __init__(self, name: str, action: Continuous, squash: bool) -> None:
@@ -58,17 +58,17 @@ class Numbers:
                 f" {action.high[number]} for number {number}"
             )
         self.origin, self.scale = units(action)
-        #: What log densities in units of the bounds are more than those in the units of the action.
+        #: Log densities in units of the bounds minus those in units of the action.
         self.log_volume = float(np.log(self.scale).sum())
 
     def actions(self, drawn: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Legal actions (A, K) of the numbers drawn."""
+        """Return the legal actions (A, K) of the raw numbers `drawn`."""
         u = drawn.astype(np.float64)
         actions = self.origin + self.scale * (np.tanh(u) if self.squash else u)
         return actions.clip(self.action.low, self.action.high).astype(np.float32)
 
     def drawn(self, actions: RaggedArray) -> RaggedArray:
-        """The numbers (A, K) that `actions` are made of; large finite ones for bounds of squashed ones.
+        """Return the raw numbers (A, K) of `actions`; large finite ones for bounds of squashed actions.
 
         Raises:
             ValueError: another shape or dtype, or numbers that are not finite.
@@ -80,7 +80,8 @@ class Numbers:
         return actions.with_values(u.astype(np.float32))
 
     def check(self, numbers: RaggedArray) -> None:
-        """
+        """Check raw numbers.
+
         Raises:
             ValueError: another shape or dtype, or numbers that are not finite.
         """

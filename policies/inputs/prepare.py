@@ -1,4 +1,4 @@
-"""From an `EntityBatch` to what the network reads: arrays per entity type and one layout of all rows."""
+"""Conversion of an `EntityBatch` to a network's input: arrays per entity type and one layout of rows."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from .translation import Translator
 
 _FLOAT32 = np.dtype(np.float32)
 
-#: The type of the row that stands for the step as a whole.
+#: The type of the row that represents the step as a whole.
 GLOBAL = "__global__"
 
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """A batch as the network reads it."""
+    """A batch as input of the network."""
 
     features: dict[str, NDArray[np.float32]]  # per type that occurs (N_t, F_t), raw
     offsets: dict[str, NDArray[np.int64]]  # likewise (B + 1,): where each step's entities start
@@ -34,7 +34,7 @@ class Prepared:
     visible: NDArray[np.bool_] | None  # by row (N,); None: all are
 
     def by_row(self, parts: Sequence[NDArray[np.generic]]) -> NDArray[np.generic]:
-        """One array per type of `features`, joined and put in the order of the rows."""
+        """Join one array per type of `features` in the order of the rows."""
         joined = np.concatenate(parts)
         result = np.empty_like(joined)
         result[self.destination] = joined
@@ -44,15 +44,15 @@ class Prepared:
 class Inputs:
     """Selects, translates, extends and lays out the features of batches.
 
-    Where the global features go. With `global_features="concat"`, as in the reference, they are appended to
-    every entity; a step without entities then has no row that could hold them. With "entity" (the default)
-    each step has one more row for them, after its entities, that everything can attend to: they are embedded
-    once, and a step without entities still has a value and global actions that depend on them.
+    Global features: with `global_features="concat"`, as in the reference, they are appended to every entity;
+    a step without entities then has no row for them. With "entity" (the default) each step has one more row
+    for them, after its entities, that every row can attend to: they are embedded once, and a step without
+    entities still has a value and global actions that depend on them.
 
-    Global actions read that row. So the row is there when the action space has a global action (then also
-    with "concat", as in the reference), or when there are global features to hold; else it would be the
-    same in every step and is left out, and a step without entities, about which nothing is known, gets the
-    value head's bias.
+    Global actions read that row. So the row exists if the action space has a global action (then also with
+    "concat", as in the reference), or if there are global features. Otherwise it would be the same in every
+    step and is left out; a step without entities, about which nothing is known, then gets the value head's
+    bias.
     """
 
     def __init__(self, space: EntitySpace, config: RogueNetConfig) -> None:
@@ -95,10 +95,10 @@ class Inputs:
         self._num_globals = len(space.global_features)
 
     def prepare(self, batch: EntityBatch) -> Prepared:
-        """The batch as the network reads it.
+        """Return the batch as input of the network.
 
         Raises:
-            TypeError: it is no batch, but an observation, say.
+            TypeError: the argument is not an `EntityBatch` (an observation, for example).
             ValueError: an entity type or a number of features that the space does not have.
         """
         entities, globals_ = self._known(batch)
@@ -118,7 +118,7 @@ class Inputs:
         return Prepared(features, starts, destination, rows, _visible(batch, features, destination))
 
     def columns(self, batch: EntityBatch) -> dict[str, list[Columns]]:
-        """The features of each type that occurs, as they lie in the batch, for the statistics.
+        """Return the features of each type that occurs, without copies, for the statistics.
 
         Raises:
             ValueError: see `prepare`.
@@ -133,8 +133,10 @@ class Inputs:
         return result
 
     def _known(self, batch: EntityBatch) -> tuple[dict[str, RaggedArray], NDArray[np.float32]]:
-        """The features that the network knows, translated and with their Fourier features: by type, and the
-        global ones (B, G)."""
+        """Return the features that the network knows, translated and with their Fourier features.
+
+        By type, and the global ones (B, G).
+        """
         entities = self._select(batch)
         if self._translator:
             entities = self._translator.apply(entities)
@@ -144,7 +146,7 @@ class Inputs:
         return entities, batch.globals if chosen is None else batch.globals[:, chosen]
 
     def _select(self, batch: EntityBatch) -> dict[str, RaggedArray]:
-        """The entity types and features that the network knows."""
+        """Return the entity types and features that the network knows."""
         if not isinstance(batch, EntityBatch):
             raise TypeError(
                 f"expected an EntityBatch, got {type(batch).__name__}. Make one with batch_observations."
@@ -180,7 +182,7 @@ class Inputs:
         self, batch: EntityBatch, features: Mapping[str, NDArray[np.float32]],
         destination: NDArray[np.int64], offsets: NDArray[np.int64],
     ) -> RowLayout:  # fmt: skip
-        """The layout of rows whose steps start at `offsets`."""
+        """Return the layout of rows whose steps start at `offsets`."""
         if batch.entities.keys() <= self._columns.keys():
             # Every entity has a row, in the same order; behind them comes the global row.
             globals_before = np.arange(len(offsets)) if self.has_global_row else 0
@@ -204,7 +206,7 @@ def _columns(what: str, wanted: tuple[str, ...], given: tuple[str, ...]) -> NDAr
 
 
 def _places(starts: list[NDArray[np.int64]], steps: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The row of each entity, type after type (N,), and where the rows of each step start (B + 1,)."""
+    """Return the row of each entity, type after type (N,), and the start of each step's rows (B + 1,)."""
     offsets = np.zeros(steps + 1, np.int64)
     destination = np.empty(sum([one.item(-1) for one in starts]), np.int64)
     if starts:
@@ -215,7 +217,7 @@ def _places(starts: list[NDArray[np.int64]], steps: int) -> tuple[NDArray[np.int
 def _by_type(
     features: Mapping[str, NDArray[np.float32]], destination: NDArray[np.int64]
 ) -> dict[str, NDArray[np.int64]]:
-    """`destination` cut into the parts of the types."""
+    """Cut `destination` into the parts of the types."""
     ends = np.cumsum([len(values) for values in features.values()])
     return dict(zip(features, np.split(destination, ends[:-1]), strict=True)) if features else {}
 
@@ -223,7 +225,7 @@ def _by_type(
 def _visible(
     batch: EntityBatch, features: Mapping[str, NDArray[np.float32]], destination: NDArray[np.int64]
 ) -> NDArray[np.bool_] | None:
-    """By row whether the policy may see it; None where nothing is hidden."""
+    """Return, by row, whether the policy may observe it; None if nothing is hidden."""
     if not batch.visible:
         return None
     hidden = {n: v for n, v in batch.visible.items() if n in features and not v.values.all()}

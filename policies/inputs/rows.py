@@ -1,6 +1,6 @@
 """The layout of a batch's rows: one flat list for all steps, shared by every layer of the network.
 
-Shape alphabet: B steps, N rows (the entities of all steps, and the global row of a step where there is one).
+Shape alphabet: B steps, N rows (the entities of all steps, and each step's global row if there is one).
 """
 
 from __future__ import annotations

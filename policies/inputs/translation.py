@@ -1,4 +1,4 @@
-"""Positions as seen from a reference entity, before anything is normalised."""
+"""Positions relative to a reference entity, before normalization."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class Translator:
     """Applies a `Translation` to the features of a batch.
 
     With the reference at p and its heading (c, s), a position r of another type becomes R (r - p), where R
-    turns by minus the heading: the reference looks along the first axis. At a step without a reference p is 0
-    and R the identity.
+    rotates by minus the heading: the reference faces the first axis. At a step without a reference p is 0 and
+    R the identity.
     """
 
     def __init__(self, config: Translation, entities: Mapping[str, tuple[str, ...]]) -> None:
@@ -53,7 +53,7 @@ class Translator:
         }
 
     def apply(self, entities: Mapping[str, RaggedArray]) -> dict[str, RaggedArray]:
-        """The translated features of each type; inputs are left as they are.
+        """Return the translated features of each type; the inputs are unchanged.
 
         Raises:
             ValueError: a step has more than one entity of the reference type.
@@ -89,7 +89,7 @@ class Translator:
     def _frame(
         self, reference: RaggedArray
     ) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]]:
-        """Per step the origin (B, P) and the heading's cosine and sine (B,)."""
+        """Return, per step, the origin (B, P) and the heading's cosine and sine (B,)."""
         present = reference.lengths == 1
         origin = np.zeros((len(reference), len(self._reference_columns)), np.float32)
         origin[present] = reference.values[:, self._reference_columns]

@@ -1,7 +1,7 @@
 """The transformer: pre-norm blocks of attention (or pooling) and a four times wider MLP.
 
 As in the reference, no layer norm follows the last block: the residual stream starts at unit scale after the
-embedding's layer norm, and each block adds to it what starts small (weights N(0, 0.02)).
+embedding's layer norm, and what the blocks add to it starts small (weights N(0, 0.02)).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .tensors import inverse_lengths, steps_of
 
 
 def drop(x: Tensor, probability: float, training: bool) -> Tensor:
-    """Dropout where the module trains and gradients are computed; acting never drops."""
+    """Apply dropout while the module trains and gradients are computed; never while acting."""
     if probability and training and torch.is_grad_enabled():
         return functional.dropout(x, probability)
     return x
@@ -29,7 +29,7 @@ def drop(x: Tensor, probability: float, training: bool) -> Tensor:
 
 @dataclass(frozen=True, eq=False)
 class Relative:
-    """Relative positions as attention reads them, once for all layers."""
+    """Relative positions in the form that attention reads, computed once for all layers."""
 
     encoding: RelativeEncoding
     pairs: list[RelativePairs]
@@ -54,7 +54,7 @@ class SelfAttention(nn.Module):
 
 
 class Pooling(nn.Module):
-    """In place of attention: every row of a step gets the same mean and/or maximum over the step."""
+    """Pooling in place of attention: every row of a step gets the same mean and/or maximum over the step."""
 
     def __init__(self, config: RogueNetConfig) -> None:
         super().__init__()
@@ -69,7 +69,7 @@ class Pooling(nn.Module):
             pooled.append(mean_of_steps(x, rows))
         if self.kind in ("max", "meanmax"):
             index = steps[:, None].expand_as(x)
-            # Steps without rows keep a zero that nobody reads.
+            # Steps without rows keep a zero, which is never read.
             pooled.append(
                 x.new_zeros(len(rows), x.shape[1]).scatter_reduce(0, index, x, "amax", include_self=False)
             )
@@ -77,7 +77,7 @@ class Pooling(nn.Module):
 
 
 def mean_of_steps(x: Tensor, rows: RowLayout) -> Tensor:
-    """The mean of each step's rows: (N, D) to (B, D); zeros for a step without rows."""
+    """Return the mean of each step's rows: (N, D) to (B, D); zeros for a step without rows."""
     sums = x.new_zeros(len(rows), x.shape[1]).index_add(0, steps_of(rows, x), x)
     return sums * inverse_lengths(rows, x)[:, None]
 
@@ -103,7 +103,7 @@ class Block(nn.Module):
 
 
 class Backbone(nn.Module):
-    """All blocks: rows (N, D) and their layout to rows (N, D). Everything between embedding and heads."""
+    """All blocks between the embedding and the heads: from rows (N, D) and their layout to rows (N, D)."""
 
     def __init__(self, config: RogueNetConfig, features: Mapping[str, tuple[str, ...]]) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""The head of composite orders: a categorical distribution for the kind, and one for each further component.
+"""The head of conditional multi-discrete actions: categorical distributions of the kind and the components.
 
 Shape alphabet: A actors of one action at all steps, M components, C choices of all of them, K kinds, D width.
 """
@@ -22,27 +22,29 @@ from .tensors import as_tensor
 
 
 class CompositeOrders(nn.Module):
-    """The distribution of orders that logits (A, C) stand for; components are independent given the kind.
+    """Distribution of conditional multi-discrete actions with logits (A, C).
 
-    An order's log-probability and the entropy of the distribution count what the kinds use
-    (`composite="used"`), k being the kind and mₖ the components that it uses:
+    Components are independent given the kind.
+
+    With `composite="used"` log-probability and entropy count the components that the kind uses (k is the
+    kind, mₖ the components that it uses):
 
         log π = log p(k) + Σ over m in mₖ of log p(choice of m)
         H = H(kind) + Σ over k of p(k) Σ over m in mₖ of H(m)
 
-    which are those of the orders as they are carried out, components without use being none. Or
-    (`composite="all"`) every component counts always,
+    These belong to the actions as they are executed: unused components have no effect. With `composite="all"`
+    every component counts,
 
         log π = Σ over m of log p(choice of m),    H = Σ over m of H(m),
 
-    as in Gym-μRTS (Huang et al. 2021, arXiv:2105.13807) and what followed it: noise in the gradient from
-    choices that nothing comes of. Components of which the mask allows nothing contribute nothing.
+    as in Gym-μRTS (Huang et al. 2021, arXiv:2105.13807) and its successors; choices without effect then add
+    noise to the gradient. A component of which the mask allows no choice contributes nothing.
 
-    With "used" an unused component is 0 in the orders drawn; with "all" it is an allowed choice, if there is
+    With "used" an unused component of a sampled action is 0; with "all" it is an allowed choice, if there is
     one, because its probability counts.
     """
 
-    used: Tensor  # (K, M - 1) 0 or 1: which of the components after the kind each kind uses
+    used: Tensor  # (K, M - 1) 0 or 1: the kind uses the component
     component: Tensor  # (C,) int64: the component that each choice is of
     members: Tensor  # (C, M) 0 or 1: the same
 
@@ -59,12 +61,12 @@ class CompositeOrders(nn.Module):
         self._sizes: list[int] = action.sizes.tolist()
 
     def draw(self, logits: Tensor, mask: RaggedArray, rng: np.random.Generator | None) -> Drawn:
-        """An order for each actor, from `rng` or (None) the most probable kind and what is best with it.
+        """Sample an action for each actor with `rng`; None: the most probable kind and components.
 
         `logits` (A, C); `mask` (A, C), as in `ActionMask`.
 
         Raises:
-            ValueError: the mask leaves an actor nothing of a component that it needs.
+            ValueError: the mask allows an actor no choice of a component that it needs.
         """
         return self.choose(logits.cpu().numpy(), mask, rng)
 
@@ -82,10 +84,10 @@ class CompositeOrders(nn.Module):
         return Drawn(orders, log_probs)
 
     def evaluate(self, logits: Tensor, mask: RaggedArray, orders: RaggedArray) -> tuple[Tensor, Tensor]:
-        """Log-probability of each actor's order and entropy of its distribution, each (A,).
+        """Return the log-probability of each actor's action and the entropy of its distribution, each (A,).
 
         Raises:
-            ValueError: an order could not have been drawn.
+            ValueError: an action is masked or out of range.
         """
         action, allowed, chosen = self.action, mask.values, orders.values
         check_orders(self.name, action, self.counts_all, orders, allowed)
@@ -102,10 +104,11 @@ class CompositeOrders(nn.Module):
     def outcome(
         self, logits: Tensor, forbidden: Tensor | None, chosen: Tensor, something: Tensor, counts: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """Log-probabilities and entropies (A,), of orders that were checked.
+        """Return log-probabilities and entropies (A,) of actions that were checked.
 
-        `forbidden` (A, C) bool; `chosen` (A, M): places among all choices; `something` (A, M) 0 or 1: where
-        the mask allows anything; `counts` (A, M) 0 or 1: what counts in the log-probability.
+        `forbidden` (A, C) bool: masked choices; `chosen` (A, M): indices among all choices; `something` (A,
+        M), 0 or 1: the mask allows a choice of the component; `counts` (A, M), 0 or 1: the component counts
+        in the log-probability.
         """
         if forbidden is not None:
             logits = logits.masked_fill(forbidden, FORBIDDEN)
@@ -136,13 +139,13 @@ class CompositeHead(nn.Module):
         nn.init.zeros_(self.proj.bias)
 
     def draw(self, x: Tensor, rows: RowLayout, mask: ActionMask, rng: np.random.Generator | None) -> Drawn:
-        """An order for each actor, from `rng` or (None) the most probable."""
+        """Sample an action for each actor with `rng`; None: the most probable one."""
         return self.orders.draw(self._logits(x, rows, mask), mask.mask, rng)
 
     def evaluate(
         self, x: Tensor, rows: RowLayout, mask: ActionMask, orders: RaggedArray
     ) -> tuple[Tensor, Tensor]:
-        """Log-probability of each actor's order and entropy of its distribution, each (A,)."""
+        """Return the log-probability of each actor's action and the entropy of its distribution (A,)."""
         return self.orders.evaluate(self._logits(x, rows, mask), mask.mask, orders)
 
     def _logits(self, x: Tensor, rows: RowLayout, mask: ActionMask) -> Tensor:

@@ -28,8 +28,8 @@ class GaussianHead(nn.Module):
     """K independent normal numbers for each actor, in units of the bounds (see `units`).
 
     Their mean is a linear map of the actor's row (of the step's, for a global action); their standard
-    deviation is learned and the same in every state, as in CleanRL and Stable-Baselines3. From number u an
-    action is made by
+    deviation is learned and the same in every state, as in CleanRL and Stable-Baselines3. A raw number u
+    gives the action
 
         a = clip(origin + scale · u, low, high)      or, with `squash`,
         a = origin + scale · tanh(u).
@@ -38,16 +38,16 @@ class GaussianHead(nn.Module):
 
         log π = Σ log N(u; mean, std) − log scale      or
         log π = Σ log N(u; mean, std) − log scale − log tanh′(u),
-        log tanh′(u) = log(1 − tanh²u) = 2 (log 2 − u − softplus(−2u)),
+        log tanh′(u) = log(1 − tanh²u) = 2 (log 2 − u − softplus(−2u)).
 
-    the last form being the one that neither cancels nor overflows (Haarnoja et al. 2018, arXiv:1801.01290,
-    appendix C; the form is TensorFlow Probability's). The entropy of the first is exact. That of the second
-    has no closed form: it is that of the normal numbers plus the mean of log tanh′, by Gauss-Hermite
-    quadrature over each number's distribution. The negated log-probability of the action that was taken would
-    be an estimate of it as well, but one whose gradient has mean 0, which makes it useless as a bonus.
+    The last form neither cancels nor overflows (Haarnoja et al. 2018, arXiv:1801.01290, appendix C; the form
+    is TensorFlow Probability's). The entropy without `squash` is exact. With `squash` it has no closed form:
+    it is the entropy of the normal numbers plus the mean of log tanh′, by Gauss-Hermite quadrature over each
+    number's distribution. The negated log-probability of the sampled action would estimate it too, but its
+    gradient has mean 0, so it is useless as a bonus.
 
     Raises:
-        ValueError: `squash` and a number without two finite bounds.
+        ValueError: `squash` is set and a number lacks a finite bound.
     """
 
     def __init__(self, name: str, action: Continuous, settings: RogueNetConfig) -> None:
@@ -62,13 +62,13 @@ class GaussianHead(nn.Module):
         self.log_std = nn.Parameter(torch.full((action.size,), float(settings.log_std_init)))
 
     def draw(self, x: Tensor, rows: RowLayout, mask: ActionMask, rng: np.random.Generator | None) -> Drawn:
-        """Numbers for each actor, from `rng` or (None) the means."""
+        """Sample raw numbers for each actor with `rng`; None: the means."""
         return self.choose(self._mean(x, rows, mask), self.log_std, mask, rng)
 
     def choose(
         self, mean: Tensor, log_std: Tensor, mask: ActionMask, rng: np.random.Generator | None
     ) -> Drawn:
-        """Numbers around `mean` (A, K), where the parameter `log_std` (K,) may be a copy."""
+        """Sample raw numbers around `mean` (A, K); `log_std` (K,) may be a copy of the parameter."""
         u = mean
         if rng is not None:
             noise = as_tensor(rng.standard_normal(mean.shape), mean, mean.dtype)
@@ -82,13 +82,13 @@ class GaussianHead(nn.Module):
     def evaluate(
         self, x: Tensor, rows: RowLayout, mask: ActionMask, drawn: RaggedArray
     ) -> tuple[Tensor, Tensor]:
-        """Log-probability of each actor's numbers and entropy of its distribution, each (A,)."""
+        """Return the log-probability of each actor's numbers and the entropy of its distribution (A,)."""
         self.numbers.check(drawn)
         mean = self._mean(x, rows, mask)
         return self.outcome(mean, as_tensor(drawn.values, x, x.dtype))
 
     def outcome(self, mean: Tensor, u: Tensor) -> tuple[Tensor, Tensor]:
-        """Log-probabilities (A,) of the numbers u (A, K) and entropies (A,), from means (A, K)."""
+        """Return log-probabilities (A,) of the raw numbers u (A, K) and entropies (A,), from means (A, K)."""
         return self._log_probs(u, mean), self._entropies(mean)
 
     def _mean(self, x: Tensor, rows: RowLayout, mask: ActionMask) -> Tensor:

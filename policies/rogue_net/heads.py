@@ -48,12 +48,15 @@ class CategoricalHead(nn.Module):
         return self.proj(x.index_select(0, as_tensor(index, x)))
 
     def draw(self, x: Tensor, rows: RowLayout, mask: ActionMask, rng: np.random.Generator | None) -> Drawn:
-        """Choose for each actor, from `rng` or (None) the most probable."""
+        """Sample a choice for each actor with `rng`; None: the most probable choice."""
         draws = uniform(mask, rng)
         return self.choose(self._logits(x, rows, mask).cpu().numpy(), mask, draws)
 
     def choose(self, logits: NDArray[Any], mask: ActionMask, draws: NDArray[np.float64]) -> Drawn:
-        """A choice for each actor by logits (A, C) and, unless there are none, `draws` (A,)."""
+        """Return a choice for each actor from logits (A, C).
+
+        `draws` (A,) are uniform numbers; if they are empty, the most probable choices are taken.
+        """
         choices = np.empty(len(logits), np.int64)
         log_probs = np.empty(len(logits), np.float32)
         stuck = draw_categorical(logits, plain(mask.mask.values), draws, choices, log_probs)
@@ -64,7 +67,7 @@ class CategoricalHead(nn.Module):
     def evaluate(
         self, x: Tensor, rows: RowLayout, mask: ActionMask, choices: RaggedArray
     ) -> tuple[Tensor, Tensor]:
-        """Log-probability of each actor's choice and entropy of its distribution, each (A,)."""
+        """Return the log-probability of each actor's choice and the entropy of its distribution (A,)."""
         allowed, chosen = mask.mask.values, choices.values
         logits = self._logits(x, rows, mask)
         check_choices(self.name, choices, allowed)
@@ -73,7 +76,7 @@ class CategoricalHead(nn.Module):
 
 
 def categorical(logits: Tensor, forbidden: Tensor | None, chosen: Tensor) -> tuple[Tensor, Tensor]:
-    """Log-probabilities (A,) of the choices `chosen` (A,) and entropies (A,), from logits (A, C)."""
+    """Return log-probabilities (A,) of the choices `chosen` (A,) and entropies (A,), from logits (A, C)."""
     if forbidden is not None:
         logits = logits.masked_fill(forbidden, FORBIDDEN)
     log_probs = torch.log_softmax(logits, 1)
@@ -82,7 +85,7 @@ def categorical(logits: Tensor, forbidden: Tensor | None, chosen: Tensor) -> tup
 
 
 class SelectEntityHead(nn.Module):
-    """Each actor picks an actee with probability softmax(query·key / √K) over those it may pick."""
+    """Select-entity head: softmax(query·key / √K) over the actees that an actor may select."""
 
     def __init__(self, name: str, d_model: int, d_qk: int) -> None:
         super().__init__()
@@ -93,13 +96,13 @@ class SelectEntityHead(nn.Module):
     def _queries_keys(
         self, x: Tensor, rows: RowLayout, mask: ActionMask
     ) -> tuple[Tensor, Tensor, RaggedArray]:
-        """(A, K), (E, K) and the actees."""
+        """Return the queries (A, K), the keys (E, K) and the actees."""
         actors, actees, of_step = selection_rows(self.name, rows, mask)
         queries = self.query_proj(x.index_select(0, as_tensor(actors, x)))
         return queries, self.key_proj(x.index_select(0, as_tensor(actees, x))), of_step
 
     def draw(self, x: Tensor, rows: RowLayout, mask: ActionMask, rng: np.random.Generator | None) -> Drawn:
-        """Choose an entity index for each actor, from `rng` or (None) the most probable."""
+        """Sample an entity index for each actor with `rng`; None: the most probable one."""
         draws = uniform(mask, rng)
         queries, keys, _ = self._queries_keys(x, rows, mask)
         return self.choose(queries.cpu().numpy(), keys.cpu().numpy(), mask, draws)
@@ -107,7 +110,10 @@ class SelectEntityHead(nn.Module):
     def choose(
         self, queries: NDArray[Any], keys: NDArray[Any], mask: ActionMask, draws: NDArray[np.float64]
     ) -> Drawn:
-        """An actee for each actor by queries (A, K), keys (E, K) and, unless there are none, `draws` (A,)."""
+        """Return an actee for each actor from queries (A, K) and keys (E, K).
+
+        `draws` (A,) are uniform numbers; if they are empty, the most probable actees are taken.
+        """
         actees = mask.actees
         assert actees is not None
         choices = np.empty(len(queries), np.int64)
@@ -123,7 +129,7 @@ class SelectEntityHead(nn.Module):
     def evaluate(
         self, x: Tensor, rows: RowLayout, mask: ActionMask, choices: RaggedArray
     ) -> tuple[Tensor, Tensor]:
-        """Log-probability of each actor's choice and entropy of its distribution, each (A,)."""
+        """Return the log-probability of each actor's choice and the entropy of its distribution (A,)."""
         queries, keys, actees = self._queries_keys(x, rows, mask)
         num_pairs = int(mask.mask.values.sum())
         actor, actee = np.empty(num_pairs, np.int64), np.empty(num_pairs, np.int64)
@@ -141,7 +147,7 @@ class SelectEntityHead(nn.Module):
 
 
 def ragged_log_softmax(logits: Tensor, owner: Tensor, owners: int) -> tuple[Tensor, Tensor]:
-    """Log-probabilities (P,) of items that compete with those of the same owner, and entropies (owners,)."""
+    """Return log-probabilities (P,) of items among those of the same owner, and entropies (owners,)."""
     top = logits.new_zeros(owners).scatter_reduce(0, owner, logits.detach(), "amax", include_self=False)
     shifted = logits - top[owner]
     totals = logits.new_zeros(owners).index_add(0, owner, shifted.exp())
@@ -150,7 +156,7 @@ def ragged_log_softmax(logits: Tensor, owner: Tensor, owners: int) -> tuple[Tens
 
 
 class ValueHead(nn.Module):
-    """A linear map of the mean of a step's rows; starts at zero. A step without rows gets the bias."""
+    """A linear map of the mean of a step's rows, zero at first. A step without rows gets the bias."""
 
     def __init__(self, d_model: int) -> None:
         super().__init__()
@@ -159,7 +165,10 @@ class ValueHead(nn.Module):
         nn.init.zeros_(self.proj.bias)
 
     def forward(self, x: Tensor, rows: RowLayout) -> Tensor:
-        """(N, D) to (B,). The map is linear, so it is applied before the mean: N numbers instead of N × D."""
+        """Return the values (B,) of rows (N, D).
+
+        The map is linear, so it is applied before the mean: to N numbers instead of N × D.
+        """
         scores = torch.mv(x, self.proj.weight[0])
         sums = scores.new_zeros(len(rows)).index_add(0, steps_of(rows, x), scores)
         return sums * inverse_lengths(rows, x) + self.proj.bias

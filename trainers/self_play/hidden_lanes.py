@@ -1,4 +1,4 @@
-"""Lanes that others play, taken out of what a learner sees.
+"""Hide lanes that opponents play from the learner.
 
 Shape alphabet: E environments (lanes).
 """
@@ -16,7 +16,7 @@ from ...ragged import RaggedArray
 
 
 def without_actors(batch: EntityBatch, lanes: NDArray[np.bool_]) -> EntityBatch:
-    """`batch` with nobody to act in these `lanes` (E,); their entities stay."""
+    """Return `batch` without actors in these `lanes` (E,); their entities stay."""
 
     def emptied(array: RaggedArray) -> RaggedArray:
         kept = ~array.broadcast(lanes)
@@ -27,10 +27,10 @@ def without_actors(batch: EntityBatch, lanes: NDArray[np.bool_]) -> EntityBatch:
 
 
 def hide_infos(info: dict[str, Any], lanes: NDArray[np.bool_]) -> dict[str, Any]:
-    """`info` of a step, saying nothing of these `lanes` (E,) wherever it says which lanes it is of.
+    """Return `info` of a step without the values of these `lanes` (E,).
 
-    That is where a mask `_key` (E,) goes with a `key`, as Gymnasium's vector environments have it. The last
-    observations of these lanes are left out.
+    A value has lanes where `info` has a mask `_key` (E,) beside the `key`, as in Gymnasium's vector
+    environments. The last observations of these lanes are left out.
     """
     hidden = dict(info)
     for key, mask in info.items():

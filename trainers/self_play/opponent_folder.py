@@ -1,7 +1,7 @@
-"""`OpponentFolder`: where a run keeps the networks that it plays against.
+"""`OpponentFolder`: the folder in which a run keeps the networks that it plays against.
 
 runs/first/opponents/
-    step_000000100000/            a past self, written as checkpoints are; `load_policy` reads it
+    step_000000100000/            a snapshot, written like a checkpoint; `load_policy` reads it
     fixed_0/step_000000250000/    a copy of a checkpoint of another run
 """
 
@@ -30,13 +30,13 @@ from ..runs.trainer_state import TRAINING_STATE
 
 
 class OpponentFolder:
-    """The folder `opponents` of a run. Past selves go by their step, fixed opponents by their place."""
+    """The folder `opponents` of a run. Snapshots are named by step, fixed opponents by index."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
 
     def save(self, step: int, policy: Policy) -> None:
-        """Write the past self of `step`; one that is there is replaced.
+        """Write the snapshot of `step`, replacing an existing one.
 
         Raises:
             CheckpointError: the system refused to write.
@@ -48,15 +48,15 @@ class OpponentFolder:
         write_checkpoint(self.path, step, {"policy": policy.state_dict()}, metadata)
 
     def read(self, step: int) -> Checkpoint:
-        """The past self of `step`.
+        """Read the snapshot of `step`.
 
         Raises:
-            CheckpointError: it is not there, or corrupt.
+            CheckpointError: it is missing or corrupt.
         """
         return read_checkpoint(self.path / f"step_{step:012d}")
 
     def save_fixed(self, place: int, source: str, checkpoint: Checkpoint) -> None:
-        """Keep a copy of another run's checkpoint, which that run may delete or go on from.
+        """Keep a copy of another run's checkpoint, which that run may delete or continue from.
 
         Raises:
             CheckpointError: the system refused to write.
@@ -71,14 +71,14 @@ class OpponentFolder:
                 delete_checkpoint(other)
 
     def find_fixed(self, place: int, source: str) -> Path | None:
-        """The copy that was made of `source`, if there is one."""
+        """Return the copy of `source`, if there is one."""
         for path in checkpoint_paths(self.path / f"fixed_{place}"):
             if read_checkpoint(path).metadata.get("source") == source:
                 return path
         return None
 
     def purge(self, steps: set[int]) -> None:
-        """Delete the past selves that are neither of `steps` nor needed by a checkpoint of the run."""
+        """Delete the snapshots that are neither of `steps` nor needed by a checkpoint of the run."""
         needed = self._steps_in_checkpoints()
         if needed is None:
             return
@@ -88,7 +88,7 @@ class OpponentFolder:
                 delete_checkpoint(path)
 
     def _steps_in_checkpoints(self) -> set[int] | None:
-        """The past selves that the run's checkpoints name; None: one of them can't be read."""
+        """Return the steps of the snapshots in the run's checkpoints; None: a checkpoint can't be read."""
         steps: set[int] = set()
         for path in checkpoint_paths(self.path.parent / "checkpoints"):
             try:
@@ -102,7 +102,7 @@ class OpponentFolder:
 
 
 def missing_folder() -> CheckpointError:
-    """Return the error for snapshots that should be read and were never written."""
+    """Return the error that there is no folder to read snapshots from."""
     return CheckpointError(
         "the opponent pool has no folder to read its snapshots from. Give it the folder of the run that is"
         ' resumed: OpponentPool(..., folder="<run>/opponents")'

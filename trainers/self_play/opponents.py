@@ -1,4 +1,4 @@
-"""`OpponentPool`: past selves of a learner, and other trained agents, to play against.
+"""`OpponentPool`: snapshots of a learner, and other trained policies, to play against.
 
 Shape alphabet: M members.
 """
@@ -25,7 +25,7 @@ from .opponent_folder import OpponentFolder, missing_folder
 #: How much an earlier game counts in a win rate after each later one.
 DECAY = 0.99
 
-#: How likely a member is drawn, as a function of the learner's win rate against it: prioritised fictitious
+#: Weight of a member as a function of the learner's win rate against it: prioritized fictitious
 #: self-play, Vinyals et al., "Grandmaster level in StarCraft II using multi-agent reinforcement learning",
 #: Nature 575 (2019), f_hard with p = 2 and f_var.
 WEIGHTINGS: dict[str, Callable[[NDArray[np.float64]], NDArray[np.float64]]] = {
@@ -39,12 +39,12 @@ _RESULTS = ("wins", "draws", "losses")
 
 @dataclass(eq=False)
 class Opponent:
-    """A frozen policy, and how the learner fared against it."""
+    """A frozen policy and the learner's results against it."""
 
-    number: int  # no two of a pool ever have the same
+    number: int  # unique within a pool
     policy: Policy
-    step: int | None = None  # of the past self that it is; None: a fixed opponent
-    source: str = ""  # of a fixed opponent: where it came from
+    step: int | None = None  # of a snapshot; None: a fixed opponent
+    source: str = ""  # of a fixed opponent: its path
     wins: int = 0  # of the learner
     draws: int = 0
     losses: int = 0
@@ -57,14 +57,14 @@ class Opponent:
 
     @property
     def win_rate(self) -> float:
-        """The learner's, draws counting half, mostly over the last hundred games.
+        """The learner's win rate, draws counting half, mostly over the last hundred games.
 
-        A game at 1/2 is added, so that an unknown opponent counts as an equal one and no win rate is 0 or 1.
+        One game with result 1/2 is added, so a new opponent counts as an equal and no win rate is 0 or 1.
         """
         return (self.recent_score + 0.5) / (self.recent_games + 1)
 
     def record(self, score: float) -> None:
-        """Take in a game: 1 if the learner won it, 1/2 for a draw, 0 if it lost."""
+        """Record a game: 1 if the learner won it, 1/2 for a draw, 0 if it lost."""
         self.wins += score == 1
         self.draws += score == 0.5
         self.losses += score == 0
@@ -90,27 +90,27 @@ class Opponent:
 
 
 class OpponentPool:
-    """Frozen policies to play against: past selves of `learner`, and fixed ones out of checkpoints.
+    """Frozen policies to play against: snapshots of `learner`, and fixed ones from checkpoints.
 
         pool = OpponentPool(policy, folder="runs/first/opponents", weighting="hard")
         venv = past_self_play(venv, pool)
 
-    `add` keeps a copy of the learner as it is now. Where the pool is full the past self goes whose neighbours
-    in time are nearest to each other; the first one and fixed members stay.
+    `add` keeps a copy of the current learner. When the pool is full, the snapshot is evicted whose removal
+    leaves the most even spacing in time; the first snapshot and the fixed members stay.
 
     Args:
         learner: the policy in training.
-        folder: the folder `opponents` in the run folder, where the members are kept for a resumed run (see
-            `OpponentFolder`); None: nowhere.
-        checkpoints: fixed members: run folders, of which the newest checkpoint is taken, or checkpoint
-            folders. They may be of other networks, and of spaces with less entity types and features.
-        max_size: how many members there may be, fixed ones included.
-        weighting: how members are drawn: "uniform", "hard" (by (1 - w)², where w is the learner's win rate)
+        folder: the folder `opponents` in the run folder, which keeps the members for a resumed run (see
+            `OpponentFolder`); None: do not keep them.
+        checkpoints: fixed members: checkpoint folders, or run folders, of which the newest checkpoint is
+            used. They may be other networks, with fewer entity types and features in their spaces.
+        max_size: the maximal number of members, fixed ones included.
+        weighting: how members are sampled: "uniform", "hard" (by (1 - w)², where w is the learner's win rate)
             or "variance" (by w (1 - w)); see `WEIGHTINGS`.
 
     Raises:
-        ValueError: an unknown `weighting`, a `max_size` that is no whole number or leaves no place for a past
-            self, or a fixed member that can't play with the learner's spaces.
+        ValueError: an unknown `weighting`, a `max_size` that is not an integer or leaves no room for a
+            snapshot, or a fixed member that does not fit the learner's spaces.
         CheckpointError: a checkpoint is missing, corrupt or foreign.
     """
 
@@ -148,11 +148,11 @@ class OpponentPool:
 
     @property
     def members(self) -> list[Opponent]:
-        """All of them, fixed ones first, then past selves by age (M)."""
+        """All members (M): fixed ones first, then snapshots by step."""
         return [*self.fixed, *self.past]
 
     def member(self, number: int) -> Opponent:
-        """The member with this number.
+        """Return the member with this number.
 
         Raises:
             KeyError: there is none.
@@ -170,7 +170,7 @@ class OpponentPool:
         return weights / weights.sum()
 
     def draw(self, rng: np.random.Generator) -> Opponent:
-        """A member.
+        """Sample a member.
 
         Raises:
             ValueError: the pool is empty.
@@ -183,14 +183,14 @@ class OpponentPool:
     # -- growing --------------------------------------------------------------------------------------------
 
     def add(self, step: int) -> tuple[Opponent, Opponent] | None:
-        """Keep the learner as it is now, at environment step `step` of its training.
+        """Add a snapshot of the learner, which has trained for `step` environment steps.
 
         Returns:
-            where one had to go for it: that one, and the next younger one, which can finish its games.
+            If a snapshot was evicted: that snapshot and the next newer one, which can finish its games.
 
         Raises:
-            ValueError: there is a past self of this step or a later one.
-            CheckpointError: the folder can't be written; the pool is as it was.
+            ValueError: there is a snapshot of this step or a later one.
+            CheckpointError: the folder can't be written; the pool is unchanged.
         """
         if self.past and step <= cast(int, self.past[-1].step):
             raise ValueError(
@@ -220,7 +220,7 @@ class OpponentPool:
     # -- fixed members --------------------------------------------------------------------------------------
 
     def _load_fixed(self, place: int, source: str) -> Opponent:
-        """A fixed member: from the run's own copy, or from where it is first found."""
+        """Load a fixed member from the run's own copy or, without one, from its source."""
         path = None if self.folder is None else self.folder.find_fixed(place, source)
         if path is None:
             path = newest_checkpoint(source)
@@ -248,14 +248,14 @@ class OpponentPool:
         }
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Go back to what `get_state` gave: the same past selves, and the results of all members.
+        """Restore the state that `get_state` returned: the snapshots, and the results of all members.
 
-        Fixed members are those that the pool was made with; where a source is new it starts without results.
+        Fixed members are those that the pool was made with; a new source starts without results.
 
         Raises:
-            CheckpointError: there is no folder, or a past self in it is missing, corrupt or of another
-                network; the pool is as it was.
-            KeyError, TypeError, ValueError: this is no state of a pool.
+            CheckpointError: there is no folder, or a snapshot in it is missing, corrupt or of another
+                network; the pool is unchanged.
+            KeyError, TypeError, ValueError: this is not the state of a pool.
         """
         steps = [saved["step"] for saved in state["past"]]
         if len(set(steps)) < len(steps):
@@ -301,7 +301,7 @@ class OpponentPool:
 
 
 def _frozen_copy(policy: Policy) -> Policy:
-    """A copy of `policy`, without gradients, which acts as it does now."""
+    """Return a copy of `policy` without gradients, which acts like it."""
     twin = copy.deepcopy(policy)
     for parameter in twin.parameters():
         parameter.grad = None

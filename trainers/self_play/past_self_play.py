@@ -1,4 +1,4 @@
-"""`past_self_play`: games between the learner, its past selves and other frozen policies.
+"""`past_self_play`: games between the learner, its snapshots and other frozen policies.
 
 Shape alphabet: E environments (lanes).
 """
@@ -34,7 +34,7 @@ from .opponents import OpponentPool
 from .seats import LEARNER, Games, Seats, games_of
 
 _PREFIX = "past_self_play/"
-#: Beside the seed of a reset, so that opponents don't draw the environments' numbers.
+#: Combined with the seed of a reset, so that opponents and environments use different random numbers.
 _STREAM = 0x0BB0
 
 
@@ -47,7 +47,7 @@ def past_self_play(
     games: Games | None = None,
     seed: int | None = None,
 ) -> PastSelfPlay:
-    """`venv`, in which members of `pool` play some of the lanes.
+    """Return `venv` with some of its lanes played by members of `pool`.
 
         venv = ez.make_vec("MultiSnake/lanes", num_envs=8)
         policy = ez.RogueNet(venv.single_observation_space, venv.single_action_space)
@@ -55,18 +55,18 @@ def past_self_play(
         ez.PPO(policy, ez.self_play.past_self_play(venv, pool), config, "runs/snakes").train()
 
     Args:
-        venv: several of its lanes meet in one game.
-        pool: who plays; trainers of `pool.learner` alone make sense of the result.
-        latest_share: how likely the learner plays all sides of a game itself, between 0 and 1. The default is
-            that of OpenAI Five (Berner et al. 2019).
-        interval: environment steps of the learner after which it goes into the pool once more.
-        games: for each game its sides, each a lane or several; None: as `venv.lane_games` says, every lane of
-            a game a side of its own. Lanes that are left out, or alone in a game, are the learner's.
-        seed: seeds what a reset without a seed draws; None: from the operating system.
+        venv: several of its lanes play in one game.
+        pool: the opponents; train `pool.learner` with the result, no other policy.
+        latest_share: probability from 0 to 1 that the learner plays all sides of a game. The default is that
+            of OpenAI Five (Berner et al. 2019).
+        interval: environment steps of the learner between two snapshots.
+        games: the sides of each game, each side a lane or several; None: read from `venv.lane_games`, every
+            lane of a game being a side. The learner plays lanes that are left out, or alone in a game.
+        seed: seeds the random numbers of a reset without a seed; None: from the operating system.
 
     Raises:
-        TypeError, ValueError: an option is out of its range, the learner's actions are others, or no two
-            lanes meet in a game.
+        TypeError, ValueError: an option is out of range, the learner's actions differ from those of `venv`,
+        or no two lanes play in one game.
     """
     kind = StatefulPastSelfPlay if isinstance(venv, StatefulVectorEnv) else PastSelfPlay
     return kind(venv, pool, latest_share=latest_share, interval=interval, games=games, seed=seed)
@@ -75,30 +75,30 @@ def past_self_play(
 class PastSelfPlay(EntityVectorEnv):
     """Environments in which frozen policies play some of the lanes; made by `past_self_play`.
 
-    Whenever a game starts it is drawn who plays: with probability `latest_share`, or while the pool is empty,
-    the learner plays all of its lanes. Otherwise it plays one side, each alike, and a member of the pool all
-    others, until the game is over: when all its lanes have ended.
+    The players of a game are drawn when it starts. With probability `latest_share`, or while the pool is
+    empty, the learner plays all of its lanes. Otherwise the learner plays one side, chosen uniformly, and a
+    member of the pool all others, until the game is over: when all its lanes have ended.
 
-    A lane that is not the learner's is *inactive* (see `EntityVectorEnv`): it has no actors, takes no
-    actions, pays nothing and never ends, and infos that say which lanes they are of (`_outcome`) leave it
-    out. All else is passed on unchanged. Each opponent acts once per step, on all of its lanes together.
+    An opponent's lane is *inactive* (see `EntityVectorEnv`): it has no actors, takes no actions, gets no
+    reward and never ends, and infos with a mask of lanes (`_outcome`) leave it out. Everything else is passed
+    on unchanged. Each opponent acts once per step, on all of its lanes together.
 
-    Results of finished games go into the pool: `info["outcome"]` of the learner's lanes where it is given,
+    Results of finished games are recorded in the pool: `info["outcome"]` of the learner's lanes if it exists,
     otherwise whether their mean return was larger than the opponent's (a difference up to 1e-6 is a draw).
 
     The pool grows in `set_progress`, which trainers call before each rollout: by the learner as it was at the
-    start, then whenever it has had another `interval` of steps at which its lanes were not idle.
+    start, and then after every `interval` active steps of its lanes.
 
     Attributes:
         steps: environment steps of the learner, as `PPO.step` counts them.
-        seats: who plays which lane.
+        seats: the player of each lane.
 
     Raises:
         ActionError: an action for a lane that an opponent plays, or one that the environments refuse; no lane
             has moved.
     """
 
-    validates_in_step = True  # the environments do, together with the opponents' actions
+    validates_in_step = True  # the environments validate, together with the opponents' actions
 
     def __init__(
         self,
@@ -129,8 +129,8 @@ class PastSelfPlay(EntityVectorEnv):
         self.seats = Seats(games_of(venv, games), venv.num_envs, pool, latest_share)
         self._grown_at = 0
         self._rng = np.random.default_rng(seed)
-        self._batch: EntityBatch | None = None  # what the environments show, of all lanes
-        self._idle = np.zeros(venv.num_envs, bool)  # the lanes that are idle in it whoever plays them
+        self._batch: EntityBatch | None = None  # the environments' observations, of all lanes
+        self._idle = np.zeros(venv.num_envs, bool)  # the lanes that are inactive in it for any player
         self._moves: list[tuple[NDArray[np.int64], Actions]] | None = None  # opponents', at `_batch`
 
     # -- stepping -------------------------------------------------------------------------------------------
@@ -139,7 +139,7 @@ class PastSelfPlay(EntityVectorEnv):
         return seed
 
     def _reset(self, seed: Any, options: dict[str, Any] | None) -> tuple[EntityBatch, dict[str, Any]]:
-        """Start all games, and draw who plays them."""
+        """Start all games and draw their players."""
         batch, info = self.venv.reset(seed=seed, options=options)
         if seed is not None:
             self._rng = np.random.default_rng([_STREAM, seed])
@@ -166,7 +166,7 @@ class PastSelfPlay(EntityVectorEnv):
         self._batch, self._idle, self._moves = batch, inactive_lanes(info, self.num_envs), None
 
     def _shown(self) -> EntityBatch:
-        """The batch without the actors of opponents."""
+        """Return the batch without the actors of opponents."""
         assert self._batch is not None
         theirs = self.seats.players != LEARNER
         return without_actors(self._batch, theirs) if theirs.any() else self._batch
@@ -176,12 +176,12 @@ class PastSelfPlay(EntityVectorEnv):
         return {**info, "inactive": self._idle | theirs} if theirs.any() else info
 
     def _joined(self, actions: Actions, theirs: NDArray[np.bool_]) -> dict[str, RaggedArray]:
-        """The learner's actions and the opponents', lane by lane."""
+        """Join the learner's actions and the opponents', lane by lane."""
         own = self._learners_actions(actions, theirs)
-        if self._moves is None:  # else the last step was refused: they have chosen already
+        if self._moves is None:  # else the last step was refused: reuse their actions
             self._moves = self._opponents_moves()
         lanes = [np.arange(self.num_envs), *(played for played, _ in self._moves)]
-        source = np.empty(self.num_envs, np.int64)  # which sequence of the concatenated ones is a lane's
+        source = np.empty(self.num_envs, np.int64)  # of each lane: its place among the concatenated sequences
         first = 0
         for played in lanes:
             source[played] = first + np.arange(len(played))
@@ -192,7 +192,7 @@ class PastSelfPlay(EntityVectorEnv):
         }
 
     def _opponents_moves(self) -> list[tuple[NDArray[np.int64], Actions]]:
-        """For each opponent the lanes that it plays and where anybody acts, and its actions there."""
+        """Return, for each opponent, the lanes that it plays and that have actors, and its actions there."""
         assert self._batch is not None
         acting = np.zeros(self.num_envs, bool)
         for part in self._batch.actions.values():
@@ -206,9 +206,9 @@ class PastSelfPlay(EntityVectorEnv):
         return moves
 
     def _learners_actions(self, actions: Actions, theirs: NDArray[np.bool_]) -> dict[str, RaggedArray]:
-        """The learner's actions as arrays that fit together, with none for opponents' lanes.
+        """Return the learner's actions as arrays that fit together, with none for opponents' lanes.
 
-        What they say is for the environments to check.
+        The environments check their values.
         """
         space = self.single_action_space
         if isinstance(actions, Mapping):
@@ -226,7 +226,7 @@ class PastSelfPlay(EntityVectorEnv):
     # -- training -------------------------------------------------------------------------------------------
 
     def set_progress(self, fraction: float) -> None:
-        """Let the pool grow where it is time; environments are told the fraction.
+        """Let the pool grow when it is due; pass the fraction on to the environments.
 
         Raises:
             CheckpointError: the pool's folder can't be written.
@@ -241,7 +241,7 @@ class PastSelfPlay(EntityVectorEnv):
                 self._moves = None
 
     def get_training_state(self) -> dict[str, Any]:
-        """The pool, and what the next draws depend on; see `EvolvingVectorEnv`."""
+        """Return the pool, and the state of the random draws; see `EvolvingVectorEnv`."""
         return {
             "steps": self.steps,
             "grown_at": self._grown_at,
@@ -250,10 +250,10 @@ class PastSelfPlay(EntityVectorEnv):
         }
 
     def set_training_state(self, state: Mapping[str, Any]) -> None:
-        """Go back to what `get_training_state` gave.
+        """Restore the state that `get_training_state` returned.
 
         Raises:
-            CheckpointError: a past self can't be read, or this is something else; nothing has changed.
+            CheckpointError: a snapshot can't be read, or this is not such a state; nothing has changed.
         """
         try:
             steps, grown_at = int(state["steps"]), int(state["grown_at"])
@@ -275,7 +275,7 @@ class PastSelfPlay(EntityVectorEnv):
     # -- the rest -------------------------------------------------------------------------------------------
 
     def _render(self) -> tuple[Any, ...] | None:
-        """The environments' frames."""
+        """Return the environments' frames."""
         return self.venv.render()
 
     def close_extras(self, **kwargs: Any) -> None:
@@ -283,19 +283,19 @@ class PastSelfPlay(EntityVectorEnv):
 
 
 class StatefulPastSelfPlay(PastSelfPlay):
-    """The same over environments that can save where they are: see `StatefulVectorEnv`."""
+    """`PastSelfPlay` over environments that can save their state: see `StatefulVectorEnv`."""
 
     def get_state(self) -> dict[str, NDArray[Any]]:
-        """The environments' state, and who plays."""
+        """Return the environments' state, and the players."""
         assert isinstance(self.venv, StatefulVectorEnv)
         own = {"idle": self._idle, **self.seats.get_state()}
         return {**self.venv.get_state(), **{_PREFIX + name: array.copy() for name, array in own.items()}}
 
     def set_state(self, state: Mapping[str, NDArray[Any]]) -> EntityBatch:
-        """Go back to what `get_state` gave; the pool must be that of then.
+        """Restore the state that `get_state` returned; the pool must be that of the same time.
 
-        A state without players (of the environments alone), or with players that have left the pool, leaves
-        these lanes to the learner until their games are over.
+        The learner plays lanes without a known player until their games are over: those of a state of the
+        environments alone, and those whose player has left the pool.
         """
         assert isinstance(self.venv, StatefulVectorEnv)
         own = {name.removeprefix(_PREFIX): a for name, a in state.items() if name.startswith(_PREFIX)}

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ...envs import EntityVectorEnv
 from .opponents import OpponentPool
 
-#: In place of the number of a pool's member.
+#: Stands for the learner in place of a member's number.
 LEARNER = -1
 #: For each game its sides, each a lane or several that one player plays.
 Games = Sequence[Sequence[int | Sequence[int]]]
@@ -26,10 +26,10 @@ _EVEN = 1e-6  # returns that differ by no more are equal
 
 
 def games_of(venv: EntityVectorEnv, games: Games | None) -> Sides:
-    """The sides of each game in which several meet: of `games`, or where that is None of `venv.lane_games`.
+    """Return the sides of each game: from `games`, or if that is None from `venv.lane_games`.
 
     Raises:
-        ValueError: there is no such game, or a lane is not there or is in two places.
+        ValueError: there is no such game, or a lane does not exist or is in two places.
     """
     if games is None:
         lanes = venv.lane_games
@@ -60,13 +60,13 @@ def games_of(venv: EntityVectorEnv, games: Games | None) -> Sides:
 
 
 class Seats:
-    """Draws who plays the lanes of each game, follows the games, and tells the pool how they ended.
+    """Draws the players of each game's lanes, follows the games, and records their results in the pool.
 
     Args:
         games: the sides of each game.
-        num_envs: how many lanes there are; those in none of the games are the learner's.
+        num_envs: number of lanes; the learner plays those that are in no game.
         pool: the opponents.
-        latest_share: how likely the learner plays all sides of a game.
+        latest_share: probability that the learner plays all sides of a game.
 
     Attributes:
         players: int64 (E,), the number of the pool's member that plays each lane, or `LEARNER`.
@@ -79,18 +79,18 @@ class Seats:
         self._lanes = [np.concatenate(game) for game in games]
         self.players = np.full(num_envs, LEARNER)
         self._returns = np.zeros(num_envs)  # of the running games
-        self._scores = np.full(num_envs, np.nan)  # by the outcome, where one was told
-        self._ended = np.zeros(num_envs, bool)  # the lanes that have had their end in the running game
+        self._scores = np.full(num_envs, np.nan)  # by `outcome`, where infos have it
+        self._ended = np.zeros(num_envs, bool)  # the lanes that have ended in the running game
 
     def clear(self) -> None:
-        """The learner plays every lane, of games that have just begun."""
+        """Let the learner play every lane, with all games at their start."""
         self.players[:] = LEARNER
         self._returns[:] = 0
         self._scores[:] = np.nan
         self._ended[:] = False
 
     def draw_all(self, rng: np.random.Generator) -> None:
-        """Every game starts."""
+        """Start every game: draw its players."""
         self.clear()
         for game in range(len(self.games)):
             self._draw(game, rng)
@@ -103,10 +103,11 @@ class Seats:
         info: Mapping[str, Any],
         rng: np.random.Generator,
     ) -> None:
-        """Take in a step's rewards (E,), ends (E,) and info, and which lanes are idle after it (E,).
+        """Process a step's rewards (E,), ends (E,) and info, and the lanes that are inactive after it (E,).
 
-        A game is over once all its lanes have ended; or one that has is at work again, where agents that
-        never joined the game did not end. Its result is recorded, and it is drawn who plays the next one.
+        A game is over once all its lanes have ended, or once a lane that has ended is active again (agents
+        that never joined a game never end). Its result is recorded, and the players of the next game are
+        drawn.
         """
         self._returns += rewards
         self._ended |= ended
@@ -132,7 +133,7 @@ class Seats:
         self.players[sides[rng.integers(len(sides))]] = LEARNER
 
     def _record(self, game: int) -> None:
-        """Tell the opponent of a finished game, if it had one, how the learner fared."""
+        """Record the result of a finished game for its opponent, if it had one."""
         lanes = self._lanes[game]
         theirs = self.players[lanes] != LEARNER
         if not theirs.any():
@@ -156,7 +157,10 @@ class Seats:
         }
 
     def set_state(self, state: Mapping[str, NDArray[Any]]) -> None:
-        """Go back to what `get_state` gave; lanes of players that have left the pool are the learner's."""
+        """Restore the state that `get_state` returned.
+
+        The learner plays the lanes of players that have left the pool.
+        """
         self.clear()
         if not state:
             return

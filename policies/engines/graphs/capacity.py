@@ -14,16 +14,16 @@ Capacity = tuple[tuple[str, int], ...]
 #: Names of sizes that count tiles start with this. A tile can be large: they are not rounded to eights.
 TILES = "tiles/"
 
-#: A capacity is not used for batches that fill less than this part of one of its sizes.
+#: A capacity is not used for a batch that fills less than this part of one of its sizes.
 _FILL = 0.5
-#: How many capacities are remembered; the one that was not used for longest is forgotten first.
+#: How many capacities are remembered; the least recently used one is forgotten first.
 _KNOWN = 16
 
 
 def rounded_up(size: int, unit: int = 8) -> int:
-    """`size` and a sixteenth more, up to the next multiple of `unit` and of an eighth of its power of two.
+    """Round up `size` plus a sixteenth to a multiple of `unit` and of an eighth of its power of two.
 
-    That is at most 1.2 times as much, and less than a unit. 0 stays 0.
+    The result is at most 1.2 times as large, plus less than a unit. 0 stays 0.
     """
     unit = max(unit, 1 << max(size.bit_length() - 4, 0))
     return -(-(size + size // 16) // unit) * unit
@@ -33,12 +33,12 @@ class Capacities:
     """Finds a known capacity for a batch, or makes a new one."""
 
     def __init__(self) -> None:
-        self._known: list[Capacity] = []  # the one that was used last stands last
+        self._known: list[Capacity] = []  # least recently used first
 
     def fit(self, sizes: Sizes) -> Capacity:
-        """A capacity that holds `sizes`; sizes of 0 are 0 in it, others are not.
+        """Return a capacity that holds `sizes`; sizes of 0 are 0 in it, others are not.
 
-        What does not occur in a batch thus has no arrays and, in training, no gradients.
+        So what does not occur in a batch has no arrays and, in training, no gradients.
         """
         fitting = [known for known in self._known if _fits(sizes, known)]
         if fitting:

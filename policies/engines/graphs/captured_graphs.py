@@ -1,4 +1,4 @@
-"""Runs a function of a block of bytes: on a GPU as one CUDA graph per capacity, elsewhere as it is."""
+"""Run a function of a block of bytes: on a GPU as one CUDA graph per capacity, elsewhere directly."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from torch import Tensor
 from . import cuda
 from .capacity import Capacity
 
-#: Runs of a capacity before it is captured. They are real ones: what they do counts.
+#: Runs of a capacity before it is captured. They are real runs: their effects count.
 WARM_UP = 3
 #: How many graphs are kept; each holds the memory of all its intermediate results.
 _KEPT = 16
@@ -29,8 +29,8 @@ class _Entry:
 class Graphs:
     """Calls `function(capacity, block)`, whose result is one tensor of a fixed shape.
 
-    The function may change parameters and what hangs on them in place. `token` says what a graph holds on to
-    (the identity of an optimizer's state, say): when it changes, all graphs are dropped.
+    The function may change parameters and their state in place. `token` identifies the memory that a graph
+    refers to (an optimizer's state, for example): when it changes, all graphs are dropped.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class Graphs:
         self._entries: dict[Capacity, _Entry] = {}
 
     def run(self, capacity: Capacity, block: Tensor) -> Tensor:
-        """The result, in memory of its own."""
+        """Return the result, in memory of its own."""
         if not self.captures:
             return self.function(capacity, block)
         token = self._token()
@@ -57,7 +57,7 @@ class Graphs:
             self._entries.clear()
             self._held = token
         entry = self._entries.pop(capacity, None) or _Entry()
-        self._entries[capacity] = entry  # the one that was used last stands last
+        self._entries[capacity] = entry  # least recently used first
         while len(self._entries) > _KEPT:
             del self._entries[next(iter(self._entries))]
         entry.runs += 1

@@ -1,4 +1,4 @@
-"""All that only a GPU can do, in functions of a few lines; the rest of the package is tested without one."""
+"""Everything that only a GPU can do, in short functions; the rest of the package is tested without one."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from torch import Tensor
 
 
 def pinned(num_bytes: int) -> Tensor:
-    """Bytes of the host that a GPU can read while the processor does something else."""
+    """Allocate pinned bytes on the host, which a GPU can read while the processor does something else."""
     return torch.empty(num_bytes, dtype=torch.uint8, pin_memory=True)
 
 
 def aside(function: Callable[[], Tensor], device: torch.device) -> Tensor:
-    """Run on a stream of its own, as it has to be a few times before a capture."""
+    """Run on a separate stream, as required for the runs before a capture."""
     stream, main = torch.cuda.Stream(device), torch.cuda.current_stream(device)
     stream.wait_stream(main)
     with torch.cuda.stream(stream):
@@ -27,7 +27,7 @@ def aside(function: Callable[[], Tensor], device: torch.device) -> Tensor:
 
 
 def capture(function: Callable[[], Tensor], device: torch.device) -> tuple[Tensor, Callable[[], Any]]:
-    """Record what `function` launches, without running it; returns its result's memory and how to run it."""
+    """Record what `function` launches without running it; return its result's memory and how to run it."""
     graph = torch.cuda.CUDAGraph()
     # torch's own stream for captures is on the GPU that was current at the first one, perhaps another.
     with torch.cuda.device(device), torch.cuda.graph(graph, stream=torch.cuda.Stream(device)):
@@ -45,12 +45,12 @@ class Courier:
         self._read = torch.cuda.Event()
 
     def wait(self) -> None:
-        """Until the last copy has left the pinned bytes."""
+        """Wait until the last copy has left the pinned bytes."""
         self._sent.synchronize()
 
     @contextmanager
     def copied(self, source: Tensor, target: Tensor) -> Iterator[None]:
-        """The copy is made before what is launched inside, which is done before the next copy."""
+        """Context of launches that read a copy, made before them; they finish before the next copy."""
         main = torch.cuda.current_stream(self.device)
         self._stream.wait_event(self._read)
         with torch.cuda.stream(self._stream):
@@ -63,7 +63,7 @@ class Courier:
             self._read.record(main)
 
     def reserve(self, num_bytes: int) -> Tensor:
-        """Bytes on the device that no launched work still uses."""
+        """Return bytes on the device that no launched work still uses."""
         block = torch.empty(num_bytes, dtype=torch.uint8, device=self.device)
         torch.cuda.synchronize(self.device)  # it may be memory that queued work has not finished with
         return block
@@ -71,7 +71,7 @@ class Courier:
 
 @contextmanager
 def matrix_precision(precision: str) -> Iterator[None]:
-    """Products of float32 matrices in TensorFloat-32 where `precision` is "tf32"."""
+    """Multiply float32 matrices in TensorFloat-32 if `precision` is "tf32"."""
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("high" if precision == "tf32" else before)
     try:

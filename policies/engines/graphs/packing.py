@@ -1,4 +1,4 @@
-"""Many arrays in one block of bytes: what is transferred as one, and read as views."""
+"""Many arrays in one block of bytes: transferred as one, and read as views."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ class Packing:
             self.num_bytes += -(-used // _ALIGNMENT) * _ALIGNMENT
 
     def arrays(self, block: NDArray[np.uint8]) -> dict[str, NDArray[Any]]:
-        """Views of `block` (at least `num_bytes`,)."""
+        """Return views of `block` (at least `num_bytes`,)."""
         return {
             name: block[start:stop].view(dtype).reshape(shape)
             for name, start, stop, shape, dtype in self._places()
         }
 
     def tensors(self, block: Tensor) -> dict[str, Tensor]:
-        """Views of `block` (at least `num_bytes`,) uint8, on whichever device it is."""
+        """Return views of `block` (at least `num_bytes`,) uint8, on any device."""
         return {
             name: block[start:stop].view(_TORCH[dtype]).view(shape)
             for name, start, stop, shape, dtype in self._places()

@@ -1,4 +1,4 @@
-"""From arrays of the host to one block of bytes on the device, while it computes with the one before."""
+"""Transfer of host arrays to the device as one block of bytes, while the device computes with another."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from torch import Tensor
 from . import cuda
 from .packing import Packing
 
-#: Writes what the arrays of a packing shall hold.
+#: Writes the contents of a packing's arrays.
 Write = Callable[[dict[str, NDArray[Any]]], None]
 
 
 class _Side:
-    """A block of the host and its copy on the device; on the CPU they are the same memory."""
+    """A block of the host and its copy on the device; on the CPU they share memory."""
 
     def __init__(self, device: torch.device) -> None:
         self._courier = cuda.Courier(device) if device.type == "cuda" else None
@@ -40,14 +40,14 @@ class _Side:
 
 
 class Staging:
-    """Two such blocks in turn, so that one is filled and sent while the other is computed with."""
+    """Two such blocks in turn: one is filled and sent while the device computes with the other."""
 
     def __init__(self, device: torch.device) -> None:
         self._sides = [_Side(device), _Side(device)]
 
     @contextmanager
     def sent(self, packing: Packing, write: Write) -> Iterator[Tensor]:
-        """The bytes (`num_bytes`,) that `write` wrote, on the device, for what is launched inside."""
+        """Context of launches that read the bytes (`num_bytes`,) that `write` wrote, on the device."""
         self._sides.reverse()
         with self._sides[0].sent(packing, write) as block:
             yield block

@@ -34,7 +34,7 @@ def capabilities(device: torch.device) -> Capabilities:
 
 
 def choose_path(can: Capabilities, dtype: torch.dtype, d_head: int, widest: int) -> TilePath:
-    """The way to compute attention for queries of `dtype` and width `d_head`, in tiles up to width `widest`.
+    """Choose how to compute attention, for `dtype` and width `d_head` of queries and tiles up to `widest`.
 
     | path | torch's | when it is taken |
     |---|---|---|
@@ -51,7 +51,7 @@ def choose_path(can: Capabilities, dtype: torch.dtype, d_head: int, widest: int)
 
 
 class Tiling(NamedTuple):
-    """A layout as attention reads it, once for all layers."""
+    """A layout in the form that attention reads, computed once for all layers."""
 
     room: dict[int, int]  # tiles of each width
     masks: list[Tensor]  # per width (tiles, 1, width, width): 0, or -∞ between steps; none for varlen
@@ -59,9 +59,9 @@ class Tiling(NamedTuple):
 
 
 def tiling(room: dict[int, int], steps: Tensor, starts: Tensor | None, dtype: torch.dtype) -> Tiling:
-    """`steps` (R,): the step of each slot; `dtype`: of the queries.
+    """Compute the `Tiling` of slots. `steps` (R,): the step of each slot; `dtype`: of the queries.
 
-    Empty slots attend to each other, and nobody reads them.
+    Empty slots attend to each other; the result is never read.
     """
     if starts is not None:
         return Tiling(room, [], starts.int())
@@ -74,7 +74,7 @@ def tiling(room: dict[int, int], steps: Tensor, starts: Tensor | None, dtype: to
 
 
 def attend(qkv: Tensor, tiling: Tiling, n_head: int) -> Tensor:
-    """Attention within each step: queries, keys and values (R, 3 D) to (R, D)."""
+    """Return attention within each step: queries, keys and values (R, 3 D) to (R, D)."""
     num_slots = len(qkv)
     if tiling.starts is not None:
         q, k, v = qkv.view(num_slots, 3, n_head, -1).unbind(1)
@@ -89,7 +89,7 @@ def attend(qkv: Tensor, tiling: Tiling, n_head: int) -> Tensor:
 
 
 def varlen(q: Tensor, k: Tensor, v: Tensor, starts: Tensor, longest: int) -> Tensor:
-    """torch's kernel for variable lengths: (R, H, d_head) each, sequences from `starts` on."""
+    """Call torch's kernel for variable lengths: (R, H, d_head) each, sequences from `starts` on."""
     from torch.nn.attention.varlen import varlen_attn
 
     result: Any = varlen_attn(q, k, v, starts, starts, longest, longest)

@@ -1,7 +1,8 @@
-"""The action heads on arrays of fixed shapes: what is written for them, and what is computed of it.
+"""The action heads on arrays of fixed shapes: their inputs and their computation.
 
-Padding is made of actors that look at slot 0, may do anything and chose the first choice: their numbers are
-finite, and whoever reads the results leaves them out.
+Padding consists of actors that read slot 0, with every choice allowed and the first one chosen: their numbers
+are finite, and the reader of the results leaves them out.
+
 Shape alphabet: A actors and E actees of one action, P allowed pairs of them, C choices, M components, K
 numbers or width of queries; all but C, M and K are capacities.
 """
@@ -41,16 +42,16 @@ Tensors = Mapping[str, Tensor]
 
 
 class StaticHead(Protocol):
-    """One action. `chosen` is None where actions are yet to be drawn."""
+    """One action. `chosen` is None if actions are to be sampled."""
 
     num_scores: int
 
     def sizes(self, mask: ActionMask, chosen: RaggedArray | None) -> dict[str, int]:
-        """The sizes that a batch needs."""
+        """Return the sizes that a batch needs."""
         ...
 
     def fields(self, sizes: Sizes) -> dict[str, Field]:
-        """The arrays for these capacities; those of "chosen" and "pairs" only where actions are given."""
+        """Return the arrays for these capacities; those of "chosen" and "pairs" only if actions are given."""
         ...
 
     def write(
@@ -65,7 +66,7 @@ class StaticHead(Protocol):
         ...
 
     def evaluate(self, x: Tensor, arrays: Tensors) -> tuple[Tensor, Tensor]:
-        """Log-probabilities and entropies (A,) of what was chosen, from the slots (R, D)."""
+        """Return log-probabilities and entropies (A,) of the chosen actions, from the slots (R, D)."""
         ...
 
     def scores(self, x: Tensor, arrays: Tensors) -> list[Tensor]:
@@ -73,7 +74,7 @@ class StaticHead(Protocol):
         ...
 
     def choose(self, scores: list[Tensor], mask: ActionMask, rng: np.random.Generator | None) -> Drawn:
-        """Actions by scores that are on the host, with their padding."""
+        """Return actions from scores on the host, which include padding."""
         ...
 
 
@@ -91,7 +92,7 @@ def static_head(head: nn.Module) -> StaticHead:
 
 
 def _fill(array: NDArray[Any], values: NDArray[Any], rest: Any = 0) -> None:
-    """`values` at the start of `array` and `rest` behind them."""
+    """Write `values` to the start of `array` and `rest` behind them."""
     array[: len(values)] = values
     array[len(values) :] = rest
 

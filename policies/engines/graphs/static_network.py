@@ -1,6 +1,6 @@
-"""`StaticForm`: a RogueNet's computation on arrays of fixed shapes.
+"""`StaticForm`: the computation of a RogueNet on arrays of fixed shapes.
 
-Shape alphabet: B steps, N rows, R slots (see `tiles`), D width; of capacities, where arrays are meant.
+Shape alphabet: B steps, N rows, R slots (see `static_tiles`), D width; the sizes of arrays are capacities.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class StaticEvaluation(NamedTuple):
 
 
 class Plan:
-    """One batch and the actions taken in it (None: yet to be drawn): its sizes, and how to fill arrays."""
+    """One batch and its actions (None: to be sampled): its sizes, and how to fill the arrays."""
 
     def __init__(
         self, form: StaticForm, batch: EntityBatch, actions: Mapping[str, RaggedArray] | None = None
@@ -99,10 +99,10 @@ class Plan:
 class StaticForm:
     """A `RogueNet` on fixed shapes, for batches without hidden entities.
 
-    It holds on to the network's parameters, which may change in place.
+    It refers to the network's parameters, which may change in place.
 
     Raises:
-        ValueError: `graphs_limit` names why there is none.
+        ValueError: the network has no static form; `graphs_limit` names the reason.
     """
 
     def __init__(
@@ -126,12 +126,12 @@ class StaticForm:
         self._graphs = Graphs(self._scores, self.device, self.token)
 
     def token(self) -> Hashable:
-        """Changes when the parameters are no longer where they were."""
+        """A value that changes when the parameters move to other memory."""
         parameters = [self.net.value_head.proj.weight, *self.net.policy_net.parameters()]
         return tuple(parameter.data_ptr() for parameter in parameters)
 
     def fields(self, capacity: Capacity) -> dict[str, Field]:
-        """The arrays that a batch is written to, whether it is to be acted on or evaluated."""
+        """Return the arrays of a batch, to act on or to evaluate."""
         sizes, room = dict(capacity), room_of(capacity)
         num_slots = sum(width * count for width, count in room.items())
         fields = {
@@ -152,7 +152,7 @@ class StaticForm:
     # -- computation: everything below here that gets a capacity and tensors can be captured ----------------
 
     def evaluate(self, capacity: Capacity, arrays: Mapping[str, Tensor]) -> StaticEvaluation:
-        """Log-probabilities, entropies and values, with gradients; padding has finite numbers."""
+        """Return log-probabilities, entropies and values, with gradients; padding has finite numbers."""
         x, values = self._encode(capacity, arrays)
         log_probs, entropies = {}, {}
         for name, head in self.heads.items():
@@ -161,7 +161,7 @@ class StaticForm:
         return StaticEvaluation(log_probs, entropies, values)
 
     def _scores(self, capacity: Capacity, block: Tensor) -> Tensor:
-        """All heads' scores and the values, one behind the other."""
+        """Return all heads' scores and the values, concatenated."""
         arrays = self._packing(capacity).tensors(block)
         with torch.no_grad():
             x, values = self._encode(capacity, arrays)
@@ -172,7 +172,7 @@ class StaticForm:
             return torch.cat([part.reshape(-1).float() for part in parts])
 
     def _encode(self, capacity: Capacity, arrays: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
-        """The slots after the policy's blocks (R, D), and the values (B,)."""
+        """Return the slots after the policy's blocks (R, D), and the values (B,)."""
         net, room = self.net, room_of(capacity)
         x = self._run(net.policy_net, room, arrays)
         seen = x if net.value_net is None else self._run(net.value_net, room, arrays)
@@ -226,7 +226,7 @@ class StaticForm:
         return self._answers(batch)[0]
 
     def _answers(self, batch: EntityBatch) -> tuple[NDArray[np.float32], dict[str, list[Tensor]]]:
-        """The values (B,) and each head's scores with their padding, on the host."""
+        """Return the values (B,) and each head's scores with their padding, on the host."""
         plan = Plan(self, batch)
         capacity = self._capacities.fit(plan.sizes)
         packing = self._packing(capacity)

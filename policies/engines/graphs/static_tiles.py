@@ -1,8 +1,9 @@
 """Layout of rows: whole steps in tiles of fixed widths, so that attention is a product of tiles.
 
-A step of n rows goes into a tile of the smallest width that is at least 2 n, among 64, 128, 256 and so on;
-a tile takes steps in their order as long as they fit. All tiles of a width stand together, the narrow ones
-first. Steps in skewed lengths thus cost what a multiple of their own length costs, not of the longest.
+A step of n rows goes into a tile of the smallest width that is at least 2 n, among 64, 128, 256 and so on; a
+tile takes steps in their order as long as they fit. Tiles of one width are contiguous, the narrow ones first.
+So with skewed lengths a step costs a multiple of its own length, not of the longest.
+
 Shape alphabet: B steps, N rows, R slots (tiles × widths).
 """
 
