@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 from entitize import load_agent
-from entitize.policies.checkpoint import METADATA, CheckpointError
-from entitize.trainers import PPO, load_policy, read_checkpoint
+from entitize.policies.checkpoint import METADATA
+from entitize.trainers import PPO, CheckpointError, load_policy, read_checkpoint
 
 from facts import raises
 from fuzz_checkpoints import Files, deep, run, sound_checkpoints

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from entitize import make_vec
-from entitize.policies.rogue_net import RogueNet
+from entitize import RogueNet, make_vec
 from entitize.trainers import PPO, PPOConfig
 from entitize.trainers.learners.torch_learner import TorchLearner
 from torch import Tensor, nn
