@@ -57,7 +57,7 @@ class PaddedRogueNet(nn.Module):
     Entities that are hidden (`EntitySpace(hidden=True)`) are left out, for values too: one module has to
     serve both.
 
-    Inputs are normalised by running statistics. A fresh network takes the first from the first observations;
+    Inputs are normalized by running statistics. A fresh network takes the first from the first observations;
     then they take in what is seen in training mode with gradients, and come into force when the module goes
     to evaluation mode. So nothing shifts between the epochs of an update. SB3 and Tianshou switch modes
     themselves; in a loop of your own call `train()` before an update and `eval()` before acting.
@@ -192,7 +192,7 @@ class PaddedRogueNet(nn.Module):
             self._refresh()
 
     def _refresh(self) -> None:
-        """Normalise by what the statistics are now; others may have written to them."""
+        """Normalize by what the statistics are now; others may have written to them."""
         for name in self.running_normalization.names:
             norm: Any = self.running_normalization[name]
             count = float(norm.count)

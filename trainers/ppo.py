@@ -1,7 +1,9 @@
-"""`PPO`: proximal policy optimisation over ragged batches.
+"""`PPO`: proximal policy optimization over ragged batches.
 
-How losses of many actors combine, when the normalisation statistics move and what a resumed run repeats is
-told in `docs/ppo.md`. Shape alphabet: T steps, E environments.
+`docs/ppo.md` explains how losses of many actors combine, when the normalization statistics change and what a
+resumed run repeats.
+
+Shape alphabet: T steps, E environments.
 """
 
 from __future__ import annotations
@@ -50,9 +52,9 @@ class PPO:
         trainer = PPO(policy, venv, PPOConfig(total_timesteps=100_000), run_dir="runs/first")
         trainer.train()
 
-    `train` repeats `collect` (one rollout) and `update` (its optimisation); both may be called by hand.
-    `clock` adds up the seconds of env, inference, storage and update. Only `train` sets how many threads
-    there are.
+    `train` repeats `collect` (one rollout) and `update` (its optimization); you can also call both yourself.
+    `clock` adds up the seconds of environments, inference, storage and update. Only `train` sets the number
+    of threads.
 
     Args:
         policy: an `nn.Module` that satisfies `Policy`.
@@ -60,8 +62,8 @@ class PPO:
         config: the hyper-parameters.
         run_dir: the folder for configuration, metrics and checkpoints; `train` locks it. None: nothing is
             written.
-        resume: continue from the newest checkpoint in `run_dir`; from step 0 where the run was ended before
-            its first checkpoint.
+        resume: continue from the newest checkpoint in `run_dir`; from step 0 if the run ended before its
+            first checkpoint.
         callbacks: called after every update.
 
     Raises:
@@ -96,7 +98,7 @@ class PPO:
         optimizer = make_optimizer(self.module.parameters(), config, self.device)
         self.learner: Learner = make_learner(policy, self.module, optimizer, config)
         self.rng = np.random.default_rng(config.seed)
-        self.step = 0  # environment steps, over all environments; those at which they were idle don't count
+        self.step = 0  # active environment steps, over all environments
         self.updates = 0
         self.elapsed_seconds = 0.0  # in rollouts and updates, of earlier parts of a resumed run as well
         self.episodes = EpisodeStatistics(venv.num_envs)
@@ -107,7 +109,7 @@ class PPO:
         self._total = config.total_timesteps
         self._max_seconds: float | None = None
         self._buffer = RolloutBuffer(venv.single_observation_space, config.num_steps, venv.num_envs)
-        self.shown: Shown | None = None  # what the environments show now; None: new episodes come next
+        self.shown: Shown | None = None  # the current observations; None: new episodes come next
         self._samples: Samples | None = None  # the rollout that waits for its update
         self._run = RunFolder(run_dir, resume) if isinstance(run_dir, str | Path) else run_dir
         self._saved_step: int | None = None
@@ -135,10 +137,10 @@ class PPO:
     ) -> dict[str, float]:
         """Train until `total_timesteps` environment steps (of the configuration, unless given) were taken.
 
-        Stops earlier once `max_seconds` were spent in rollouts and updates; what is annealed then reaches 0
-        when that time is over. A resumed or repeated call counts steps and seconds on from where the trainer
-        is. Returns the last update's metrics. Unless `progress` is false, progress is shown on standard
-        error: a bar on a terminal, a line every ten seconds elsewhere; "full" adds losses and shares of time.
+        Stops earlier once `max_seconds` were spent in rollouts and updates; annealed options then reach 0
+        when that time is over. A resumed or repeated call continues to count steps and seconds. Returns the
+        last update's metrics. Unless `progress` is false, progress is shown on standard error: a bar on a
+        terminal, a line every ten seconds elsewhere; "full" adds losses and shares of time.
 
         Raises:
             ValueError: `total_timesteps` or `max_seconds` is not positive.
@@ -195,7 +197,7 @@ class PPO:
         return max(step / self._total, by_time)
 
     def _iterate(self) -> dict[str, float]:
-        """One rollout, its update and its line in the metrics."""
+        """Run one rollout and its update, and log the metrics."""
         began = time.perf_counter()
         before = dict(self.clock.wall)
         with naming_update(self.updates + 1, self.step, self._run), thread_count(self.config.num_threads):
@@ -216,13 +218,13 @@ class PPO:
         return metrics
 
     def collect(self) -> Samples:
-        """Take `num_steps` steps in every environment; returns the rollout, valid until the next call.
+        """Take `num_steps` steps in every environment; return the rollout, valid until the next call.
 
-        Steps at which an environment is idle are taken and are not in the rollout.
+        Steps at which an environment is inactive are taken but left out of the rollout.
         """
         shown = self._start() if self.shown is None else self.shown
         buffer, clock = self._buffer, self.clock
-        self.shown = self._samples = None  # whoever goes on after an error starts new episodes
+        self.shown = self._samples = None  # after an error, new episodes start
         buffer.clear()
         self.module.eval()
         clock.start()
@@ -253,12 +255,12 @@ class PPO:
         return self._samples
 
     def update(self) -> dict[str, float]:
-        """Learn from the last rollout, then move the normalisation statistics by it; returns the metrics.
+        """Learn from the last rollout, then update the normalization statistics with it; return the metrics.
 
-        From a rollout in which all environments were idle throughout there is nothing to learn.
+        If all environments were inactive throughout the rollout, nothing is learned.
 
         Raises:
-            RuntimeError: there is no rollout that was not learned from.
+            RuntimeError: there is no rollout to learn from.
             NonFiniteError: see `train`. After this or any other error, policy and optimizer are as before.
         """
         if self._samples is None:
@@ -289,7 +291,7 @@ class PPO:
         return {**self.episodes.summary(), **metrics}
 
     def _optimise(self, samples: Samples) -> dict[str, float]:
-        """All epochs over `samples`; returns the means over their minibatches."""
+        """Run all epochs over `samples`; return the means over their minibatches."""
         config = self.config
         done = self._fraction_done(self.step - len(samples))
         learning_rate, ent_coef = config.learning_rate, config.ent_coef
@@ -318,7 +320,7 @@ class PPO:
     # -- the environments -----------------------------------------------------------------------------------
 
     def _start(self) -> Shown:
-        """The first episodes; a fresh policy takes its first normalisation statistics from them."""
+        """Start the first episodes; a new policy takes its first normalization statistics from them."""
         self.episodes.forget_running()
         if self.reward_normalizer is not None:
             self.reward_normalizer.forget_running()
@@ -331,9 +333,9 @@ class PPO:
         return shown
 
     def _act(self, shown: Shown, batch: EntityBatch) -> ActResult:
-        """The policy's actions at `batch`, the steps of `shown` that are not idle.
+        """Return the policy's actions at `batch`, the steps of `shown` that are active.
 
-        Blames what is not finite, whether the policy stumbles over it or not.
+        If a number is not finite, the error names its source, whether or not the policy fails on it.
         """
         if not len(batch):
             return ActResult(no_actions(self.venv.single_action_space, 0), {}, np.zeros(0, np.float32))
@@ -349,7 +351,7 @@ class PPO:
     def _check_values(
         self, batch: EntityBatch, values: NDArray[np.float32], active: NDArray[np.bool_] | None = None
     ) -> None:
-        """A value that is not finite comes from the observation or from the policy: say from which."""
+        """Report whether a value that is not finite comes from the observation or from the policy."""
         if not np.isfinite(values).all():
             check_batch(batch, self.venv.num_envs)
             check_module(self.module)
@@ -377,7 +379,7 @@ class PPO:
         return path
 
     def restore(self, checkpoint: str | Path | Checkpoint) -> None:
-        """Go on from a checkpoint.
+        """Continue from a checkpoint.
 
         Environments that can't restore their state start new episodes, seeded by the configuration's seed and
         the checkpoint's step.

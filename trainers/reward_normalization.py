@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ..ragged.compiled import compiled
 
-#: A normalised reward is no larger.
+#: A normalized reward is no larger.
 CLIP = 10.0
 #: Is added to the variance.
 EPSILON = 1e-8
@@ -50,7 +50,7 @@ class RewardNormalizer:
     def normalize(
         self, rewards: NDArray[np.float32], ended: NDArray[np.bool_], active: NDArray[np.bool_] | None = None
     ) -> NDArray[np.float32]:
-        """A rollout's normalised rewards (T, E), of which the statistics take in one step after the other.
+        """A rollout's normalized rewards (T, E), of which the statistics take in one step after the other.
 
         Args:
             rewards: finite, (T, E).
@@ -72,7 +72,7 @@ class RewardNormalizer:
     def restore(self, state: dict[str, NDArray[Any]]) -> None:
         """Go on from `state()`; running sums only if there are as many environments as there were.
 
-        From the state of a trainer that did not normalise rewards, begin anew.
+        From the state of a trainer that did not normalize rewards, begin anew.
         """
         self._statistics[:] = state.get("reward_statistics", (0.0, 1.0, PRIOR_COUNT))
         sums = state.get("reward_sums")

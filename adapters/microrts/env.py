@@ -68,7 +68,7 @@ class MicroRTSEnv(gymnasium.Env[Observation, Mapping[str, Any]]):
     ) -> None:
         check_options(options, argument_names(MicroRTSEnv))
         if not is_player(side):
-            raise ValueError(f"side must be 0 or 1, not {side!r}")
+            raise ValueError(f"side: expected 0 or 1, got {side!r}")
         self._venv = _OneGame(
             map,
             opponents=opponent,

@@ -46,23 +46,23 @@ class Options:
         for name, known in choices.items():
             value = getattr(self, name)
             if value not in known:
-                raise ValueError(f"{name} must be one of {', '.join(map(repr, known))}, not {value!r}")
+                raise ValueError(f"{name}: expected one of {', '.join(map(repr, known))}, got {value!r}")
         for name in ("max_steps", "frame_skip"):
             object.__setattr__(self, name, _whole_number(name, getattr(self, name)))
         for name in ("partial_observability", "mask_reserved"):
             if not isinstance(getattr(self, name), bool):
-                raise ValueError(f"{name} must be True or False, not {getattr(self, name)!r}")
+                raise ValueError(f"{name}: expected True or False, got {getattr(self, name)!r}")
         seconds = self.bot_timeout
         if seconds is not None and (
             isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds < math.inf
         ):
-            raise ValueError(f"bot_timeout must be a number of seconds above 0, or None, not {seconds!r}")
+            raise ValueError(f"bot_timeout: expected a number of seconds above 0, or None, got {seconds!r}")
 
 
 def _whole_number(name: str, value: Any) -> int:
     """`value` as an int, where it is a whole number (NumPy's too) of at least 1."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
-        raise ValueError(f"{name} must be a whole number of at least 1, not {value!r}")
+        raise ValueError(f"{name}: expected a whole number of at least 1, got {value!r}")
     return int(value)
 
 
@@ -106,7 +106,7 @@ def plan_games(
     num_envs = _whole_number("num_envs", num_envs)
     is_whole = isinstance(selfplay, (int, np.integer)) and not isinstance(selfplay, bool)
     if not is_whole or selfplay % 2 or not 0 <= selfplay <= num_envs:
-        raise ValueError(f"selfplay must be an even number of lanes from 0 to {num_envs}, not {selfplay!r}")
+        raise ValueError(f"selfplay: expected an even number of lanes from 0 to {num_envs}, got {selfplay!r}")
     boards = _boards(maps)
     if opponents is None:
         usual = USUAL_BOT_PARTIAL if partial_observability else USUAL_BOT
@@ -122,12 +122,12 @@ def _sides(side: Side, first: int, count: int) -> list[int]:
     if isinstance(side, Iterable) and not isinstance(side, str):
         sides = list(side)
         if len(sides) != count or not all(map(is_player, sides)):
-            raise ValueError(f"side must be 0 or 1 for each of {count} lanes against bots, not {sides!r}")
+            raise ValueError(f"side: expected 0 or 1 for each of {count} lanes against bots, got {sides!r}")
         return [int(player) for player in sides]
     if isinstance(side, str) and side == "both":
         return [(first + k) % 2 for k in range(count)]
     if not is_player(side):
-        raise ValueError(f"side must be 0, 1 or 'both', not {side!r}")
+        raise ValueError(f"side: expected 0, 1 or 'both', got {side!r}")
     return [int(side)] * count
 
 
@@ -138,12 +138,12 @@ def is_player(value: Any) -> bool:
 
 def _boards(maps: Sequence[str]) -> list[Map]:
     if isinstance(maps, str) or not maps:
-        raise ValueError(f"maps must be a list that names at least one map, not {maps!r}")
+        raise ValueError(f"maps: expected a list that names at least one map, got {maps!r}")
     boards = [find_map(name) for name in maps]
     for board in boards[1:]:
         if board.size != boards[0].size:
             raise ValueError(
-                f"the maps of one vector environment must be of one size, but {boards[0].name} is"
+                f"maps: expected maps of one size, but {boards[0].name} is"
                 f" {boards[0].size} and {board.name} is {board.size}"
             )
     return boards
@@ -156,14 +156,14 @@ def _bots(count: int, opponents: Opponents) -> list[str]:
     if isinstance(opponents, Mapping):
         for name, number in opponents.items():
             if isinstance(number, bool) or not isinstance(number, (int, np.integer)) or number < 0:
-                raise ValueError(f"opponents: {name!r} must play a whole number of lanes, not {number!r}")
+                raise ValueError(f"opponents: {name!r}: expected a whole number of lanes, got {number!r}")
         opponents = [name for name, number in opponents.items() for _ in range(number)]
     elif not isinstance(opponents, Sequence):  # a set, say, whose order is not the same in every process
         raise ValueError(
-            "opponents must be the name of a bot, a list with one for each lane, or a dict of how many lanes"
-            f" play each, not {opponents!r}"
+            "opponents: expected the name of a bot, a list with one for each lane, or a dict of how many"
+            f" lanes play each, got {opponents!r}"
         )
     names = [check_bot(name) for name in opponents]
     if len(names) != count:
-        raise ValueError(f"opponents are given for {len(names)} lanes, but {count} lanes play against bots")
+        raise ValueError(f"opponents: expected bots for {count} lanes, got bots for {len(names)} lanes")
     return names

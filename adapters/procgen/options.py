@@ -53,17 +53,17 @@ def find_game(name: str) -> ProcgenGame:
 def _check_mode(game: ProcgenGame, mode: str) -> None:
     modes = game.modes + (("exploration",) if game.name in EXPLORATION_GAMES else ())
     if mode not in modes:
-        raise ValueError(f"{game.name}: distribution_mode must be one of {', '.join(modes)}, not {mode!r}")
+        raise ValueError(f"{game.name}: distribution_mode: expected one of {', '.join(modes)}, got {mode!r}")
 
 
 def _check_choice(name: str, value: Any, allowed: tuple[Any, ...]) -> None:
     if not any(value is choice or value == choice for choice in allowed):
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, not {value!r}")
+        raise ValueError(f"{name}: expected one of {', '.join(map(repr, allowed))}, got {value!r}")
 
 
 def _check_number(name: str, value: Any, low: int, high: int) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-        raise ValueError(f"{name} must be a whole number from {low} to {high}, not {value!r}")
+        raise ValueError(f"{name}: expected a whole number from {low} to {high}, got {value!r}")
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class ViewOptions:
             _check_number("chunk_size", self.chunk_size, 1, 64)
         given = [f.name for f in fields(self) if f.name != "features" and getattr(self, f.name) != f.default]
         if self.is_pixels and given:
-            raise ValueError(f"features='pixels' shows the frame as it is: leave out {', '.join(given)}")
+            raise ValueError(f"features='pixels' uses the frame unchanged: remove {', '.join(given)}")
 
     @property
     def is_reference(self) -> bool:
@@ -135,8 +135,8 @@ class EngineOptions:
     def __post_init__(self) -> None:
         if self.use_generated_assets:
             raise ValueError(
-                "use_generated_assets=True is not possible: the engine aborts the process when it is asked"
-                " for the state of a game with generated assets"
+                "use_generated_assets: expected False, got True: the engine aborts the process when it is"
+                " asked for the state of a game with generated assets"
             )
         for name in ("use_sequential_levels", "paint_vel_info", "center_agent", "restrict_themes"):
             _check_choice(name, getattr(self, name), (False, True))
@@ -148,7 +148,7 @@ class EngineOptions:
         _check_number("engine_threads", self.engine_threads, 0, 256)
         if self.distribution_mode == "exploration" and (self.num_levels or self.start_level):
             raise ValueError(
-                "distribution_mode='exploration' is one fixed level: leave out num_levels and start_level"
+                "distribution_mode='exploration' is one fixed level: remove num_levels and start_level"
             )
 
     def check(self, game: ProcgenGame) -> None:

@@ -78,9 +78,9 @@ class ProcgenVectorEnv(EntityVectorEnv):
     ) -> None:
         self.game = find_game(game)
         if num_envs < 1:
-            raise ValueError(f"num_envs must be at least 1, not {num_envs}")
+            raise ValueError(f"num_envs: expected at least 1, got {num_envs}")
         if num_threads is not None and num_threads < 1:
-            raise ValueError(f"num_threads must be at least 1, not {num_threads}")
+            raise ValueError(f"num_threads: expected at least 1, got {num_threads}")
         check_render_mode("ProcgenVectorEnv", render_mode, self.metadata["render_modes"])
         view, self._engine_options = split_options(options)
         self._engine_options.check(self.game)

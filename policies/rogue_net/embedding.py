@@ -14,7 +14,7 @@ from .tensors import as_tensor, place_rows
 
 
 class TypeEmbedding(nn.Module):
-    """LayerNorm(ReLU(W x + b)) of one type's normalised features: (N_t, F) to (N_t, D)."""
+    """LayerNorm(ReLU(W x + b)) of one type's normalized features: (N_t, F) to (N_t, D)."""
 
     def __init__(self, num_features: int, d_model: int) -> None:
         super().__init__()

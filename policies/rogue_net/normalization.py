@@ -1,4 +1,4 @@
-"""Input normalisation by running statistics, which move only when told to."""
+"""Input normalization by running statistics, which move only when told to."""
 
 from __future__ import annotations
 

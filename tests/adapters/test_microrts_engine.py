@@ -211,5 +211,5 @@ def test_only_the_games_that_are_playing_move() -> None:
 
 def test_games_between_lanes_must_come_first() -> None:
     board = find_map(BOARD)
-    with raises(ValueError, "lanes", "first"):
+    with raises(ValueError, "two lanes", "bots"):
         MicroRTSEngine([GameSetup(board, "passiveAI"), GameSetup(board, None)])

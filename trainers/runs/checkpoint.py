@@ -1,7 +1,7 @@
 """Checkpoints: folders of safetensors and JSON (never pickle), of which a kill can't leave a half.
 
     checkpoints/step_000000163840/
-        policy.safetensors     parameters and buffers (normalisation statistics) of the network
+        policy.safetensors     parameters and buffers (normalization statistics) of the network
         optimizer.safetensors  moments of AdamW, "<index of the parameter>/<name>"
         trainer.safetensors    torch's generator, episode statistics
         environments.safetensors   only where they can save their state
@@ -55,7 +55,7 @@ Tensors = Mapping[str, Mapping[str, Tensor]]
 
 
 class Checkpoint(StoredCheckpoint[Tensor]):
-    """A checkpoint that was read and found whole."""
+    """A checkpoint that was read and is complete."""
 
 
 def write_checkpoint(
@@ -101,7 +101,7 @@ def write_checkpoint(
 
 
 def read_checkpoint(path: str | Path) -> Checkpoint:
-    """Read a checkpoint folder and check that it is whole.
+    """Read a checkpoint folder and check that it is complete.
 
     Raises:
         CheckpointError: something is missing, corrupt or foreign; the message names the file and, where there
@@ -112,7 +112,7 @@ def read_checkpoint(path: str | Path) -> Checkpoint:
 
 
 def clear_leftovers(folder: Path) -> None:
-    """Delete what a kill left half written or half deleted."""
+    """Delete what an interrupted write or deletion left behind."""
     if folder.is_dir():
         for path in folder.iterdir():
             if _TEMPORARY.fullmatch(path.name):
@@ -120,7 +120,7 @@ def clear_leftovers(folder: Path) -> None:
 
 
 def delete_checkpoint(path: Path) -> None:
-    """Delete a checkpoint; renamed first: a kill in the middle leaves no folder that looks complete."""
+    """Delete a checkpoint. It is renamed first: an interrupted deletion leaves no complete-looking folder."""
     hidden = path.with_name(f".delete_{path.name}")
     os.rename(path, hidden)
     shutil.rmtree(hidden)

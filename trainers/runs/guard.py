@@ -1,4 +1,4 @@
-"""Stops a run at the first number that is not finite, before it spoils anything that is kept."""
+"""Stop a run at the first number that is not finite, before it spoils kept weights or a checkpoint."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Snapshot:
         self._joined = [_joined([tensors[i] for i in group]) for group in self._groups]
 
     def put_back(self, module: nn.Module, optimizer: torch.optim.Optimizer) -> None:
-        """Make everything as it was; to be called once, because the optimizer takes the copies over."""
+        """Restore the module and the optimizer. Call it once: the optimizer then owns the copies."""
         copies: dict[int, Tensor] = {}
         for group, joined in zip(self._groups, self._joined, strict=True):
             parts = joined.split([self._shapes[i].numel() for i in group])
@@ -64,7 +64,7 @@ class Snapshot:
 
 
 def _by_kind(tensors: Sequence[Tensor]) -> list[list[int]]:
-    """The positions of the tensors of one dtype on one device, for each such kind."""
+    """Group the positions of tensors by dtype and device."""
     kinds: defaultdict[tuple[torch.dtype, torch.device], list[int]] = defaultdict(list)
     for i, tensor in enumerate(tensors):
         kinds[tensor.dtype, tensor.device].append(i)
@@ -72,7 +72,7 @@ def _by_kind(tensors: Sequence[Tensor]) -> list[list[int]]:
 
 
 def _joined(tensors: Sequence[Tensor]) -> Tensor:
-    """All numbers, in one piece: one torch call for hundreds of small tensors."""
+    """Join all numbers: one torch call for hundreds of small tensors."""
     return torch.cat([tensor.detach().reshape(-1) for tensor in tensors])
 
 
@@ -90,7 +90,7 @@ def check_losses(losses: Mapping[str, float], module: nn.Module, grad_norm: floa
 
 
 def check_module(module: nn.Module) -> None:
-    """Raises NonFiniteError if a parameter or a buffer (normalisation statistics) is not finite."""
+    """Raises NonFiniteError if a parameter or a buffer (normalization statistics) is not finite."""
     tensors = module.state_dict()
     floats = [tensor for tensor in tensors.values() if tensor.is_floating_point()]
     if all(bool(_joined([floats[i] for i in group]).isfinite().all()) for group in _by_kind(floats)):
@@ -124,7 +124,7 @@ def check_batch(batch: EntityBatch, num_envs: int, lanes: NDArray[np.int64] | No
 
 
 def _not_finite(values: NDArray[np.floating]) -> NDArray[np.int64]:
-    """The places (n, 2) in `values` (N, F) that are NaN or infinite."""
+    """Return the indices (n, 2) of the numbers in `values` (N, F) that are NaN or infinite."""
     with np.errstate(over="ignore", invalid="ignore"):
         if math.isfinite(float(values.sum())):  # several times faster than looking at each of them
             return np.zeros((0, 2), np.int64)

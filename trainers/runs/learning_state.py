@@ -46,7 +46,7 @@ def check_policy(trainer: Learning, checkpoint: Checkpoint) -> None:
         raise CheckpointError(f"checkpoint {checkpoint.path} is for other spaces: {difference}")
     saved = checkpoint.metadata["policy"]
     ours = {"class": type(trainer.policy).__name__, **json.loads(json.dumps(trainer.policy.config))}
-    # An option that a checkpoint lacks was added after it was written: it had its default.
+    # A checkpoint lacks options that were added after it was written: they have their defaults.
     defaults = RogueNetConfig().to_dict() if isinstance(trainer.policy, RogueNet) else {}
     theirs = {"class": saved["class"], **defaults, **saved["config"]}
     for name in [*ours, *(n for n in theirs if n not in ours)]:

@@ -83,7 +83,7 @@ class RunFolder:
         return self.path / "metrics.jsonl"
 
     def write_config(self, config: Mapping[str, Any]) -> None:
-        """Write `config.yaml`, unless whoever made the folder has put one there already."""
+        """Write `config.yaml`, unless the folder has one already."""
         path = self.path / CONFIG
         if not path.exists():
             replace_file(path, yaml.safe_dump(dict(config), sort_keys=False).encode())
@@ -91,7 +91,7 @@ class RunFolder:
     def log(self, step: int, metrics: Mapping[str, float]) -> None:
         """Add a line to `metrics.jsonl` and the same to TensorBoard, without numbers that aren't finite."""
         finite = {name: value for name, value in metrics.items() if math.isfinite(value)}
-        with self.metrics.open("a") as file:  # opened anew, so that every line is handed to the system whole
+        with self.metrics.open("a") as file:  # opened each time, so that every line reaches the system whole
             file.write(json.dumps({"step": step, **finite}) + "\n")
         self._size = self._metrics_size()
         if self._writer is None:
@@ -107,7 +107,7 @@ class RunFolder:
         if config.exists():
             lines = config.read_text().splitlines()
             writer.add_text("hyperparameters", "\n".join(f"    {line}" for line in lines))  # a code block
-        self._purge_step = None  # a file opened later goes on from this one
+        self._purge_step = None  # a file opened later continues from this one
         return writer
 
     def check_not_lost(self, step: int) -> None:
@@ -149,7 +149,7 @@ _MOST_PACKED = 200
 
 
 def read_metrics(path: str | Path) -> list[dict[str, float]]:
-    """The lines of a `metrics.jsonl` (or `.gz`), without a last one that is still being written.
+    """Return the lines of a `metrics.jsonl` (or `.gz`), without a last one that is still being written.
 
     Raises:
         OSError: there is no such file, or it can't be read.
@@ -188,7 +188,7 @@ def _metrics(number: int, line: bytes) -> dict[str, float]:
 
 
 def _step_of(line: bytes) -> int:
-    """The step of a metrics line; a line that is no JSON counts as after everything."""
+    """Return the step of a metrics line; a line that is not JSON counts as after everything."""
     try:
         return int(parse_json(line)["step"])
     except (ValueError, KeyError, TypeError, OverflowError):

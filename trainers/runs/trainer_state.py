@@ -22,23 +22,23 @@ from ..statistics import EpisodeStatistics
 from .checkpoint import Checkpoint, CheckpointError
 from .learning_state import Learning, check_policy, optimizer_state, rng_of
 
-#: Under which key of its metadata a checkpoint has what `EvolvingVectorEnv.get_training_state` gave.
+#: Key of the state from `EvolvingVectorEnv.get_training_state` in a checkpoint's metadata.
 TRAINING_STATE = "training_state"
 
 
 @runtime_checkable
 class EvolvingVectorEnv(Protocol):
-    """A vector environment that changes as training goes on, whatever episodes it is in: `PastSelfPlay`."""
+    """A vector environment that changes during training, beside its episodes, such as `PastSelfPlay`."""
 
     def get_training_state(self) -> dict[str, Any]:
         """Return the state that a resumed run needs, JSON-able; called at every checkpoint."""
         ...
 
     def set_training_state(self, state: Mapping[str, Any]) -> None:
-        """Go back to `state`.
+        """Restore `state`.
 
         Raises:
-            CheckpointError: that can't be done; nothing has changed.
+            CheckpointError: this is not possible; nothing has changed.
         """
         ...
 
@@ -49,14 +49,14 @@ class EvolvingVectorEnv(Protocol):
 
 @runtime_checkable
 class StatefulVectorEnv(Protocol):
-    """A vector environment that can save where it is; a resumed run then goes on bit for bit."""
+    """A vector environment that can save its state; a resumed run then continues bit for bit."""
 
     def get_state(self) -> dict[str, NDArray[Any]]:
-        """Everything that the future depends on, as arrays of bool, integers or floats."""
+        """Return everything that the future depends on, as arrays of bool, integers or floats."""
         ...
 
     def set_state(self, state: Mapping[str, NDArray[Any]]) -> EntityBatch:
-        """Go back to `state`; returns the observations of that moment, one per environment."""
+        """Restore `state`; return the observations of that moment, one per environment."""
         ...
 
 
@@ -75,12 +75,12 @@ class Trainer(Learning, Protocol):
 
 
 def derived_seed(seed: int, step: int) -> int:
-    """The seed for episodes that start anew at environment step `step` of a run seeded with `seed`."""
+    """Return the seed for episodes that start at environment step `step` of a run with seed `seed`."""
     return int(np.random.SeedSequence([seed, step]).generate_state(1)[0]) & 0x7FFFFFFF
 
 
 def capture(trainer: Trainer) -> tuple[dict[str, dict[str, Tensor]], dict[str, Any]]:
-    """The tensors and the metadata of a checkpoint of `trainer` at this moment."""
+    """Return the tensors and the metadata of a checkpoint of `trainer` at this moment."""
     moments = trainer.optimizer.state_dict()["state"]
     tensors = {
         "policy": dict(trainer.module.state_dict()),
@@ -108,10 +108,10 @@ def capture(trainer: Trainer) -> tuple[dict[str, dict[str, Tensor]], dict[str, A
 
 
 def restore(trainer: Trainer, checkpoint: Checkpoint) -> Shown | None:
-    """Put `trainer` where it was; nothing has changed if this raises.
+    """Restore the state of `trainer`; if this raises, nothing has changed.
 
     Returns:
-        what the environments show where their state could be restored, else None.
+        the observations, if the environments' state could be restored, else None.
 
     Raises:
         CheckpointError: the checkpoint is of another network, other spaces or another trainer.

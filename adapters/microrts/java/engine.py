@@ -81,7 +81,7 @@ class MicroRTSEngine:
         self.games = tuple(games)
         self.num_selfplay = sum(game.bot is None for game in games)
         if any(game.bot is None for game in games[self.num_selfplay :]):
-            raise ValueError("the games between two lanes must come first")
+            raise ValueError("games: expected games between two lanes before those against bots")
         self.lane_game = np.array([g for g, game in enumerate(games) for _ in game.players])
         self.lane_player = np.array([player for game in games for player in game.players])
         self.num_lanes = len(self.lane_game)

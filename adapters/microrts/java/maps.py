@@ -56,9 +56,7 @@ def find_map(name: str) -> Map:
         raise ValueError(unknown("map", name, files))
     root = ElementTree.parse(files[name]).getroot()
     if any(unit.tag != "rts.units.Unit" for unit in root.iterfind("units/*")):
-        raise ValueError(
-            f"MicroRTS can't play the map {name!r}: its file has a form that the engine no longer reads"
-        )
+        raise ValueError(f"MicroRTS can't play the map {name!r}: the engine no longer reads its file format")
     width, height = int(root.attrib["width"]), int(root.attrib["height"])
     terrain = "".join((root.findtext("terrain") or "").split())
     cells = np.flatnonzero(np.array(list(terrain)) == "1")

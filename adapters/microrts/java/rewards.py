@@ -48,7 +48,7 @@ def weights_array(weights: Weights | None, option: str = "reward_weights") -> ND
         array = np.empty(0)
     if array.shape != (len(REWARDS),) or not np.isfinite(array).all():
         raise ValueError(
-            f"{option} must be {len(REWARDS)} finite numbers ({', '.join(REWARDS)}), not {weights!r}"
+            f"{option}: expected {len(REWARDS)} finite numbers ({', '.join(REWARDS)}), got {weights!r}"
         )
     return array
 
@@ -67,7 +67,7 @@ class RewardSchedule:
             ValueError: `fraction` does not lie between 0 and 1.
         """
         if not 0 <= fraction <= 1:
-            raise ValueError(f"the progress of training must lie between 0 and 1, not {fraction!r}")
+            raise ValueError(f"progress: expected a number from 0 to 1, got {fraction!r}")
         return self.first + fraction * (self.last - self.first)
 
 

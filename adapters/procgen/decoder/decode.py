@@ -56,7 +56,7 @@ class StateDecoder:
         self.mode = mode
         self.options = options = options or ViewOptions()
         if options.is_pixels:
-            raise ValueError("features='pixels' shows frames, which are not decoded from states")
+            raise ValueError("features='pixels': frames are not decoded from states")
         self.slots = slot_table(game)
         screen = options.visible_only and not options.is_reference
         tells_distances = self.game.distances and not options.is_reference
@@ -139,11 +139,12 @@ class StateDecoder:
         """The buffer, the first state that is not whole or -1, and what `scan_states` fills."""
         if buffer.dtype != np.uint8 or buffer.ndim != 1 or not buffer.flags.c_contiguous:
             raise ValueError(
-                f"the buffer must be a contiguous array of bytes, not {buffer.dtype} {buffer.shape}"
+                f"buffer: expected a contiguous array of bytes, got {buffer.dtype} {buffer.shape}"
             )
         if starts.shape != lengths.shape or starts.dtype != np.int64 or lengths.dtype != np.int64:
             raise ValueError(
-                f"starts {starts.dtype} {starts.shape} do not match lengths {lengths.dtype} {lengths.shape}"
+                f"starts and lengths: expected int64 arrays of one length, got {starts.dtype} {starts.shape}"
+                f" and {lengths.dtype} {lengths.shape}"
             )
         if not buffer.flags.writeable:
             buffer = buffer.copy()  # the kernels are compiled for writable memory
