@@ -124,7 +124,7 @@ class Ours:
 
     def parts(self, steps: int) -> tuple[float, float]:
         """Seconds in Java of so many steps, and those of reading alone."""
-        engine: Any = self.env._engine
+        engine: Any = self.env.engine
         play, java, read = engine.play, 0.0, 0.0
 
         def timed_play() -> Any:

@@ -70,6 +70,10 @@ class MicroRTSVectorEnv(EntityVectorEnv):
             each reset and step (needs pygame).
         options: those of `Options`.
 
+    Attributes:
+        engine: the engine of all games, for tools that read its state; only this class steps it.
+        observer: converts the engine's state to batches.
+
     Raises:
         ValueError: an unknown map or bot (the nearest name is given), maps of different sizes, or an option
             out of its range.
@@ -113,14 +117,12 @@ class MicroRTSVectorEnv(EntityVectorEnv):
         keep_freed_memory()
         self.num_envs = num_envs
         self.render_mode = render_mode
-        self._engine = MicroRTSEngine(
-            self.games, self.options.partial_observability, self.options.bot_timeout
-        )
-        self.lane_games = self._engine.lane_game
-        self._observer = Observer(self._engine, self.options)
-        self.single_observation_space = self._observer.space
-        self.single_action_space = self._observer.space.actions
-        self._orders = self._observer.targets or Orders(self._engine, self._observer)
+        self.engine = MicroRTSEngine(self.games, self.options.partial_observability, self.options.bot_timeout)
+        self.lane_games = self.engine.lane_game
+        self.observer = Observer(self.engine, self.options)
+        self.single_observation_space = self.observer.space
+        self.single_action_space = self.observer.space.actions
+        self._orders = self.observer.targets or Orders(self.engine, self.observer)
         self._nothing_failed = np.zeros(len(self.games), bool)
         self._generators: dict[int, np.random.Generator] = {}
         self._seed_games(lane_seeds(seed, num_envs))
@@ -135,7 +137,7 @@ class MicroRTSVectorEnv(EntityVectorEnv):
         """
         self._seed_games(seeds)
         self._restart(np.arange(len(self.games)))
-        batch = self._observer.observe()
+        batch = self.observer.observe()
         self._show()
         return batch, {"raw_rewards": np.zeros((self.num_envs, len(REWARDS)))}
 
@@ -151,9 +153,9 @@ class MicroRTSVectorEnv(EntityVectorEnv):
         raw_rewards, rewards = np.empty(earned.shape), np.empty(self.num_envs, _FLOAT32)
         terminated, truncated = np.empty(self.num_envs, _BOOL), np.empty(self.num_envs, _BOOL)
         results = raw_rewards, rewards, terminated, truncated
-        batch = self._observer.look((failed, self._weights, earned, *results))
+        batch = self.observer.look((failed, self._weights, earned, *results))
         info: dict[str, Any] = {"raw_rewards": raw_rewards}
-        if self._observer.any_ended:
+        if self.observer.any_ended:
             batch = self._end(terminated | truncated, batch, failures, info)
         if self._window is not None:
             self._show()
@@ -171,7 +173,7 @@ class MicroRTSVectorEnv(EntityVectorEnv):
         """The ticks of one step, and reading: the raw rewards (num_envs, 6) of it, which are the engine's own
         array or a fresh one, and the bots that failed.
         """
-        engine, observer = self._engine, self._observer
+        engine, observer = self.engine, self.observer
         if self.options.frame_skip == 1:
             failures = engine.play()
             return engine.rewards, failures
@@ -197,7 +199,7 @@ class MicroRTSVectorEnv(EntityVectorEnv):
         info: dict[str, Any],
     ) -> EntityBatch:
         """Say in `info` how the games of `lanes` ended, start the next ones, and return what is seen then."""
-        engine, observer = self._engine, self._observer
+        engine, observer = self.engine, self.observer
         ended = np.zeros(len(self.games), bool)
         ended[engine.lane_game[lanes]] = True
         info["final_obs"], info["_final_obs"] = batch.gather(np.flatnonzero(lanes)), lanes
@@ -222,7 +224,7 @@ class MicroRTSVectorEnv(EntityVectorEnv):
         errors = np.full(self.num_envs, None, object)
         for failure in failures:
             sentence = f"the bot {failure.bot} {failure.what}"
-            lanes = np.flatnonzero(self._engine.lane_game == failure.game)
+            lanes = np.flatnonzero(self.engine.lane_game == failure.game)
             errors[lanes] = sentence
             lane = self.first_lane + lanes[0]
             ending = " when its game was over" if failure.over else "; its game ends as a draw"
@@ -232,12 +234,12 @@ class MicroRTSVectorEnv(EntityVectorEnv):
 
     def _restart(self, games: NDArray[np.int64]) -> None:
         seeds = [int(self._generators[game].integers(1 << 62)) for game in games]
-        self._engine.reset(games.tolist(), seeds)
+        self.engine.reset(games.tolist(), seeds)
 
     def _seed_games(self, seeds: Sequence[int | None]) -> None:
         """Give games generators of their own: so they repeat whatever is played beside them."""
         for game in range(len(self.games)):
-            seed = seeds[int(np.searchsorted(self._engine.lane_game, game))]
+            seed = seeds[int(np.searchsorted(self.engine.lane_game, game))]
             if seed is not None or game not in self._generators:
                 self._generators[game] = np.random.default_rng(seed)
 
@@ -249,30 +251,30 @@ class MicroRTSVectorEnv(EntityVectorEnv):
             return None
         frames = [self._paint(game) for game in range(len(self.games))]
         return tuple(
-            self._as_seen(lane, frames[game]).copy() for lane, game in enumerate(self._engine.lane_game)
+            self._as_seen(lane, frames[game]).copy() for lane, game in enumerate(self.engine.lane_game)
         )
 
     def camera(self, lane: int) -> tuple[float, float, float, float]:
         """Left, bottom, width and height of what the picture of `lane` shows, in the units of x and y. The
         height is negative, as y grows downwards.
         """
-        board = self.games[self._engine.lane_game[lane]].map
+        board = self.games[self.engine.lane_game[lane]].map
         return -0.5, board.height - 0.5, board.width, -board.height
 
     def _paint(self, game: int) -> NDArray[np.uint8]:
-        return paint(self.games[game].map, self._observer.units_of(game))
+        return paint(self.games[game].map, self.observer.units_of(game))
 
     def _as_seen(self, lane: int, frame: NDArray[np.uint8]) -> NDArray[np.uint8]:
         """A game's picture as a lane's player sees the board."""
-        turn = self._observer.perspective
+        turn = self.observer.perspective
         return frame if turn is None or not turn.turned[lane] else frame[::-1, ::-1]
 
     def _show(self) -> None:
         if self._window is not None and self._window.is_open:
-            self._window.show(self._as_seen(0, self._paint(self._engine.lane_game[0])))
+            self._window.show(self._as_seen(0, self._paint(self.engine.lane_game[0])))
 
     def close_extras(self, **kwargs: Any) -> None:
         """Forget the games; the JVM stays, for the process's other environments."""
-        self._engine.close()
+        self.engine.close()
         if self._window is not None:
             self._window.close()

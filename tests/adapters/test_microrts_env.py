@@ -129,7 +129,7 @@ def test_a_lost_game_shows_its_last_state_until_the_reset() -> None:
 def test_a_bot_that_raises_ends_the_game_and_is_told() -> None:
     env = make()
     env.reset(seed=0)
-    env._venv._engine._bots.array[0] = None  # Java raises where it is called
+    env._venv.engine._bots.array[0] = None  # Java raises where it is called
     with warns(UserWarning, "workerRushAI", "raised"):
         _, _, terminated, truncated, info = env.step(WAIT)
     assert truncated and not terminated and info["outcome"] == "draw" and "workerRushAI" in info["bot_error"]

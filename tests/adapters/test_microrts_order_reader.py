@@ -14,7 +14,7 @@ class BothReaders:
     """The engine's reader takes orders at their cells of the board, (lanes, height * width, 7)."""
 
     def __init__(self, env: ez.microrts.MicroRTSVectorEnv) -> None:
-        self.engine, self.partial = env._engine, env.options.partial_observability
+        self.engine, self.partial = env.engine, env.options.partial_observability
         self.jpype: Any = self.engine._jpype
         board = self.engine.games[0].map
         shape = self.engine.num_lanes, board.height * board.width, ORDER_SIZE

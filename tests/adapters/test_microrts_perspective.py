@@ -80,7 +80,7 @@ def test_a_turned_game_goes_as_the_plain_one(options: dict[str, Any]) -> None:
     with make("board", **options) as plain, make("player", **options) as turned:
         space = plain.single_observation_space
         order_space: Any = space.actions["order"]
-        players = plain._engine.lane_player.tolist()
+        players = plain.engine.lane_player.tolist()
         assert sorted(players[2:]) == [0, 1]
         before, _ = plain.reset(seed=1)
         seen, _ = turned.reset(seed=1)

@@ -25,7 +25,7 @@ def engine_planes(
     env: ez.microrts.MicroRTSVectorEnv, lane: int, partial: bool
 ) -> tuple[np.ndarray, np.ndarray | None]:
     """The planes (8, 8, 27) that the package makes of the engine's matrix, and its visible cells (8, 8)."""
-    engine = env._engine
+    engine = env.engine
     state, player = engine._states.array[engine.lane_game[lane]], int(engine.lane_player[lane])
     if partial:
         state = engine._jpype.JClass("rts.PartiallyObservableGameState")(state, player)
@@ -68,7 +68,7 @@ def test_the_planes_are_the_engines(partial: bool) -> None:
 def test_the_terrain_is_the_engines() -> None:
     with make(opponents="passiveAI", partial_observability=True) as env:
         batch, _ = env.reset(seed=0)
-        terrain = env._engine._states.array[0].getPhysicalGameState()
+        terrain = env.engine._states.array[0].getPhysicalGameState()
         walls = [[terrain.getTerrain(x, y) for x in range(8)] for y in range(8)]
         assert np.sum(walls) == 8
         for lane in range(3):

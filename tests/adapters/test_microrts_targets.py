@@ -45,9 +45,9 @@ def make(**options: Any) -> ez.microrts.MicroRTSVectorEnv:
 
 def engine_masks(env: ez.microrts.MicroRTSVectorEnv) -> np.ndarray:
     """What the engine's own mask buffer says (games, height, width, 78), asked for once more."""
-    env._engine.read()
-    masks = env._engine.masks.copy()
-    env._engine.masks[:] = 0
+    env.engine.read()
+    masks = env.engine.masks.copy()
+    env.engine.masks[:] = 0
     return masks
 
 
@@ -75,7 +75,7 @@ def slow_orders(
     """The orders of the cells variant that mean the same, unit by unit."""
     masks, rows = engine_masks(env), []
     for lane in range(len(batch)):
-        targets = slow_targets(batch, lane, masks[env._engine.lane_game[lane]])
+        targets = slow_targets(batch, lane, masks[env.engine.lane_game[lane]])
         actors = batch.actions["target"].actors[lane].tolist()
         chosen = dict(zip(actors, actions["target"][lane].tolist(), strict=True))
         for actor, order in zip(
@@ -123,7 +123,7 @@ def test_targets_are_what_the_engines_masks_and_the_cells_say(options: dict[str,
             masks, part = engine_masks(env), batch.actions["target"]
             assert part.actees is not None
             for lane in range(env.num_envs):
-                expected = slow_targets(batch, lane, masks[env._engine.lane_game[lane]])
+                expected = slow_targets(batch, lane, masks[env.engine.lane_game[lane]])
                 assert part.actors[lane].tolist() == list(expected)
                 union = set(expected).union(*expected.values())
                 assert part.actees[lane].tolist() == sorted(union)
@@ -158,7 +158,7 @@ def test_a_play_goes_as_with_cells(features: str) -> None:
             for lane in range(len(other)):
                 whole = one.actions["order"]
                 legal = dict(zip(whole.actors[lane].tolist(), whole.mask[lane], strict=True))
-                game = entities._engine.lane_game[lane]
+                game = entities.engine.lane_game[lane]
                 for actor, targets in slow_targets(other, lane, masks[game]).items():
                     for kind, parameter in targets.values():
                         column = PARAMETER[kind]
@@ -186,7 +186,7 @@ def test_who_can_not_be_seen_is_no_target() -> None:
         resource = int(batch.entities["Own"].num_items + batch.entities["Enemy"].num_items)
         assert part.actees is not None
         assert part.actors.values.tolist() == [0] and part.actees.values.tolist() == [0, resource]
-        env._observer._sight[:] = 0
+        env.observer._sight[:] = 0
         part = env.step({})[0].actions["target"]
         assert engine_masks(env)[0, 0, 1, HARVEST]
         assert part.actees is not None
@@ -241,7 +241,7 @@ def test_a_target_overrides_the_order_and_oneself_does_not() -> None:
             if chosen is not None:
                 actions["target"] = batch.actions["target"].actors.with_values(np.array([chosen]))
             env.step(actions)
-            doing = {(unit[3], unit[4]): int(unit[7]) for unit in env._observer.units_of(0)}[1, 0]
+            doing = {(unit[3], unit[4]): int(unit[7]) for unit in env.observer.units_of(0)}[1, 0]
             assert ACTIONS[max(doing, 0)] == action
 
 

@@ -30,7 +30,7 @@ def make(num_envs: int = 1, **options: Any) -> ez.microrts.MicroRTSVectorEnv:
 
 def records_of(env: ez.microrts.MicroRTSVectorEnv, game: int) -> list[dict[str, int]]:
     """The units that the engine has told of, by the names of their numbers."""
-    return [dict(zip(UNIT, unit, strict=True)) for unit in env._observer.units_of(game).tolist()]
+    return [dict(zip(UNIT, unit, strict=True)) for unit in env.observer.units_of(game).tolist()]
 
 
 def orders(batch: ez.EntityBatch, **by_unit: tuple[int, ...]) -> dict[str, ez.RaggedArray]:
@@ -111,7 +111,7 @@ def test_entities_are_what_a_slow_loop_finds(features: str) -> None:
         for _ in range(150):
             batch = env.step(env.action_space.sample(mask=batch))[0]
             for lane in range(4):
-                game, player = env._engine.lane_game[lane], env._engine.lane_player[lane]
+                game, player = env.engine.lane_game[lane], env.engine.lane_player[lane]
                 units = sorted(records_of(env, game), key=lambda unit: (unit["y"], unit["x"]))
                 groups = {
                     "Own": [unit for unit in units if unit["player"] == player],
@@ -142,7 +142,7 @@ def slow_row(
         return place + counts + one_hot(owner, 3) + kind + one_hot(max(unit["action"], 0), 6)
     if name == "Resource":
         return [*place, unit["resources"]]
-    time = int(env._observer.time[game])
+    time = int(env.observer.time[game])
     action = max(unit["action"], 0)
     target, direction, product, left = [0, 0], -1, 0, 0
     if ACTIONS[action] == "attack":
@@ -168,10 +168,10 @@ def test_masks_are_what_the_rules_say(mask_reserved: bool, frame_skip: int) -> N
     with make(5, maps=maps, opponents="lightRushAI", selfplay=2, side="both", **options) as env:
         batch, _ = env.reset(seed=2)
         env.action_space.seed(2)
-        table = [env._engine.unit_types.getUnitType(kind) for kind in range(7)]
+        table = [env.engine.unit_types.getUnitType(kind) for kind in range(7)]
         for _ in range(120):
             for lane in range(5):
-                game, player = env._engine.lane_game[lane], int(env._engine.lane_player[lane])
+                game, player = env.engine.lane_game[lane], int(env.engine.lane_player[lane])
                 walls = {tuple(cell) for cell in env.games[game].map.walls.tolist()}
                 money = int(batch.globals[lane, 1])
                 units = sorted(records_of(env, game), key=lambda unit: (unit["y"], unit["x"]))
@@ -278,7 +278,7 @@ def test_under_partial_observability_a_lane_sees_what_its_units_see_now() -> Non
         "MicroRTS/basesWorkers8x8", 3, opponents="POWorkerRush", selfplay=2, partial_observability=True
     ) as env:
         assert isinstance(env, ez.microrts.MicroRTSVectorEnv)
-        sight = [env._engine.unit_types.getUnitType(kind).sightRadius for kind in range(7)]
+        sight = [env.engine.unit_types.getUnitType(kind).sightRadius for kind in range(7)]
         batch, _ = env.reset(seed=1)
         env.action_space.seed(1)
         assert env.single_observation_space.global_features == ("step", "own_resources")
@@ -286,8 +286,8 @@ def test_under_partial_observability_a_lane_sees_what_its_units_see_now() -> Non
         for _ in range(200):
             batch = env.step(env.action_space.sample(mask=batch))[0]
             for lane in range(3):
-                units = records_of(env, env._engine.lane_game[lane])
-                player = env._engine.lane_player[lane]
+                units = records_of(env, env.engine.lane_game[lane])
+                player = env.engine.lane_player[lane]
                 mine = [unit for unit in units if unit["player"] == player]
                 seen = [
                     unit
@@ -349,11 +349,11 @@ def test_masks_leave_out_money_that_is_set_aside() -> None:
             part = batch.actions["order"]
             money = batch.globals[0, 1]
             units = [unit for unit in records_of(env, 0) if unit["player"] == 0]
-            spent = sum(env._observer.costs[unit["produced"]] for unit in units if unit["produced"] >= 0)
+            spent = sum(env.observer.costs[unit["produced"]] for unit in units if unit["produced"] >= 0)
             assert spent <= money
             for mask in part.mask.values:
                 for product in np.flatnonzero(mask[22:29]):
-                    assert env._observer.costs[product] <= money - spent
+                    assert env.observer.costs[product] <= money - spent
             rows = np.zeros((part.actors.num_items, 7), np.int64)
             for k, mask in enumerate(part.mask.values):
                 if mask[4] and mask[22 + worker] and not rows.any():  # one at a time: they share the money
@@ -435,11 +435,11 @@ def test_frames_are_skipped_and_their_rewards_added_up() -> None:
 def test_a_bot_that_raises_ends_its_game_alone(watched: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("entitize.adapters.microrts.java.engine.may_hang", lambda name, partial: watched)
     with make(6, selfplay=2, opponents="workerRushAI") as env:
-        assert (env._engine._watch is not None) == watched
+        assert (env.engine._watch is not None) == watched
         env.reset(seed=0)
         env.step({})
         for game in (1, 3):
-            env._engine._bots.array[game] = None  # Java raises where it is called
+            env.engine._bots.array[game] = None  # Java raises where it is called
         with warns(UserWarning, "workerRushAI", "raised") as caught:
             batch, rewards, terminated, truncated, info = env.step({})
         for lane, warning in zip((2, 4), caught, strict=True):
@@ -455,7 +455,7 @@ def test_a_bot_that_raises_ends_its_game_alone(watched: bool, monkeypatch: pytes
 def test_a_game_between_lanes_that_raises_is_an_error_and_needs_a_reset() -> None:
     with make(4, selfplay=4) as env:
         env.reset(seed=0)
-        env._engine._states.array[1] = None  # Java raises where it is called
+        env.engine._states.array[1] = None  # Java raises where it is called
         with raises(RuntimeError, "MicroRTS", "game 1", "NullPointerException"):
             env.step({})
         with pytest.raises(gymnasium.error.ResetNeeded):
@@ -548,7 +548,7 @@ def test_a_closed_environment_says_so() -> None:
 def test_the_engines_header_is_read_by_name() -> None:
     with make() as env:
         env.reset(seed=0)
-        header = dict(zip(HEADER, env._engine.records[: len(HEADER)].tolist(), strict=True))
+        header = dict(zip(HEADER, env.engine.records[: len(HEADER)].tolist(), strict=True))
         assert header == {
             "time": 0,
             "is_over": 0,

@@ -100,7 +100,7 @@ def test_a_bot_that_hangs_ends_its_game_alone(server: SlowServer) -> None:
     with make(1.0) as env, make(None) as undisturbed:
         env.reset(seed=3)
         undisturbed.reset(seed=3)
-        engine, statics = env._engine, start_engine().JClass("rts.units.Unit")
+        engine, statics = env.engine, start_engine().JClass("rts.units.Unit")
 
         def step_both() -> tuple[Any, ...]:
             ours, theirs = env.step({}), undisturbed.step({})
@@ -147,7 +147,7 @@ def test_two_bots_may_hang_in_one_step(no_trust: None) -> None:
     ) as env:
         env.reset(seed=0)
         for lane, server in zip((0, 2), servers, strict=True):
-            env._engine._bots.array[lane] = server.bot(env._engine)
+            env.engine._bots.array[lane] = server.bot(env.engine)
         with warns(UserWarning, "did not answer") as warned:
             batch, _, _, truncated, _ = env.step({})
         assert len(warned) == 2 and truncated.tolist() == [True, False, True]
@@ -162,18 +162,18 @@ def test_a_bot_that_hangs_when_told_of_the_end_takes_nothing_back(
 ) -> None:
     with ez.microrts.MicroRTSVectorEnv(BOARD, 1, opponents="passiveAI", bot_timeout=0.5) as env:
         env.reset(seed=0)
-        state = env._engine._states.array[0]
+        state = env.engine._states.array[0]
         for unit in [unit for unit in state.getUnits() if unit.getPlayer() == 1]:
             state.removeUnit(unit)
-        env._engine._bots.array[0] = server.bot(env._engine)
+        env.engine._bots.array[0] = server.bot(env.engine)
         server.may_answer.set()
-        tell_bot = env._engine.tell_bot
+        tell_bot = env.engine.tell_bot
 
         def tell(game: int, winner: int) -> list[BotFailure]:
             server.may_answer.clear()  # it has answered when it was asked for orders
             return tell_bot(game, winner)
 
-        monkeypatch.setattr(env._engine, "tell_bot", tell)
+        monkeypatch.setattr(env.engine, "tell_bot", tell)
         with warns(UserWarning, "passiveAI", "0.5 s"):
             _, rewards, terminated, _, info = env.step({})
         assert terminated[0] and info["outcome"][0] == "win" and rewards[0] == 10
@@ -183,7 +183,7 @@ def test_a_bot_that_hangs_when_told_of_the_end_takes_nothing_back(
 def test_ctrl_c_reaches_a_step_that_waits_for_a_bot(server: SlowServer) -> None:
     with ez.microrts.MicroRTSVectorEnv(BOARD, 2, opponents="workerRushAI", bot_timeout=600) as env:
         env.reset(seed=0)
-        env._engine._bots.array[0] = server.bot(env._engine)
+        env.engine._bots.array[0] = server.bot(env.engine)
         server.when_asked = _thread.interrupt_main
         with pytest.raises(KeyboardInterrupt):
             env.step({})
@@ -191,7 +191,7 @@ def test_ctrl_c_reaches_a_step_that_waits_for_a_bot(server: SlowServer) -> None:
             env.step({})
         env.reset(seed=0)
         server.may_answer.set()
-        wait_until_idle(env._engine)
+        wait_until_idle(env.engine)
         assert env.step({})[0].globals[:, 0].tolist() == [np.float32(1 / 2000)] * 2
 
 
@@ -247,7 +247,7 @@ import warnings
 import entitize as ez
 env = ez.make_vec("MicroRTS/basesWorkers8x8", 2, opponents=["naiveMCTSAI", "passiveAI"], bot_timeout=1)
 env.reset(seed=0)
-env._engine._bots.array[0].setTimeBudget(2_000_000_000)  # milliseconds
+env.engine._bots.array[0].setTimeBudget(2_000_000_000)  # milliseconds
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
     truncated = env.step({})[3]

@@ -39,7 +39,7 @@ def saboteur() -> Any:
 
         def set_progress(fraction: float) -> None:
             if fraction < len(env.games):
-                env._engine._bots.array[int(fraction)] = None  # Java raises where it is called
+                env.engine._bots.array[int(fraction)] = None  # Java raises where it is called
 
         env.set_progress = set_progress  # type: ignore[method-assign]
         return env
