@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import entitize
@@ -53,6 +54,11 @@ def package_folders() -> set[Path]:
 
 def modules() -> list[Path]:
     return sorted(path for part in FLOORS for path in (CHECKOUT / part).rglob("*.py"))
+
+
+@cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
 
 
 def statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
@@ -107,7 +113,7 @@ def test_modules_import_only_from_floors_below() -> None:
 def imports_upwards(path: Path) -> Iterator[str]:
     """What a file imports that it may not."""
     part = path.relative_to(CHECKOUT).parts[0]
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(tree_of(path)):
         for name in imported(path, node):
             top, _, rest = name.partition(".")
             where = f"{path.relative_to(CHECKOUT)} imports {name}"
@@ -128,7 +134,7 @@ def imports_upwards(path: Path) -> Iterator[str]:
 def imported_files(path: Path) -> set[Path]:
     """The package's files that a file imports, also for type checkers only and inside functions."""
     found = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.ImportFrom) and node.level:
             base = path.parents[node.level - 1].joinpath(*(node.module or "").split("."))
             for place in (base / alias.name for alias in node.names):
@@ -169,7 +175,7 @@ def test_a_folder_has_at_most_twenty_files() -> None:
 def test_a_floor_needs_only_its_own_third_party_packages(part: str) -> None:
     ours = {"entitize", *sys.stdlib_module_names}
     for path in sorted((CHECKOUT / part).rglob("*.py")):
-        for node in statements(ast.parse(path.read_text()).body):
+        for node in statements(tree_of(path).body):
             for name in imported(path, node):
                 top = name.split(".")[0]
                 assert top in ours | ALLOWED[part], (
