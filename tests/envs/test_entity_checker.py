@@ -10,7 +10,6 @@ import gymnasium
 import numpy as np
 import pytest
 from entitize.envs import batch_observations, validate_actions
-from entitize.envs.games import MineSweeper
 from gymnasium.vector import AutoresetMode
 
 from facts import raises, warns
@@ -339,7 +338,7 @@ class BrokenVector(ez.vector.ListVectorEnv):
     """A vector environment that is broken by changing what it returns."""
 
     def __init__(self, damage: Callable[[Result], Any], **metadata: Any) -> None:
-        super().__init__([lambda: MineSweeper(max_steps=5)] * 3)
+        super().__init__([lambda: ez.games.MineSweeper(max_steps=5)] * 3)
         self.damage = damage
         self.metadata.update(metadata)
 
@@ -421,7 +420,7 @@ def test_a_vector_environment_that_ignores_its_seed_is_found() -> None:
             return super().reset(options=options)
 
     with raises(ez.errors.ConformanceError, "Unseeded", "same seed", "reset"):
-        ez.check_entity_env(Unseeded([MineSweeper] * 2))
+        ez.check_entity_env(Unseeded([ez.games.MineSweeper] * 2))
 
 
 def test_the_former_name_of_inactive_lanes_warns_and_names_the_new_one() -> None:

@@ -7,7 +7,6 @@ from typing import Any
 import entitize as ez
 import numpy as np
 import pytest
-from entitize.envs.games import MineSweeper
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,11 +15,13 @@ from facts import raises
 UP, DOWN, LEFT, RIGHT, DEFUSE = range(5)
 
 
-def sweeper(mines: list[Any], robots: list[Any], cooldown: int | None = None, **options: Any) -> MineSweeper:
+def sweeper(
+    mines: list[Any], robots: list[Any], cooldown: int | None = None, **options: Any
+) -> ez.games.MineSweeper:
     state: dict[str, Any] = {"mines": mines, "robots": robots, "orbital_cannon": cooldown is not None}
     if cooldown is not None:
         state["orbital_cannon_cooldown"] = cooldown
-    env = MineSweeper(**{"width": 4, "height": 3, "state": state, **options})
+    env = ez.games.MineSweeper(**{"width": 4, "height": 3, "state": state, **options})
     env.reset(seed=0)
     return env
 
@@ -118,7 +119,7 @@ def test_an_episode_is_truncated_at_its_limit_unless_it_has_ended() -> None:
 
 @given(seed=st.integers(0, 2**32 - 1))
 def test_random_starts_put_everything_on_cells_of_its_own(seed: int) -> None:
-    env = MineSweeper(width=3, height=4, nmines=4, nrobots=3, orbital_cannon=seed % 2 == 0)
+    env = ez.games.MineSweeper(width=3, height=4, nmines=4, nrobots=3, orbital_cannon=seed % 2 == 0)
     observation, _ = env.reset(seed=seed)
     cells = [tuple(row) for name in ("Mine", "Robot") for row in observation["entities"][name]]
     assert len(set(cells)) == len(cells) == 7
@@ -150,12 +151,12 @@ def test_random_starts_put_everything_on_cells_of_its_own(seed: int) -> None:
 )
 def test_impossible_games_are_refused(options: dict[str, Any], facts: tuple[object, ...]) -> None:
     with raises(ValueError, *facts):
-        MineSweeper(**options)
+        ez.games.MineSweeper(**options)
 
 
 def test_a_wrong_state_for_one_episode_is_refused() -> None:
     with raises(ValueError, "robots", "none"):
-        MineSweeper().reset(options={"state": {"mines": [(0, 0)], "robots": []}})
+        ez.games.MineSweeper().reset(options={"state": {"mines": [(0, 0)], "robots": []}})
 
 
 def test_a_picture_shows_each_thing_at_its_place() -> None:
@@ -174,4 +175,4 @@ def test_a_picture_shows_each_thing_at_its_place() -> None:
     assert after is not None
     assert tuple(after[8, 56]) != lamp
     assert tuple(after[8, 8]) == ground  # the mine is gone
-    assert MineSweeper().render() is None
+    assert ez.games.MineSweeper().render() is None

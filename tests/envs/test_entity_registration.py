@@ -14,7 +14,6 @@ import gymnasium
 import numpy as np
 import pytest
 from entitize.envs import registration
-from entitize.envs.games import MineSweeper
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 
 from facts import raises
@@ -85,7 +84,7 @@ def test_options_reach_the_environments() -> None:
     assert gymnasium.make("entitize/MineSweeper-v0", width=9).unwrapped.width == 9  # type: ignore[attr-defined]
     envs = ez.make_vec("MineSweeper", 2, nmines=3, orbital_cannon=False)
     assert envs.reset()[0].entities["Mine"].lengths.tolist() == [3, 3]
-    gymnasium.register("test/Sweep-v1", entry_point=MineSweeper)
+    gymnasium.register("test/Sweep-v1", entry_point=ez.games.MineSweeper)
     try:
         with ez.make_vec("test/Sweep-v1", 2, num_workers=1, width=9) as workers:
             assert isinstance(workers, ez.vector.ProcessVectorEnv)
@@ -116,7 +115,7 @@ def test_gymnasiums_own_vector_environments_take_our_environments() -> None:
     there = play(SyncVectorEnv(env_fns))
     # Shared memory has a fixed size, so Gymnasium's workers must pickle what is ragged.
     assert play(AsyncVectorEnv(env_fns, shared_memory=False, context="spawn")) == there
-    batch, _ = ez.vector.ListVectorEnv([MineSweeper] * 2).reset(seed=2)
+    batch, _ = ez.vector.ListVectorEnv([ez.games.MineSweeper] * 2).reset(seed=2)
     assert [rows.tolist() for rows in batch.entities["Robot"]] == there[0]
 
 
@@ -131,7 +130,7 @@ def registered() -> Iterator[Callable[..., None]]:
 
 
 def sized(name: str, num_envs: int, **options: Any) -> ez.EntityVectorEnv:
-    return ez.vector.ListVectorEnv([partial(MineSweeper, width=len(name), **options)] * num_envs)
+    return ez.vector.ListVectorEnv([partial(ez.games.MineSweeper, width=len(name), **options)] * num_envs)
 
 
 def no_entity_env(num_envs: int) -> Any:
@@ -189,7 +188,7 @@ def test_an_unknown_name_is_answered_with_the_nearest(env_id: str, suggestion: s
 
 def test_gymnasium_environments_without_a_vector_entry_point_are_listed() -> None:
     gymnasium.register(
-        "test/Sweep-v0", entry_point=lambda **options: MineSweeper(**options), max_episode_steps=3
+        "test/Sweep-v0", entry_point=lambda **options: ez.games.MineSweeper(**options), max_episode_steps=3
     )
     try:
         envs = ez.make_vec("test/Sweep-v0", 2, nmines=2)
@@ -232,7 +231,7 @@ SOURCES = [
     "MineSweeper",
     "entitize/MineSweeper-v0",
     "{m}:MineSweeper",
-    MineSweeper,
+    ez.games.MineSweeper,
 ]
 
 

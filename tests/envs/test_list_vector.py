@@ -11,7 +11,6 @@ import gymnasium
 import numpy as np
 import pytest
 from entitize.envs import batch_observations
-from entitize.envs.games import MineSweeper
 from entitize.envs.vector.infos import merge_infos
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
@@ -60,8 +59,8 @@ class Counter(ez.EntityEnv):
 
 def test_lanes_are_stepped_as_single_environments_are() -> None:
     rng = np.random.default_rng(0)
-    envs = ez.vector.ListVectorEnv([partial(MineSweeper, max_steps=7)] * 3)
-    singles = [MineSweeper(max_steps=7) for _ in range(3)]
+    envs = ez.vector.ListVectorEnv([partial(ez.games.MineSweeper, max_steps=7)] * 3)
+    singles = [ez.games.MineSweeper(max_steps=7) for _ in range(3)]
     batch, info = envs.reset(seed=5)
     expected = [env.reset(seed=5 + lane)[0] for lane, env in enumerate(singles)]
     assert info == {}
@@ -181,7 +180,7 @@ def test_lanes_must_be_entity_environments_with_the_same_spaces() -> None:
     with raises(ez.WorkerError, "env 0", "env_fn", "gymnasium.Env", "'env'"):
         ez.vector.ListVectorEnv([lambda: "env"])  # type: ignore[list-item, return-value]
     with raises(ez.WorkerError, "env 1 (MineSweeper)", "env 0"):
-        ez.vector.ListVectorEnv([Counter, MineSweeper])
+        ez.vector.ListVectorEnv([Counter, ez.games.MineSweeper])
     with raises(ValueError, "one env_fn"):
         ez.vector.ListVectorEnv([])
 
@@ -205,7 +204,7 @@ def test_a_step_before_reset_needs_a_reset() -> None:
 
 
 def test_it_is_a_gymnasium_vector_environment() -> None:
-    envs = ez.vector.ListVectorEnv([partial(MineSweeper, render_mode="rgb_array")] * 2)
+    envs = ez.vector.ListVectorEnv([partial(ez.games.MineSweeper, render_mode="rgb_array")] * 2)
     assert isinstance(envs, gymnasium.vector.VectorEnv)
     assert envs.unwrapped is envs
     assert envs.metadata["autoreset_mode"] is AutoresetMode.SAME_STEP

@@ -8,7 +8,6 @@ from typing import Any
 import entitize as ez
 import numpy as np
 import pytest
-from entitize.envs.games import MineSweeper
 from entitize.ragged import RaggedArray
 
 STATES: list[dict[str, Any]] = [
@@ -33,7 +32,7 @@ MOVE_MASKS = [
 ]
 
 
-class Recording(MineSweeper):
+class Recording(ez.games.MineSweeper):
     """Remembers what is dispatched to it."""
 
     def _step(self, actions: dict[str, Any]) -> Any:
@@ -48,7 +47,7 @@ def envs() -> ez.vector.ListVectorEnv:
 
 @pytest.mark.parametrize("number", range(3))
 def test_each_state_gives_the_documents_observation(number: int) -> None:
-    env = MineSweeper(width=3, height=3)
+    env = ez.games.MineSweeper(width=3, height=3)
     observation, _ = env.reset(options={"state": STATES[number]})
 
     features = {name: rows.tolist() for name, rows in observation["entities"].items()}
@@ -70,7 +69,7 @@ def test_each_state_gives_the_documents_observation(number: int) -> None:
 
 
 def test_ids_are_the_documents() -> None:
-    env = MineSweeper(width=3, height=3)
+    env = ez.games.MineSweeper(width=3, height=3)
     env.reset(options={"state": STATES[0]})
     ids = env._look().ids
     assert ids["Mine"] == [("Mine", 0), ("Mine", 1), ("Mine", 2), ("Mine", 3), ("Mine", 4)]

@@ -7,7 +7,6 @@ from typing import Any
 import entitize as ez
 import numpy as np
 from entitize.envs import batch_observations, sample_actions
-from entitize.envs.games import MineSweeper
 from entitize.envs.games.mine_sweeper_vector import MineSweeperVectorEnv
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -64,7 +63,7 @@ def assert_same_play(venv: MineSweeperVectorEnv, batch: ez.EntityBatch, game: An
 def test_a_written_out_state_is_played_alike(set_up: Any, seed: int) -> None:
     options, state = set_up
     venv = MineSweeperVectorEnv(2, state=state, **options)
-    game = MineSweeper(state=state, **options)
+    game = ez.games.MineSweeper(state=state, **options)
     game.reset()
     batch, _ = venv.reset(seed=seed)
     start = venv.get_state()
@@ -79,7 +78,7 @@ def test_a_written_out_state_is_played_alike(set_up: Any, seed: int) -> None:
 @given(set_up=set_ups(), seed=st.integers(0, 2**32))
 def test_a_state_for_one_episode_is_played_alike(set_up: Any, seed: int) -> None:
     options, state = set_up
-    venv, game = MineSweeperVectorEnv(3, **options), MineSweeper(**options)
+    venv, game = MineSweeperVectorEnv(3, **options), ez.games.MineSweeper(**options)
     venv.reset(seed=seed)
     game.reset(options={"state": state})
     batch, _ = venv.reset(options={"state": state})
@@ -98,7 +97,9 @@ def test_a_random_start_is_played_alike(seed: int, orbital_cannon: bool) -> None
     cells = {tuple(cell) for cell in [*mines, *robots]}
     assert (len(mines), len(robots), len(cells)) == (6, 3, 9)
     assert all(0 <= x < 4 and 0 <= y < 5 for x, y in cells)
-    game = MineSweeper(orbital_cannon=orbital_cannon, state={"mines": mines, "robots": robots}, **options)
+    game = ez.games.MineSweeper(
+        orbital_cannon=orbital_cannon, state={"mines": mines, "robots": robots}, **options
+    )
     game.reset()
     assert_same_play(venv, batch, game, seed)
 
@@ -126,7 +127,7 @@ def test_wrong_states_and_options_are_refused_and_change_nothing() -> None:
 
 def test_pictures_are_those_of_the_python_game() -> None:
     state = {"mines": [(3, 2), (1, 1)], "robots": [(0, 0)], "orbital_cannon_cooldown": 2}
-    game = MineSweeper(state=state, render_mode="rgb_array")
+    game = ez.games.MineSweeper(state=state, render_mode="rgb_array")
     game.reset()
     for cannon in (True, False):
         venv = ez.make_vec("MineSweeper", 2, render_mode="rgb_array")

@@ -16,7 +16,6 @@ import entitize as ez
 import gymnasium
 import numpy as np
 import pytest
-from entitize.envs.games import MineSweeper
 
 from facts import raises
 
@@ -107,7 +106,7 @@ def blocks_of(envs: ez.vector.ProcessVectorEnv) -> list[str]:
     return [one.block.name for one in memory if one._block is not None]
 
 
-@pytest.mark.parametrize("make_class", [environment_class, lambda: MineSweeper])
+@pytest.mark.parametrize("make_class", [environment_class, lambda: ez.games.MineSweeper])
 def test_results_are_those_of_one_process(
     make_class: Callable[[], Any], same_info: Callable[[Any, Any], bool]
 ) -> None:
@@ -148,7 +147,7 @@ def same_info() -> Callable[[Any, Any], bool]:
 
 def test_it_keeps_the_rules_and_refuses_illegal_actions() -> None:
     with ez.vector.ProcessVectorEnv(
-        [partial(MineSweeper, render_mode="rgb_array")] * 4, num_workers=2
+        [partial(ez.games.MineSweeper, render_mode="rgb_array")] * 4, num_workers=2
     ) as envs:
         with pytest.raises(gymnasium.error.ResetNeeded):
             envs.step({})
@@ -194,24 +193,24 @@ def test_when_a_worker_fails_in_a_step_its_envs_are_named_and_all_others_closed(
 
 def test_an_environment_that_cannot_be_made_is_named() -> None:
     with raises(ez.WorkerError, "env 1", "ZeroDivisionError", "made"):
-        ez.vector.ProcessVectorEnv([MineSweeper, lambda: 1 // 0], num_workers=1)  # type: ignore[list-item]
+        ez.vector.ProcessVectorEnv([ez.games.MineSweeper, lambda: 1 // 0], num_workers=1)  # type: ignore[list-item]
 
 
 def test_workers_with_different_spaces_are_an_error() -> None:
     with raises(ez.WorkerError, "env 1", "observation space", "env 0"):
-        ez.vector.ProcessVectorEnv([MineSweeper, environment_class()], num_workers=2)
+        ez.vector.ProcessVectorEnv([ez.games.MineSweeper, environment_class()], num_workers=2)
 
 
 def test_what_cannot_work_is_refused_before_a_process_is_started() -> None:
     with raises(ValueError, "num_workers", "2 envs", 3):
-        ez.vector.ProcessVectorEnv([MineSweeper] * 2, num_workers=3)
+        ez.vector.ProcessVectorEnv([ez.games.MineSweeper] * 2, num_workers=3)
     lock = threading.Lock()
     with raises(TypeError, "env 1", "env_fn", "pickle"):
-        ez.vector.ProcessVectorEnv([MineSweeper, lambda: lock], num_workers=1)  # type: ignore[list-item, return-value]
+        ez.vector.ProcessVectorEnv([ez.games.MineSweeper, lambda: lock], num_workers=1)  # type: ignore[list-item, return-value]
 
 
 def test_an_environment_that_is_forgotten_ends_its_workers() -> None:
-    envs = ez.vector.ProcessVectorEnv([MineSweeper], num_workers=1)
+    envs = ez.vector.ProcessVectorEnv([ez.games.MineSweeper], num_workers=1)
     pids = pids_of(envs)
     del envs
     wait_for_the_end_of(pids)

@@ -12,7 +12,6 @@ import entitize as ez
 import gymnasium
 import numpy as np
 import pytest
-from entitize.envs.games import MultiSnakeAgents
 from entitize.envs.games.multi_snake import MultiSnakeVectorEnv
 from entitize.envs.games.snake_lanes import SnakeLanesVectorEnv
 from entitize.ragged import RaggedArray
@@ -372,7 +371,7 @@ def test_a_snake_that_has_reached_full_length_has_won_and_leaves() -> None:
 @settings(max_examples=25)
 @given(options=options(), seed=st.integers(0, 2**32))
 def test_the_agents_play_the_games_of_the_lanes(options: dict[str, Any], seed: int) -> None:
-    game = MultiSnakeAgents(**options)
+    game = ez.games.MultiSnakeAgents(**options)
     venv, rng = SnakeLanesVectorEnv(options["num_snakes"], **options), np.random.default_rng(seed)
     space = game.observation_space("snake_0")
     batch, info = venv.reset(seed=seed)
@@ -406,7 +405,7 @@ def test_the_agents_play_the_games_of_the_lanes(options: dict[str, Any], seed: i
 
 
 def test_wrong_actions_of_agents_are_refused_by_name_and_move_nothing() -> None:
-    game = MultiSnakeAgents(3, board_size=6)
+    game = ez.games.MultiSnakeAgents(3, board_size=6)
     game.reset(seed=0)
     before = game._venv.get_state()
     others = {"snake_0": {"move": [0]}, "snake_1": {"move": [0]}, "snake_2": {"move": [0]}}
@@ -435,7 +434,7 @@ def test_wrong_actions_of_agents_are_refused_by_name_and_move_nothing() -> None:
 
 
 def test_pictures_show_snakes_food_and_wall() -> None:
-    game = MultiSnakeAgents(2, board_size=5, max_snake_length=3, render_mode="rgb_array")
+    game = ez.games.MultiSnakeAgents(2, board_size=5, max_snake_length=3, render_mode="rgb_array")
     observations, _ = game.reset(seed=1)
     picture = game.render()
     assert picture is not None
@@ -457,4 +456,4 @@ def test_pictures_show_snakes_food_and_wall() -> None:
     pictures = lanes.render() or ()
     assert [np.array_equal(pictures[0], other) for other in pictures] == [True, True, False, False]
     with raises(ValueError, "render_mode"):
-        MultiSnakeAgents().render()
+        ez.games.MultiSnakeAgents().render()

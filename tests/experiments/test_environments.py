@@ -1,9 +1,9 @@
 from __future__ import annotations
 
+import entitize as ez
 import numpy as np
 import pytest
 from entitize import make_vec
-from entitize.experiments.agents import RandomActor
 from entitize.experiments.env_config import EnvConfig, EvalConfig
 from entitize.experiments.environments import held_out, make_environments
 from entitize.experiments.errors import UserError
@@ -15,7 +15,7 @@ def levels_seen(env: EnvConfig, steps: int = 60) -> set[int]:
     """The levels that Procgen's lanes are in while the random policy plays."""
     seen: set[int] = set()
     with make_environments(env) as venv:
-        actor = RandomActor(venv.single_action_space)
+        actor = ez.evaluation.RandomActor(venv.single_action_space)
         rng = np.random.default_rng(0)
         batch, info = venv.reset(seed=0)
         for _ in range(steps):
@@ -90,7 +90,7 @@ def test_environments_of_gymnasium_are_wrapped(env_id: str) -> None:
 
 def test_the_random_actor_takes_only_allowed_actions() -> None:
     with make_vec("MineSweeper", num_envs=4) as venv:
-        actor, rng = RandomActor(venv.single_action_space), np.random.default_rng(1)
+        actor, rng = ez.evaluation.RandomActor(venv.single_action_space), np.random.default_rng(1)
         batch, _ = venv.reset(seed=1)
         for _ in range(50):
             actions = actor.act(batch, rng).actions

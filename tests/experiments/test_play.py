@@ -1,13 +1,12 @@
 from __future__ import annotations
 
+import entitize as ez
 import numpy as np
 import pytest
 from entitize import RaggedArray, make_vec
-from entitize.adapters.microrts import MicroRTSVectorEnv
 from entitize.adapters.procgen.games import GAMES
 from entitize.cli.drawing import COLOURS, FRAME_HEIGHT, Camera, HasCamera
 from entitize.cli.play import make_visible, record
-from entitize.experiments.agents import RandomActor
 from entitize.experiments.env_config import EnvConfig
 from entitize.experiments.microrts.microrts_lanes import with_lanes
 from PIL import ImageColor
@@ -45,7 +44,7 @@ def test_a_recording_shows_every_step_of_the_episodes() -> None:
     venv = make_visible(EnvConfig("Procgen/bigfish", 7))
     with venv:
         assert venv.num_envs == 1
-        actor = RandomActor(venv.single_action_space)
+        actor = ez.evaluation.RandomActor(venv.single_action_space)
         frames, returns = record(actor, venv, episodes=2, max_steps=10_000, seed=1)
         short, _ = record(actor, venv, episodes=2, max_steps=7, seed=1)
     assert len(returns) == 2
@@ -57,7 +56,7 @@ def test_a_recording_shows_every_step_of_the_episodes() -> None:
 def test_an_environment_without_frames_is_drawn_all_the_same() -> None:
     with make_visible(EnvConfig("MineSweeper", 3)) as venv:
         frames, returns = record(
-            RandomActor(venv.single_action_space), venv, episodes=1, max_steps=20, seed=1
+            ez.evaluation.RandomActor(venv.single_action_space), venv, episodes=1, max_steps=20, seed=1
         )
     assert len(returns) == 1
     assert len({frame.tobytes() for frame in frames}) == len(frames)
@@ -67,14 +66,14 @@ def test_an_environment_without_frames_is_drawn_all_the_same() -> None:
 def test_a_lane_of_microrts_is_drawn_over_its_picture(opponents: object) -> None:
     kwargs = {"opponents": opponents, "selfplay": 2, "max_steps": 30}
     with make_visible(EnvConfig("MicroRTS/basesWorkers8x8", 5, kwargs)) as venv:
-        assert isinstance(venv, MicroRTSVectorEnv) and isinstance(venv, HasCamera)
+        assert isinstance(venv, ez.microrts.MicroRTSVectorEnv) and isinstance(venv, HasCamera)
         assert venv.num_envs == 1 and venv.games[0].bot == "workerRushAI"
         venv.reset(seed=0)
         camera = Camera(*venv.camera(0))
         for x, y in [(0, 0), (7, 0), (3, 6)]:
             centre = camera.pixels(np.array([x]), np.array([y]), (192, 192))[0]
             assert centre.tolist() == [24 * x + 12, 24 * y + 12]
-        frames, returns = record(RandomActor(venv.single_action_space), venv, 2, 100, seed=1)
+        frames, returns = record(ez.evaluation.RandomActor(venv.single_action_space), venv, 2, 100, seed=1)
     assert len(returns) == 2 and len(frames) == 60
     base = frames[0][64 : 2 * 64, 2 * 64 : 3 * 64]  # at (2, 1): enlarged as it is painted, a ring in it
     assert (base[32, 32] == (225, 225, 225)).all() and (base[10, 10] == (70, 130, 255)).all()

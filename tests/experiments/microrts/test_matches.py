@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from entitize.adapters.microrts.java.rewards import weights_array
 from entitize.envs import EntityBatch, sample_actions
-from entitize.experiments.agents import RANDOM, RandomActor
+from entitize.experiments.agents import RANDOM
 from entitize.experiments.errors import UserError
 from entitize.experiments.microrts.match_scores import score_all
 from entitize.experiments.microrts.match_workers import play_jobs
@@ -137,7 +137,7 @@ def test_two_agents_play_each_other_on_their_own_lanes() -> None:
     with ez.make_vec(f"MicroRTS/{BOARD}", 6, selfplay=6) as venv:
         batch, _ = venv.reset(seed=0)
         own = np.array([1, 3, 5])
-        actor = RandomActor(venv.single_action_space)
+        actor = ez.evaluation.RandomActor(venv.single_action_space)
 
         class Waiting:
             def act(self, part: EntityBatch, rng: Any, deterministic: bool = False) -> Any:

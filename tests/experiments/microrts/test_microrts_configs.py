@@ -11,7 +11,6 @@ from typing import Any
 import entitize as ez
 import numpy as np
 import pytest
-from entitize.adapters.microrts import MicroRTSVectorEnv
 from entitize.adapters.microrts.java.rewards import weights_array
 from entitize.experiments.config import TrainConfig, config_names, find_config
 from entitize.experiments.config_file import read_config
@@ -106,13 +105,13 @@ def test_our_configuration_trains(
     entitize: Callable[..., tuple[int, str, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     weights: list[list[float]] = []
-    set_progress = MicroRTSVectorEnv.set_progress
+    set_progress = ez.microrts.MicroRTSVectorEnv.set_progress
 
-    def recorded(venv: MicroRTSVectorEnv, fraction: float) -> None:
+    def recorded(venv: ez.microrts.MicroRTSVectorEnv, fraction: float) -> None:
         set_progress(venv, fraction)
         weights.append(venv._weights.tolist())
 
-    monkeypatch.setattr(MicroRTSVectorEnv, "set_progress", recorded)
+    monkeypatch.setattr(ez.microrts.MicroRTSVectorEnv, "set_progress", recorded)
     words = ("--ppo.num-steps", 2, "--ppo.total-timesteps", 96, "--run", tmp_path / "run")
     code, _, err = entitize("train", "--config", "microrts_8x8", *words)
     assert (code, err) == (0, "")
@@ -136,7 +135,7 @@ def test_a_resumed_run_weighs_rewards_as_the_whole_run_would(
         """The weights of winning in the rollouts of `updates` updates."""
         seen: list[float] = []
         with ez.make_vec("MicroRTS/basesWorkers8x8", 2, **options) as venv:
-            assert isinstance(venv, MicroRTSVectorEnv)
+            assert isinstance(venv, ez.microrts.MicroRTSVectorEnv)
             policy = ez.RogueNet(
                 venv.single_observation_space, venv.single_action_space, d_model=8, n_layer=1
             )

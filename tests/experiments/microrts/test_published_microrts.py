@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import entitize as ez
 import numpy as np
 import pytest
-from entitize.adapters.microrts import BOTS
 from entitize.experiments.microrts.published_microrts import (
     ALL_BOTS,
     PAPER_BOTS,
@@ -41,7 +41,7 @@ class TestAgent:
 
 
 def test_the_bots_are_those_of_the_engine() -> None:
-    assert set(SEARCH_BOTS) < set(PAPER_BOTS) < set(ALL_BOTS) < set(BOTS)
+    assert set(SEARCH_BOTS) < set(PAPER_BOTS) < set(ALL_BOTS) < set(ez.microrts.BOTS)
     assert (len(PAPER_BOTS), len(ALL_BOTS)) == (13, 14)
 
 
