@@ -39,6 +39,7 @@ QUICK = {
     ),
     "adapters/entity_gym": "entity_gym_to",
     "adapters/pettingzoo": "lanes opponents team to_pettingzoo turns",
+    "datasets": "recording replay",
     "envs": (
         "batch_actions batch_buffer continuous_action entity_batch entity_checker entity_env entity_games"
         " entity_spaces frames list_vector mine_sweeper_document multi_categorical native_vector_env"
