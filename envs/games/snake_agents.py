@@ -103,9 +103,10 @@ class MultiSnakeAgents(MultiAgentEnv):
 
         With render_mode "human", show it in the window instead.
         """
-        if self._window is not None:
-            return self._show()
-        return self._picture()
+        if self._window is None:
+            return self._picture()
+        self._show()
+        return None
 
     def _picture(self) -> NDArray[Any]:
         frames = self._venv.render()
