@@ -11,6 +11,7 @@ from .adapters.microrts.registration import register as register_microrts
 from .adapters.procgen.registration import register as register_procgen
 from .envs.registration import register_games
 from .lazy import attach
+from .moved_modules import register as register_moved_modules
 from .version import __version__ as __version__
 
 if TYPE_CHECKING:  # the public names, read by type checkers and by `attach`
@@ -98,6 +99,7 @@ else:
     }
     __getattr__, __dir__, __all__ = attach(__name__, _MOVED)
 
+register_moved_modules()
 register_games()
 register_procgen()
 register_microrts()
