@@ -30,7 +30,7 @@ from .tiles.linear_maps import Linear, linear, linear_backward, linear_gradients
 from .tiles.matrices import Floats, Line, Tile
 from .tiles.matrix_products import ADD, ADD_BIAS, SET_BIAS
 from .tiles.simd import LANES, inlined, kernel, larger
-from .tiles.step_tiles import step_tile
+from .tiles.step_tiles import StepRange, step_tile
 from .tiles.tile_kernels import (
     clear_columns,
     copy_floats,
@@ -331,13 +331,15 @@ def _restore(source: Any, kept: Any, layer: int, shape: Any, steps: Any, memory:
 
 
 @kernel
-def blocks_forward(w: Any, shape: Any, source: Any, target: Any, kept: Any, steps: Any, s: Any) -> None:
-    """Take all blocks over the steps of a `StepRange`: rows `source` (N * d,) to `target` (N * d,).
+def blocks_forward(w: Any, sizes: Any, source: Any, target: Any, kept: Any, run: Any, s: Any) -> None:
+    """Take all blocks over a run of steps: rows `source` (N * d,) to `target` (N * d,).
 
-    `w`: folded weights. What backward needs goes to `kept` (`kept_size`,), unless it is empty. A step of more
-    rows than the range's capacity has a tile of its own, which does not make the others' wider; `s`: scratch
-    of `forward_scratch` numbers, for the longest step.
+    `w`: folded weights; `sizes`, `run`: the fields of `BlocksShape` and `StepRange`. What backward needs goes
+    to `kept` (`kept_size`,), unless it is empty. A step of more rows than the range's capacity has a tile of
+    its own, which does not make the others' wider; `s`: scratch of `forward_scratch` numbers, for the longest
+    step.
     """
+    shape, steps = BlocksShape(*sizes), StepRange(*run)
     d, numbers, learns, first = shape.d, len(source), len(kept) > 0, steps.first
     while first < steps.last:
         tile = step_tile(steps, first)
@@ -357,13 +359,14 @@ def blocks_forward(w: Any, shape: Any, source: Any, target: Any, kept: Any, step
 
 @kernel
 def blocks_backward(
-    w: Any, shape: Any, source: Any, kept: Any, d_target: Any, d_source: Any, g: Any, steps: Any, s: Any
+    w: Any, sizes: Any, source: Any, kept: Any, d_target: Any, d_source: Any, g: Any, run: Any, s: Any
 ) -> None:
     """Write the gradients of rows to `d_source` (N * d,) and add those of folded weights to `g`, from
     `d_target` (N * d,), which `d_source` may be.
 
     Other arguments as in `blocks_forward`; `s`: scratch of `backward_scratch` numbers, for the longest step.
     """
+    shape, steps = BlocksShape(*sizes), StepRange(*run)
     d, first = shape.d, steps.first
     size = block_parameters(0, d).end
     while first < steps.last:

@@ -109,6 +109,12 @@ class _TilePlaces(NamedTuple):
 
 
 @inlined
+def type_table(types: Any) -> TypeTable:
+    """Return the rows (6, T) of a table as a `TypeTable`; one array enters a kernel faster than six."""
+    return TypeTable(types[0], types[1], types[2], types[3], types[4], types[5])
+
+
+@inlined
 def embedding_places(features: int, d: int) -> EmbeddingPlaces:
     weight = 2 * features
     bias = weight + d * features
@@ -278,22 +284,24 @@ def embed_tiles_backward(
 
 
 @kernel
-def embed_types(table: Any, d: int, w: Any, destination: Any, out: Any, s: Any) -> None:
-    """Embed rows of all types of `table` into `out` (N * d,).
+def embed_types(types: Any, d: int, w: Any, destination: Any, out: Any, s: Any) -> None:
+    """Embed rows of all `types` (6, T), the rows of a `TypeTable`, into `out` (N * d,).
 
     destination: the row of each entity, type after type; `w`: all parameters, those of a type as in
     `EmbeddingPlaces`, or d numbers of a type without features; `s`: `embedding_scratch`.
     """
+    table = type_table(types)
     prepare_weights(table, d, w, s)
     embed_tiles(table, d, w, destination, out, s, False)
 
 
 @kernel
-def embed_types_backward(table: Any, d: int, w: Any, destination: Any, d_out: Any, g: Any, s: Any) -> None:
+def embed_types_backward(types: Any, d: int, w: Any, destination: Any, d_out: Any, g: Any, s: Any) -> None:
     """Add the gradients of the parameters to `g`, where `w` has them; those of the statistics stay.
 
     Arguments as in `embed_types`; d a multiple of 4; `d_out` (N * d,).
     """
+    table = type_table(types)
     prepare_weights(table, d, w, s)
     embed_tiles_backward(table, d, w, destination, d_out, g, s, False)
     add_weight_gradients(table, d, g, s)

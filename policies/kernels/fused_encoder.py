@@ -28,7 +28,7 @@ from .embedding_kernels import TypeTable, embed_types, embed_types_backward, emb
 from .gather_kernels import address
 from .parallel import recycled, workspace
 from .parameter_layout import Layout
-from .tiles.step_tiles import StepRange, tile_capacity
+from .tiles.step_tiles import tile_capacity
 
 Floats = NDArray[np.float32]
 
@@ -37,18 +37,19 @@ Floats = NDArray[np.float32]
 class EncoderTable:
     """The features of a batch, as the embedding kernels read them."""
 
-    types: TypeTable  # of all entities
+    types: NDArray[np.int64]  # (6, T): a `TypeTable` of all entities
     offsets: list[NDArray[np.int64]]  # per type (B + 1,): where its entities of each step start
     values: list[Floats]  # keeps the memory alive whose addresses stand in `types`
     destination: NDArray[np.int64]
 
-    def of_steps(self, first: int, last: int) -> TypeTable:
+    def of_steps(self, first: int, last: int) -> NDArray[np.int64]:
         """Return the table for the entities of steps first to last."""
         if first == 0 and last == len(self.offsets[0]) - 1:
             return self.types
-        starts = np.array([offsets[first] for offsets in self.offsets])
-        ends = np.array([offsets[last] for offsets in self.offsets])
-        return self.types._replace(first=starts, last=ends)
+        types = self.types.copy()
+        types[TypeTable._fields.index("first")] = [offsets[first] for offsets in self.offsets]
+        types[TypeTable._fields.index("last")] = [offsets[last] for offsets in self.offsets]
+        return types
 
 
 class FusedEncoder:
@@ -110,10 +111,8 @@ class FusedEncoder:
             rows.append((address(own), features, self._types[name], start, 0, count))
             values.append(own)
             start += count
-        columns = np.array(rows, np.int64).reshape(-1, len(TypeTable._fields)).T.copy()
-        return EncoderTable(
-            TypeTable(*columns), list(prepared.offsets.values()), values, prepared.destination
-        )
+        types = np.array(rows, np.int64).reshape(-1, len(TypeTable._fields)).T.copy()
+        return EncoderTable(types, list(prepared.offsets.values()), values, prepared.destination)
 
     def embed(self, table: EncoderTable, w: Floats, out: Floats, first: int, last: int) -> None:
         """Embed the entities of steps first to last into `out` (N * D,)."""
@@ -142,8 +141,9 @@ class FusedEncoder:
         `kept`: see `kept`; empty where no backward follows.
         """
         scratch = workspace(forward_scratch(self.shape, tile_capacity(rows.longest, self.d)))
-        steps = StepRange(rows.offsets, first, last, self._tile)
-        blocks_forward(folded, self.shape, x, out, kept, steps, scratch)
+        # Tuples enter kernels faster than NamedTuples.
+        steps = (rows.offsets, first, last, self._tile)
+        blocks_forward(folded, tuple(self.shape), x, out, kept, steps, scratch)
 
     def blocks_backward(
         self, x: Floats, kept: Floats, rows: RowLayout, folded: Floats, d_out: Floats, d_x: Floats, g: Floats,
@@ -152,6 +152,6 @@ class FusedEncoder:
         """Write the gradients of the embedded rows to `d_x` (N * D,), which `d_out` may be; add those of
         folded parameters to `g`."""
         scratch = workspace(backward_scratch(self.shape, tile_capacity(rows.longest, self.d)))
-        steps = StepRange(rows.offsets, first, last, self._tile)
+        steps = (rows.offsets, first, last, self._tile)
         g_blocks = g[self.blocks_place : self._end]
-        blocks_backward(folded, self.shape, x, kept, d_out, d_x, g_blocks, steps, scratch)
+        blocks_backward(folded, tuple(self.shape), x, kept, d_out, d_x, g_blocks, steps, scratch)

@@ -165,7 +165,8 @@ class FusedChoices:
         count, chosen = batch.num_actors, batch.arrays.chosen
         log_probs = np.empty(count, np.float32)
         draws = np.zeros(0) if rng is None else rng.random(len(chosen))
-        stuck = draw_choices(self._head(w), batch.arrays, x, 0, count, draws, log_probs, self._scratch())
+        head, arrays = tuple(self._head(w)), tuple(batch.arrays)
+        stuck = draw_choices(head, arrays, x, 0, count, draws, log_probs, self._scratch())
         if stuck >= 0:
             if self.conditional is not None:
                 raise no_order(self.name, self.conditional, batch.mask.mask, stuck)

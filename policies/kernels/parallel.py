@@ -31,12 +31,12 @@ def workspace(size: int) -> NDArray[np.float32]:
     return scratch
 
 
-def _references(arrays: list[NDArray[np.float32]], index: int) -> int:
-    return sys.getrefcount(arrays[index])
+def _references(arrays: list[NDArray[np.float32]]) -> list[int]:
+    return [sys.getrefcount(array) for array in arrays]
 
 
 #: The reference count of an array that only its list holds.
-_UNREFERENCED = _references([np.zeros(0, np.float32)], 0)
+(_UNREFERENCED,) = _references([np.zeros(0, np.float32)])
 
 #: Smaller arrays are allocated faster than looked up; larger ones are not worth keeping.
 _SMALLEST_RECYCLED, _LARGEST_RECYCLED = 1 << 12, 1 << 24
@@ -52,12 +52,17 @@ def recycled(size: int) -> NDArray[np.float32]:
     if not hasattr(_local, "recycled"):
         _local.recycled = []
     arrays: list[NDArray[np.float32]] = _local.recycled
-    unreferenced = [i for i in range(len(arrays)) if _references(arrays, i) == _UNREFERENCED]
-    fitting = [i for i in unreferenced if len(arrays[i]) >= size]
+    references = _references(arrays)
+    fitting = [
+        (len(array), i)
+        for i, array in enumerate(arrays)
+        if len(array) >= size and references[i] == _UNREFERENCED
+    ]
     if fitting:
-        return arrays[min(fitting, key=lambda i: len(arrays[i]))][:size]
-    for i in reversed(unreferenced):  # too small now, and so it would be every time
-        del arrays[i]
+        return arrays[min(fitting)[1]][:size]
+    for i in reversed(range(len(arrays))):
+        if references[i] == _UNREFERENCED:  # too small now, and so it would be every time
+            del arrays[i]
     arrays.append(np.empty(size + size // 8, np.float32))
     return arrays[-1][:size]
 

@@ -26,11 +26,11 @@ from ...policies.kernels.block_kernels import (
     block_tiles,
 )
 from ...policies.kernels.embedding_kernels import (
-    TypeTable,
     add_weight_gradients,
     embed_tiles,
     embed_tiles_backward,
     prepare_weights,
+    type_table,
 )
 from ...policies.kernels.heads.choice_kernels import (
     ChoiceBatch,
@@ -68,7 +68,7 @@ class Net(NamedTuple):
 class Steps(NamedTuple):
     """The inputs of B steps with N rows."""
 
-    types: TypeTable
+    types: Integers  # (6, T): a `TypeTable`
     type_offsets: Integers  # (T * (B + 1),): where each type's entities of each step start
     destination: Integers
     offsets: Integers  # (B + 1,): where the rows of each step start
@@ -252,13 +252,10 @@ def learn_tiles(
     scratch of `backward_scratch` numbers for all layers and the longest step; `s_embedding`: of
     `embedding_scratch` numbers for a tile's rows; `s_heads`: enough for either head. Returns as `_heads`.
     """
-    shape, d, all_types = net.shape, net.shape.d, steps.types
+    shape, d = net.shape, net.shape.d
     g_blocks, ends = g[net.blocks :], len(steps.offsets)
     size = block_parameters(0, d).end
-    types = TypeTable(
-        all_types.addresses, all_types.features, all_types.parameters, all_types.destinations,
-        all_types.first.copy(), all_types.last.copy(),
-    )  # fmt: skip
+    types = type_table(steps.types.copy())
     prepare_weights(types, d, net.w, s_embedding)
     while first < last:
         tile = step_tile(StepRange(steps.offsets, first, last, capacity), first)

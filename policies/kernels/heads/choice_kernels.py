@@ -343,14 +343,17 @@ def _draw_choice(at: Any, first: int, size: int, i: int, draw: float, s: Any) ->
 
 @kernel
 def draw_choices(
-    head: Any, batch: Any, x: Any, first: int, last: int, draws: Any, log_probs: Any, s: Any
+    of_head: Any, of_batch: Any, x: Any, first: int, last: int, draws: Any, log_probs: Any, s: Any
 ) -> int:
-    """Draw choices for actors first to last: `batch.chosen`, 0 before, and `log_probs` (A,) are written.
+    """Draw choices for actors first to last: `chosen` of the batch, 0 before, and `log_probs` (A,) get them.
+
+    `of_head`, `of_batch`: the fields of `ChoiceHead` and `ChoiceBatch`.
 
     `draws` (A * M,) in [0, 1), or (0,) to take the most probable choices, the first of equals. Components
     that the kind does not use stay 0 and don't count; with `counts_all` they are drawn and count, unless they
     allow nothing. Returns the first actor without a choice that it needs, or -1.
     """
+    head, batch = ChoiceHead(*of_head), ChoiceBatch(*of_batch)
     at, components, used, chosen = choice_places(head), head.components, head.used, batch.chosen
     parts = len(components) - 1
     for start in range(first, last, TILE):
