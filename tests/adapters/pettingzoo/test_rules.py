@@ -95,6 +95,56 @@ def stepped(env: Any, steps: int = 3) -> Any:
     return result
 
 
+ANTS = ["ant_0", "ant_1", "ant_2"]
+
+
+class AntView(ez.pettingzoo.GameView):
+    """All living ants by their number; each acts through its own entity."""
+
+    entities = {"Ant": ("number", "time")}  # noqa: RUF012 - never changed
+
+    def observe(self, agent: str) -> ez.pettingzoo.GameObservation:
+        ants = list(self.game.agents)
+        rows = np.array([[int(ant[-1]), self.game.time] for ant in ants], np.float32).reshape(-1, 2)
+        return ez.pettingzoo.GameObservation({"Ant": rows}, {"Ant": ants})
+
+    def observe_team(self, agents: tuple[str, ...]) -> ez.pettingzoo.GameObservation:
+        return self.observe(agents[0])
+
+
+def test_agents_that_join_later_act_through_their_own_entity_of_a_view() -> None:
+    told: list[dict[str, Any]] = []
+
+    class Told(Colony):
+        def step(self, actions: dict[str, Any]) -> Any:
+            told.append(dict(actions))
+            return super().step(actions)
+
+    game = Told(born=(0, 0, 2), dies=(-1, -4, -4))
+    venv = ez.from_pettingzoo(game, view=AntView)
+    assert [agent for _, agent in venv.agents] == ANTS
+    rng = np.random.default_rng(3)
+    batch, info = venv.reset()
+    late = 0
+    for _ in range(12):
+        idle = info["inactive"].tolist()
+        assert idle == [agent not in game.agents for agent in ANTS]
+        for lane, ant in enumerate(ANTS):
+            actors = batch.actions["action"].actors[lane].tolist()
+            assert actors == ([] if idle[lane] else [game.agents.index(ant)])
+            if actors:
+                assert batch.entities["Ant"][lane][actors[0], 0] == lane
+        late += not idle[2]
+        orders = sample_actions(venv.single_action_space, batch, rng)
+        batch, _, _, _, info = venv.step(orders)
+        chosen = {ant: orders["action"][lane].tolist() for lane, ant in enumerate(ANTS)}
+        assert {ant: [int(move)] for ant, move in told[-1].items()} == {
+            ant: move for ant, move in chosen.items() if move
+        }
+    assert late >= 4
+    venv.close()
+
+
 def test_agents_that_join_later_are_idle_until_then() -> None:
     venv = ez.from_pettingzoo(Colony())
     rng = np.random.default_rng(0)
