@@ -40,7 +40,7 @@ class EntityGymEnvironment(entity_gym.Environment):  # type: ignore[misc, unused
         self._name = env_name(env)
         if not isinstance(env.observation_space, EntitySpace):
             raise TypeError(
-                f"{self._name} is no entity environment; its observations are {env.observation_space}"
+                f"{self._name}: expected an entity environment, got observations of {env.observation_space}"
             )
         self.env = env
         self._space: EntitySpace = env.observation_space
@@ -79,7 +79,7 @@ class EntityGymEnvironment(entity_gym.Environment):  # type: ignore[misc, unused
         for name, action in actions.items():
             if name not in self._action_spaces:
                 known = ", ".join(map(repr, self._action_spaces))
-                raise ActionError(f"{self._name}: there is no action {name!r}; known: {known}")
+                raise ActionError(f"{self._name}: unknown action {name!r}: expected one of {known}")
             orders[name], count = self._order(name, self._space.actions[name], action)
             forbidden += count
         self._seen, reward, terminated, truncated, info = self.env.step(orders)
@@ -140,17 +140,17 @@ class EntityGymEnvironment(entity_gym.Environment):  # type: ignore[misc, unused
     ) -> NDArray[np.int64]:
         """For each actor of the observation, where its choice stands."""
         if len(actors) != num_choices:
-            self._fail(name, f"{num_choices} choices came for {len(actors)} actors")
+            self._fail(name, f"expected {len(actors)} choices (one per actor), got {num_choices}")
         place = {actor: position for position, actor in enumerate(actors)}
         known = expected.tolist()
         for actor in place:
             if actor not in known:
-                self._fail(name, f"actor {actor!r} can't take it; these can: {known}")
+                self._fail(name, f"actor {actor!r} is no actor of it: expected {known}")
         for actor in known:
             if actor not in place and actors:
-                self._fail(name, f"actor {actor} is left out")
+                self._fail(name, f"actor {actor} is left out: expected {known}, got {list(actors)}")
         if len(place) < len(actors):
-            self._fail(name, f"an actor is named twice among {list(actors)}")
+            self._fail(name, f"an actor is given twice: expected {known}, got {list(actors)}")
         return np.array([place[actor] for actor in known if actor in place], np.int64)
 
     def _fail(self, name: str, sentence: str) -> NoReturn:

@@ -46,7 +46,7 @@ def _our_action(env_name: str, name: str, action: Any) -> ActionSpace:
         return GlobalCategorical(_different(action.index_to_label))
     if isinstance(action, entity_gym.CategoricalActionSpace):
         return Categorical(_different(action.index_to_label))
-    raise TypeError(f"{env_name}: action {name!r} has the space {action!r}, which is none of entity_gym's")
+    raise TypeError(f"{env_name}: action {name!r}: expected an action space of entity_gym, got {action!r}")
 
 
 def _different(labels: Sequence[Any]) -> list[str]:
@@ -83,7 +83,9 @@ def _their_action(env_name: str, name: str, action: spaces.Space[Any]) -> Any:
     make = _THEIR_SPACES.get(type(action))
     if make is not None:
         return make(action)
-    raise TypeError(f"{env_name}: action {name!r} is {action!r}; entity_gym has single choices only")
+    raise TypeError(
+        f"{env_name}: action {name!r}: expected a single choice per actor, as entity_gym has, got {action!r}"
+    )
 
 
 def our_mask(given: Any, features: Mapping[str, Any]) -> Mask | None:

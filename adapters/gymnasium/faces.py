@@ -50,7 +50,7 @@ class GymnasiumFace(gymnasium.Wrapper[Any, Any, dict[str, Any], Mapping[str, Any
         self._name = env_name(env)
         if not isinstance(env.observation_space, EntitySpace):
             raise TypeError(
-                f"{self._name} is no entity environment; its observations are {env.observation_space}"
+                f"{self._name}: expected an entity environment, got observations of {env.observation_space}"
             )
         if illegal not in ("error", "replace"):
             raise ValueError(f"{self._name}: illegal must be 'error' or 'replace', got {illegal!r}")
@@ -136,7 +136,7 @@ class GymnasiumFace(gymnasium.Wrapper[Any, Any, dict[str, Any], Mapping[str, Any
 
     def _check_form(self, action: Any) -> None:
         if not self.action_space.contains(action):
-            raise ActionError(f"{self._name}: {action!r} is not in {self.action_space}")
+            raise ActionError(f"{self._name}: action: expected one of {self.action_space}, got {action!r}")
 
 
 class RaggedFace(GymnasiumFace):
@@ -281,7 +281,7 @@ class PaddedFace(GymnasiumFace):
         """
         real = [name for name in self._names if self._space.actions[name].is_continuous]
         if real:
-            raise TypeError(f"{self._name}: continuous actions have no masks, and {real[0]!r} is one")
+            raise TypeError(f"{self._name}: continuous actions have no masks: expected none, got {real[0]!r}")
         if self._limited is None:
             raise reset_needed(self._name, "action_masks()")
         return flat_masks(self._masks)
@@ -391,7 +391,9 @@ def to_gymnasium(
     if layout not in ("padded", "flat"):
         raise ValueError(f"layout must be 'ragged', 'padded' or 'flat', got {layout!r}")
     if maxima is None:
-        raise ValueError(f"the {layout} layout needs maxima=, the most entities of each type")
+        raise ValueError(
+            f"the {layout} layout: maxima is missing. Pass maxima=, the most entities of each type"
+        )
     if layout == "padded":
         return PaddedFace(env, maxima, beyond, max_actors, illegal, flat_actions, separator)
     return FlatFace(env, maxima, beyond, max_actors, illegal)

@@ -60,9 +60,11 @@ class SpaceTranslation:
         spec: EnvSpec | None = None,
     ) -> None:
         if isinstance(observation_space, EntitySpace):
-            raise TypeError(f"{env_name} is an entity environment already; it needs no wrapping")
+            raise TypeError(f"{env_name}: it is an entity environment already. Use it without wrapping")
         if mask_source not in MASK_SOURCES:
-            raise ValueError(f"{MASK} is {mask_source!r}, expected one of {', '.join(MASK_SOURCES)}")
+            raise ValueError(
+                f"{env_name}: {MASK}: expected one of {', '.join(MASK_SOURCES)}, got {mask_source!r}"
+            )
         facts = known(env, spec)
         self.env_name = env_name
         has_mask = isinstance(observation_space, spaces.Dict) and MASK in observation_space.spaces

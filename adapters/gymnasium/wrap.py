@@ -45,7 +45,9 @@ class EntityWrapper(gymnasium.Wrapper[dict[str, Any], Mapping[str, Any], Any, An
         )
         self._mask_method = action_mask in ("auto", "method") and env.has_wrapper_attr("action_masks")
         if action_mask == "method" and not self._mask_method:
-            raise ValueError(f"{env_name(env)} has no method action_masks() to take masks from")
+            raise ValueError(
+                f"{env_name(env)}: action_mask='method': the environment has no method action_masks()"
+            )
         self._mask_in_info = action_mask in ("auto", "info")
         self._raw_space = env.observation_space
         self.observation_space = self._space = self._translation.observation_space
@@ -144,7 +146,7 @@ def wrap(
             numbers.
     """
     if isinstance(env, gymnasium.vector.VectorEnv):
-        raise TypeError(f"{env} is a vector environment; use wrap_vec")
+        raise TypeError(f"expected a single environment, got the vector environment {env}. Use wrap_vec")
     return EntityWrapper(env, view, action_mask)
 
 

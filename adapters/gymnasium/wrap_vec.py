@@ -87,7 +87,9 @@ class WrappedVectorEnv(EntityVectorEnv):
             if temporary and example is not None:
                 example.close()
         if action_mask == "method" and not has_method:
-            raise ValueError(f"{self._name} has no method action_masks() to take masks from")
+            raise ValueError(
+                f"{self._name}: action_mask='method': the environments have no method action_masks()"
+            )
         self._mask_method = action_mask in ("auto", "method") and has_method
         self._mask_in_info = action_mask in ("auto", "info")
         self.single_observation_space = self._translation.observation_space
@@ -189,7 +191,9 @@ def wrap_vec(
         TypeError: `venv` is no vector environment, or is one of entities already.
     """
     if not isinstance(venv, VectorEnv):
-        raise TypeError(f"{venv!r} is no gymnasium.vector.VectorEnv; wrap a single environment with wrap")
+        raise TypeError(
+            f"expected a gymnasium.vector.VectorEnv, got {venv!r}. Use wrap for a single environment"
+        )
     return WrappedVectorEnv(venv, view, action_mask)
 
 

@@ -93,11 +93,20 @@ def from_pettingzoo(
         ViewError: a view that does not fit.
     """
     if mode not in MODES:
-        raise ValueError(f"there is no mode {mode!r}{near(mode, MODES)}")
+        raise ValueError(
+            f"mode: expected one of {', '.join(map(repr, MODES))}, got {mode!r}{near(mode, MODES)}"
+        )
     if reward not in POOLINGS:
-        raise ValueError(f"a team's reward can't be pooled by {reward!r}{near(reward, POOLINGS)}")
+        raise ValueError(
+            f"reward: expected one of {', '.join(map(repr, POOLINGS))},"
+            f" got {reward!r}{near(reward, POOLINGS)}"
+        )
     if mode == "lanes" and team is not None:
-        raise ValueError("a team is for mode='team'; in lanes, agents that have opponents have no lane")
+        raise ValueError(
+            "team: expected None in mode 'lanes', got "
+            + repr(team)
+            + ". Use mode='team', or opponents= for agents without a lane"
+        )
     games = _make_games(env, num_envs)
     try:
         if mode == "lanes":
@@ -118,14 +127,16 @@ def _lanes(games: list[PettingZooGame], view: Any, opponents: Any) -> GameLanes:
     first = games[0]
     if opponents is not None and not isinstance(opponents, Mapping):
         raise ValueError(
-            f"{first.name}: opponents is {opponents!r}; in lanes, say for whom: a dict by agent or kind, of"
-            f" {list(first.possible_agents)}"
+            f"{first.name}: opponents: expected a dict by agent or kind in mode 'lanes', got {opponents!r}."
+            f" The agents are {list(first.possible_agents)}"
         )
     observer_of = _observer_factory(first, view)
     opponents_by_agent = make_opponents(first, opponents or {}, observer_of)
     learners = [agent for agent in first.possible_agents if agent not in opponents_by_agent]
     if not learners:
-        raise ValueError(f"{first.name}: all agents have opponents; nobody is left to play")
+        raise ValueError(
+            f"{first.name}: opponents: expected an agent without an opponent, got opponents for all agents"
+        )
     return GameLanes(games, learners, opponents_by_agent, observer_of(learners))
 
 
@@ -138,19 +149,23 @@ def _team(game: PettingZooGame, view: Any, team: Any, opponents: Any, reward: Po
         absent = resolve(list(by_name), everyone, f"{game.name}: opponents")
         members = [agent for agent in everyone if agent not in absent]
     else:
-        raise ValueError(f"{game.name}: who is in the team? Say so with team=, of {list(everyone)}")
+        raise ValueError(f"{game.name}: the team is not given. Pass team=, some of {list(everyone)}")
     if not members:
-        raise ValueError(f"{game.name}: nobody is in the team")
+        raise ValueError(f"{game.name}: team: expected one agent or more, got none")
     others = [agent for agent in everyone if agent not in members]
     opponents_by_agent = make_opponents(
         game, dict.fromkeys(others, opponents) if by_name is None else by_name, _observer_factory(game, view)
     )
     for agent in others:
         if agent not in opponents_by_agent:
-            raise ValueError(f"{game.name}: who plays {agent!r}, which is not in the team? See opponents=")
+            raise ValueError(
+                f"{game.name}: agent {agent!r} is not in the team and has no opponent. Pass opponents="
+            )
     for agent in members:
         if agent in opponents_by_agent:
-            raise ValueError(f"{game.name}: {agent!r} is in the team, and an opponent plays for it")
+            raise ValueError(
+                f"{game.name}: agent {agent!r} is in the team and in opponents: expected one of the two"
+            )
     return TeamEnv(game, opponents_by_agent, _team_observer(game, members, view), reward)
 
 
@@ -200,31 +215,34 @@ def _make_games(env: Any, num_envs: int | None) -> list[PettingZooGame]:
     """Make the games; if one fails, close those made before."""
     aec, parallel = _classes()
     if num_envs is not None and num_envs < 1:
-        raise ValueError(f"num_envs must be positive, got {num_envs}")
+        raise ValueError(f"num_envs: expected a positive number, got {num_envs}")
     if isinstance(env, (aec, parallel)):
         if num_envs not in (None, 1):
-            raise ValueError(f"one game can't be {num_envs}; give a function that makes them")
+            raise ValueError(
+                f"num_envs: expected 1 for a single game object, got {num_envs}. Pass a function that"
+                " makes games"
+            )
         makers: list[MakeGame] = [lambda: env]
     elif isinstance(env, Sequence):
         if num_envs not in (None, len(env)):
-            raise ValueError(f"num_envs is {num_envs}, but there are {len(env)} functions")
+            raise ValueError(f"num_envs: expected {len(env)}, the number of functions, got {num_envs}")
         makers = list(env)
     else:
         makers = [env] * (num_envs or 1)
     if not makers:
-        raise ValueError("there is no game: the list of functions is empty")
+        raise ValueError("env: expected one game or function or more, got an empty list")
     games: list[PettingZooGame] = []
     try:
         for index, make in enumerate(makers):
             made = make() if callable(make) and not isinstance(make, (aec, parallel)) else make
             if not isinstance(made, (aec, parallel)):
                 raise TypeError(
-                    f"game {index} is {made!r}, expected a PettingZoo ParallelEnv or AECEnv, or a function"
-                    " that makes one"
+                    f"game {index}: expected a PettingZoo ParallelEnv or AECEnv, or a function that makes"
+                    f" one, got {made!r}"
                 )
             if any(game.env is made for game in games):
                 raise ValueError(
-                    f"game {index} is the same object as an earlier one; make a game of its own for each"
+                    f"game {index}: expected a new game, got the same object as before. Make one per function"
                 )
             games.append((ParallelGame if isinstance(made, parallel) else AECGame)(made, index))
             _check_same(games[0], games[-1])
@@ -244,8 +262,8 @@ def _close(games: list[PettingZooGame], given: Any) -> None:
 def _check_same(first: PettingZooGame, other: PettingZooGame) -> None:
     if type(other) is not type(first) or other.possible_agents != first.possible_agents:
         raise ValueError(
-            f"{other.label} has the agents {list(other.possible_agents)}, {first.label}"
-            f" {list(first.possible_agents)}; all games must be of one kind"
+            f"{other.label}: expected the agents of {first.label}, {list(first.possible_agents)}, got"
+            f" {list(other.possible_agents)}"
         )
     compared: set[tuple[int, int]] = set()  # agents mostly share their spaces, and equality takes long
     for agent in first.possible_agents:

@@ -15,7 +15,7 @@ from ...policies.padded import PaddedRogueNet
 class RogueNetExtractor(BaseFeaturesExtractor):
     """RogueNet for `MultiInputPolicy` on padded observations, without attention for padding.
 
-        env = ez.to_gymnasium(MyEnv(), "padded", maxima=8, flat_actions=True)
+        env = ez.to_gymnasium(MyEnv(), "padded", maxima=8, flat_actions=True, illegal="replace")
         model = PPO("MultiInputPolicy", env, policy_kwargs=dict(
             features_extractor_class=ez.sb3.RogueNetExtractor,
             features_extractor_kwargs=dict(d_model=16, n_layer=2, n_head=2), net_arch=[]))

@@ -69,7 +69,7 @@ class EntityAECEnv(AECEnv[str, Any, Any]):
     def observe(self, agent: str) -> Any:
         """Return the last observation of `agent`, made at the start of the cycle."""
         if agent not in self._observations:
-            raise ActionError(f"{self}: agent {agent!r} does not play; there are {', '.join(self.agents)}")
+            raise ActionError(f"{self}: unknown agent {agent!r}: expected one of {', '.join(self.agents)}")
         return self._observations[agent]
 
     def step(self, action: Any) -> None:
@@ -86,7 +86,7 @@ class EntityAECEnv(AECEnv[str, Any, Any]):
         if self.terminations[agent] or self.truncations[agent]:
             if action is not None:
                 raise ActionError(
-                    f"{self}: agent {agent!r} has ended; its action must be None, got {action!r}"
+                    f"{self}: agent {agent!r} has ended: expected the action None, got {action!r}"
                 )
             self._was_dead_step(None)
             return

@@ -151,14 +151,14 @@ class EntityParallelEnv(ParallelEnv[str, Any, Any]):
         if not self.agents:
             raise reset_needed(f"{self}: no agent is alive", "step()")
         if not isinstance(actions, Mapping):
-            raise ActionError(f"{self}: actions are a dict by agent, got {type(actions).__name__}")
+            raise ActionError(f"{self}: actions: expected a dict by agent, got {type(actions).__name__}")
         orders: dict[str, Any] = {}
         told: dict[str, dict[str, Any]] = {}
         for agent, action in actions.items():
             if agent not in self.agents:
                 self._port(agent)
                 living = ", ".join(self.agents)
-                raise ActionError(f"{self}: agent {agent!r} has ended and can't act; still there: {living}")
+                raise ActionError(f"{self}: agent {agent!r} has ended and takes no action. In play: {living}")
             if action is not None:
                 with self._named(agent):
                     orders[agent], told[agent] = self._ports[agent].orders(action)
@@ -172,7 +172,7 @@ class EntityParallelEnv(ParallelEnv[str, Any, Any]):
             return self._ports[agent]
         except (KeyError, TypeError):
             known = ", ".join(self.possible_agents)
-            raise ActionError(f"{self}: there is no agent {agent!r}; there are {known}") from None
+            raise ActionError(f"{self}: unknown agent {agent!r}: expected one of {known}") from None
 
     @contextmanager
     def _named(self, agent: str) -> Iterator[None]:

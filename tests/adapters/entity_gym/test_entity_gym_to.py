@@ -299,7 +299,7 @@ def test_actors_may_come_in_any_order() -> None:
             {"move": eg.CategoricalAction([0, 0], np.array([0, 0]), [])},
             ["action 'move'", "actor"],
         ),
-        ({"move": eg.CategoricalAction([0, 1], np.array([0]), [])}, ["1 choices", "2 actors"]),
+        ({"move": eg.CategoricalAction([0, 1], np.array([0]), [])}, ["action 'move'", 1, 2]),
         ({"horn": eg.GlobalCategoricalAction(5, "x")}, ["action 'horn'", 5]),
         ({"hit": eg.SelectEntityAction([1], [99])}, ["actor 1"]),
     ],

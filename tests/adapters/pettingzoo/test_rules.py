@@ -355,7 +355,7 @@ def fewer_places(count: int) -> Any:
 @pytest.mark.parametrize(
     ("env", "options", "error", "facts"),
     [
-        (Colony, {"mode": "lane"}, ValueError, ["mode 'lane'", "'lanes'"]),
+        (Colony, {"mode": "lane"}, ValueError, ["mode", "'lane'", "'lanes'"]),
         (Colony, {"team": "ant"}, ValueError, ["team", "mode='team'"]),
         (Colony, {"num_envs": 0}, ValueError, ["num_envs", 0]),
         (Colony(), {"num_envs": 2}, ValueError, ["game", 2]),
