@@ -202,7 +202,11 @@ def _restored_environments(
     if isinstance(trainer.venv, EvolvingVectorEnv) and TRAINING_STATE in checkpoint.metadata:
         trainer.venv.set_training_state(checkpoint.metadata[TRAINING_STATE])
     if "environments" in checkpoint.tensors and same_lanes and isinstance(trainer.venv, StatefulVectorEnv):
-        return Shown(trainer.venv.set_state(_as_arrays(checkpoint.tensors["environments"])), active)
+        batch = trainer.venv.set_state(_as_arrays(checkpoint.tensors["environments"]))
+        if active is not None:  # without opponents, the lanes that they played have actors again
+            for part in batch.actions.values():
+                active = active | (part.actors.lengths > 0)
+        return Shown(batch, active)
     return None
 
 
