@@ -23,6 +23,8 @@ def to_rst(app: Sphinx, what: str, name: str, value: Any, options: Any, lines: l
                 depth = indent
                 marked += [" " * shallow + "::", ""]
         marked.append(line if depth is not None else _escape(line))
+    if what in ("attribute", "property", "data") and marked:
+        marked[:0] = ["..", ""]  # an empty comment: napoleon takes a first line with a colon for "type: text"
     lines[:] = marked
 
 
