@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import os
+import pickle
 import signal
 import threading
 import time
@@ -72,6 +74,14 @@ def test_results_are_those_of_one_process(snakes: ez.EntityVectorEnv, seed: Any)
         assert ended and idle
         assert all(batch.equals(other) for batch, other in kept)  # batches stay valid
         assert np.array_equal(np.stack(snakes.render() or ()), np.stack(local.render() or ()))
+
+
+def test_workers_are_neither_copied_nor_pickled(snakes: ez.EntityVectorEnv) -> None:
+    snakes.reset(seed=1)
+    for copied in (copy.deepcopy, pickle.dumps):
+        with raises(TypeError, "worker processes", "num_workers=0"):
+            copied(snakes)
+    snakes.reset(seed=1)
 
 
 def test_it_keeps_the_rules(snakes: ez.EntityVectorEnv) -> None:

@@ -10,7 +10,7 @@ import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from itertools import pairwise
-from typing import Any
+from typing import Any, NoReturn
 
 import cloudpickle  # type: ignore[import-untyped]
 import numpy as np
@@ -107,6 +107,12 @@ class WorkerPool:
             self.close()
             raise
         self._layout = AnswerLayout(self.introduction.space)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "worker processes cannot be copied or pickled: expected a vector environment of this process, got"
+            " one with workers. Copy one that was made with num_workers=0"
+        )
 
     def _start(self, host_fns: Sequence[Callable[[], Host]], parent_works: bool) -> Introduction:
         """Make all lanes; workers make theirs at the same time."""
