@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING, Any
 import gymnasium
 from gymnasium.envs.registration import EnvSpec, load_env_creator
 
+from ..envs.errors import whole_number
 from ..envs.registration import find_namespace, known_ids, latest_game
+from ..envs.returned import check_has_spaces
 from ..suggestions import did_you_mean
 
 if TYPE_CHECKING:
@@ -126,12 +128,11 @@ def make_vec(
             answer within `worker_timeout` seconds (60; None: no limit) is an error.
 
     Raises:
-        ValueError: `num_envs` is less than 1.
+        TypeError, ValueError: `num_envs` is no whole number, or less than 1.
         WorkerError: a sub-environment could not be made.
         gymnasium.error.NameNotFound, ImportError, TypeError, ViewError: as for `make`.
     """
-    if num_envs < 1:
-        raise ValueError(f"num_envs must be at least 1, got {num_envs}")
+    num_envs = whole_number("make_vec: num_envs", num_envs)
     makers = resolve(env)
     venv = _vector_env(makers, num_envs, view, kwargs)
     venv.vector_spec = _vector_spec(env, num_envs, view, kwargs)
@@ -206,6 +207,7 @@ def as_entity_env(
     from ..envs.spaces import EntitySpace
 
     if isinstance(env, gymnasium.Env):
+        check_has_spaces(name, env)
         if not isinstance(env.observation_space, EntitySpace):
             from .gymnasium.wrap import EntityWrapper
 
@@ -259,6 +261,8 @@ def _listed(
     from ..envs.vector.list_vector import ListVectorEnv
 
     made = [one()]  # to see what it is; it becomes the first lane
+    if isinstance(made[0], gymnasium.Env):
+        check_has_spaces(name, made[0])
 
     def lane() -> Any:
         return made.pop() if made else one()
@@ -266,7 +270,14 @@ def _listed(
     is_foreign = isinstance(made[0], gymnasium.Env) and not isinstance(made[0].observation_space, EntitySpace)
     if not is_foreign:
         return ListVectorEnv([partial(_entity_env, lane, name, view)] * num_envs)
-    return as_entity_vector_env(gymnasium.vector.SyncVectorEnv([lane] * num_envs), name, view)
+    lanes = [partial(_plain_lane, lane, name)] * num_envs
+    return as_entity_vector_env(gymnasium.vector.SyncVectorEnv(lanes), name, view)
+
+
+def _plain_lane(lane: Callable[[], Any], name: str) -> gymnasium.Env[Any, Any]:
+    from .gymnasium.plain_results import PlainResults
+
+    return PlainResults(lane(), name)
 
 
 @contextmanager

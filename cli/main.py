@@ -11,6 +11,7 @@ import sys
 from collections.abc import Sequence
 
 from .. import __version__
+from ..envs.errors import ObservationError
 from ..experiments.errors import UserError, unknown
 
 #: Command -> (its module, what it does).
@@ -38,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:
         return _run(words)
-    except UserError as error:
+    except (UserError, ObservationError) as error:
         print(f"entitize: {error}", file=sys.stderr)
         return 2
     except BrokenPipeError:  # whoever read our output has seen enough, like `head`

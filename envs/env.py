@@ -14,6 +14,7 @@ from .batch.dispatch import Dispatcher
 from .batch.observation import Observation
 from .batch.resolve import ResolvedObservation, Resolver
 from .errors import ObservationError, reset_needed
+from .returned import check_has_spaces, step_values
 from .spaces import EntitySpace
 
 Transition = tuple[Observation, float, bool, bool, dict[str, Any]]
@@ -92,14 +93,14 @@ class EntityEnv(gymnasium.Env[dict[str, Any], Mapping[str, Any]], ABC):
             raise reset_needed(type(self).__name__, "the first step and after the end of an episode")
         actions = self._dispatcher.dispatch(self._resolved, action)
         self._resolved = None  # a _step that raises leaves an env that needs a reset
-        observation, reward, terminated, truncated, info = self._step(actions)
-        reward = float(reward)
+        where = f"{type(self).__name__}._step"
+        observation, reward, terminated, truncated, info = step_values(where, self._step(actions))
         if not math.isfinite(reward):
             raise ObservationError(f"{type(self).__name__}: the reward is {reward}")
         plain = self._observe(observation)
         if terminated or truncated:
             self._resolved = None
-        return plain, reward, bool(terminated), bool(truncated), dict(info)
+        return plain, reward, terminated, truncated, dict(info)
 
     def _observe(self, observation: Observation) -> dict[str, Any]:
         if self._resolver is None:
@@ -111,6 +112,7 @@ class EntityEnv(gymnasium.Env[dict[str, Any], Mapping[str, Any]], ABC):
     def _prepare(self) -> None:
         """Read the spaces, which an author may set at any time before the first reset."""
         name = type(self).__name__
+        check_has_spaces(name, self)
         if not isinstance(self.observation_space, EntitySpace):
             raise TypeError(
                 f"{name}.observation_space must be an EntitySpace, got {self.observation_space!r}"

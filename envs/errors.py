@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import gymnasium
+import numpy as np
 
 __all__ = ["ActionError", "ConformanceError", "ObservationError", "WorkerError"]
 
 
 class ObservationError(ValueError):
-    """An environment returned an observation that its space does not allow."""
+    """An environment returned an observation that its space does not allow, or other values than it must."""
 
 
 class ActionError(ValueError):
@@ -36,6 +38,34 @@ class WorkerError(RuntimeError):
 
 class ConformanceError(AssertionError):
     """`check_entity_env` found an environment that breaks the rules of entity environments."""
+
+
+def whole_number(where: str, value: Any, least: int = 1) -> int:
+    """Return `value` if it is a whole number of at least `least`.
+
+    Raises:
+        TypeError: it is something else than a whole number.
+        ValueError: it is less than `least`.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise TypeError(f"{where}: expected a whole number, got {value!r}")
+    if value < least:
+        raise ValueError(f"{where}: expected at least {least}, got {value}")
+    return int(value)
+
+
+def positive_number(where: str, value: Any) -> float:
+    """Return `value` if it is a number above 0.
+
+    Raises:
+        TypeError: it is no number.
+        ValueError: it is not above 0.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
+        raise TypeError(f"{where}: expected a number, got {value!r}")
+    if not value > 0:
+        raise ValueError(f"{where}: expected a positive number, got {value}")
+    return float(value)
 
 
 def reset_needed(where: str, call: str) -> gymnasium.error.ResetNeeded:

@@ -2,25 +2,73 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import gymnasium
 from gymnasium.vector import AutoresetMode
 from torch import nn
 
 from ..envs import EntityVectorEnv
 from ..policies.policy import Policy
 
+#: Advice where policy and environments are swapped.
+_ORDER = ". The policy comes first, then the environments"
+
+
+def check_vector_env(where: str, venv: object) -> None:
+    """Check that `venv` is an entity vector environment.
+
+    Raises:
+        TypeError: it is something else; the message says how to make one.
+    """
+    if isinstance(venv, EntityVectorEnv):
+        return
+    hint = ""
+    if isinstance(venv, str):
+        hint = f". Make it: entitize.make_vec({venv!r})"
+    elif isinstance(venv, gymnasium.vector.VectorEnv):
+        hint = ". Wrap it: entitize.wrap_vec(venv)"
+    elif isinstance(venv, gymnasium.Env):
+        hint = ". Trainers take vector environments: entitize.make_vec"
+    elif isinstance(venv, nn.Module):
+        hint = _ORDER
+    raise TypeError(f"{where}: expected an EntityVectorEnv, got {_named(venv)}{hint}")
+
+
+def checked_callbacks(callbacks: Sequence[Callable[..., Any]]) -> list[Callable[..., Any]]:
+    """Return `callbacks` as a list.
+
+    Raises:
+        TypeError: they are no list of functions.
+    """
+    if callable(callbacks) or not isinstance(callbacks, Iterable):
+        raise TypeError(f"callbacks: expected a list of functions, got {callbacks!r}")
+    for callback in callbacks:
+        if not callable(callback):
+            raise TypeError(f"callbacks: expected functions, got {callback!r}")
+    return list(callbacks)
+
+
+def _named(value: object) -> str:
+    """Return a value for an error: a class by its name, an object by that of its class."""
+    return f"the class {value.__name__}" if isinstance(value, type) else f"a {type(value).__name__}"
+
 
 def checked_module(policy: Policy, venv: EntityVectorEnv) -> nn.Module:
     """`policy` as a module, once it is sure that it fits `venv`.
 
     Raises:
-        TypeError: it is no module or no `Policy`.
+        TypeError: it is no module or no `Policy`, or `venv` no entity vector environment.
         ValueError: its actions are not those of `venv`, or `venv` doesn't reset in the step that ends an
             episode.
     """
     if not isinstance(policy, nn.Module):
-        raise TypeError(f"policy: expected an nn.Module, got {type(policy).__name__}")
+        hint = _ORDER if isinstance(policy, EntityVectorEnv) else ""
+        raise TypeError(f"policy: expected an nn.Module, got {_named(policy)}{hint}")
     if not isinstance(policy, Policy):
         raise TypeError(f"policy: {type(policy).__name__} lacks methods or attributes of Policy")
+    check_vector_env("venv", venv)
     if policy.action_space != venv.single_action_space:
         raise ValueError(
             f"the policy's actions: expected those of the environments, {venv.single_action_space},"

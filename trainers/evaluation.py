@@ -5,14 +5,16 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from torch import nn
 
 from ..envs import EntityActionSpace, EntityBatch, EntityVectorEnv, sample_actions
+from ..envs.errors import whole_number
 from ..policies.policy import ActResult, frozen_weights
+from .compatibility import check_vector_env
 from .idle import active_lanes
 from .statistics import EpisodeStatistics
 
@@ -27,6 +29,7 @@ __all__ = [
 ]
 
 
+@runtime_checkable
 class Actor(Protocol):
     """Interface of the policies that `evaluate` plays."""
 
@@ -83,8 +86,12 @@ def evaluate(
         seed: of the environments and of the sampling.
 
     Raises:
-        ValueError: `episodes` is not positive.
+        TypeError: `policy` or `venv` is something else, or `episodes` no whole number.
+        ValueError: `episodes` is less than 1.
     """
+    if not isinstance(policy, Actor):
+        raise TypeError(f"evaluate: expected a policy with a method act, got {policy!r}")
+    check_vector_env("evaluate: venv", venv)
     quota = episode_quota(episodes, venv.num_envs)
     was_training = isinstance(policy, nn.Module) and policy.training
     if isinstance(policy, nn.Module):
@@ -104,10 +111,9 @@ def episode_quota(episodes: int, num_envs: int) -> NDArray[np.int64]:
     """Return the number of `episodes` for each environment (num_envs,), as even as possible.
 
     Raises:
-        ValueError: `episodes` is not positive.
+        TypeError, ValueError: `episodes` is no whole number, or less than 1.
     """
-    if episodes < 1:
-        raise ValueError(f"episodes must be positive, got {episodes}")
+    episodes = whole_number("episodes", episodes)
     quota = np.full(num_envs, episodes // num_envs)
     quota[: episodes % num_envs] += 1
     return quota

@@ -19,12 +19,13 @@ from numpy.typing import NDArray
 from torch.optim import Optimizer
 
 from ..envs import EntityBatch, EntityVectorEnv, no_actions
+from ..envs.errors import positive_number, whole_number
 from ..policies.engines.graphs.cuda import matrix_precision
 from ..policies.policy import ActResult, Policy, frozen_weights
 from ..ragged import keep_freed_memory
 from .bootstraps import final_values, next_values
 from .clock import Clock
-from .compatibility import checked_module
+from .compatibility import checked_callbacks, checked_module
 from .config import PPOConfig
 from .idle import Shown
 from .learners.device import make_optimizer, place, set_learning_rate
@@ -34,7 +35,7 @@ from .reward_normalization import RewardNormalizer
 from .rollout import RolloutBuffer, Samples
 from .runs.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 from .runs.guard import Snapshot, check_batch, check_lanes, check_module, naming_update
-from .runs.opening import open_run
+from .runs.opening import open_run, run_folder
 from .runs.run_folder import RunFolder
 from .runs.run_origin import note_origin
 from .runs.trainer_state import EvolvingVectorEnv, capture, derived_seed, restore
@@ -93,7 +94,7 @@ class PPO:
         keep_freed_memory()
         self.venv = venv
         self.config = config
-        self.callbacks = list(callbacks)
+        self.callbacks = checked_callbacks(callbacks)
         self.device = place(self.module, config)
         optimizer = make_optimizer(self.module.parameters(), config, self.device)
         self.learner: Learner = make_learner(policy, self.module, optimizer, config)
@@ -111,7 +112,7 @@ class PPO:
         self._buffer = RolloutBuffer(venv.single_observation_space, config.num_steps, venv.num_envs)
         self.shown: Shown | None = None  # the current observations; None: new episodes come next
         self._samples: Samples | None = None  # the rollout that waits for its update
-        self._run = RunFolder(run_dir, resume) if isinstance(run_dir, str | Path) else run_dir
+        self._run = run_folder(run_dir, resume)
         self._saved_step: int | None = None
         if self._run is not None:
             with self._run.locked():
@@ -143,15 +144,15 @@ class PPO:
         terminal, a line every ten seconds elsewhere; "full" adds losses and shares of time.
 
         Raises:
-            ValueError: `total_timesteps` or `max_seconds` is not positive.
+            TypeError, ValueError: `total_timesteps` or `max_seconds` is no number or not positive.
             RunLockedError: another process or trainer trains in `run_dir`.
             RuntimeError: another trainer has continued the run in `run_dir` since.
             NonFiniteError: a loss, gradient, weight, statistic, reward or observation is NaN or infinite.
         """
-        if total_timesteps is not None and not total_timesteps > 0:
-            raise ValueError(f"total_timesteps must be positive, got {total_timesteps}")
-        if max_seconds is not None and not max_seconds > 0:
-            raise ValueError(f"max_seconds must be positive, got {max_seconds}")
+        if total_timesteps is not None:
+            whole_number("train: total_timesteps", total_timesteps)
+        if max_seconds is not None:
+            positive_number("train: max_seconds", max_seconds)
         detail = detail_of(progress)
         self._total = self.config.total_timesteps if total_timesteps is None else total_timesteps
         self._max_seconds = max_seconds

@@ -65,6 +65,9 @@ class SpaceTranslation:
             raise ValueError(
                 f"{env_name}: {MASK}: expected one of {', '.join(MASK_SOURCES)}, got {mask_source!r}"
             )
+        if view is not None and not isinstance(view, View):
+            hint = f". Make one: {view.__name__}(…)" if isinstance(view, type) else ""
+            raise TypeError(f"{env_name}: view: expected one of entitize.views, got {view!r}{hint}")
         facts = known(env, spec)
         self.env_name = env_name
         has_mask = isinstance(observation_space, spaces.Dict) and MASK in observation_space.spaces

@@ -16,6 +16,7 @@ from ...envs import (
     validate_actions,
 )
 from ...envs.errors import reset_needed
+from ...envs.returned import check_has_spaces, reset_values, step_values
 from .rewards import check_rewards, scalar_reward
 from .translation import MASK, MaskSource, SpaceTranslation, lift
 from .views.batches import ragged_orders, stack
@@ -40,6 +41,7 @@ class EntityWrapper(gymnasium.Wrapper[dict[str, Any], Mapping[str, Any], Any, An
         gymnasium.Wrapper.__init__(self, env)
         check_rewards(env)
         declared = from_config(view) if isinstance(view, Mapping) else view
+        check_has_spaces(env_name(env), env)
         self._translation = SpaceTranslation(
             env_name(env), env.observation_space, env.action_space, env, declared, action_mask
         )
@@ -70,7 +72,8 @@ class EntityWrapper(gymnasium.Wrapper[dict[str, Any], Mapping[str, Any], Any, An
         self._last = None
         base = self.env.unwrapped
         generator = base._np_random
-        observation, info = self.env.reset(seed=seed, options=options)
+        result = self.env.reset(seed=seed, options=options)
+        observation, info = reset_values(f"{self._translation.env_name}.reset", result)
         if seed is not None and base._np_random is generator:
             # An environment that keeps random numbers elsewhere (MinAtar) and never seeds Gymnasium's.
             gymnasium.Env.reset(base, seed=seed)
@@ -95,12 +98,12 @@ class EntityWrapper(gymnasium.Wrapper[dict[str, Any], Mapping[str, Any], Any, An
         raw = self._translation.decode_one(orders)
         self._last = None  # an environment that raises needs a reset
         try:
-            observation, reward, terminated, truncated, info = self.env.step(raw)
+            result = self.env.step(raw)
         except Exception as error:
             error.add_note(f"raised by {name} in step({raw!r}), wrapped by entitize")
             raise
-        number = scalar_reward(name, reward)
-        return self._observe(observation, info), number, bool(terminated), bool(truncated), info
+        observation, reward, terminated, truncated, info = step_values(f"{name}.step", result, scalar_reward)
+        return self._observe(observation, info), reward, terminated, truncated, info
 
     def _observe(self, observation: Any, info: dict[str, Any]) -> dict[str, Any]:
         mask = None
@@ -147,6 +150,8 @@ def wrap(
     """
     if isinstance(env, gymnasium.vector.VectorEnv):
         raise TypeError(f"expected a single environment, got the vector environment {env}. Use wrap_vec")
+    if not isinstance(env, gymnasium.Env):
+        raise TypeError(f"wrap: expected a gymnasium.Env, got {env!r}. entitize.make takes ids and functions")
     return EntityWrapper(env, view, action_mask)
 
 

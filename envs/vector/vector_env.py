@@ -18,6 +18,7 @@ from ..batch.batch_actions import validate_actions
 from ..batch.batch_spaces import EntityBatchActionSpace, EntityBatchSpace
 from ..batch.entity_batch import EntityBatch
 from ..errors import ActionError, WorkerError, no_render_mode, reset_needed
+from ..returned import vector_step_values
 from ..seeds import Seeds, lane_seeds
 from ..spaces import EntitySpace
 from .vector_spec import VectorSpec
@@ -219,7 +220,7 @@ class EntityVectorEnv(VectorEnv[EntityBatch, Actions, NDArray[Any]], ABC):
     def _carry_out(self, actions: Any) -> StepResult:
         self._is_playing = False  # a step that is interrupted leaves lanes that need a reset
         try:
-            result = self._step(actions)
+            result = vector_step_values(f"{self._where}._step", self._step(actions), self.num_envs)
         except ActionError:
             self._is_playing = self.validates_in_step  # then no lane has moved
             raise

@@ -120,6 +120,8 @@ class Agent:
             TypeError: no action, or more than one, has these choices.
             ObservationError: the step is not of the space, or not one decision is to be made.
         """
+        if not (isinstance(choices, type) and issubclass(choices, Enum)):
+            raise TypeError(f"choose: expected a subclass of Enum, got {choices!r}")
         names = tuple(member.name for member in choices)
         actions = self.action_space.spaces
         fitting = [n for n, a in actions.items() if getattr(a, "choices", None) == names]

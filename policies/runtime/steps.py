@@ -75,7 +75,7 @@ class StepReader:
         """
         try:
             return self._read(observation)
-        except (_Odd, KeyError, TypeError):
+        except (_Odd, KeyError, TypeError, IndexError):
             problem = self.space.problem(observation)
             raise ObservationError(problem or "the observation is not made of plain arrays") from None
 

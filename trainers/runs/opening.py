@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any, Protocol
 
 from ...envs import EntityVectorEnv
@@ -10,6 +11,25 @@ from ...policies.policy import Policy
 from ..config import PPOConfig
 from .checkpoint import checkpoint_paths, clear_leftovers
 from .run_folder import RunFolder
+
+
+def run_folder(run_dir: str | Path | RunFolder | None, resume: bool) -> RunFolder | None:
+    """Return the run folder at `run_dir`, which must exist to `resume`.
+
+    Raises:
+        TypeError: `run_dir` is no path.
+        ValueError: there is nothing to resume without a `run_dir`.
+        FileNotFoundError, NotADirectoryError: there is no such folder.
+    """
+    if run_dir is None:
+        if resume:
+            raise ValueError("PPO: resume=True needs a run_dir, got None")
+        return None
+    if isinstance(run_dir, RunFolder):
+        return run_dir
+    if not isinstance(run_dir, str | Path):
+        raise TypeError(f"PPO: run_dir: expected a path, got {run_dir!r}")
+    return RunFolder(run_dir, resume)
 
 
 class RunTrainer(Protocol):

@@ -1,0 +1,125 @@
+"""Environments that return other values than Gymnasium's interface asks for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import entitize as ez
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+from facts import raises
+
+POINT = np.zeros(3, np.float32)
+
+
+class Wrong(gymnasium.Env[Any, Any]):
+    """An environment whose `reset` and `step` return what a test wants."""
+
+    observation_space = spaces.Box(-1, 1, (3,))
+    action_space = spaces.Discrete(2)
+    reset_result: Any = (POINT, {})
+    step_result: Any = (POINT, 0.0, False, False, {})
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
+        super().reset(seed=seed)
+        return self.reset_result
+
+    def step(self, action: Any) -> Any:
+        return self.step_result
+
+
+class Spaceless(Wrong):
+    action_space = None  # type: ignore[assignment]
+
+
+WRONG_STEPS = [
+    ((POINT, 0.0, False, {}), (5, 4)),
+    (None, ("None",)),
+    ((POINT, None, False, False, {}), ("reward", "None")),
+    ((POINT, np.zeros(2), False, False, {}), ("reward", "expected")),
+    ((POINT, "x", False, False, {}), ("reward", "'x'")),
+    ((POINT, 0.0, None, False, {}), ("terminated", "None")),
+    ((POINT, 0.0, False, False, None), ("info", "None")),
+]
+WRONG_RESETS = [(POINT, ("info",)), ((POINT, None), ("info", "None")), ((POINT, {}, 1), (2, 3))]
+
+
+@pytest.mark.parametrize(("result", "facts"), WRONG_STEPS)
+@pytest.mark.parametrize("num_envs", [None, 2])
+def test_step(result: Any, facts: Any, num_envs: int | None) -> None:
+    made = type("Mine", (Wrong,), {"step_result": result})
+    if num_envs is None:
+        env: Any = ez.make(made)
+        env.reset(seed=0)
+        action: Any = {"action": np.array([0])}
+    else:
+        env = ez.make_vec(made, num_envs)
+        batch, _ = env.reset(seed=0)
+        action = env.action_space.sample(mask=batch)
+    with env, raises(ez.ObservationError, "Mine", "step", *facts):
+        env.step(action)
+
+
+@pytest.mark.parametrize(("result", "facts"), WRONG_RESETS)
+def test_reset(result: Any, facts: Any) -> None:
+    made = type("Mine", (Wrong,), {"reset_result": result})
+    for env in (ez.make(made), ez.make_vec(made, 2)):
+        with env, raises(ez.ObservationError, "Mine", "reset", *facts):
+            env.reset(seed=0)
+
+
+def test_an_observation_that_is_missing() -> None:
+    made = type("Mine", (Wrong,), {"reset_result": (None, {})})
+    with ez.make_vec(made, 2) as venv, raises(ez.ObservationError, "Mine", "observation", "None"):
+        venv.reset(seed=0)
+
+
+def test_an_environment_without_a_space() -> None:
+    for make in (ez.make, ez.make_vec, lambda make: ez.wrap(make())):
+        with raises(TypeError, "Spaceless", "action_space"):
+            make(Spaceless)  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("view", [ez.views.Vector, "Vector", 3])
+def test_a_view_is_an_object(view: Any) -> None:
+    for make in (ez.make, ez.make_vec):
+        with raises(TypeError, "CartPole-v1", "view", repr(view)):
+            make("CartPole-v1", view=view)  # type: ignore[operator]
+    with raises(TypeError, "gymnasium.Env", "'CartPole-v1'"):
+        ez.wrap("CartPole-v1")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("result", "facts"), WRONG_STEPS)
+def test_step_of_an_entity_environment(result: Any, facts: Any) -> None:
+    class Lonely(ez.EntityEnv):
+        action_space = ez.EntityActionSpace({"answer": ez.GlobalCategorical(["a", "b"])})
+        observation_space = ez.EntitySpace({}, action_space)
+
+        def _observed(self) -> ez.Observation:
+            return ez.Observation(entities={}, actions={})
+
+        def _reset(self, options: dict[str, Any]) -> ez.Observation:
+            return self._observed()
+
+        def _step(self, actions: Any) -> Any:
+            return result
+
+    env = Lonely()
+    env.reset(seed=0)
+    with raises(ez.ObservationError, "Lonely", *facts):
+        env.step({"answer": np.array([], np.int64)})
+
+
+def test_step_of_a_vector_environment() -> None:
+    class Lanes(type(ez.make_vec("Count", 2))):  # type: ignore[misc]
+        def _step(self, actions: Any) -> Any:
+            batch, rewards, *rest = super()._step(actions)
+            return batch, rewards[:1], *rest
+
+    with Lanes(2) as venv:
+        batch, _ = venv.reset(seed=0)
+        with raises(ez.ObservationError, "rewards", "(2,)"):
+            venv.step(venv.action_space.sample(mask=batch))

@@ -1,0 +1,98 @@
+"""Calls with wrong arguments: one error that says where, what was expected, and what was given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import entitize as ez
+import gymnasium
+import numpy as np
+import pytest
+
+from facts import raises
+
+OPTIONS: dict[str, Any] = {"total_timesteps": 16, "num_steps": 4, "minibatch_size": 8}
+
+
+@pytest.fixture(scope="module")
+def venv() -> Any:
+    with ez.make_vec("Count", 2) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def net(venv: Any) -> Any:
+    return ez.RogueNet(venv.single_observation_space, venv.single_action_space, d_model=8, n_layer=1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "fact"),
+    [
+        ({"total_timesteps": -5}, ValueError, -5),
+        ({"total_timesteps": 0}, ValueError, 0),
+        ({"total_timesteps": "5"}, TypeError, "'5'"),
+        ({"total_timesteps": 1.5}, TypeError, 1.5),
+        ({"total_timesteps": True}, TypeError, "True"),
+        ({"max_seconds": 0}, ValueError, 0),
+        ({"max_seconds": "x"}, TypeError, "'x'"),
+    ],
+)
+def test_train(venv: Any, net: Any, arguments: Any, error: type[Exception], fact: object) -> None:
+    trainer = ez.PPO(net, venv, ez.PPOConfig(**OPTIONS))
+    with raises(error, *arguments, fact):
+        trainer.train(**arguments)
+    assert trainer.step == 0
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "facts"),
+    [
+        (lambda net, venv, config: ez.PPO(net, venv, {}), TypeError, ("PPOConfig", "{}")),
+        (lambda net, venv, config: ez.PPO(venv, net, config), TypeError, ("policy", "CountVectorEnv")),
+        (lambda net, venv, config: ez.PPO(ez.RogueNet, venv, config), TypeError, ("policy", "RogueNet")),
+        (lambda net, venv, config: ez.PPO(net, ez.make("Count"), config), TypeError, ("make_vec",)),
+        (lambda net, venv, config: ez.PPO(net, "Count", config), TypeError, ("make_vec('Count')",)),
+        (
+            lambda net, venv, config: ez.PPO(net, gymnasium.make_vec("CartPole-v1", 2), config),
+            TypeError,
+            ("wrap_vec", "CartPoleVectorEnv"),
+        ),
+        (lambda net, venv, config: ez.PPO(net, venv, config, callbacks=print), TypeError, ("callbacks",)),
+        (lambda net, venv, config: ez.PPO(net, venv, config, callbacks=[3]), TypeError, ("callbacks", 3)),
+        (lambda net, venv, config: ez.PPO(net, venv, config, 3), TypeError, ("run_dir", 3)),
+        (lambda net, venv, config: ez.PPO(net, venv, config, resume=True), ValueError, ("run_dir",)),
+        (lambda net, venv, config: ez.evaluate(venv, net, 4), TypeError, ("policy", "act")),
+        (lambda net, venv, config: ez.evaluate(net, net, 4), TypeError, ("venv", "RogueNet")),
+        (lambda net, venv, config: ez.evaluate(net, venv, 0), ValueError, ("episodes", 0)),
+        (lambda net, venv, config: ez.evaluate(net, venv, "4"), TypeError, ("episodes", "'4'")),
+        (lambda net, venv, config: ez.make_vec("Count", 1.5), TypeError, ("num_envs", 1.5)),
+        (lambda net, venv, config: ez.make_vec("Count", 0), ValueError, ("num_envs", 0)),
+    ],
+)
+def test_wrong_arguments(
+    venv: Any, net: Any, call: Callable[..., Any], error: type[Exception], facts: Any
+) -> None:
+    with raises(error, *facts):
+        call(net, venv, ez.PPOConfig(**OPTIONS))
+
+
+def test_a_run_folder_that_is_no_folder(venv: Any, net: Any, tmp_path: Path) -> None:
+    config = ez.PPOConfig(**OPTIONS)
+    (tmp_path / "file").touch()
+    with raises(NotADirectoryError, str(tmp_path / "file")):
+        ez.PPO(net, venv, config, tmp_path / "file")
+    with raises(FileNotFoundError, str(tmp_path / "missing")):
+        ez.PPO(net, venv, config, tmp_path / "missing", resume=True)
+    assert not (tmp_path / "missing").exists()
+
+
+def test_an_agent_takes_observations_only(venv: Any, net: Any, tmp_path: Path) -> None:
+    ez.PPO(net, venv, ez.PPOConfig(**OPTIONS), tmp_path).train(progress=False)
+    agent = ez.load_agent(tmp_path)
+    for seen in (np.zeros(3), None, "x"):
+        with raises(ez.ObservationError, type(seen).__name__):
+            agent.act(seen)  # type: ignore[call-overload]
+    with raises(TypeError, "Enum", "int"):
+        agent.choose(np.zeros(3), int)  # type: ignore[type-var,arg-type]
