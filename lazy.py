@@ -32,8 +32,6 @@ _EXTRAS = {
     "stable_baselines3": "sb3",
     "tensorboard": "train",
     "torch": "train",
-    "tyro": "train",
-    "yaml": "train",
 }
 
 
@@ -46,7 +44,8 @@ def attach(
         package: the package's `__name__`.
         moved: namespace -> names in it, separated by spaces, that were once names of the package itself.
             Using one of them there issues a DeprecationWarning.
-        renamed: former name -> today's name in the package; also with a DeprecationWarning.
+        renamed: former name -> today's name in the package, or in another one ("entitize.make_vec"); with a
+            DeprecationWarning as well.
     """
     homes = {name: (module, original) for name, module, original in _typing_imports(package)}
     former = {name: namespace for namespace, names in (moved or {}).items() for name in names.split()}
@@ -61,7 +60,8 @@ def attach(
         if renamed and name in renamed:
             message = f"{package}: {name} has been renamed: use {renamed[name]}"
             warnings.warn(message, DeprecationWarning, stacklevel=2)
-            return getattr(sys.modules[package], renamed[name])
+            home, _, new_name = renamed[name].rpartition(".")
+            return getattr(sys.modules[home or package], new_name)
         if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         try:

@@ -42,15 +42,15 @@ PATIENCE = 6.0
 
 @dataclass(frozen=True)
 class BenchArguments:
-    """Run benchmarks from a checkout of the repository: one table, `benchmarks/results.json` and `.png`.
+    """Run benchmarks from a checkout of the repository, and write `benchmarks/results.json` and `.png`.
 
-    What got worse or better is told by the ratios of the results that are committed.
+    Example: entitize bench ragged. Ratios that differ from the committed results are reported.
     """
 
     names: tyro.conf.Positional[tuple[str, ...]] = ()
-    """Which ones (default: all of `benchmarks/budgets.toml`). Of others the script's own output is shown."""
+    """Benchmarks to run (default: all in `benchmarks/budgets.toml`); others print their own output."""
     tolerance: float = 0.2
-    """By which share a ratio may change without being named."""
+    """Relative change of a ratio that is not reported."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.tolerance < 1:

@@ -1,4 +1,4 @@
-"""`entitize check`: whether an environment keeps the rules."""
+"""`entitize check`: check that an environment follows the rules."""
 
 from __future__ import annotations
 
@@ -35,16 +35,19 @@ _NOT_OWN = ("entitize", "gymnasium", "numpy", "pettingzoo")
 
 @dataclass(frozen=True)
 class CheckArguments:
-    """Check that an environment keeps the rules of entity environments; exit code 1 if it doesn't."""
+    """Check that an environment follows the rules of entity environments; exit code 1 if it does not.
+
+    Example: entitize check my_game:MyEnv --kwargs size=8
+    """
 
     env: tyro.conf.Positional[str]
-    """module:attribute, an environment or a class or function that makes one; or an environment's name."""
+    """An id, or module:name of an environment, or of a class or function that makes one."""
     steps: int = 100
-    """How many random steps to play; enough for an episode to end in."""
+    """Random steps to play; enough for an episode to end."""
     seed: int = 0
     """The seed of the environment and of the actions."""
     kwargs: tuple[str, ...] = ()
-    """Options of the class or function: key=value, values as in JSON or plain words; or one JSON object."""
+    """Options of the environment: key=value, values as in JSON or plain words; or one JSON object."""
 
     def __post_init__(self) -> None:
         if self.steps < 1:

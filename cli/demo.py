@@ -37,14 +37,17 @@ FPS = 15
 
 @dataclass(frozen=True)
 class DemoArguments:
-    """Train RogueNet on a Procgen game for about five minutes; results in runs/demo/."""
+    """Train RogueNet on a Procgen game for about five minutes, and write table, curve and video to runs/demo.
+
+    Example: python -m entitize.cli.demo --quick
+    """
 
     config: str = "demo"
-    """A YAML file, or the name of a configuration that comes along."""
+    """A YAML file, or the name of a configuration that comes with the package."""
     out: Path = Path("runs/demo")
-    """The run folder; a former demo in it is replaced."""
+    """The run folder; an earlier demo in it is replaced."""
     quick: bool = False
-    """A few seconds of everything, to see that it works."""
+    """Run every part for a few seconds only, as a test."""
 
 
 def main(arguments: Sequence[str]) -> None:

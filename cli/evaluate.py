@@ -27,23 +27,24 @@ from ..trainers.threads import thread_count
 
 @dataclass(frozen=True)
 class EvalArguments:
-    """Play whole episodes with a trained agent; prints the mean return with its 95 % bootstrap interval.
+    """Play whole episodes with a trained agent, and print the mean return with its 95 % bootstrap interval.
 
-    `entitize eval microrts` plays against the bots of μRTS (a run folder of that name is ./microrts).
+    Example: entitize eval runs/coinrun --random. To play the bots of μRTS: entitize eval microrts RUN
+    (a run folder called microrts is ./microrts).
     """
 
     run: tyro.conf.Positional[Path]
     """The run folder."""
     episodes: int | None = None
-    """Episodes to play (default: as the run's configuration says)."""
+    """Episodes to play (default: the number in the run's configuration)."""
     random: bool = False
     """Compare with the random policy."""
     levels: Literal["held-out", "training"] = "held-out"
-    """Play on levels that training did not see, or on those that it did."""
+    """Levels to play: held-out from training, or those of training."""
     deterministic: bool = False
-    """Always take the most probable choice instead of drawing one."""
+    """Take the most probable action instead of sampling."""
     seed: int | None = None
-    """Seeds environments and actions (default: as the run's configuration says)."""
+    """Seed of environments and actions (default: that of the run's configuration)."""
     checkpoint: Path | None = None
     """A checkpoint folder (default: the run's newest)."""
     env: EnvChoice = field(default_factory=EnvChoice)

@@ -15,8 +15,8 @@ from ..experiments.queue.queue_flags import run_jobs, split_train_flags
 #: Kind -> what it does.
 KINDS = {
     "procgen": "RogueNet and IMPALA on Procgen's games",
-    "microrts": "RogueNet and the published networks on maps of μRTS, against its bots",
-    "ablation": "a choice in RogueNet or in what it observes, and its alternatives",
+    "microrts": "RogueNet and the published networks on maps of μRTS, evaluated against its bots",
+    "ablation": "variants of RogueNet or of its observations, compared with a baseline",
 }
 
 
@@ -25,9 +25,20 @@ def main(arguments: Sequence[str]) -> int:
     if not arguments or arguments[0] in ("-h", "--help"):
         lines = [f"  {name:10} {text}" for name, text in KINDS.items()]
         print(
-            "\n".join(["usage: entitize experiment KIND --out DIR [OPTIONS] [-- FLAGS OF TRAIN]", "", *lines])
+            "\n".join(
+                [
+                    "usage: entitize experiment KIND --out DIR [OPTIONS] [-- FLAGS OF TRAIN]",
+                    "",
+                    "Train many runs in a queue. The same command continues after a stop or a kill.",
+                    "",
+                    "Example: entitize experiment procgen --games maze,heist --seeds 3 --out runs/procgen",
+                    "",
+                    *lines,
+                    "",
+                    "`entitize experiment KIND --help` lists its options.",
+                ]
+            )
         )
-        print("\n`entitize experiment KIND --help` lists its options.")
         return 0
     kind, *rest = arguments
     words, train_flags = split_train_flags(rest)

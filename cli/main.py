@@ -13,23 +13,24 @@ from collections.abc import Sequence
 from .. import __version__
 from ..envs.errors import ObservationError
 from ..experiments.errors import UserError, unknown
+from ..lazy import needs_extra
 
 #: Command -> (its module, what it does).
 COMMANDS = {
     "train": ("cli.train", "train a network with PPO"),
-    "eval": ("cli.evaluate", "play whole episodes on held-out levels; returns with confidence intervals"),
-    "report": ("cli.report", "curves, tables and sources of an experiment's runs, as HTML and Markdown"),
-    "play": ("cli.play", "write a video of the agent with the entities drawn over the frame"),
+    "eval": ("cli.evaluate", "play whole episodes on held-out levels: returns with confidence intervals"),
+    "report": ("cli.report", "write curves, tables and sources of an experiment's runs as HTML and Markdown"),
+    "play": ("cli.play", "write a video of an agent with the entities drawn over the frames"),
     "record": ("cli.record", "record what an agent plays, as a dataset"),
-    "clone": ("cli.clone", "train a network to do what recorded play did"),
+    "clone": ("cli.clone", "train a network to choose the actions of recorded play"),
     "replay": ("cli.replay", "play a dataset again and report the first step that differs"),
-    "check": ("cli.check", "check that an environment keeps the rules"),
+    "check": ("cli.check", "check that an environment follows the rules"),
     "experiment": (
         "cli.experiment",
-        "train many runs in a queue that survives kills: procgen, microrts, ablation",
+        "train many runs in a queue that can be continued: procgen, microrts, ablation",
     ),
     "bench": ("cli.bench", "run the benchmarks (from a checkout)"),
-    "info": ("cli.info", "versions; an environment's spaces; a network's size and cost"),
+    "info": ("cli.info", "print versions, an environment's spaces, or a network's size and cost"),
 }
 
 
@@ -65,7 +66,10 @@ def _run(words: list[str]) -> int:
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("entitize"):
             raise
-        raise UserError(f"{command} needs the package {error.name}: pip install 'entitize[train]'") from error
+        needed = needs_extra(f"entitize {command}", error)
+        if needed is error:
+            raise
+        raise UserError(str(needed)) from error
     return module.main(rest) or 0
 
 
@@ -79,7 +83,8 @@ def _help() -> str:
             "",
             *lines,
             "",
-            "`entitize COMMAND --help` lists a command's options.",
+            "Example: entitize train --config procgen --env.id Procgen/coinrun --run runs/coinrun",
+            "`entitize COMMAND --help` lists the options of a command.",
         ]
     )
 

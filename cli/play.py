@@ -1,4 +1,4 @@
-"""`entitize play`: a video of the agent with what it sees drawn over what a person sees."""
+"""`entitize play`: a video of the agent with the observed entities drawn over the frames."""
 
 from __future__ import annotations
 
@@ -26,24 +26,27 @@ from .video import Frame, check_ending, write_video
 
 @dataclass(frozen=True)
 class PlayArguments:
-    """Write a video of a trained agent on a held-out level, with the entities that it sees drawn in."""
+    """Write a video of a trained agent on a held-out level, with the observed entities drawn over the frames.
+
+    Example: entitize play runs/coinrun --out coinrun.mp4
+    """
 
     run: tyro.conf.Positional[Path]
     """The run folder."""
     out: Path | None = None
-    """The video, an .mp4 or a .gif (default: play.mp4 in the run folder)."""
+    """The video file, .mp4 or .gif (default: play.mp4 in the run folder)."""
     episodes: int = 1
-    """Episodes to show."""
+    """Episodes to record."""
     max_steps: int = 1000
-    """Stop after this many steps, whatever the episode does."""
+    """Maximum number of steps to record."""
     fps: int = 15
-    """Steps per second of video; Procgen's games run at 15."""
+    """Steps per second of video; Procgen runs at 15."""
     random: bool = False
-    """Show the random policy instead."""
+    """Record the random policy instead."""
     deterministic: bool = False
-    """Always take the most probable choice instead of drawing one."""
+    """Take the most probable action instead of sampling."""
     seed: int | None = None
-    """Seeds environment and actions (default: as the run's configuration says)."""
+    """Seed of environment and actions (default: that of the run's configuration)."""
     checkpoint: Path | None = None
     """A checkpoint folder (default: the run's newest)."""
     env: EnvChoice = field(default_factory=EnvChoice)

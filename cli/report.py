@@ -26,12 +26,15 @@ KINDS = ("procgen", "microrts", "ablation")
 
 @dataclass(frozen=True)
 class ReportArguments:
-    """Make a report of an experiment's runs, finished or not, in DIR/report."""
+    """Write a report of an experiment's runs, finished or not, as HTML, Markdown, PNG and CSV.
+
+    Example: entitize report runs/procgen
+    """
 
     directory: tyro.conf.Positional[Path]
-    """The folder of the experiment: its runs are in runs/<case>/<network>/<seed>."""
+    """The folder of the experiment; its run folders are runs/<case>/<network>/<seed> in it."""
     out: Path | None = None
-    """Where the report goes (default: report in that folder)."""
+    """The folder of the report (default: report in the experiment's folder)."""
 
 
 def main(arguments: Sequence[str]) -> None:

@@ -67,4 +67,6 @@ if TYPE_CHECKING:
     from .vector.sharded_vector import ShardedVectorEnv as ShardedVectorEnv
     from .vector.vector_env import EntityVectorEnv as EntityVectorEnv
 else:
-    __getattr__, __dir__, __all__ = attach(__name__, renamed={"idle_lanes": "inactive_lanes"})
+    #: Former name -> today's.
+    _RENAMED = {"idle_lanes": "inactive_lanes", "make_vec": "entitize.make_vec"}
+    __getattr__, __dir__, __all__ = attach(__name__, renamed=_RENAMED)

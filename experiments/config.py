@@ -28,18 +28,17 @@ class TrainConfig:
 
     env: EnvConfig = field(default_factory=EnvConfig)
     network: Network = ROGUE_NET
-    """RogueNet, one of the published networks of μRTS (they want the option features=planes), or Procgen's
-    ImpalaNet (features=pixels)."""
+    """RogueNet, one of the published networks of μRTS (with the option features=planes), or Procgen's
+    ImpalaNet (with features=pixels)."""
     net: RogueNetConfig = field(default_factory=RogueNetConfig)
     baseline: Pairs = field(default_factory=dict)
-    """Options of another network than RogueNet, e.g. composite=all; μRTS tells it height and width itself."""
+    """Options of another network than RogueNet, e.g. composite=all; μRTS sets height and width itself."""
     ppo: PPOConfig = field(default_factory=PPOConfig)
     eval: EvalConfig = field(default_factory=EvalConfig)
     opponents: OpponentsConfig | None = None
-    """Past selves as opponents, where lanes play each other."""
+    """Learned opponents: snapshots of the policy, where lanes play each other."""
     max_minutes: float | None = None
-    """Stop training after this much time, earlier parts of a resumed run included, if it has not taken
-    total_timesteps by then; annealing ends with it."""
+    """Time limit of training in minutes, earlier parts of a resumed run included; annealing ends with it."""
 
     def __post_init__(self) -> None:
         check_options(self.network, self.net, self.baseline)

@@ -15,7 +15,7 @@ Pairs = Annotated[dict[str, Any], named_values("NAME=VALUE", number, str)]
 
 @dataclass(frozen=True)
 class EnvConfig:
-    """Which environment, and how many of it."""
+    """The environments to train in."""
 
     id: str = "Procgen/bigfish"
     """The environment: Procgen/<game>, MicroRTS/<map>, MineSweeper, any Gymnasium id, or module:function."""
@@ -41,13 +41,13 @@ class EvalConfig:
     num_envs: int = 64
     """Environments stepped at once."""
     deterministic: bool = False
-    """Always take the most probable choice instead of drawing one."""
+    """Take the most probable action instead of sampling."""
     seed: int = 1_000_003
-    """Seeds environments and actions."""
+    """Seed of environments and actions."""
     kwargs: Pairs = field(default_factory=dict)
-    """Options of the environment that differ from training; Procgen's levels are held out anyway."""
+    """Options of the environment that differ from training; Procgen's levels are always held out."""
     vary: Series = field(default_factory=dict)
-    """Options to judge under several values of, e.g. nrobots=1,2,4; `entitize eval` has a line for each."""
+    """Options with several values, e.g. nrobots=1,2,4; `entitize eval` prints one line for each."""
 
     def __post_init__(self) -> None:
         for name in ("episodes", "num_envs"):

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any, Literal
 
-from ..policies.baselines import GridNet, ImpalaGridNet, ImpalaNet, TransformerNet, UnitActionNet
 from ..policies.baselines.config import (
     BaselineConfig,
     GridConfig,
@@ -22,13 +21,13 @@ from .errors import UserError
 Network = Literal["RogueNet", "TransformerNet", "GridNet", "ImpalaGridNet", "UnitActionNet", "ImpalaNet"]
 ROGUE_NET: Literal["RogueNet"] = "RogueNet"
 
-#: The others: name -> class and its options.
-BASELINES: dict[str, tuple[Any, type[BaselineConfig]]] = {
-    "TransformerNet": (TransformerNet, TransformerConfig),
-    "GridNet": (GridNet, GridConfig),
-    "ImpalaGridNet": (ImpalaGridNet, ImpalaConfig),
-    "UnitActionNet": (UnitActionNet, ImpalaConfig),
-    "ImpalaNet": (ImpalaNet, ImpalaNetConfig),
+#: The others, classes of `policies.baselines`: name -> options.
+BASELINES: dict[str, type[BaselineConfig]] = {
+    "TransformerNet": TransformerConfig,
+    "GridNet": GridConfig,
+    "ImpalaGridNet": ImpalaConfig,
+    "UnitActionNet": ImpalaConfig,
+    "ImpalaNet": ImpalaNetConfig,
 }
 
 
@@ -61,7 +60,7 @@ def check_options(network: str, net: RogueNetConfig, baseline: Mapping[str, Any]
 
 def reads_maps(network: str) -> bool:
     """Return True if a published network takes the height and width of the map as options."""
-    return issubclass(BASELINES[network][1], MapConfig)
+    return issubclass(BASELINES[network], MapConfig)
 
 
 def baseline_options(network: str, options: Mapping[str, Any]) -> BaselineConfig:
@@ -70,4 +69,4 @@ def baseline_options(network: str, options: Mapping[str, Any]) -> BaselineConfig
     Raises:
         UserError: one is unknown, missing, of the wrong type or out of its range.
     """
-    return read_section(BASELINES[network][1], options, "baseline")
+    return read_section(BASELINES[network], options, "baseline")

@@ -7,12 +7,13 @@ from typing import Any
 import torch
 
 from ..envs import EntityVectorEnv
+from ..policies import baselines
 from ..policies.loading import AnyNetwork
 from ..policies.rogue_net import RogueNet
 from .config import TrainConfig
 from .errors import UserError
 from .microrts.microrts_lanes import board_of, is_microrts
-from .network_options import BASELINES, ROGUE_NET, baseline_options, reads_maps
+from .network_options import ROGUE_NET, baseline_options, reads_maps
 
 
 def make_policy(config: TrainConfig, venv: EntityVectorEnv) -> AnyNetwork:
@@ -30,7 +31,7 @@ def make_policy(config: TrainConfig, venv: EntityVectorEnv) -> AnyNetwork:
             raise UserError(f"net: {error}") from error
     options = baseline_options(config.network, _with_size(config))
     try:
-        return BASELINES[config.network][0](*spaces, **options.to_dict())
+        return getattr(baselines, config.network)(*spaces, **options.to_dict())
     except (ValueError, TypeError) as error:
         hint = ""
         if config.network == "ImpalaNet":

@@ -11,12 +11,15 @@ import tyro
 from ..trainers.progress import Detail
 from .config import TrainConfig, config_names
 
-_CONFIG_HELP = f"A YAML file, or the name of a configuration that comes along: {', '.join(config_names())}."
+_CONFIG_HELP = f"A YAML file, or the name of a configuration of the package: {', '.join(config_names())}."
 
 
 @dataclass(frozen=True)
 class TrainArguments:
-    """Train a network with PPO. Flags win over the configuration file, which wins over the defaults shown."""
+    """Train a network with PPO. Flags override the configuration file, which overrides the defaults shown.
+
+    Example: entitize train --config procgen --env.id Procgen/coinrun --run runs/coinrun
+    """
 
     settings: Annotated[TrainConfig, tyro.conf.arg(name="")] = field(default_factory=TrainConfig)
     config: Annotated[str | None, tyro.conf.arg(help=_CONFIG_HELP)] = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import importlib.util
 import re
 import subprocess
@@ -227,6 +228,12 @@ def test_a_former_public_name_warns_and_names_the_new_one(old: str, new: str) ->
         value = getattr(entitize, old)
     assert value is getattr(getattr(entitize, new), old)
     assert caught[0].filename == __file__
+
+
+def test_a_name_that_moved_to_another_package_works_with_a_warning() -> None:
+    with warns(DeprecationWarning, "entitize.envs", "entitize.make_vec"):
+        former = importlib.import_module("entitize.envs").make_vec
+    assert former is entitize.make_vec
 
 
 def test_an_unknown_public_name_is_an_attribute_error() -> None:

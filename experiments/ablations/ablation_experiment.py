@@ -18,16 +18,17 @@ from .studies import Study, ablation_config, find_study, read_studies
 
 @dataclass(frozen=True, kw_only=True)
 class AblationArguments(QueueFlags):
-    """Train the variants of a study: every game, variant and seed is a run, some of them at once.
+    """Train the variants of a study: one run for each game, variant and seed.
 
-    `entitize experiment ablation` alone lists the studies. The same command goes on after a kill. What stands
-    behind `--` goes to every run as flags of `entitize train`: `… --out DIR -- --env.num-envs 32`.
+    Example: entitize experiment ablation pooling --games heist,maze --out runs/pooling -- --env.num-envs 32.
+    `entitize experiment ablation` lists the studies. The same command continues after a stop or a kill. Flags
+    after `--` are those of `entitize train`.
     """
 
     study: tyro.conf.Positional[str]
-    """What to ask, e.g. chunk_size."""
+    """The study, e.g. chunk_size."""
     games: Annotated[tuple[str, ...], tyro.conf.UseAppendAction, tyro.conf.arg(metavar="A,B")] = ()
-    """Games (default: those of the study, where the answer matters), or all that it can be asked of."""
+    """Games (default: those of the study), or all that the study allows."""
     variants: Annotated[tuple[str, ...], tyro.conf.UseAppendAction, tyro.conf.arg(metavar="A,B")] = ()
     """Variants (default: all)."""
 
@@ -67,7 +68,7 @@ def _base(name: str, study: Study, train_flags: Sequence[str]) -> TrainConfig:
     before, after = plain(read_base(study.config, ())), plain(base)
     for key in sorted(study.changes()):
         if _value(before, key) != _value(after, key):
-            raise UserError(f"{key} is what the study {name} sets, so it can't be given behind --")
+            raise UserError(f"{key} is what the study {name} sets, so it can't be given after --")
     return base
 
 

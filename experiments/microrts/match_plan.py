@@ -27,9 +27,10 @@ from .published_microrts import ALL_BOTS, SEARCH_BOTS
 
 @dataclass(frozen=True)
 class MicroRTSEvalArguments:
-    """Play a trained agent against the scripted AIs of μRTS; wins, ties, losses and returns with intervals.
+    """Play a trained agent against the scripted bots of μRTS: wins, ties, losses and returns with intervals.
 
-    Stopped at any moment, the same command goes on with the games that are missing.
+    Example: entitize eval microrts runs/basesWorkers8x8 --games 100. After a stop, the same command continues
+    with the missing games.
     """
 
     run: tyro.conf.Positional[Path | None] = None
@@ -41,30 +42,30 @@ class MicroRTSEvalArguments:
     maps: tuple[str, ...] = ()
     """Several maps."""
     side: Literal["both", "0", "1"] = "both"
-    """Which player the agent is; both: half of the games each."""
+    """The side of the agent; both: half of the games each."""
     bots: tuple[str, ...] = ()
     """The bots to play (default: the thirteen of the papers, and mayari)."""
     fast: bool = False
-    """Leave out the bots that search: they take 10 to 100 ms for a step."""
+    """Leave out the search bots, which take 10 to 100 ms per step."""
     random: bool = False
-    """Play with the random policy too, or alone where no run is given."""
+    """Also play with the random policy, or only with it if no run is given."""
     against: Path | None = None
-    """Another run: play against it (and against bots only where --bots or --fast say so)."""
+    """Play against another run, and against bots only with --bots or --fast."""
     max_steps: int = 2000
-    """Ticks until a game is a tie; the papers have 2000, Huang et al. 4000."""
+    """Ticks until a game is a tie: 2000 in the papers, 4000 in Huang et al."""
     deterministic: bool = False
-    """Always take the most probable choice instead of drawing one, as the papers do."""
+    """Take the most probable action instead of sampling, as the papers do."""
     seed: int = 1_000_003
-    """Seeds environments and actions."""
+    """Seed of environments and actions."""
     options: Pairs = field(default_factory=dict)
-    """Options of the environment that differ from training, or that a run without a configuration of
-    `entitize train` needs, e.g. features=planes."""
+    """Options of the environment that differ from training, or that are missing in the run's configuration,
+    e.g. features=planes."""
     workers: int | None = None
-    """Processes to play in, each with a JVM of its own (default: one per core); 0: none but this."""
+    """Worker processes, each with its own JVM (default: one per core); 0: play in this process."""
     checkpoint: Path | None = None
     """A checkpoint folder (default: the run's newest)."""
     out: Path | None = None
-    """Where results go (default: eval_microrts in the run folder)."""
+    """The folder of the results (default: eval_microrts in the run folder)."""
 
     def __post_init__(self) -> None:
         if self.run is None and not self.random:

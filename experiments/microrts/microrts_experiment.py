@@ -30,11 +30,11 @@ _ONE_HOT = 64
 
 @dataclass(frozen=True, kw_only=True)
 class MicroRTSArguments(QueueFlags):
-    """Train networks on maps of μRTS, and play the trained agents against its bots.
+    """Train networks on maps of μRTS, then evaluate them against its bots.
 
-    The same command goes on after a kill. What stands behind `--` goes to every run as flags of
-    `entitize train`: `entitize experiment microrts --out DIR -- --ppo.checkpoint-interval 200000`. (Another
-    number of environments needs other opponents: `-- --env.num-envs 12 --env.kwargs opponents=coacAI`.)
+    Example: entitize experiment microrts --maps 8x8 --out runs/microrts -- --ppo.checkpoint-interval 200000.
+    The same command continues after a stop or a kill. Flags after `--` are those of `entitize train`; another
+    number of environments needs other opponents: `-- --env.num-envs 12 --env.kwargs opponents=coacAI`.
     """
 
     maps: Annotated[tuple[str, ...], tyro.conf.UseAppendAction, tyro.conf.arg(metavar="A,B")] = ()
@@ -46,9 +46,9 @@ class MicroRTSArguments(QueueFlags):
     eval_games: int = 100
     """Games against each bot."""
     eval_max_steps: int = 2000
-    """Ticks until a game is a tie; the papers have 2000, Huang et al. 4000."""
+    """Ticks until a game is a tie: 2000 in the papers, 4000 in Huang et al."""
     all_bots: bool = False
-    """Also play the bots that search, which takes hours."""
+    """Also play the search bots, which takes hours."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

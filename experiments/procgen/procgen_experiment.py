@@ -23,10 +23,10 @@ NETWORKS = {
 
 @dataclass(frozen=True, kw_only=True)
 class ProcgenArguments(QueueFlags):
-    """Train networks on Procgen's games: every game, network and seed is a run, some of them at once.
+    """Train networks on Procgen's games: one run for each game, network and seed.
 
-    The same command goes on after a kill. What stands behind `--` goes to every run as flags of
-    `entitize train`: `entitize experiment procgen --out DIR -- --env.num-envs 32`.
+    Example: entitize experiment procgen --games maze,heist --out runs/procgen -- --env.num-envs 32.
+    The same command continues after a stop or a kill. Flags after `--` are those of `entitize train`.
     """
 
     games: Annotated[tuple[str, ...], tyro.conf.UseAppendAction, tyro.conf.arg(metavar="A,B")] = ()

@@ -63,17 +63,17 @@ class QueueFlags:
     """Flags that every kind of experiment has."""
 
     out: Path
-    """The folder of the experiment; the same command with the same folder goes on after a kill."""
+    """The folder of the experiment; the same command with the same folder continues it."""
     seeds: int = 3
-    """Runs of each case and network, with the seeds 0, 1, ..."""
+    """Runs per case and network, with the seeds 0, 1, ..."""
     steps: Steps = None
-    """Environment steps of a run, e.g. 25M (default: as the network's configuration says)."""
+    """Environment steps of a run, e.g. 25M (default: those of the network's configuration)."""
     max_minutes: float | None = None
-    """The time after which a run ends anyway, annealing with it."""
+    """Time limit of a run; annealing ends with it."""
     jobs: int | None = None
-    """Runs at once (default: one for each processor, or one on a GPU)."""
+    """Runs at once (default: one per processor, or one on a GPU)."""
     device: str | None = None
-    """Where to train: cpu, cuda or cuda:1 (default: the GPU where torch finds one)."""
+    """Device to train on: cpu, cuda or cuda:1 (default: the GPU if torch finds one)."""
 
     def __post_init__(self) -> None:
         if self.seeds < 1:

@@ -1,18 +1,22 @@
-"""The published networks of μRTS and of Procgen, as policies; see `docs/baselines.md`."""
+"""The published networks of μRTS and of Procgen, as policies; see `docs/baselines.md`.
 
-from .gridnet import GridNet, ImpalaGridNet
-from .impala import ConvSequence, ImpalaEncoder, ResidualBlock
-from .impala_net import ImpalaNet
-from .transformer import TransformerNet
-from .unit_action import UnitActionNet
+The names below load their modules on first use, so that options can be read without torch.
+"""
 
-__all__ = [
-    "ConvSequence",
-    "GridNet",
-    "ImpalaEncoder",
-    "ImpalaGridNet",
-    "ImpalaNet",
-    "ResidualBlock",
-    "TransformerNet",
-    "UnitActionNet",
-]
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...lazy import attach
+
+if TYPE_CHECKING:
+    from .gridnet import GridNet as GridNet
+    from .gridnet import ImpalaGridNet as ImpalaGridNet
+    from .impala import ConvSequence as ConvSequence
+    from .impala import ImpalaEncoder as ImpalaEncoder
+    from .impala import ResidualBlock as ResidualBlock
+    from .impala_net import ImpalaNet as ImpalaNet
+    from .transformer import TransformerNet as TransformerNet
+    from .unit_action import UnitActionNet as UnitActionNet
+else:
+    __getattr__, __dir__, __all__ = attach(__name__)

@@ -311,7 +311,7 @@ def test_a_step_that_raises_leaves_an_environment_that_needs_a_reset(
 ) -> None:
     env = scripted(rich_space, FULL, [None])
     env.reset()
-    with pytest.raises(TypeError):
+    with pytest.raises(ez.ObservationError):
         env.step({})
     with pytest.raises(gymnasium.error.ResetNeeded):
         env.step({})

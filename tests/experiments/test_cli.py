@@ -46,7 +46,11 @@ def test_help_names_every_command(entitize: Run) -> None:
 def test_every_command_has_help(entitize: Run, command: str) -> None:
     code, out, _ = entitize(command, "--help")
     assert code == 0
-    assert f"entitize {command}" in out
+    usage, _, rest = out.partition("\n\n")
+    assert usage.startswith(f"usage: entitize {command}")
+    first, _, rest = rest.partition("Example: ")
+    assert first.split()[0] in ("Train", "Play", "Write", "Check", "Run", "Print"), "it says what it does"
+    assert rest.startswith("entitize ")
 
 
 def test_progress_can_be_full_or_none(entitize: Run, small: tuple[str, ...], tmp_path: Path) -> None:
