@@ -27,7 +27,7 @@ from ..trainers.runs.run_lock import RunLockedError
 class CloneArguments:
     """Train RogueNet to choose the actions of recorded play (behaviour cloning).
 
-    entitize clone plays/ --run runs/clone --net.d-model 32
+    Example: entitize clone plays/ --run runs/clone --net.d-model 32
     """
 
     data: tyro.conf.Positional[Path]

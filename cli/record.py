@@ -28,7 +28,7 @@ from .evaluate import override
 class RecordArguments:
     """Record what a trained agent plays: observations, masks, actions, rewards and ends, as Arrow files.
 
-    entitize record runs/bigfish --episodes 100 --out plays/
+    Example: entitize record runs/bigfish --episodes 100 --out plays/
     """
 
     run: tyro.conf.Positional[Path]

@@ -21,7 +21,7 @@ from ..experiments.errors import UserError
 class ReplayArguments:
     """Play recorded actions again and report the first step that differs; exit code 1 if one does.
 
-    entitize replay plays/ --env my_game:make_env
+    Example: entitize replay plays/ --env my_game:make_env
     """
 
     data: tyro.conf.Positional[Path]

@@ -49,7 +49,9 @@ def test_every_command_has_help(entitize: Run, command: str) -> None:
     usage, _, rest = out.partition("\n\n")
     assert usage.startswith(f"usage: entitize {command}")
     first, _, rest = rest.partition("Example: ")
-    assert first.split()[0] in ("Train", "Play", "Write", "Check", "Run", "Print"), "it says what it does"
+    assert first.split()[0] in ("Train", "Play", "Write", "Check", "Run", "Print", "Record"), (
+        "it says what it does"
+    )
     assert rest.startswith("entitize ")
 
 
