@@ -35,6 +35,10 @@ _EXTRAS = {
 }
 
 
+#: Public name -> its extra, where that brings more than the first package that is missing.
+_EXTRAS_OF_NAMES = {"entitize.sb3": "sb3"}
+
+
 def attach(
     package: str, moved: Mapping[str, str] | None = None, renamed: Mapping[str, str] | None = None
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
@@ -80,8 +84,9 @@ def needs_extra(what: str, error: ModuleNotFoundError) -> ModuleNotFoundError:
     missing = (error.name or "").partition(".")[0]
     if missing not in _EXTRAS:
         return error
+    extra = _EXTRAS_OF_NAMES.get(what, _EXTRAS[missing])
     return ModuleNotFoundError(
-        f"{what} needs the package {missing}: pip install 'entitize[{_EXTRAS[missing]}]'", name=error.name
+        f"{what} needs the package {missing}: pip install 'entitize[{extra}]'", name=error.name
     )
 
 
