@@ -139,7 +139,7 @@ def restore(trainer: Trainer, checkpoint: Checkpoint) -> Shown | None:
 
 @dataclass(frozen=True, eq=False)
 class _TrainerState:
-    """What a checkpoint holds besides weights and environments, checked."""
+    """Checked content of a checkpoint besides weights and environments."""
 
     optimizer: dict[str, Any]
     rng: np.random.Generator
