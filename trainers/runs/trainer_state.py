@@ -199,8 +199,11 @@ def _restored_environments(
         raise ValueError(
             f"active: expected bool ({trainer.venv.num_envs},), got {active.dtype} {active.shape}"
         )
-    if isinstance(trainer.venv, EvolvingVectorEnv) and TRAINING_STATE in checkpoint.metadata:
-        trainer.venv.set_training_state(checkpoint.metadata[TRAINING_STATE])
+    if TRAINING_STATE in checkpoint.metadata:
+        if isinstance(trainer.venv, EvolvingVectorEnv):
+            trainer.venv.set_training_state(checkpoint.metadata[TRAINING_STATE])
+        else:
+            active = None  # lanes that opponents played are the learner's now
     if "environments" in checkpoint.tensors and same_lanes and isinstance(trainer.venv, StatefulVectorEnv):
         batch = trainer.venv.set_state(_as_arrays(checkpoint.tensors["environments"]))
         if active is not None:  # without opponents, the lanes that they played have actors again
