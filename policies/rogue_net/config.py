@@ -44,6 +44,14 @@ def _one_of(name: str, value: Any, allowed: tuple[Any, ...]) -> None:
         raise ValueError(f"{name}: expected one of {', '.join(map(repr, allowed))}, got {value!r}")
 
 
+def _typed(config: Any, kind: type | tuple[type, ...], *names: str) -> None:
+    for name in names:
+        value = getattr(config, name)
+        if not isinstance(value, kind) or (kind is not bool and isinstance(value, bool)):
+            wanted = "True or False" if kind is bool else "a number"
+            raise TypeError(f"{name} is {value!r}, expected {wanted}")
+
+
 def _one_rotation(config: Any) -> None:
     if config.rotation_vector is not None and len(config.rotation_vector) != 2:
         raise ValueError(
@@ -155,6 +163,9 @@ class RelativePosition:
 
     def __post_init__(self) -> None:
         _tuples(self, "extent", "position", "exclude", "rotation_vector")
+        _typed(self, (int, float), "scale")
+        _typed(self, bool, "per_entity_values", "key_projection", "value_projection")
+        _typed(self, bool, "per_entity_projections", "radial", "distance", "interpolate")
         _one_rotation(self)
         _one_of("value_gate", self.value_gate, ("linear", "relu", "gelu", "sigmoid", None))
         wanted = (
@@ -241,6 +252,8 @@ class RogueNetConfig:
         _one_of("pooling", self.pooling, (None, "mean", "max", "meanmax"))
         _one_of("composite", self.composite, ("used", "all"))
         _one_of("global_features", self.global_features, ("entity", "concat"))
+        _typed(self, bool, "squash", "separate_value_net")
+        _typed(self, (int, float), "log_std_init")
         self._check_sizes()
         if not math.isfinite(self.log_std_init):
             raise ValueError(f"log_std_init: expected a finite number, got {self.log_std_init}")
