@@ -107,7 +107,9 @@ class EntityEnv(gymnasium.Env[dict[str, Any], Mapping[str, Any]], ABC):
             self._prepare()
         assert self._resolver is not None
         self._resolved = self._resolver.resolve(observation)
-        return self._resolved.plain(self.observation_space)
+        plain = self._resolved.plain(self.observation_space)
+        self.action_space.observe(plain)
+        return plain
 
     def _prepare(self) -> None:
         """Read the spaces, which an author may set at any time before the first reset."""

@@ -122,7 +122,9 @@ class EntityWrapper(gymnasium.Wrapper[dict[str, Any], Mapping[str, Any], Any, An
             raise ObservationError(
                 f"{self._translation.env_name}: observation {observation!r} is not in {self._raw_space}"
             ) from error
-        return unbatch_observation(self._space, self._last, 0)
+        plain = unbatch_observation(self._space, self._last, 0)
+        self._space.actions.observe(plain)
+        return plain
 
 
 def wrap(

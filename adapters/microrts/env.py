@@ -9,7 +9,7 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
-from ...envs import EntityActionSpace, EntitySpace, unbatch_observation
+from ...envs import EntityActionSpace, EntityBatch, EntitySpace, unbatch_observation
 from ...envs.batch.dispatch import ragged_orders
 from ...envs.errors import reset_needed
 from .java.names import argument_names
@@ -94,7 +94,7 @@ class MicroRTSEnv(gymnasium.Env[Observation, Mapping[str, Any]]):
             seed = int(self.np_random.integers(2**63))
         batch, infos = self._venv.reset(seed=seed)
         self._is_playing = True
-        return unbatch_observation(self.observation_space, batch, 0), _first(infos)
+        return self._observed(batch), _first(infos)
 
     def step(self, action: Mapping[str, Any]) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """Give the orders of `action`; with an empty array, or without it, all units wait.
@@ -109,8 +109,13 @@ class MicroRTSEnv(gymnasium.Env[Observation, Mapping[str, Any]]):
         orders = ragged_orders(self.action_space, [type(self).__name__], [action])
         batch, rewards, terminated, truncated, infos = self._venv.step(orders)
         self._is_playing = not (terminated[0] or truncated[0])
-        observation = unbatch_observation(self.observation_space, batch, 0)
+        observation = self._observed(batch)
         return observation, float(rewards[0]), bool(terminated[0]), bool(truncated[0]), _first(infos)
+
+    def _observed(self, batch: EntityBatch) -> Observation:
+        observation = unbatch_observation(self.observation_space, batch, 0)
+        self.action_space.observe(observation)
+        return observation
 
     def render(self) -> NDArray[np.uint8] | None:
         """A picture (height * 24, width * 24, 3) in mode "rgb_array"; None in mode "human", whose window

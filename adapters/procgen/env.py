@@ -106,7 +106,9 @@ class ProcgenEnv(gymnasium.Env[Observation, Mapping[str, Any]]):
             self._window.close()
 
     def _unbatch(self, batch: Any) -> Observation:
-        return unbatch_observation(self._venv.single_observation_space, batch, 0)
+        observation = unbatch_observation(self._venv.single_observation_space, batch, 0)
+        self._venv.single_action_space.observe(observation)
+        return observation
 
     def _info(self, level_complete: bool = False) -> dict[str, Any]:
         return {"level_seed": self._level_seed, "level_complete": level_complete}

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, ItemsView, Mapping
-from copy import deepcopy
+from collections.abc import ItemsView, Mapping
 from typing import Any
 
 from gymnasium import spaces
@@ -30,15 +29,18 @@ class EntityActionSpace(spaces.Dict):
     No wrapper or adapter fills in a choice that was left out.
 
     `sample(mask=obs)` draws a legal action for an observation of the matching `EntitySpace`, or for its
-    `obs["actions"]`. Without a mask the arrays are empty, because only an observation lists the actors: such
-    a sample is an action of this space, and leaves out every action.
+    `obs["actions"]`. Without a mask it draws for the last observation of the environment, so that
+    `env.step(env.action_space.sample())` is legal. Before the first reset the arrays are empty, because only
+    an observation lists the actors. Environments that share one space object share its last observation.
 
     Args:
         optional: the environment has a no-op. It is no part of equality or of schemas: it changes neither
             what a network observes nor what it may choose.
     """
 
-    optional = False  # spaces that were pickled before this attribute existed
+    # Of the class: spaces that were pickled before these attributes existed have them as well.
+    optional = False
+    _observed: Mapping[str, Any] | None = None  # the masks of the last observation
 
     def __init__(
         self, actions: Mapping[str, ActionSpace], seed: int | None = None, *, optional: bool = False
@@ -58,10 +60,15 @@ class EntityActionSpace(spaces.Dict):
         return self.spaces.items()  # type: ignore[return-value]
 
     def sample(self, mask: Any | None = None, probability: Any | None = None) -> dict[str, Any]:
+        mask = self._observed if mask is None else mask
         if mask is None:
             return {name: space.sample() for name, space in self.items()}
         masks = mask if mask.keys() == self.spaces.keys() else mask["actions"]
         return {name: space.sample(mask=masks[name]) for name, space in self.items()}
+
+    def observe(self, observation: Mapping[str, Any]) -> None:
+        """Let `sample` without a mask draw for `observation`; environments call this at every step."""
+        self._observed = observation["actions"]
 
     def contains(self, x: Any) -> bool:
         return (
@@ -77,20 +84,3 @@ class EntityActionSpace(spaces.Dict):
 
     def __repr__(self) -> str:
         return f"EntityActionSpace({', '.join(f'{k}={v!r}' for k, v in self.items())})"
-
-
-class ObservedActionSpace(EntityActionSpace):
-    """The actions `space`, whose `sample()` without a mask draws for the last observation.
-
-    For tests and loops that know no masks, such as Gymnasium's `check_env` and PettingZoo's API tests.
-
-    Args:
-        observed: returns the last observation, or an empty dict before the first.
-    """
-
-    def __init__(self, space: EntityActionSpace, observed: Callable[[], Mapping[str, Any]]) -> None:
-        super().__init__(deepcopy(dict(space.items())), optional=space.optional)  # its own random numbers
-        self._observed = observed
-
-    def sample(self, mask: Any | None = None, probability: Any | None = None) -> dict[str, Any]:
-        return super().sample(mask or self._observed() or None)

@@ -79,9 +79,11 @@ class EntityBatchSpace(spaces.Space[EntityBatch]):
 class EntityBatchActionSpace(spaces.Space[dict[str, RaggedArray]]):
     """Ragged actions for `num_envs` environments that observe `single`.
 
-    `sample(mask=batch)` draws legal actions for the last batch of observations; without a mask the arrays
-    are empty, because only observations list the actors (see `EntityActionSpace`).
+    `sample(mask=batch)` draws legal actions for a batch of observations, and `sample()` for the last one of
+    the vector environment; before the first reset its arrays are empty (see `EntityActionSpace`).
     """
+
+    _observed: EntityBatch | None = None
 
     def __init__(self, single: EntitySpace, num_envs: int, seed: int | None = None) -> None:
         self.single = single
@@ -91,9 +93,14 @@ class EntityBatchActionSpace(spaces.Space[dict[str, RaggedArray]]):
     def sample(
         self, mask: EntityBatch | None = None, probability: Any | None = None
     ) -> dict[str, RaggedArray]:
+        mask = self._observed if mask is None else mask
         if mask is None:
             return no_actions(self.single.actions, self.num_envs)
         return sample_actions(self.single.actions, mask, self.np_random)
+
+    def observe(self, batch: EntityBatch | None) -> None:
+        """Let `sample` without a mask draw for `batch`; vector environments call this at every step."""
+        self._observed = batch
 
     def contains(self, x: Any) -> bool:
         """Return True if `x` has the right form; `validate_actions` checks it against an observation."""

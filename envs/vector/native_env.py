@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ..actions import EntityActionSpace
 from ..batch.dispatch import ragged_orders
-from ..batch.entity_batch import unbatch_observation
+from ..batch.entity_batch import EntityBatch, unbatch_observation
 from ..spaces import EntitySpace
 
 
@@ -46,14 +46,19 @@ class NativeEnv(gymnasium.Env[dict[str, Any], Mapping[str, Any]]):
         if seed is None and is_first:
             seed = int(self.np_random.integers(2**63))
         batch, _ = self._venv.reset(seed=seed, options=options)
-        return unbatch_observation(self.observation_space, batch, 0), {}
+        return self._observed(batch), {}
 
     def step(self, action: Mapping[str, Any]) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
         """Carry out `action`; see `EntityActionSpace` for what may be left out."""
         actions = ragged_orders(self.action_space, self._venv.lane_names, [action])
         batch, (rewards, terminated, truncated, final) = self._venv.play(actions)
-        observation = unbatch_observation(self.observation_space, batch if final is None else final, 0)
+        observation = self._observed(batch if final is None else final)
         return observation, float(rewards[0]), bool(terminated[0]), bool(truncated[0]), {}
+
+    def _observed(self, batch: EntityBatch) -> dict[str, Any]:
+        observation = unbatch_observation(self.observation_space, batch, 0)
+        self.action_space.observe(observation)
+        return observation
 
     def render(self) -> NDArray[np.uint8] | None:
         """A picture (height, width, 3), or None where there is no render_mode."""

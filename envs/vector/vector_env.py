@@ -98,7 +98,9 @@ class EntityVectorEnv(VectorEnv[EntityBatch, Actions, NDArray[Any]], ABC):
 
     @cached_property
     def action_space(self) -> EntityBatchActionSpace:  # type: ignore[override]
-        return EntityBatchActionSpace(self.single_observation_space, self.num_envs)
+        space = EntityBatchActionSpace(self.single_observation_space, self.num_envs)
+        space.observe(self._last)
+        return space
 
     # -- what a subclass writes -----------------------------------------------------------------------------
 
@@ -158,12 +160,13 @@ class EntityVectorEnv(VectorEnv[EntityBatch, Actions, NDArray[Any]], ABC):
         self._take_options({} if options is None else options)
         self._last, self._is_playing = None, False
         try:
-            self._last, info = self._reset(seeds, options)
+            batch, info = self._reset(seeds, options)
         except WorkerError:
             self.close()
             raise
+        self._remember(batch)
         self._first_seed, self._is_playing = None, True
-        return self._last, info
+        return batch, info
 
     def step(self, actions: Actions) -> StepResult:
         """Step every lane.
@@ -227,8 +230,16 @@ class EntityVectorEnv(VectorEnv[EntityBatch, Actions, NDArray[Any]], ABC):
         except WorkerError:
             self.close()
             raise
-        self._last, self._is_playing = result[0], True
+        self._remember(result[0])
+        self._is_playing = True
         return result
+
+    def _remember(self, batch: EntityBatch) -> None:
+        """Keep what actions are checked against, and what `action_space.sample()` draws for."""
+        self._last = batch
+        space = vars(self).get("action_space")
+        if isinstance(space, EntityBatchActionSpace):
+            space.observe(batch)
 
     @property
     def _where(self) -> str:

@@ -12,7 +12,6 @@ import gymnasium
 import numpy as np
 import pytest
 from entitize.envs import unbatch_observation, window
-from gymnasium.utils.env_checker import check_env
 
 from facts import raises, warns
 
@@ -37,11 +36,11 @@ def assert_same(one: Any, other: Any) -> None:
         assert one.dtype == other.dtype and np.array_equal(one, other)
 
 
-def test_gymnasiums_checker_passes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_checker_passes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
     monkeypatch.setattr(window, "sleep", lambda seconds: None)
     env = gymnasium.make("entitize/MicroRTS-v0", map="basesWorkers8x8Obstacle", opponent="randomBiasedAI")
-    check_env(env.unwrapped)
+    ez.check_entity_env(env.unwrapped)
     env.close()
 
 

@@ -366,3 +366,24 @@ def test_the_example_in_the_documentation_works() -> None:
 def test_an_author_must_write_reset_and_step() -> None:
     with raises(TypeError, "abstract"):
         ez.EntityEnv()  # type: ignore[abstract]
+
+
+@pytest.mark.parametrize(
+    "game", ["MineSweeper", "MultiSnake", "TreasureHunt", "CartPole-v1", "Procgen/coinrun"]
+)
+def test_sampled_actions_are_legal_for_the_last_observation(game: str) -> None:
+    """Gymnasium's loop, `env.step(env.action_space.sample())`, for single and for vector environments."""
+    env = ez.make(game)
+    assert all(len(choices) == 0 for choices in env.action_space.sample().values())
+    env.reset(seed=3)
+    env.action_space.seed(3)
+    for _ in range(40):
+        *_, terminated, truncated, _ = env.step(env.action_space.sample())
+        if terminated or truncated:
+            env.reset()
+    with ez.make_vec(game, num_envs=3) as venv:
+        assert all(chosen.num_items == 0 for chosen in venv.action_space.sample().values())
+        venv.reset(seed=3)
+        venv.action_space.seed(3)
+        for _ in range(40):
+            venv.step(venv.action_space.sample())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from copy import deepcopy
 from typing import Any
 
 import gymnasium
@@ -12,7 +13,6 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from ....envs import ActionError, EntityActionSpace, EntitySpace, batch_observations, validate_actions
-from ....envs.actions.entity_action_space import ObservedActionSpace
 from ...gymnasium import FlatFace, GymnasiumFace, to_gymnasium
 from ...gymnasium.views.batches import ragged_orders
 
@@ -53,24 +53,21 @@ class AgentInterface(ABC):
 class RaggedInterface(AgentInterface):
     """The ragged layout: entity observations and actions are passed on as they are.
 
-    `action_space.sample()` without a mask draws legal actions for the last observation, because PettingZoo's
-    tests sample so.
+    `action_space.sample()` without a mask draws legal actions for the last observation of the agent.
     """
 
     def __init__(self, observation_space: EntitySpace, action_space: EntityActionSpace) -> None:
         self.observation_space: EntitySpace = observation_space
         self._seen: dict[str, Any] = {}
-        self.action_space: EntityActionSpace = ObservedActionSpace(action_space, self._last)
+        self.action_space: EntityActionSpace = deepcopy(action_space)  # each agent observes its own
 
     def start(self, seen: dict[str, Any], seed: int | None) -> tuple[Any, dict[str, Any]]:
         return self.show(seen)
 
     def show(self, seen: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         self._seen = seen
+        self.action_space.observe(seen)
         return seen, {}
-
-    def _last(self) -> dict[str, Any]:
-        return self._seen  # a method, because lambdas can't be pickled
 
     def orders(self, action: Any) -> tuple[Orders, dict[str, Any]]:
         if not isinstance(action, Mapping):

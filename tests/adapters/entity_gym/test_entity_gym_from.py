@@ -301,7 +301,7 @@ def test_an_action_that_is_left_out_is_refused_by_name() -> None:
     }
     env = ez.from_entity_gym(Told(given, actions=actions))
     env.reset()
-    for left_out in ({}, env.action_space.sample(), {"move": None, "hit": [], "all": ()}):
+    for left_out in ({}, {"move": None, "hit": [], "all": ()}):
         with raises(ez.ActionError, "Told", "action 'move'", 2, "'p'", "'q'"):
             env.step(left_out)
     with raises(ez.ActionError, "Told", "action 'hit'", 1, "'p'"):
