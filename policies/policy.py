@@ -89,10 +89,25 @@ class Policy(Protocol):
         ...
 
     # What a trainer uses of `nn.Module`.
-    def parameters(self, recurse: bool = True) -> Iterator[nn.Parameter]: ...
-    def state_dict(self) -> dict[str, Any]: ...
-    def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True) -> Any: ...
-    def train(self, mode: bool = True) -> Any: ...
+    def parameters(self, recurse: bool = True) -> Iterator[nn.Parameter]:
+        """Return the parameters that the optimizer updates, as `nn.Module.parameters` does."""
+        ...
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return parameters and input statistics by name, for checkpoints, as `nn.Module.state_dict` does."""
+        ...
+
+    def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True) -> Any:
+        """Load what `state_dict` returned, as `nn.Module.load_state_dict` does.
+
+        Raises:
+            RuntimeError: the names differ and `strict` is true, or a shape differs.
+        """
+        ...
+
+    def train(self, mode: bool = True) -> Any:
+        """Switch between training and evaluation mode (dropout), as `nn.Module.train` does."""
+        ...
 
 
 @runtime_checkable

@@ -164,6 +164,7 @@ class RaggedArray:
 
     @property
     def dtype(self) -> np.dtype[Any]:
+        """Dtype of the items."""
         return self.values.dtype
 
     @property

@@ -60,6 +60,7 @@ class RaggedBuffer:
 
     @property
     def dtype(self) -> np.dtype[Any]:
+        """Dtype of the items."""
         return self._values.dtype
 
     @property

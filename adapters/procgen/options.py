@@ -100,10 +100,12 @@ class ViewOptions:
 
     @property
     def is_reference(self) -> bool:
+        """True if entities have the reference trainer's features (`features="reference"`)."""
         return self.features == "reference"
 
     @property
     def is_pixels(self) -> bool:
+        """True if observations are frames without entities (`features="pixels"`)."""
         return self.features == "pixels"
 
 

@@ -1,14 +1,14 @@
 """The API reference: a page for `entitize` and one for each of its namespaces, made from the docstrings.
 
 A name that several namespaces have is documented once, at its home, and the others link to it. The build
-fails if a public name has no docstring.
+fails if a public name has no docstring, or a public method or property of a public class.
 """
 
 from __future__ import annotations
 
 import inspect
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -70,6 +70,22 @@ def docstring(namespace: Namespace, name: str) -> str:
     return (value.__doc__ or "") if inspect.isroutine(value) else data_comment(namespace, name)
 
 
+def undocumented_members(value: type) -> list[str]:
+    """Return the paths of public methods and properties that neither their class nor its bases document.
+
+    Those that `value` inherits are included, but for those of other packages.
+    """
+    return [
+        f"{base.__module__}.{base.__qualname__}.{name}"
+        for base in value.__mro__
+        if base.__module__.partition(".")[0] == "entitize"
+        for name, member in vars(base).items()
+        if not name.startswith("_")
+        and (inspect.isroutine(member) or isinstance(member, property | cached_property))
+        and not any(getattr(vars(parent).get(name), "__doc__", None) for parent in base.__mro__)
+    ]
+
+
 def write_pages(folder: Path) -> dict[str, str]:
     """Write the pages as `folder`/*.rst; return the home of each public path."""
     homes: dict[int, str] = {}
@@ -86,10 +102,12 @@ def write_pages(folder: Path) -> dict[str, str]:
                 continue
             if not docstring(namespace, name).strip():
                 undocumented.append(path)
+            if inspect.isclass(value):
+                undocumented += undocumented_members(value)
             here.append(_entry(namespace, name))
         pages[namespace.path.rpartition(".")[2]] = _page(namespace, here, elsewhere)
     if undocumented:
-        raise ExtensionError(f"public names without a docstring: {', '.join(undocumented)}")
+        raise ExtensionError(f"public names without a docstring: {', '.join(dict.fromkeys(undocumented))}")
     pages["index"] = _index(list(pages))
     folder.mkdir(exist_ok=True)
     for old in folder.glob("*.rst"):

@@ -82,6 +82,7 @@ class Categorical(ActionSpace):
 
     @property
     def num_choices(self) -> int:
+        """Number of choices C, the columns of the mask."""
         return len(self.choices)
 
     @property

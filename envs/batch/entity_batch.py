@@ -50,6 +50,7 @@ class EntityBatch:
 
     @property
     def num_entities(self) -> int:
+        """Number of entities over all types and steps."""
         return sum(rows.num_items for rows in self.entities.values())
 
     @property

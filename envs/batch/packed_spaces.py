@@ -79,6 +79,7 @@ class PackedBatchSpace(spaces.Dict):
 
     @cached_property
     def layout(self) -> PackedLayout:
+        """Names, shapes and dtypes of the packed arrays, and the functions that pack and unpack batches."""
         return PackedLayout(self.entity_space)
 
     def contains(self, x: Any) -> bool:

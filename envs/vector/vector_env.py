@@ -94,10 +94,12 @@ class EntityVectorEnv(VectorEnv[EntityBatch, Actions, NDArray[Any]], ABC):
 
     @cached_property
     def observation_space(self) -> EntityBatchSpace:  # type: ignore[override]
+        """Space of the batches of all lanes: `num_envs` observations of `single_observation_space`."""
         return EntityBatchSpace(self.single_observation_space, self.num_envs)
 
     @cached_property
     def action_space(self) -> EntityBatchActionSpace:  # type: ignore[override]
+        """Space of the actions of all lanes; `sample` draws allowed actions for the last batch."""
         space = EntityBatchActionSpace(self.single_observation_space, self.num_envs)
         space.observe(self._last)
         return space

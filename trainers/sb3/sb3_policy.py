@@ -286,11 +286,21 @@ class RogueNetPolicy(BasePolicy):
 
     @property
     def lstm_actor(self) -> NoReturn:
+        """Unsupported: RecurrentPPO asks for it.
+
+        Raises:
+            TypeError: always; RogueNetPolicy has no memory.
+        """
         raise TypeError(
             "RecurrentPPO can't train RogueNetPolicy, which has no memory; use stable_baselines3.PPO"
         )
 
     def get_distribution(self, obs: Any) -> NoReturn:
+        """Unsupported: TRPO asks for it.
+
+        Raises:
+            TypeError: always; RogueNetPolicy has no distribution of Stable-Baselines3.
+        """
         raise TypeError(
             "TRPO needs a distribution of Stable-Baselines3, which RogueNetPolicy does not have;"
             " use stable_baselines3.PPO or A2C"

@@ -53,6 +53,7 @@ class Opponent:
 
     @property
     def games(self) -> int:
+        """Number of finished games against the learner."""
         return self.wins + self.draws + self.losses
 
     @property
