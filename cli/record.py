@@ -19,7 +19,7 @@ from ..experiments.env_config import Pairs
 from ..experiments.environments import held_out, make_environments
 from ..experiments.errors import UserError
 from ..experiments.microrts.microrts_lanes import with_lanes
-from ..experiments.run_config import read_run_config
+from ..experiments.run_config import EnvChoice, read_run_config
 from ..trainers.threads import thread_count
 from .evaluate import override
 
@@ -51,6 +51,7 @@ class RecordArguments:
     """Seeds environments and actions (default: as the run's configuration says)."""
     checkpoint: Path | None = None
     """A checkpoint folder (default: the run's newest)."""
+    env: EnvChoice = field(default_factory=EnvChoice)
     kwargs: Pairs = field(default_factory=dict)
     """Options of the environment that differ from training, e.g. nrobots=4."""
 
@@ -66,7 +67,7 @@ class RecordArguments:
 def main(arguments: Sequence[str]) -> None:
     """Parse and run the command."""
     chosen = parse(RecordArguments, "record", arguments)
-    config = read_run_config(chosen.run)
+    config = read_run_config(chosen.run, chosen.env)
     settings = override(config.eval, None, chosen.seed, chosen.deterministic)
     changes = {**settings.kwargs, **chosen.kwargs}
     if chosen.levels == "held-out":

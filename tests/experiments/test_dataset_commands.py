@@ -49,6 +49,20 @@ def test_whole_episodes_of_the_random_policy(run: Path, tmp_path: Path) -> None:
     assert dataset.metadata["policy"] == "random"
 
 
+def test_an_environment_without_a_name_must_be_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run, plays = tmp_path / "run", tmp_path / "plays"
+    venv = ez.vector.ListVectorEnv([ez.games.Count] * 2)
+    net = ez.RogueNet(venv.single_observation_space, venv.single_action_space, d_model=8, n_layer=1)
+    ez.PPO(net, venv, ez.PPOConfig(total_timesteps=8, num_steps=4), run).train(progress=False)
+    words = ["record", str(run), "--steps", "3", "--num-envs", "2", "--out", str(plays)]
+    assert main(words) == 2
+    assert "--env.id" in capsys.readouterr().err
+    assert main([*words, "--env.id", "entitize.envs.games.count:Count"]) == 0
+    assert EntityDataset(plays).metadata["env"] == "entitize.envs.games.count:Count"
+
+
 @pytest.mark.parametrize(
     ("arguments", "fact"),
     [
