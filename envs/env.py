@@ -85,7 +85,8 @@ class EntityEnv(gymnasium.Env[dict[str, Any], Mapping[str, Any]], ABC):
         """Start an episode; a seed restarts the environment's random numbers."""
         super().reset(seed=seed)
         self._resolved = None
-        return self._observe(self._reset({} if options is None else options)), {}
+        observation = self._reset({} if options is None else options)
+        return self._observe("_reset", observation), {}
 
     def step(self, action: Mapping[str, Any]) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
         """Carry out `action`; see the class for its form and for the errors raised."""
@@ -97,12 +98,17 @@ class EntityEnv(gymnasium.Env[dict[str, Any], Mapping[str, Any]], ABC):
         observation, reward, terminated, truncated, info = step_values(where, self._step(actions))
         if not math.isfinite(reward):
             raise ObservationError(f"{type(self).__name__}: the reward is {reward}")
-        plain = self._observe(observation)
+        plain = self._observe("_step", observation)
         if terminated or truncated:
             self._resolved = None
         return plain, reward, terminated, truncated, dict(info)
 
-    def _observe(self, observation: Observation) -> dict[str, Any]:
+    def _observe(self, method: str, observation: Observation) -> dict[str, Any]:
+        """Return the plain form of an observation, which the author's `method` returned."""
+        if not isinstance(observation, Observation):
+            where = f"{type(self).__name__}.{method}"
+            got = observation if observation is None else type(observation).__name__
+            raise ObservationError(f"{where}: expected an Observation, got {got}")
         if self._resolver is None:
             self._prepare()
         assert self._resolver is not None

@@ -317,6 +317,16 @@ def test_a_step_that_raises_leaves_an_environment_that_needs_a_reset(
         env.step({})
 
 
+def test_a_missing_observation_names_the_method(scripted: Make, rich_space: ez.EntitySpace) -> None:
+    nothing: Any = None
+    with raises(ez.ObservationError, "Scripted._reset", "Observation", "None"):
+        scripted(rich_space, nothing).reset()
+    env = scripted(rich_space, FULL, [(nothing, 0.0, False, False, {})])
+    env.reset()
+    with raises(ez.ObservationError, "Scripted._step", "Observation", "None"):
+        env.step({})
+
+
 def test_observations_are_fresh_and_the_environment_does_not_look_at_them_again(
     scripted: Make, rich_space: ez.EntitySpace
 ) -> None:
