@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -74,8 +75,11 @@ def newest_checkpoint(path: str | Path) -> Path:
     """The newest checkpoint of a run folder; any other path as it is.
 
     Raises:
+        TypeError: `path` is no path.
         CheckpointError: the run has none.
     """
+    if not isinstance(path, str | os.PathLike):
+        raise TypeError(f"path: expected the path of a run folder or of a checkpoint, got {path!r}")
     path = Path(path)
     if not (path / "checkpoints").is_dir():
         return path

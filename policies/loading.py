@@ -45,7 +45,7 @@ def load_policy(path: str | Path, **options: Any) -> AnyNetwork:
         options: replace options of the network that don't change its weights, for instance `attention`.
 
     Raises:
-        TypeError, ValueError: there is no such option, or it can't have this value.
+        TypeError, ValueError: `path` is no path, there is no such option, or it can't have this value.
         CheckpointError: there is no checkpoint, it is corrupt, or it holds another kind of network.
     """
     path = newest_checkpoint(path)

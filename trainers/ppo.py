@@ -70,7 +70,7 @@ class PPO:
     Raises:
         TypeError: `policy` is no module or no `Policy`, or `config` no `PPOConfig`.
         FileNotFoundError: there is no `run_dir` to resume.
-        NotADirectoryError: `run_dir` is a file.
+        NotADirectoryError: `run_dir` is a file, or below one.
         ValueError: policy and environments have different actions, or the autoreset mode is another.
         FileExistsError: `run_dir` holds a run and `resume` is false.
         RunLockedError: another process trains in `run_dir`.
@@ -362,6 +362,8 @@ class PPO:
 
     def save_checkpoint(self) -> Path:
         """Write a checkpoint into the run folder.
+
+        It contains the state of the environments if they can save it and their episodes have started.
 
         Raises:
             RuntimeError: the trainer has no run folder.

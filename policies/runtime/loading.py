@@ -42,6 +42,7 @@ def load_agent(path: str | Path, seed: int | None = None) -> Agent:
         seed: of the agent's own random numbers; None: another one each time.
 
     Raises:
+        TypeError: `path` is no path.
         CheckpointError: there is no checkpoint, it is corrupt, or it holds no network.
         ImportError: the network needs torch, which is not installed.
     """

@@ -43,6 +43,19 @@ def test_a_resumed_run_on_a_native_game_is_bit_equal(name: str, options: Any, tm
     assert all((array == states[1][key]).all() for key, array in states[0].items())
 
 
+def test_a_checkpoint_before_the_first_step_resumes_at_the_start(tmp_path: Path) -> None:
+    config = PPOConfig(total_timesteps=32, num_steps=8, minibatch_size=8)
+    whole, saved, resumed = (make_vec("MineSweeper", 2) for _ in range(3))
+    without = PPO(network(whole, 1), whole, config)
+    path = PPO(network(saved, 1), saved, config, tmp_path).save_checkpoint()
+    assert path.name == "step_000000000000"
+    trainer = PPO(network(resumed, 2), resumed, config, tmp_path, resume=True)
+    for one in (without, trainer):
+        one.train(progress=False)
+    weights = zip(without.module.parameters(), trainer.module.parameters(), strict=True)
+    assert all(torch.equal(left, right) for left, right in weights)
+
+
 def test_two_threads_train_as_one_does_and_each_time_alike(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parallel, "ROWS_PER_THREAD", 16)  # so that little work is split as well
     monkeypatch.setattr(ragged_threads, "PARALLEL_BYTES", 64)

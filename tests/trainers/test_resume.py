@@ -129,6 +129,9 @@ def test_wrong_arguments_are_one_sentence(toy_policy: Any, toy_venv: Any, tmp_pa
     (tmp_path / "file").touch()
     with raises(NotADirectoryError, str(tmp_path / "file"), "folder"):
         PPO(toy_policy(), toy_venv(4), config, tmp_path / "file")
+    for resume in (False, True):
+        with raises(NotADirectoryError, f"{tmp_path / 'file' / 'a' / 'run'}:", f"{tmp_path / 'file'} "):
+            PPO(toy_policy(), toy_venv(4), config, tmp_path / "file" / "a" / "run", resume=resume)
     with raises(TypeError, "PPOConfig", "{'gamma': 0.9}"):
         PPO(toy_policy(), toy_venv(4), {"gamma": 0.9})  # type: ignore[arg-type]
     with raises(ValueError, "total_timesteps", -5):

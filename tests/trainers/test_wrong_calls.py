@@ -67,6 +67,8 @@ def test_train(venv: Any, net: Any, arguments: Any, error: type[Exception], fact
         (lambda net, venv, config: ez.evaluate(net, net, 4), TypeError, ("venv", "RogueNet")),
         (lambda net, venv, config: ez.evaluate(net, venv, 0), ValueError, ("episodes", 0)),
         (lambda net, venv, config: ez.evaluate(net, venv, "4"), TypeError, ("episodes", "'4'")),
+        (lambda net, venv, config: ez.load_agent(3), TypeError, ("path", 3)),
+        (lambda net, venv, config: ez.load_policy(3), TypeError, ("path", 3)),
         (lambda net, venv, config: ez.make_vec("Count", 1.5), TypeError, ("num_envs", 1.5)),
         (lambda net, venv, config: ez.make_vec("Count", 0), ValueError, ("num_envs", 0)),
     ],

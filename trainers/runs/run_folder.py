@@ -32,15 +32,18 @@ class RunFolder:
 
     Raises:
         FileNotFoundError: the folder is missing and `must_exist`.
-        NotADirectoryError: `path` is a file.
+        NotADirectoryError: `path` is a file, or below one.
     """
 
     def __init__(self, path: str | Path, must_exist: bool = False) -> None:
         self.path = Path(path)
-        if must_exist and not self.path.exists():
-            raise FileNotFoundError(f"there is no run folder {self.path} to resume")
         if self.path.exists() and not self.path.is_dir():
             raise NotADirectoryError(f"run folder {self.path} is a file; name a folder")
+        parent = next((parent for parent in self.path.parents if parent.exists()), None)
+        if parent is not None and not parent.is_dir():
+            raise NotADirectoryError(f"run folder {self.path}: expected {parent} to be a folder, got a file")
+        if must_exist and not self.path.exists():
+            raise FileNotFoundError(f"there is no run folder {self.path} to resume")
         self.path.mkdir(parents=True, exist_ok=True)
         self._writer: SummaryWriter | None = None
         self._purge_step: int | None = None

@@ -89,10 +89,12 @@ def capture(trainer: Trainer) -> tuple[dict[str, dict[str, Tensor]], dict[str, A
     }
     if trainer.reward_normalizer is not None:
         tensors["trainer"] |= _as_tensors(trainer.reward_normalizer.state())
-    if isinstance(trainer.venv, StatefulVectorEnv) and not trainer.config.reset_at_checkpoint:
+    # None: the trainer resets the environments next, so that their state does not matter.
+    shown = None if trainer.config.reset_at_checkpoint else trainer.shown
+    if shown is not None and isinstance(trainer.venv, StatefulVectorEnv):
         tensors["environments"] = _as_tensors(trainer.venv.get_state())
-        if trainer.shown is not None and trainer.shown.active is not None:
-            tensors["trainer"]["active"] = torch.from_numpy(trainer.shown.active)
+        if shown.active is not None:
+            tensors["trainer"]["active"] = torch.from_numpy(shown.active)
     metadata = {
         "updates": trainer.updates,
         "elapsed_seconds": trainer.elapsed_seconds,
