@@ -1,8 +1,8 @@
-"""`entitize report`: curves, tables and sources of an experiment as one HTML file, Markdown, PNG and CSV."""
+"""`entitize report`: curves, tables and sources of runs as one HTML file, Markdown, PNG and CSV."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -11,30 +11,32 @@ import tyro
 from rich.console import Console
 
 from ..experiments.arguments import parse
+from ..experiments.config import RUN_CONFIG
 from ..experiments.errors import UserError
 from ..experiments.microrts.microrts_lanes import is_microrts
 from ..experiments.queue.run_records import RunRecord, read_sound_runs
 from ..experiments.queue.training_jobs import EXPERIMENT, read_experiment
 from ..experiments.reports.ablation_report import ablation_report
 from ..experiments.reports.document import Document, write_document
-from ..experiments.reports.measured_runs import RunTable, run_table
+from ..experiments.reports.measured_runs import NETWORK_NAMES, MeasuredRun, RunTable, measure, run_table
 from ..experiments.reports.microrts_report import microrts_report
 from ..experiments.reports.procgen_report import procgen_report
+from ..experiments.reports.run_report import read_single_run, run_report
 
 KINDS = ("procgen", "microrts", "ablation")
 
 
 @dataclass(frozen=True)
 class ReportArguments:
-    """Write a report of an experiment's runs, finished or not, as HTML, Markdown, PNG and CSV.
+    """Write a report of a run or of an experiment's runs, finished or not, as HTML, Markdown, PNG and CSV.
 
     Example: entitize report runs/procgen
     """
 
     directory: tyro.conf.Positional[Path]
-    """The folder of the experiment; its run folders are runs/<case>/<network>/<seed> in it."""
+    """A run folder, or the folder of an experiment with run folders runs/<case>/<network>/<seed> in it."""
     out: Path | None = None
-    """The folder of the report (default: report in the experiment's folder)."""
+    """The folder of the report (default: report in that folder)."""
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -46,7 +48,7 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def write_report(directory: Path, folder: Path) -> Document:
-    """Read the runs of the experiment in `directory`, and write the report into `folder`.
+    """Read the run or the runs of the experiment in `directory`, and write the report into `folder`.
 
     Runs that can't be read are named in it, and left out.
 
@@ -54,11 +56,17 @@ def write_report(directory: Path, folder: Path) -> Document:
         UserError: there are no runs that can be read, it can't be told what kind of experiment it is, or a
             file can't be written.
     """
+    if (directory / RUN_CONFIG).is_file():
+        run = measure(read_single_run(directory))
+        return _written(folder, lambda: _run_document(run, folder))
     records, problems = read_sound_runs(directory)
     if problems and not records:
         raise UserError("\n".join(problems))
     if not records:
-        raise UserError(f"{directory} has no runs: expected run folders runs/<case>/<network>/<seed> in it")
+        raise UserError(
+            f"{directory} has no runs: expected a run folder, or an experiment with the run folders"
+            " runs/<case>/<network>/<seed>"
+        )
     asked = read_experiment(directory) or {}
     kind = asked.get("kind") or _kind_of(records, directory)
     if kind not in KINDS:
@@ -70,14 +78,31 @@ def write_report(directory: Path, folder: Path) -> Document:
     missing = [
         str(name) for name in (*asked.get("cases", ()), *asked.get("networks", ())) if str(name) not in known
     ]
-    try:
-        document = _document(kind, table, folder, missing, asked)
+
+    def document() -> Document:
+        made = _document(kind, table, folder, missing, asked)
         told = [f"Can't be read, and left out: {problem}" for problem in problems]
-        document = replace(document, paragraphs=[*document.paragraphs, *told])
+        return replace(made, paragraphs=[*made.paragraphs, *told])
+
+    return _written(folder, document)
+
+
+def _written(folder: Path, make: Callable[[], Document]) -> Document:
+    """Make a document, whose pictures are in `folder`, and write it there."""
+    try:
+        document = make()
         write_document(document, folder)
     except OSError as error:
         raise UserError(f"{folder} can't be written: {error}") from error
     return document
+
+
+def _run_document(run: MeasuredRun, folder: Path) -> Document:
+    """Return the report of a single run; of Procgen or μRTS, that of an experiment with this run."""
+    record = run.record
+    if run.has_returns and record.network in NETWORK_NAMES and (kind := _kind_by_environments([record])):
+        return _document(kind, {record.case: {record.network: [run]}}, folder, (), {})
+    return run_report(run, folder)
 
 
 def _document(
@@ -92,12 +117,20 @@ def _document(
 
 def _kind_of(records: Sequence[RunRecord], directory: Path) -> str:
     """The kind, by what the runs are trained in."""
+    kind = _kind_by_environments(records)
+    if kind is None:
+        ids = {record.config.env.id for record in records}
+        raise UserError(
+            f"{directory} has no experiment.yaml, and its runs are neither all of Procgen nor all of μRTS:"
+            f" {', '.join(sorted(ids))}"
+        )
+    return kind
+
+
+def _kind_by_environments(records: Sequence[RunRecord]) -> str | None:
     ids = {record.config.env.id for record in records}
     if all(is_microrts(env_id) for env_id in ids):
         return "microrts"
     if all(env_id.removeprefix("entitize/").startswith("Procgen") for env_id in ids):
         return "procgen"
-    raise UserError(
-        f"{directory} has no experiment.yaml, and its runs are neither all of Procgen nor all of μRTS:"
-        f" {', '.join(sorted(ids))}"
-    )
+    return None

@@ -13,6 +13,9 @@ from .env_config import Pairs
 from .errors import UserError
 from .network_options import ROGUE_NET, Network
 
+#: Name of an environment that the run folder does not say.
+UNNAMED = "unnamed environment"
+
 
 class UnknownEnvError(UserError):
     """A run folder does not say which environment its agent was trained in."""
@@ -35,17 +38,45 @@ def read_run_config(run: Path, env: EnvChoice | None = None) -> TrainConfig:
         UnknownEnvError: neither the run folder nor `env` says which environment it is.
         UserError: `run` is not a run folder, or its configuration can't be read.
     """
+    data = _read_data(run)
+    if isinstance(data, Mapping):
+        data = _with_environment(run, data, env or EnvChoice())
+        _check_network(run, data)
+    return _as_config(run, data)
+
+
+def read_run_outline(run: Path) -> tuple[TrainConfig, str]:
+    """Return the configuration of a run without the options of its network, and the network's name.
+
+    The environment may have no name, and only Python may be able to load the network.
+
+    Raises:
+        UserError: `run` is not a run folder, or its configuration can't be read.
+    """
+    data = _read_data(run)
+    network = ROGUE_NET
+    if isinstance(data, Mapping):
+        network = str(data.get("network", ROGUE_NET))
+        data = {name: data[name] for name in data if name not in ("network", "net", "baseline")}
+        if isinstance(data.get("env"), Mapping) and data["env"].get("id", "") is None:
+            data["env"] = {**data["env"], "id": UNNAMED}
+    return _as_config(run, data), network
+
+
+def _read_data(run: Path) -> Any:
+    """Return the plain data of a run's configuration in today's format."""
     path = run / RUN_CONFIG
     if not run.is_dir():
         raise UserError(f"there is no run folder {run}")
     if not path.is_file():
         raise UserError(f"{run} is not a run folder: it has no {RUN_CONFIG}")
     data = read_yaml(path)
-    if isinstance(data, Mapping):
-        data = _with_environment(run, _in_todays_format(data), env or EnvChoice())
-        _check_network(run, data)
+    return _in_todays_format(data) if isinstance(data, Mapping) else data
+
+
+def _as_config(run: Path, data: Any) -> TrainConfig:
     try:
-        return read_plain(TrainConfig, data, path)
+        return read_plain(TrainConfig, data, run / RUN_CONFIG)
     except ConfigError as error:
         raise UserError(f"{error}\n(expected the {RUN_CONFIG} of `entitize train` or of PPO)") from error
 

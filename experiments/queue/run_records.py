@@ -52,6 +52,16 @@ def read_run(folder: Path) -> RunRecord:
         UserError: it is no run folder, or its configuration or newest checkpoint can't be read.
     """
     config = read_run_config(folder)
+    case, network, seed = folder.parts[-3:]
+    return record_of(folder, config, case, network, int(seed))
+
+
+def record_of(folder: Path, config: TrainConfig, case: str, network: str, seed: int) -> RunRecord:
+    """Return the record of a run folder with the configuration `config`.
+
+    Raises:
+        UserError: its newest checkpoint can't be read.
+    """
     steps, seconds = 0, 0.0
     if paths := checkpoint_paths(folder / "checkpoints"):
         try:
@@ -63,8 +73,7 @@ def read_run(folder: Path) -> RunRecord:
             raise UserError(f"{folder}: {error}") from error  # also CheckpointError
     limit = None if config.max_minutes is None else 60 * config.max_minutes
     done = bool(paths) and (steps >= config.ppo.total_timesteps or (limit is not None and seconds >= limit))
-    case, network, seed = folder.parts[-3:]
-    return RunRecord(case, network, int(seed), folder, config, done, steps, seconds)
+    return RunRecord(case, network, seed, folder, config, done, steps, seconds)
 
 
 def read_runs(directory: Path) -> list[RunRecord]:

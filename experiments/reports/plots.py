@@ -124,6 +124,7 @@ def learning_curves(
     title: str,
     quantity: str = "return per episode",
     over: Literal["steps", "hours"] = "steps",
+    unit: str = "environment steps",
 ) -> None:
     """Draw learning curves with their intervals into a PNG file: a panel per task, a colour per name.
 
@@ -132,6 +133,7 @@ def learning_curves(
 
     Args:
         over: what curves are by: environment steps, or "hours": seconds, which are told as hours.
+        unit: the name of the steps.
     """
     columns = min(4, len(panels))
     rows = -(-len(panels) // columns)
@@ -148,7 +150,7 @@ def learning_curves(
         if over == "hours":
             axes.xaxis.set_major_locator(_hour_locator(axes))
         if index + columns >= len(panels):
-            axes.set_xlabel("environment steps" if over == "steps" else "hours of training", fontsize=8)
+            axes.set_xlabel(unit if over == "steps" else "hours of training", fontsize=8)
         axes.tick_params(labelsize=7)
         axes.grid(alpha=0.3)
     for axes in grid[len(panels) :]:

@@ -312,10 +312,7 @@ def test_what_is_no_experiment(tmp_path: Path, entitize: Callable[..., tuple[int
     missing = tmp_path / "missing"
     assert entitize("report", missing) == (2, "", f"entitize: there is no folder {missing}\n")
     code, _, error = entitize("report", tmp_path)
-    assert (code, error) == (
-        2,
-        f"entitize: {tmp_path} has no runs: expected run folders runs/<case>/<network>/<seed> in it\n",
-    )
+    assert code == 2 and str(tmp_path) in error and "runs/<case>/<network>/<seed>" in error
     make_run(tmp_path, "a/roguenet/0", [(0, 1.0), (UPDATE, 1.0)], env="MineSweeper")
     with raises(UserError, "Procgen", "μRTS", "MineSweeper"):
         write_report(tmp_path, tmp_path / "report")
