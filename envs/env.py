@@ -105,13 +105,13 @@ class EntityEnv(gymnasium.Env[dict[str, Any], Mapping[str, Any]], ABC):
 
     def _observe(self, method: str, observation: Observation) -> dict[str, Any]:
         """Return the plain form of an observation, which the author's `method` returned."""
+        if self._resolver is None:
+            self._prepare()
+        assert self._resolver is not None
         if not isinstance(observation, Observation):
             where = f"{type(self).__name__}.{method}"
             got = observation if observation is None else type(observation).__name__
             raise ObservationError(f"{where}: expected an Observation, got {got}")
-        if self._resolver is None:
-            self._prepare()
-        assert self._resolver is not None
         self._resolved = self._resolver.resolve(observation)
         plain = self._resolved.plain(self.observation_space)
         self.action_space.observe(plain)

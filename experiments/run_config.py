@@ -54,7 +54,7 @@ def read_run_outline(run: Path) -> tuple[TrainConfig, str]:
         UserError: `run` is not a run folder, or its configuration can't be read.
     """
     data = _read_data(run)
-    network = ROGUE_NET
+    network: str = ROGUE_NET
     if isinstance(data, Mapping):
         network = str(data.get("network", ROGUE_NET))
         data = {name: data[name] for name in data if name not in ("network", "net", "baseline")}
