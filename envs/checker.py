@@ -24,6 +24,7 @@ from .batch.batch_actions import sample_actions
 from .batch.entity_batch import EntityBatch, batch_observations
 from .batch.illegal_actions import illegal_actions
 from .errors import ActionError, ConformanceError, ObservationError
+from .returned import tuple_words
 from .spaces import EntitySpace
 from .vector.infos import inactive_flags
 from .vector.vector_env import EntityVectorEnv
@@ -66,13 +67,20 @@ def check_entity_env(
     elif isinstance(env, gymnasium.Env):
         subject = _Single(env)
     else:
-        raise TypeError(f"expected a gymnasium.Env or an EntityVectorEnv, got {type(env).__name__}")
+        raise TypeError(
+            f"check_entity_env: expected a gymnasium.Env or an EntityVectorEnv, got {type(env).__name__}"
+        )
     subject.check_spaces()
     played, again = _play(subject, seed, num_steps), _play(subject, seed, num_steps)
     provoked = _play(subject, seed, num_steps, provoke=True)
     if not subject.nondeterministic:
-        _compare(subject, played, again, "the same seed and actions gave different results")
-        _compare(subject, played, provoked, "an illegal action raised ActionError but moved the environment")
+        _compare(subject, played, again, "expected the same results for the same seed and actions")
+        _compare(
+            subject,
+            played,
+            provoked,
+            "expected an unchanged environment after an illegal action (ActionError)",
+        )
     _check_left_out(subject, seed)
     if isinstance(env, gymnasium.Env):
         _check_with_gymnasium(env)
@@ -110,12 +118,13 @@ class _Subject(ABC):
     def check_spaces(self) -> None:
         """The spaces must be entity spaces that belong together."""
         if not isinstance(self.space, EntitySpace):
-            self.fail(f"its observation space must be an EntitySpace, got {self.space!r}")
+            self.fail(f"observation space: expected an EntitySpace, got {self.space!r}")
         if not isinstance(self.action_space, EntityActionSpace):
-            self.fail(f"its action space must be an EntityActionSpace, got {self.action_space!r}")
+            self.fail(f"action space: expected an EntityActionSpace, got {self.action_space!r}")
         if self.space.actions != self.action_space:
             self.fail(
-                f"its observation space was made for {self.space.actions!r}, not for {self.action_space!r}"
+                f"observation space: expected one made for the action space {self.action_space!r},"
+                f" got one made for {self.space.actions!r}"
             )
 
     @abstractmethod
@@ -140,7 +149,7 @@ class _Subject(ABC):
             for old in earlier:
                 if any(np.may_share_memory(old, new) for new in arrays if new.size):
                     self.fail(
-                        f"{where} returned arrays that it had returned before; they must be fresh every time"
+                        f"{where}: expected new arrays at every call, got arrays that were returned before"
                     )
         self._kept = [*self._kept[-_MEMORY + 1 :], arrays]
 
@@ -161,13 +170,13 @@ class _Single(_Subject):
         )
         for flag, what in ((terminated, "terminated"), (truncated, "truncated")):
             if not isinstance(flag, (bool, np.bool_)):
-                self.fail(f"step returned {what} = {flag!r}, which must be a bool")
+                self.fail(f"step: {what}: expected a bool, got {flag!r}")
         try:
             finite = math.isfinite(reward)
         except TypeError:
-            self.fail(f"step returned the reward {reward!r}, which must be a number")
+            self.fail(f"step: reward: expected a number, got {reward!r}")
         if not finite:
-            self.fail(f"step returned the reward {reward!r}, which must be finite")
+            self.fail(f"step: reward: expected a finite number, got {reward!r}")
         return self._seen("step", observation, info, float(reward), bool(terminated), bool(truncated))
 
     def _returned(self, where: str, count: int, call: Any) -> tuple[Any, ...]:
@@ -176,7 +185,7 @@ class _Single(_Subject):
         except ObservationError as error:
             raise ConformanceError(str(error)) from error
         if not isinstance(result, tuple) or len(result) != count:
-            self.fail(f"{where} must return a tuple of {count}, got {type(result).__name__}")
+            self.fail(f"{where}: expected a tuple of {count}, got {tuple_words(result)}")
         return result
 
     def _seen(
@@ -192,7 +201,7 @@ class _Single(_Subject):
         if problem:
             self.fail(f"{where}: {problem}")
         if not isinstance(info, dict):
-            self.fail(f"{where} must return an info dict, got {type(info).__name__}")
+            self.fail(f"{where}: info: expected a dict, got {type(info).__name__}")
         self.check_fresh(list(_leaves(observation)), where)
         batch = batch_observations(self.space, [deepcopy(observation)])
         return _Seen(batch, np.array([reward], np.float32), np.array([terminated]), np.array([truncated]))
@@ -206,7 +215,7 @@ class _Single(_Subject):
                 self.env.step({name: choices[0] for name, choices in sampled.items()})
             except gymnasium.error.ResetNeeded:
                 return self.reset(None)
-            self.fail("step after the end of an episode must raise gymnasium.error.ResetNeeded")
+            self.fail("step after the end of an episode: expected gymnasium.error.ResetNeeded, got no error")
         return self.reset(None)
 
     def step_without_actions(self) -> None:
@@ -223,7 +232,7 @@ class _Vector(_Subject):
         super().check_spaces()
         mode = self.env.metadata.get("autoreset_mode")
         if not isinstance(mode, AutoresetMode):
-            self.fail(f"metadata['autoreset_mode'] must be an AutoresetMode, got {mode!r}")
+            self.fail(f"metadata['autoreset_mode']: expected an AutoresetMode, got {mode!r}")
 
     def reset(self, seed: int | None) -> _Seen:
         batch, info = self.env.reset(seed=seed)
@@ -247,11 +256,10 @@ class _Vector(_Subject):
                 or array.dtype != dtype
                 or array.shape != (self.env.num_envs,)
             ):
-                self.fail(
-                    f"step returned {what} {array!r}, which must be {np.dtype(dtype)} ({self.env.num_envs},)"
-                )
+                self.fail(f"step: {what}: expected {np.dtype(dtype)} ({self.env.num_envs},), got {array!r}")
         if not np.isfinite(rewards).all():
-            self.fail(f"env {np.isfinite(rewards).argmin()}: its reward is not finite")
+            lane = np.isfinite(rewards).argmin()
+            self.fail(f"step: env {lane}: reward: expected a finite number, got {rewards[lane]}")
         ended = terminated | truncated
         # Where lanes can be inactive, those that terminated are owed nothing.
         owed = truncated & ~terminated if inactive_flags(info) is not None else ended
@@ -262,16 +270,20 @@ class _Vector(_Subject):
     def _final(self, ended: NDArray[np.bool_], owed: NDArray[np.bool_], info: dict[str, Any]) -> EntityBatch:
         """The last observations of ended lanes, all `owed` ones among them, checked."""
         if self.env.metadata["autoreset_mode"] is not AutoresetMode.SAME_STEP:
-            self.fail("metadata['final_obs'] needs the autoreset mode SAME_STEP")
+            self.fail(
+                "metadata['final_obs']: expected the autoreset mode SAME_STEP, got"
+                f" {self.env.metadata['autoreset_mode'].name}"
+            )
         given = np.asarray(info.get("_final_obs", ()), bool)
         if given.shape != ended.shape or (owed & ~given | given & ~ended).any():
             self.fail(
-                f"episodes ended in envs {np.flatnonzero(ended)}, but info['_final_obs'] does not say so"
+                f"info['_final_obs']: expected the envs {np.flatnonzero(ended)}, whose episodes ended,"
+                f" got {np.flatnonzero(given)}"
             )
         final = info.get("final_obs")
         if not isinstance(final, EntityBatch) or len(final) != given.sum():
             self.fail(
-                f"info['final_obs'] must be an EntityBatch of the {given.sum()} ended envs, got {final!r}"
+                f"info['final_obs']: expected an EntityBatch of the {given.sum()} ended envs, got {final!r}"
             )
         problem = type(self.env.observation_space)(self.space, len(final)).problem(final)
         if problem:
@@ -294,11 +306,14 @@ class _Vector(_Subject):
             or inactive.dtype != bool
             or inactive.shape != (self.env.num_envs,)
         ):
-            self.fail(f"{where}: info['inactive'] must be bool ({self.env.num_envs},), got {inactive!r}")
+            self.fail(f"{where}: info['inactive']: expected bool ({self.env.num_envs},), got {inactive!r}")
         for name, part in batch.actions.items():
             acting = np.flatnonzero(inactive & (part.actors.lengths > 0))
             if acting.size:
-                self.fail(f"{where}: env {acting[0]} is inactive, but has actors of action {name!r}")
+                self.fail(
+                    f"{where}: env {acting[0]} is inactive: expected no actors of action {name!r},"
+                    f" got {part.actors.lengths[acting[0]]}"
+                )
 
     def step_without_actions(self) -> None:
         self.env.step({})
@@ -317,7 +332,7 @@ def _play(subject: _Subject, seed: int, num_steps: int, provoke: bool = False) -
         try:
             seen = subject.step(actions)
         except ActionError as error:
-            subject.fail(f"a legal action was refused: {error}")
+            subject.fail(f"step with a legal action: expected no error, got ActionError: {error}")
         played.append(seen)
         seen = subject.go_on(seen)
     return played
@@ -329,8 +344,8 @@ def _check_refused(subject: _Subject, what: str, illegal: dict[str, RaggedArray]
     except ActionError:
         return
     except Exception as error:
-        subject.fail(f"{what} must raise ActionError, but raised {error!r}")
-    subject.fail(f"{what} must raise ActionError, but was accepted")
+        subject.fail(f"{what}: expected ActionError, got {error!r}")
+    subject.fail(f"{what}: expected ActionError, got no error")
 
 
 def _check_left_out(subject: _Subject, seed: int) -> None:
@@ -342,14 +357,14 @@ def _check_left_out(subject: _Subject, seed: int) -> None:
         subject.step_without_actions()
     except ActionError as error:
         if may_leave_out:
-            subject.fail(f"step({{}}) leaves out no action that must be given, but raised: {error}")
+            subject.fail(f"step({{}}): no action is required: expected no error, got ActionError: {error}")
         if repr(acting[0]) not in str(error):
             subject.fail(
-                f"step({{}}) must raise an ActionError that names {acting[0]!r}, but raised: {error}"
+                f"step({{}}): expected an ActionError that names {acting[0]!r}, got ActionError: {error}"
             )
         return
     if not may_leave_out:
-        subject.fail(f"step({{}}) lacks action {acting[0]!r}: it must raise ActionError, but was accepted")
+        subject.fail(f"step({{}}) without action {acting[0]!r}: expected ActionError, got no error")
 
 
 @contextmanager
@@ -386,7 +401,7 @@ def _legal_steps(env: Any) -> Iterator[None]:
 
 def _compare(subject: _Subject, first: list[_Seen], second: list[_Seen], sentence: str) -> None:
     for step, (one, other) in enumerate(zip(first, second, strict=True)):
-        where = f"{sentence}, in {f'step {step}' if step else 'reset'}"
+        where = f"{sentence}, got different results in {f'step {step}' if step else 'reset'}"
         if not one.batch.equals(other.batch):
             mine, others = one.batch.arrays(), other.batch.arrays()
             different = [

@@ -62,6 +62,11 @@ def vector_step_values(where: str, result: Any, num_envs: int) -> tuple[Any, ...
     return values
 
 
+def tuple_words(result: Any) -> str:
+    """Describe a returned value of a wrong form: the length of a tuple, the type of anything else."""
+    return f"a tuple of {len(result)}" if isinstance(result, tuple) else type(result).__name__
+
+
 def check_has_spaces(where: str, env: gymnasium.Env[Any, Any]) -> None:
     """Check that an environment has an observation space and an action space.
 

@@ -82,7 +82,7 @@ class ActionGroup:
             self._part.masks(mask[None] if isinstance(mask, np.ndarray) else [mask], 1, label)
         except (ObservationError, ValueError, TypeError) as error:
             raise ObservationError(
-                f"{label}: the action_mask {mask!r} does not fit {self._space}: {error}"
+                f"{label}: expected an action_mask for {self._space}, got {mask!r}: {error}"
             ) from error
 
     def zeros(self, count: int) -> dict[str, NDArray[Any]]:

@@ -19,8 +19,8 @@ def near(name: str, known: Iterable[str]) -> str:
     known = [str(one) for one in known]
     close = nearest(name, known, 3, 0.6)
     if close:
-        return f"; perhaps you mean {' or '.join(map(repr, close))}"
-    return f"; known: {', '.join(map(repr, known))}"
+        return f". Did you mean {' or '.join(map(repr, close))}?"
+    return f". Known: {', '.join(map(repr, known))}"
 
 
 def resolve(names: Sequence[str], agents: Sequence[str], what: str) -> list[str]:
@@ -32,7 +32,10 @@ def resolve(names: Sequence[str], agents: Sequence[str], what: str) -> list[str]
     kinds = [kind_of(agent) for agent in agents]
     for name in names:
         if name not in agents and name not in kinds:
-            raise ValueError(f"{what}: there is no agent or kind {name!r}{near(name, [*agents, *kinds])}")
+            raise ValueError(
+                f"{what}: expected agents or kinds of agents, got the unknown agent or kind"
+                f" {name!r}{near(name, [*agents, *kinds])}"
+            )
     return [agent for agent, kind in zip(agents, kinds, strict=True) if agent in names or kind in names]
 
 

@@ -106,12 +106,12 @@ def has_final_observation(game: PettingZooGame, agent: str, terminated: bool) ->
     """Return True if the game has a last observation of an agent that has just ended.
 
     Raises:
-        ObservationError: there is none, although the agent was truncated and its value must be known.
+        ObservationError: the agent was truncated and the game has no last observation to compute its value.
     """
     if game.observation(agent) is not None:
         return True
     if not terminated:
-        game.fail(f"agent {agent!r} was truncated, but there is no last observation of it")
+        game.fail(f"agent {agent!r} was truncated: expected its last observation, got none")
     return False
 
 

@@ -187,7 +187,9 @@ def _observer_factory(first: PettingZooGame, view: Any) -> Callable[[Sequence[st
     """Return a function from agents to their observer, for lanes and for policies that act as opponents."""
     if _shows_entities(first, first.possible_agents):
         if view is not None:
-            raise ViewError(f"{first.name} shows entities already; leave the view out")
+            raise ViewError(
+                f"{first.name}: view: expected None for observations of entities, got {view!r}. Remove it"
+            )
         return partial(EntitySpaceObserver, first)
     kind = _view_class(first, view)
     if kind is not None:
@@ -202,8 +204,8 @@ def _team_observer(game: PettingZooGame, team: Sequence[str], view: Any) -> Team
         return TeamGameViewObserver(game, team, GameViews(kind, game))
     if any(isinstance(game.observation_spaces[agent], EntitySpace) for agent in team):
         raise ViewError(
-            f"{game.name}: every agent sees entities of its own, which make no common picture for a team;"
-            " use mode='lanes', or a GameView that has one"
+            f"{game.name}: mode 'team': expected one observation of the whole team, got entity observations"
+            " of each agent. Use mode='lanes', or a GameView with observe_team"
         )
     return TeamSpaceObserver(game, team, None if view is auto else view)
 
@@ -271,7 +273,7 @@ def _check_same(first: PettingZooGame, other: PettingZooGame) -> None:
             mine, firsts = (getattr(game, f"{what}_spaces")[agent] for game in (other, first))
             if (id(mine), id(firsts)) not in compared and not same(mine, firsts):
                 raise ValueError(
-                    f"{other.label}: the {what} space of {agent!r} is {mine}, in game 0 {firsts}"
+                    f"{other.label}: {what} space of {agent!r}: expected {firsts} as in game 0, got {mine}"
                 )
             compared.add((id(mine), id(firsts)))
 

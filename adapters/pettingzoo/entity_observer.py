@@ -31,8 +31,8 @@ class EntitySpaceObserver(AgentObserver):
             space, actions = game.observation_spaces[agent], game.action_spaces[agent]
             if not isinstance(space, EntitySpace) or space.actions != actions:
                 raise ViewError(
-                    f"{game.name}: the action space of {agent!r} is {actions!r}, which its observation space"
-                    f" {space!r} was not made for"
+                    f"{game.name}: action space of {agent!r}: expected the actions of its observation space"
+                    f" {space!r}, got {actions!r}"
                 )
             self._spaces[agent] = space
         self.observation_space = space = _union(game.name, self._spaces)
@@ -134,21 +134,26 @@ def _union(env: str, agents: Mapping[str, EntitySpace]) -> EntitySpace:
             order.add(name)
             if entities.setdefault(name, features) != features:
                 raise ViewError(
-                    f"{env}: agent {agent!r} sees entity type {name!r} with the features {list(features)},"
-                    f" another agent with {list(entities[name])}"
+                    f"{env}: agent {agent!r}: entity type {name!r}: expected the features"
+                    f" {list(entities[name])}"
+                    f" as of another agent, got {list(features)}"
                 )
         for before, after in pairwise(space.entities):
             order.add(after, before)
         for name, action in space.actions.items():
             if actions.setdefault(name, action) != action:
                 raise ViewError(
-                    f"{env}: action {name!r} of agent {agent!r} is {action!r}, of another agent"
-                    f" {actions[name]!r}"
+                    f"{env}: action {name!r} of agent {agent!r}: expected {actions[name]!r} as of"
+                    " another agent,"
+                    f" got {action!r}"
                 )
     try:
         types = {name: entities[name] for name in order.static_order()}
     except CycleError as error:
-        raise ViewError(f"{env}: agents have the entity types {error.args[1]} in different orders") from None
+        raise ViewError(
+            f"{env}: expected entity types in the same order for all agents, got different orders of"
+            f" the entity types {error.args[1]}"
+        ) from None
     globals_ = dict.fromkeys(name for space in agents.values() for name in space.global_features)
     hidden = any(space.hidden for space in agents.values())
     optional = all(space.actions.optional for space in agents.values())

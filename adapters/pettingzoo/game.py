@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 from gymnasium import spaces
 
 from ...envs import EntitySpace, ObservationError
+from ...envs.returned import tuple_words
 from ..gymnasium.translation import MASK
 from .agent_names import near
 
@@ -120,18 +121,20 @@ class PettingZooGame(ABC):
             agents = tuple(self.env.possible_agents)
         except AttributeError:
             self.fail(
-                "it has no possible_agents; agents that come and go are fine, but all names that there can be"
-                " must be known beforehand"
+                "possible_agents is missing: expected the names of all agents, also of those that join later,"
+                " got none"
             )
         if not agents:
-            self.fail("possible_agents is empty")
+            self.fail("possible_agents is empty: expected one agent or more, got none")
         self._check_once(agents, "possible_agents")
         return agents
 
     def _check_once(self, agents: Sequence[str], where: str) -> None:
         twice = [agent for i, agent in enumerate(agents) if agent in agents[:i]]
         if twice:
-            self.fail(f"agent {twice[0]!r} appears twice in {where}: {list(agents)}")
+            self.fail(
+                f"agent {twice[0]!r} appears twice in {where}: expected distinct agents, got {list(agents)}"
+            )
 
     def _check_agents(self, agents: Sequence[str]) -> None:
         """Check the agents in play: each once, known, and not ended before."""
@@ -139,19 +142,25 @@ class PettingZooGame(ABC):
             self._check_once(agents, "agents")
         for agent in agents:
             if agent not in self.observation_spaces:
-                self.fail(f"unknown agent {agent!r} in agents{near(agent, self.possible_agents)}")
+                self.fail(
+                    "agents: expected agents of possible_agents, got unknown agent"
+                    f" {agent!r}{near(agent, self.possible_agents)}"
+                )
             if agent in self._ended:
-                self.fail(f"agent {agent!r} ended and is back in agents; only a reset brings it back")
+                self.fail(
+                    f"agent {agent!r} has ended and is in agents again: expected it absent until the"
+                    " next reset"
+                )
 
     def _reward(self, agent: str, rewards: Mapping[str, Any]) -> float:
         if agent not in rewards:
-            self.fail(f"there is no reward for agent {agent!r}")
+            self.fail(f"no reward for agent {agent!r}: expected a reward for every agent in play")
         try:
             reward = float(rewards[agent])
         except (TypeError, ValueError):
-            self.fail(f"the reward of agent {agent!r} is {rewards[agent]!r}, expected a number")
+            self.fail(f"reward of agent {agent!r}: expected a number, got {rewards[agent]!r}")
         if not math.isfinite(reward):
-            self.fail(f"the reward of agent {agent!r} is {reward}")
+            self.fail(f"reward of agent {agent!r}: expected a finite number, got {reward}")
         return reward
 
     def _end(
@@ -171,7 +180,7 @@ class ParallelGame(PettingZooGame):
     def _begin(self, seed: int | None, options: dict[str, Any] | None) -> None:
         result = self.env.reset(seed=seed, options=options)
         if not isinstance(result, tuple) or len(result) != 2:
-            self.fail(f"reset must return observations and infos by agent, got {type(result).__name__}")
+            self.fail(f"reset: expected 2 dicts by agent (observations, infos), got {tuple_words(result)}")
         self._observations, self._infos = result
         self._go_on([])
 
@@ -179,7 +188,7 @@ class ParallelGame(PettingZooGame):
         self.doing = "step"
         result = self.env.step(dict(actions))
         if not isinstance(result, tuple) or len(result) != 5:
-            self.fail(f"step must return five dicts by agent, got {type(result).__name__}")
+            self.fail(f"step: expected 5 dicts by agent, got {tuple_words(result)}")
         self._observations, rewards, terminations, truncations, self._infos = result
         outcome, staying, before = GameStep(), set(self.env.agents), self.agents
         for agent in before:
@@ -198,9 +207,11 @@ class ParallelGame(PettingZooGame):
         self.acting = tuple(self.agents)
         for agent in self.agents:
             if agent not in self._observations:
-                self.fail(f"there is no observation of agent {agent!r}")
+                self.fail(
+                    f"no observation of agent {agent!r}: expected an observation of every agent in play"
+                )
         for agent in self._observations.keys() - set(self.agents) - set(before):
-            self.fail(f"there is an observation of agent {agent!r}, which is not in play")
+            self.fail(f"observations: expected only agents in play, got an observation of agent {agent!r}")
 
     def observation(self, agent: str) -> Any:
         return self._observations.get(agent)
@@ -230,7 +241,7 @@ class AECGame(PettingZooGame):
 
     def step(self, actions: Mapping[str, Any], observe_final: FinalObserver) -> GameStep:
         (agent,) = self.acting
-        self.doing = f"step, at the move of {agent!r}"
+        self.doing = f"step for agent {agent!r}"
         self._seen = {}
         self.env.step(actions[agent])
         outcome, rewards = GameStep(), self._state.rewards
@@ -244,16 +255,19 @@ class AECGame(PettingZooGame):
         self._notice(outcome, observe_final)
         while self._state.agents and self._state.agent_selection in self._ended:
             agent = self._state.agent_selection
-            self.doing = f"step(None), for {agent!r}, which has ended"
+            self.doing = f"step(None) for the ended agent {agent!r}"
             self.env.step(None)
             if agent in self._state.agents:
-                self.fail(f"agent {agent!r} ended and was stepped with None, but is still in agents")
+                self.fail(
+                    f"agent {agent!r} has ended: expected it to leave agents after step(None), got it"
+                    " still in agents"
+                )
             self._notice(outcome, observe_final)
         self.acting = ()
         if self.agents:
             mover = self._state.agent_selection
             if mover not in self.agents:
-                self.fail(f"agent_selection is {mover!r}, which is not in play: {self.agents}")
+                self.fail(f"agent_selection: expected an agent in play, one of {self.agents}, got {mover!r}")
             self.acting = (mover,)
 
     def _notice(self, outcome: GameStep, observe_final: FinalObserver) -> None:

@@ -98,7 +98,7 @@ class GameRunner:
                     turns.setdefault(self._opponents[agent], []).append((i, (game, agent)))
         for opponent, its in turns.items():
             first, agent = its[0][1]
-            first.doing = f"asking the opponent who plays {agent!r}"
+            first.doing = f"the action of the opponent {agent!r}"
             with self.guard(first):
                 chosen = opponent.choose([turn for _, turn in its], self._rng)
             for (i, (_, agent)), action in zip(its, chosen, strict=True):
@@ -137,7 +137,7 @@ class GameRunner:
             try:
                 self.close()
             except Exception as second:
-                error.add_note(f"closing the games raised {second!r} in turn")
+                error.add_note(f"closing the games also raised {second!r}")
             first = game.index * self._lanes_per_game
             lanes = range(first, first + self._lanes_per_game)
             message = f"{game.label} raised {type(error).__name__} in {doing}: {error}"

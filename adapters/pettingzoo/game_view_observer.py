@@ -52,7 +52,10 @@ class GameViews:
                 for v in (view, self.first)
             )
             if mine != firsts:
-                raise ViewError(f"{game.label}: {self.kind.__name__} sees {mine}, in game 0 {firsts}")
+                raise ViewError(
+                    f"{game.label}: {self.kind.__name__}: expected the features {firsts} as in game 0,"
+                    f" got {mine}"
+                )
         return view
 
     def space(self, actions: AgentActions) -> EntitySpace:
@@ -114,7 +117,9 @@ class GameViewObserver(AgentObserver):
             if observation.agent in ids:
                 return start + list(ids).index(observation.agent)
             start += len(observation.value.entities.get(name, ()))
-        raise ObservationError(f"{observation.label}: {self._views.kind.__name__} shows no entity of its own")
+        raise ObservationError(
+            f"{observation.label}: {self._views.kind.__name__}: expected an entity of the agent, got none"
+        )
 
     def game_actions(self, orders: Orders, acting: Sequence[str | None]) -> list[Any]:
         return self._actions.game_actions(orders, acting)
@@ -133,12 +138,14 @@ def check_names(seen: GameObservation, space: EntitySpace, where: str) -> None:
     for name in (*seen.entities, *seen.ids):
         if name not in space.entities:
             raise ObservationError(
-                f"{where}: unknown entity type {name!r}; known: {', '.join(map(repr, space.entities))}"
+                f"{where}: expected entity types of {list(space.entities)}, got entity type {name!r}"
             )
     for name, ids in seen.ids.items():
         count = len(seen.entities.get(name, ()))
         if len(ids) != count:
-            raise ObservationError(f"{where}: entity type {name!r} has {len(ids)} ids for {count} entities")
+            raise ObservationError(
+                f"{where}: entity type {name!r}: expected {count} ids (one per entity), got {len(ids)} ids"
+            )
 
 
 def _rows(name: str, features: Sequence[str], observations: Sequence[AgentObservation | None]) -> RaggedArray:
@@ -151,8 +158,8 @@ def _rows(name: str, features: Sequence[str], observations: Sequence[AgentObserv
     for observation, part in zip(observations, parts, strict=True):
         if observation is not None and part.shape[1:] != (len(features),):
             raise ObservationError(
-                f"{observation.label}: entity type {name!r} has shape {part.shape},"
-                f" expected (n, {len(features)})"
+                f"{observation.label}: entity type {name!r}: expected shape (n, {len(features)}),"
+                f" got {part.shape}"
             )
     values = np.concatenate(parts).astype(np.float32, copy=False)
     rows = RaggedArray.from_lengths(values, np.array([len(part) for part in parts], np.int64))
@@ -161,7 +168,8 @@ def _rows(name: str, features: Sequence[str], observations: Sequence[AgentObserv
         observation = observations[rows.sequence_indices()[row]]
         where = "" if observation is None else observation.label
         raise ObservationError(
-            f"{where}: feature {features[column]!r} of entity type {name!r} is {values[row, column]}"
+            f"{where}: feature {features[column]!r} of entity type {name!r}: expected a finite number,"
+            f" got {values[row, column]}"
         )
     return rows
 
@@ -177,7 +185,7 @@ def _globals(count: int, observations: Sequence[AgentObservation | None]) -> NDA
         given = np.asarray(observation.value.globals)
         if given.shape != (count,) or not np.isfinite(given).all():
             raise ObservationError(
-                f"{observation.label}: globals are {given}, expected {count} finite numbers"
+                f"{observation.label}: globals: expected {count} finite numbers, got {given}"
             )
         row[:] = given
     return values

@@ -80,7 +80,9 @@ class FunctionOpponent(GameOpponent):
         space = game.action_spaces[agent]
         # A Box takes what NumPy can turn into its numbers; how strictly is up to the game.
         if not isinstance(space, spaces.Box) and not space.contains(action):
-            raise ValueError(f"the opponent's action for {agent!r} is {action!r}, which is not in {space}")
+            raise ValueError(
+                f"the opponent's action for {agent!r}: expected an action of {space}, got {action!r}"
+            )
         return action
 
 
@@ -123,7 +125,10 @@ def _opponent(
 ) -> GameOpponent:
     if isinstance(player, str):
         if player != "random":
-            raise ValueError(f"{game.name}: {player!r} can't play {agents[0]!r}; 'random' can")
+            raise ValueError(
+                f"{game.name}: opponent of {agents[0]!r}: expected 'random', a function or a policy,"
+                f" got {player!r}"
+            )
         entities = isinstance(game.observation_spaces[agents[0]], EntitySpace)
         return PolicyOpponent(
             EntitySpaceObserver(game, agents) if entities else MaskObserver(game, agents), None
@@ -133,8 +138,8 @@ def _opponent(
     if callable(player):
         return FunctionOpponent(player)
     raise TypeError(
-        f"{game.name}: the opponent of {agents[0]!r} is {player!r}; expected 'random', a function"
-        " (observation, action_mask, agent) -> action, or a policy with act(batch, rng)"
+        f"{game.name}: opponent of {agents[0]!r}: expected 'random', a function"
+        f" (observation, action_mask, agent) -> action, or a policy with act(batch, rng), got {player!r}"
     )
 
 
@@ -153,6 +158,7 @@ def _observer_for(
     if space == everyone.observation_space:
         return everyone
     raise ValueError(
-        f"{game.name}: the policy that plays {', '.join(map(repr, agents))} was made for {space!r}, but they"
-        f" see {own.observation_space!r}, or together with all agents {everyone.observation_space!r}"
+        f"{game.name}: policy of {', '.join(map(repr, agents))}: expected the observation space of"
+        " these agents,"
+        f" {own.observation_space!r}, or of all agents, {everyone.observation_space!r}, got {space!r}"
     )

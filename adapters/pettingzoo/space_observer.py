@@ -50,7 +50,7 @@ class ObservationGroup:
         try:
             return observation[self._key]
         except (KeyError, TypeError, IndexError):
-            raise self._misfit(observation, where, f"it has no {self._key!r}") from None
+            raise self._misfit(observation, where, f"{self._key!r} is missing") from None
 
     def encode(self, seen: Sequence[Any], labels: Sequence[str]) -> dict[str, RaggedArray]:
         """Encode the observations of n agents as entities, by type.
@@ -79,7 +79,7 @@ class ObservationGroup:
 
     def _misfit(self, seen: Any, where: str, why: str) -> ObservationError:
         shape = f"an array of {seen.dtype} {seen.shape}" if isinstance(seen, np.ndarray) else repr(seen)
-        return ObservationError(f"{where}: its observation, {shape}, is not in {self._space}: {why}")
+        return ObservationError(f"{where}: expected an observation of {self._space}, got {shape}: {why}")
 
 
 class SpaceObserver(AgentObserver):
@@ -170,14 +170,14 @@ def views_by_agent(game: PettingZooGame, agents: Sequence[str], views: Views) ->
             view = views.get(agent, views.get(kind_of(agent)))
             if view is None:
                 raise ViewError(
-                    f"{game.name}: there is no view for {agent!r}, only for {', '.join(map(repr, views))}"
+                    f"{game.name}: expected a view for {agent!r}, got views for {', '.join(map(repr, views))}"
                 )
         elif views is not None and not isinstance(views, View):
             view = views(agent) if callable(views) else views
         if not isinstance(view, View | None):
             raise ViewError(
-                f"{game.name}: the view of {agent!r} is {view!r}; expected one of ez.views, a GameView"
-                " class, a dict of views by agent or kind, or a function from agent to view"
+                f"{game.name}: view of {agent!r}: expected one of ez.views, a GameView class, a dict of views"
+                f" by agent or kind, or a function from agent to view, got {view!r}"
             )
         chosen[agent] = view
     return chosen

@@ -106,8 +106,9 @@ class TeamSpaceObserver(TeamObserver):
             if not kind.single:
                 agent = kind.agents[0]
                 raise ViewError(
-                    f"{game.name}: in a team every agent is one entity; {chosen[agent]!r} makes several of"
-                    f" what {agent!r} sees; a Vector makes one, and a GameView reads the game itself"
+                    f"{game.name}: view of {agent!r}: expected one entity per agent of the team, got"
+                    " several entities"
+                    f" from {chosen[agent]!r}. Use Vector or a GameView"
                 )
         names, features = type_names(list(groups), self._kinds, [True] * len(groups))
         self._types = [name for called in names for name in called.values()]  # of each kind its only one
@@ -152,8 +153,8 @@ class TeamGameViewObserver(TeamObserver):
         for kind in self._actions.kinds:
             if not kind.own and len(kind.agents) > 1 and not isinstance(game, AECGame):
                 raise ViewError(
-                    f"{game.name}: {views.kind.__name__} shows no entities of their own for"
-                    f" {', '.join(map(repr, kind.agents))}, which move at once"
+                    f"{game.name}: {views.kind.__name__}: expected an entity for each of the agents"
+                    f" {', '.join(map(repr, kind.agents))}, which act simultaneously, got none"
                 )
         self.observation_space = views.space(self._actions)
 

@@ -97,20 +97,20 @@ class ActionSpace(spaces.Space[NDArray[Any]], ABC):
         for key in self.mask_keys[:-1]:
             problem = indices_problem(part[key], num_entities)
             if problem:
-                return f"{key!r} {problem}"
+                return f"{key!r}: {problem}"
         mask = part["mask"]
         if self.is_global:
             rows = len(mask) if isinstance(mask, np.ndarray) and mask.ndim else 1
             if rows > 1:
-                return f"'mask' has {rows} rows, expected one, or none where the action is absent"
+                return f"'mask': expected one row, or none where the action is not available, got {rows} rows"
         else:
             rows = len(part["actors"])
         shape = (rows * len(part["actees"]),) if self.selects_entities else (rows, self.mask_columns)
         problem = binary_problem(mask, shape)
         if problem:
-            return f"'mask' {problem}"
+            return f"'mask': {problem}"
         stuck = self.stuck_actor(self.batch([part]))
-        return f"row {stuck[0]} of 'mask' {stuck[1]}" if stuck else None
+        return f"row {stuck[0]} of 'mask': {stuck[1]}" if stuck else None
 
     def batch(self, parts: Sequence[Mapping[str, NDArray[Any]]]) -> ActionMask:
         """This action's parts of many observations, one step each, unchecked."""
@@ -163,10 +163,10 @@ class ActionSpace(spaces.Space[NDArray[Any]], ABC):
         if stuck:
             row, problem = stuck
             actor = f"the mask of actor {step.name(part.actors.values[row])}"
-            way_out = "leave out actors without a choice"
+            way_out = "Remove actors without a choice"
             if self.is_global:
-                actor, way_out = "the mask", "leave the action out of a step where it is not available"
-            step.fail(f"{actor} {problem}; {way_out}")
+                actor, way_out = "the mask", "Omit the action at steps where it is not available"
+            step.fail(f"{actor}: {problem}. {way_out}")
         return part
 
     @abstractmethod
@@ -181,7 +181,8 @@ class ActionSpace(spaces.Space[NDArray[Any]], ABC):
 
     @abstractmethod
     def stuck_actor(self, part: ActionMask) -> tuple[int, str] | None:
-        """The first row whose mask allows no complete action, and why ("allows no choice"), or None."""
+        """The first row whose mask allows no complete action, and why ("expected at least one allowed"
+        " choice, got none"), or None."""
 
     @abstractmethod
     def draw(self, part: ActionMask, rng: np.random.Generator) -> NDArray[Any]:
@@ -196,7 +197,7 @@ class ActionSpace(spaces.Space[NDArray[Any]], ABC):
 
     @abstractmethod
     def explain(self, item: Any, part: ActionMask, row: int, entity: Callable[[int], str]) -> str:
-        """Why `item` is illegal for the actor in `row`: "choice 3 is not allowed; allowed: 0 ('left')".
+        """Return why `item` is illegal in `row`: "choice 3 is not allowed: expected one of 0 ('left')".
 
         Args:
             entity: what to call an entity of the step, by index.
@@ -229,7 +230,7 @@ class ActionSpace(spaces.Space[NDArray[Any]], ABC):
         kind = "f" if self.is_continuous else "i"
         if actions.inner_shape == self.item_shape and actions.dtype.kind == kind:
             return None
-        return f"items must be {self.item_words}, got {actions.dtype} of shape {actions.inner_shape}"
+        return f"items: expected {self.item_words}, got {actions.dtype} of shape {actions.inner_shape}"
 
     def sample(self, mask: Any | None = None, probability: Any | None = None) -> NDArray[Any]:
         """Draw a legal action for `mask`, this action's part of an observation.
@@ -242,7 +243,7 @@ class ActionSpace(spaces.Space[NDArray[Any]], ABC):
         part = self.batch([mask])
         stuck = self.stuck_actor(part)
         if stuck:
-            raise ValueError(f"row {stuck[0]} of the mask {stuck[1]}")
+            raise ValueError(f"row {stuck[0]} of the mask: {stuck[1]}")
         return self.draw(part, self.np_random)
 
     def contains(self, x: Any) -> bool:
@@ -259,12 +260,12 @@ class ActionSpace(spaces.Space[NDArray[Any]], ABC):
         try:
             items = np.array([] if given is None else given, ndmin=1)
         except ValueError as error:
-            raise ValueError(f"not an array of integers: {error}") from None
+            raise ValueError(f"expected an array of integers: {error}") from None
         if items.size == 0:
             return np.zeros((0, *self.item_shape), np.int64)
         if items.dtype.kind not in "iu" or items.shape[1:] != self.item_shape:
             shape = ", ".join(["n", *map(str, self.item_shape)]) + ("" if self.item_shape else ",")
-            raise ValueError(f"must be integers of shape ({shape}), got {items.dtype} {np.shape(given)}")
+            raise ValueError(f"expected integers of shape ({shape}), got {items.dtype} {np.shape(given)}")
         return items.astype(np.int64, copy=False)
 
     @abstractmethod

@@ -55,10 +55,12 @@ def unique_names(names: Sequence[str], what: str) -> tuple[str, ...]:
         TypeError, ValueError: they are no strings, or repeat; `what` says in the error what they name.
     """
     if isinstance(names, str) or not all(isinstance(name, str) for name in names):
-        raise TypeError(f"{what} must be a list of strings, got {names!r}")
+        raise TypeError(f"{what}: expected a list of strings, got {names!r}")
     repeated = sorted(name for name, count in Counter(names).items() if count > 1)
     if repeated:
-        raise ValueError(f"{what} repeat: {', '.join(repeated)}")
+        raise ValueError(
+            f"{what} repeat: expected distinct names, got {', '.join(map(repr, repeated))} more than once"
+        )
     return tuple(names)
 
 
@@ -66,22 +68,23 @@ def array_problem(value: Any, dtype: DTypeLike, shape: tuple[int | None, ...]) -
     """Check that `value` is an array of this dtype and shape; a None in `shape` is any length."""
     wanted = f"an array of {np.dtype(dtype)} ({', '.join('n' if n is None else str(n) for n in shape)})"
     if not isinstance(value, np.ndarray):
-        return f"must be {wanted}, got {type(value).__name__}"
+        return f"expected {wanted}, got {type(value).__name__}"
     fits = value.ndim == len(shape) and all(n in (None, m) for n, m in zip(shape, value.shape, strict=True))
     if value.dtype != np.dtype(dtype) or not fits:
-        return f"must be {wanted}, got {value.dtype} {value.shape}"
+        return f"expected {wanted}, got {value.dtype} {value.shape}"
     return None
 
 
 def keys_problem(part: Any, keys: Sequence[str]) -> str | None:
     """Check that `part` is a dict with exactly these keys."""
     if not isinstance(part, dict):
-        return f"must be a dict, got {type(part).__name__}"
+        return f"expected a dict, got {type(part).__name__}"
     for key in keys:
         if key not in part:
-            return f"lacks {key!r}"
+            return f"key {key!r} is missing: expected {', '.join(map(repr, keys))}"
     unknown = [key for key in part if key not in keys]
-    return f"has the unknown key {unknown[0]!r}; known: {', '.join(map(repr, keys))}" if unknown else None
+    known = ", ".join(map(repr, keys)) or "no keys"
+    return f"expected {known}, got the unknown key {unknown[0]!r}" if unknown else None
 
 
 def indices_problem(value: Any, num_entities: int) -> str | None:
@@ -91,9 +94,9 @@ def indices_problem(value: Any, num_entities: int) -> str | None:
         return problem
     outside = value[(value < 0) | (value >= num_entities)]
     if outside.size:
-        return f"name entity {outside[0]}, but there are {num_entities} entities"
+        return f"expected indices of {num_entities} entities, got entity {outside[0]}"
     if len(np.unique(value)) < len(value):
-        return "name an entity twice"
+        return "expected different entities, got one twice"
     return None
 
 
@@ -102,7 +105,11 @@ def binary_problem(value: Any, shape: tuple[int, ...]) -> str | None:
     problem = array_problem(value, np.int8, shape)
     if problem:
         return problem
-    return None if np.isin(value, (0, 1)).all() else "must hold only 0 and 1"
+    return (
+        None
+        if np.isin(value, (0, 1)).all()
+        else f"expected only 0 and 1, got {value[~np.isin(value, (0, 1))][0]}"
+    )
 
 
 def random_subset(count: int, rng: np.random.Generator) -> NDArray[np.int64]:

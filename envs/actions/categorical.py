@@ -77,7 +77,7 @@ class Categorical(ActionSpace):
             names = [member.name for member in choices] if isinstance(choices, EnumType) else choices
         self.choices: tuple[str, ...] = unique_names(names, "choices")
         if not self.choices:
-            raise ValueError("an action needs at least one choice")
+            raise ValueError("choices: expected at least one choice, got none")
         super().__init__(None, np.int64, seed)
 
     @property
@@ -103,15 +103,13 @@ class Categorical(ActionSpace):
 
     def _check_choices(self, given: Sequence[str] | None, step: MaskReader) -> None:
         if given is not None and tuple(given) != self.choices:
-            step.fail(
-                f"the mask is for other choices: expected {', '.join(self.choices)}, got {', '.join(given)}"
-            )
+            step.fail(f"choices of the mask: expected {', '.join(self.choices)}, got {', '.join(given)}")
 
     # -- rules ----------------------------------------------------------------------------------------------
 
     def stuck_actor(self, part: ActionMask) -> tuple[int, str] | None:
         row = int(_first_stuck(part.mask.values))
-        return None if row < 0 else (row, "allows no choice")
+        return None if row < 0 else (row, "expected at least one allowed choice, got none")
 
     def draw(self, part: ActionMask, rng: np.random.Generator) -> NDArray[np.int64]:
         """Uniform over the allowed choices."""
@@ -123,7 +121,7 @@ class Categorical(ActionSpace):
     def explain(self, item: Any, part: ActionMask, row: int, entity: Callable[[int], str]) -> str:
         allowed = ", ".join(f"{c} ({self.choices[c]!r})" for c in np.flatnonzero(part.mask.values[row]))
         label = f" ({self.choices[item]!r})" if 0 <= item < self.num_choices else ""
-        return f"choice {item}{label} is not allowed; allowed: {allowed or 'none'}"
+        return f"choice {item}{label} is not allowed: expected one of {allowed or 'no choices'}"
 
     def replace_illegal(self, items: NDArray[np.int64], part: ActionMask) -> tuple[NDArray[np.int64], int]:
         return _replaced(items, part.mask.values)

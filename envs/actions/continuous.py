@@ -69,9 +69,11 @@ class Continuous(ActionSpace):
         self.low, self.high = (np.atleast_1d(np.array(bound, np.float32)) for bound in (low, high))
         if self.low.ndim != 1 or self.low.shape != self.high.shape or len(self.low) == 0:
             shapes = f"{self.low.shape} and {self.high.shape}"
-            raise ValueError(f"low and high must be vectors of one length, got shapes {shapes}")
+            raise ValueError(f"low and high: expected vectors of the same length, got shapes {shapes}")
         if not np.all(self.low < self.high):
-            raise ValueError(f"low must be below high, got {self.low.tolist()} and {self.high.tolist()}")
+            raise ValueError(
+                f"low: expected numbers below high, got {self.low.tolist()} and {self.high.tolist()}"
+            )
         self.item_shape = self.low.shape
         super().__init__(None, np.float32, seed)
 
@@ -115,7 +117,7 @@ class Continuous(ActionSpace):
 
     def explain(self, item: Any, part: ActionMask, row: int, entity: Callable[[int], str]) -> str:
         k = int(np.argmin((item >= self.low) & (item <= self.high)))
-        return f"number {k} is {item[k]}, expected {self.low[k]} to {self.high[k]}"
+        return f"number {k}: expected {self.low[k]} to {self.high[k]}, got {item[k]}"
 
     def replace_illegal(
         self, items: NDArray[np.float32], part: ActionMask
@@ -138,13 +140,13 @@ class Continuous(ActionSpace):
         try:
             values = np.array([] if given is None else given, np.float32)
         except (TypeError, ValueError) as error:
-            raise ValueError(f"not an array of numbers: {error}") from None
+            raise ValueError(f"expected an array of numbers: {error}") from None
         if values.size == 0:
             return np.zeros((0, self.size), np.float32)
         if self.is_global and values.ndim == 1:
             values = values[None]
         if values.ndim != 2 or values.shape[1] != self.size:
-            raise ValueError(f"must be numbers of shape (n, {self.size}), got {np.shape(given)}")
+            raise ValueError(f"expected numbers of shape (n, {self.size}), got {np.shape(given)}")
         return values
 
     def to_author(

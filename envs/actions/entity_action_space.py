@@ -49,7 +49,7 @@ class EntityActionSpace(spaces.Dict):
         unique_names(list(actions), "action names")
         for name, space in actions.items():
             if not isinstance(space, ActionSpace):
-                raise TypeError(f"action {name!r} must be an entitize action space, got {space!r}")
+                raise TypeError(f"action {name!r}: expected an entitize action space, got {space!r}")
         super().__init__(ordered(actions), seed)
 
     def __getitem__(self, name: str) -> ActionSpace:

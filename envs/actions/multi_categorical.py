@@ -80,7 +80,7 @@ class MultiCategorical(ActionSpace):
         seed: int | None = None,
     ) -> None:
         if not isinstance(components, Mapping) or not components:
-            raise TypeError(f"components must be a dict from name to choices, not empty, got {components!r}")
+            raise TypeError(f"components: expected a non-empty dict from name to choices, got {components!r}")
         unique_names(list(components), "components")
         self.components: dict[str, tuple[str, ...]] = {
             name: _choice_names(name, choices) for name, choices in components.items()
@@ -160,9 +160,13 @@ class MultiCategorical(ActionSpace):
         if row < 0:
             return None
         if m == 0:
-            return row, f"allows no {self.names[0]!r}"
+            return row, f"expected at least one allowed {self.names[0]!r}, got none"
         kind = self.kinds[int((mask[row, : self.sizes[0]] & self.used[:, m]).argmax())]
-        return row, f"allows {kind!r}, but none of the {self.names[m]!r} that it uses"
+        return (
+            row,
+            f"expected at least one allowed {self.names[m]!r}, which the allowed kind {kind!r} uses,"
+            " got none",
+        )
 
     def draw(self, part: ActionMask, rng: np.random.Generator) -> NDArray[np.int64]:
         """The kind is uniform over the allowed ones, and so is each component that it uses; others are 0."""
@@ -191,10 +195,11 @@ class MultiCategorical(ActionSpace):
         name, choice = self.names[component], int(choices[component])
         names = self.components[name]
         if not 0 <= choice < len(names):
-            return f"component {name!r}: there is no choice {choice}, expected 0 to {len(names) - 1}"
+            return f"component {name!r}: expected a choice from 0 to {len(names) - 1}, got choice {choice}"
         kind = f" of kind {self.kinds[choices[0]]!r}" if component else ""
         allowed = self.allowed_in_words(row, component)
-        return f"component {name!r}{kind}: {choice} ({names[choice]!r}) is not allowed; allowed: {allowed}"
+        what = f"component {name!r}{kind}: {choice} ({names[choice]!r})"
+        return f"{what} is not allowed: expected one of {allowed or 'no choices'}"
 
     def allowed_in_words(self, row: NDArray[np.bool_], component: int) -> str:
         """The choices of a component that a row (C,) of the mask allows: "0 ('north'), 2 ('south')"."""
@@ -273,17 +278,21 @@ class MultiCategorical(ActionSpace):
 def _choice_names(component: str, choices: Sequence[str] | int) -> tuple[str, ...]:
     names = [str(i) for i in range(choices)] if isinstance(choices, int) else choices
     if not names:
-        raise ValueError(f"component {component!r} needs at least one choice")
+        raise ValueError(f"component {component!r}: expected at least one choice, got none")
     return unique_names(names, f"component {component!r}: choices")
 
 
 def _check_use(kind: str, needed: Sequence[str], kinds: tuple[str, ...], others: tuple[str, ...]) -> None:
     if kind not in kinds:
-        raise ValueError(f"uses: unknown kind {kind!r}; known: {', '.join(map(repr, kinds))}")
+        raise ValueError(
+            f"uses: expected kinds of {', '.join(map(repr, kinds))}, got the unknown kind {kind!r}"
+        )
     for name in unique_names(needed, f"uses of {kind!r}"):
         if name not in others:
             known = ", ".join(map(repr, others)) or "none"
-            raise ValueError(f"uses of {kind!r}: unknown component {name!r}; further components: {known}")
+            raise ValueError(
+                f"uses of {kind!r}: expected components of {known}, got the unknown component {name!r}"
+            )
 
 
 @compiled

@@ -72,7 +72,7 @@ class SelectEntity(ActionSpace):
 
     def stuck_actor(self, part: ActionMask) -> tuple[int, str] | None:
         row = int(_first_stuck(*_layout(part)))
-        return None if row < 0 else (row, "allows no entity")
+        return None if row < 0 else (row, "expected at least one allowed entity, got none")
 
     def draw(self, part: ActionMask, rng: np.random.Generator) -> NDArray[np.int64]:
         """Uniform over the allowed actees."""
@@ -87,7 +87,7 @@ class SelectEntity(ActionSpace):
         actees = part.actees[step]
         flags = part.mask[step].reshape(-1, len(actees))[row - part.actors.offsets[step]]
         allowed = ", ".join(f"{i} ({entity(int(i))})" for i in actees[flags])
-        return f"entity {item} is not allowed; allowed: {allowed or 'none'}"
+        return f"entity {item} is not allowed: expected one of {allowed or 'no choices'}"
 
     def replace_illegal(self, items: NDArray[np.int64], part: ActionMask) -> tuple[NDArray[np.int64], int]:
         return _replaced(items, *_actees(part), *_layout(part))

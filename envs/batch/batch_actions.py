@@ -40,7 +40,7 @@ def sample_actions(
         if stuck:
             row, problem = stuck
             raise ObservationError(
-                f"env {part.step_of(row)}: action {name!r}: the mask of an actor {problem}"
+                f"env {part.step_of(row)}: action {name!r}: the mask of an actor: {problem}"
             )
         actions[name] = part.actors.with_values(action.draw(part, rng))
     return actions
@@ -73,10 +73,14 @@ def validate_actions(
         ActionError: naming the env, the action, the actor and what was allowed.
     """
     if not isinstance(actions, Mapping):
-        raise ActionError(f"actions are a dict from action name to RaggedArray, got {type(actions).__name__}")
+        raise ActionError(
+            f"actions: expected a dict from action name to RaggedArray, got {type(actions).__name__}"
+        )
     for name in actions:
         if name not in space.actions.spaces:
-            raise ActionError(f"unknown action {name!r}; known: {', '.join(map(repr, space.actions))}")
+            raise ActionError(
+                f"unknown action {name!r}: expected one of {', '.join(map(repr, space.actions))}"
+            )
     checked = {}
     words = _BatchWords(space, batch, names)
     for name, action in space.actions.items():
@@ -84,7 +88,7 @@ def validate_actions(
         if given is None:
             given = RaggedArray.empty(len(batch), action.item_shape, action.dtype)
         elif not isinstance(given, RaggedArray):
-            raise ActionError(f"action {name!r} must be a RaggedArray, got {type(given).__name__}")
+            raise ActionError(f"action {name!r}: expected a RaggedArray, got {type(given).__name__}")
         checked[name] = check_action(name, action, part, given, words, space.actions.optional)
     return checked
 
@@ -117,7 +121,7 @@ def check_action(
     if problem:
         raise ActionError(f"action {name!r}: {problem}")
     if len(given) != len(part.actors):
-        raise ActionError(f"action {name!r} has {len(given)} steps, expected {len(part.actors)}")
+        raise ActionError(f"action {name!r}: expected {len(part.actors)} steps, got {len(given)} steps")
     if given.dtype != action.dtype:
         given = given.with_values(given.values.astype(action.dtype))
     if action.first_illegal(given, part) != LEGAL:
@@ -158,7 +162,7 @@ def _check_counts(
     step = int(wrong.argmax())
     got = f"got {counts[step]}"
     if not expected[step]:
-        absent = "the action is not available" if action.is_global else "no entity may act"
+        absent = "the action is not available" if action.is_global else "the action has no actors"
         _fail(words, step, name, f"{absent} at this step: expected no choice, {got}")
     wanted = "1 choice"
     if not action.is_global:

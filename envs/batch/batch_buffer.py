@@ -58,19 +58,19 @@ class EntityBatchBuffer:
         """The ragged arrays of `batch`, all of which fit."""
         if batch.globals.shape != (len(batch), self._globals.shape[1]):
             raise ValueError(
-                f"globals have shape {batch.globals.shape}, expected {(len(batch), self._globals.shape[1])}"
+                f"globals: expected shape {(len(batch), self._globals.shape[1])}, got {batch.globals.shape}"
             )
         arrays = {name: array for name, array in batch.arrays().items() if isinstance(array, RaggedArray)}
         if self.space.hidden:
             arrays.update({f"visible/{name}": batch.visibility(name) for name in batch.entities})
         if arrays.keys() != self._columns.keys():
-            raise ValueError(f"the batch has {sorted(arrays)}, expected {sorted(self._columns)}")
+            raise ValueError(f"the batch: expected the arrays {sorted(self._columns)}, got {sorted(arrays)}")
         for name, array in arrays.items():
             wanted = self._formats[name]
             if (array.dtype, array.inner_shape, len(array)) != (*wanted, len(batch)):
                 raise ValueError(
-                    f"{name} has {len(array)} sequences of {array.dtype} {array.inner_shape},"
-                    f" expected {len(batch)} of {wanted[0]} {wanted[1]}"
+                    f"{name}: expected {len(batch)} sequences of {wanted[0]} {wanted[1]},"
+                    f" got {len(array)} sequences of {array.dtype} {array.inner_shape}"
                 )
         return arrays
 

@@ -23,26 +23,26 @@ class EntityBatchSpace(spaces.Space[EntityBatch]):
     def problem(self, batch: Any) -> str | None:
         """Return why `batch` is not in the space, as a sentence that names the env; None if it is."""
         if not isinstance(batch, EntityBatch):
-            return f"a batch must be an EntityBatch, got {type(batch).__name__}"
+            return f"batch: expected an EntityBatch, got {type(batch).__name__}"
         if len(batch) != self.num_envs:
-            return f"the batch has {len(batch)} steps, expected {self.num_envs}"
+            return f"batch: expected {self.num_envs} steps, got {len(batch)} steps"
         template = batch_observations(self.single, []).arrays()
         arrays = batch.arrays()
         if self.single.hidden:
             arrays.update({f"visible/{name}": batch.visibility(name) for name in batch.entities})
         if list(arrays) != list(template):
-            return f"the batch has the arrays {', '.join(arrays)}, expected {', '.join(template)}"
+            return f"batch: expected the arrays {', '.join(template)}, got {', '.join(arrays)}"
         for name, array in arrays.items():
             wanted = template[name]
             if array.dtype != wanted.dtype:
-                return f"{name} has dtype {array.dtype}, expected {wanted.dtype}"
+                return f"{name}: expected dtype {wanted.dtype}, got {array.dtype}"
             if isinstance(array, RaggedArray) and isinstance(wanted, RaggedArray):
                 if array.inner_shape != wanted.inner_shape:
-                    return f"{name} has items of shape {array.inner_shape}, expected {wanted.inner_shape}"
+                    return f"{name}: expected items of shape {wanted.inner_shape}, got {array.inner_shape}"
                 if len(array) != self.num_envs:
-                    return f"{name} has {len(array)} steps, expected {self.num_envs}"
+                    return f"{name}: expected {self.num_envs} steps, got {len(array)}"
             elif array.shape[1:] != wanted.shape[1:]:  # type: ignore[union-attr]
-                return f"{name} has shape {array.shape}, expected {(self.num_envs, *wanted.shape[1:])}"  # type: ignore[union-attr]
+                return f"{name}: expected shape {(self.num_envs, *wanted.shape[1:])}, got {array.shape}"  # type: ignore[union-attr]
         for step in range(self.num_envs):
             problem = self.single.problem(unbatch_observation(self.single, batch, step))
             if problem:

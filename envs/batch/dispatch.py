@@ -28,11 +28,13 @@ def parsed_actions(
         ActionError: no dict, an unknown name, or no array of an action's numbers. Masks are not looked at.
     """
     if not isinstance(actions, Mapping):
-        raise ActionError(f"{env_name}: an action is a dict from name to array, got {type(actions).__name__}")
+        raise ActionError(
+            f"{env_name}: action: expected a dict from action name to array, got {type(actions).__name__}"
+        )
     for name in actions:
         if name not in space.spaces:
             known = ", ".join(map(repr, space.spaces))
-            raise ActionError(f"{env_name}: action {name!r}: unknown action; known: {known}")
+            raise ActionError(f"{env_name}: unknown action {name!r}: expected one of {known}")
     parsed = {}
     for name, action in space.items():
         try:

@@ -94,11 +94,12 @@ class EntityBatch:
         """
         rows = np.asarray(indices)
         if rows.dtype.kind not in "iu" and rows.size:
-            raise TypeError(f"indices must be integers, got {rows.dtype}")
+            raise TypeError(f"gather: indices: expected integers, got {rows.dtype}")
         rows = rows.astype(np.int64, copy=False)
         if rows.size and not -len(self) <= rows.min() <= rows.max() < len(self):
             raise IndexError(
-                f"indices {rows.min()} to {rows.max()} are out of range for a batch of {len(self)}"
+                f"gather: indices: expected {-len(self)} to {len(self) - 1} for a batch of {len(self)},"
+                f" got {rows.min()} to {rows.max()}"
             )
         gathered = iter(gather_all([a for a in self.arrays().values() if isinstance(a, RaggedArray)], rows))
         return self._map(lambda _: next(gathered), rows)  # which asks for them in the same order
@@ -106,7 +107,9 @@ class EntityBatch:
     def __getitem__(self, key: slice) -> EntityBatch:
         """A slice of the steps; a view where the step of the slice is 1."""
         if not isinstance(key, slice):
-            raise TypeError(f"a batch is cut by slices, got {key!r}; see gather and unbatch_observation")
+            raise TypeError(
+                f"EntityBatch: index: expected a slice, got {key!r}. Use gather or unbatch_observation"
+            )
         return self._map(lambda array: array[key], key)
 
     def entity_counts(self, step: int) -> list[int]:
@@ -146,7 +149,7 @@ class EntityBatch:
 def concatenate_batches(batches: Sequence[EntityBatch]) -> EntityBatch:
     """The steps of all `batches`, one batch after the other, in new arrays."""
     if not batches:
-        raise ValueError("there is no batch to concatenate")
+        raise ValueError("concatenate_batches: expected one batch or more, got none")
     first = batches[0]
 
     def actions(name: str) -> ActionMask:
@@ -197,7 +200,10 @@ def batch_observations(space: EntitySpace, observations: Sequence[Mapping[str, A
 def unbatch_observation(space: EntitySpace, batch: EntityBatch, step: int) -> dict[str, Any]:
     """Step `step` of `batch` as an observation dict of `space`, in fresh arrays."""
     if not -len(batch) <= step < len(batch):
-        raise IndexError(f"step {step} is out of range for a batch of {len(batch)}")
+        raise IndexError(
+            f"unbatch_observation: step: expected {-len(batch)} to {len(batch) - 1} for a batch of"
+            f" {len(batch)}, got {step}"
+        )
 
     actions = {name: action.unbatch(batch.actions[name], step) for name, action in space.actions.items()}
     observation: dict[str, Any] = {"actions": actions}

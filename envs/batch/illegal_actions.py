@@ -17,7 +17,7 @@ def illegal_actions(
     """Actions that `batch` does not allow, and what is wrong with each."""
     unknown = "+".join(space.actions.spaces) + "+"
     yield (
-        f"an action of the unknown name {unknown!r}",
+        f"an action with the unknown name {unknown!r}",
         {**legal, unknown: RaggedArray.empty(len(batch), (), np.int64)},
     )
     for name, action in space.actions.items():
@@ -25,7 +25,7 @@ def illegal_actions(
         extra = given.values[:1] if len(given[0]) else np.zeros((1, *given.inner_shape), given.dtype)
         offsets = given.offsets + (np.arange(len(given.offsets)) > 0)
         longer = RaggedArray(np.concatenate([extra, given.values]), offsets)
-        yield f"action {name!r} with a choice more than there are actors", {**legal, name: longer}
+        yield f"action {name!r} with more choices than actors", {**legal, name: longer}
         if not given.num_items:
             continue
         if not space.actions.optional:

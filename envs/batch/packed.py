@@ -92,7 +92,10 @@ class PackedLayout:
         """
         missing = [key for key in self.keys if key not in packed]
         if missing:
-            raise ObservationError(f"the packed batch lacks {missing[0]!r}; it has {', '.join(packed)}")
+            raise ObservationError(
+                f"the packed batch: {missing[0]!r} is missing: expected {', '.join(self.keys)}, got"
+                f" {', '.join(packed)}"
+            )
         globals_ = np.asarray(packed[_GLOBALS])
         width = len(self.space.global_features)
         if globals_.dtype != np.float32 or globals_.ndim != 2 or globals_.shape[1] != width:
@@ -150,7 +153,7 @@ class PackedLayout:
         kinds = "iuf" if self.action_dtype.kind == "f" else "iu"
         if flat.ndim != 1 or (len(flat) and flat.dtype.kind not in kinds):
             raise ActionError(
-                f"actions must be one array (M,) of {self.action_dtype}, got {flat.dtype} {flat.shape}"
+                f"actions: expected one array (M,) of {self.action_dtype}, got {flat.dtype} {flat.shape}"
             )
         if not len(flat):
             return no_actions(self.space.actions, len(batch))
@@ -161,7 +164,7 @@ class PackedLayout:
         total, num_drawn = sum(sizes.values()), sum(sizes[name] for name in self._real)
         if len(flat) not in (total, total + num_drawn):
             wanted = ", ".join(f"{size} of {name!r}" for name, size in sizes.items())
-            raise ActionError(f"{len(flat)} numbers came as actions, expected {total}: {wanted}")
+            raise ActionError(f"actions: expected {total} numbers ({wanted}), got {len(flat)}")
         actions = self._cut(batch, flat, sizes, tuple(sizes))
         if as_drawn and len(flat) > total:
             actions.update(self._cut(batch, flat[total:], sizes, self._real))
@@ -177,7 +180,7 @@ class PackedLayout:
             numbers = flat[start : start + sizes[name]]
             start += sizes[name]
             if numbers.dtype.kind == "f" and name not in self._real and (numbers % 1 != 0).any():
-                raise ActionError(f"action {name!r} takes integers, got {numbers[numbers % 1 != 0][0]}")
+                raise ActionError(f"action {name!r}: expected integers, got {numbers[numbers % 1 != 0][0]}")
             items = numbers.astype(action.dtype).reshape(-1, *action.item_shape)
             actions[name] = batch.actions[name].actors.with_values(items)
         return actions

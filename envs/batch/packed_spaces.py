@@ -72,7 +72,7 @@ class PackedBatchSpace(spaces.Dict):
 
     def __init__(self, entity_space: EntitySpace) -> None:
         if not isinstance(entity_space, EntitySpace):
-            raise TypeError(f"entity_space must be an EntitySpace, got {entity_space!r}")
+            raise TypeError(f"entity_space: expected an EntitySpace, got {entity_space!r}")
         self.entity_space = entity_space
         packed = self.layout.pack(batch_observations(entity_space, []))
         super().__init__(ordered({k: RaggedPart(k, a.shape[1:], a.dtype) for k, a in packed.items()}))
@@ -114,7 +114,7 @@ class PackedActionSpace(spaces.MultiDiscrete):
 
     def __init__(self, entity_actions: EntityActionSpace) -> None:
         if not isinstance(entity_actions, EntityActionSpace):
-            raise TypeError(f"entity_actions must be an EntityActionSpace, got {entity_actions!r}")
+            raise TypeError(f"entity_actions: expected an EntityActionSpace, got {entity_actions!r}")
         self.entity_actions = entity_actions
         super().__init__([1])
 

@@ -84,7 +84,7 @@ class PaddedLayout:
         max_actees: Mapping[str, int] | None = None,
     ) -> None:
         if space.frame is not None:
-            raise ValueError("a padded layout holds entities, and the space shows frames")
+            raise ValueError("PaddedLayout: expected a space without frames, got one with frames")
         self.space = space
         self.max_entities = _maxima("max_entities", max_entities, dict.fromkeys(space.entities))
         self.num_slots = sum(self.max_entities.values())
@@ -235,15 +235,15 @@ class PaddedLayout:
             action = self.space.actions[name]
             shape = (len(batch), count, *action.item_shape)
             if np.shape(choices) != shape:
-                raise ValueError(f"action {name!r} has shape {np.shape(choices)}, expected {shape}")
+                raise ValueError(f"action {name!r}: expected shape {shape}, got {np.shape(choices)}")
             order = RaggedArray.from_padded(np.asarray(choices, action.dtype), _presence(part.actors, count))
             if part.actees is not None:
                 outside = (order.values < 0) | (order.values >= order.broadcast(part.actees.lengths))
                 if outside.any():
                     step = order.sequence_indices()[outside.argmax()]
                     raise ValueError(
-                        f"env {step}: action {name!r}: {order.values[outside.argmax()]} is none of the"
-                        f" {part.actees.lengths[step]} actees"
+                        f"env {step}: action {name!r}: expected one of"
+                        f" {part.actees.lengths[step]} actees, got {order.values[outside.argmax()]}"
                     )
                 order = order.with_values(
                     part.actees.values[order.broadcast(part.actees.offsets[:-1]) + order.values]
@@ -280,12 +280,14 @@ def _maxima(what: str, given: Mapping[str, int], defaults: Mapping[str, int | No
     """The given maxima over the defaults; a default of None has to be given."""
     for name in given:
         if name not in defaults:
-            raise ValueError(f"{what}: unknown name {name!r}; known: {', '.join(map(repr, defaults))}")
+            raise ValueError(
+                f"{what}: unknown name {name!r}: expected one of {', '.join(map(repr, defaults))}"
+            )
     maxima = {}
     for name, default in defaults.items():
         maximum = given.get(name, default)
         if maximum is None or maximum < 0:
-            raise ValueError(f"{what}: {name!r} needs a maximum of at least 0, got {maximum}")
+            raise ValueError(f"{what}: {name!r}: expected a maximum of at least 0, got {maximum}")
         maxima[name] = int(maximum)
     return maxima
 
@@ -304,7 +306,7 @@ def _padded(array: RaggedArray, maximum: int, what: str) -> NDArray[Any]:
     if too_many.any():
         step = int(too_many.argmax())
         raise ObservationError(
-            f"env {step} has {array.lengths[step]} {what}, but the layout holds at most {maximum}"
+            f"env {step}: expected at most {maximum} {what} in the layout, got {array.lengths[step]}"
         )
     padded = np.zeros((len(array), maximum, *array.inner_shape), array.dtype)
     padded[array.sequence_indices(), array.item_indices()] = array.values

@@ -61,7 +61,10 @@ class Resolver:
 
     def __init__(self, space: EntitySpace, env_name: str) -> None:
         if space.frame is not None:
-            raise ObservationError(f"{env_name}: an Observation holds no frame, and the space shows frames")
+            raise ObservationError(
+                f"{env_name}: an Observation has no frame: expected a space without frames, got one"
+                " with frames"
+            )
         self.space = space
         self.env_name = env_name
         self.type_indices = {name: t for t, name in enumerate(space.entities)}
@@ -73,7 +76,7 @@ class Resolver:
             ObservationError: naming env, entity type, feature or action; see `EntityEnv`.
         """
         if not isinstance(observation, Observation):
-            self._fail(f"must return an Observation, got {type(observation).__name__}")
+            self._fail(f"expected an Observation, got {type(observation).__name__}")
         entities: dict[str, NDArray[np.float32]] = {}
         starts = [0]
         for name, features in self.space.entities.items():
@@ -88,7 +91,9 @@ class Resolver:
             resolved.actions[name] = self._action(name, action, observation.actions.get(name), resolved)
         for name in observation.actions:
             if name not in resolved.actions:
-                self._fail(f"unknown action {name!r}; known: {', '.join(map(repr, resolved.actions))}")
+                self._fail(
+                    f"unknown action {name!r}: expected one of {', '.join(map(repr, resolved.actions))}"
+                )
         return resolved
 
     def _fail(self, sentence: str) -> NoReturn:
@@ -103,19 +108,19 @@ class Resolver:
         try:
             rows = np.array(given, np.float32)
         except (TypeError, ValueError, RuntimeWarning) as error:  # a warning of overflow may be an error
-            self._fail(f"entity type {name!r}: not an array of numbers (n, {len(features)}): {error}")
+            self._fail(f"entity type {name!r}: expected an array of numbers (n, {len(features)}): {error}")
         if rows.shape == (0,):
             return rows.reshape(0, len(features))
         if rows.ndim != 2 or rows.shape[1] != len(features):
             self._fail(
-                f"entity type {name!r} has shape {rows.shape}, expected (n, {len(features)})"
-                f" for the features ({', '.join(features)})"
+                f"entity type {name!r}: expected shape (n, {len(features)})"
+                f" for the features ({', '.join(features)}), got {rows.shape}"
             )
         if not _all_finite(rows):
             entity, feature = np.argwhere(~np.isfinite(rows))[0]
             self._fail(
                 f"entity type {name!r}: feature {features[feature]!r} of entity {entity}"
-                f" is {rows[entity, feature]}"
+                f": expected a finite number, got {rows[entity, feature]}"
             )
         return rows
 
@@ -124,22 +129,22 @@ class Resolver:
         try:
             values = np.array(given, np.float32)
         except (TypeError, ValueError, RuntimeWarning) as error:
-            self._fail(f"globals: not an array of numbers ({len(features)},): {error}")
+            self._fail(f"globals: expected an array of numbers ({len(features)},): {error}")
         if values.shape != (len(features),):
             self._fail(
-                f"globals have shape {values.shape}, expected ({len(features)},)"
-                f" for the features ({', '.join(features)})"
+                f"globals: expected shape ({len(features)},)"
+                f" for the features ({', '.join(features)}), got {values.shape}"
             )
         if not _all_finite(values):
             bad = np.flatnonzero(~np.isfinite(values))[0]
-            self._fail(f"global feature {features[bad]!r} is {values[bad]}")
+            self._fail(f"global feature {features[bad]!r}: expected a finite number, got {values[bad]}")
         return values
 
     def _check_types(self, given: Mapping[str, Any], what: str) -> None:
         for name in given:
             if name not in self.type_indices:
                 known = ", ".join(map(repr, self.type_indices))
-                self._fail(f"unknown entity type {name!r} in {what}; known: {known}")
+                self._fail(f"unknown entity type {name!r} in {what}: expected one of {known}")
 
     def _names(
         self, ids: Mapping[str, Sequence[Hashable]], starts: list[int]
@@ -154,14 +159,20 @@ class Resolver:
             t = self.type_indices[name]
             first, last = starts[t], starts[t + 1]
             if len(given) != last - first:
-                self._fail(f"entity type {name!r} has {len(given)} ids for {last - first} entities")
+                self._fail(
+                    f"entity type {name!r}: expected {last - first} ids (one per entity), got"
+                    f" {len(given)} ids"
+                )
             for index, identity in enumerate(given, first):
                 try:
                     other = index_of.setdefault(identity, index)
                 except TypeError:
-                    self._fail(f"entity type {name!r}: id {identity!r} is not hashable")
+                    self._fail(f"entity type {name!r}: id: expected a hashable id, got {identity!r}")
                 if other != index:
-                    self._fail(f"entity type {name!r}: the id {identity!r} is given to two entities")
+                    self._fail(
+                        f"entity type {name!r}: expected a different id for each entity, got id"
+                        f" {identity!r} twice"
+                    )
                 names[index] = identity
         return names, index_of
 
@@ -170,7 +181,7 @@ class Resolver:
     ) -> dict[str, NDArray[np.int8]]:
         if not self.space.hidden:
             if given:
-                self._fail("'visible' is given, but the space was made without hidden=True")
+                self._fail("'visible': expected none for a space without hidden=True, got one")
             return {}
         self._check_types(given, "visible")
         visible = {}
@@ -182,7 +193,7 @@ class Resolver:
             )
             if flags.shape != (len(rows),):
                 self._fail(
-                    f"'visible' of entity type {name!r} has shape {flags.shape}, expected ({len(rows)},)"
+                    f"'visible' of entity type {name!r}: expected shape ({len(rows)},), got {flags.shape}"
                 )
             visible[name] = flags
         return visible
@@ -205,7 +216,7 @@ class Resolver:
     ) -> NDArray[np.int64]:
         """The entities named by id, by type (type after type, as listed) or, with neither, all of them."""
         if ids is not None and types is not None:
-            self._fail(f"action {action!r}: {side}s are given both by id and by type; give one of the two")
+            self._fail(f"action {action!r}: {side}s: expected ids or types, got both")
         if ids is not None:
             indices = [self._index(action, side, identity, resolved) for identity in ids]
             self._check_once(action, side, ids)
@@ -219,21 +230,24 @@ class Resolver:
     def _check_once(self, action: str, side: str, named: Sequence[Hashable]) -> None:
         if len(set(named)) < len(named):
             twice = next(name for position, name in enumerate(named) if name in named[:position])
-            self._fail(f"action {action!r}: {side} {twice!r} is named twice")
+            self._fail(f"action {action!r}: expected different {side}s, got {side} {twice!r} twice")
 
     def _index(self, action: str, side: str, identity: Hashable, resolved: ResolvedObservation) -> int:
         try:
             return resolved.index_of[identity]
         except (KeyError, TypeError):
             known = ", ".join(map(repr, resolved.index_of)) or "none"
-            self._fail(f"action {action!r}: unknown {side} id {identity!r}; ids at this step: {known}")
+            self._fail(
+                f"action {action!r}: unknown {side} id {identity!r}: expected an id of this step, one"
+                f" of {known}"
+            )
 
     def _run(self, action: str, side: str, name: str, resolved: ResolvedObservation) -> NDArray[np.int64]:
         """The indices of the entities of one type."""
         t = self.type_indices.get(name)
         if t is None:
             known = ", ".join(map(repr, self.type_indices))
-            self._fail(f"action {action!r}: unknown {side} type {name!r}; known: {known}")
+            self._fail(f"action {action!r}: unknown {side} type {name!r}: expected one of {known}")
         return np.arange(resolved.starts[t], resolved.starts[t + 1])
 
     def _flags(self, action: str, given: ArrayLike, shape: tuple[int, ...]) -> NDArray[np.bool_]:
@@ -241,13 +255,13 @@ class Resolver:
         try:
             mask = np.array(given)
         except ValueError as error:
-            self._fail(f"action {action!r}: the mask is not an array of shape {shape}: {error}")
+            self._fail(f"action {action!r}: mask: expected an array of shape {shape}: {error}")
         if mask.size == 0 and 0 in shape:
             return np.zeros(shape, bool)
         if mask.shape != shape:
-            self._fail(f"action {action!r}: the mask has shape {mask.shape}, expected {shape}")
+            self._fail(f"action {action!r}: mask: expected shape {shape}, got {mask.shape}")
         if mask.dtype.kind not in "biu":
-            self._fail(f"action {action!r}: the mask must be boolean, got {mask.dtype}")
+            self._fail(f"action {action!r}: mask: expected booleans, got {mask.dtype}")
         return mask.astype(bool, copy=False)
 
 

@@ -60,7 +60,7 @@ class EntitySpace(spaces.Dict):
         frame: Sequence[int] | None = None,
     ) -> None:
         if not isinstance(action_space, EntityActionSpace):
-            raise TypeError(f"action_space must be an EntityActionSpace, got {action_space!r}")
+            raise TypeError(f"action_space: expected an EntityActionSpace, got {action_space!r}")
         unique_names(list(entities), "entity types")
         self.entities: dict[str, tuple[str, ...]] = {
             name: unique_names(features, f"{name}: feature names") for name, features in entities.items()
@@ -88,11 +88,11 @@ class EntitySpace(spaces.Dict):
         """Return why `observation` is not in the space, as a sentence; None if it is."""
         problem = keys_problem(observation, tuple(self.spaces))
         if problem:
-            return f"the observation {problem}"
+            return f"the observation: {problem}"
         for key, names in (("entities", self.entities), ("actions", self.actions.spaces)):
             problem = keys_problem(observation.get(key, {}), tuple(names))
             if problem:
-                return f"the observation's {key!r} {problem}"
+                return f"the observation's {key!r}: {problem}"
         return (
             self._entities_problem(observation)
             or self._globals_problem(observation)
@@ -106,12 +106,12 @@ class EntitySpace(spaces.Dict):
             rows = observation["entities"][name]
             problem = array_problem(rows, np.float32, (None, len(features)))
             if problem:
-                return f"entity type {name!r} ({', '.join(features)}) {problem}"
+                return f"entity type {name!r} ({', '.join(features)}): {problem}"
             bad = np.argwhere(~np.isfinite(rows))
             if len(bad):
                 entity, feature = bad[0]
                 what = f"feature {features[feature]!r} of entity {entity}"
-                return f"entity type {name!r}: {what} is {rows[entity, feature]}"
+                return f"entity type {name!r}: {what}: expected a finite number, got {rows[entity, feature]}"
         return None
 
     def _globals_problem(self, observation: Mapping[str, Any]) -> str | None:
@@ -120,30 +120,35 @@ class EntitySpace(spaces.Dict):
         values = observation["globals"]
         problem = array_problem(values, np.float32, (len(self.global_features),))
         if problem:
-            return f"'globals' ({', '.join(self.global_features)}) {problem}"
+            return f"'globals' ({', '.join(self.global_features)}): {problem}"
         bad = np.flatnonzero(~np.isfinite(values))
-        return f"global feature {self.global_features[bad[0]]!r} is {values[bad[0]]}" if len(bad) else None
+        if not len(bad):
+            return None
+        return (
+            f"global feature {self.global_features[bad[0]]!r}: expected a finite number, got {values[bad[0]]}"
+        )
 
     def _visible_problem(self, observation: Mapping[str, Any]) -> str | None:
         if not self.hidden:
             return None
         problem = keys_problem(observation["visible"], tuple(self.entities))
         if problem:
-            return f"the observation's 'visible' {problem}"
+            return f"the observation's 'visible': {problem}"
         for name in self.entities:
             flags = observation["visible"][name]
             problem = array_problem(flags, np.int8, (len(observation["entities"][name]),))
             if problem:
-                return f"'visible' of entity type {name!r} {problem}"
-            if not np.isin(flags, (0, 1)).all():
-                return f"'visible' of entity type {name!r} must hold only 0 and 1"
+                return f"'visible' of entity type {name!r}: {problem}"
+            other = flags[~np.isin(flags, (0, 1))]
+            if other.size:
+                return f"'visible' of entity type {name!r}: expected only 0 and 1, got {other[0]}"
         return None
 
     def _frame_problem(self, observation: Mapping[str, Any]) -> str | None:
         if self.frame is None:
             return None
         problem = array_problem(observation["frame"], np.uint8, self.frame)
-        return f"'frame' {problem}" if problem else None
+        return f"'frame': {problem}" if problem else None
 
     def _actions_problem(self, observation: Mapping[str, Any]) -> str | None:
         num_entities = sum(len(rows) for rows in observation.get("entities", {}).values())
@@ -181,11 +186,14 @@ class EntitySpace(spaces.Dict):
 
     def entity_name(self, counts: Sequence[int] | NDArray[np.int64], index: int) -> str:
         """Return the name of entity `index` in a step with `counts` (T,) entities per type: "Robot 1"."""
+        given = index
         for name, count in zip(self.entities, counts, strict=True):
             if index < count:
                 return f"{name} {index}"
             index -= int(count)
-        raise IndexError(f"there is no entity {index} beyond the last")
+        raise IndexError(
+            f"entity_name: no entity has this index: expected 0 to {sum(counts) - 1}, got {given}"
+        )
 
     def __eq__(self, other: object) -> bool:
         return (
@@ -208,7 +216,7 @@ class EntitySpace(spaces.Dict):
 def _frame_shape(given: Sequence[int]) -> tuple[int, int, int]:
     shape = tuple(given)
     if len(shape) != 3 or not all(isinstance(size, int) and size > 0 for size in shape):
-        raise ValueError(f"frame must be three positive sizes (height, width, channels), got {given!r}")
+        raise ValueError(f"frame: expected three positive sizes (height, width, channels), got {given!r}")
     return shape
 
 

@@ -27,7 +27,7 @@ def space_schema(space: EntitySpace) -> dict[str, Any]:
 def _action_schema(action: ActionSpace) -> dict[str, Any]:
     kind = type(action).__name__
     if KINDS.get(kind) is not type(action):
-        raise ValueError(f"action spaces of kind {kind} can't be stored: expected one of {', '.join(KINDS)}")
+        raise ValueError(f"action space cannot be stored: expected one of {', '.join(KINDS)}, got {kind}")
     return {"kind": kind, **action.schema()}
 
 
@@ -45,7 +45,7 @@ def space_from_schema(schema: dict[str, Any]) -> EntitySpace:
         kind = KINDS.get(action["kind"])
         if kind is None:
             known = ", ".join(KINDS)
-            raise ValueError(f"action {name!r} has the unknown kind {action['kind']!r}; known: {known}")
+            raise ValueError(f"action {name!r}: kind: expected one of {known}, got {action['kind']!r}")
         actions[name] = kind.from_schema({part: value for part, value in action.items() if part != "kind"})
     return EntitySpace(
         schema["entities"],

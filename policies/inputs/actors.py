@@ -116,7 +116,7 @@ def no_order(name: str, action: MultiCategorical, mask: RaggedArray, stuck: int)
     problem = action.stuck_actor(action.one_step(np.zeros(1, np.int64), mask.values[stuck : stuck + 1]))
     assert problem is not None
     step = step_of(mask.offsets, stuck)
-    return ValueError(f"action {name!r}: step {step}: the mask of an actor {problem[1]}")
+    return ValueError(f"action {name!r}: step {step}: the mask of an actor: {problem[1]}")
 
 
 def check_choices(name: str, choices: RaggedArray, allowed: NDArray[np.bool_]) -> None:

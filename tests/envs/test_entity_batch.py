@@ -145,27 +145,27 @@ def test_batch_spaces_tell_what_is_wrong_with_a_batch() -> None:
     space.seed(4)
     batch = space.sample()
     assert batch in space
-    assert space.problem(batch[:2]) == "the batch has 2 steps, expected 3"
-    assert space.problem(5) == "a batch must be an EntityBatch, got int"
-    assert "has the arrays" in str(space.problem(batch_observations(BARE, observations(BARE, 0, 3))))
+    assert space.problem(batch[:2]) == "batch: expected 3 steps, got 2 steps"
+    assert space.problem(5) == "batch: expected an EntityBatch, got int"
+    assert "expected the arrays" in str(space.problem(batch_observations(BARE, observations(BARE, 0, 3))))
 
     def changed(**entities: Any) -> ez.EntityBatch:
         return ez.EntityBatch({**batch.entities, **entities}, batch.globals, batch.actions, batch.visible)
 
     unit = batch.entities["Unit"]
     assert space.problem(changed(Unit=unit.with_values(unit.values.astype(np.float64)))) == (
-        "entities/Unit has dtype float64, expected float32"
+        "entities/Unit: expected dtype float32, got float64"
     )
     assert space.problem(changed(Unit=unit.with_values(unit.values[:, :1]))) == (
-        "entities/Unit has items of shape (1,), expected (2,)"
+        "entities/Unit: expected items of shape (2,), got (1,)"
     )
-    assert space.problem(changed(Unit=unit[:2])) == "entities/Unit has 2 steps, expected 3"
+    assert space.problem(changed(Unit=unit[:2])) == "entities/Unit: expected 3 steps, got 2"
     assert space.problem(
         ez.EntityBatch(batch.entities, batch.globals[:, :0], batch.actions, batch.visible)
-    ) == ("globals has shape (3, 0), expected (3, 1)")
+    ) == ("globals: expected shape (3, 1), got (3, 0)")
     broken = unit.values.copy()
     broken[-1, 1] = np.nan
     assert re.match(
-        r"env \d: entity type 'Unit': feature 'y' of entity \d is nan",
+        r"env \d: entity type 'Unit': feature 'y' of entity \d: expected a finite number, got nan",
         str(space.problem(changed(Unit=unit.with_values(broken)))),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
@@ -27,7 +28,7 @@ from entitize.ragged import RaggedArray
 from hypothesis import given
 from hypothesis import strategies as st
 
-from facts import raises
+from facts import mentions, raises
 
 UNIT = MultiCategorical(
     {"kind": ["wait", "move", "build"], "where": ["north", "south"], "what": 3},
@@ -100,7 +101,7 @@ def test_equal_components_and_uses_make_equal_spaces() -> None:
         (["kind"], None, TypeError, ("components", "dict", "['kind']")),
         ({"kind": 0}, None, ValueError, ("component 'kind'", "at least one choice")),
         ({"kind": []}, None, ValueError, ("component 'kind'", "at least one choice")),
-        ({"kind": ["a", "a"]}, None, ValueError, ("component 'kind'", "repeat: a")),
+        ({"kind": ["a", "a"]}, None, ValueError, ("component 'kind'", "repeat", "'a'")),
         ({"kind": "ab"}, None, TypeError, ("component 'kind'", "list of strings", "'ab'")),
         ({1: 2}, None, TypeError, ("components", "list of strings")),
         ({"k": ["a"], "m": 2}, {"b": ["m"]}, ValueError, ("uses", "kind 'b'", "'a'")),
@@ -136,26 +137,28 @@ def test_contains_looks_at_shape_dtype_and_range() -> None:
 
 
 @pytest.mark.parametrize(
-    ("row", "problem"),
+    ("row", "facts"),
     [
         (flags("100", "00", "000"), None),
         (flags("110", "01", "000"), None),
         (flags("111", "01", "100"), None),
-        (flags("000", "11", "111"), "row 0 of 'mask' allows no 'kind'"),
-        (flags("110", "00", "000"), "row 0 of 'mask' allows 'move', but none of the 'where' that it uses"),
-        (flags("111", "10", "000"), "row 0 of 'mask' allows 'build', but none of the 'what' that it uses"),
-        ([2] + [1] * 7, "'mask' must hold only 0 and 1"),
-        ([1] * 7, "'mask' must be an array of int8 (1, 8), got int8 (1, 7)"),
+        (flags("000", "11", "111"), ("row 0", "'mask'", "'kind'")),
+        (flags("110", "00", "000"), ("row 0", "'mask'", "'move'", "'where'")),
+        (flags("111", "10", "000"), ("row 0", "'mask'", "'build'", "'what'")),
+        ([2] + [1] * 7, ("'mask'", 0, 1, 2)),
+        ([1] * 7, ("'mask'", "int8 (1, 8)", "int8 (1, 7)")),
     ],
 )
-def test_a_mask_must_allow_a_whole_order_of_each_allowed_kind(row: list[int], problem: str | None) -> None:
+def test_a_mask_must_allow_a_whole_order_of_each_allowed_kind(
+    row: list[int], facts: tuple[object, ...] | None
+) -> None:
     part = {"actors": np.array([0]), "mask": np.array([row], np.int8)}
-    assert UNIT.mask_problem(part, 1) == problem
+    problem = UNIT.mask_problem(part, 1)
+    assert problem is None if facts is None else re.search(mentions(*facts), problem or "")
     part["mask"] = np.array([flags("100", "00", "000"), row][: 1 + (len(row) == 8)], np.int8)
-    assert UNIT.mask_problem({**part, "actors": np.array([3])}, 3) == (
-        "'actors' name entity 3, but there are 3 entities"
-    )
-    assert UNIT.mask_problem({"mask": part["mask"]}, 1) == "lacks 'actors'"
+    outside = UNIT.mask_problem({**part, "actors": np.array([3])}, 3)
+    assert re.search(mentions("'actors'", "entity 3", "3 entities"), outside or "")
+    assert re.search(mentions("'actors'", "missing"), UNIT.mask_problem({"mask": part["mask"]}, 1) or "")
 
 
 @given(action=spaces(), seed=st.integers(0, 2**32 - 1))
@@ -277,7 +280,7 @@ def test_a_mask_without_a_whole_order_can_not_be_sampled_from() -> None:
             [2, 0, 1],
             (
                 *("env 2", "action 'order'", "actor 0 (Unit 0)", "component 'what'", "kind 'build'"),
-                *("1 ('1')", "allowed: 0 ('0'), 2 ('2')"),
+                *("1 ('1')", "expected one of 0 ('0'), 2 ('2')"),
             ),
         ),
         (
@@ -317,9 +320,9 @@ def test_the_checker_tries_a_barred_choice_of_every_component() -> None:
     legal = sample_actions(SPACE.actions, batch, np.random.default_rng(0))
     tried = dict(illegal_actions(SPACE, batch, legal))
     for component, facts in (
-        ("kind", ("1 ('move')", "allowed: 0 ('wait')")),
-        ("where", ("kind 'move'", "0 ('north')", "allowed: 1 ('south')")),
-        ("what", ("kind 'build'", "1 ('1')", "allowed: 0 ('0'), 2")),
+        ("kind", ("1 ('move')", "expected one of 0 ('wait')")),
+        ("where", ("kind 'move'", "0 ('north')", "expected one of 1 ('south')")),
+        ("what", ("kind 'build'", "1 ('1')", "expected one of 0 ('0'), 2")),
     ):
         actions = tried[f"action 'order' with a masked choice of component {component!r}"]
         with raises(ActionError, f"component {component!r}", *facts):

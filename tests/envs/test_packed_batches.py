@@ -179,7 +179,7 @@ def test_the_spaces_are_equal_where_what_they_pack_is() -> None:
             assert twin == space and type(twin) is type(space)
     assert packed.sample() in packed and actions.sample() in actions and 3 not in packed
     for space, wrong in ((PackedBatchSpace, DISCRETE.actions), (PackedActionSpace, DISCRETE)):
-        with raises(TypeError, "must be an Entity"):
+        with raises(TypeError, "expected an Entity"):
             space(wrong)  # type: ignore[arg-type]
 
 

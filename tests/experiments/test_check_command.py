@@ -171,28 +171,32 @@ def test_a_vector_environment_of_its_own_is_checked_too(entitize: Run) -> None:
 @pytest.mark.parametrize(
     ("words", "finding"),
     [
-        (["NaN"], "NaN: entity type 'A': feature 'x' of entity 0 is nan"),
-        (["Unseeded"], "Unseeded: the same seed and actions gave different results, in reset: entities/A"),
+        (["NaN"], "NaN: entity type 'A': feature 'x' of entity 0: expected a finite number, got nan"),
+        (
+            ["Unseeded"],
+            "Unseeded: expected the same results for the same seed and actions, got different results"
+            " in reset: entities/A",
+        ),
         (
             ["Pair", "--kwargs", "broken=copies"],
-            "Pair: agent 'cat_0': its spaces must be the same objects at every call",
+            "Pair: agent 'cat_0': spaces: expected the same objects at every call, got different ones",
         ),
         (
             ["Pair", "--kwargs", "broken=seed"],
-            "Pair: the same seed and actions gave different results, in reset",
+            "Pair: expected the same results for the same seed and actions, got different results in reset",
         ),
         (
             ["Pair", "--kwargs", "broken=nan"],
-            "Pair: reset: agent 'cat_0': entity type 'Cat': feature 'x' of entity 0 is nan",
+            "Pair: reset: agent 'cat_0': entity type 'Cat': feature 'x' of entity 0: expected a finite"
+            " number, got nan",
         ),
         (
             ["Pair", "--kwargs", "broken=endless"],
-            "Pair: step when no agent is left must raise gymnasium.error.ResetNeeded",
+            "Pair: step without agents in play: expected gymnasium.error.ResetNeeded, got no error",
         ),
         (
             ["Pair", "--kwargs", "broken=trusting"],
-            "Pair: agent 'cat_0': an action of the unknown name 'go+' must raise ActionError,"
-            " but was accepted",
+            "Pair: agent 'cat_0': an action with the unknown name 'go+': expected ActionError, got no error",
         ),
     ],
 )
@@ -267,5 +271,7 @@ def test_the_process_ends_with_the_code_and_looks_beside_itself(folder: Path) ->
     command = [sys.executable, "-m", "entitize.cli.main", "check", "checked_games:NaN", "--steps", "3"]
     result = subprocess.run(command, capture_output=True, text=True, cwd=folder)
     assert result.returncode == 1
-    assert result.stdout.endswith("NaN: entity type 'A': feature 'x' of entity 0 is nan\n")
+    assert result.stdout.endswith(
+        "NaN: entity type 'A': feature 'x' of entity 0: expected a finite number, got nan\n"
+    )
     assert "Traceback" not in result.stderr

@@ -40,7 +40,7 @@ def auto(space: spaces.Space[Any]) -> View:
         return Vector()
     if isinstance(space, spaces.Box | spaces.MultiDiscrete | spaces.MultiBinary):
         return Vector() if len(space.shape) < 2 else _grid(space)
-    raise ViewError(f"{space!r} is no space of Gymnasium's own; declare a Function view for it")
+    raise ViewError(f"view: expected a space that Gymnasium defines, got {space!r}. Declare a Function view")
 
 
 def _grid(space: spaces.Box | spaces.MultiDiscrete | spaces.MultiBinary) -> View:

@@ -37,7 +37,7 @@ class Chunks(View):
         (height, width, channels), read = grid_reader(self, space, scope, self.layout)
         k, name, ids = self.size, scope.type_name(self.name, "Chunk"), self.one_hot
         if k < 1 or (ids is not None and ids < 1):
-            raise ViewError(f"{scope.place}: size and one_hot must be at least 1, got {self!r}")
+            raise ViewError(f"{scope.place}: expected size and one_hot of at least 1, got {self!r}")
         depth = channels * (ids or 1)
         rows, columns = -(-height // k), -(-width // k)
         positions = np.stack(np.meshgrid(np.arange(columns) * k, np.arange(rows) * k), -1)  # (R, C, 2)
@@ -69,5 +69,7 @@ def _one_hot(grid: NDArray[Any], ids: int, scope: Scope) -> NDArray[np.bool_]:
     """(B, h, w, c) ids as (B, h, w, c * ids)."""
     outside = ~in_range(grid, ids)
     if outside.any():
-        raise ObservationError(f"{scope.place}: cell {grid[outside][0]}, expected an id from 0 to {ids - 1}")
+        raise ObservationError(
+            f"{scope.place}: expected cell ids from 0 to {ids - 1}, got cell {grid[outside][0]}"
+        )
     return (grid[..., None] == np.arange(ids)).reshape(*grid.shape[:3], -1)

@@ -49,8 +49,8 @@ class Function(View):
                 for lane, array in enumerate(given):
                     if array.shape not in ((0,), (len(array) if array.ndim else 0, len(features))):
                         raise ObservationError(
-                            f"{scope.place}: the function returned {name!r} of shape {array.shape}"
-                            f" in lane {lane}, expected (n, {len(features)})"
+                            f"{scope.place}: lane {lane}: the function: expected rows of {name!r} of shape"
+                            f" (n, {len(features)}), got shape {array.shape}"
                         )
                 rows[name] = RaggedArray.from_arrays(given, dtype=np.float32, inner_shape=(len(features),))
             return _checked(rows, entities, batch_size, scope)
@@ -61,7 +61,8 @@ class Function(View):
 def _refuse_other_kinds(given: Any, scope: Scope) -> None:
     if not isinstance(given, Mapping):
         raise ObservationError(
-            f"{scope.place}: the function returned {type(given).__name__}, expected a dict from type to rows"
+            f"{scope.place}: the function: expected a dict from entity type to rows, got"
+            f" {type(given).__name__}"
         )
 
 
@@ -69,8 +70,8 @@ def _refuse_unknown(names: set[str], entities: dict[str, tuple[str, ...]], scope
     unknown = names - set(entities)
     if unknown:
         raise ObservationError(
-            f"{scope.place}: the function returned the undeclared type {min(unknown)!r};"
-            f" declared: {list(entities)}"
+            f"{scope.place}: the function: expected the declared entity types {list(entities)},"
+            f" got type {min(unknown)!r}"
         )
 
 
@@ -86,17 +87,17 @@ def _checked(
             array = RaggedArray.empty(batch_size, (len(features),))
         if not isinstance(array, RaggedArray):
             raise ObservationError(
-                f"{scope.place}: the function returned {type(array).__name__} for {name!r},"
-                " expected a RaggedArray"
+                f"{scope.place}: the function: expected a RaggedArray for {name!r},"
+                f" got {type(array).__name__}"
             )
         if len(array) != batch_size or array.inner_shape != (len(features),):
             raise ObservationError(
-                f"{scope.place}: the function returned {len(array)} sequences of {name!r} with rows"
-                f" {array.inner_shape}, expected {batch_size} with rows ({len(features)},)"
+                f"{scope.place}: the function: expected {batch_size} sequences of {name!r} with rows of shape"
+                f" ({len(features)},), got {len(array)} with rows of shape {array.inner_shape}"
             )
         if not np.isfinite(array.values).all():
             raise ObservationError(
-                f"{scope.place}: the function returned numbers in {name!r} that are not finite"
+                f"{scope.place}: the function: expected finite numbers in {name!r}, got NaN or infinity"
             )
         checked[name] = (
             array if array.dtype == np.float32 else array.with_values(array.values.astype(np.float32))

@@ -35,7 +35,7 @@ def grid_reader(
         layout = "hw" if flat else "chw" if shape[-3] < shape[-1] else "hwc"
     if layout not in LAYOUTS or (len(layout) == 2) != flat:
         fitting = [known for known in LAYOUTS if (len(known) == 2) == flat]
-        raise ViewError(f"{scope.place} has shape {shape}; layout {layout!r} is not one of {fitting}")
+        raise ViewError(f"{scope.place}: layout: expected one of {fitting} for shape {shape}, got {layout!r}")
     inner = (*shape[-2:], 1) if flat else shape[-3:]
     layout = f"{layout}c" if flat else layout
     height, width, channels = (inner[layout.index(axis)] for axis in "hwc")
@@ -75,10 +75,13 @@ class Channels(View):
         else:
             names = tuple(scope.member_name(f"Channel{i}") for i in range(channels))
         if len(names) != channels:
-            raise ViewError(f"{scope.place} has {channels} channels, but {len(names)} names: {list(names)}")
+            raise ViewError(
+                f"{scope.place}: expected {channels} names for {channels} channels, got {len(names)}:"
+                f" {list(names)}"
+            )
         types = [name for name in names if name is not None]
         if len(set(types)) < len(types):
-            raise ViewError(f"{scope.place}: channel names repeat: {types}")
+            raise ViewError(f"{scope.place}: expected distinct channel names, got {types}")
         with_values = not is_binary(space) if self.values is None else self.values
 
         # Where each number of one observation stands, so that only the non-zero ones need any arithmetic.
@@ -142,13 +145,18 @@ class Cells(View):
             else {n: i for i, n in enumerate(self.objects)}
         )
         if len(set(ids.values())) < len(self.objects):
-            raise ViewError(f"{scope.place}: each object needs a name and an id of its own: {self.objects}")
+            raise ViewError(
+                f"{scope.place}: expected a different id for each object name, got {self.objects}"
+            )
         unknown = [name for name in self.ignore if name not in ids]
         if unknown or not ids:
-            raise ViewError(f"{scope.place}: cannot ignore {unknown}; the objects are {list(ids)}")
+            raise ViewError(f"{scope.place}: ignore: expected objects of {list(ids)}, got {unknown}")
         kept = [name for name in ids if name not in self.ignore]
         if not kept:
-            raise ViewError(f"{scope.place}: every object is ignored")
+            raise ViewError(
+                f"{scope.place}: every object is ignored: expected one object or more in the view, got"
+                f" ignore={list(ids)}"
+            )
         num_object_channels = len(ids) if self.one_hot else 1
         columns = self._properties(channels - num_object_channels, scope)
         locate = _one_hot_objects(list(ids), kept) if self.one_hot else _objects_by_id(ids, kept, scope)
@@ -180,14 +188,18 @@ class Cells(View):
     ) -> list[tuple[tuple[str, ...], Callable[[NDArray[Any]], NDArray[Any]]]]:
         """For each further channel the names of its features and how they are written from numbers (N,)."""
         if count < 0:
-            raise ViewError(f"{scope.place} has too few channels for {len(self.objects)} one-hot objects")
+            raise ViewError(
+                f"{scope.place}: expected at least {len(self.objects)} channels for {len(self.objects)}"
+                " one-hot objects,"
+                f" got {len(self.objects) + count}"
+            )
         properties = (
             {f"property_{i}": None for i in range(count)} if self.properties is None else self.properties
         )
         if len(properties) != count:
             raise ViewError(
-                f"{scope.place} has {count} channels besides the object's, but {len(properties)} properties: "
-                f"{list(properties)}"
+                f"{scope.place}: properties: expected {count} for the {count} channels besides the object's,"
+                f" got {len(properties)}: {list(properties)}"
             )
         return [_property(name, vocabulary, scope) for name, vocabulary in properties.items()]
 
@@ -209,7 +221,8 @@ def _property(
         outside = ~in_range(numbers, len(words))
         if outside.any():
             raise ObservationError(
-                f"{scope.place}: {name} is {numbers[outside][0]}, expected an id in {list(words)}"
+                f"{scope.place}: property {name!r}: expected an id from 0 to {len(words) - 1}"
+                f" ({', '.join(words)}), got {numbers[outside][0]}"
             )
         return numbers[:, None] == np.arange(len(words))
 
@@ -231,7 +244,9 @@ def _objects_by_id(
         places = places.clip(0, len(known) - 1)
         unknown = known[places] != numbers
         if unknown.any():
-            raise ObservationError(f"{scope.place}: object id {numbers[unknown][0]}; known: {ids}")
+            raise ObservationError(
+                f"{scope.place}: expected an object of {ids}, got object id {numbers[unknown][0]}"
+            )
         return slot_of[places]
 
     return locate

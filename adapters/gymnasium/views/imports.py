@@ -21,7 +21,9 @@ def resolve(function: Callable[..., Any] | str | Any) -> Callable[..., Any]:
     try:
         found = getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError, ValueError) as error:
-        raise ViewError(f"no function {function!r} to import: {error}") from None
+        raise ViewError(
+            f"function {function!r} cannot be imported: {error}. Name it 'module:function'"
+        ) from None
     if not callable(found):
-        raise ViewError(f"{function!r} is {found!r}, which is no function")
+        raise ViewError(f"{function!r}: expected a function, got {found!r}")
     return found

@@ -55,7 +55,9 @@ class Items(View):
     def _refuse_unknown(self, keys: list[str], scope: Scope) -> None:
         for path in self.views:
             if not any(path == key or path.startswith(f"{key}/") for key in keys):
-                raise ViewError(f"{scope.place} has no component {path!r}; its components: {keys}")
+                raise ViewError(
+                    f"{scope.place}: expected one of the components {keys}, got component {path!r}"
+                )
 
     def _view(self, key: str, space: spaces.Space[Any], scope: Scope) -> View | None:
         """The view of component `key`; None to drop it."""
@@ -84,7 +86,7 @@ class Items(View):
             if (encoder := self._bound(name, part, scope)) is not None
         ]
         if not bound:
-            raise ViewError(f"{scope.place} has no components left to see")
+            raise ViewError(f"{scope.place}: all components are dropped: expected one component or more")
         entities = merge([(part, encoder) for _, part, encoder in bound])
 
         def encode(observation: Any, batch_size: int) -> dict[str, RaggedArray]:
@@ -109,7 +111,10 @@ class Items(View):
                 )
         encoder = self._bound(key, space, scope)
         if encoder is None:
-            raise ViewError(f"{scope.place}: {key!r} cannot be dropped; drop the whole of it instead")
+            raise ViewError(
+                f"{scope.place}: {key!r} cannot be dropped: expected a view, got None. Drop the whole"
+                " component"
+            )
         return encoder
 
     def _sequence(self, space: spaces.Sequence, scope: Scope) -> EntityEncoder:

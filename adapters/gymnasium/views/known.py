@@ -129,8 +129,10 @@ class UnknownWords(View):
     def bind(self, space: spaces.Space[Any], scope: Scope) -> EntityEncoder:
         path = "/".join(scope.path)
         raise ViewError(
-            f"{scope.place}: the words of {type(space).__name__} are unknown. Declare them,"
-            f" views.Items({{{path!r}: views.Words([…])}}), or drop the text, views.Items({{{path!r}: None}})"
+            f"{scope.place}: the words of {type(space).__name__} are unknown: expected a vocabulary,"
+            " got none."
+            f" Declare it: views.Items({{{path!r}: views.Words([…])}});"
+            f" or drop the text: views.Items({{{path!r}: None}})"
         )
 
 

@@ -102,19 +102,27 @@ class Rows(View):
         shape = space.shape
         width = self.columns or (None if self.features is None else len(self.features))
         if width is not None and width < 1:
-            raise ViewError(f"{scope.place}: a row has at least 1 column, got columns={width}")
+            raise ViewError(f"{scope.place}: expected at least 1 column in a row, got columns={width}")
         if len(shape) == 2:
             if self.columns is not None and self.columns != shape[1]:
-                raise ViewError(f"{scope.place} has {shape[1]} columns, but columns={self.columns}")
+                raise ViewError(
+                    f"{scope.place}: expected columns={shape[1]}, the {shape[1]} columns of the table,"
+                    f" got columns={self.columns}"
+                )
             count, width = shape
         elif len(shape) == 1 and width is not None:
             count, rest = divmod(shape[0], width)
             if rest:
                 raise ViewError(
-                    f"{scope.place} has {shape[0]} numbers, which is no multiple of {width} columns"
+                    f"{scope.place}: expected a multiple of {width} numbers for rows of {width} columns,"
+                    f" got {shape[0]} numbers"
                 )
         elif len(shape) == 1:
-            raise ViewError(f"{scope.place} is flat ({shape[0]} numbers); say columns=, how many make a row")
+            raise ViewError(
+                f"{scope.place}: expected the number of columns for a flat space of {shape[0]} numbers,"
+                " got none."
+                " Pass columns="
+            )
         else:
             raise scope.refuse(self, space, "a table: Box (n, f)")
 
@@ -158,14 +166,18 @@ class Rows(View):
         if not columns:
             return (scope.type_name(self.name, "Row"),)
         if self.types is None and len(columns) == 1:
-            raise ViewError(f"{scope.place}: type={self.type!r} is a column of ids; say types=, their names")
+            raise ViewError(
+                f"{scope.place}: type={self.type!r}: expected names for the ids in this column, got none."
+                " Pass types="
+            )
         types = tuple(names[c] for c in columns) if self.types is None else tuple(self.types)
         if len(columns) > 1 and len(types) != len(columns):
             raise ViewError(
-                f"{scope.place}: {len(columns)} type columns, but {len(types)} types: {list(types)}"
+                f"{scope.place}: types: expected {len(columns)} for {len(columns)} type columns, got"
+                f" {len(types)}: {list(types)}"
             )
         if len(set(types)) < len(types):
-            raise ViewError(f"{scope.place}: type names repeat: {list(types)}")
+            raise ViewError(f"{scope.place}: expected distinct type names, got {list(types)}")
         return types
 
 
@@ -173,8 +185,8 @@ def _flags_of(predicate: Predicate, rows: NDArray[Any], scope: Scope) -> NDArray
     flags = np.asarray(predicate(rows), bool)
     if flags.shape != (len(rows),):
         raise ObservationError(
-            f"{scope.place}: the presence predicate returned shape {flags.shape} for rows of shape"
-            f" {rows.shape}, expected ({len(rows)},)"
+            f"{scope.place}: the presence predicate: expected shape ({len(rows)},) for rows of shape"
+            f" {rows.shape}, got {flags.shape}"
         )
     return flags
 
@@ -183,11 +195,15 @@ def _column(column: Column, names: tuple[str, ...], scope: Scope) -> int:
     if isinstance(column, str):
         if column not in names:
             raise ViewError(
-                f"{scope.place} has no column {column!r}; its columns: {list(names)} (name them by features=)"
+                f"{scope.place}: expected one of the columns {list(names)}, got column {column!r}. Name"
+                " columns by features="
             )
         return names.index(column)
     if not -len(names) <= column < len(names):
-        raise ViewError(f"{scope.place} has {len(names)} columns, so there is no column {column}")
+        raise ViewError(
+            f"{scope.place}: expected one of {len(names)} columns, from {-len(names)} to"
+            f" {len(names) - 1}, got column {column}"
+        )
     return column % len(names)
 
 
@@ -214,8 +230,8 @@ def _classifier(
         wrong = known[place] != given
         if wrong.any():
             raise ObservationError(
-                f"{scope.place}: type id {given[wrong][0]} in column {view.type!r};"
-                f" known: {dict(zip(types, ids, strict=True))}"
+                f"{scope.place}: column {view.type!r}: expected a type of"
+                f" {dict(zip(types, ids, strict=True))}, got type id {given[wrong][0]}"
             )
         return order[place]
 

@@ -89,17 +89,20 @@ class Scope:
             return tuple(f"{self.path[-1] if self.path else 'x'}_{i}" for i in range(count))
         if len(given) != count:
             raise ViewError(
-                f"{self.place} has {count} numbers per entity, but {len(given)} names: {list(given)}"
+                f"{self.place}: expected {count} feature names for {count} numbers per entity, got"
+                f" {len(given)}: {list(given)}"
             )
         return given
 
     def refuse(self, view: View, space: spaces.Space[Any], needs: str) -> ViewError:
         """The error for a view that needs another space."""
         try:
-            suggestion = f"; {self.default(space)!r} would fit"
+            suggestion = f". Use {self.default(space)!r}"
         except ViewError:
             suggestion = ""
-        return ViewError(f"{self.place} is {space}; {type(view).__name__} needs {needs}{suggestion}")
+        return ViewError(
+            f"{self.place}: view {type(view).__name__}: expected {needs}, got {space}{suggestion}"
+        )
 
     def array(self, observation: Any, shape: tuple[int, ...]) -> NDArray[Any]:
         """`observation` as an array of `shape`.
@@ -115,7 +118,8 @@ class Scope:
         if array.dtype.kind == "f" and not np.isfinite(array).all():
             where = np.argwhere(~np.isfinite(array))[0]
             raise ObservationError(
-                f"{self.place}: {array[tuple(where)]} at {where[1:].tolist()} of lane {where[0]}"
+                f"{self.place}: expected finite numbers, got {array[tuple(where)]} at"
+                f" {where[1:].tolist()} of lane {where[0]}"
             )
         return array
 
@@ -159,8 +163,8 @@ def merge(encoders: list[tuple[Scope, EntityEncoder]]) -> dict[str, tuple[str, .
         for name, features in encoder.entities.items():
             if name in entities:
                 raise ViewError(
-                    f"{owners[name].place} and {part.place} both have an entity type {name!r};"
-                    " name one of them otherwise"
+                    f"{part.place}: expected an unused entity type name, got entity type {name!r}, which"
+                    f" {owners[name].place} has. Give one of them another name"
                 )
             entities[name], owners[name] = features, part
     return entities

@@ -19,7 +19,9 @@ def _tokens(tokens: Sequence[Sequence[str]], index: dict[str, int], scope: Scope
     lengths = [len(text) for text in tokens]
     unknown = [token for text in tokens for token in text if token not in index]
     if unknown:
-        raise ObservationError(f"{scope.place}: {unknown[0]!r} is not in the vocabulary {list(index)}")
+        raise ObservationError(
+            f"{scope.place}: expected tokens of the vocabulary {list(index)}, got {unknown[0]!r}"
+        )
     ids = np.array([index[token] for text in tokens for token in text], np.int64)
     rows = np.zeros((len(ids), 1 + len(index)), np.float32)
     rows[:, 0] = [i for n in lengths for i in range(n)]

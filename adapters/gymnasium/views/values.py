@@ -71,7 +71,8 @@ def _choices(
             lane, i = np.argwhere(outside)[0]
             last = starts[i] + counts[i] - 1
             raise ObservationError(
-                f"{scope.place}: {labels[i]} is {array[lane, i] + starts[i]}, expected {starts[i]} to {last}"
+                f"{scope.place}: {labels[i]}: expected an integer from {starts[i]} to {last}, got"
+                f" {array[lane, i] + starts[i]}"
             )
         return array.astype(np.int64)
 

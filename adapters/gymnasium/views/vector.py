@@ -79,13 +79,15 @@ def _columns(
             where = list(range(position, position + count))
         if not where or where[-1] >= len(names):
             raise ViewError(
-                f"{scope.place} has {len(names)} numbers; part {name!r} asks for {part!r} at {position}"
+                f"{scope.place}: part {name!r}: expected a part of the {len(names)} numbers, got"
+                f" {part!r} at {position}"
             )
         position = where[-1] + 1
         features = tuple(names[i] for i in where) if isinstance(part, int | slice) else tuple(part)
         if name in columns and len(entities[name]) != len(where):
             raise ViewError(
-                f"{scope.place}: part {name!r} has {len(where)} numbers here and {len(entities[name])} before"
+                f"{scope.place}: part {name!r}: expected {len(entities[name])} numbers as before, got"
+                f" {len(where)} numbers"
             )
         entities.setdefault(name, features)
         columns.setdefault(name, []).append(where)

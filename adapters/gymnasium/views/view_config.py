@@ -56,7 +56,7 @@ def from_config(value: Any) -> Any:
         return items
     name = items.pop("view")
     if name not in _VIEWS:
-        raise ViewError(f"no view is called {name!r}; there are {', '.join(_VIEWS)}")
+        raise ViewError(f"view: expected one of {', '.join(_VIEWS)}, got {name!r}")
     try:
         return _VIEWS[name](**items)
     except TypeError as error:

@@ -25,7 +25,7 @@ class AgentIndices(dict[str, int]):
 
     def __missing__(self, agent: str) -> int:
         some = ", ".join(map(repr, [*self][:4])) + (", …" if len(self) > 4 else "")
-        raise ValueError(f"{self._game} has no agent {agent!r}; it has {some}")
+        raise ValueError(f"{self._game}: expected one of the agents {some}, got agent {agent!r}")
 
 
 class KnownGameView(GameView):
@@ -42,7 +42,7 @@ class KnownGameView(GameView):
         if kind.__module__ not in self.modules:
             what = f"{kind.__module__}.{kind.__qualname__}"
             view, modules = type(self).__name__, ", ".join(self.modules)
-            raise ViewError(f"{view} reads the unwrapped games of {modules}, not {what}")
+            raise ViewError(f"{view}: expected an unwrapped game of {modules}, got {what}")
         super().__init__(game)
         self._number = AgentIndices(game)
 

@@ -63,8 +63,9 @@ class MagentView(KnownGameView):
         for option, is_on in (("minimap_mode", game.minimap_mode), ("extra_features", game.extra_features)):
             if is_on:
                 raise ViewError(
-                    f"{type(self).__name__} doesn't show what {option}=True adds to the observations of"
-                    f" {type(game).__module__}; make it with {option}=False"
+                    f"{type(self).__name__}: expected {type(game).__module__} with {option}=False, got"
+                    f" {option}=True,"
+                    f" whose additional observations the view ignores. Make it with {option}=False"
                 )
         groups = GROUPS[type(game).__module__]
         self._groups = [

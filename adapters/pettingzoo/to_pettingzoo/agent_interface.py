@@ -71,7 +71,7 @@ class RaggedInterface(AgentInterface):
 
     def orders(self, action: Any) -> tuple[Orders, dict[str, Any]]:
         if not isinstance(action, Mapping):
-            raise ActionError(f"an action is a dict from name to array, got {type(action).__name__}")
+            raise ActionError(f"expected a dict from action name to array, got {type(action).__name__}")
         return action, {}
 
     def check(self, action: Any) -> None:

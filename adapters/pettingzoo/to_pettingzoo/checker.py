@@ -45,9 +45,9 @@ def check_multi_agent_env(
     subject = _GameUnderTest(game)
     subject.check_spaces()
     played, again = subject.play(num_steps, seed), subject.play(num_steps, seed)
-    subject.compare(played, again, "the same seed and actions gave different results")
+    subject.compare(played, again, "expected the same results for the same seed and actions")
     provoked = subject.play(num_steps, seed, provoke=True)
-    subject.compare(played, provoked, "an illegal action raised ActionError but moved the game")
+    subject.compare(played, provoked, "expected an unchanged game after an illegal action (ActionError)")
     subject.check_left_out(seed)
     subject.check_with_pettingzoo(num_steps, env)
 
@@ -86,17 +86,19 @@ class _GameUnderTest:
             space, actions = self.game.observation_space(agent), self.game.action_space(agent)
             if not isinstance(space, EntitySpace) or not isinstance(actions, EntityActionSpace):
                 self.fail(
-                    f"agent {agent!r}: its spaces must be an EntitySpace and an EntityActionSpace,"
+                    f"agent {agent!r}: spaces: expected an EntitySpace and an EntityActionSpace,"
                     f" got {space!r} and {actions!r}"
                 )
             if space.actions != actions:
                 self.fail(
-                    f"agent {agent!r}: its observation space was made for {space.actions!r},"
-                    f" not for {actions!r}"
+                    f"agent {agent!r}: observation space: expected one made for its actions {actions!r},"
+                    f" got one for {space.actions!r}"
                 )
             again = self.game.observation_space(agent), self.game.action_space(agent)
             if again[0] is not space or again[1] is not actions:
-                self.fail(f"agent {agent!r}: its spaces must be the same objects at every call")
+                self.fail(
+                    f"agent {agent!r}: spaces: expected the same objects at every call, got different ones"
+                )
 
     def play(self, num_steps: int, seed: int, provoke: bool = False) -> list[Any]:
         """Play random legal steps, over several episodes if games end, and return their results."""
@@ -127,7 +129,7 @@ class _GameUnderTest:
     def compare(self, one: list[Any], other: list[Any], sentence: str) -> None:
         for step, (mine, theirs) in enumerate(zip(one, other, strict=True)):
             if not data_equivalence(mine, theirs, exact=True):
-                self.fail(f"{sentence}, in {f'step {step}' if step else 'reset'}")
+                self.fail(f"{sentence}, got different results in {f'step {step}' if step else 'reset'}")
 
     def check_left_out(self, seed: int) -> None:
         """Actions with actors may be left out where an agent's space is `optional`, and nowhere else."""
@@ -142,13 +144,12 @@ class _GameUnderTest:
             self.game.step({})
         except ActionError as error:
             if not needed:
-                self.fail(f"step with {{}} leaves out no action that must be given, but raised: {error}")
+                self.fail(f"step({{}}): no action is required: expected no error, got ActionError: {error}")
             return
         if needed:
             agent, name = needed[0]
             self.fail(
-                f"step with {{}} lacks action {name!r} of agent {agent!r}: it must raise ActionError, but was"
-                " accepted"
+                f"agent {agent!r}: step({{}}) without action {name!r}: expected ActionError, got no error"
             )
 
     def check_with_pettingzoo(self, num_steps: int, env: Any) -> None:
@@ -183,7 +184,7 @@ class _GameUnderTest:
         try:
             parts = self.face.step(orders)
         except ActionError as error:
-            self.fail(f"a legal action was refused: {error}")
+            self.fail(f"step with a legal action: expected no error, got ActionError: {error}")
         except ObservationError as error:
             raise ConformanceError(str(error)) from error
         self._check_observations("step", parts[0])
@@ -197,9 +198,7 @@ class _GameUnderTest:
         arrays = [array for observation in seen.values() for array in _arrays(observation) if array.size]
         for earlier in self._kept:
             if any(np.may_share_memory(old, new) for old in earlier for new in arrays):
-                self.fail(
-                    f"{where} returned arrays that it had returned before; they must be fresh every time"
-                )
+                self.fail(f"{where}: expected new arrays at every call, got arrays that were returned before")
         self._kept = [*self._kept[-_MEMORY + 1 :], arrays]
 
     def _provoke(
@@ -216,10 +215,10 @@ class _GameUnderTest:
                     {**orders, agent: {name: order[0].copy() for name, order in illegal.items()}},
                 )
         stranger = "".join(self.game.possible_agents)
-        self._check_refused(f"the unknown agent {stranger!r}", {**orders, stranger: {}})
+        self._check_refused(f"an action of the unknown agent {stranger!r}", {**orders, stranger: {}})
         dead = [agent for agent in self.game.possible_agents if agent not in self.game.agents]
         if dead:
-            self._check_refused(f"agent {dead[0]!r}, which has ended,", {**orders, dead[0]: {}})
+            self._check_refused(f"an action of the ended agent {dead[0]!r}", {**orders, dead[0]: {}})
 
     def _check_refused(self, what: str, actions: dict[str, Any]) -> None:
         try:
@@ -227,8 +226,8 @@ class _GameUnderTest:
         except ActionError:
             return
         except Exception as error:
-            self.fail(f"{what} must raise ActionError, but raised {error!r}")
-        self.fail(f"{what} must raise ActionError, but was accepted")
+            self.fail(f"{what}: expected ActionError, got {error!r}")
+        self.fail(f"{what}: expected ActionError, got no error")
 
     def _check_needs_reset(self) -> None:
         try:
@@ -236,7 +235,5 @@ class _GameUnderTest:
         except gymnasium.error.ResetNeeded:
             return
         except Exception as error:
-            self.fail(
-                f"step when no agent is left must raise gymnasium.error.ResetNeeded, but raised {error!r}"
-            )
-        self.fail("step when no agent is left must raise gymnasium.error.ResetNeeded")
+            self.fail(f"step without agents in play: expected gymnasium.error.ResetNeeded, got {error!r}")
+        self.fail("step without agents in play: expected gymnasium.error.ResetNeeded, got no error")

@@ -100,16 +100,20 @@ def to_pettingzoo(
         ValueError: an option that does not fit, or two agents with one name.
     """
     if api not in ("parallel", "aec"):
-        raise ValueError(f"api must be 'parallel' or 'aec', got {api!r}")
+        raise ValueError(f"api: expected 'parallel' or 'aec', got {api!r}")
     if layout not in ("ragged", "padded", "flat"):
-        raise ValueError(f"layout must be 'ragged', 'padded' or 'flat', got {layout!r}")
+        raise ValueError(f"layout: expected 'ragged', 'padded' or 'flat', got {layout!r}")
     if max_cycles is not None and max_cycles < 1:
-        raise ValueError(f"max_cycles must be at least 1, got {max_cycles}")
+        raise ValueError(f"max_cycles: expected at least 1, got {max_cycles}")
     options = {"maxima": maxima, "max_actors": max_actors, "beyond": beyond, "illegal": illegal}
     if layout == "ragged":
         given = [name for name, value in options.items() if value not in (None, "error")]
         if given:
-            raise ValueError(f"{given[0]} is for the padded and the flat layout, not for the ragged one")
+            raise ValueError(
+                f"{given[0]}: expected none in the ragged layout, got {options[given[0]]!r}. Remove it,"
+                " or use"
+                " layout='padded' or 'flat'"
+            )
     game = _game(env)
     _check_agents(game)
     ports = _ports(game, layout, {**options, "illegal": illegal or "error"})
@@ -122,16 +126,19 @@ def _game(env: Any) -> MultiAgentEnv:
         return env
     if isinstance(env, gymnasium.Env) and isinstance(env.observation_space, EntitySpace):
         return SingleAgentGame(env)
-    raise TypeError(f"expected a MultiAgentEnv or an entity environment, got {env!r}")
+    raise TypeError(f"to_pettingzoo: expected a MultiAgentEnv or an entity environment, got {env!r}")
 
 
 def _check_agents(game: MultiAgentEnv) -> None:
     name, agents = type(game).__name__, list(game.possible_agents)
     if not agents:
-        raise ValueError(f"{name}: possible_agents is empty")
+        raise ValueError(f"{name}: possible_agents is empty: expected one agent or more, got none")
     for position, agent in enumerate(agents):
         if agent in agents[:position]:
-            raise ValueError(f"{name}: agent {agent!r} appears twice in possible_agents {agents}")
+            raise ValueError(
+                f"{name}: agent {agent!r} appears twice in possible_agents: expected distinct agents,"
+                f" got {agents}"
+            )
 
 
 def _ports(game: MultiAgentEnv, layout: Layout, options: dict[str, Any]) -> dict[str, AgentInterface]:
@@ -145,7 +152,7 @@ def _ports(game: MultiAgentEnv, layout: Layout, options: dict[str, Any]) -> dict
     for what, names in known.items():
         unknown = [name for name in _mapping(options[what]) if name not in names]
         if unknown:
-            raise ValueError(f"{what}: no agent has {unknown[0]!r}; known: {', '.join(sorted(names))}")
+            raise ValueError(f"{what}: expected names of {', '.join(sorted(names))}, got {unknown[0]!r}")
     ports: dict[str, AgentInterface] = {}
     for agent, space in spaces.items():
         mine = {

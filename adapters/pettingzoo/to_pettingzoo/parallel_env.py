@@ -17,7 +17,9 @@ try:
     from pettingzoo import AECEnv as AECEnv
     from pettingzoo import ParallelEnv
 except ModuleNotFoundError as missing:
-    raise ImportError("to_pettingzoo needs PettingZoo: pip install 'entitize[pettingzoo]'") from missing
+    raise ImportError(
+        "to_pettingzoo: PettingZoo is not installed: pip install 'entitize[pettingzoo]'"
+    ) from missing
 
 #: The result of a PettingZoo step: observations, rewards, terminations, truncations, infos by agent.
 Step = tuple[dict[str, Any], dict[str, float], dict[str, bool], dict[str, bool], dict[str, dict[str, Any]]]
@@ -110,10 +112,15 @@ class EntityParallelEnv(ParallelEnv[str, Any, Any]):
             ended = terminations[agent] or truncations[agent]
             if ended == (agent in living):
                 self._break(
-                    f"agent {agent!r} {'lives on after its end' if ended else 'is gone without an end'}"
+                    f"agent {agent!r} "
+                    + (
+                        "has ended: expected it absent from agents after its end, got it in agents"
+                        if ended
+                        else "left agents without an end: expected terminated or truncated, got neither"
+                    )
                 )
             if not math.isfinite(rewards[agent]):
-                self._break(f"agent {agent!r}: its reward is {rewards[agent]}")
+                self._break(f"agent {agent!r}: reward: expected a finite number, got {rewards[agent]}")
         over = self.max_cycles is not None and self._cycle >= self.max_cycles
         observations, shown_infos = {}, {}
         for agent in acted:
@@ -158,7 +165,10 @@ class EntityParallelEnv(ParallelEnv[str, Any, Any]):
             if agent not in self.agents:
                 self._port(agent)
                 living = ", ".join(self.agents)
-                raise ActionError(f"{self}: agent {agent!r} has ended and takes no action. In play: {living}")
+                raise ActionError(
+                    f"{self}: agent {agent!r} has ended: expected actions of the agents in play"
+                    f" ({living}), got one of {agent!r}"
+                )
             if action is not None:
                 with self._named(agent):
                     orders[agent], told[agent] = self._ports[agent].orders(action)
@@ -188,10 +198,12 @@ class EntityParallelEnv(ParallelEnv[str, Any, Any]):
         agents = list(self.game.agents)
         for position, agent in enumerate(agents):
             if agent in agents[:position]:
-                self._break(f"agent {agent!r} appears twice among the agents {agents}")
+                self._break(
+                    f"agent {agent!r} appears twice in agents: expected distinct agents, got {agents}"
+                )
             if agent not in before:
                 known = ", ".join(before)
-                self._break(f"agent {agent!r} appears, which could not come; there could be {known}")
+                self._break(f"agents: expected a subset of {known}, got agent {agent!r}")
         return agents
 
     def _check_keys(
@@ -201,9 +213,9 @@ class EntityParallelEnv(ParallelEnv[str, Any, Any]):
             if part.keys() != set(agents):
                 missing = [agent for agent in agents if agent not in part]
                 if missing:
-                    self._break(f"agent {missing[0]!r} got no {name}")
+                    self._break(f"agent {missing[0]!r}: expected {name}, got none")
                 extra = next(agent for agent in part if agent not in agents)
-                self._break(f"agent {extra!r} got {name}, but does not play")
+                self._break(f"agent {extra!r} is not in play: expected no {name}, got one")
 
     def _break(self, sentence: str) -> NoReturn:
         raise ObservationError(f"{self}: {sentence}")

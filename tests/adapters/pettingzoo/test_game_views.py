@@ -191,7 +191,7 @@ def test_a_view_without_entities_for_agents_that_move_at_once_is_refused_for_a_t
         def observe(self, agent: str) -> ez.pettingzoo.GameObservation:
             return ez.pettingzoo.GameObservation()
 
-    with raises(ez.views.ViewError, "simple_tag_v3", "Blank", "entities"):
+    with raises(ez.views.ViewError, "simple_tag_v3", "Blank", "entity"):
         ez.from_pettingzoo(TAG, "team", Blank)
     assert ez.from_pettingzoo(TAG, view=Blank).num_envs == 4
 
@@ -347,7 +347,7 @@ def test_an_entity_observation_that_is_not_of_its_space_is_told() -> None:
             ["entity type 'Ant'", "feature 'y'"],
         ),
         (lambda its: its["entities"].update(Ant=np.float32([[0, 1, 2]])), ["entity type 'Ant'", "x, y"]),
-        (lambda its: its.clear(), ["observation", "lacks"]),
+        (lambda its: its.clear(), ["observation", "missing"]),
     ):
         game = Wrong()
         game.spoil = spoil

@@ -305,7 +305,7 @@ def test_a_game_that_raises_is_named_and_all_games_are_closed(make: Any) -> None
     games = [make(), make(damage=at(1, explode)), make()]
     venv = ez.from_pettingzoo([partial(lambda game: game, game) for game in games])
     batch, _ = venv.reset(seed=1)
-    where = "step" if make is Colony else "step, at the move of 'ant_1'"
+    where = "step" if make is Colony else "step for agent 'ant_1'"
     with raises(
         ez.WorkerError, "game 1", "colony_v0", "ZeroDivisionError", where, "no ants left to divide by"
     ) as caught:

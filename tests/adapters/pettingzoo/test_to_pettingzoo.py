@@ -540,4 +540,7 @@ def test_only_games_of_entities_are_taken() -> None:
 def test_without_pettingzoo_the_extra_is_named() -> None:
     program = "import sys; sys.modules['pettingzoo'] = None; import entitize; entitize.to_pettingzoo"
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert "ImportError: to_pettingzoo needs PettingZoo: pip install 'entitize[pettingzoo]'" in result.stderr
+    assert (
+        "ImportError: to_pettingzoo: PettingZoo is not installed: pip install 'entitize[pettingzoo]'"
+        in result.stderr
+    )
