@@ -98,10 +98,14 @@ def entity(cls: Any = None, *, name: str | None = None, **options: Any) -> Any:
 
     def decorate(plain: type) -> type:
         if "__dataclass_fields__" in vars(plain):
-            raise TypeError(f"{plain.__name__} is a dataclass already; decorate it with @entity alone")
+            raise TypeError(
+                f"{plain.__name__}: expected a class that is no dataclass, got a dataclass. Use @entity"
+                " without @dataclass"
+            )
         if options.get("eq"):
             raise TypeError(
-                f"{plain.__name__}: entities are told apart by identity, so eq=True is not possible"
+                f"{plain.__name__}: eq: expected False (entities are compared by identity), got"
+                " eq=True. Remove it"
             )
         made: Any = dataclass(**{**options, "eq": False})(plain)
         made.__entity__ = _schema(made, name or plain.__name__, namespace)
@@ -118,7 +122,9 @@ def schema_of(cls: type) -> Schema:
     """
     schema = vars(cls).get("__entity__")
     if not isinstance(schema, Schema):
-        raise TypeError(f"{cls.__name__} is no entity; decorate the class with @entity")
+        raise TypeError(
+            f"{cls.__name__}: expected an entity class, got a class without @entity. Decorate it with @entity"
+        )
     return schema
 
 
@@ -160,11 +166,14 @@ def declare(
         elif isinstance(action, ActionSpace):
             spaces[name] = action
         else:
-            raise TypeError(f"action {name!r} must be an Enum or an action space, got {action!r}")
+            raise TypeError(f"action {name!r}: expected an Enum or an action space, got {action!r}")
     schemas = [schema_of(cls) for cls in entities]
     repeated = {s.name for s in schemas if sum(s.name == other.name for other in schemas) > 1}
     if repeated:
-        raise TypeError(f"two classes have the entity type {min(repeated)!r}; rename one: @entity(name=…)")
+        raise TypeError(
+            "entities: expected distinct entity types, got two classes of entity type"
+            f" {min(repeated)!r}. Rename one: @entity(name=…)"
+        )
     features = schema_of(global_features).features if isinstance(global_features, type) else global_features
     action_space = EntityActionSpace(spaces, optional=optional)
     return EntitySpace({s.name: s.features for s in schemas}, action_space, features, hidden), action_space
@@ -209,7 +218,7 @@ class Obs(Observation):
             by_type.setdefault(schema_of(type(thing)), []).append(thing)
         unseen = {id(thing) for thing in _flat(hidden)}
         if not unseen <= {id(thing) for group in by_type.values() for thing in group}:
-            raise ObservationError("hidden has an object that is not among the entities")
+            raise ObservationError("hidden: expected objects that are among the entities, got another object")
         masks = {name: _mask(name, acting) for name, acting in (actions or {}).items()}
         super().__init__(
             entities={schema.name: schema.rows(group) for schema, group in by_type.items()},
@@ -264,8 +273,8 @@ def _enum_of(name: str, choices: list[list[Any]]) -> type[Enum]:
     kind = kinds.pop() if len(kinds) == 1 else None
     if kind is None or not issubclass(kind, Enum) or not all(choices):
         raise ObservationError(
-            f"action {name!r}: the choices of an actor are members of one Enum, got {choices!r};"
-            " leave out actors that can't act"
+            f"action {name!r}: expected members of one Enum as the choices of each actor, got {choices!r}."
+            " Remove actors without a choice"
         )
     return kind
 

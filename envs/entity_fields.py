@@ -52,7 +52,7 @@ def class_columns(
     try:
         hints = get_type_hints(cls, None, dict(namespace), include_extras=True)
     except NameError as error:
-        raise TypeError(f"{where}: an annotation of {cls.__name__} could not be read: {error}") from None
+        raise TypeError(f"{where}: an annotation of {cls.__name__} cannot be read: {error}") from None
     return {
         field: _columns(annotation, f"{where}.{field}", namespace, scale)
         for field, annotation in hints.items()
@@ -82,7 +82,9 @@ def _columns(annotation: Any, where: str, namespace: Mapping[str, Any], scale: f
             return _number(scale)
         if is_dataclass(annotation) or (issubclass(annotation, tuple) and hasattr(annotation, "_fields")):
             return _nested(annotation, where, namespace, scale)
-    raise TypeError(f"{where}: {_shown(annotation)} is no feature; {_advice(annotation)}")
+    raise TypeError(
+        f"{where}: expected a type that can be a feature, got {_shown(annotation)}. {_advice(annotation)}"
+    )
 
 
 def _shown(annotation: Any) -> str:
@@ -94,12 +96,12 @@ def _shown(annotation: Any) -> str:
 def _advice(annotation: Any) -> str:
     origin = get_origin(annotation) or annotation
     if origin is str:
-        return "use a Literal[...] or an Enum with its possible values"
+        return "Use a Literal[...] or an Enum with its possible values"
     if origin in (list, set, dict, tuple, frozenset, Sequence):
-        return "a tuple of fixed length is one, and things of varying number are entities of their own"
+        return "Use a tuple of fixed length, or an entity type if the number of items varies"
     return (
-        "features are numbers, bool, Enum, Literal, fixed tuples and dataclasses of those; "
-        "a name with a leading underscore leaves a field out"
+        "Use numbers, bool, Enum, Literal, tuples of fixed length or dataclasses of these; "
+        "fields with a leading underscore are ignored"
     )
 
 
@@ -123,7 +125,7 @@ def _one_hot(names: Mapping[Any, str]) -> FieldColumns:
             try:
                 rows[row, index[type(value), value]] = 1
             except (KeyError, TypeError):
-                raise ValueError(f"{value!r} is not one of {list(names)}") from None
+                raise ValueError(f"expected one of {list(names)}, got {value!r}") from None
         return rows
 
     return FieldColumns(tuple(names.values()), write)

@@ -97,7 +97,7 @@ class EntityEnv(gymnasium.Env[dict[str, Any], Mapping[str, Any]], ABC):
         where = f"{type(self).__name__}._step"
         observation, reward, terminated, truncated, info = step_values(where, self._step(actions))
         if not math.isfinite(reward):
-            raise ObservationError(f"{type(self).__name__}: the reward is {reward}")
+            raise ObservationError(f"{where}: reward: expected a finite number, got {reward}")
         plain = self._observe("_step", observation)
         if terminated or truncated:
             self._resolved = None
@@ -123,12 +123,13 @@ class EntityEnv(gymnasium.Env[dict[str, Any], Mapping[str, Any]], ABC):
         check_has_spaces(name, self)
         if not isinstance(self.observation_space, EntitySpace):
             raise TypeError(
-                f"{name}.observation_space must be an EntitySpace, got {self.observation_space!r}"
+                f"{name}.observation_space: expected an EntitySpace, got {self.observation_space!r}"
             )
         if self.action_space != self.observation_space.actions:
             raise ValueError(
-                f"{name}: action_space is {self.action_space!r}, but observation_space was made for"
-                f" {self.observation_space.actions!r}"
+                f"{name}: action_space: expected that of observation_space,"
+                f" {self.observation_space.actions!r},"
+                f" got {self.action_space!r}"
             )
         self._dispatcher = Dispatcher(self.action_space, name)
         self._resolver = Resolver(self.observation_space, name)

@@ -81,9 +81,11 @@ def check_render_mode(where: str, render_mode: str | None, modes: Sequence[str])
     """
     if render_mode is not None and render_mode not in modes:
         known = ", ".join(map(repr, (None, *modes)))
-        raise ValueError(f"{where}: render_mode must be one of {known}, got {render_mode!r}")
+        raise ValueError(f"{where}: render_mode: expected one of {known}, got {render_mode!r}")
 
 
 def no_render_mode(where: str) -> ValueError:
     """The error to raise where an environment without a render mode is to be rendered."""
-    return ValueError(f"{where} was made without a render_mode")
+    return ValueError(
+        f"{where}: no render_mode to render with: expected a render mode, got None. Pass render_mode="
+    )

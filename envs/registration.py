@@ -85,7 +85,7 @@ def register_vec(
     """
     for point in (entry_point, env_entry_point):
         if point is not None and point.count(":") != 1:
-            raise ValueError(f"entry point {point!r} must have the form 'module:function'")
+            raise ValueError(f"entry point: expected the form 'module:function', got {point!r}")
     _ENTRY_POINTS[namespace_or_id] = entry_point
     _NAMES[namespace_or_id] = tuple(names)
     if env_entry_point is not None:

@@ -20,12 +20,12 @@ def lane_seeds(seed: Seeds, num_envs: int) -> list[int | None]:
     if isinstance(seed, (int, np.integer)):
         seeds: list[int | None] = [int(seed) + lane for lane in range(num_envs)]
     elif isinstance(seed, str) or not isinstance(seed, Iterable):
-        raise ValueError(f"a seed must be a whole number, or one for each env, not {seed!r}")
+        raise ValueError(f"seed: expected a whole number, or one for each env, got {seed!r}")
     else:
         seeds = [None if value is None else int(value) for value in seed]
     if len(seeds) != num_envs:
-        raise ValueError(f"{len(seeds)} seeds came for {num_envs} envs")
+        raise ValueError(f"seed: expected {num_envs} seeds for {num_envs} envs, got {len(seeds)} seeds")
     given = [value for value in seeds if value is not None]
     if given and min(given) < 0:
-        raise ValueError(f"a seed must not be negative, got {min(given)}")
+        raise ValueError(f"seed: expected no negative number, got {min(given)}")
     return seeds

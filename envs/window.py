@@ -67,14 +67,14 @@ class Window:
             pygame = import_pygame()
         except ImportError as error:
             raise gymnasium.error.DependencyNotInstalled(
-                "render_mode='human' needs pygame (pip install pygame-ce);"
-                " render_mode='rgb_array' does without"
+                "render_mode='human': pygame is not installed: pip install pygame-ce,"
+                " or use render_mode='rgb_array'"
             ) from error
         try:
             pygame.display.init()
         except pygame.error as error:
             raise RuntimeError(
-                f"render_mode='human' needs a display: {error}; render_mode='rgb_array' does without"
+                f"render_mode='human': no display: {error}. Use render_mode='rgb_array'"
             ) from error
         self._pygame = pygame
         self._title = title

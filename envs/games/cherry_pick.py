@@ -46,7 +46,7 @@ class CherryPickVectorEnv(NativeVectorEnv):
 
     def __init__(self, num_envs: int = 1, *, num_cherries: int = 32, render_mode: str | None = None) -> None:
         if num_cherries < 2:
-            raise ValueError(f"num_cherries must be at least 2, got {num_cherries}")
+            raise ValueError(f"num_cherries: expected at least 2, got {num_cherries}")
         self.num_cherries = num_cherries
         actions = EntityActionSpace({"Pick Cherry": SelectEntity()})
         space = EntitySpace({"Cherry": ["quality"], "Player": []}, actions)

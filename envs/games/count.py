@@ -47,7 +47,7 @@ class CountVectorEnv(NativeVectorEnv):
         self, num_envs: int = 1, *, masked_choices: int = _NUM_CHOICES, render_mode: str | None = None
     ) -> None:
         if not 1 <= masked_choices <= _NUM_CHOICES:
-            raise ValueError(f"masked_choices must be between 1 and {_NUM_CHOICES}, got {masked_choices}")
+            raise ValueError(f"masked_choices: expected 1 to {_NUM_CHOICES}, got {masked_choices}")
         self.masked_choices = masked_choices
         actions = EntityActionSpace({"count": Categorical(_NUM_CHOICES)})
         super().__init__(EntitySpace({"Player": [], "Bean": []}, actions), num_envs, render_mode=render_mode)

@@ -43,7 +43,7 @@ class MaskedBanditVectorEnv(NativeVectorEnv):
 
     def __init__(self, num_envs: int = 1, *, num_arms: int = 4, render_mode: str | None = None) -> None:
         if not 2 <= num_arms <= 30:
-            raise ValueError(f"num_arms must be between 2 and 30, got {num_arms}")
+            raise ValueError(f"num_arms: expected 2 to 30, got {num_arms}")
         self.num_arms = num_arms
         actions = EntityActionSpace({"Pull": GlobalCategorical([f"arm {i}" for i in range(num_arms)])})
         super().__init__(EntitySpace({}, actions, ["open arms"]), num_envs, render_mode=render_mode)

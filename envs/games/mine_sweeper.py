@@ -86,10 +86,16 @@ class MineSweeper(EntityEnv):
     ) -> None:
         if min(width, height, nmines, nrobots, max_steps) < 1 or cooldown_period < 0:
             raise ValueError(
-                "width, height, nmines, nrobots and max_steps must be positive, cooldown_period not negative"
+                "MineSweeper: expected positive width, height, nmines, nrobots and max_steps, and a"
+                " cooldown_period"
+                f" that is not negative, got {width}, {height}, {nmines}, {nrobots}, {max_steps} and"
+                f" {cooldown_period}"
             )
         if nmines + nrobots > width * height:
-            raise ValueError(f"{nmines} mines and {nrobots} robots do not fit on {width} x {height} cells")
+            raise ValueError(
+                f"MineSweeper: {nmines} mines and {nrobots} robots do not fit: expected at most"
+                f" {width * height} on {width} x {height} cells, got {nmines + nrobots}"
+            )
         check_render_mode("MineSweeper", render_mode, self.metadata["render_modes"])
         self.width, self.height = width, height
         self.nmines, self.nrobots = nmines, nrobots
@@ -124,20 +130,26 @@ class MineSweeper(EntityEnv):
         known = {"mines", "robots", "orbital_cannon", "orbital_cannon_cooldown"}
         if not {"mines", "robots"} <= state.keys() <= known:
             raise ValueError(
-                f"a state has mines and robots, and may have {known - {'mines', 'robots'}}; got {set(state)}"
+                f"state: expected mines and robots, optionally {sorted(known - {'mines', 'robots'})},"
+                f" got {sorted(state)}"
             )
         cells = {side: [(int(x), int(y)) for x, y in state[side]] for side in ("mines", "robots")}
         for side, places in cells.items():
             if not places:
-                raise ValueError(f"a state needs {side}, got none")
+                raise ValueError(f"state: expected one of the {side} or more, got none")
             outside = [c for c in places if not (0 <= c[0] < self.width and 0 <= c[1] < self.height)]
             if outside:
-                raise ValueError(f"{side} at {outside} are not on the {self.width} x {self.height} map")
+                raise ValueError(
+                    f"state: expected {side} on the {self.width} x {self.height} map, got {side} at {outside}"
+                )
         if set(cells["mines"]) & set(cells["robots"]) or len(set(cells["mines"])) < len(cells["mines"]):
-            raise ValueError(f"two mines, or a mine and a robot, share a cell: {cells}")
+            raise ValueError(
+                f"two mines, or a mine and a robot, share a cell: expected distinct cells, got {cells}"
+            )
         if state.get("orbital_cannon_cooldown", 0) < 0:
             raise ValueError(
-                f"orbital_cannon_cooldown is {state['orbital_cannon_cooldown']}, but can't be negative"
+                f"state: orbital_cannon_cooldown: expected a number that is not negative,"
+                f" got {state['orbital_cannon_cooldown']}"
             )
         return {**state, **cells}
 

@@ -72,9 +72,9 @@ class MinefieldVectorEnv(NativeVectorEnv):
         render_mode: str | None = None,
     ) -> None:
         if max_mines < 0:
-            raise ValueError(f"max_mines must not be negative, got {max_mines}")
+            raise ValueError(f"max_mines: expected at least 0, got {max_mines}")
         if not 0 < width < math.inf:
-            raise ValueError(f"width must be positive, got {width}")
+            raise ValueError(f"width: expected a positive number, got {width}")
         actions = EntityActionSpace({"move": Categorical(["turn left", "move forward", "turn right"])})
         entities = {
             "Vehicle": ["x_pos", "y_pos", "direction", "step"],

@@ -56,7 +56,7 @@ class MoveToOriginVectorEnv(NativeVectorEnv):
         )
         features = ["x_pos", "y_pos", "x_velocity", "y_velocity", "step"]
         if max_steps < 1:
-            raise ValueError(f"max_steps must be at least 1, got {max_steps}")
+            raise ValueError(f"max_steps: expected at least 1, got {max_steps}")
         super().__init__(EntitySpace({"Spaceship": features}, actions), num_envs, render_mode=render_mode)
         self.episode_length = max_steps
         self.ships = np.zeros((num_envs, 4))  # position, velocity

@@ -61,7 +61,7 @@ class PickMatchingBallsVectorEnv(NativeVectorEnv):
         render_mode: str | None = None,
     ) -> None:
         if max_balls < _MIN_BALLS:
-            raise ValueError(f"max_balls must be at least {_MIN_BALLS}, got {max_balls}")
+            raise ValueError(f"max_balls: expected at least {_MIN_BALLS}, got {max_balls}")
         self.max_balls = max_balls
         self.one_hot = bool(one_hot)
         self.randomize = bool(randomize)

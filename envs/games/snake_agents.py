@@ -67,8 +67,8 @@ class MultiSnakeAgents(MultiAgentEnv):
         for agent in actions:
             if agent not in self.agents:
                 raise ActionError(
-                    f"{type(self).__name__}: agent {agent!r} is dead or unknown and takes no action;"
-                    f" alive: {', '.join(self.agents)}"
+                    f"{type(self).__name__}: agent {agent!r} is dead or unknown: expected actions of"
+                    f" {', '.join(self.agents)}"
                 )
         assert self._venv.lane_names is not None
         orders = ragged_orders(

@@ -57,15 +57,16 @@ class SnakeBoards(NativeVectorEnv):
         render_mode: str | None,
     ) -> None:
         if not 1 <= num_snakes <= MOST_SNAKES:
-            raise ValueError(f"num_snakes must be 1 to {MOST_SNAKES}, got {num_snakes}")
+            raise ValueError(f"num_snakes: expected 1 to {MOST_SNAKES}, got {num_snakes}")
         if max_snake_length < 2:
-            raise ValueError(f"max_snake_length must be at least 2, got {max_snake_length}")
+            raise ValueError(f"max_snake_length: expected at least 2, got {max_snake_length}")
         if not 1 <= board_size <= 100:
-            raise ValueError(f"board_size must be 1 to 100, got {board_size}")
+            raise ValueError(f"board_size: expected 1 to 100, got {board_size}")
         if num_snakes * (max_snake_length + 1) > board_size**2:
             raise ValueError(
-                f"{num_snakes} snakes of length {max_snake_length} and their food do not fit on a board of"
-                f" {board_size} x {board_size} cells"
+                f"{num_snakes} snakes of length {max_snake_length} and their food do not fit: expected"
+                " a board"
+                f" of at least {num_snakes * (max_snake_length + 1)} cells, got {board_size} x {board_size}"
             )
         super().__init__(space, num_envs, max_steps=max_steps, render_mode=render_mode)
         self.num_games = num_games

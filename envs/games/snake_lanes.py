@@ -76,7 +76,8 @@ class SnakeLanesVectorEnv(SnakeBoards):
     ) -> None:
         if num_snakes > 0 and num_envs % num_snakes:
             raise ValueError(
-                f"num_envs counts snakes: it must be a multiple of num_snakes = {num_snakes}, got {num_envs}"
+                f"num_envs (the number of snakes): expected a multiple of num_snakes = {num_snakes},"
+                f" got {num_envs}"
             )
         entities = {name: ["x", "y", "color"] if name.startswith("Other") else ["x", "y"] for name in _TYPES}
         actions = EntityActionSpace({"move": Categorical(MOVES)})

@@ -54,7 +54,7 @@ class XorVectorEnv(NativeVectorEnv):
         render_mode: str | None = None,
     ) -> None:
         if answer not in ("global", "actor"):
-            raise ValueError(f"answer must be 'global' or 'actor', got {answer!r}")
+            raise ValueError(f"answer: expected 'global' or 'actor', got {answer!r}")
         self.answer = answer
         self.negate = bool(negate)
         kind = GlobalCategorical if answer == "global" else Categorical

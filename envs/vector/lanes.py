@@ -65,7 +65,7 @@ class Lanes:
             try:
                 env = env_fn()
                 if not isinstance(env, gymnasium.Env):
-                    raise TypeError(f"its env_fn must make a gymnasium.Env, got {env!r}")
+                    raise TypeError(f"env_fn: expected a gymnasium.Env, got {env!r}")
                 self.envs.append(env)
                 self._check_spaces(lane)
             except Exception as error:
@@ -79,13 +79,13 @@ class Lanes:
             env.action_space, EntityActionSpace
         ):
             raise TypeError(
-                f"its spaces must be an EntitySpace and an EntityActionSpace, got {env.observation_space!r}"
+                f"spaces: expected an EntitySpace and an EntityActionSpace, got {env.observation_space!r}"
                 f" and {env.action_space!r}"
             )
         if env.observation_space != first.observation_space or env.action_space != first.action_space:
             raise ValueError(
-                f"its observation space {env.observation_space!r} differs from env {self.first_index}'s,"
-                f" {first.observation_space!r}"
+                f"spaces: expected those of env {self.first_index}, {first.observation_space!r} with"
+                f" {first.action_space!r}, got {env.observation_space!r} with {env.action_space!r}"
             )
 
     def reset(self, seeds: Sequence[int | None], options: dict[str, Any] | None) -> LaneReset:
@@ -153,7 +153,7 @@ class Lanes:
         try:
             self.close()
         except Exception as second:
-            error.add_note(f"closing the other environments raised {second!r} in turn")
+            error.add_note(f"closing the other environments also raised {second!r}")
         index = self.first_index + lane
         return WorkerError(
             f"env {index} ({name}) raised {type(error).__name__} in {doing}: {error}", (index,)

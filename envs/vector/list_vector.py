@@ -25,7 +25,7 @@ class ListVectorEnv(LaneVectorEnv):
 
     def __init__(self, env_fns: Sequence[EnvFn]) -> None:
         if not env_fns:
-            raise ValueError("a vector environment needs at least one env_fn")
+            raise ValueError("ListVectorEnv: env_fns: expected at least one env_fn, got none")
         self._lanes = Lanes(env_fns)
         first = self._lanes.envs[0]
         self._describe(len(env_fns), self._lanes.observation_space, first.metadata, first.render_mode)

@@ -72,9 +72,9 @@ class NativeVectorEnv(EntityVectorEnv):
         render_mode: str | None = None,
     ) -> None:
         if num_envs < 1:
-            raise ValueError(f"num_envs must be at least 1, got {num_envs}")
+            raise ValueError(f"num_envs: expected at least 1, got {num_envs}")
         if max_steps is not None and max_steps < 1:
-            raise ValueError(f"max_steps must be at least 1, got {max_steps}")
+            raise ValueError(f"max_steps: expected at least 1, got {max_steps}")
         check_render_mode(type(self).__name__, render_mode, self.metadata["render_modes"])
         self.num_envs = num_envs
         self.single_observation_space = space
@@ -123,7 +123,7 @@ class NativeVectorEnv(EntityVectorEnv):
 
     def _draw(self, lane: int) -> NDArray[np.uint8]:
         """A picture (height, width, 3) of a lane, in a game whose metadata has "rgb_array"."""
-        raise NotImplementedError(f"{type(self).__name__} has no pictures")
+        raise NotImplementedError(f"{type(self).__name__} must define _draw(lane) to render frames")
 
     # -- stepping -------------------------------------------------------------------------------------------
 
@@ -186,7 +186,7 @@ class NativeVectorEnv(EntityVectorEnv):
             if given is None or given.shape != own.shape or given.dtype != own.dtype:
                 got = "nothing" if given is None else f"{given.dtype} {given.shape}"
                 expected = f"{own.dtype} {own.shape}"
-                raise ValueError(f"{type(self).__name__}: state {name!r} must be {expected}, got {got}")
+                raise ValueError(f"{type(self).__name__}: state {name!r}: expected {expected}, got {got}")
         for name, array in arrays.items():
             getattr(self, name)[...] = array
         self._is_seeded, self._is_playing = True, True

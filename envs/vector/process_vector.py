@@ -74,7 +74,9 @@ def _check_pickles(env_fn: EnvFn, index: int) -> None:
     try:
         cloudpickle.dumps(env_fn)
     except Exception as error:
-        raise TypeError(f"env {index}: its env_fn can't be pickled: {error}") from error
+        raise TypeError(
+            f"env {index}: env_fn: expected a function that can be pickled, got {error}"
+        ) from error
 
 
 def _joined(parts: Sequence[Infos]) -> Infos:

@@ -59,7 +59,10 @@ class ShardedVectorEnv(EntityVectorEnv):
         worker_timeout: float | None = WORKER_TIMEOUT,
     ) -> None:
         if not env_fns or len(env_fns) != len(num_lanes):
-            raise ValueError(f"{len(env_fns)} env_fns came with {len(num_lanes)} numbers of lanes")
+            raise ValueError(
+                f"env_fns: expected one env_fn or more and as many numbers of lanes, got {len(env_fns)}"
+                f" env_fns and {len(num_lanes)} numbers of lanes"
+            )
         host_fns = [
             partial(VectorHost, env_fn, sum(num_lanes[:worker]), num_lanes[worker])
             for worker, env_fn in enumerate(env_fns)

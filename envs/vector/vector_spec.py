@@ -36,4 +36,4 @@ def plain_values(value: Any) -> Any:
         return [plain_values(part) for part in value]
     if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
         return {key: plain_values(part) for key, part in value.items()}
-    raise TypeError(f"expected bools, numbers, strings, lists and dicts, got {value!r}")
+    raise TypeError(f"options: expected bools, numbers, strings, lists and dicts, got {value!r}")

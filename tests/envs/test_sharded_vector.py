@@ -262,7 +262,7 @@ def test_the_parents_own_lanes_fail_as_those_of_workers_do() -> None:
         envs.step({})
     assert failed.value.env_indices == (0,) and isinstance(failed.value.__cause__, ArithmeticError)
     assert failed.value.__notes__ == [
-        "closing the other environments raised OSError('does not close either') in turn"
+        "closing the other environments also raised OSError('does not close either')"
     ]
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)

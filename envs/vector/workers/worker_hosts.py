@@ -97,8 +97,8 @@ class VectorHost(Host):
         self.env = env = env_fn()
         if not isinstance(env, EntityVectorEnv) or env.num_envs != num_lanes:
             raise TypeError(
-                f"the env_fn of envs {first} to {first + num_lanes - 1} must make an EntityVectorEnv of"
-                f" {num_lanes} lanes, got {env!r} of {getattr(env, 'num_envs', 'none')}"
+                f"env_fn of envs {first} to {first + num_lanes - 1}: expected an EntityVectorEnv of"
+                f" {num_lanes} lanes, got {env!r} of {getattr(env, 'num_envs', 'no')} lanes"
             )
         env.first_lane = first
         self.num_lanes = num_lanes

@@ -42,9 +42,11 @@ def shares(sizes: Sequence[int], num_workers: int, what: str = "envs") -> list[r
         ValueError: `num_workers` is not between 1 and the number of items.
     """
     if isinstance(num_workers, bool) or not isinstance(num_workers, int):
-        raise ValueError(f"num_workers must be a whole number, got {num_workers!r}")
+        raise ValueError(f"num_workers: expected a whole number, got {num_workers!r}")
     if not 1 <= num_workers <= len(sizes):
-        raise ValueError(f"num_workers must be between 1 and the {len(sizes)} {what}, got {num_workers}")
+        raise ValueError(
+            f"num_workers: expected 1 to {len(sizes)} for {len(sizes)} {what}, got {num_workers}"
+        )
     ends = np.cumsum(sizes)
     bounds = [0]
     for worker in range(1, num_workers):
@@ -87,7 +89,9 @@ class WorkerPool:
         timeout: float | None = WORKER_TIMEOUT,
     ) -> None:
         if timeout is not None and not timeout > 0:
-            raise ValueError(f"worker_timeout must be a positive number of seconds or None, got {timeout!r}")
+            raise ValueError(
+                f"worker_timeout: expected a positive number of seconds or None, got {timeout!r}"
+            )
         self._timeout = timeout
         self._answered: set[str] = set()  # the kinds of commands that have been answered
         self.workers: list[WorkerHandle] = []
@@ -130,7 +134,7 @@ class WorkerPool:
         for lanes, (other, *_) in zip(self.lanes, introductions, strict=True):
             if other != space:
                 raise WorkerError(
-                    f"env {lanes[0]} has the observation space {other!r}, but env 0 has {space!r}",
+                    f"env {lanes[0]}: observation space: expected {space!r} as of env 0, got {other!r}",
                     (lanes[0],),
                 )
         return introductions[0]
@@ -258,7 +262,7 @@ class WorkerPool:
         return self._close_for(
             WorkerError(
                 f"{'; '.join(names)} did not answer within {limit:g} s in {doing}. All environments have been"
-                " closed. If they are that slow, make them with a longer worker_timeout, or None",
+                " closed. For slow environments pass a longer worker_timeout, or None",
                 lanes,
             )
         )
@@ -275,7 +279,7 @@ class WorkerPool:
         sentence = f"envs {list(worker.lanes)}: their worker process {worker.death()} in {doing}"
         if doing == "being made":
             sentence += (
-                '; a script must make environments in worker processes under `if __name__ == "__main__":`'
+                '. In a script, make environments with worker processes under `if __name__ == "__main__":`'
             )
         return self._close_for(WorkerError(sentence, worker.lanes))
 
@@ -284,7 +288,7 @@ class WorkerPool:
         try:
             self.close()
         except Exception as second:
-            error.add_note(f"closing the other environments raised {second!r} in turn")
+            error.add_note(f"closing the other environments also raised {second!r}")
         return error
 
 
