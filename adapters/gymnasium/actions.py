@@ -80,8 +80,8 @@ def take_apart(
         return _Composite(parts, tuple) if isinstance(space, spaces.Tuple) else _OneOf(space, name, parts)
     where = "".join(f"[{key!r}]" for key in path)
     raise ViewError(
-        f"{env}: action_space{where} is {space}, which has no fixed set of choices; "
-        "put a gymnasium.wrappers.TransformAction with Discrete, Box or composite actions in front"
+        f"{env}: action_space{where}: expected Discrete, Box or composite actions, got {space}, which has"
+        " no fixed set of choices. Add a gymnasium.wrappers.TransformAction"
     )
 
 
@@ -90,10 +90,10 @@ def _flags(mask: Any, shape: tuple[int, int], name: str, place: str) -> NDArray[
     array = np.asarray(mask.tolist() if isinstance(mask, np.ndarray) and mask.dtype == object else mask)
     if array.shape != shape:
         raise ObservationError(
-            f"{place}: the mask of action {name!r} has length {array.shape[1:]}, expected {shape[1:]}"
+            f"{place}: mask of action {name!r}: expected length {shape[1:]}, got {array.shape[1:]}"
         )
     if array.dtype.kind not in "biuf" or not np.isfinite(array).all():
-        raise ObservationError(f"{place}: the mask of action {name!r} must be of 0 and 1, got {array[0]}")
+        raise ObservationError(f"{place}: mask of action {name!r}: expected 0 and 1, got {array[0]}")
     return array.astype(bool)
 
 
@@ -102,9 +102,12 @@ def _check_parts(lane: Any, keys: Collection[Any], place: str) -> None:
     if isinstance(lane, Mapping):
         unknown = [key for key in lane if key not in keys and not str(key).startswith("_")]
         if unknown:
-            raise ObservationError(f"{place}: there is no action {unknown[0]!r}; known: {list(keys)}")
+            raise ObservationError(
+                f"{place}: expected masks of the actions {list(keys)}, got one of the unknown action"
+                f" {unknown[0]!r}"
+            )
     elif not isinstance(lane, Sequence | np.ndarray) or len(lane) != len(keys):
-        raise ObservationError(f"{place}: got {lane!r}, expected a mask (or None) for each of {list(keys)}")
+        raise ObservationError(f"{place}: expected a mask (or None) for each of {list(keys)}, got {lane!r}")
 
 
 def _part_of(mask: Any, key: Any) -> Any:
@@ -155,8 +158,8 @@ class _Several(ActionPart):
             wrong = {len(row) for row in rows} - {sum(self.counts)}
             if wrong:
                 raise ObservationError(
-                    f"{place}: the masks of action {self.name!r} have {min(wrong)} entries,"
-                    f" expected {sum(self.counts)}"
+                    f"{place}: masks of action {self.name!r}: expected {sum(self.counts)} entries,"
+                    f" got {min(wrong)}"
                 )
             mask = np.stack(rows)
         flags = _flags(mask, (batch_size, sum(self.counts)), self.name, place)
@@ -167,7 +170,9 @@ class _Box(ActionPart):
     def __init__(self, space: spaces.Box, name: str, env: str) -> None:
         low, high = space.low.astype(np.float32).ravel(), space.high.astype(np.float32).ravel()
         if not low.size or not np.all(low < high):
-            raise ViewError(f"{env}: action {name!r} is {space}, which leaves nothing to choose")
+            raise ViewError(
+                f"{env}: action {name!r}: expected a Box with numbers to choose, low below high, got {space}"
+            )
         self.space, self.name = space, name
         self.whole = space.dtype is not None and space.dtype.kind in "biu"
         self.names: dict[str, ActionSpace] = {name: GlobalContinuous(low, high)}

@@ -53,7 +53,7 @@ class GymnasiumFace(gymnasium.Wrapper[Any, Any, dict[str, Any], Mapping[str, Any
                 f"{self._name}: expected an entity environment, got observations of {env.observation_space}"
             )
         if illegal not in ("error", "replace"):
-            raise ValueError(f"{self._name}: illegal must be 'error' or 'replace', got {illegal!r}")
+            raise ValueError(f"{self._name}: illegal: expected 'error' or 'replace', got {illegal!r}")
         self._space: EntitySpace = env.observation_space
         self._illegal = illegal
         self._seen: dict[str, Any] | None = None  # the last whole observation
@@ -130,7 +130,8 @@ class GymnasiumFace(gymnasium.Wrapper[Any, Any, dict[str, Any], Mapping[str, Any
 
     def _fail(self, name: str, problem: str) -> NoReturn:
         raise ActionError(
-            f"{self._name}: action {name!r}: {problem}. Choose by the mask, or pass illegal='replace' to take"
+            f"{self._name}: action {name!r}: {problem}. Choose actions that the mask allows, or pass"
+            " illegal='replace' to take"
             " the first legal choice"
         )
 
@@ -384,15 +385,17 @@ def to_gymnasium(
     if layout == "ragged":
         if maxima is not None or max_actors is not None or beyond != "error" or flat_actions:
             raise ValueError(
-                "the ragged layout has no maxima: maxima, max_actors, beyond and flat_actions are for the"
-                " others"
+                "layout 'ragged': expected none of maxima, max_actors, beyond and flat_actions, got at"
+                " least one."
+                " Remove them, or use layout='padded' or 'flat'"
             )
         return RaggedFace(env, illegal, separator)
     if layout not in ("padded", "flat"):
-        raise ValueError(f"layout must be 'ragged', 'padded' or 'flat', got {layout!r}")
+        raise ValueError(f"layout: expected 'ragged', 'padded' or 'flat', got {layout!r}")
     if maxima is None:
         raise ValueError(
-            f"the {layout} layout: maxima is missing. Pass maxima=, the most entities of each type"
+            f"layout {layout!r}: maxima is missing: expected the maximum number of entities of each"
+            " type, got None. Pass maxima="
         )
     if layout == "padded":
         return PaddedFace(env, maxima, beyond, max_actors, illegal, flat_actions, separator)

@@ -46,8 +46,8 @@ def _together(env_name: str, named: Mapping[str, spaces.Space[Any]]) -> spaces.S
         return spaces.Box(low, high, dtype=np.float32)
     if any(isinstance(part, spaces.Box) for part in parts):
         raise ValueError(
-            f"{env_name} has choices and real numbers among its actions {list(named)}, which no flat action"
-            " space holds together; use layout='padded' without flat_actions"
+            f"{env_name}: flat actions: expected only discrete or only continuous actions, got both among"
+            f" {list(named)}. Use layout='padded' without flat_actions"
         )
     counts = [np.ravel(part.n if isinstance(part, spaces.Discrete) else part.nvec) for part in parts]  # type: ignore[attr-defined]
     choices = np.concatenate(counts)

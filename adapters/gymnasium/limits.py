@@ -61,24 +61,25 @@ class Limit:
         missing = [name for name in space.entities if name not in self.maxima]
         if unknown or missing:
             raise ValueError(
-                f"{env_name}: maxima must have a number for each of {list(space.entities)}, got {self.maxima}"
+                f"{env_name}: maxima: expected a number for each of {list(space.entities)}, got {self.maxima}"
             )
         if isinstance(beyond, Nearest):
             self._check_reference(beyond)
         elif beyond not in ("error", "drop"):
-            raise ValueError(f"{env_name}: beyond must be 'error', 'drop' or Nearest(…), got {beyond!r}")
+            raise ValueError(f"{env_name}: beyond: expected 'error', 'drop' or Nearest(…), got {beyond!r}")
 
     def _check_reference(self, nearest: Nearest) -> None:
         if nearest.reference not in self.space.entities:
             raise ValueError(
-                f"{self.env_name}: there is no entity type {nearest.reference!r} to be near to;"
-                f" known: {list(self.space.entities)}"
+                f"{self.env_name}: Nearest: reference: expected one of {list(self.space.entities)},"
+                f" got the unknown entity type {nearest.reference!r}"
             )
         for name in (nearest.reference, *self.space.entities):
             lacking = [f for f in nearest.features if f not in self.space.entities[name]]
             if lacking:
                 raise ValueError(
-                    f"{self.env_name}: entity type {name!r} has no feature {lacking[0]!r} to be near in"
+                    f"{self.env_name}: Nearest: expected the feature {lacking[0]!r} in every entity"
+                    f" type, got none in entity type {name!r}"
                 )
 
     def apply(self, observation: dict[str, Any], rng: np.random.Generator) -> Limited:
@@ -121,8 +122,8 @@ class Limit:
             return np.arange(count)
         if self.beyond == "error":
             raise ObservationError(
-                f"{self.env_name}: {count} entities of type {name!r}, but maxima says at most {maximum};"
-                " say beyond='drop' or beyond=Nearest(…) to leave some out"
+                f"{self.env_name}: too many entities of type {name!r}: expected at most {maximum} (maxima),"
+                f" got {count}. Increase maxima, or pass beyond='drop' or beyond=Nearest(…)"
             )
         if self.beyond == "drop":
             return np.sort(rng.choice(count, maximum, replace=False))

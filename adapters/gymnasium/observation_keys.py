@@ -35,5 +35,8 @@ def renamed_keys(keys: Iterable[str], separator: str) -> dict[str, str]:
     """
     renamed = {key: key.replace("/", separator) for key in keys}
     if len(set(renamed.values())) < len(renamed):
-        raise ValueError(f"separator {separator!r}: two keys would be the same: {', '.join(renamed)}")
+        raise ValueError(
+            f"separator: expected one that keeps all keys distinct, got {separator!r} for"
+            f" {', '.join(renamed)}"
+        )
     return renamed

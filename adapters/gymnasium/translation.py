@@ -60,7 +60,10 @@ class SpaceTranslation:
         spec: EnvSpec | None = None,
     ) -> None:
         if isinstance(observation_space, EntitySpace):
-            raise TypeError(f"{env_name}: it is an entity environment already. Use it without wrapping")
+            raise TypeError(
+                f"{env_name}: expected an environment without entities, got an entity environment. Use"
+                " it without wrapping"
+            )
         if mask_source not in MASK_SOURCES:
             raise ValueError(
                 f"{env_name}: {MASK}: expected one of {', '.join(MASK_SOURCES)}, got {mask_source!r}"
@@ -73,7 +76,7 @@ class SpaceTranslation:
         has_mask = isinstance(observation_space, spaces.Dict) and MASK in observation_space.spaces
         if mask_source == "observation" and not has_mask:
             raise ViewError(
-                f"{env_name}: observation_space has no {MASK!r} to take masks from: {observation_space}"
+                f"{env_name}: observation_space: expected a Dict with {MASK!r}, got {observation_space}"
             )
         self.mask_in_observation = has_mask and mask_source in ("auto", "observation")
         self._visible_key: str | None = None

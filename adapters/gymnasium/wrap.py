@@ -48,7 +48,8 @@ class EntityWrapper(gymnasium.Wrapper[dict[str, Any], Mapping[str, Any], Any, An
         self._mask_method = action_mask in ("auto", "method") and env.has_wrapper_attr("action_masks")
         if action_mask == "method" and not self._mask_method:
             raise ValueError(
-                f"{env_name(env)}: action_mask='method': the environment has no method action_masks()"
+                f"{env_name(env)}: action_mask='method': expected an environment with a method"
+                " action_masks(), got one without"
             )
         self._mask_in_info = action_mask in ("auto", "info")
         self._raw_space = env.observation_space
@@ -120,7 +121,8 @@ class EntityWrapper(gymnasium.Wrapper[dict[str, Any], Mapping[str, Any], Any, An
             if self._raw_space.contains(observation):
                 raise
             raise ObservationError(
-                f"{self._translation.env_name}: observation {observation!r} is not in {self._raw_space}"
+                f"{self._translation.env_name}: expected an observation of {self._raw_space}, got"
+                f" {observation!r}"
             ) from error
         plain = unbatch_observation(self._space, self._last, 0)
         self._space.actions.observe(plain)
@@ -151,9 +153,13 @@ def wrap(
             numbers.
     """
     if isinstance(env, gymnasium.vector.VectorEnv):
-        raise TypeError(f"expected a single environment, got the vector environment {env}. Use wrap_vec")
+        raise TypeError(
+            f"wrap: expected a single environment, got the vector environment {env}. Use wrap_vec"
+        )
     if not isinstance(env, gymnasium.Env):
-        raise TypeError(f"wrap: expected a gymnasium.Env, got {env!r}. entitize.make takes ids and functions")
+        raise TypeError(
+            f"wrap: expected a gymnasium.Env, got {env!r}. For ids and functions use entitize.make"
+        )
     return EntityWrapper(env, view, action_mask)
 
 

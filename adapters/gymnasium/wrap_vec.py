@@ -88,7 +88,8 @@ class WrappedVectorEnv(EntityVectorEnv):
                 example.close()
         if action_mask == "method" and not has_method:
             raise ValueError(
-                f"{self._name}: action_mask='method': the environments have no method action_masks()"
+                f"{self._name}: action_mask='method': expected environments with a method"
+                " action_masks(), got some without"
             )
         self._mask_method = action_mask in ("auto", "method") and has_method
         self._mask_in_info = action_mask in ("auto", "info")
@@ -137,8 +138,9 @@ class WrappedVectorEnv(EntityVectorEnv):
         if self._inside is AutoresetMode.SAME_STEP:
             if "final_obs" not in info:
                 raise ObservationError(
-                    f"{self._name}: info has no 'final_obs' where an episode ended, which autoreset mode"
-                    " SAME_STEP must give"
+                    f"{self._name}: info: expected 'final_obs' where an episode ended (autoreset mode"
+                    " SAME_STEP),"
+                    " got none"
                 )
             final = stack(space, [info["final_obs"][lane] for lane in lanes])
             info["final_obs"] = self._translation.batch(final, len(lanes))
@@ -192,7 +194,8 @@ def wrap_vec(
     """
     if not isinstance(venv, VectorEnv):
         raise TypeError(
-            f"expected a gymnasium.vector.VectorEnv, got {venv!r}. Use wrap for a single environment"
+            f"wrap_vec: expected a gymnasium.vector.VectorEnv, got {venv!r}. Use wrap for a single"
+            " environment"
         )
     return WrappedVectorEnv(venv, view, action_mask)
 

@@ -34,7 +34,7 @@ def parsed_actions(
     for name in actions:
         if name not in space.spaces:
             known = ", ".join(map(repr, space.spaces))
-            raise ActionError(f"{env_name}: unknown action {name!r}: expected one of {known}")
+            raise ActionError(f"{env_name}: action {name!r}: unknown action: expected one of {known}")
     parsed = {}
     for name, action in space.items():
         try:

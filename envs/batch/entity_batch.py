@@ -201,8 +201,8 @@ def unbatch_observation(space: EntitySpace, batch: EntityBatch, step: int) -> di
     """Step `step` of `batch` as an observation dict of `space`, in fresh arrays."""
     if not -len(batch) <= step < len(batch):
         raise IndexError(
-            f"unbatch_observation: step: expected {-len(batch)} to {len(batch) - 1} for a batch of"
-            f" {len(batch)}, got {step}"
+            f"unbatch_observation: expected a step from {-len(batch)} to {len(batch) - 1} for a batch of"
+            f" {len(batch)}, got step {step}"
         )
 
     actions = {name: action.unbatch(batch.actions[name], step) for name, action in space.actions.items()}

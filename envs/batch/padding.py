@@ -306,7 +306,7 @@ def _padded(array: RaggedArray, maximum: int, what: str) -> NDArray[Any]:
     if too_many.any():
         step = int(too_many.argmax())
         raise ObservationError(
-            f"env {step}: expected at most {maximum} {what} in the layout, got {array.lengths[step]}"
+            f"env {step}: {array.lengths[step]} {what}: expected at most {maximum} in the padded layout"
         )
     padded = np.zeros((len(array), maximum, *array.inner_shape), array.dtype)
     padded[array.sequence_indices(), array.item_indices()] = array.values

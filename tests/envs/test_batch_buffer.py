@@ -99,7 +99,7 @@ def test_a_batch_of_another_space_is_refused_and_leaves_the_buffer_as_it_was() -
     unit = good.entities["Unit"]
     wrong = {
         ("globals", "(3, 2)", "(3, 1)"): changed(good, globals=np.zeros((3, 2), np.float32)),
-        ("entities/Unit", "3 sequences of float32 (1,)", "3 of float32 (2,)"): changed(
+        ("entities/Unit", "3 sequences of float32 (1,)", "3 sequences of float32 (2,)"): changed(
             good, entities={**good.entities, "Unit": unit.with_values(unit.values[:, :1])}
         ),
         ("entities/Unit", "2 sequences", 3): changed(
