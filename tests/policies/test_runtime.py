@@ -284,7 +284,7 @@ def test_a_global_choice_is_a_member_too(tmp_path: Path) -> None:
         (lambda o: o["actions"]["go"].update(mask=np.ones((1, 3), np.int8)), ["action 'go'", "'mask'"]),
         (
             lambda o: o["actions"]["go"].update(actors=np.zeros(2, np.int64)),
-            ["action 'go'", "'actors'", "name"],
+            ["action 'go'", "'actors'", "twice"],
         ),
         (lambda o: o["actions"].pop("mood"), ["'actions'", "'mood'"]),
         (lambda o: o.pop("entities"), ["observation", "'entities'"]),
