@@ -357,7 +357,7 @@ def test_labels_that_repeat_are_told_apart() -> None:
         ({"entities": {"Cat": [[np.nan]]}}, ["entity type 'Cat'", "feature 'x'", 0, "nan"]),
         ({"entities": {"Cow": [[1]]}}, ["entity type 'Cow'"]),
         ({"entities": {"Cat": [[1, 2]]}}, ["entity type 'Cat'", "(1, 2)", "(n, 1)"]),
-        ({"entities": {"Cat": ([[1], [2]], ["p", "p"])}}, ["id 'p'", "two"]),
+        ({"entities": {"Cat": ([[1], [2]], ["p", "p"])}}, ["id 'p'", "twice"]),
         ({"actions": {"fly": eg.CategoricalActionMask()}}, ["action 'fly'"]),
         (
             {"actions": {"move": eg.GlobalCategoricalActionMask()}},
