@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import entitize as ez
@@ -46,7 +45,7 @@ def test_an_observation_holds_a_picture_of_bytes(space: ez.EntitySpace) -> None:
     assert observation["frame"].shape == space.frame
     assert "frame" in space.spaces
     for wrong in (observation["frame"][1:], observation["frame"].astype(np.float32)):
-        assert re.match("'frame' ", str(space.problem({**observation, "frame": wrong})))
+        assert "'frame'" in str(space.problem({**observation, "frame": wrong}))
     del observation["frame"]
     assert "frame" in str(space.problem(observation))
 
