@@ -43,7 +43,7 @@ def set_ups(draw: st.DrawFn) -> tuple[dict[str, Any], dict[str, Any]]:
 def assert_same_play(venv: MineSweeperVectorEnv, batch: ez.EntityBatch, game: Any, seed: int) -> None:
     """Play one lane of `venv` beside `game`, which shows the same, until the episode's end."""
     space, lane = game.observation_space, venv.num_envs - 1
-    observation = game._observe(game._look())
+    observation = game._observe("_look", game._look())
     rng = np.random.default_rng(seed)
     while True:
         assert batch[lane : lane + 1].equals(batch_observations(space, [observation]))

@@ -40,7 +40,8 @@ TINY = (
 
 def steps_in(folder: Path) -> list[int]:
     path = folder / "metrics.jsonl"
-    return [json.loads(line)["step"] for line in path.read_text().splitlines()] if path.exists() else []
+    lines = path.read_text().splitlines(keepends=True) if path.exists() else []
+    return [json.loads(line)["step"] for line in lines if line.endswith("\n")]  # the last may be half written
 
 
 def wait_until(condition: Callable[[], bool]) -> None:
