@@ -191,8 +191,8 @@ def record(
 
     Args:
         venv: the vector environment.
-        policy: a policy, an agent, or a function of a batch and a generator that returns actions. None draws
-            actions that the masks allow.
+        policy: a policy, an agent, or a function of a batch and a generator that returns actions. A torch
+            module is in evaluation mode meanwhile. None draws actions that the masks allow.
         path: the folder of the dataset, new or empty.
         episodes: how many whole episodes, as evenly over the lanes as possible.
         steps: in place of `episodes` how many steps in each lane.
@@ -219,8 +219,11 @@ def record(
     quota[: wanted % venv.num_envs] += 1
     act = _acting(policy, venv, deterministic)
     rng = np.random.default_rng(seed)
+    was_training = bool(getattr(policy, "training", False))  # of a torch module
     recorder = Recorder(venv, path, {"seed": seed, "deterministic": deterministic, **(metadata or {})})
     try:
+        if was_training:
+            policy.eval()  # type: ignore[union-attr]
         batch, _ = recorder.reset(seed=seed)
         if episodes is not None:
             recorder.recorded = quota > 0
@@ -232,6 +235,8 @@ def record(
                 quota -= terminated | truncated
                 recorder.recorded = quota > 0
     finally:
+        if was_training:
+            policy.train()  # type: ignore[union-attr]
         recorder.writer.close()
     return recorder.writer.path
 

@@ -139,16 +139,18 @@ class BehaviorCloning:
     def _train(self, epochs: int) -> dict[str, float]:
         metrics: dict[str, float] = {}
         best_metrics: dict[str, float] = {}
+        is_stopped = False
         while self.epoch < epochs and not self._is_over():
             metrics = self._run_epoch(epochs)
             if self._best is None or self._best[0] == self.epoch:
                 best_metrics = metrics
             stops = [callback(self, metrics) for callback in self.callbacks]
-            if any(stops):
+            is_stopped = any(stops)
+            if is_stopped:
                 break
         if self._best is not None and self._best[0] != self.epoch:
             self.module.load_state_dict(self._best[2])
-            if self._run is not None:
+            if self._run is not None and not is_stopped:  # a run that was stopped goes on from its last epoch
                 self._save()
         return best_metrics or metrics
 
