@@ -203,6 +203,18 @@ def test_importing_entitize_loads_nothing_heavy() -> None:
     assert result.stdout.strip() == "[]"
 
 
+def test_training_loads_no_compiler_of_torch() -> None:
+    """Each of these takes half a second to two seconds."""
+    program = (
+        "import sys, entitize as ez; venv = ez.make_vec('MineSweeper', num_envs=2)\n"
+        "net = ez.RogueNet(venv.single_observation_space, venv.single_action_space, n_layer=1)\n"
+        "ez.PPO(net, venv, ez.PPOConfig(num_steps=4)).train(8, progress=False)\n"
+        "print({'torch._dynamo', 'torch._inductor', 'sympy', 'tensorboard', 'rich'} & set(sys.modules))"
+    )
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == "set()"
+
+
 def test_every_public_name_resolves() -> None:
     needs_ragged_buffer = {name for name in entitize.__all__ if name.endswith("entity_gym")}
     here = importlib.util.find_spec("ragged_buffer") is not None  # there is none for Python 3.12

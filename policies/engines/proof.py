@@ -140,8 +140,8 @@ def _learning(
     leaves = dict(net.named_parameters())
     size = sum(len(ours) for _, ours, _ in outputs)
     given = torch.from_numpy(rng.standard_normal(size).astype(np.float32))
-    found, wanted = (
-        torch.autograd.grad(torch.cat(parts), list(leaves.values()), given, allow_unused=True)
+    found, wanted = (  # of one number: for more, torch imports sympy, which takes half a second
+        torch.autograd.grad(torch.cat(parts) @ given, list(leaves.values()), allow_unused=True)
         for parts in ([ours for _, ours, _ in outputs], [theirs for _, _, theirs in outputs])
     )
     return gradients_difference(leaves, found, wanted)

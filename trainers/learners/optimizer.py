@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import math
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
@@ -34,33 +34,21 @@ def forget_gradients(parameters: Sequence[Tensor]) -> None:
         parameter.grad = None
 
 
-@contextmanager
-def _no_dynamo() -> Iterator[None]:
-    """Inside, an optimizer can be made without the import of `torch._dynamo`, a fifth of a program's start.
-
-    torch imports it to exclude `add_param_group` from graphs of torch.compile, which nobody makes here.
-    """
-    method = getattr(torch.optim.Optimizer.add_param_group, "__wrapped__", None)
-    if method is None or hasattr(method, "__dynamo_disable"):
-        yield
-        return
-    setattr(method, "__dynamo_disable", method)
-    try:
-        yield
-    finally:
-        delattr(method, "__dynamo_disable")
-
-
 class AdamW(torch.optim.AdamW):
     """torch's AdamW, whose step is one kernel call where all parameters are float32 on the CPU.
 
     State, state dict and hyper-parameters are torch's, so checkpoints of either load into the other.
     """
 
+    # torch excludes these methods from torch.compile: their first call imports `torch._dynamo`, which takes
+    # longer than the import of torch. Nothing compiles an optimizer here.
+    add_param_group = inspect.unwrap(torch.optim.AdamW.add_param_group)
+    state_dict = inspect.unwrap(torch.optim.AdamW.state_dict)
+    load_state_dict = inspect.unwrap(torch.optim.AdamW.load_state_dict)
+
     def __init__(self, parameters: Iterable[Tensor], **options: Any) -> None:
         """`options`: of torch's AdamW."""
-        with _no_dynamo():
-            super().__init__(parameters, fused=True, **options)
+        super().__init__(parameters, fused=True, **options)
 
     @torch.no_grad()
     def step(self, closure: None = None) -> None:  # type: ignore[override]

@@ -10,14 +10,16 @@ import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml
-from torch.utils.tensorboard import SummaryWriter
 
 from ...files import parse_json, read_regular, replace_file
 from ...policies.checkpoint import CheckpointError
 from .run_lock import run_lock
+
+if TYPE_CHECKING:
+    from torch.utils.tensorboard import SummaryWriter
 
 #: The file with the configuration of a run, in its folder.
 CONFIG = "config.yaml"
@@ -105,6 +107,8 @@ class RunFolder:
 
     def _open_writer(self) -> SummaryWriter:
         """Open a TensorBoard file, which begins with the configuration as text."""
+        from torch.utils.tensorboard import SummaryWriter  # only here: the import takes 0.2 s
+
         writer = SummaryWriter(str(self.path), purge_step=self._purge_step)
         config = self.path / CONFIG
         if config.exists():
