@@ -1,4 +1,4 @@
-"""The command line: `entitize train|eval|experiment|report|play|record|clone|replay|check|bench|info`.
+"""The command line: `entitize COMMAND`, e.g. `entitize train`; `COMMANDS` lists them.
 
 Each command is a module with `main(arguments)`, loaded when it is called, so that `--help` is quick.
 """
@@ -29,6 +29,7 @@ COMMANDS = {
         "cli.experiment",
         "train many runs in a queue that can be continued: procgen, microrts, ablation",
     ),
+    "warm-up": ("cli.warm_up", "compile the kernels that training needs, e.g. when an image is built"),
     "bench": ("cli.bench", "run the benchmarks (from a checkout)"),
     "info": ("cli.info", "print versions, an environment's spaces, or a network's size and cost"),
 }

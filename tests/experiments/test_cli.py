@@ -20,6 +20,7 @@ from entitize.experiments.config import CONFIGS, TrainConfig
 from entitize.experiments.config_file import read_config
 from entitize.experiments.run_config import read_run_config
 from entitize.policies.rogue_net import RogueNetConfig
+from entitize.ragged.compiled import cache_folder
 from entitize.trainers.runs.run_origin import read_origin
 from PIL import Image
 
@@ -49,7 +50,7 @@ def test_every_command_has_help(entitize: Run, command: str) -> None:
     usage, _, rest = out.partition("\n\n")
     assert usage.startswith(f"usage: entitize {command}")
     first, _, rest = rest.partition("Example: ")
-    assert first.split()[0] in ("Train", "Play", "Write", "Check", "Run", "Print", "Record"), (
+    assert first.split()[0] in ("Train", "Play", "Write", "Check", "Run", "Print", "Record", "Compile"), (
         "it says what it does"
     )
     assert rest.startswith("entitize ")
@@ -93,6 +94,24 @@ def test_a_run_folder_that_cannot_be_made_is_told(
     code, _, err = entitize("train", *small, "--run", tmp_path / run)
     assert code == 2
     assert err.startswith(f"entitize: {tmp_path / run} {message}")
+
+
+# -- warm-up -------------------------------------------------------------------------------------------------
+
+
+def test_warming_up_trains_for_an_update_and_leaves_no_run(
+    entitize: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, out, err = entitize("warm-up", "MineSweeper", "--net.n-layer", 1)
+    assert (code, err) == (0, "")
+    assert out.startswith("MineSweeper: ") and str(cache_folder()) in out
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_warming_up_an_unknown_environment_is_refused(entitize: Run) -> None:
+    code, _, err = entitize("warm-up", "MineSweeperr")
+    assert code == 2 and "MineSweeperr" in err
 
 
 # -- train ---------------------------------------------------------------------------------------------------
