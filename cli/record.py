@@ -13,9 +13,11 @@ from rich.console import Console
 from .. import __version__
 from ..datasets import EntityDataset
 from ..datasets.recorder import record
+from ..envs import EntityVectorEnv
 from ..experiments.agents import load_agent
 from ..experiments.arguments import parse
-from ..experiments.env_config import Pairs
+from ..experiments.config import TrainConfig
+from ..experiments.env_config import EnvConfig, Pairs
 from ..experiments.environments import held_out, make_environments
 from ..experiments.errors import UserError
 from ..experiments.microrts.microrts_lanes import with_lanes
@@ -29,10 +31,13 @@ class RecordArguments:
     """Record what a trained agent plays: observations, masks, actions, rewards and ends, as Arrow files.
 
     Example: entitize record runs/bigfish --episodes 100 --out plays/
+
+    A bot of μRTS against another one: entitize record MicroRTS/basesWorkers8x8 --bots mayari
+    --kwargs opponents=coacAI side=both --out plays/
     """
 
     run: tyro.conf.Positional[Path]
-    """The run folder."""
+    """The run folder; with --bots also the id of an environment of μRTS."""
     out: Path
     """The folder of the dataset, new or empty."""
     episodes: int | None = None
@@ -43,6 +48,8 @@ class RecordArguments:
     """Lanes to play in (default: as the run's evaluation)."""
     random: bool = False
     """Record the random policy instead."""
+    bots: tuple[str, ...] = ()
+    """Record these bots of μRTS instead, which the lanes take in turns."""
     levels: Literal["held-out", "training"] = "training"
     """Play on the levels of training, or on those that training did not see."""
     deterministic: bool = False
@@ -62,12 +69,17 @@ class RecordArguments:
                 raise ValueError(f"--{name.replace('_', '-')} must be at least 1, got {value}")
         if self.episodes is not None and self.steps is not None:
             raise ValueError("give either --episodes or --steps, not both")
+        if self.random and self.bots:
+            raise ValueError("give either --random or --bots, not both")
 
 
 def main(arguments: Sequence[str]) -> None:
     """Parse and run the command."""
     chosen = parse(RecordArguments, "record", arguments)
-    config = read_run_config(chosen.run, chosen.env)
+    if chosen.bots and not chosen.run.is_dir():
+        config = TrainConfig(env=EnvConfig(str(chosen.run)))
+    else:
+        config = read_run_config(chosen.run, chosen.env)
     settings = override(config.eval, None, chosen.seed, chosen.deterministic)
     changes = {**settings.kwargs, **chosen.kwargs}
     if chosen.levels == "held-out":
@@ -80,16 +92,13 @@ def main(arguments: Sequence[str]) -> None:
         "env": env.id,
         "kwargs": dict(env.kwargs),
         "levels": chosen.levels,
-        "policy": "random" if chosen.random else str(chosen.checkpoint or chosen.run),
+        "policy": _name(chosen),
     }
     episodes = chosen.episodes or (None if chosen.steps else 100)
     with thread_count(config.ppo.num_threads), make_environments(env) as venv:
-        agent = None
-        if not chosen.random:
-            agent = load_agent(chosen.checkpoint or chosen.run, venv.single_observation_space)
         try:
             record(
-                *(venv, agent, chosen.out),
+                *(venv, _player(chosen, venv), chosen.out),
                 episodes=episodes,
                 steps=chosen.steps,
                 deterministic=settings.deterministic,
@@ -106,3 +115,27 @@ def main(arguments: Sequence[str]) -> None:
         highlight=False,
         soft_wrap=True,
     )
+
+
+def _name(chosen: RecordArguments) -> str:
+    if chosen.bots:
+        return f"bots: {', '.join(chosen.bots)}"
+    return "random" if chosen.random else str(chosen.checkpoint or chosen.run)
+
+
+def _player(chosen: RecordArguments, venv: EntityVectorEnv) -> Any:
+    """Return what `record` plays with: an agent, bots of μRTS, or None for random actions.
+
+    Raises:
+        UserError: there is no checkpoint or bot, or it does not fit the environment.
+    """
+    if chosen.random:
+        return None
+    if not chosen.bots:
+        return load_agent(chosen.checkpoint or chosen.run, venv.single_observation_space)
+    from ..adapters.microrts.bot_players import BotPlayers
+
+    try:
+        return BotPlayers(venv, chosen.bots)  # type: ignore[arg-type]
+    except (TypeError, ValueError) as error:
+        raise UserError(f"--bots: {error}") from error

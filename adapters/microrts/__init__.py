@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from ...lazy import attach
 
 if TYPE_CHECKING:
+    from .bot_players import BotPlayers as BotPlayers
     from .env import MicroRTSEnv as MicroRTSEnv
     from .java.bots import BOTS as BOTS
     from .java.maps import map_names as map_names

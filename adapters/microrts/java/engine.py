@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .bot_adviser import BotAdviser
 from .bots import find_generators, make_bot, may_hang
 from .games import STATE, GameColumns, GameSetup
 from .handles import GameLoop, Handles, what_was_raised
@@ -79,6 +80,7 @@ class MicroRTSEngine:
         bot_timeout: float | None = None,
     ) -> None:
         self.games = tuple(games)
+        self._partial = partial_observability
         self.num_selfplay = sum(game.bot is None for game in games)
         if any(game.bot is None for game in games[self.num_selfplay :]):
             raise ValueError("games: expected games between two lanes before those against bots")
@@ -219,6 +221,12 @@ class MicroRTSEngine:
     def glance(self) -> None:
         """Read all games into `records`."""
         self._read_games()
+
+    def adviser(self, bot: str, game: int, player: int) -> BotAdviser:
+        """Return a bot that says what `player` should do in `game`; see `BotAdviser`."""
+        cells = self.games[0].map.height * self.games[0].map.width
+        common = self._handles, self._columns, self.unit_types, self._partial, cells
+        return BotAdviser(*common, game, player, bot)
 
     def close(self) -> None:
         """Forget the games, so that Java can free them."""

@@ -32,6 +32,9 @@ UNIT = (
     "ends_at",
 )
 
+#: An order of a player: the unit's cell, and its action as in `UNIT`.
+ORDER = ("x", "y", "action", "direction", "target_x", "target_y", "produced")
+
 #: The order of the engine's unit types and of its action types.
 UNIT_TYPES = ("resource", "base", "barracks", "worker", "light", "heavy", "ranged")
 ACTIONS = ("none", "move", "harvest", "return", "produce", "attack")
@@ -42,6 +45,7 @@ _TYPE = "rts.units.UnitType"
 _ACTION = "rts.UnitAction"
 _ASSIGNMENT = "rts.UnitActionAssignment"
 _BUFFER = "java.nio.IntBuffer"
+_PAIR = "util.Pair"
 
 
 def game_writer(handles: Handles) -> Any:
@@ -91,17 +95,47 @@ def _record_writer(handles: Handles) -> Any:
 def _assignment_writer(handles: Handles, type_id: Any) -> Any:
     """(IntBuffer, UnitActionAssignment or null) -> void"""
     action = handles.field(_ASSIGNMENT, "action", _ACTION)
-    names = ("getType", "getDirection", "getLocationX", "getLocationY")
-    numbers = [handles.chain(action, handles.method(_ACTION, name, "int")) for name in names]
-    product = handles.chain(action, handles.method(_ACTION, "getUnitType", _TYPE))
-    produced = handles.when(handles.is_null(_TYPE), handles.constant(-1, _TYPE), type_id)
-    numbers += [handles.chain(product, produced), _end_time(handles, action)]
+    numbers = [handles.chain(action, number) for number in _action_numbers(handles, type_id)]
+    numbers += [_end_time(handles, action)]
     nothing = [handles.constant(-1, _ASSIGNMENT)] * len(numbers)
     return handles.when(
         handles.ignoring(handles.is_null(_ASSIGNMENT), 0, _BUFFER),
         _writer(handles, _ASSIGNMENT, nothing),
         _writer(handles, _ASSIGNMENT, numbers),
     )
+
+
+def _action_numbers(handles: Handles, type_id: Any) -> list[Any]:
+    """(UnitAction) -> int for `action`, `direction`, `target_x`, `target_y` and `produced` of `UNIT`."""
+    names = ("getType", "getDirection", "getLocationX", "getLocationY")
+    product = handles.method(_ACTION, "getUnitType", _TYPE)
+    produced = handles.when(handles.is_null(_TYPE), handles.constant(-1, _TYPE), type_id)
+    return [
+        *(handles.method(_ACTION, name, "int") for name in names),
+        handles.chain(product, produced),
+    ]
+
+
+def order_writer(handles: Handles, buffer: Any) -> Any:
+    """Return a Java `Consumer` that writes the orders of a `PlayerAction` at the start of an IntBuffer.
+
+    First how many there are, then for each a row `ORDER`.
+    """
+    unit = handles.cast(handles.field(_PAIR, "m_a", "java.lang.Object"), _UNIT, _PAIR)
+    action = handles.cast(handles.field(_PAIR, "m_b", "java.lang.Object"), _ACTION, _PAIR)
+    numbers = [handles.chain(unit, handles.method(_UNIT, f"get{axis}", "int")) for axis in "XY"]
+    type_id = handles.field(_TYPE, "ID", "int")
+    numbers += [handles.chain(action, number) for number in _action_numbers(handles, type_id)]
+    row = handles.bind(_writer(handles, _PAIR, numbers), 0, buffer)
+    orders = handles.method("rts.PlayerAction", "getActions", "java.util.List")
+    count = handles.chain(orders, handles.method("java.util.List", "size", "int"))
+    rewind = handles.bind(handles.method(_BUFFER, "clear", _BUFFER), 0, buffer)
+    write = handles.sequence(
+        handles.ignoring(handles.dropping_result(rewind), 0, "rts.PlayerAction"),
+        handles.bind(_writer(handles, "rts.PlayerAction", [count]), 0, buffer),
+        handles.for_each(orders, _PAIR, handles.ignoring(row, 1, "rts.PlayerAction")),
+    )
+    return handles.interface("java.util.function.Consumer", write)
 
 
 def _end_time(handles: Handles, action: Any) -> Any:

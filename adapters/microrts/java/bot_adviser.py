@@ -1,0 +1,80 @@
+"""`BotAdviser`: the orders that a bot would give in a game that it does not play."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .bots import find_generators, make_bot
+from .games import GameColumns
+from .handles import Handles
+from .records import ORDER, order_writer
+
+
+class BotAdviser:
+    """A bot that is asked for the orders of one player of a game; somebody else gives them.
+
+    It draws from generators of its own, so that the game goes the same way without it.
+
+    Args:
+        columns: of the games.
+        partial: whether the bot sees only what its units see.
+        num_cells: of the board.
+        game: the index of the game.
+        player: 0 or 1.
+        name: the bot's.
+    """
+
+    def __init__(
+        self,
+        handles: Handles,
+        columns: GameColumns,
+        unit_types: Any,
+        partial: bool,
+        num_cells: int,
+        game: int,
+        player: int,
+        name: str,
+    ) -> None:
+        jpype = handles.jpype
+        self.name, self.game, self._player, self._partial = name, game, player, partial
+        self._columns = columns
+        self._error, self._random = jpype.JException, jpype.JClass("java.util.Random")
+        self._unit, self._view = (
+            jpype.JClass("rts.units.Unit"),
+            jpype.JClass("rts.PartiallyObservableGameState"),
+        )
+        self._sampler = jpype.JClass("util.Sampler").class_.getDeclaredField("generator")
+        self._sampler.setAccessible(True)
+        self._prototype = make_bot(jpype, name, unit_types)
+        self._generators = find_generators(jpype, self._prototype)
+        self._bot = self._shared_generator = None
+        buffer, self._orders = handles.buffer(np.int32, 1 + num_cells * len(ORDER))
+        self._writer = order_writer(handles, buffer)
+
+    def start(self, seed: int) -> None:
+        """Get ready for a new game."""
+        self._bot = self._prototype.clone()
+        self._bot.reset()
+        for field in self._generators:
+            field.set(self._bot, self._random(seed))
+        self._shared_generator = self._random(seed)
+
+    def orders(self) -> NDArray[np.int32]:
+        """Return the bot's orders in the game as it is now, rows `ORDER` (n, 7).
+
+        Raises:
+            RuntimeError: it raised an exception.
+        """
+        state = self._columns.states.array[self.game]
+        self._unit.next_ID = self._columns.next_ids.array[self.game]
+        self._sampler.set(None, self._shared_generator)
+        try:
+            seen = self._view(state, self._player) if self._partial else state
+            self._writer.accept(self._bot.getAction(self._player, seen))
+        except self._error as error:
+            raise RuntimeError(f"MicroRTS: the bot {self.name} raised {error}") from error
+        count = int(self._orders[0])
+        return self._orders[1 : 1 + count * len(ORDER)].reshape(count, len(ORDER)).copy()

@@ -1,0 +1,93 @@
+"""Bots of μRTS as players of lanes: they do what they do as opponents, and their orders can be replayed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import entitize as ez
+import numpy as np
+import pytest
+from entitize.adapters.microrts import BotPlayers, MicroRTSVectorEnv
+from entitize.adapters.microrts.java.records import ORDER, UNIT
+from entitize.cli.main import main
+from entitize.datasets import EntityDataset, replay
+
+from facts import raises
+
+MAP = "basesWorkers8x8"
+
+
+@pytest.mark.parametrize("bot", ["coacAI", "mayari", "workerRushAI", "lightRushAI"])
+def test_a_bot_that_is_asked_says_what_it_does_as_an_opponent(bot: str) -> None:
+    venv = MicroRTSVectorEnv(MAP, 1, opponents=bot, side=0)
+    rival = BotPlayers(venv, ["passiveAI"])
+    adviser = venv.engine.adviser(bot, game=0, player=1)
+    rng = np.random.default_rng(0)
+    batch, _ = venv.reset(seed=1)
+    adviser.start(0)
+    id_, player, x, y, *action = (UNIT.index(name) for name in ("id", "player", *ORDER))
+    given = 0
+    for _ in range(300):
+        before = {row[id_]: row for row in venv.observer.units_of(0).tolist()}
+        advice = {(row[0], row[1]): row[2:] for row in adviser.orders().tolist() if row[2] > 0}
+        batch, _, terminated, truncated, _ = venv.step(rival(batch, rng))
+        if terminated[0] or truncated[0]:
+            break
+        begun = {}
+        for row in venv.observer.units_of(0).tolist():
+            old = before.get(row[id_])
+            if row[player] == 1 and old and old[action[0]] == -1 and row[action[0]] > 0:
+                begun[old[x], old[y]] = [row[column] for column in action]
+        # What another player's order stood against is not begun.
+        assert begun.items() <= advice.items()
+        assert len(begun) >= len(advice) - 1
+        given += len(begun)
+    assert given > 5
+
+
+@pytest.mark.parametrize("options", [{}, {"perspective": "player"}, {"partial_observability": True}])
+def test_recorded_orders_of_both_players_replay_the_game(options: dict[str, object], tmp_path: Path) -> None:
+    bots = ["mayari", "coacAI", "randomBiasedAI", "workerRushAI"]
+    if options.get("partial_observability"):
+        bots = ["POLightRush", "POWorkerRush", "randomBiasedAI", "POHeavyRush"]
+    venv = MicroRTSVectorEnv(MAP, 4, selfplay=4, max_steps=150, **options)
+    players = BotPlayers(venv, bots)
+    ez.record(venv, players, tmp_path / "plays", steps=200, seed=3)
+    assert players.bots == bots and players.num_refused == 0 < players.num_orders
+    dataset = EntityDataset(tmp_path / "plays")
+    assert [(e.lane, e.is_complete) for e in dataset.episodes][:4] == [(lane, True) for lane in range(4)]
+    again = MicroRTSVectorEnv(MAP, 4, selfplay=4, max_steps=150, **options)
+    assert replay(dataset, again) is None
+    # Another game is noticed.
+    other = MicroRTSVectorEnv(MAP, 4, selfplay=4, max_steps=149, **options)
+    assert replay(dataset, other) is not None
+
+
+def test_a_bot_against_a_bot_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plays, clone = tmp_path / "plays", tmp_path / "clone"
+    words = ["record", f"MicroRTS/{MAP}", "--bots", "coacAI", "--num-envs", "2", "--steps", "60"]
+    options = ["--kwargs", "opponents=workerRushAI", "side=both", "--out", str(plays)]
+    assert main([*words, *options]) == 0
+    assert EntityDataset(plays).metadata["policy"] == "bots: coacAI"
+    assert main(["replay", str(plays)]) == 0
+    assert "no difference" in capsys.readouterr().out
+    flags = ["--cloning.epochs", "1", "--net.d-model", "8", "--net.n-layer", "1"]
+    assert main(["clone", str(plays), "--run", str(clone), *flags]) == 0
+    assert "order" in capsys.readouterr().out
+    assert main([*words[:2], "--bots", "coacAl", "--out", str(tmp_path / "other")]) == 2
+    assert "coacAI" in capsys.readouterr().err
+    assert main(["record", "MineSweeper", "--bots", "coacAI", "--out", str(tmp_path / "other")]) == 2
+    assert "MicroRTSVectorEnv" in capsys.readouterr().err
+
+
+def test_wrong_environments_and_bots_are_named() -> None:
+    venv = MicroRTSVectorEnv(MAP, 1, targets="entities")
+    with raises(ValueError, "targets", "entities"):
+        BotPlayers(venv, ["coacAI"])
+    with raises(TypeError, "MicroRTSVectorEnv"):
+        BotPlayers(ez.make_vec("MineSweeper"), ["coacAI"])  # type: ignore[arg-type]
+    venv = MicroRTSVectorEnv(MAP, 1)
+    with raises(ValueError, "coacAI"):
+        BotPlayers(venv, ["coacIA"])
+    with raises(ValueError, "bots"):
+        BotPlayers(venv, "coacAI")
