@@ -62,6 +62,18 @@ def vector_step_values(where: str, result: Any, num_envs: int) -> tuple[Any, ...
     return values
 
 
+def is_vector_step(result: Any, num_envs: int) -> bool:
+    """Tell fast that `vector_step_values` would return `result` as it is; False where it might not."""
+    if type(result) is not tuple or len(result) != 5:
+        return False
+    _, rewards, terminated, truncated, info = result
+    try:
+        shapes_fit = rewards.shape == terminated.shape == truncated.shape == (num_envs,)
+    except AttributeError:
+        return False
+    return shapes_fit and type(info) is dict
+
+
 def tuple_words(result: Any) -> str:
     """Describe a returned value of a wrong form: the length of a tuple, the type of anything else."""
     return f"a tuple of {len(result)}" if isinstance(result, tuple) else type(result).__name__

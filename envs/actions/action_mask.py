@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...ragged import RaggedArray
-from ...ragged.compiled import compiled
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -52,14 +51,3 @@ def stack_ragged(parts: Sequence[NDArray[Any]], dtype: Any, inner_shape: tuple[i
         return RaggedArray.empty(0, inner_shape, dtype)
     values = np.concatenate(parts).astype(dtype, copy=False)
     return RaggedArray.from_lengths(values, np.array([len(part) for part in parts], np.int64))
-
-
-@compiled
-def one_per_actor(offsets: NDArray[np.int64], actor_offsets: NDArray[np.int64]) -> bool:
-    """Compare where each step begins (B + 1,) in a list of actions and in the list of actors."""
-    if len(offsets) != len(actor_offsets):
-        return False
-    for step in range(len(offsets)):  # noqa: SIM110 - Numba compiles no generator
-        if offsets[step] != actor_offsets[step]:
-            return False
-    return True

@@ -17,8 +17,8 @@ from ...ragged import RaggedArray
 from .action_mask import ActionMask, stack_ragged
 from .array_checks import binary_problem, flag_space, index_space, indices_problem, keys_problem
 
-#: Answers of `first_illegal` that are no places: all is legal; some step has not one item per actor.
-LEGAL, NOT_ONE_PER_ACTOR = -1, -2
+#: The answer of `first_illegal` that is no place: all is legal.
+LEGAL = -1
 
 _NOBODY = RaggedArray.empty(1, (), np.int64)
 
@@ -189,10 +189,10 @@ class ActionSpace(spaces.Space[NDArray[Any]], ABC):
         """Random legal actions (A, *item_shape), one for each actor, none of which is stuck."""
 
     @abstractmethod
-    def first_illegal(self, actions: RaggedArray, part: ActionMask) -> int:
-        """The place of the first item of `actions` that `part` forbids, `LEGAL`, or `NOT_ONE_PER_ACTOR`.
+    def first_illegal(self, items: NDArray[Any], part: ActionMask) -> int:
+        """The place of the first of `items` (A, *item_shape) that `part` forbids, or `LEGAL`.
 
-        `actions` have passed `form_problem`, and their dtype is the space's.
+        They have passed `form_problem`, their dtype is the space's, and there is one for each actor.
         """
 
     @abstractmethod

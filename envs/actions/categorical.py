@@ -14,10 +14,9 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import ArrayLike, NDArray
 
-from ...ragged import RaggedArray
 from ...ragged.compiled import compiled
-from .action_mask import ActionMask, one_per_actor
-from .action_space import LEGAL, NOT_ONE_PER_ACTOR, ActionSpace, MaskReader
+from .action_mask import ActionMask
+from .action_space import LEGAL, ActionSpace, MaskReader
 from .array_checks import random_flags, random_subset, unique_names
 
 _NO_ENTITY = np.full(1, -1, np.int64)
@@ -115,8 +114,8 @@ class Categorical(ActionSpace):
         """Uniform over the allowed choices."""
         return _drawn(part.mask.values, rng.random(len(part.mask.values)))
 
-    def first_illegal(self, actions: RaggedArray, part: ActionMask) -> int:
-        return int(_first_illegal(actions.values, actions.offsets, part.actors.offsets, part.mask.values))
+    def first_illegal(self, items: NDArray[np.int64], part: ActionMask) -> int:
+        return int(_first_illegal(items, part.mask.values))
 
     def explain(self, item: Any, part: ActionMask, row: int, entity: Callable[[int], str]) -> str:
         allowed = ", ".join(f"{c} ({self.choices[c]!r})" for c in np.flatnonzero(part.mask.values[row]))
@@ -124,7 +123,10 @@ class Categorical(ActionSpace):
         return f"choice {item}{label} is not allowed: expected one of {allowed or 'no choices'}"
 
     def replace_illegal(self, items: NDArray[np.int64], part: ActionMask) -> tuple[NDArray[np.int64], int]:
-        return _replaced(items, part.mask.values)
+        mask = part.mask.values
+        inside = items.clip(0, self.num_choices - 1)
+        legal = (inside == items) & mask[np.arange(len(items)), inside]
+        return np.where(legal, items, mask.argmax(1)), len(items) - int(legal.sum())
 
     def contains_choices(self, choices: Any) -> bool:
         return _are_integers(choices) and bool(np.all((choices >= 0) & (choices < self.num_choices)))
@@ -212,22 +214,11 @@ def _allowed(mask: NDArray[np.bool_], actor: int) -> int:
 
 
 @compiled
-def _is_legal(choice: int, mask: NDArray[np.bool_], actor: int) -> bool:
-    return 0 <= choice < mask.shape[1] and mask[actor, choice]
-
-
-@compiled
-def _first_illegal(
-    choices: NDArray[np.int64],
-    offsets: NDArray[np.int64],
-    actor_offsets: NDArray[np.int64],
-    mask: NDArray[np.bool_],
-) -> int:
+def _first_illegal(choices: NDArray[np.int64], mask: NDArray[np.bool_]) -> int:
     """Kernel of `ActionSpace.first_illegal` for `choices` (A,) with `mask` (A, C)."""
-    if not one_per_actor(offsets, actor_offsets):
-        return NOT_ONE_PER_ACTOR
     for actor in range(len(choices)):
-        if not _is_legal(choices[actor], mask, actor):
+        choice = choices[actor]
+        if choice < 0 or choice >= mask.shape[1] or not mask[actor, choice]:
             return actor
     return LEGAL
 
@@ -245,14 +236,3 @@ def _drawn(mask: NDArray[np.bool_], uniform: NDArray[np.float64]) -> NDArray[np.
                     break
                 left -= 1
     return choices
-
-
-@compiled
-def _replaced(choices: NDArray[np.int64], mask: NDArray[np.bool_]) -> tuple[NDArray[np.int64], int]:
-    """Kernel of `ActionSpace.replace_illegal` for `choices` (A,) with `mask` (A, C)."""
-    legal, count = choices.copy(), 0
-    for actor in range(len(choices)):
-        if not _is_legal(choices[actor], mask, actor):
-            legal[actor] = mask[actor].argmax()
-            count += 1
-    return legal, count

@@ -14,10 +14,8 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import ArrayLike, NDArray
 
-from ...ragged import RaggedArray
-from ...ragged.compiled import compiled
-from .action_mask import ActionMask, one_per_actor
-from .action_space import LEGAL, NOT_ONE_PER_ACTOR, ActionSpace, MaskReader
+from .action_mask import ActionMask
+from .action_space import LEGAL, ActionSpace, MaskReader
 from .array_checks import random_subset
 
 
@@ -111,9 +109,10 @@ class Continuous(ActionSpace):
         drawn[:, below] = self.high[below] - rng.exponential(size=(rows, below.sum()))
         return drawn.astype(np.float32).clip(self.low, self.high)  # rounding may step over a bound
 
-    def first_illegal(self, actions: RaggedArray, part: ActionMask) -> int:
-        offsets, expected = actions.offsets, part.actors.offsets
-        return int(_first_illegal(actions.values, offsets, expected, self.low, self.high))
+    def first_illegal(self, items: NDArray[np.float32], part: ActionMask) -> int:
+        """NaN is illegal."""
+        legal = (items >= self.low) & (items <= self.high)
+        return LEGAL if legal.all() else int(legal.all(1).argmin())
 
     def explain(self, item: Any, part: ActionMask, row: int, entity: Callable[[int], str]) -> str:
         k = int(np.argmin((item >= self.low) & (item <= self.high)))
@@ -208,21 +207,3 @@ class GlobalContinuous(Continuous):
 
     def per_actor(self) -> Continuous:
         return Continuous(self.low, self.high)
-
-
-@compiled
-def _first_illegal(
-    values: NDArray[np.float32],
-    offsets: NDArray[np.int64],
-    actor_offsets: NDArray[np.int64],
-    low: NDArray[np.float32],
-    high: NDArray[np.float32],
-) -> int:
-    """Kernel of `ActionSpace.first_illegal` for `values` (A, K) with bounds (K,); NaN is illegal."""
-    if not one_per_actor(offsets, actor_offsets):
-        return NOT_ONE_PER_ACTOR
-    for actor in range(len(values)):
-        for k in range(len(low)):
-            if not low[k] <= values[actor, k] <= high[k]:
-                return actor
-    return LEGAL

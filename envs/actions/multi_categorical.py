@@ -15,10 +15,9 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import ArrayLike, NDArray
 
-from ...ragged import RaggedArray
 from ...ragged.compiled import compiled
-from .action_mask import ActionMask, one_per_actor
-from .action_space import LEGAL, NOT_ONE_PER_ACTOR, ActionSpace, MaskReader
+from .action_mask import ActionMask
+from .action_space import LEGAL, ActionSpace, MaskReader
 from .array_checks import random_subset, unique_names
 
 
@@ -173,11 +172,9 @@ class MultiCategorical(ActionSpace):
         mask = part.mask.values
         return _drawn(mask, rng.random((len(mask), len(self.names))), self.offsets, self.used)
 
-    def first_illegal(self, actions: RaggedArray, part: ActionMask) -> int:
-        offsets, expected = actions.offsets, part.actors.offsets
-        return int(
-            _first_illegal(actions.values, offsets, expected, part.mask.values, self.offsets, self.used)
-        )
+    def first_illegal(self, items: NDArray[np.int64], part: ActionMask) -> int:
+        legal = self.legal(items, part.mask.values)
+        return LEGAL if legal.all() else int(legal.all(1).argmin())
 
     def legal(self, choices: NDArray[np.int64], mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """The components of `choices` (A, M) that `mask` (A, C) permits: (A, M).
@@ -296,54 +293,23 @@ def _check_use(kind: str, needed: Sequence[str], kinds: tuple[str, ...], others:
 
 
 @compiled
-def _is_legal(
-    choices: NDArray[np.int64],
-    mask: NDArray[np.bool_],
-    m: int,
-    components: NDArray[np.int64],
-    used: NDArray[np.bool_],
-) -> bool:
-    """Check component `m` of one actor's `choices` (M,) with its `mask` (C,). `components` (M + 1,) says
-    where each component's columns begin, `used` (K, M) which components count for a kind."""
-    choice, size = choices[m], components[m + 1] - components[m]
-    if choice < 0 or choice >= size:
-        return False
-    kind = choices[0] if 0 <= choices[0] < len(used) else 0
-    return mask[components[m] + choice] or not used[kind, m]
-
-
-@compiled
 def _legal(
     choices: NDArray[np.int64],
     mask: NDArray[np.bool_],
     components: NDArray[np.int64],
     used: NDArray[np.bool_],
 ) -> NDArray[np.bool_]:
-    """Kernel of `MultiCategorical.legal`."""
+    """Kernel of `MultiCategorical.legal`: `components` (M + 1,) says where each component's columns begin,
+    `used` (K, M) which components count for a kind."""
     legal = np.empty(choices.shape, np.bool_)
     for actor in range(len(choices)):
+        kind = choices[actor, 0] if 0 <= choices[actor, 0] < len(used) else 0
         for m in range(choices.shape[1]):
-            legal[actor, m] = _is_legal(choices[actor], mask[actor], m, components, used)
+            choice = choices[actor, m]
+            legal[actor, m] = 0 <= choice < components[m + 1] - components[m] and (
+                mask[actor, components[m] + choice] or not used[kind, m]
+            )
     return legal
-
-
-@compiled
-def _first_illegal(
-    choices: NDArray[np.int64],
-    offsets: NDArray[np.int64],
-    actor_offsets: NDArray[np.int64],
-    mask: NDArray[np.bool_],
-    components: NDArray[np.int64],
-    used: NDArray[np.bool_],
-) -> int:
-    """Kernel of `ActionSpace.first_illegal` for `choices` (A, M) with `mask` (A, C)."""
-    if not one_per_actor(offsets, actor_offsets):
-        return NOT_ONE_PER_ACTOR
-    for actor in range(len(choices)):
-        for m in range(choices.shape[1]):
-            if not _is_legal(choices[actor], mask[actor], m, components, used):
-                return actor
-    return LEGAL
 
 
 @compiled

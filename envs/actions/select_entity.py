@@ -13,10 +13,9 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import ArrayLike, NDArray
 
-from ...ragged import RaggedArray
 from ...ragged.compiled import compiled
-from .action_mask import ActionMask, one_per_actor
-from .action_space import LEGAL, NOT_ONE_PER_ACTOR, ActionSpace, MaskReader
+from .action_mask import ActionMask
+from .action_space import LEGAL, ActionSpace, MaskReader
 from .array_checks import random_flags, random_subset
 
 
@@ -78,8 +77,8 @@ class SelectEntity(ActionSpace):
         """Uniform over the allowed actees."""
         return _drawn(rng.random(part.actors.num_items), *_actees(part), *_layout(part))
 
-    def first_illegal(self, actions: RaggedArray, part: ActionMask) -> int:
-        return int(_first_illegal(actions.values, actions.offsets, *_actees(part), *_layout(part)))
+    def first_illegal(self, items: NDArray[np.int64], part: ActionMask) -> int:
+        return int(_replaced(items, *_actees(part), *_layout(part))[2])
 
     def explain(self, item: Any, part: ActionMask, row: int, entity: Callable[[int], str]) -> str:
         assert part.actees is not None
@@ -90,7 +89,7 @@ class SelectEntity(ActionSpace):
         return f"entity {item} is not allowed: expected one of {allowed or 'no choices'}"
 
     def replace_illegal(self, items: NDArray[np.int64], part: ActionMask) -> tuple[NDArray[np.int64], int]:
-        return _replaced(items, *_actees(part), *_layout(part))
+        return _replaced(items, *_actees(part), *_layout(part))[:2]
 
     def contains_choices(self, choices: Any) -> bool:
         integers = isinstance(choices, np.ndarray) and choices.ndim == 1 and choices.dtype.kind in "iu"
@@ -137,17 +136,6 @@ def _layout(part: ActionMask) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any],
 
 
 @compiled
-def _is_legal(
-    selected: int, actees: NDArray[np.int64], mask: NDArray[np.bool_], first: int, last: int, place: int
-) -> bool:
-    """Find `selected` among the actees `first` to `last` - 1, whose flags begin at `place` of `mask`."""
-    for actee in range(first, last):
-        if actees[actee] == selected:
-            return mask[place + actee - first]
-    return False
-
-
-@compiled
 def _first_stuck(
     mask: NDArray[np.bool_],
     mask_offsets: NDArray[np.int64],
@@ -161,28 +149,6 @@ def _first_stuck(
                 return actor
             place += width
     return -1
-
-
-@compiled
-def _first_illegal(
-    selected: NDArray[np.int64],
-    offsets: NDArray[np.int64],
-    actees: NDArray[np.int64],
-    mask: NDArray[np.bool_],
-    mask_offsets: NDArray[np.int64],
-    actor_offsets: NDArray[np.int64],
-    actee_offsets: NDArray[np.int64],
-) -> int:
-    """Kernel of `ActionSpace.first_illegal` for entity indices `selected` (A,) among `actees`."""
-    if not one_per_actor(offsets, actor_offsets):
-        return NOT_ONE_PER_ACTOR
-    for step in range(len(offsets) - 1):
-        place, first, last = mask_offsets[step], actee_offsets[step], actee_offsets[step + 1]
-        for actor in range(offsets[step], offsets[step + 1]):
-            if not _is_legal(selected[actor], actees, mask, first, last, place):
-                return actor
-            place += last - first
-    return LEGAL
 
 
 @compiled
@@ -218,14 +184,22 @@ def _replaced(
     mask_offsets: NDArray[np.int64],
     actor_offsets: NDArray[np.int64],
     actee_offsets: NDArray[np.int64],
-) -> tuple[NDArray[np.int64], int]:
-    """Kernel of `ActionSpace.replace_illegal` for entity indices `selected` (A,) among `actees`."""
-    legal, count = selected.copy(), 0
+) -> tuple[NDArray[np.int64], int, int]:
+    """`selected` (A,) with each actor's first allowed actee in place of what is illegal; how many were, and
+    the first of them or `LEGAL`."""
+    legal, count, first_illegal = selected.copy(), 0, LEGAL
     for step in range(len(actor_offsets) - 1):
         place, first, last = mask_offsets[step], actee_offsets[step], actee_offsets[step + 1]
         for actor in range(actor_offsets[step], actor_offsets[step + 1]):
-            if not _is_legal(selected[actor], actees, mask, first, last, place):
-                legal[actor] = actees[first + mask[place : place + last - first].argmax()]
+            is_legal, replacement = False, np.int64(-1)
+            for actee in range(first, last):
+                if mask[place + actee - first]:
+                    is_legal |= actees[actee] == selected[actor]
+                    if replacement < 0:
+                        replacement = actees[actee]
+            if not is_legal:
+                legal[actor] = replacement
+                first_illegal = actor if count == 0 else first_illegal
                 count += 1
             place += last - first
-    return legal, count
+    return legal, count, first_illegal

@@ -10,10 +10,12 @@ from collections.abc import Mapping, Sequence
 from typing import NoReturn, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...ragged import RaggedArray
+from ...ragged.compiled import compiled
 from ..actions.action_mask import ActionMask
-from ..actions.action_space import LEGAL, NOT_ONE_PER_ACTOR, ActionSpace
+from ..actions.action_space import LEGAL, ActionSpace
 from ..actions.entity_action_space import EntityActionSpace
 from ..errors import ActionError, ObservationError
 from ..spaces.entity_space import EntitySpace
@@ -72,7 +74,7 @@ def validate_actions(
     Raises:
         ActionError: naming the env, the action, the actor and what was allowed.
     """
-    if not isinstance(actions, Mapping):
+    if type(actions) is not dict and not isinstance(actions, Mapping):
         raise ActionError(
             f"actions: expected a dict from action name to RaggedArray, got {type(actions).__name__}"
         )
@@ -117,29 +119,36 @@ def check_action(
     Raises:
         ActionError: not one item per actor, items of another form, or one that its actor's mask forbids.
     """
-    problem = action.form_problem(given)
-    if problem:
-        raise ActionError(f"action {name!r}: {problem}")
+    if given.values.shape[1:] != action.item_shape or given.values.dtype != action.dtype:
+        problem = action.form_problem(given)
+        if problem:
+            raise ActionError(f"action {name!r}: {problem}")
+        given = given.with_values(given.values.astype(action.dtype))
     if len(given) != len(part.actors):
         raise ActionError(f"action {name!r}: expected {len(part.actors)} steps, got {len(given)} steps")
-    if given.dtype != action.dtype:
-        given = given.with_values(given.values.astype(action.dtype))
-    if action.first_illegal(given, part) != LEGAL:
+    one_each = _one_per_actor(given.offsets, part.actors.offsets)
+    if not one_each or action.first_illegal(given.values, part) != LEGAL:
         _check_closely(name, action, part, given, words, optional)
     return given
+
+
+@compiled
+def _one_per_actor(offsets: NDArray[np.int64], actor_offsets: NDArray[np.int64]) -> bool:
+    """Compare where each step begins (B + 1,) in a list of actions and in the list of actors."""
+    for step in range(len(offsets)):  # noqa: SIM110 - Numba compiles no generator
+        if offsets[step] != actor_offsets[step]:
+            return False
+    return True
 
 
 def _check_closely(
     name: str, action: ActionSpace, part: ActionMask, given: RaggedArray, words: StepWords, optional: bool
 ) -> None:
     """Find out what is wrong with `given`, if it is more than that steps are left out."""
-    steps = np.arange(len(given))
-    item = action.first_illegal(given, part)
-    if item == NOT_ONE_PER_ACTOR:
-        _check_counts(name, action, part, given, words, optional)
-        steps = np.flatnonzero(given.lengths)
-        given, part = given.gather(steps), part.map(lambda array: array.gather(steps))
-        item = action.first_illegal(given, part)
+    _check_counts(name, action, part, given, words, optional)
+    steps = np.flatnonzero(given.lengths)
+    given, part = given.gather(steps), part.map(lambda array: array.gather(steps))
+    item = action.first_illegal(given.values, part)
     if item == LEGAL:
         return
     step = int(steps[part.step_of(item)])

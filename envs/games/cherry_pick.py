@@ -16,7 +16,7 @@ from ..batch.entity_batch import EntityBatch
 from ..randomness import uniform
 from ..registration import share_lanes
 from ..spaces import EntitySpace
-from ..vector.native import NativeVectorEnv
+from ..vector.native import NativeVectorEnv, all_true
 from ..vector.native_env import NativeEnv
 from .parts import even, featureless, sole_choices
 
@@ -71,7 +71,7 @@ class CherryPickVectorEnv(NativeVectorEnv):
         players = even(self._counts[lanes])  # the player's index is the number of cherries, which come first
         mask = ActionMask(
             players,
-            RaggedArray.unchecked(np.ones(len(actees), bool), offsets),
+            RaggedArray.unchecked(all_true(len(actees)), offsets),
             RaggedArray.unchecked(actees, offsets),
         )
         return EntityBatch(

@@ -15,7 +15,7 @@ from ..batch.entity_batch import EntityBatch
 from ..randomness import below, draw_first
 from ..registration import share_lanes
 from ..spaces import EntitySpace
-from ..vector.native import NativeVectorEnv
+from ..vector.native import NativeVectorEnv, all_true
 from ..vector.native_env import NativeEnv
 from .parts import even, featureless, sole_choices
 
@@ -59,7 +59,7 @@ class CountVectorEnv(NativeVectorEnv):
 
     def _advance(self, actions: dict[str, RaggedArray]) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
         rewards = (sole_choices(actions["count"]) == self._beans).astype(np.float32)
-        return rewards, np.ones(self.num_envs, bool)
+        return rewards, all_true(self.num_envs)
 
     def _look(self, lanes: NDArray[np.int64] | None) -> EntityBatch:
         beans = self._beans if lanes is None else self._beans[lanes]

@@ -15,7 +15,7 @@ from ..batch.entity_batch import EntityBatch
 from ..randomness import below, draw_first
 from ..registration import share_lanes
 from ..spaces import EntitySpace
-from ..vector.native import NativeVectorEnv, free_choice
+from ..vector.native import NativeVectorEnv, all_true, free_choice
 from ..vector.native_env import NativeEnv
 from .parts import even, sole_choices
 
@@ -66,7 +66,7 @@ class FloorIsLavaVectorEnv(NativeVectorEnv):
         moves[choices < 0] = 0
         self._player += moves
         rewards = (self._player == self._high_ground).all(1).astype(np.float32)
-        return rewards, np.ones(self.num_envs, bool)
+        return rewards, all_true(self.num_envs)
 
     def _look(self, lanes: NDArray[np.int64] | None) -> EntityBatch:
         lanes = self.all_lanes if lanes is None else lanes

@@ -15,7 +15,7 @@ from ..batch.entity_batch import EntityBatch
 from ..randomness import below
 from ..registration import share_lanes
 from ..spaces import EntitySpace
-from ..vector.native import NativeVectorEnv, global_choice
+from ..vector.native import NativeVectorEnv, all_true, global_choice
 from ..vector.native_env import NativeEnv
 from .parts import sole_choices
 
@@ -55,7 +55,7 @@ class MaskedBanditVectorEnv(NativeVectorEnv):
 
     def _advance(self, actions: dict[str, RaggedArray]) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
         rewards = (sole_choices(actions["Pull"]) == self._best).astype(np.float32)
-        return rewards, np.ones(self.num_envs, bool)
+        return rewards, all_true(self.num_envs)
 
     def _look(self, lanes: NDArray[np.int64] | None) -> EntityBatch:
         is_open = self._open.copy() if lanes is None else self._open[lanes]

@@ -14,7 +14,7 @@ from ..actions import ActionMask
 from ..batch.entity_batch import EntityBatch
 from ..randomness import draw_first
 from ..registration import share_lanes
-from ..vector.native import NativeVectorEnv
+from ..vector.native import NativeVectorEnv, all_true
 from .mine_sweeper import MineSweeper
 
 #: The moves of `MineSweeper`: how they change (x, y); the one after them defuses.
@@ -155,7 +155,7 @@ class MineSweeperVectorEnv(NativeVectorEnv):
                 "Move": ActionMask(ragged(movers, offsets[1]), ragged(move_mask, offsets[1])),
                 "Fire Orbital Cannon": ActionMask(
                     ragged(shooters, offsets[3]),
-                    ragged(np.ones(num_actees, bool), offsets[4]),
+                    ragged(all_true(num_actees), offsets[4]),
                     ragged(actees, offsets[4]),
                 ),
             },

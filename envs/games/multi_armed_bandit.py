@@ -12,7 +12,7 @@ from ..actions import EntityActionSpace, GlobalCategorical
 from ..batch.entity_batch import EntityBatch
 from ..registration import share_lanes
 from ..spaces import EntitySpace
-from ..vector.native import NativeVectorEnv, global_choice
+from ..vector.native import NativeVectorEnv, all_true, global_choice
 from ..vector.native_env import NativeEnv
 from .parts import sole_choices
 
@@ -46,7 +46,7 @@ class MultiArmedBanditVectorEnv(NativeVectorEnv):
 
     def _look(self, lanes: NDArray[np.int64] | None) -> EntityBatch:
         steps = self.steps if lanes is None else self.steps[lanes]
-        mask = global_choice(np.ones((len(steps), len(_ARMS)), bool))
+        mask = global_choice(all_true((len(steps), len(_ARMS))))
         return EntityBatch({}, steps.astype(np.float32)[:, None], {"pull": mask})
 
 

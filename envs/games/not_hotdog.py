@@ -15,7 +15,7 @@ from ..batch.entity_batch import EntityBatch
 from ..randomness import below
 from ..registration import share_lanes
 from ..spaces import EntitySpace
-from ..vector.native import NativeVectorEnv, free_choice
+from ..vector.native import NativeVectorEnv, all_true, free_choice
 from ..vector.native_env import NativeEnv
 from .parts import even, featureless, no_actors, sole_choices
 
@@ -53,7 +53,7 @@ class NotHotdogVectorEnv(NativeVectorEnv):
 
     def _advance(self, actions: dict[str, RaggedArray]) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
         rewards = (sole_choices(actions["classify"]) == self._is_hotdog).astype(np.float32)
-        return rewards, np.ones(self.num_envs, bool)
+        return rewards, all_true(self.num_envs)
 
     def _look(self, lanes: NDArray[np.int64] | None) -> EntityBatch:
         rows = slice(None) if lanes is None else lanes

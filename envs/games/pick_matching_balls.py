@@ -15,7 +15,7 @@ from ..batch.entity_batch import EntityBatch
 from ..randomness import below
 from ..registration import share_lanes
 from ..spaces import EntitySpace
-from ..vector.native import NativeVectorEnv
+from ..vector.native import NativeVectorEnv, all_true
 from ..vector.native_env import NativeEnv
 from .parts import even, sole_choices
 
@@ -104,7 +104,7 @@ class PickMatchingBallsVectorEnv(NativeVectorEnv):
         )
         mask = ActionMask(
             RaggedArray.unchecked(counts[left > 0], player_offsets),  # the player comes after the balls
-            RaggedArray.unchecked(np.ones(len(actees), bool), left_offsets),
+            RaggedArray.unchecked(all_true(len(actees)), left_offsets),
             RaggedArray.unchecked(actees, left_offsets),
         )
         return EntityBatch(

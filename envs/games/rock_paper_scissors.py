@@ -15,7 +15,7 @@ from ..batch.entity_batch import EntityBatch
 from ..randomness import uniform
 from ..registration import share_lanes
 from ..spaces import EntitySpace
-from ..vector.native import NativeVectorEnv, free_choice
+from ..vector.native import NativeVectorEnv, all_true, free_choice
 from ..vector.native_env import NativeEnv
 from .parts import even, featureless, sole_choices
 
@@ -54,7 +54,7 @@ class RockPaperScissorsVectorEnv(NativeVectorEnv):
     def _advance(self, actions: dict[str, RaggedArray]) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
         # Each throw beats the one before it in the list, and the first one the last.
         wins = sole_choices(actions["throw"]) == (self._thrown + 1) % 3
-        return wins * np.float32(2), np.ones(self.num_envs, bool)
+        return wins * np.float32(2), all_true(self.num_envs)
 
     def _look(self, lanes: NDArray[np.int64] | None) -> EntityBatch:
         thrown = self._thrown if lanes is None else self._thrown[lanes]
@@ -66,7 +66,7 @@ class RockPaperScissorsVectorEnv(NativeVectorEnv):
             {"Player": featureless(players.offsets), "Opponent": even(opponents)},
             np.empty((count, 0), np.float32),
             {"throw": free_choice(players, 3)},
-            {"Player": even(np.ones(count, bool)), "Opponent": even(np.full(count, self.cheat))},
+            {"Player": even(all_true(count)), "Opponent": even(np.full(count, self.cheat))},
         )
 
 

@@ -131,7 +131,7 @@ class SnakeLanesVectorEnv(SnakeBoards):
     def _to_restart(self, ended: NDArray[np.bool_]) -> NDArray[np.int64]:
         """The lanes of the games in which no snake is left."""
         goes_on = (self.status == ALIVE) & ~ended.reshape(self.status.shape)
-        return np.flatnonzero(np.repeat(~goes_on.any(1), self.num_snakes))
+        return np.repeat(~goes_on.any(1), self.num_snakes).nonzero()[0]
 
     def _info(self) -> dict[str, Any]:
         return {"inactive": self.status.reshape(-1) != ALIVE}

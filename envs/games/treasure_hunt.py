@@ -15,7 +15,7 @@ from ..batch.entity_batch import EntityBatch
 from ..randomness import draw_first
 from ..registration import share_lanes
 from ..spaces import EntitySpace
-from ..vector.native import NativeVectorEnv, global_choice
+from ..vector.native import NativeVectorEnv, all_true, global_choice
 from ..vector.native_env import NativeEnv
 from .parts import even, sole_choices
 
@@ -83,7 +83,7 @@ class TreasureHuntVectorEnv(NativeVectorEnv):
         return EntityBatch(
             {"Trap": even(traps, _NUM_TRAPS), "Treasure": RaggedArray.unchecked(treasures, offsets)},
             self._player[lanes].astype(np.float32),
-            {"move": global_choice(np.ones((len(lanes), len(_MOVES)), bool))},
+            {"move": global_choice(all_true((len(lanes), len(_MOVES))))},
         )
 
 

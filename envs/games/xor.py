@@ -15,7 +15,7 @@ from ..batch.entity_batch import EntityBatch
 from ..randomness import below
 from ..registration import share_lanes
 from ..spaces import EntitySpace
-from ..vector.native import NativeVectorEnv, free_choice, global_choice
+from ..vector.native import NativeVectorEnv, all_true, free_choice, global_choice
 from ..vector.native_env import NativeEnv
 from .parts import even, sole_choices
 
@@ -70,13 +70,13 @@ class XorVectorEnv(NativeVectorEnv):
 
     def _advance(self, actions: dict[str, RaggedArray]) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
         rewards = (sole_choices(actions["Answer"]) == self._right).astype(np.float32)
-        return rewards, np.ones(self.num_envs, bool)
+        return rewards, all_true(self.num_envs)
 
     def _look(self, lanes: NDArray[np.int64] | None) -> EntityBatch:
         bits = self._bits.copy() if lanes is None else self._bits[lanes]
         count = len(bits)
         if self.answer == "global":
-            mask = global_choice(np.ones((count, 2), bool))
+            mask = global_choice(all_true((count, 2)))
         else:
             mask = free_choice(even(np.zeros(count, np.int64)), 2)
         return EntityBatch(

@@ -25,6 +25,7 @@ class Played(NamedTuple):
     terminated: NDArray[np.bool_]  # (num_envs,)
     truncated: NDArray[np.bool_]  # (num_envs,)
     final: EntityBatch | None  # the last observations of the lanes that ended, if any did
+    ended: NDArray[np.bool_]  # (num_envs,): terminated or truncated
 
 
 class NativeVectorEnv(EntityVectorEnv):
@@ -115,10 +116,10 @@ class NativeVectorEnv(EntityVectorEnv):
 
     def _to_restart(self, ended: NDArray[np.bool_]) -> NDArray[np.int64]:
         """The lanes (L,) whose next episode starts, after a step at which the `ended` ones ended."""
-        return np.flatnonzero(ended)
+        return ended.nonzero()[0]
 
     def _info(self) -> dict[str, Any]:
-        """Return the info of the present observations: "inactive" where lanes can be inactive."""
+        """Return the info of the present observations, a new dict: "inactive" where lanes can be inactive."""
         return {}
 
     def _draw(self, lane: int) -> NDArray[np.uint8]:
@@ -137,14 +138,12 @@ class NativeVectorEnv(EntityVectorEnv):
 
     @final
     def _step(self, actions: dict[str, RaggedArray]) -> StepResult:
-        rewards, terminated, truncated, final = self._move(actions)
-        info: dict[str, Any] = {}
+        rewards, terminated, truncated, final, ended = self._move(actions)
         if final is not None:
-            ended = terminated | truncated
-            info["final_obs"] = final
-            info["_final_obs"] = ended
             self._restart(self._to_restart(ended))
-        info.update(self._info())
+        info = self._info()
+        if final is not None:
+            info["final_obs"], info["_final_obs"] = final, ended
         return self._look(None), rewards, terminated, truncated, info
 
     @final
@@ -155,8 +154,7 @@ class NativeVectorEnv(EntityVectorEnv):
         self._is_playing = False
         played = self._move(checked)
         self._last = self._look(None)
-        ended = played.terminated | played.truncated
-        self._is_playing = played.final is None or not len(self._to_restart(ended))
+        self._is_playing = played.final is None or not len(self._to_restart(played.ended))
         return self._last, played
 
     def _render(self) -> tuple[NDArray[np.uint8], ...]:
@@ -203,9 +201,9 @@ class NativeVectorEnv(EntityVectorEnv):
         rewards, terminated = self._advance(actions)
         self.steps += 1
         truncated = self._truncations(terminated)
-        ended = np.flatnonzero(terminated | truncated)
-        final = self._look(ended) if len(ended) else None
-        return Played(rewards, terminated, truncated, final)
+        ended = terminated | truncated
+        lanes = ended.nonzero()[0]
+        return Played(rewards, terminated, truncated, self._look(lanes) if len(lanes) else None, ended)
 
     def _restart(self, lanes: NDArray[np.int64]) -> None:
         self.steps[lanes] = 0
@@ -227,9 +225,16 @@ def even_offsets(num_steps: int, length: int) -> NDArray[np.int64]:
     return np.arange(0, (num_steps + 1) * length, length) if length else np.zeros(num_steps + 1, np.int64)
 
 
+def all_true(shape: int | tuple[int, int]) -> NDArray[np.bool_]:
+    """Return `np.ones(shape, bool)`, six times as fast for the small arrays of a step."""
+    flags = np.empty(shape, bool)
+    flags.fill(True)
+    return flags
+
+
 def free_choice(actors: RaggedArray, num_choices: int) -> ActionMask:
     """The mask of a categorical action that allows `actors` (A,) everything."""
-    allowed = np.ones((len(actors.values), num_choices), bool)
+    allowed = all_true((len(actors.values), num_choices))
     return ActionMask(actors, RaggedArray.unchecked(allowed, actors.offsets))
 
 

@@ -51,7 +51,7 @@ class NativeEnv(gymnasium.Env[dict[str, Any], Mapping[str, Any]]):
     def step(self, action: Mapping[str, Any]) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
         """Carry out `action`; see `EntityActionSpace` for what may be left out."""
         actions = ragged_orders(self.action_space, self._venv.lane_names, [action])
-        batch, (rewards, terminated, truncated, final) = self._venv.play(actions)
+        batch, (rewards, terminated, truncated, final, _) = self._venv.play(actions)
         observation = self._observed(batch if final is None else final)
         return observation, float(rewards[0]), bool(terminated[0]), bool(truncated[0]), {}
 

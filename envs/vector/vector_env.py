@@ -18,7 +18,7 @@ from ..batch.batch_actions import validate_actions
 from ..batch.batch_spaces import EntityBatchActionSpace, EntityBatchSpace
 from ..batch.entity_batch import EntityBatch
 from ..errors import ActionError, WorkerError, no_render_mode, reset_needed
-from ..returned import vector_step_values
+from ..returned import is_vector_step, vector_step_values
 from ..seeds import Seeds, lane_seeds
 from ..spaces import EntitySpace
 from .vector_spec import VectorSpec
@@ -225,13 +225,15 @@ class EntityVectorEnv(VectorEnv[EntityBatch, Actions, NDArray[Any]], ABC):
     def _carry_out(self, actions: Any) -> StepResult:
         self._is_playing = False  # a step that is interrupted leaves lanes that need a reset
         try:
-            result = vector_step_values(f"{self._where}._step", self._step(actions), self.num_envs)
+            result = self._step(actions)
         except ActionError:
             self._is_playing = self.validates_in_step  # then no lane has moved
             raise
         except WorkerError:
             self.close()
             raise
+        if not is_vector_step(result, self.num_envs):
+            result = vector_step_values(f"{self._where}._step", result, self.num_envs)
         self._remember(result[0])
         self._is_playing = True
         return result
@@ -239,9 +241,8 @@ class EntityVectorEnv(VectorEnv[EntityBatch, Actions, NDArray[Any]], ABC):
     def _remember(self, batch: EntityBatch) -> None:
         """Keep what actions are checked against, and what `action_space.sample()` draws for."""
         self._last = batch
-        space = vars(self).get("action_space")
-        if isinstance(space, EntityBatchActionSpace):
-            space.observe(batch)
+        if "action_space" in self.__dict__ and isinstance(self.action_space, EntityBatchActionSpace):
+            self.action_space.observe(batch)
 
     @property
     def _where(self) -> str:
