@@ -22,7 +22,7 @@ help:
 	@echo "make bench  benchmarks against named peers, about ten minutes; results in benchmarks/results.json and .png"
 
 demo: $(READY)
-	$(VENV)/bin/python -m entitize.cli.demo
+	$(VENV)/bin/python examples/demo.py
 
 # Tests start many processes. Each would compile the package anew where Python must not keep bytecode.
 test test-all: export PYTHONDONTWRITEBYTECODE :=

@@ -9,12 +9,11 @@ from pathlib import Path
 
 import torch
 import tyro
-from rich.console import Console
 
 from ..datasets import DatasetError, EntityDataset
-from ..experiments.agents import load_agent
 from ..experiments.arguments import parse
 from ..experiments.errors import UserError
+from ..experiments.networks import load_agent
 from ..policies.checkpoint import CheckpointError
 from ..policies.loading import AnyNetwork
 from ..policies.rogue_net import RogueNet, RogueNetConfig
@@ -50,10 +49,9 @@ def main(arguments: Sequence[str]) -> None:
     """Parse and run the command."""
     chosen = parse(CloneArguments, "clone", arguments)
     run = chosen.run or Path("runs") / f"clone-{time.strftime('%Y%m%d-%H%M%S')}"
-    console = Console()
 
     def show(trainer: BehaviorCloning, metrics: dict[str, float]) -> None:
-        console.print(describe(trainer, metrics), highlight=False, soft_wrap=True)
+        print(describe(trainer, metrics), flush=True)
 
     try:
         dataset = EntityDataset(chosen.data)
@@ -62,11 +60,7 @@ def main(arguments: Sequence[str]) -> None:
         )
         learned, held_out = len(trainer.demonstrations.learned), len(trainer.demonstrations.held_out)
         resumed = f", resumed after epoch {trainer.epoch}" if chosen.resume else ""
-        console.print(
-            f"{chosen.data}: {learned:,} steps to learn from, {held_out:,} held out, in {run}{resumed}",
-            highlight=False,
-            soft_wrap=True,
-        )
+        print(f"{chosen.data}: {learned:,} steps to learn from, {held_out:,} held out, in {run}{resumed}")
         trainer.train()
     except FileExistsError as error:
         raise UserError(
@@ -74,7 +68,7 @@ def main(arguments: Sequence[str]) -> None:
         ) from error
     except (DatasetError, CheckpointError, NonFiniteError, RunLockedError, OSError) as error:
         raise UserError(str(error)) from error
-    console.print(f"checkpoints in {run / 'checkpoints'}", highlight=False, soft_wrap=True)
+    print(f"checkpoints in {run / 'checkpoints'}")
 
 
 def describe(trainer: BehaviorCloning, metrics: dict[str, float]) -> str:

@@ -12,13 +12,13 @@ from pathlib import Path
 import tyro
 
 from .. import __version__
+from ..envs import EntitySpace
 from ..experiments.arguments import parse
 from ..experiments.env_config import EnvConfig, Pairs
 from ..experiments.environments import make_environments
 from ..experiments.errors import UserError
 from ..experiments.network_options import ROGUE_NET, Network, check_options
 from ..policies.rogue_net import RogueNetConfig
-from .space_text import describe_space
 
 PACKAGES = ("numpy", "numba", "gymnasium", "torch", "procgen-mirror", "gym3", "safetensors", "tensorboard")
 
@@ -57,7 +57,8 @@ def main(arguments: Sequence[str]) -> None:
             raise UserError(_NO_TORCH)
         from .network_info import describe_run
 
-        print(describe_run(chosen.run, chosen.env))
+        title, space, summary = describe_run(chosen.run, chosen.env)
+        print(title, describe_space(space), summary, sep="\n\n")
     elif chosen.env is not None:
         print(_describe(chosen))
     elif chosen != InfoArguments():
@@ -99,4 +100,19 @@ def versions() -> str:
             lines.append(f"{name} {importlib.metadata.version(name)}")
         except importlib.metadata.PackageNotFoundError:
             lines.append(f"{name} is not installed")
+    return "\n".join(lines)
+
+
+def describe_space(space: EntitySpace) -> str:
+    """Entity types with their features, the frame, global features and actions, one per line."""
+    lines = ["Entities"] if space.entities else []
+    lines += [
+        f"  {name} ({len(features)}): {', '.join(features)}" for name, features in space.entities.items()
+    ]
+    if space.frame is not None:
+        lines += ["Frame", f"  {' × '.join(map(str, space.frame))}"]
+    if space.global_features:
+        lines += ["Global features", f"  ({len(space.global_features)}): {', '.join(space.global_features)}"]
+    lines.append("Actions")
+    lines += [f"  {name}: {action!r}" for name, action in space.actions.spaces.items()]
     return "\n".join(lines)

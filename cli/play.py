@@ -3,36 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import tyro
-from rich.console import Console
 
 from ..envs import EntityVectorEnv
-from ..experiments.agents import RandomActor, load_agent
 from ..experiments.arguments import parse
-from ..experiments.env_config import EnvConfig, Pairs
-from ..experiments.environments import held_out, make_environments
+from ..experiments.env_config import EnvConfig
+from ..experiments.environments import make_environments, played
 from ..experiments.microrts.microrts_lanes import with_lanes
-from ..experiments.run_config import EnvChoice, read_run_config
 from ..trainers.evaluation import Actor
 from ..trainers.threads import thread_count
+from .agent_flags import AgentFlags
 from .drawing import Camera, EntityDrawing, HasCamera
-from .evaluate import override
 from .video import Frame, check_ending, write_video
 
 
-@dataclass(frozen=True)
-class PlayArguments:
+@dataclass(frozen=True, kw_only=True)
+class PlayArguments(AgentFlags):
     """Write a video of a trained agent on a held-out level, with the observed entities drawn over the frames.
 
     Example: entitize play runs/coinrun --out coinrun.mp4
     """
 
-    run: tyro.conf.Positional[Path]
-    """The run folder."""
     out: Path | None = None
     """The video file, .mp4 or .gif (default: play.mp4 in the run folder)."""
     episodes: int = 1
@@ -43,20 +37,10 @@ class PlayArguments:
     """Steps per second of video; Procgen runs at 15."""
     random: bool = False
     """Record the random policy instead."""
-    deterministic: bool = False
-    """Take the most probable action instead of sampling."""
-    seed: int | None = None
-    """Seed of environment and actions (default: that of the run's configuration)."""
-    checkpoint: Path | None = None
-    """A checkpoint folder (default: the run's newest)."""
-    env: EnvChoice = field(default_factory=EnvChoice)
-    kwargs: Pairs = field(default_factory=dict)
-    """Options of the environment that differ from the run's, e.g. opponents=workerRushAI side=1."""
 
     def __post_init__(self) -> None:
-        for name in ("episodes", "max_steps", "fps"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"--{name.replace('_', '-')} must be positive, got {getattr(self, name)}")
+        super().__post_init__()
+        self.check_positive("episodes", "max_steps", "fps")
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -64,20 +48,15 @@ def main(arguments: Sequence[str]) -> None:
     chosen = parse(PlayArguments, "play", arguments)
     out = chosen.out or chosen.run / "play.mp4"
     check_ending(out)
-    config = read_run_config(chosen.run, chosen.env)
-    settings = override(config.eval, None, chosen.seed, chosen.deterministic)
-    settings = replace(settings, kwargs={**settings.kwargs, **chosen.kwargs})
-    env, told = held_out(config.env, settings)
+    config, settings = chosen.read()
+    env, told = played(config.env, settings, "held-out", chosen.kwargs)
     with thread_count(config.ppo.num_threads), make_visible(env) as venv:
-        actor: Actor = RandomActor(venv.single_action_space)
-        if not chosen.random:
-            actor = load_agent(chosen.checkpoint or chosen.run, venv.single_observation_space)
+        actor = chosen.load(venv, chosen.random)
         frames, returns = record(
             actor, venv, chosen.episodes, chosen.max_steps, settings.seed, settings.deterministic
         )
     write_video(out, frames, chosen.fps)
-    summary = f"{len(frames)} steps on {told}, returns {', '.join(f'{value:.1f}' for value in returns)}"
-    Console().print(f"{out}: {summary}", highlight=False, soft_wrap=True)
+    print(f"{out}: {len(frames)} steps on {told}, returns {', '.join(f'{value:.1f}' for value in returns)}")
 
 
 def make_visible(env: EnvConfig) -> EntityVectorEnv:

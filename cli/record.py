@@ -3,31 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import tyro
-from rich.console import Console
 
 from .. import __version__
 from ..datasets import EntityDataset
 from ..datasets.recorder import record
 from ..envs import EntityVectorEnv
-from ..experiments.agents import load_agent
 from ..experiments.arguments import parse
 from ..experiments.config import TrainConfig
-from ..experiments.env_config import EnvConfig, Pairs
-from ..experiments.environments import held_out, make_environments
+from ..experiments.env_config import EnvConfig
+from ..experiments.environments import Levels, make_environments, played
 from ..experiments.errors import UserError
-from ..experiments.microrts.microrts_lanes import with_lanes
-from ..experiments.run_config import EnvChoice, read_run_config
 from ..trainers.threads import thread_count
-from .evaluate import override
+from .agent_flags import AgentFlags
 
 
-@dataclass(frozen=True)
-class RecordArguments:
+@dataclass(frozen=True, kw_only=True)
+class RecordArguments(AgentFlags):
     """Record what a trained agent plays: observations, masks, actions, rewards and ends, as Arrow files.
 
     Example: entitize record runs/bigfish --episodes 100 --out plays/
@@ -50,43 +46,31 @@ class RecordArguments:
     """Record the random policy instead."""
     bots: tuple[str, ...] = ()
     """Record these bots of μRTS instead, which the lanes take in turns."""
-    levels: Literal["held-out", "training"] = "training"
+    levels: Levels = "training"
     """Play on the levels of training, or on those that training did not see."""
-    deterministic: bool = False
-    """Always take the most probable choice instead of drawing one."""
-    seed: int | None = None
-    """Seeds environments and actions (default: as the run's configuration says)."""
-    checkpoint: Path | None = None
-    """A checkpoint folder (default: the run's newest)."""
-    env: EnvChoice = field(default_factory=EnvChoice)
-    kwargs: Pairs = field(default_factory=dict)
-    """Options of the environment that differ from training, e.g. nrobots=4."""
 
     def __post_init__(self) -> None:
-        for name in ("episodes", "steps", "num_envs"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise ValueError(f"--{name.replace('_', '-')} must be at least 1, got {value}")
+        super().__post_init__()
+        self.check_positive("episodes", "steps", "num_envs")
         if self.episodes is not None and self.steps is not None:
             raise ValueError("give either --episodes or --steps, not both")
         if self.random and self.bots:
             raise ValueError("give either --random or --bots, not both")
 
+    def config(self) -> TrainConfig:
+        """Return the run's configuration, or one of the environment that bots play in."""
+        if self.bots and not self.run.is_dir():
+            return TrainConfig(env=EnvConfig(str(self.run)))
+        return super().config()
+
 
 def main(arguments: Sequence[str]) -> None:
     """Parse and run the command."""
     chosen = parse(RecordArguments, "record", arguments)
-    if chosen.bots and not chosen.run.is_dir():
-        config = TrainConfig(env=EnvConfig(str(chosen.run)))
-    else:
-        config = read_run_config(chosen.run, chosen.env)
-    settings = override(config.eval, None, chosen.seed, chosen.deterministic)
-    changes = {**settings.kwargs, **chosen.kwargs}
-    if chosen.levels == "held-out":
-        env, _ = held_out(config.env, replace(settings, kwargs=changes))
-    else:
-        env = replace(config.env, kwargs={**config.env.kwargs, **chosen.kwargs})
-    env = with_lanes(env, chosen.num_envs or settings.num_envs)
+    config, settings = chosen.read()
+    lanes = chosen.num_envs or settings.num_envs
+    settings = replace(settings, num_envs=lanes, episodes=lanes)
+    env, _ = played(config.env, settings, chosen.levels, chosen.kwargs)
     facts: dict[str, Any] = {
         "entitize": __version__,
         "env": env.id,
@@ -110,17 +94,13 @@ def main(arguments: Sequence[str]) -> None:
     dataset = EntityDataset(chosen.out, verify=False)
     whole = [episode.total_reward for episode in dataset.episodes if episode.is_complete]
     mean = f", mean return {sum(whole) / len(whole):.2f}" if whole else ""
-    Console().print(
-        f"{chosen.out}: {len(dataset.decisions):,} steps, {len(whole)} whole episodes{mean}",
-        highlight=False,
-        soft_wrap=True,
-    )
+    print(f"{chosen.out}: {len(dataset.decisions):,} steps, {len(whole)} whole episodes{mean}")
 
 
 def _name(chosen: RecordArguments) -> str:
     if chosen.bots:
         return f"bots: {', '.join(chosen.bots)}"
-    return "random" if chosen.random else str(chosen.checkpoint or chosen.run)
+    return "random" if chosen.random else str(chosen.path)
 
 
 def _player(chosen: RecordArguments, venv: EntityVectorEnv) -> Any:
@@ -132,7 +112,7 @@ def _player(chosen: RecordArguments, venv: EntityVectorEnv) -> Any:
     if chosen.random:
         return None
     if not chosen.bots:
-        return load_agent(chosen.checkpoint or chosen.run, venv.single_observation_space)
+        return chosen.load(venv)
     from ..adapters.microrts.bot_players import BotPlayers
 
     try:

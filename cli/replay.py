@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import tyro
-from rich.console import Console
 
 from ..datasets import DatasetError, EntityDataset
 from ..datasets.replay_check import replay
@@ -48,9 +47,5 @@ def main(arguments: Sequence[str]) -> int:
             difference = replay(dataset, venv, tolerance=chosen.tolerance)
     except DatasetError as error:
         raise UserError(str(error)) from error
-    Console().print(
-        f"{len(dataset):,} steps replayed: no difference" if difference is None else str(difference),
-        highlight=False,
-        soft_wrap=True,
-    )
+    print(f"{len(dataset):,} steps replayed: no difference" if difference is None else difference)
     return 0 if difference is None else 1

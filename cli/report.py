@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import tyro
-from rich.console import Console
 
 from ..experiments.arguments import parse
 from ..experiments.config import RUN_CONFIG
@@ -44,7 +43,7 @@ def main(arguments: Sequence[str]) -> None:
     chosen = parse(ReportArguments, "report", arguments)
     folder = chosen.out or chosen.directory / "report"
     write_report(chosen.directory, folder)
-    Console().print(f"{folder / 'report.html'}", highlight=False, soft_wrap=True)
+    print(folder / "report.html")
 
 
 def write_report(directory: Path, folder: Path) -> Document:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import re
+import signal
+import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 
 from ..experiments.arguments import parse, peek
 from ..experiments.config import TrainConfig, find_config, with_flags_over_file
@@ -16,7 +21,8 @@ from ..experiments.run_config import EnvChoice, read_run_config
 from ..experiments.train_flags import TrainArguments
 from ..experiments.training import train
 from ..trainers.runs.run_lock import RunLockedError
-from .stop_signals import stop_on_signals
+
+_NOTICE = "\nstopping: the update at hand is finished and a checkpoint written; Ctrl-C again ends at once\n"
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -47,3 +53,27 @@ def default_run_folder(config: TrainConfig) -> Path:
     """Return runs/<environment>-<time>."""
     name = re.split(r"[/:]", config.env.id)[-1]
     return Path("runs") / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}"
+
+
+@contextmanager
+def stop_on_signals(stop: threading.Event) -> Iterator[None]:
+    """Set `stop` at the first SIGINT or SIGTERM; raise KeyboardInterrupt at the second.
+
+    Outside of the main thread, where Python handles no signals, nothing changes.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        if stop.is_set():
+            raise KeyboardInterrupt
+        stop.set()
+        os.write(sys.__stderr__.fileno() if sys.__stderr__ else 2, _NOTICE.encode())
+
+    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

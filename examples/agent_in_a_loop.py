@@ -12,6 +12,7 @@ from math import dist
 
 import entitize as ez
 import numpy as np
+
 from couriers import Courier, Parcel
 
 

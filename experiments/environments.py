@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import gymnasium
 
@@ -50,3 +51,17 @@ def held_out(env: EnvConfig, evaluation: EvalConfig) -> tuple[EnvConfig, str]:
             told = f"levels from {first} on, which training did not see"
     num_envs = min(evaluation.num_envs, evaluation.episodes)
     return with_lanes(replace(env, kwargs=kwargs), num_envs), told
+
+
+#: Which levels an agent plays.
+Levels = Literal["held-out", "training"]
+
+
+def played(
+    env: EnvConfig, evaluation: EvalConfig, levels: Levels, changes: Mapping[str, Any]
+) -> tuple[EnvConfig, str]:
+    """Return the environments with these `levels` and `changes` of options, and a word on the levels."""
+    if levels == "held-out":
+        return held_out(env, replace(evaluation, kwargs={**evaluation.kwargs, **changes}))
+    env = replace(env, kwargs={**env.kwargs, **changes})
+    return with_lanes(env, min(evaluation.num_envs, evaluation.episodes)), "the training levels"

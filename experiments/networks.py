@@ -1,19 +1,25 @@
-"""A fresh network for the environments of a configuration."""
+"""Networks of commands: fresh ones by a configuration, trained ones out of run folders."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import torch
 
-from ..envs import EntityVectorEnv
+from ..envs import EntitySpace, EntityVectorEnv
 from ..policies import baselines
 from ..policies.loading import AnyNetwork
 from ..policies.rogue_net import RogueNet
+from ..trainers import CheckpointError, load_policy
+from ..trainers.evaluation import RandomActor as RandomActor
 from .config import TrainConfig
 from .errors import UserError
 from .microrts.microrts_lanes import board_of, is_microrts
 from .network_options import ROGUE_NET, baseline_options, reads_maps
+
+#: What the random policy is called in tables.
+RANDOM = "random policy"
 
 
 def make_policy(config: TrainConfig, venv: EntityVectorEnv) -> AnyNetwork:
@@ -56,3 +62,23 @@ def _with_size(config: TrainConfig) -> dict[str, Any]:
         words = " ".join(f"{name}=…" for name in missing)
         raise UserError(f"{config.network} must be told the size of the map: --baseline {words}")
     return options
+
+
+def load_agent(path: Path, space: EntitySpace | None = None) -> AnyNetwork:
+    """The network of a run's newest checkpoint, or of a checkpoint folder, for environments of `space`.
+
+    `space` may have more entity types and features than those that the network was trained with. Without it
+    the network is for the spaces of its training.
+
+    Raises:
+        UserError: there is no checkpoint, it is corrupt or foreign, or needs what `space` doesn't have.
+    """
+    try:
+        policy = load_policy(path)
+        if space is not None:
+            policy.adapt_to(space)
+    except CheckpointError as error:
+        raise UserError(str(error)) from error
+    except ValueError as error:
+        raise UserError(f"the network of {path} does not fit the environments: {error}") from error
+    return policy

@@ -17,9 +17,9 @@ from ...adapters.microrts.java.rewards import weights_array
 from ...adapters.microrts.options import check_options
 from ...trainers import CheckpointError, checkpoint_paths, read_checkpoint
 from ...trainers.runs.checkpoint import step_of
-from ..agents import RANDOM
 from ..env_config import EnvConfig, Pairs
 from ..errors import UserError
+from ..networks import RANDOM
 from ..run_config import read_run_config
 from .matches import MatchJob, MatchSettings, plan_jobs
 from .published_microrts import ALL_BOTS, SEARCH_BOTS

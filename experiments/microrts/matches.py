@@ -22,7 +22,7 @@ from ...adapters.microrts.java.rewards import REWARDS
 from ...ragged import RaggedArray, concatenate
 from ...trainers.evaluation import Actor, episode_quota
 from ...trainers.threads import thread_count
-from ..agents import RANDOM, RandomActor, load_agent
+from ..networks import RANDOM, RandomActor, load_agent
 from .published_microrts import SEARCH_BOTS
 
 #: Lanes played at once, and games per job. A search bot's thinking is what takes the time, lanes side by side

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from ...trainers import Interval
-from ..agents import RANDOM
 from ..errors import UserError
 from ..microrts.match_results import distinct_games
 from ..microrts.match_scores import ALL_BOTS, BOTH_SIDES, MatchScore, score_all
@@ -23,6 +22,7 @@ from ..microrts.published_microrts import (
     published_for,
     published_training_for,
 )
+from ..networks import RANDOM
 from .document import Document, Picture, ReportColumn, ReportTable, Row, Section
 from .measured_runs import (
     MeasuredRun,

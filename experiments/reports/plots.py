@@ -16,7 +16,7 @@ matplotlib.use("Agg")  # no screen is needed
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MultipleLocator
+from matplotlib.ticker import EngFormatter, MultipleLocator
 
 from ...files import replace_file
 from ...trainers import Interval
@@ -39,35 +39,6 @@ class CurvePanel:
     levels: Mapping[str, float] = field(default_factory=dict)  # drawn as lines across
     guides: Mapping[str, Mapping[float, float]] = field(default_factory=dict)  # dotted lines, without dots
     tails: Mapping[str, Sequence[Curve]] = field(default_factory=dict)  # single runs, drawn thinly
-
-
-def learning_curve(
-    path: Path, metrics: Sequence[Mapping[str, float]], marks: Mapping[str, Interval], title: str
-) -> None:
-    """Draw training return over environment steps, with evaluations as bands, into a PNG file.
-
-    Args:
-        metrics: lines of a run's `metrics.jsonl`.
-        marks: evaluated mean returns with their intervals, by the name in the legend.
-    """
-    points = [
-        (line["step"], line["charts/episodic_return"]) for line in metrics if "charts/episodic_return" in line
-    ]
-    figure = Figure(figsize=(8, 4.5), layout="constrained")
-    axes = figure.subplots()
-    axes.plot(
-        *zip(*points, strict=True) if points else ((), ()),
-        color="#0072B2",
-        label="training, last 100 episodes",
-    )
-    for (name, interval), colour in zip(marks.items(), ("#CC79A7", "#E69F00", "#009E73"), strict=False):
-        axes.axhline(interval.mean, color=colour, linestyle="--", label=f"{name}: {interval}")
-        axes.axhspan(interval.low, interval.high, color=colour, alpha=0.2, linewidth=0)
-    axes.set(title=title, xlabel="environment steps", ylabel="return per episode")
-    axes.xaxis.set_major_formatter(_short_steps)
-    axes.grid(alpha=0.3)
-    axes.legend()
-    save(figure, path)
 
 
 def outcome_bars(
@@ -146,7 +117,7 @@ def learning_curves(
         for name, artist in _curve_panel(axes, panel, colours).items():
             handles.setdefault(name, artist)
         axes.set_title(task, fontsize=9)
-        axes.xaxis.set_major_formatter(_short_steps if over == "steps" else _short_hours)
+        axes.xaxis.set_major_formatter(EngFormatter(sep="") if over == "steps" else _short_hours)
         if over == "hours":
             axes.xaxis.set_major_locator(_hour_locator(axes))
         if index + columns >= len(panels):
@@ -293,13 +264,6 @@ def performance_profile(
     axes.grid(alpha=0.3)
     axes.legend()
     save(figure, path)
-
-
-def _short_steps(steps: float, _: object) -> str:
-    for unit, name in ((1e6, "M"), (1e3, "k")):
-        if steps >= unit:
-            return f"{steps / unit:g}{name}"
-    return f"{steps:g}"
 
 
 def _short_hours(seconds: float, _: object) -> str:

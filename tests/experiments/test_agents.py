@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 from entitize import EntitySpace, make_vec
 from entitize.envs import EntityBatch
-from entitize.experiments.agents import load_agent
 from entitize.experiments.errors import UserError
+from entitize.experiments.networks import load_agent
 from entitize.trainers import load_policy
 
 from facts import raises

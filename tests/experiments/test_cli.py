@@ -15,7 +15,7 @@ import entitize as ez
 import gymnasium
 import pytest
 from entitize.cli.main import COMMANDS
-from entitize.cli.stop_signals import stop_on_signals
+from entitize.cli.train import stop_on_signals
 from entitize.experiments.config import CONFIGS, TrainConfig
 from entitize.experiments.config_file import read_config
 from entitize.experiments.run_config import read_run_config

@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 from entitize.adapters.microrts.java.rewards import weights_array
 from entitize.envs import EntityBatch, sample_actions
-from entitize.experiments.agents import RANDOM
 from entitize.experiments.errors import UserError
 from entitize.experiments.microrts.match_scores import score_all
 from entitize.experiments.microrts.match_workers import play_jobs
@@ -26,6 +25,7 @@ from entitize.experiments.microrts.matches import (
     plan_jobs,
     play_games,
 )
+from entitize.experiments.networks import RANDOM
 from entitize.trainers import bootstrap_interval, wilson_interval
 
 from facts import raises

@@ -17,8 +17,7 @@ def test_the_example_trains_evaluates_and_exports(tmp_path: Path) -> None:
         sys.executable,
         "-W",
         "error",
-        "-m",
-        "entitize.experiments.procgen.sb3_procgen",
+        str(Path(__file__).parents[3] / "examples" / "sb3_procgen.py"),
         "--game",
         "chaser",
     ]

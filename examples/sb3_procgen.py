@@ -1,6 +1,6 @@
 """RogueNet on a Procgen game in Stable-Baselines3: a short file to copy.
 
-    python -m entitize.experiments.procgen.sb3_procgen --game bigfish --timesteps 1000000
+    python examples/sb3_procgen.py --game bigfish --timesteps 1000000
 
 Trains on `num_levels` levels, evaluates on levels that training does not see, and leaves in the folder `out`
 the best and the last model, checkpoints, TensorBoard events, and the network as safetensors.
@@ -12,11 +12,10 @@ from pathlib import Path
 
 import torch
 import tyro
+from entitize import sb3
 from stable_baselines3 import PPO
 from stable_baselines3.common.callbacks import CheckpointCallback, EvalCallback
 from stable_baselines3.common.evaluation import evaluate_policy
-
-from ... import sb3  # in a file of your own: from entitize import sb3
 
 
 def train(

@@ -8,27 +8,27 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from entitize.cli.evaluate import judge, results_table
+from entitize.cli.play import make_visible, record
+from entitize.cli.video import write_video
+from entitize.experiments.arguments import parse
+from entitize.experiments.config import RUN_CONFIG, TrainConfig, find_config
+from entitize.experiments.config_file import read_config
+from entitize.experiments.environments import held_out, make_environments
+from entitize.experiments.errors import UserError
+from entitize.experiments.networks import RANDOM, RandomActor, make_policy
+from entitize.experiments.reports.plots import save
+from entitize.experiments.training import train
+from entitize.trainers import EpisodeResults, Interval, bootstrap_interval, read_metrics
+from entitize.trainers.evaluation import Actor
+from entitize.trainers.threads import thread_count
+from matplotlib.figure import Figure
+from matplotlib.ticker import EngFormatter
 from rich.console import Console
-
-from ..experiments.agents import RANDOM, RandomActor
-from ..experiments.arguments import parse
-from ..experiments.config import RUN_CONFIG, TrainConfig, find_config
-from ..experiments.config_file import read_config
-from ..experiments.environments import held_out, make_environments
-from ..experiments.errors import UserError
-from ..experiments.networks import make_policy
-from ..experiments.reports.plots import learning_curve
-from ..experiments.training import train
-from ..trainers import EpisodeResults, bootstrap_interval, read_metrics
-from ..trainers.evaluation import Actor
-from ..trainers.threads import thread_count
-from .evaluate import judge, results_table
-from .play import make_visible, record
-from .video import write_video
 
 #: What a finished demo leaves in its folder; the gif shows every other step, to be small.
 CURVE, TABLE, VIDEO, SMALL_VIDEO = "learning-curve.png", "results.txt", "play.mp4", "play.gif"
@@ -39,7 +39,7 @@ FPS = 15
 class DemoArguments:
     """Train RogueNet on a Procgen game for about five minutes, and write table, curve and video to runs/demo.
 
-    Example: python -m entitize.cli.demo --quick
+    Example: python examples/demo.py --quick
     """
 
     config: str = "demo"
@@ -116,7 +116,7 @@ def report(
     config: TrainConfig, told: str, results: dict[str, EpisodeResults], out: Path, console: Console
 ) -> None:
     """Print the table and write it, and draw the learning curve."""
-    table = results_table(config.env.id, told, results)
+    table = results_table(config.env.id, told, [(name, {}, result) for name, result in results.items()])
     console.print(table)
     with (out / TABLE).open("w") as file:
         Console(file=file, width=100).print(table)
@@ -127,6 +127,35 @@ def report(
             f"After training the mean return is {after / before:.1f} times that of the random policy."
         )
     learning_curve(out / CURVE, read_metrics(out / "metrics.jsonl"), intervals, config.env.id)
+
+
+def learning_curve(
+    path: Path, metrics: Sequence[Mapping[str, float]], marks: Mapping[str, Interval], title: str
+) -> None:
+    """Draw training return over environment steps, with evaluations as bands, into a PNG file.
+
+    Args:
+        metrics: lines of a run's `metrics.jsonl`.
+        marks: evaluated mean returns with their intervals, by the name in the legend.
+    """
+    points = [
+        (line["step"], line["charts/episodic_return"]) for line in metrics if "charts/episodic_return" in line
+    ]
+    figure = Figure(figsize=(8, 4.5), layout="constrained")
+    axes = figure.subplots()
+    axes.plot(
+        *zip(*points, strict=True) if points else ((), ()),
+        color="#0072B2",
+        label="training, last 100 episodes",
+    )
+    for (name, interval), colour in zip(marks.items(), ("#CC79A7", "#E69F00", "#009E73"), strict=False):
+        axes.axhline(interval.mean, color=colour, linestyle="--", label=f"{name}: {interval}")
+        axes.axhspan(interval.low, interval.high, color=colour, alpha=0.2, linewidth=0)
+    axes.set(title=title, xlabel="environment steps", ylabel="return per episode")
+    axes.xaxis.set_major_formatter(EngFormatter(sep=""))
+    axes.grid(alpha=0.3)
+    axes.legend()
+    save(figure, path)
 
 
 if __name__ == "__main__":

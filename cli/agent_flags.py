@@ -1,0 +1,77 @@
+"""Flags of the commands that play a trained agent: `eval`, `play` and `record`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import tyro
+
+from ..envs import EntityVectorEnv
+from ..experiments.config import TrainConfig
+from ..experiments.env_config import EvalConfig, Pairs
+from ..experiments.networks import RandomActor, load_agent
+from ..experiments.run_config import EnvChoice, read_run_config
+from ..trainers.evaluation import Actor
+
+
+@dataclass(frozen=True, kw_only=True)
+class AgentFlags:
+    """Which agent plays, and in which environments."""
+
+    run: tyro.conf.Positional[Path]
+    """The run folder."""
+    deterministic: bool = False
+    """Take the most probable action instead of sampling."""
+    seed: int | None = None
+    """Seed of environments and actions (default: that of the run's configuration)."""
+    checkpoint: Path | None = None
+    """A checkpoint folder (default: the run's newest)."""
+    env: EnvChoice = field(default_factory=EnvChoice)
+    kwargs: Pairs = field(default_factory=dict)
+    """Options of the environment that differ from training, e.g. opponents=workerRushAI side=1."""
+
+    def __post_init__(self) -> None:
+        if self.seed is not None and self.seed < 0:
+            raise ValueError(f"--seed: expected no number below 0, got {self.seed}")
+
+    def check_positive(self, *names: str) -> None:
+        """Check that these flags, where given, are at least 1.
+
+        Raises:
+            ValueError: one is not.
+        """
+        for name in names:
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ValueError(f"--{name.replace('_', '-')}: expected at least 1, got {value}")
+
+    @property
+    def path(self) -> Path:
+        """The checkpoint, or the run whose newest one is meant."""
+        return self.checkpoint or self.run
+
+    def config(self) -> TrainConfig:
+        """Return the run's configuration, in the chosen environment.
+
+        Raises:
+            UserError: see `read_run_config`.
+        """
+        return read_run_config(self.run, self.env)
+
+    def read(self) -> tuple[TrainConfig, EvalConfig]:
+        """Return the run's configuration, and its evaluation as these flags change it."""
+        config = self.config()
+        seed = config.eval.seed if self.seed is None else self.seed
+        is_deterministic = config.eval.deterministic or self.deterministic
+        return config, replace(config.eval, seed=seed, deterministic=is_deterministic)
+
+    def load(self, venv: EntityVectorEnv, is_random: bool = False) -> Actor:
+        """Return the agent for `venv`, or the random policy.
+
+        Raises:
+            UserError: see `load_agent`.
+        """
+        if is_random:
+            return RandomActor(venv.single_action_space)
+        return load_agent(self.path, venv.single_observation_space)
