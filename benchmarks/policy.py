@@ -3,7 +3,7 @@
     python benchmarks/policy.py [--quick] [--json PATH] [--repeats 9] [--threads 1] [--networks d16 d64]
 
 A whole network: 5 entity types of 50 features, one actor per step with 15 choices, a value. "act": `act` on
-64 steps; "train": `evaluate`, a loss and backward on 2048 steps, without the optimizer. "one pass" is the
+64 steps; "train": `evaluate`, a loss and backward on 2048 steps, without the optimizer. "learner" is the
 same with PPO's loss, as the trainer does it: without torch's autograd. Lengths: "geom n" are skewed with mean
 n (up to 8 n), "unif n" uniform from 1 to 2 n - 1.
 
@@ -41,7 +41,7 @@ from rows import Budget, add_options, rounds, write_rows
 from rows import Row as BenchRow
 
 #: The fused engine, its gradients without autograd, and the torch engine's attention paths.
-PATHS = ("fused", "one pass", "numba", "sorted", "padded")
+PATHS = ("fused", "learner", "numba", "sorted", "padded")
 
 #: Width, layers and heads.
 NETWORKS = {"d16": (16, 2, 2), "d64": (64, 2, 4), "murts": (64, 5, 4), "d128": (128, 4, 4)}
@@ -119,7 +119,7 @@ def make_run(net: RogueNet, batch: EntityBatch, mode: str) -> Callable[[], Any]:
     return train
 
 
-def make_one_pass(net: RogueNet, batch: EntityBatch) -> Callable[[], Any]:
+def make_learner_run(net: RogueNet, batch: EntityBatch) -> Callable[[], Any]:
     """As "train", with the trainer's loss, whose gradients the fused engine computes itself."""
     rng = np.random.default_rng(0)
     got = net.act(batch, rng)
@@ -162,13 +162,13 @@ def measure_row(network: str, lengths: str, mode: str, repeats: int, seconds: fl
     width, layers, heads = NETWORKS[network]
     runs = {}
     for path in PATHS:
-        if (path == "one pass" and mode == "act") or (path == "padded" and padding(batch) > MAX_PADDING):
+        if (path == "learner" and mode == "act") or (path == "padded" and padding(batch) > MAX_PADDING):
             continue
-        fused = path in ("fused", "one pass")
+        fused = path in ("fused", "learner")
         chosen = {"engine": "fused"} if fused else {"engine": "torch", "attention": path}
         net = RogueNet(space, space.actions, d_model=width, n_layer=layers, n_head=heads, **chosen)
         net.update_normalization(batch)
-        runs[path] = make_one_pass(net, batch) if path == "one pass" else make_run(net, batch, mode)
+        runs[path] = make_learner_run(net, batch) if path == "learner" else make_run(net, batch, mode)
     return Row(network, lengths, mode, measure(runs, repeats, seconds))
 
 

@@ -1,8 +1,13 @@
-"""`FusedLearner`: PPO's gradient steps for RogueNet by kernels alone, without torch's autograd."""
+"""`FusedLearner`: PPO's gradient steps for RogueNet by kernels alone, without torch's autograd.
+
+Shape alphabet: B steps, A actors of one action, P numbers of all parameters.
+"""
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,21 +20,27 @@ from ...policies.rogue_net import RogueNet
 from ..config import PPOConfig
 from ..rollout import Samples
 from . import torch_learner
+from .loss_kernels import (
+    CLIPPED,
+    ENTROPY,
+    KL,
+    LOG_RATIO,
+    POLICY,
+    VALUE,
+    actor_units,
+    add_actors,
+    step_units,
+    value_errors,
+)
 from .loss_proof import loss_difference
 from .losses import Counts
-from .one_pass import goes_in_one_pass, learn_in_one_pass
 from .torch_learner import TorchLearner
-from .two_passes import learn_in_two_passes, logged
 
 _log = logging.getLogger(__name__)
 
 
 class FusedLearner(TorchLearner):
-    """Makes the gradient steps of `TorchLearner` by the kernels of the fused engine, where that engine runs.
-
-    Networks whose actions are all chosen by softmax go through the kernels in one pass, tile by tile; others,
-    and those with a value network of its own or hidden entities, in two passes (forward, then backward).
-    """
+    """Makes the gradient steps of `TorchLearner` with the kernels of the fused engine, where it runs."""
 
     def __init__(self, policy: RogueNet, module: nn.Module, optimizer: Optimizer, config: PPOConfig) -> None:
         super().__init__(policy, module, optimizer, config)
@@ -52,9 +63,13 @@ class FusedLearner(TorchLearner):
         self, engine: FusedEngine, prepared: Prepared, part: Samples, counts: Counts, ent_coef: float
     ) -> tuple[dict[str, float], NDArray[np.float32]]:
         """Return the losses, and the gradients (P,) in the order of the engine's layout."""
-        simple = prepared.visible is None and not self.config.joint_log_prob
-        learn = learn_in_one_pass if simple and goes_in_one_pass(engine.network) else learn_in_two_passes
-        g, sums = learn(engine.network, engine.read(), prepared, part, counts, self.config, ent_coef)
+        network, weights, masks = engine.network, engine.read(), part.observations.actions
+        log_probs, entropies, encoded = network.evaluate(prepared, masks, part.actions, weights)
+        sums, d = loss_and_gradients(
+            *(log_probs, entropies, encoded.values),
+            *(part, counts, self.config, ent_coef),
+        )
+        g = network.gradients(encoded, weights, d.log_probs, d.entropies, d.values)
         return logged(sums, counts, self.config, ent_coef), g
 
     def _engine(self) -> FusedEngine | None:
@@ -76,3 +91,89 @@ class FusedLearner(TorchLearner):
             if found is not None:
                 _log.warning("updates run without the loss's kernels: %s", found)
         return self._compared[2] is not None
+
+
+class LossGradients(NamedTuple):
+    """The derivatives of the loss by the outputs of the network."""
+
+    log_probs: dict[str, NDArray[Any]]  # per action (A,)
+    entropies: dict[str, NDArray[Any]]  # per action (A,)
+    values: NDArray[Any]  # (B,)
+
+
+def loss_and_gradients(
+    log_probs: Mapping[str, NDArray[Any]],
+    entropies: Mapping[str, NDArray[Any]],
+    values: NDArray[Any],
+    samples: Samples,
+    counts: Counts,
+    config: PPOConfig,
+    ent_coef: float,
+) -> tuple[NDArray[np.float64], LossGradients]:
+    """Return the sums (6,) that `loss_kernels` names, and the gradients of `ppo_losses` by the outputs.
+
+    Arrays are float32 or float64.
+    """
+    sums = np.zeros(6)
+    scale, share = 1.0 / counts.units, 0.5 / counts.steps
+    ratios = _joint if config.joint_log_prob else _apart
+    d_log_probs = ratios(log_probs, entropies, samples, config.clip_coef, scale, sums)
+    d_entropies = {name: np.full_like(log_probs[name], -ent_coef * scale) for name in samples.actions}
+    d_values = np.empty_like(values)
+    sums[VALUE] = value_errors(
+        *(values, samples.values, samples.returns, config.clip_vloss, config.clip_coef),
+        *(config.vf_coef * share, d_values),
+    )
+    return sums, LossGradients(d_log_probs, d_entropies, d_values)
+
+
+def logged(sums: NDArray[np.float64], counts: Counts, config: PPOConfig, ent_coef: float) -> dict[str, float]:
+    """Return the numbers of `ppo_losses` from the sums (6,) of the kernels."""
+    means, value_loss = (sums / counts.units).tolist(), 0.5 * float(sums[VALUE]) / counts.steps
+    return {
+        "loss": means[POLICY] - ent_coef * means[ENTROPY] + config.vf_coef * value_loss,
+        "policy_loss": means[POLICY],
+        "value_loss": value_loss,
+        "entropy": means[ENTROPY],
+        "approx_kl": means[KL],
+        "old_approx_kl": -means[LOG_RATIO],
+        "clipfrac": means[CLIPPED],
+    }
+
+
+def _apart(
+    log_probs: Mapping[str, NDArray[Any]],
+    entropies: Mapping[str, NDArray[Any]],
+    samples: Samples,
+    clip: float,
+    scale: float,
+    sums: NDArray[np.float64],
+) -> dict[str, NDArray[Any]]:
+    """Return the gradients (A,) of each action where every actor is a unit; add to `sums`."""
+    gradients = {}
+    for name, old in samples.log_probs.items():
+        gradients[name] = np.empty_like(log_probs[name])
+        actor_units(
+            *(log_probs[name], old.values, entropies[name], old.offsets, samples.advantages),
+            *(clip, scale, gradients[name], sums),
+        )
+    return gradients
+
+
+def _joint(
+    log_probs: Mapping[str, NDArray[Any]],
+    entropies: Mapping[str, NDArray[Any]],
+    samples: Samples,
+    clip: float,
+    scale: float,
+    sums: NDArray[np.float64],
+) -> dict[str, NDArray[Any]]:
+    """Return the same with one ratio per step."""
+    log_ratios, acts = np.zeros(len(samples)), np.zeros(len(samples), bool)
+    for name, old in samples.log_probs.items():
+        add_actors(log_probs[name], old.values, entropies[name], old.offsets, log_ratios, acts, sums)
+    gradient = np.empty(len(samples))
+    step_units(log_ratios, acts, samples.advantages, clip, scale, gradient, sums)
+    return {
+        name: old.broadcast(gradient).astype(log_probs[name].dtype) for name, old in samples.log_probs.items()
+    }

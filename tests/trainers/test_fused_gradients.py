@@ -1,4 +1,4 @@
-"""Forward, loss and backward tile by tile against torch in float64."""
+"""Losses and gradients of the fused learner against torch in float64."""
 
 from __future__ import annotations
 
@@ -27,7 +27,6 @@ from entitize.ragged import RaggedArray
 from entitize.trainers import PPOConfig
 from entitize.trainers.learners.fused_learner import FusedLearner
 from entitize.trainers.learners.losses import Counts, count, ppo_losses
-from entitize.trainers.learners.one_pass import learn_in_one_pass
 from entitize.trainers.learners.optimizer import AdamW
 from entitize.trainers.rollout import Samples
 from hypothesis import given, settings
@@ -157,13 +156,8 @@ def test_parts_of_a_minibatch_add_up() -> None:
         torch.testing.assert_close(parameter.grad.double(), gradients[name], rtol=1e-4, atol=1e-5)
 
 
-def test_what_one_pass_cannot_do_gives_the_gradients_of_torch(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Other heads, a value network, hooks, a joint ratio and an `evaluate` of a subclass."""
-    calls: list[int] = []
-    monkeypatch.setattr(
-        "entitize.trainers.learners.fused_learner.learn_in_one_pass",
-        lambda *of: calls.append(0) or learn_in_one_pass(*of),  # type: ignore[func-returns-value]
-    )
+def test_every_kind_of_network_has_the_gradients_of_torch() -> None:
+    """All heads, a value network, hooks, a joint ratio and an `evaluate` of a subclass."""
 
     class Louder(RogueNet):
         def evaluate(self, *of: Any) -> Any:
@@ -173,24 +167,22 @@ def test_what_one_pass_cannot_do_gives_the_gradients_of_torch(monkeypatch: pytes
     one, real = (
         EntityActionSpace({"act": action}) for action in (Categorical(2), GlobalContinuous(-1.0, 1.0))
     )
-    for kind, actions, options, joint, hooks, goes in (
-        (RogueNet, one, {}, False, False, True),
-        (RogueNet, both, {}, False, False, False),
-        (RogueNet, real, {}, False, False, False),
-        (RogueNet, one, {"separate_value_net": True}, False, False, False),
-        (RogueNet, one, {}, True, False, False),
-        (RogueNet, one, {}, False, True, False),
-        (RogueNet, one, {"engine": "torch"}, False, False, False),
-        (Louder, one, {}, False, False, False),
+    for kind, actions, options, joint, hooks in (
+        (RogueNet, one, {}, False, False),
+        (RogueNet, both, {}, False, False),
+        (RogueNet, real, {}, False, False),
+        (RogueNet, one, {"separate_value_net": True}, False, False),
+        (RogueNet, one, {}, True, False),
+        (RogueNet, one, {}, False, True),
+        (RogueNet, one, {"engine": "torch"}, False, False),
+        (Louder, one, {}, False, False),
     ):
         space = EntitySpace({"a": ["x"]}, actions)
         net = kind(space, actions, d_model=8, n_layer=1, **options)
         if hooks:
             net.value_head.proj.bias.register_hook(lambda gradient: 2 * gradient)
         samples, config = make_samples(net, make_batch(space, 3, 0), 0), PPOConfig(joint_log_prob=joint)
-        calls.clear()
         numbers = differentiate(net, samples, count(samples, joint), config)
-        assert bool(calls) == goes
         exact = RogueNet(
             space, actions, **{"d_model": 8, "n_layer": 1, **options, "engine": "torch"}
         ).double()
