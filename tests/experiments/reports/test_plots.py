@@ -115,8 +115,3 @@ def test_performance_profile(tmp_path: Path, drawn: list[Figure]) -> None:
     np.testing.assert_array_equal(axes.get_lines()[0].get_xydata(), [[0, 1], [0.5, 0.25]])
     assert {(0.0, 0.75), (0.5, 0.5)} <= set(map(tuple, axes.collections[0].get_paths()[0].vertices))
     assert axes.get_ylabel() == "share of games with a score above τ"
-
-
-@pytest.mark.parametrize(("steps", "text"), [(0, "0"), (500, "500"), (2500, "2.5k"), (25e6, "25M")])
-def test_steps_are_short(steps: float, text: str) -> None:
-    assert plots._short_steps(steps, None) == text
