@@ -20,6 +20,8 @@ COLOURS = (
     *("#E69F00", "#56B4E9", "#009E73", "#F0E442", "#0072B2", "#D55E00", "#CC79A7"),
     *("#FFFFFF", "#7F3C8D", "#80FF80", "#A0522D"),
 )
+#: Names of the features that are a position.
+POSITIONS = (("x", "y"), ("x_pos", "y_pos"))
 #: Pixels.
 FRAME_HEIGHT, LEGEND_WIDTH, LINE_HEIGHT = 512, 176, 22
 _BACKGROUND = "#101418"
@@ -57,15 +59,16 @@ class HasCamera(Protocol):
 class EntityDrawing:
     """Draws step after step of one environment; a type keeps its colour.
 
-    Types without features x and y, and chunks of a tile map (the type Tiles), are counted in the legend only.
+    Types without a position, and chunks of a tile map (the type Tiles), are counted in the legend only.
     Without a frame the entities stand on an empty ground as large as everything seen so far.
     """
 
     def __init__(self, space: EntitySpace) -> None:
         self._columns = {
-            name: (features.index("x"), features.index("y"))
+            name: (features.index(x), features.index(y))
             for name, features in space.entities.items()
-            if "x" in features and "y" in features and name != "Tiles"
+            for x, y in POSITIONS
+            if x in features and y in features and name != "Tiles"
         }
         self._colours = {name: COLOURS[i % len(COLOURS)] for i, name in enumerate(self._columns)}
         self._types = list(space.entities)

@@ -1,12 +1,14 @@
 """Write gallery.md and its pictures in images/gallery: `python docs/make_gallery.py`.
 
 Entities, features and actions are those of the spaces. The pictures are of `render()` or, where a game has
-none, of its entities as `entitize play` draws them.
+none, of its entities as `entitize play` draws them. Where entities have no positions either, a table lists
+those of one observation.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,16 +18,18 @@ import entitize as ez
 import gymnasium
 import numpy as np
 from entitize.adapters.procgen.games import GAMES
-from entitize.cli.drawing import EntityDrawing
+from entitize.cli.drawing import POSITIONS, EntityDrawing
 from PIL import Image
 
 HERE = Path(__file__).resolve().parent
 PICTURES = HERE / "images" / "gallery"
 SIZE = 320  # pixels, of the longer side
+_ROWS = 8  # of a table, at most
 PREAMBLE = """# Gallery of environments
 
 Environments that come with Entitize or that it wraps, each with its entities, features and actions, and a
-line that makes it. The pictures show them after some random actions.
+line that makes it. The pictures show them after some random actions; games without positions have a table of
+one observation instead.
 """
 
 
@@ -116,8 +120,26 @@ def _features(names: tuple[str, ...], most: int = 16) -> str:
     return f"{shown}, … ({len(names)} in all)" if len(names) > most else shown
 
 
-def picture(entry: Entry, env: Any) -> Image.Image | None:
-    """Return a picture after some random actions, or None where nothing has a position."""
+def table(space: Any, observation: Any) -> str:
+    """Return the entities of the first lane as a Markdown table, equal ones in one row."""
+    rows: Counter[tuple[str, str]] = Counter()
+    for name, features in space.entities.items():
+        for values in observation.entities[name][0]:
+            rows[name, ", ".join(f"{f} {v:.3g}" for f, v in zip(features, values, strict=True))] += 1
+    if space.global_features:
+        values = zip(space.global_features, observation.globals[0], strict=True)
+        rows["global features", ", ".join(f"{f} {v:.3g}" for f, v in values)] += 1
+    lines = [
+        f"| {name if number == 1 else f'{number} × {name}'} | {text} |"
+        for (name, text), number in rows.items()
+    ]
+    if len(lines) > _ROWS:
+        lines[_ROWS:] = [f"| … | {len(lines)} rows in all |"]
+    return "\n".join(["| entities | features |", "|---|---|", *lines])
+
+
+def picture(entry: Entry, env: Any) -> Image.Image | str:
+    """Return a picture after some random actions, or a table where nothing has a position."""
     vector = isinstance(env, gymnasium.vector.VectorEnv)
     space = env.single_observation_space if vector else env.observation_space
     drawing = EntityDrawing(space) if entry.entities_only else None
@@ -128,8 +150,8 @@ def picture(entry: Entry, env: Any) -> Image.Image | None:
         if not vector and (terminated or truncated):
             observation, _ = env.reset()
     if drawing is not None:
-        if not any({"x", "y"} <= set(features) for features in space.entities.values()):
-            return None
+        if not any(set(pair) <= set(names) for names in space.entities.values() for pair in POSITIONS):
+            return table(space, observation)
         return Image.fromarray(drawing.draw(observation, 0, ""))
     frame = np.asarray(env.render())
     return Image.fromarray(frame[0] if frame.ndim == 4 else frame)
@@ -139,17 +161,17 @@ def section(entry: Entry) -> str:
     """Return an environment's part of the page, and write its picture."""
     env = entry.make()
     space = getattr(env, "single_observation_space", None) or env.observation_space
-    parts = [f"### {entry.title}"]
-    image = picture(entry, env)
-    if image is not None:
-        file = PICTURES / f"{re.sub(r'[^a-z0-9]+', '-', entry.title.lower())}.png"
-        scale = SIZE / max(image.size)
-        size = (round(image.width * scale), round(image.height * scale))
-        sharp = Image.Resampling.NEAREST if scale > 1 else Image.Resampling.LANCZOS
-        image.convert("RGB").resize(size, sharp).quantize(64).save(file, optimize=True)
-        parts.append(f"![{entry.title}]({file.relative_to(HERE)})")
+    shown = picture(entry, env)
     env.close()
-    return "\n\n".join([*parts, f"`{entry.line}`", describe(space)])
+    parts = [f"### {entry.title}", f"`{entry.line}`", describe(space)]
+    if isinstance(shown, str):
+        return "\n\n".join([*parts, shown])
+    file = PICTURES / f"{re.sub(r'[^a-z0-9]+', '-', entry.title.lower())}.png"
+    scale = SIZE / max(shown.size)
+    size = (round(shown.width * scale), round(shown.height * scale))
+    sharp = Image.Resampling.NEAREST if scale > 1 else Image.Resampling.LANCZOS
+    shown.convert("RGB").resize(size, sharp).quantize(64).save(file, optimize=True)
+    return "\n\n".join([parts[0], f"![{entry.title}]({file.relative_to(HERE)})", *parts[1:]])
 
 
 def main() -> None:

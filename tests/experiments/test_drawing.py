@@ -47,6 +47,14 @@ def test_an_entity_is_marked_where_the_camera_sees_it() -> None:
     assert (picture[5, 5] == 90).all()  # the frame is under it
 
 
+def test_features_x_pos_and_y_pos_are_a_position_as_well() -> None:
+    space = EntitySpace({"Ship": ("step", "x_pos", "y_pos")}, SPACE.actions)
+    ships = RaggedArray.from_arrays([np.array([[9.0, 4.0, 4.0]])], dtype=np.float32)
+    ship = EntityBatch({"Ship": ships}, np.zeros((1, 0), np.float32), {})
+    picture = EntityDrawing(space).draw(ship, 0, "", np.zeros((64, 64, 3), np.uint8), Camera(0, 0, 8, 8))
+    assert centre_of(picture, COLOURS[0]) == pytest.approx((256, 256), abs=2)
+
+
 def test_what_the_camera_does_not_see_is_not_drawn() -> None:
     frame = np.zeros((64, 64, 3), np.uint8)
     picture = EntityDrawing(SPACE).draw(batch([[500, 500, 0]], []), 1, "", frame, Camera(0, 0, 8, 8))
