@@ -31,6 +31,8 @@ if TYPE_CHECKING:  # the public names, read by type checkers and by `attach`
     from .adapters.gymnasium import wrap_vec as wrap_vec
     from .adapters.pettingzoo import from_pettingzoo as from_pettingzoo
     from .adapters.pettingzoo.to_pettingzoo.conversion import to_pettingzoo as to_pettingzoo
+    from .adapters.programs import Program as Program
+    from .adapters.programs import program as program
     from .datasets.recorder import record as record
     from .envs import ActionError as ActionError
     from .envs import Categorical as Categorical
@@ -77,6 +79,7 @@ if TYPE_CHECKING:  # the public names, read by type checkers and by `attach`
     from .trainers import self_play as self_play
     from .trainers.cloning import BehaviorCloning as BehaviorCloning
     from .trainers.cloning import BehaviorCloningConfig as BehaviorCloningConfig
+    from .trainers.program_training import train as train
 else:
     #: Namespace -> the names in it that were once names of this package.
     _MOVED = {

@@ -43,6 +43,8 @@ class Makers:
     is_object: bool = False
     #: The environment is not registered: the functions are the user's own.
     is_function: bool = False
+    #: A `Program`: a game with a loop of its own.
+    is_program: bool = False
 
 
 def resolve(source: EnvSource) -> Makers:
@@ -53,7 +55,7 @@ def resolve(source: EnvSource) -> Makers:
 
             - an id of this library: "Procgen/coinrun", "MicroRTS/basesWorkers8x8", "MineSweeper";
             - a Gymnasium id: "CartPole-v1", "ale_py:ALE/Pong-v5";
-            - "module:function" (or a class). The current folder is searched as well;
+            - "module:function" (or a class, or a `Program`). The current folder is searched as well;
             - a `gymnasium.envs.registration.EnvSpec`;
             - a function or class. One that takes `num_envs` makes vector environments.
 
@@ -309,6 +311,12 @@ def _advice(env: Any) -> str:
 
 
 def _function(name: str, function: Callable[..., Any]) -> Makers:
+    from .programs.game import Program  # here, because it loads Numba
+
+    if isinstance(function, Program):
+        from .programs.vector_env import make_vec as run_games
+
+        return Makers(name, None, partial(run_games, function), is_function=True, is_program=True)
     try:
         takes_num_envs = "num_envs" in inspect.signature(function).parameters
     except (TypeError, ValueError):  # a signature that can't be found out

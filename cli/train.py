@@ -13,6 +13,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
+import gymnasium
+
+from ..adapters.environment_resolver import resolve
 from ..experiments.arguments import parse, peek
 from ..experiments.config import TrainConfig, find_config, with_flags_over_file
 from ..experiments.config_file import read_config
@@ -27,7 +30,10 @@ _NOTICE = "\nstopping: the update at hand is finished and a checkpoint written; 
 
 def main(arguments: Sequence[str]) -> int:
     """Parse and run the command; returns 130 where Ctrl-C or SIGTERM ended it before its time, else 0."""
-    config, resume, env_id = peek(arguments, "config", "resume", "env.id")
+    config, resume, env_id, game = peek(arguments, "config", "resume", "env.id", "game")
+    if game is not None:
+        _check_game(game, env_id)
+        arguments, env_id = [*arguments, "--env.id", game], game
     if config is not None and resume is not None:
         raise UserError("a resumed run has its configuration: give --resume or --config, not both")
     base = TrainConfig()
@@ -47,6 +53,25 @@ def main(arguments: Sequence[str]) -> int:
     except RunLockedError as error:
         raise UserError(str(error)) from error
     return 130 if stop.is_set() else 0
+
+
+def _check_game(game: str, env_id: str | None) -> None:
+    """Check that `game` names a `Program`, so that the error says how to make it one.
+
+    Raises:
+        UserError: it does not, or there are two names for the environment.
+    """
+    if env_id is not None:
+        raise UserError(f"--game {game} sets --env.id: remove --env.id {env_id}")
+    try:
+        makers = resolve(game)
+    except gymnasium.error.Error as error:
+        raise UserError(str(error)) from error
+    if not makers.is_program:
+        raise UserError(
+            f"--game {game}: expected a function decorated with"
+            " @ez.program(entities=[...], actions={...}), got something else. Environments go with --env.id"
+        )
 
 
 def default_run_folder(config: TrainConfig) -> Path:

@@ -23,7 +23,10 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import cached_property
+from inspect import get_annotations
 from operator import attrgetter
+from types import FunctionType
 from typing import Any, TypeVar, dataclass_transform, overload
 
 import numpy as np
@@ -107,6 +110,7 @@ def entity(cls: Any = None, *, name: str | None = None, **options: Any) -> Any:
                 f"{plain.__name__}: eq: expected False (entities are compared by identity), got"
                 " eq=True. Remove it"
             )
+        _check_annotated(plain)
         made: Any = dataclass(**{**options, "eq": False})(plain)
         made.__entity__ = _schema(made, name or plain.__name__, namespace)
         return made
@@ -126,6 +130,27 @@ def schema_of(cls: type) -> Schema:
             f"{cls.__name__}: expected an entity class, got a class without @entity. Decorate it with @entity"
         )
     return schema
+
+
+def _check_annotated(cls: type) -> None:
+    """Refuse a class whose attributes have no declared types: its features would silently be none.
+
+    Raises:
+        TypeError: it names the attributes.
+    """
+    if any(map(get_annotations, cls.__mro__)):
+        return
+    plain = [name for name, value in vars(cls).items() if not name.startswith("_") and _is_data(value)]
+    if plain or isinstance(vars(cls).get("__init__"), FunctionType):
+        got = f"the attributes {', '.join(plain)} without types" if plain else "only __init__"
+        raise TypeError(
+            f"{cls.__name__}: expected fields with declared types, got {got}. Write them as"
+            f" {plain[0] if plain else 'x'}: float"
+        )
+
+
+def _is_data(value: Any) -> bool:
+    return not (callable(value) or isinstance(value, property | classmethod | staticmethod | cached_property))
 
 
 def _schema(cls: type, name: str, namespace: Mapping[str, Any]) -> Schema:
@@ -198,6 +223,8 @@ class Obs(Observation):
             mapping: for each entity the Enum members that it may choose. An Enum, or a list of its members: a
             global action with these choices. Or a mask as for `Observation`; ids are the objects themselves.
         hidden: entities that the value function may see and the policy may not.
+        score: the score of the game so far, where a program asks an agent (`ez.program`).
+        reward: in place of `score` the reward since the last question.
 
     Raises:
         TypeError: an object whose class is no entity.
@@ -212,7 +239,12 @@ class Obs(Observation):
         globals: Any = (),
         actions: Mapping[str, Acting] | None = None,
         hidden: Iterable[Any] = (),
+        score: float | None = None,
+        reward: float | None = None,
     ) -> None:
+        self.score, self.reward = score, reward
+        #: The first of `things` if it is a single entity; it acts where `actions` says nothing.
+        self.first: Any = things[0] if things and _is_entity(things[0]) else None
         by_type: dict[Schema, list[Any]] = {}
         for thing in (*_flat(things), *_flat(entities)):
             by_type.setdefault(schema_of(type(thing)), []).append(thing)
@@ -234,10 +266,14 @@ class Obs(Observation):
 def _flat(things: Iterable[Any]) -> Iterable[Any]:
     for thing in things:
         listed = isinstance(thing, Iterable) and not isinstance(thing, str)  # a string holds strings forever
-        if listed and not isinstance(vars(type(thing)).get("__entity__"), Schema):
+        if listed and not _is_entity(thing):
             yield from _flat(thing)
         else:
             yield thing
+
+
+def _is_entity(thing: Any) -> bool:
+    return isinstance(vars(type(thing)).get("__entity__"), Schema)
 
 
 def _global_features(given: Any) -> ArrayLike:

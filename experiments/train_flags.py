@@ -23,6 +23,8 @@ class TrainArguments:
 
     settings: Annotated[TrainConfig, tyro.conf.arg(name="")] = field(default_factory=TrainConfig)
     config: Annotated[str | None, tyro.conf.arg(help=_CONFIG_HELP)] = None
+    game: str | None = None
+    """A game with a loop of its own, module:function (docs/programs.md); sets env.id."""
     run: Path | None = None
     """The folder of this run (default: runs/<environment>-<time>)."""
     resume: Path | None = None

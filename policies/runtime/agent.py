@@ -9,18 +9,11 @@ from typing import Any, TypeVar, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from ...envs import (
-    CategoricalAction,
-    EntityActionSpace,
-    EntityBatch,
-    EntitySpace,
-    GlobalCategoricalAction,
-    Observation,
-    ObservationError,
-)
+from ...envs import EntityActionSpace, EntityBatch, EntitySpace, Observation
 from ...envs.actions import Action
 from ...envs.batch.dispatch import Dispatcher
 from ...envs.batch.resolve import Resolver
+from ...envs.decisions import decide_member, decide_members
 from ..policy import ActResult
 from .network import Network
 from .steps import StepReader
@@ -58,6 +51,10 @@ class Agent:
     ) -> ActResult: ...
     @overload
     def act(
+        self, seen: Observation, rng: type[_Choice], deterministic: bool = False
+    ) -> _Choice | dict[Any, _Choice]: ...
+    @overload
+    def act(
         self, seen: Observation, rng: np.random.Generator | None = None, deterministic: bool = False
     ) -> dict[str, Action]: ...
     @overload
@@ -67,15 +64,17 @@ class Agent:
     def act(
         self,
         seen: EntityBatch | Observation | Mapping[str, Any],
-        rng: np.random.Generator | None = None,
+        rng: np.random.Generator | type[Enum] | None = None,
         deterministic: bool = False,
-    ) -> ActResult | dict[str, Action] | dict[str, NDArray[Any]]:
+    ) -> Any:
         """Decide for everybody who may act.
 
         Args:
             seen: a batch of steps, as vector environments show them; or one step, either the dict that an
                 `EntityEnv` shows or an `Observation`, as an environment's author (or a game) writes it.
-            rng: draws; None: the agent's own.
+            rng: draws; None: the agent's own. Or for an `Observation` the Enum of the action to decide:
+                `act(ez.Obs(player, enemies), Move)` returns a `Move`, and a dict from actor to `Move` where
+                the observation's `actions` name the actors.
             deterministic: take the most probable choices and draw nothing.
 
         Returns:
@@ -86,6 +85,11 @@ class Agent:
             ObservationError: a step is not of the space; names the entity type, feature or action.
             ValueError: a batch does not fit the space, or an actor may do nothing.
         """
+        if isinstance(rng, type):
+            return decide_members(
+                *(seen, rng, self.action_space),  # type: ignore[arg-type]
+                lambda asked: self._act_for_ids(asked, None, deterministic),
+            )
         rng = self.rng if rng is None else rng
         if isinstance(seen, EntityBatch):
             return self._network.act(seen, rng, deterministic)
@@ -95,8 +99,9 @@ class Agent:
         return {name: chosen.values for name, chosen in result.actions.items()}
 
     def _act_for_ids(
-        self, seen: Observation, rng: np.random.Generator, deterministic: bool
+        self, seen: Observation, rng: np.random.Generator | None, deterministic: bool
     ) -> dict[str, Action]:
+        rng = self.rng if rng is None else rng
         if self._resolver is None:
             self._resolver = Resolver(self._reader.space, "the game")
         resolved = self._resolver.resolve(seen)
@@ -114,31 +119,27 @@ class Agent:
     ) -> _Choice:
         """One decision as a member of the Enum that the action was declared with.
 
-            move = agent.choose(ez.Obs(player, enemies, actions={"move": [player]}), Move)
+            move = agent.choose(ez.Obs(player, enemies), Move)
+
+        The first entity acts, unless `actions` names another actor.
 
         Raises:
             TypeError: no action, or more than one, has these choices.
             ObservationError: the step is not of the space, or not one decision is to be made.
         """
-        if not (isinstance(choices, type) and issubclass(choices, Enum)):
-            raise TypeError(f"choose: expected a subclass of Enum, got {choices!r}")
-        names = tuple(member.name for member in choices)
-        actions = self.action_space.spaces
-        fitting = [n for n, a in actions.items() if getattr(a, "choices", None) == names]
-        if len(fitting) != 1:
-            raise TypeError(
-                f"{len(fitting)} actions have the choices of {choices.__name__} ({', '.join(names)}),"
-                f" expected 1; there are {', '.join(f'{n!r}: {a!r}' for n, a in actions.items())}"
-            )
-        decided = self.act(seen, rng, deterministic).get(fitting[0])
-        if isinstance(decided, GlobalCategoricalAction):
-            return choices[decided.label]
-        labels = decided.labels if isinstance(decided, CategoricalAction) else []
-        if len(labels) != 1:
-            raise ObservationError(
-                f"action {fitting[0]!r}: {len(labels)} actors may act, expected 1; for more use act"
-            )
-        return choices[labels[0]]
+        return decide_member(
+            seen, choices, self.action_space, lambda asked: self._act_for_ids(asked, rng, deterministic)
+        )
+
+    def game_over(
+        self,
+        seen: Observation | None = None,
+        *,
+        score: float | None = None,
+        reward: float | None = None,
+        truncated: bool = False,
+    ) -> None:
+        """Do nothing: a game that is trained in reports the end of an episode here (see `ez.program`)."""
 
     def value(self, seen: EntityBatch | Mapping[str, Any]) -> NDArray[np.float32]:
         """The return that the network expects at each step (B,); of one observation dict (1,).

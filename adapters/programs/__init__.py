@@ -1,0 +1,16 @@
+"""Programs: games with a loop of their own that ask an agent for decisions (docs/programs.md)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...lazy import attach
+
+if TYPE_CHECKING:
+    from .game import Program as Program
+    from .game import program as program
+    from .lane import GameStopped as GameStopped
+    from .training_agent import TrainingAgent as TrainingAgent
+    from .vector_env import ProgramVectorEnv as ProgramVectorEnv
+else:
+    __getattr__, __dir__, __all__ = attach(__name__)

@@ -1,0 +1,191 @@
+"""`Lane`: where one game asks and a vector environment answers; `Exchange`: the lanes of one environment.
+
+Games call `ask`, `end` and `fail` from threads of their own. The environment calls the rest from one thread.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from queue import SimpleQueue
+from threading import Condition
+from typing import Any
+
+from numpy.typing import NDArray
+
+from ...envs.batch.resolve import ResolvedObservation
+
+#: The actions of one step, by name (A, …).
+Answer = Mapping[str, NDArray[Any]]
+
+
+class GameStopped(BaseException):
+    """Raised inside `agent.act` and `agent.game_over` to end a game whose training ends or starts over.
+
+    A BaseException, so that a game's `except Exception` lets it pass.
+    """
+
+
+@dataclass(slots=True)
+class Report:
+    """What happened in a lane since the step before."""
+
+    question: ResolvedObservation | None = None  # None: the game has not asked
+    reward: float = 0.0
+    is_over: bool = False
+    is_truncated: bool = False
+    final: ResolvedObservation | None = None  # the last observation of the episode that is over
+
+
+class Exchange:
+    """What the lanes of one vector environment share: a lock, and counts of those that have asked.
+
+    Attributes:
+        changed: its lock guards this object and all lanes; notified when a waiting step may go on.
+        asked: how many lanes have a question.
+        owing: how many lanes have a game that has not asked since its last answer.
+        failed: the lanes whose games have failed.
+    """
+
+    def __init__(self) -> None:
+        self.changed = Condition()
+        self.asked = self.owing = 0
+        self.failed: list[Lane] = []
+        self._is_late = False  # whether one question is enough for the step to go on
+
+    def wait(self, lanes: Sequence[Lane], max_wait: float | None, timeout: float | None) -> None:
+        """Wait until every lane with a game has asked; after `max_wait` seconds until one has.
+
+        Ends early where a game has failed.
+
+        Raises:
+            TimeoutError: games have not asked for `timeout` seconds; it names their lanes.
+        """
+        late_at = None if max_wait is None else time.monotonic() + max_wait
+        with self.changed:
+            self._is_late = False
+            while not self._may_go_on():
+                now = time.monotonic()
+                ends = [] if late_at is None or self._is_late else [late_at - now]
+                if ends and ends[0] <= 0:
+                    self._is_late = True
+                    continue
+                if timeout is not None:
+                    ends += [lane.answered_at + timeout - now for lane in lanes if lane.is_owing]
+                    hanging = [lane for lane in lanes if lane.is_owing and now >= lane.answered_at + timeout]
+                    if hanging:
+                        raise TimeoutError(", ".join(lane.name for lane in hanging))
+                self.changed.wait(min(ends, default=None))
+
+    def notify(self) -> None:
+        """Wake a waiting step if it may go on. The caller holds the lock."""
+        if self._may_go_on():
+            self.changed.notify()
+
+    def _may_go_on(self) -> bool:
+        return bool(self.failed) or (self.asked > 0 and (self._is_late or not self.owing))
+
+
+class Lane:
+    """The questions of one game and their answers.
+
+    Attributes:
+        name: what errors call the game.
+        is_owing: there is a game, and it has not asked since its last answer.
+        answered_at: when it got that answer, or began.
+        error: what ended the game before its time.
+    """
+
+    def __init__(self, name: str, exchange: Exchange) -> None:
+        self.name = name
+        self.is_owing = False
+        self.answered_at = 0.0
+        self.error: BaseException | None = None
+        self._exchange = exchange
+        self._report = Report()
+        self._answers: SimpleQueue[Answer | None] = SimpleQueue()  # None: the game is to stop
+        self._is_stopped = False
+
+    # -- what a game calls ----------------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """A game enters the lane: steps wait for its questions."""
+        with self._exchange.changed:
+            self.answered_at = time.monotonic()
+            self._set_owing(True)
+
+    def ask(self, question: ResolvedObservation, reward: float) -> Answer:
+        """Hand in a question with the reward since the last one; wait for its answer.
+
+        Raises:
+            GameStopped: there will be none.
+        """
+        with self._exchange.changed:
+            self._check_going()
+            self._report.question = question
+            self._report.reward += reward
+            self._exchange.asked += 1
+            self._set_owing(False)
+            self._exchange.notify()
+        answer = self._answers.get()
+        if answer is None:
+            raise GameStopped
+        return answer
+
+    def end(self, reward: float, is_truncated: bool, final: ResolvedObservation | None) -> None:
+        """End an episode.
+
+        Raises:
+            GameStopped: the game is to stop.
+        """
+        with self._exchange.changed:
+            self._check_going()
+            report = self._report
+            report.reward += reward
+            report.is_over, report.is_truncated, report.final = True, is_truncated, final
+
+    def fail(self, error: BaseException) -> None:
+        """The game ended with an error."""
+        with self._exchange.changed:
+            self.error = error
+            self._exchange.failed.append(self)
+            self._set_owing(False)
+            self._exchange.notify()
+
+    def leave(self) -> None:
+        """The game leaves the lane, between questions: steps no longer wait for it."""
+        with self._exchange.changed:
+            self._set_owing(False)
+            self._exchange.notify()
+
+    def _check_going(self) -> None:
+        if self._is_stopped:
+            raise GameStopped
+
+    def _set_owing(self, is_owing: bool) -> None:
+        self._exchange.owing += is_owing - self.is_owing
+        self.is_owing = is_owing
+
+    # -- what the environment calls -------------------------------------------------------------------------
+
+    def take(self) -> Report:
+        """Return what happened since the last call. The caller holds the lock."""
+        report, self._report = self._report, Report()
+        return report
+
+    def expect(self) -> None:
+        """Count the question as answered. The caller holds the lock and calls `answer` afterwards."""
+        self.answered_at = time.monotonic()
+        self._exchange.asked -= 1
+        self._set_owing(True)
+
+    def answer(self, actions: Answer) -> None:
+        """Let the game go on with the answer to its question."""
+        self._answers.put(actions)
+
+    def stop(self) -> None:
+        """Let the game's present or next call raise `GameStopped`."""
+        with self._exchange.changed:
+            self._is_stopped = True
+        self._answers.put(None)

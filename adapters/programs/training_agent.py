@@ -1,0 +1,160 @@
+"""`TrainingAgent`: what a game asks while a trainer learns from it."""
+
+from __future__ import annotations
+
+import math
+from enum import Enum
+from typing import Any, TypeVar, overload
+
+import numpy as np
+
+from ...envs.actions import Action, EntityActionSpace
+from ...envs.batch.dispatch import Dispatcher
+from ...envs.batch.observation import Observation
+from ...envs.batch.resolve import ResolvedObservation, Resolver
+from ...envs.decisions import decide_member, decide_members
+from ...envs.entities import Obs
+from ...envs.errors import ObservationError
+from ...envs.spaces import EntitySpace
+from .lane import Lane
+
+_Choice = TypeVar("_Choice", bound=Enum)
+
+
+class TrainingAgent:
+    """Decides for one game, as `load_agent`'s agents do, with decisions that come from a trainer.
+
+    `act` and `choose` wait until the trainer has decided. The reward of a decision is the difference of the
+    scores of the observations before and after it, or the `reward` that the later one gives.
+
+    Attributes:
+        observation_space, action_space: what the program declared.
+        rng: random numbers for the game, seeded by the trainer.
+    """
+
+    def __init__(self, space: EntitySpace, lane: Lane, name: str, rng: np.random.Generator) -> None:
+        self.observation_space: EntitySpace = space
+        self.action_space: EntityActionSpace = space.actions
+        self.rng = rng
+        #: Whether an episode has begun and is not over.
+        self.is_playing = False
+        #: How many questions were asked.
+        self.questions = 0
+        self._lane = lane
+        self._resolver = Resolver(space, name)
+        self._dispatcher = Dispatcher(space.actions, name)
+        self._score = 0.0
+        self._is_rewarded = False  # whether a score or a reward came in this episode
+
+    @overload
+    def act(self, seen: Observation, rng: type[_Choice]) -> _Choice | dict[Any, _Choice]: ...
+    @overload
+    def act(
+        self, seen: Observation, rng: np.random.Generator | None = None, deterministic: bool = False
+    ) -> dict[str, Action]: ...
+    def act(self, seen: Observation, rng: Any = None, deterministic: bool = False) -> Any:
+        """Decide for every actor of `seen`. Same contract as `Agent.act` of the runtime.
+
+        `rng` and `deterministic` are for trained agents: a trainer draws with its own generator.
+
+        Raises:
+            ObservationError: the observation is not of the declared spaces, or its score is no finite number.
+            TypeError: no action has the choices of the Enum.
+            GameStopped: training is over. Let it pass.
+        """
+        if isinstance(rng, type):
+            return decide_members(seen, rng, self.action_space, lambda asked: self._ask(asked, seen))
+        return self._ask(seen, seen)
+
+    def choose(
+        self,
+        seen: Observation,
+        choices: type[_Choice],
+        rng: np.random.Generator | None = None,
+        deterministic: bool = False,
+    ) -> _Choice:
+        """Make one decision. Same contract as `Agent.choose` of the runtime, and errors as of `act`."""
+        return decide_member(seen, choices, self.action_space, lambda asked: self._ask(asked, seen))
+
+    def game_over(
+        self,
+        seen: Observation | None = None,
+        *,
+        score: float | None = None,
+        reward: float | None = None,
+        truncated: bool = False,
+    ) -> None:
+        """End the episode; does nothing where none has begun.
+
+        Args:
+            seen: the last observation, with its score.
+            score: the last score, where there is no `seen`.
+            reward: in place of the score the reward since the last question.
+            truncated: the episode was cut off, by a time limit for instance, and would have gone on.
+
+        Raises:
+            ObservationError: as of `act`; or the whole episode had neither score nor reward.
+            GameStopped: training is over. Let it pass.
+        """
+        if not self.is_playing:
+            return
+        final = None if seen is None else self._resolver.resolve(seen)
+        if isinstance(seen, Obs):
+            score = seen.score if score is None else score
+            reward = seen.reward if reward is None else reward
+        earned = self._earned(score, reward)
+        if not self._is_rewarded and not truncated:
+            raise ObservationError(
+                f"{self._dispatcher.env_name}: game_over: expected a score or a reward in the episode, got"
+                " neither. Write ez.Obs(..., score=...) or agent.game_over(score=...)"
+            )
+        self._lane.end(earned, truncated, final)
+        self.is_playing = False
+
+    def _ask(self, asked: Observation, seen: Observation) -> dict[str, Action]:
+        """Ask for the actions of `asked`, which is `seen` with its actors."""
+        resolved = self._resolver.resolve(asked)
+        score, reward = (seen.score, seen.reward) if isinstance(seen, Obs) else (None, None)
+        if self.is_playing:
+            earned = self._earned(score, reward)
+        else:
+            self._begin(score, reward)
+            earned = 0.0
+        return self._answered(resolved, earned)
+
+    def _answered(self, resolved: ResolvedObservation, reward: float) -> dict[str, Action]:
+        self.is_playing = True
+        self.questions += 1
+        return self._dispatcher.dispatch(resolved, self._lane.ask(resolved, reward))
+
+    def _begin(self, score: float | None, reward: float | None) -> None:
+        """Begin an episode: its first score counts as no reward."""
+        self._score, self._is_rewarded = 0.0, False
+        self._earned(score, reward)
+
+    def _earned(self, score: float | None, reward: float | None) -> float:
+        """Return the reward since the last question."""
+        if score is not None and reward is not None:
+            raise ObservationError(
+                f"{self._dispatcher.env_name}: expected a score or a reward, got both: {score!r} and"
+                f" {reward!r}"
+            )
+        if score is None and reward is None:
+            return 0.0
+        given = self._number("reward", reward) if score is None else self._number("score", score)
+        self._is_rewarded = True
+        if score is None:
+            return given
+        before, self._score = self._score, given
+        return given - before
+
+    def _number(self, what: str, value: Any) -> float:
+        try:
+            number = float(value)
+        except (TypeError, ValueError):
+            number = math.nan
+        if not math.isfinite(number):
+            raise ObservationError(
+                f"{self._dispatcher.env_name}: {what}: expected a finite number, got {value!r}"
+            )
+        return number

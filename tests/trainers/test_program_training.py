@@ -1,0 +1,89 @@
+"""`train`: networks for games with loops of their own."""
+
+from __future__ import annotations
+
+import threading
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+import entitize as ez
+import numpy as np
+import pytest
+
+from facts import raises
+
+
+@ez.entity
+class Cat:
+    x: float
+
+
+@ez.entity
+class Mouse:
+    x: float
+
+
+class Move(Enum):
+    LEFT = -1
+    RIGHT = 1
+
+
+def main(agent: Any) -> float:
+    """One episode: go to the mouse. Returns the score."""
+    cat, mouse = Cat(0.0), Mouse(float(agent.rng.choice([-2, 2])))
+    score = 0.0
+    for _ in range(6):
+        distance = abs(cat.x - mouse.x)
+        if not distance:
+            break
+        cat.x += agent.act(ez.Obs(cat, mouse, score=score), Move).value
+        score += distance - abs(cat.x - mouse.x)
+    agent.game_over(score=score)
+    return score
+
+
+DECLARED: dict[str, Any] = {"entities": [Cat, Mouse], "actions": {"move": Move}}
+SMALL: dict[str, Any] = {"d_model": 16, "n_layer": 1}
+
+
+def test_a_game_trains_and_plays_without_a_changed_line(tmp_path: Path) -> None:
+    config = ez.PPOConfig(total_timesteps=6_000, num_steps=16, minibatch_size=256, learning_rate=3e-3)
+    trained = ez.train(main, **DECLARED, num_games=16, config=config, run=tmp_path / "run", network=SMALL)
+    assert trained.metrics["charts/episodic_return"] > 1.5
+    assert not any(thread.name.startswith("game ") for thread in threading.enumerate())
+    loaded = ez.load_agent(tmp_path / "run", seed=0)
+    for agent in (trained.agent, loaded):
+        assert np.mean([main(agent) for _ in range(20)]) > 1.5
+    with ez.make_vec(ez.Program(main, **DECLARED), 4) as venv:
+        results = ez.evaluate(trained.policy, venv, 20)
+    assert results.returns.mean() > 1.5
+
+
+def test_a_game_that_is_slow_now_and_then_trains_as_well() -> None:
+    def slow(agent: Any) -> None:
+        main(agent)
+        if agent.rng.random() < 0.3:
+            threading.Event().wait(0.02)
+
+    config = ez.PPOConfig(total_timesteps=300, num_steps=16)
+    trained = ez.train(slow, **DECLARED, num_games=4, config=config, network=SMALL, max_wait=0.002)
+    assert trained.metrics["charts/episodic_length"] >= 2
+
+
+def test_a_game_that_fails_ends_the_training() -> None:
+    def broken(agent: Any) -> None:
+        main(agent)
+        raise OSError("no disk")
+
+    with raises(ez.WorkerError, "broken", "OSError", "no disk"):
+        ez.train(broken, **DECLARED, num_games=4, network=SMALL)
+
+
+def test_entities_and_actions_come_once() -> None:
+    with raises(TypeError, "entities"):
+        ez.train(main, entities=[Cat])
+    with raises(TypeError, "entities"):
+        ez.train(ez.Program(main, **DECLARED), **DECLARED)
+    with pytest.raises(TypeError):
+        ez.train(3, **DECLARED)  # type: ignore[arg-type]

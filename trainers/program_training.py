@@ -1,0 +1,91 @@
+"""`train`: a network for a game with a loop of its own, in one call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from ..adapters.environment_resolver import make_vec
+from ..adapters.programs import Program
+from ..adapters.programs.game import Main
+from ..envs import ActionSpace
+from ..policies.rogue_net import RogueNet
+from ..policies.runtime import Agent
+from .config import PPOConfig
+from .ppo import PPO
+
+
+@dataclass(frozen=True, eq=False)
+class Trained:
+    """The result of `train`."""
+
+    agent: Agent
+    """Decides in the game: `main(trained.agent)`."""
+    policy: RogueNet
+    """The network."""
+    metrics: dict[str, float]
+    """Those of the last update."""
+    run: Path | None
+    """The run folder, for `ez.load_agent` and `entitize eval`."""
+
+
+def train(
+    main: Main | Program,
+    *,
+    entities: Sequence[type] | None = None,
+    actions: Mapping[str, type[Enum] | ActionSpace] | None = None,
+    num_games: int = 64,
+    config: PPOConfig | None = None,
+    run: str | Path | None = None,
+    network: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> Trained:
+    """Train a RogueNet by PPO inside a game with a loop of its own.
+
+        trained = ez.train(main, entities=[Player, Enemy], actions={"move": Move})
+        main(trained.agent)
+
+    Args:
+        main: the game, a function of an agent (see `ez.program`), or a `Program`.
+        entities, actions: what it declares; None for a `Program`.
+        num_games: how many games run at the same time.
+        config: of PPO; None: the defaults.
+        run: the run folder; None: nothing is written.
+        network: options of `RogueNet`.
+        options: of the environment: `num_workers`, `max_wait`, `timeout`.
+
+    Raises:
+        TypeError: entities or actions are missing, or given for a `Program`; an entity or action can't be
+            used (see `ez.declare`).
+        WorkerError: a game raised, returned in the middle of an episode, or hangs; all have been ended.
+        FileExistsError: `run` holds a run already.
+    """
+    program = _program(main, entities, actions)
+    with make_vec(program, num_games, **options) as venv:
+        policy = RogueNet(venv.single_observation_space, venv.single_action_space, **(network or {}))
+        metrics = PPO(policy, venv, config or PPOConfig(), run).train()
+    policy.eval()
+    agent = Agent(policy, policy.observation_space)
+    return Trained(agent, policy, metrics, None if run is None else Path(run))
+
+
+def _program(
+    main: Main | Program,
+    entities: Sequence[type] | None,
+    actions: Mapping[str, type[Enum] | ActionSpace] | None,
+) -> Program:
+    if isinstance(main, Program):
+        if entities is not None or actions is not None:
+            raise TypeError(
+                "train: a Program has entities and actions: expected neither, got some. Remove them"
+            )
+        return main
+    if entities is None or actions is None:
+        raise TypeError(
+            "train: expected entities=[...] and actions={...} for a function, got only one of them or none."
+            " Or decorate the function with ez.program"
+        )
+    return Program(main, entities, actions)
