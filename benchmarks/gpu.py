@@ -1,18 +1,22 @@
-"""PPO on a GPU: samples per second, inference and update apart, environments included.
+"""RogueNet on a GPU: is it correct, how many samples per second does PPO reach, and where does the time go?
 
-    python benchmarks/gpu.py [--seconds 20] [--precision float32 tf32 bf16] [--json PATH] [--profile FOLDER]
+    python benchmarks/gpu.py [--parts tests ppo sb3] [--seconds 5] [--json PATH] [--profile FOLDER]
     python benchmarks/gpu.py --cpu        a tiny version on the CPU, to see that it works
 
-A sample is one environment step. The game is MineSweeper in Numba with 4,096 lanes, stepped by one thread;
-RogueNet has 2 layers, d_model 16 with 2 heads and 64 with 4; rollouts of 32 steps, minibatches of 16,384, and
-1 and 3 epochs. The first updates (compilation, capture of CUDA graphs) are left out. Times are of the host's
-clock; the trainer waits for the device at every step of a rollout and at the end of every epoch, so that each
-part's time is its own.
+A sample is one environment step. Three parts:
 
-"transferred" is what goes to the device for a minibatch, per sample; "filled" is how much of the padded rows
-is real. `--profile` writes a trace (chrome://tracing) of one rollout and one update of every case, and prints
-the operations that take most of the device's time, how many kernels are launched per minibatch, and how much
-of the wall clock the device is busy: below one half, the next factor lies on the host.
+- tests: tests/trainers/test_devices.py, where engines on the GPU are compared with float64 torch on the CPU;
+- ppo: the trainer on MultiSnake and MineSweeper (both Numba), and on steps of the sizes of Procgen's CoinRun
+  that cost nothing to make. 4,096 environments, rollouts of 32 steps, minibatches of 16,384. Each engine of
+  RogueNet, float32, tf32 and bf16 where it has them, 2 layers with d_model 16 and 64, 1 epoch (and 3
+  once); environments in this process, or shared between worker processes (`--workers`);
+- sb3: Stable-Baselines3's PPO with `ez.sb3.RogueNetPolicy`, d_model 128, on the GPU and on the CPU in turn.
+
+The first updates (compilation, capture of CUDA graphs) are left out. Times are of the host's clock; the
+trainer waits for the device at every step of a rollout and at the end of every epoch, so that each part's
+time is its own. `--profile` writes a trace (chrome://tracing) of one rollout and one update of every case of
+"ppo", and prints the operations that take most of the device's time, how many kernels are launched per
+minibatch, and how much of the time the device is busy: below one half, the next factor lies on the host.
 """
 
 from __future__ import annotations
@@ -20,34 +24,95 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
+import subprocess
+import sys
 import time
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import entitize as ez
+import numpy as np
 import torch
-from entitize import make_vec
-from entitize.policies.engines.graphs.capacity import Capacities
-from entitize.policies.engines.graphs.packing import Packing
-from entitize.policies.engines.graphs.static_network import Plan, room_of
-from entitize.policies.rogue_net import RogueNet
+from entitize.envs import ActionMask, EntityBatch
+from entitize.ragged import RaggedArray
 from entitize.trainers import PPO, PPOConfig
-from entitize.trainers.learners.graph_learner import GraphLearner
+from numpy.typing import NDArray
 
-GAME = "entitize/MineSweeper-v0"
-PARTS = ("env", "inference", "storage", "update")
+PARTS = ("tests", "ppo", "sb3")
+#: The trainer's clock.
+CLOCK = ("env", "inference", "storage", "update")
 #: Updates that are not measured.
 WARM_UP = 3
+
+
+# -- environments -------------------------------------------------------------------------------------------
+
+#: CoinRun's entity types: features, and how many a step has on average in random play.
+COINRUN = {"Player": (4, 1), "Saw": (4, 1.1), "Enemy": (6, 0.3), "Crate": (4, 3.9), "Tiles": (104, 9.4)}
+
+
+class Sizes(ez.EntityVectorEnv):
+    """Random steps of the sizes of CoinRun's, made beforehand: an environment that costs nothing."""
+
+    def __init__(self, num_envs: int, num_batches: int = 8) -> None:
+        self.num_envs = num_envs
+        self.single_action_space = ez.EntityActionSpace({"act": ez.GlobalCategorical(15)})
+        features = {name: [f"f{i}" for i in range(width)] for name, (width, _) in COINRUN.items()}
+        self.single_observation_space = ez.EntitySpace(features, self.single_action_space, ["a", "b"])
+        rng = np.random.default_rng(0)
+        self._batches = [self._draw(rng) for _ in range(num_batches)]
+        self._at = 0
+
+    def _draw(self, rng: np.random.Generator) -> EntityBatch:
+        entities = {}
+        for name, (width, mean) in COINRUN.items():
+            lengths = np.ones(self.num_envs, int) if name == "Player" else rng.poisson(mean, self.num_envs)
+            rows = rng.standard_normal((lengths.sum(), width), np.float32)
+            entities[name] = RaggedArray.from_lengths(rows, lengths)
+        one = np.ones(self.num_envs, np.int64)
+        actors = RaggedArray.from_lengths(np.full(self.num_envs, -1), one)
+        allowed = RaggedArray.from_lengths(np.ones((self.num_envs, 15), bool), one)
+        numbers = rng.standard_normal((self.num_envs, 2), np.float32)
+        return EntityBatch(entities, numbers, {"act": ActionMask(actors, allowed)})
+
+    def _next(self) -> EntityBatch:
+        self._at = (self._at + 1) % len(self._batches)
+        return self._batches[self._at]
+
+    def _reset(self, seeds: Any, options: dict[str, Any] | None) -> tuple[EntityBatch, dict[str, Any]]:
+        return self._next(), {}
+
+    def _step(self, actions: dict[str, RaggedArray]) -> Any:
+        ends: NDArray[np.bool_] = np.zeros(self.num_envs, bool)
+        return self._next(), np.ones(self.num_envs, np.float32), ends, ends.copy(), {}
+
+
+def make_env(game: str, num_envs: int, num_workers: int) -> ez.EntityVectorEnv:
+    if game == "CoinRun's sizes":
+        return Sizes(num_envs)
+    return ez.make_vec(f"entitize/{game}-v0", num_envs=num_envs, num_workers=num_workers)
+
+
+GAMES = ("MultiSnake", "MineSweeper", "CoinRun's sizes")
+
+
+# -- PPO ----------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Case:
     """What is trained."""
 
-    d_model: int
-    n_head: int
-    update_epochs: int
-    precision: str
+    game: str
+    engine: str
+    precision: str = "float32"
+    d_model: int = 16
+    n_head: int = 2
+    update_epochs: int = 1
+    num_workers: int = 0
     num_envs: int = 4096
     num_steps: int = 32
     minibatch_size: int = 16_384
@@ -55,27 +120,39 @@ class Case:
 
 @dataclass
 class Result:
-    """What a case came to; seconds are of an update with its rollout, medians."""
+    """What a case came to; samples per second are medians over the updates."""
 
+    engine: str  # what computed, which may be another engine than the case asked for
     samples_per_second: float
     slowest: float
     fastest: float
     microseconds: dict[str, float]  # per sample, by part
-    filled: float
-    bytes_per_sample: float
+
+
+def cases(workers: list[int], precisions: list[str]) -> Iterator[Case]:
+    for game in GAMES:
+        for precision in precisions:
+            for d_model, n_head in ((16, 2), (64, 4)):
+                yield Case(game, "graphs", precision, d_model, n_head)
+                if precision != "bf16":
+                    yield Case(game, "torch", precision, d_model, n_head)
+        if game != "CoinRun's sizes":
+            for num_workers in workers:
+                yield Case(game, "graphs", precisions[-1], num_workers=num_workers)
+    yield Case("MultiSnake", "graphs", precisions[-1], update_epochs=3)
 
 
 def make_trainer(case: Case, device: str) -> PPO:
-    """On the CPU the same computation on arrays of fixed shapes, so that all of the code is run."""
-    venv = make_vec(GAME, num_envs=case.num_envs)
+    """On the CPU the same computation, so that all of the code is run."""
+    venv = make_env(case.game, case.num_envs, case.num_workers)
     torch.manual_seed(0)
-    policy = RogueNet(
+    policy = ez.RogueNet(
         venv.single_observation_space,
         venv.single_action_space,
         d_model=case.d_model,
         n_layer=2,
         n_head=case.n_head,
-        engine="graphs",
+        engine=case.engine,  # type: ignore[arg-type]
     )
     config = PPOConfig(
         total_timesteps=10**12,
@@ -83,7 +160,7 @@ def make_trainer(case: Case, device: str) -> PPO:
         minibatch_size=case.minibatch_size,
         update_epochs=case.update_epochs,
         device=device,
-        precision=case.precision,
+        precision=case.precision,  # type: ignore[arg-type]
     )
     return PPO(policy, venv, config)
 
@@ -101,26 +178,10 @@ def measure(case: Case, device: str, seconds: float, min_updates: int) -> tuple[
         samples += len(trainer.collect())
         trainer.update()
         times.append(time.perf_counter() - start)
-    per_update = samples / len(times)
-    rates = [per_update / t for t in times]
-    microseconds = {part: 1e6 * trainer.clock.wall[part] / samples for part in PARTS}
-    filled, transferred = layout(trainer)
-    rate = statistics.median(rates)
-    return trainer, Result(rate, min(rates), max(rates), microseconds, filled, transferred)
-
-
-def layout(trainer: PPO) -> tuple[float, float]:
-    """Which part of a minibatch's slots holds rows, and its bytes per sample, without those of the loss."""
-    samples = trainer.collect()
-    minibatch = samples.gather(trainer.rng.permutation(len(samples))[: trainer.config.minibatch_size])
-    trainer.update()
-    assert isinstance(trainer.learner, GraphLearner)
-    form = trainer.learner.form
-    plan = Plan(form, minibatch.observations, minibatch.actions)
-    capacity = Capacities().fit(plan.sizes)
-    slots = sum(width * count for width, count in room_of(capacity).items())
-    num_bytes = Packing(form.fields(capacity)).num_bytes
-    return plan.prepared.rows.num_rows / slots, num_bytes / len(minibatch)
+    rates = [samples / len(times) / t for t in times]
+    microseconds = {part: 1e6 * trainer.clock.wall[part] / samples for part in CLOCK}
+    engine = trainer.policy.engine.name  # type: ignore[attr-defined]
+    return trainer, Result(engine, statistics.median(rates), min(rates), max(rates), microseconds)
 
 
 def profile(trainer: PPO, folder: Path, name: str, device: str) -> None:
@@ -128,7 +189,14 @@ def profile(trainer: PPO, folder: Path, name: str, device: str) -> None:
     activities = [torch.profiler.ProfilerActivity.CPU]
     if device != "cpu":
         activities.append(torch.profiler.ProfilerActivity.CUDA)
-    for part, run in (("rollout", trainer.collect), ("update", trainer.update)):
+    config, rows = trainer.config, 0
+
+    def collect() -> None:
+        nonlocal rows
+        rows = len(trainer.collect())
+
+    runs: dict[str, Callable[[], Any]] = {"rollout": collect, "update": trainer.update}
+    for part, run in runs.items():
         start = time.perf_counter()
         with torch.profiler.profile(activities=activities) as trace:
             run()
@@ -141,63 +209,126 @@ def profile(trainer: PPO, folder: Path, name: str, device: str) -> None:
         if device != "cpu":
             kernels = [e for e in trace.events() if e.device_type == torch.autograd.DeviceType.CUDA]
             busy = sum(event.self_device_time_total for event in kernels) / 1e6
-            config = trainer.config
-            minibatches = -(-trainer._buffer.num_rows // config.minibatch_size) * config.update_epochs
-            runs = config.num_steps if part == "rollout" else minibatches
-            what = "step" if part == "rollout" else "minibatch"
-            print(f"{len(kernels) / runs:.0f} kernels and copies per {what}; device busy {busy / wall:.0%}")
+            minibatches = -(-rows // config.minibatch_size) * config.update_epochs
+            times, what = (config.num_steps, "step") if part == "rollout" else (minibatches, "minibatch")
+            print(f"{len(kernels) / times:.0f} kernels and copies per {what}; device busy {busy / wall:.0%}")
 
 
 def print_table(results: list[tuple[Case, Result]]) -> None:
-    head = ("d_model", "epochs", "precision", "samples/s", "(slowest-fastest)", "filled", "transferred")
-    widths = (7, 6, 9, 12, 23, 6, 11)
-    parts = "  ".join(f"{part:>9}" for part in PARTS)
+    head = ("game", "engine", "precision", "d_model", "epochs", "workers", "samples/s", "(slowest-fastest)")
+    widths = (16, 7, 9, 7, 6, 7, 12, 23)
+    parts = "  ".join(f"{part:>9}" for part in CLOCK)
     print("  ".join(f"{h:>{w}}" for h, w in zip(head, widths, strict=True)), "|", parts, " (µs per sample)")
     for case, r in results:
         row: tuple[Any, ...] = (
-            case.d_model, case.update_epochs, case.precision, f"{r.samples_per_second:,.0f}",
-            f"{r.slowest:,.0f}-{r.fastest:,.0f}", f"{r.filled:.0%}", f"{r.bytes_per_sample:,.0f} B",
+            case.game, r.engine, case.precision, case.d_model, case.update_epochs, case.num_workers,
+            f"{r.samples_per_second:,.0f}", f"{r.slowest:,.0f}-{r.fastest:,.0f}",
         )  # fmt: skip
-        split = "  ".join(f"{r.microseconds[part]:9.3f}" for part in PARTS)
+        split = "  ".join(f"{r.microseconds[part]:9.3f}" for part in CLOCK)
         print("  ".join(f"{cell:>{w}}" for cell, w in zip(row, widths, strict=True)), "|", split)
+
+
+def run_ppo(options: argparse.Namespace) -> list[dict[str, Any]]:
+    if options.cpu:
+        small = {"num_envs": 64, "num_steps": 4, "minibatch_size": 128}
+        chosen = [Case(game, engine, **small) for game in GAMES for engine in ("torch", "graphs")]  # type: ignore[arg-type]
+        chosen.append(replace(chosen[0], num_workers=2))
+    else:
+        chosen = list(cases(options.workers, options.precision))
+    seconds, updates = (0.0, 1) if options.cpu else (options.seconds, 5)
+    results = []
+    for case in chosen:
+        trainer, result = measure(case, options.device, seconds, updates)
+        results.append((case, result))
+        print(f"{case}: {result.samples_per_second:,.0f} samples/s", flush=True)
+        if options.profile is not None:
+            label = f"{case.game}-{case.engine}-{case.precision}-d{case.d_model}-{case.update_epochs}epochs"
+            profile(trainer, options.profile, label.replace("'", "").replace(" ", "-"), options.device)
+        trainer.venv.close()
+    print_table(results)
+    return [{"case": asdict(case), **asdict(result)} for case, result in results]
+
+
+# -- Stable-Baselines3 --------------------------------------------------------------------------------------
+
+
+def sb3_rate(device: str, tiny: bool) -> float:
+    """Samples per second of SB3's PPO with RogueNet on MultiSnake."""
+    import stable_baselines3  # worker processes import this file, but not this
+
+    num_envs, d_model = (4, 16) if tiny else (256, 128)
+    venv = ez.sb3.make_vec(ez.make_vec("entitize/MultiSnake-v0", num_envs=num_envs))
+    torch.manual_seed(0)
+    model = stable_baselines3.PPO(
+        ez.sb3.RogueNetPolicy,
+        venv,
+        n_steps=8 if tiny else 64,
+        batch_size=16 if tiny else 4096,
+        n_epochs=4,
+        device=device,
+        seed=0,
+        rollout_buffer_class=ez.sb3.RaggedRolloutBuffer,
+        policy_kwargs={"d_model": d_model, "n_layer": 2, "n_head": 4},
+    )
+    rollout = num_envs * model.n_steps
+    model.learn(rollout)
+    start = time.perf_counter()
+    model.learn(rollout if tiny else 4 * rollout, reset_num_timesteps=False)
+    rate = (model.num_timesteps - rollout) / (time.perf_counter() - start)
+    venv.close()
+    return float(rate)
+
+
+def run_sb3(options: argparse.Namespace) -> dict[str, float]:
+    rounds = 1 if options.cpu else 3
+    rates: dict[str, list[float]] = {"cpu": [], options.device: []}
+    for _ in range(rounds):
+        for device, of_device in rates.items():
+            torch.set_num_threads(1 if options.cpu or device != "cpu" else torch.get_num_threads())
+            of_device.append(sb3_rate(device, options.cpu))
+    middle = {device: statistics.median(of_device) for device, of_device in rates.items()}
+    for device, rate in middle.items():
+        print(f"SB3 on {device}: {rate:,.0f} samples/s, {rate / middle['cpu']:.2f} times the CPU")
+    return middle
+
+
+# -- all ----------------------------------------------------------------------------------------------------
+
+
+def run_tests(options: argparse.Namespace) -> dict[str, Any]:
+    root = Path(__file__).parents[1]
+    chosen = ["-k", "test_acting"] if options.cpu else []
+    command = [sys.executable, "-m", "pytest", "-q", "tests/trainers/test_devices.py", *chosen]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True)
+    print(done.stdout[-6000:], done.stderr[-2000:])
+    return {"passed": done.returncode == 0, "summary": done.stdout.strip().splitlines()[-1:]}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--seconds", type=float, default=20.0, help="measured time per case")
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
+    parser.add_argument("--seconds", type=float, default=5.0, help="measured time per case of ppo")
     parser.add_argument("--precision", nargs="+", default=["float32", "tf32", "bf16"])
+    parser.add_argument("--workers", nargs="+", type=int, default=[4, 8, 14], help="processes that step")
     parser.add_argument("--cpu", action="store_true", help="a tiny version, to see that it works")
     parser.add_argument("--profile", metavar="FOLDER", type=Path, help="also write traces there")
-    parser.add_argument("--json", metavar="PATH", help="write the results there too")
+    parser.add_argument("--json", metavar="PATH", help="write the results there too, after each part")
     options = parser.parse_args()
     if not options.cpu and not torch.cuda.is_available():
         print("This machine has no GPU that torch can use, so nothing was measured.")
         return
-    if options.cpu:
-        name, device, seconds, updates = "CPU, tiny", "cpu", 0.0, 1
-        cases = [Case(16, 2, 1, "float32", num_envs=64, num_steps=4, minibatch_size=128)]
-    else:
-        name, device, seconds, updates = torch.cuda.get_device_name(), "cuda", options.seconds, 5
-        cases = [Case(d, h, e, p) for p in options.precision for d, h in ((16, 2), (64, 4)) for e in (1, 3)]
-    torch.set_num_threads(1)  # of the processor: more would only wait for each other
-    results = []
-    for case in cases:
-        trainer, result = measure(case, device, seconds, updates)
-        results.append((case, result))
-        print(f"{case}: {result.samples_per_second:,.0f} samples/s", flush=True)
-        if options.profile is not None:
-            label = f"d{case.d_model}-{case.update_epochs}epochs-{case.precision}"
-            profile(trainer, options.profile, label, device)
-        trainer.venv.close()
-    print(name)
-    print_table(results)
-    if options.json:
-        rows = [{"case": asdict(case), **asdict(result)} for case, result in results]
-        Path(options.json).write_text(
-            json.dumps({"device": name, "torch": torch.__version__, "cases": rows}, indent=1)
-        )
+    options.device = "cpu" if options.cpu else "cuda"
+    name = "CPU, tiny" if options.cpu else torch.cuda.get_device_name()
+    print(name, "torch", torch.__version__)
+    results: dict[str, Any] = {"device": name, "torch": torch.__version__}
+    runs = {"tests": run_tests, "ppo": run_ppo, "sb3": run_sb3}
+    for part in options.parts:
+        torch.set_num_threads(1)  # of the processor: more would only wait for each other
+        results[part] = partial(runs[part], options)()
+        if options.json:
+            Path(options.json).write_text(json.dumps(results, indent=1))
 
 
 if __name__ == "__main__":

@@ -26,8 +26,15 @@ def test_without_a_gpu_it_says_so(
 def test_its_tiny_version_measures(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("sys.argv", [SCRIPT, "--cpu", "--json", str(tmp_path / "gpu.json")])
+    arguments = [SCRIPT, "--cpu", "--parts", "ppo", "sb3", "--json", str(tmp_path / "gpu.json")]
+    monkeypatch.setattr("sys.argv", arguments)
     runpy.run_path(SCRIPT, run_name="__main__")
     assert "samples/s" in capsys.readouterr().out
-    (case,) = json.loads((tmp_path / "gpu.json").read_text())["cases"]
-    assert case["samples_per_second"] > 0 and 0.3 < case["filled"] <= 1 and case["bytes_per_sample"] > 50
+    results = json.loads((tmp_path / "gpu.json").read_text())
+    cases = results["ppo"]
+    assert {(case["case"]["engine"], case["engine"]) for case in cases} == {
+        ("torch", "torch"),
+        ("graphs", "graphs"),
+    }
+    assert all(case["samples_per_second"] > 0 for case in cases)
+    assert results["sb3"]["cpu"] > 0
