@@ -1,6 +1,6 @@
 """Whether all ways to compute RogueNet learn alike: trainings from the same seeds, compared with their noise.
 
-    python benchmarks/engines.py [--quick] [--games Xor MultiSnake] [--paths fused padded] [--seeds 6]
+    python benchmarks/engines.py [--quick] [--games Xor MultiSnake] [--paths fused torch] [--seeds 6]
                                  [--updates 200] [--envs 32] [--json PATH]
 
 Every path starts from the same parameters, sees the same first episodes and draws from the same generators;
@@ -47,9 +47,7 @@ GAMES: dict[str, dict[str, Any]] = {
 PATHS: dict[str, dict[str, Any]] = {
     "fused": {"engine": "fused"},
     "autograd": {"engine": "fused"},  # with torch's loss and graph around the kernels
-    "numba": {"engine": "torch", "attention": "numba"},
-    "sorted": {"engine": "torch", "attention": "sorted"},
-    "padded": {"engine": "torch", "attention": "padded"},
+    "torch": {"engine": "torch"},
     "float64": {"engine": "torch"},
     "fixed shapes": {"engine": "graphs"},
 }

@@ -1,14 +1,15 @@
-"""RogueNet's engines and attention paths: acting and training over steps of different lengths.
+"""RogueNet's engines: acting and training over steps of different lengths.
 
     python benchmarks/policy.py [--quick] [--json PATH] [--repeats 9] [--threads 1] [--networks d16 d64]
 
 A whole network: 5 entity types of 50 features, one actor per step with 15 choices, a value. "act": `act` on
 64 steps; "train": `evaluate`, a loss and backward on 2048 steps, without the optimizer. "learner" is the
-same with PPO's loss, as the trainer does it: without torch's autograd. Lengths: "geom n" are skewed with mean
-n (up to 8 n), "unif n" uniform from 1 to 2 n - 1.
+same with PPO's loss, as the trainer does it: without torch's autograd. "groups" is the torch engine
+without its attention kernel, as on a GPU. Lengths: "geom n" are skewed with mean n (up to 8 n), "unif n"
+uniform from 1 to 2 n - 1.
 
 The paths take turns in random order, each after an untimed run of its own; medians of processor time on one
-thread, of wall time on more. The padded path is left out where it would compute over 12 times the scores.
+thread, of wall time on more.
 """
 
 from __future__ import annotations
@@ -24,11 +25,12 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import torch
 from entitize.envs import ActionMask, Categorical, EntityActionSpace, EntityBatch, EntitySpace
-from entitize.policies.rogue_net import RogueNet
+from entitize.policies.rogue_net import RogueNet, attention
 from entitize.ragged import RaggedArray
 from entitize.trainers import PPOConfig
 from entitize.trainers.learners.fused_learner import FusedLearner
@@ -40,8 +42,8 @@ from numpy.typing import NDArray
 from rows import Budget, add_options, rounds, write_rows
 from rows import Row as BenchRow
 
-#: The fused engine, its gradients without autograd, and the torch engine's attention paths.
-PATHS = ("fused", "learner", "numba", "sorted", "padded")
+#: The fused engine, its gradients without autograd, and the torch engine with and without its kernel.
+PATHS = ("fused", "learner", "torch", "groups")
 
 #: Width, layers and heads.
 NETWORKS = {"d16": (16, 2, 2), "d64": (64, 2, 4), "murts": (64, 5, 4), "d128": (128, 4, 4)}
@@ -55,9 +57,6 @@ LENGTHS = {
 }
 
 NUM_TYPES, NUM_FEATURES, NUM_CHOICES = 5, 50, 15
-
-#: Largest ratio of padded to needed scores at which the padded path is measured.
-MAX_PADDING = 12.0
 
 
 @dataclass(frozen=True)
@@ -97,12 +96,6 @@ def make_batch(name: str, steps: int) -> tuple[EntitySpace, EntityBatch]:
     return space, EntityBatch(entities, np.zeros((steps, 0), np.float32), {"move": ActionMask(actors, mask)})
 
 
-def padding(batch: EntityBatch) -> float:
-    """Padded over needed scores."""
-    lengths = np.diff(batch.entity_offsets).astype(float)
-    return float(len(lengths) * lengths.max() ** 2 / np.square(lengths).sum())
-
-
 def make_run(net: RogueNet, batch: EntityBatch, mode: str) -> Callable[[], Any]:
     """What is timed."""
     rng = np.random.default_rng(0)
@@ -117,6 +110,16 @@ def make_run(net: RogueNet, batch: EntityBatch, mode: str) -> Callable[[], Any]:
         loss.backward()
 
     return train
+
+
+def without_kernel(run: Callable[[], Any]) -> Callable[[], Any]:
+    """The same with attention over groups of steps."""
+
+    def patched() -> Any:
+        with mock.patch.object(attention, "runs_kernels", lambda x: False):
+            return run()
+
+    return patched
 
 
 def make_learner_run(net: RogueNet, batch: EntityBatch) -> Callable[[], Any]:
@@ -162,13 +165,14 @@ def measure_row(network: str, lengths: str, mode: str, repeats: int, seconds: fl
     width, layers, heads = NETWORKS[network]
     runs = {}
     for path in PATHS:
-        if (path == "learner" and mode == "act") or (path == "padded" and padding(batch) > MAX_PADDING):
+        if path == "learner" and mode == "act":
             continue
-        fused = path in ("fused", "learner")
-        chosen = {"engine": "fused"} if fused else {"engine": "torch", "attention": path}
-        net = RogueNet(space, space.actions, d_model=width, n_layer=layers, n_head=heads, **chosen)
+        engine = "fused" if path in ("fused", "learner") else "torch"
+        net = RogueNet(space, space.actions, d_model=width, n_layer=layers, n_head=heads, engine=engine)
         net.update_normalization(batch)
         runs[path] = make_learner_run(net, batch) if path == "learner" else make_run(net, batch, mode)
+        if path == "groups":
+            runs[path] = without_kernel(runs[path])
     return Row(network, lengths, mode, measure(runs, repeats, seconds))
 
 
@@ -181,7 +185,7 @@ def show(row: Row) -> str:
 
 
 def bench_rows(budget: Budget) -> Iterator[BenchRow]:
-    """The fused engine against the attention paths of the torch engine that need no kernel."""
+    """The fused engine against the torch engine without kernels."""
     cases = [
         (network, lengths, mode)
         for network, lengths in (("d16", "geom 10"), ("d16", "geom 40"), ("d64", "geom 10"))
@@ -189,11 +193,7 @@ def bench_rows(budget: Budget) -> Iterator[BenchRow]:
     ]
     for index, (network, lengths, mode) in enumerate(cases):
         ms = measure_row(network, lengths, mode, 9, budget.share(len(cases) - index)).ms
-        for path in ("sorted", "padded"):
-            if path in ms:
-                yield BenchRow(
-                    f"{network} {lengths} {mode}", ms[PATHS[0]], ms[path], f"torch, {path}", "ms", False
-                )
+        yield BenchRow(f"{network} {lengths} {mode}", ms["fused"], ms["groups"], "torch, groups", "ms", False)
 
 
 def main() -> None:

@@ -4,13 +4,14 @@
 
 Every operation that a PPO trainer uses, at 64 environments × 256 steps (16,384 sequences, lengths uniform in
 0.5 to 1.5 times the mean). The libraries take turns in random order, each after an untimed run of its own;
-medians of processor time for one thread and of wall time for two. Operations of ours that can reuse memory do
-so, as the trainer does; rows marked "fresh" do not.
+medians of processor time for one thread and of wall time for two. Appending reuses memory, as the trainer
+does; the row marked "fresh" does not.
 """
 
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import importlib
 import json
 import math
@@ -24,7 +25,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from entitize.ragged import RaggedArray, RaggedBuffer, concatenate, join, join_rows, set_num_threads
+from entitize.ragged import RaggedArray, RaggedBuffer, concatenate, join_rows, set_num_threads
 
 from rows import Budget, Row, add_options, rounds, write_rows
 
@@ -176,7 +177,6 @@ def numpy_gather(array: RaggedArray, indices: np.ndarray) -> tuple[np.ndarray, n
 
 def gathers(case: Case) -> Iterator[Operation]:
     whole, minibatches = case.whole, case.minibatches
-    out = RaggedBuffer((case.features,), capacity=(2048, 2 * 2048 * case.entities))
     theirs: Any = case.in_rust(whole) if rust else None
     packed: Any = in_awkward(whole) if awkward else None
 
@@ -191,24 +191,20 @@ def gathers(case: Case) -> Iterator[Operation]:
         "numpy": lambda: each(lambda m: numpy_gather(whole, m)),
     }
 
-    def reused() -> None:
-        each(lambda m: whole.gather(m, out))
-
-    yield Operation("gather an epoch", reused, **peers)
-    yield Operation("gather an epoch, fresh", lambda: each(whole.gather), **peers)
+    epoch = Operation("gather an epoch", lambda: each(whole.gather), **peers)
+    yield epoch
     if MAX_THREADS >= 2:
-        yield Operation("gather an epoch", reused, **peers, threads=2, reason="two threads")
+        yield dataclasses.replace(epoch, threads=2, reason="two threads")
 
 
 def combinations(case: Case) -> Iterator[Operation]:
     rng = np.random.default_rng(1)
     parts = [case.whole.gather(m).copy() for m in case.minibatches]
-    out, joined = RaggedBuffer((case.features,)), RaggedBuffer((case.features,))
     rust_parts = [case.in_rust(p) for p in parts] if rust else []
     awkward_parts = [in_awkward(p) for p in parts] if awkward else []
     yield Operation(
         "concatenate",
-        lambda: concatenate(parts, out),
+        lambda: concatenate(parts),
         rust and (lambda: rust.cat(rust_parts, dim=0)),
         awkward and (lambda: awkward.concatenate(awkward_parts)),
         lambda: (
@@ -225,15 +221,7 @@ def combinations(case: Case) -> Iterator[Operation]:
         for t in range(3)
     ]
     rust_types = [case.in_rust(t) for t in types] if rust else []
-    awkward_types = [in_awkward(t) for t in types] if awkward else []
     offsets = [t.offsets for t in types]
-    yield Operation(
-        "join 3 types",
-        lambda: join(types, joined),
-        rust and (lambda: rust.cat(rust_types, dim=1)),
-        awkward and (lambda: awkward.concatenate(awkward_types, axis=1)),
-        lambda: numpy_join(types),
-    )
     starts = np.concatenate([[0], np.cumsum([t.num_items for t in types])]).tolist()
     yield Operation(
         "rows of 3 types joined",
@@ -253,32 +241,6 @@ def numpy_join_rows(offsets: list[np.ndarray]) -> list[np.ndarray]:
         np.arange(o[-1]) + np.repeat(start - o[:-1], length)
         for o, start, length in zip(offsets, starts, lengths, strict=True)
     ]
-
-
-def numpy_join(arrays: list[RaggedArray]) -> np.ndarray:
-    values = np.empty((sum(a.num_items for a in arrays), *arrays[0].inner_shape), np.float32)
-    for array, row in zip(arrays, numpy_join_rows([a.offsets for a in arrays]), strict=True):
-        values[row] = array.values
-    return values
-
-
-def reductions(case: Case) -> Iterator[Operation]:
-    """On one minibatch; the Rust package has no reductions."""
-    part = case.whole.gather(case.minibatches[0])
-    firsts, lengths = part.offsets[:-1], part.lengths
-    packed = in_awkward(part) if awkward else None
-
-    def sums() -> np.ndarray:
-        return np.add.reduceat(part.values, firsts, axis=0)
-
-    yield Operation("sum", part.sum, None, awkward and (lambda: awkward.sum(packed, axis=1)), sums)
-    yield Operation(
-        "mean",
-        part.mean,
-        None,
-        awkward and (lambda: awkward.mean(packed, axis=1)),
-        lambda: sums() / lengths[:, None],
-    )
 
 
 def shapes(case: Case) -> Iterator[Operation]:
@@ -301,7 +263,7 @@ def shapes(case: Case) -> Iterator[Operation]:
     )
 
 
-GROUPS = (appends, gathers, combinations, reductions, shapes)
+GROUPS = (appends, gathers, combinations, shapes)
 
 
 # -- measuring and printing ---------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 from .array import RaggedArray
 from .blocks import BlockLayout
 from .buffer import RaggedBuffer
-from .combine import concatenate, join, join_rows
+from .combine import concatenate, join_rows
 from .gather_all import gather_all
 from .memory import keep_freed_memory, return_freed_memory
 from .threads import available_cores, get_num_threads, set_num_threads
@@ -16,7 +16,6 @@ __all__ = [
     "concatenate",
     "gather_all",
     "get_num_threads",
-    "join",
     "join_rows",
     "keep_freed_memory",
     "return_freed_memory",

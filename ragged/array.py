@@ -10,20 +10,18 @@ Shape alphabet: B sequences, N items in all, F features, K indices.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Protocol, final, overload
+from typing import Any, final, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from . import index_kernels, interchange, layouts, reductions
-from .copy_kernels import repeat_rows
+from . import index_kernels, layouts
 from .threads import gather_on_threads
 from .validation import (
     DTYPES,
     as_bytes,
     checked_count,
     checked_dtype,
-    checked_indices,
     checked_inner_shape,
     checked_integers,
     checked_lengths,
@@ -40,27 +38,6 @@ __all__ = ["DTYPES", "RaggedArray"]
 _SHOWN_SEQUENCES, _SHOWN_NUMBERS = 8, 64
 
 
-class ResultMemory(Protocol):
-    """Memory that a result may be put into: a `RaggedBuffer`."""
-
-    def replace(
-        self, offsets: NDArray[np.int64], dtype: np.dtype[Any], inner_shape: tuple[int, ...]
-    ) -> RaggedArray:
-        """Return sequences with unset items in place of the content."""
-
-    def owns(self, values: NDArray[Any]) -> bool:
-        """Return whether `values` is a view of this memory."""
-
-
-def result_array(
-    out: ResultMemory | None, offsets: NDArray[np.int64], dtype: np.dtype[Any], inner_shape: tuple[int, ...]
-) -> RaggedArray:
-    """Return an array with unset items for a result: fresh, or in the memory of `out`."""
-    if out is None:
-        return RaggedArray.unchecked(np.empty((offsets.item(-1), *inner_shape), dtype), offsets)
-    return out.replace(offsets, dtype, inner_shape)
-
-
 @final
 class RaggedArray:
     """B sequences of varying length: `values` (N, *inner) and `offsets` (B + 1,) int64.
@@ -68,10 +45,6 @@ class RaggedArray:
     `values` is adopted, not copied, whenever it is C-contiguous and of a supported dtype (float32, float64,
     int64, int32, uint8, bool). Both arrays are shared freely; whoever changes `offsets` in place breaks the
     array.
-
-    Methods that take `out`, a `RaggedBuffer`, put their result into its memory in place of what it held and
-    return a view of it: where results are large, reusing memory saves most of the time. Bad input leaves
-    `out` as it was.
 
     What it does, in plain Python:
 
@@ -201,15 +174,15 @@ class RaggedArray:
                 return RaggedArray.unchecked(self.values[first:last], self.offsets[start : stop + 1] - first)
             return self.gather(np.arange(start, stop, step))
         if isinstance(key, tuple):
-            raise IndexError("a ragged array has one index, the sequence; use array[b][i] for item i")
+            raise IndexError(f"ragged array: expected one index, got {key}. Use array[b][i] for item i of b.")
         indices = np.asarray(key)
         if indices.dtype == np.bool_:
             if indices.shape != (len(self),):
-                raise IndexError(f"boolean index has shape {indices.shape}, expected ({len(self)},)")
+                raise IndexError(f"boolean index: expected shape ({len(self)},), got {indices.shape}")
             indices = np.flatnonzero(indices)
         return self.gather(indices)
 
-    def gather(self, indices: ArrayLike, out: ResultMemory | None = None) -> RaggedArray:
+    def gather(self, indices: ArrayLike) -> RaggedArray:
         """The sequences at `indices` (K,) int, in that order, as a copy; repeats and an empty index are fine.
 
         Runs on one thread, or where the result has 1 MiB or more on as many as
@@ -217,43 +190,25 @@ class RaggedArray:
 
         Raises:
             IndexError: an index outside [-B, B), or indices that are not integers.
-            ValueError: `out` holds other items or is the buffer that this array is a view of.
         """
         checked = checked_integers(indices, "sequence indices", IndexError)
-        self._check_not_in(out)
         offsets = np.empty(len(checked) + 1, np.int64)
         position = index_kernels.gather_offsets(self.offsets, checked, offsets)
         if position != index_kernels.FINE:
             raise out_of_range(checked[position], len(self), "sequence")
-        result = result_array(out, offsets, self.dtype, self.inner_shape)
-        gather_on_threads(
-            as_bytes(self.values),
-            self.offsets,
-            checked,
-            as_bytes(result.values),
-            offsets,
-            item_size(self.values),
-        )
-        return result
-
-    def select(self, flat_indices: ArrayLike) -> NDArray[Any]:
-        """The items (K, *inner) at `flat_indices` (K,) into `values`, whatever sequence they are in.
-
-        Raises:
-            IndexError: an index outside [-N, N), or indices that are not integers.
-        """
-        return self.values[checked_indices(flat_indices, self.num_items, "item")]
+        values = np.empty((offsets.item(-1), *self.inner_shape), self.dtype)
+        size = item_size(self.values)
+        gather_on_threads(as_bytes(self.values), self.offsets, checked, as_bytes(values), offsets, size)
+        return RaggedArray.unchecked(values, offsets)
 
     def sequence_indices(self) -> NDArray[np.int64]:
         """For each item the sequence it belongs to (N,)."""
-        indices = np.empty(self.num_items, np.int64)
-        index_kernels.fill_sequence_indices(self.offsets, indices)
-        return indices
+        return np.repeat(np.arange(len(self)), self.lengths)
 
     def item_indices(self) -> NDArray[np.int64]:
         """For each item its position within its sequence (N,)."""
-        indices = np.empty(self.num_items, np.int64)
-        index_kernels.fill_item_indices(self.offsets, indices)
+        indices = np.arange(self.num_items)
+        indices -= np.repeat(self.offsets[:-1], self.lengths)
         return indices
 
     # -- other items, same sequences ------------------------------------------------------------------------
@@ -266,7 +221,7 @@ class RaggedArray:
         """
         values = checked_values(values)
         if len(values) != self.num_items:
-            raise ValueError(f"got {len(values)} items for sequences with {self.num_items} items")
+            raise ValueError(f"values: expected {self.num_items} items, got {len(values)}")
         return RaggedArray.unchecked(values, self.offsets)
 
     def broadcast(self, rows: ArrayLike) -> NDArray[Any]:
@@ -275,31 +230,7 @@ class RaggedArray:
         Raises:
             ValueError: not B rows.
         """
-        rows = checked_rows(rows, len(self))
-        items = np.empty((self.num_items, *rows.shape[1:]), rows.dtype)
-        repeat_rows(as_bytes(rows), self.offsets, as_bytes(items), item_size(rows))
-        return items
-
-    # -- reductions over the items of each sequence ---------------------------------------------------------
-
-    def sum(self) -> NDArray[Any]:
-        """Sums (B, *inner): floats in their own precision, bool and integers as int64; 0 where empty."""
-        return reductions.sums(self.values, self.offsets)
-
-    def mean(self) -> NDArray[Any]:
-        """Means (B, *inner): floats in their own precision, bool and integers as float64; 0 where empty."""
-        return reductions.means(self.values, self.offsets)
-
-    def max(self) -> NDArray[Any]:
-        """Maxima (B, *inner), same dtype, NaN where there is one.
-
-        Where empty: -inf for floats, the smallest number of an integer dtype, False for bool.
-        """
-        return reductions.maxima(self.values, self.offsets)
-
-    def argmax(self) -> NDArray[np.int64]:
-        """Positions (B, *inner) of the maxima, the first of equals or of NaNs; -1 where empty."""
-        return reductions.positions_of_maxima(self.values, self.offsets)
+        return np.repeat(checked_rows(rows, len(self)), self.lengths, axis=0)
 
     # -- as a Python value ----------------------------------------------------------------------------------
 
@@ -327,17 +258,3 @@ class RaggedArray:
             return f"RaggedArray({[s.tolist() for s in self]}, dtype={self.dtype})"
         items = f"{self.num_items} items" + (f" of shape {self.inner_shape}" if self.inner_shape else "")
         return f"RaggedArray({len(self)} sequences, {items}, dtype={self.dtype})"
-
-    # -- other libraries ------------------------------------------------------------------------------------
-
-    def to_arrow(self) -> Any:
-        """A `pyarrow.LargeListArray` that shares memory (a copy for bool, which Arrow packs into bits).
-
-        Raises:
-            ValueError: items without features.
-        """
-        return interchange.arrow_of(self.values, self.offsets)
-
-    def _check_not_in(self, out: ResultMemory | None) -> None:
-        if out is not None and out.owns(self.values):
-            raise ValueError("out is the buffer that holds the sequences themselves")

@@ -1,4 +1,4 @@
-"""`RaggedBuffer`: growable storage of sequences, for rollouts and reused results.
+"""`RaggedBuffer`: growable storage of sequences, for rollouts.
 
 Shape alphabet: B sequences, N items in all.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, final
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike, NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from .array import RaggedArray
 from .copy_kernels import append_sequences
@@ -17,8 +17,6 @@ from .validation import (
     checked_count,
     checked_dtype,
     checked_inner_shape,
-    checked_lengths,
-    checked_values,
 )
 
 
@@ -27,8 +25,7 @@ class RaggedBuffer:
     """Append many sequences at a time; read everything back as one `RaggedArray` without a copy.
 
     Memory doubles when it is full and is kept by `clear`, so that a rollout as large as the last one
-    allocates nothing. A buffer also serves as the `out` of `gather`, `join` and the like, which replace its
-    content. Bad input leaves it as it was.
+    allocates nothing. Bad input leaves it as it was.
     """
 
     __slots__ = ("_offsets", "_sequences", "_values")
@@ -84,7 +81,7 @@ class RaggedBuffer:
             TypeError: not a `RaggedArray`.
         """
         if type(step) is not RaggedArray:
-            raise TypeError(f"append takes a RaggedArray, got {type(step).__name__}; see extend")
+            raise TypeError(f"append: expected a RaggedArray, got {type(step).__name__}")
         values, offsets, own = step.values, step.offsets, self._values
         if values.dtype != own.dtype or values.shape[1:] != own.shape[1:]:
             check_items_match(values.dtype, values.shape[1:], (own.dtype, own.shape[1:]), "step")
@@ -93,37 +90,16 @@ class RaggedBuffer:
             append_sequences(values, offsets, self._values, self._offsets, self._sequences)
         self._sequences += len(offsets) - 1
 
-    def extend(self, values: ArrayLike, lengths: ArrayLike) -> None:
-        """Copy `values` (N, *inner), cut into sequences of `lengths` (B,), in behind the others.
-
-        Raises:
-            ValueError: items of another dtype or shape than the buffer's (a plain list is cast where NumPy's
-                same-kind rule allows it), negative lengths, or lengths that do not add up to N.
-        """
-        array = np.asarray(values)
-        if not isinstance(values, np.ndarray) and np.can_cast(array.dtype, self.dtype, "same_kind"):
-            array = array.astype(self.dtype)
-        if array.shape == (0,):  # nothing at all, of whatever kind
-            array = np.empty((0, *self.inner_shape), self.dtype)
-        array = checked_values(array)
-        check_items_match(array.dtype, array.shape[1:], (self.dtype, self.inner_shape), "values")
-        self.append(RaggedArray.unchecked(array, checked_lengths(lengths, len(array))))
-
     def clear(self) -> None:
         """Forget the content and keep the memory."""
         self._sequences = 0
 
     def array(self) -> RaggedArray:
-        """All sequences; the items are not copied and valid until the next `clear` or use as `out`."""
+        """All sequences; the items are not copied and valid until the next `clear`."""
         # offsets of its own: an array kept too long has wrong items, but never reads outside its memory
         return RaggedArray.unchecked(
             self._values[: self.num_items], self._offsets[: self._sequences + 1].copy()
         )
-
-    def gather(self, indices: ArrayLike, out: RaggedBuffer | None = None) -> RaggedArray:
-        """The sequences at `indices` (K,), as a copy; see `RaggedArray.gather`."""
-        view = RaggedArray.unchecked(self._values[: self.num_items], self._offsets[: self._sequences + 1])
-        return view.gather(indices, out)
 
     def __reduce__(self) -> tuple[Any, tuple[RaggedArray]]:
         return _buffer_with, (self.array(),)  # the content alone, without spare capacity
@@ -144,28 +120,6 @@ class RaggedBuffer:
             offsets = np.empty(max(2 * len(offsets), sequences + 1), np.int64)
             offsets[: self._sequences + 1] = self._offsets[: self._sequences + 1]
         self._values, self._offsets = values, offsets  # both or, where memory has run out, neither
-
-    def owns(self, values: NDArray[Any]) -> bool:
-        """Return True if `values` is the buffer's memory or a view of it."""
-        return values is self._values or values.base is self._values
-
-    def replace(
-        self, offsets: NDArray[np.int64], dtype: np.dtype[Any], inner_shape: tuple[int, ...]
-    ) -> RaggedArray:
-        """Put sequences with `offsets` (B + 1,) in place of the content; the items are for the caller to set.
-
-        Raises:
-            ValueError: the buffer has items of another dtype or shape.
-        """
-        if dtype != self._values.dtype or inner_shape != self._values.shape[1:]:
-            check_items_match(dtype, inner_shape, (self.dtype, self.inner_shape), "the result")
-        items = offsets.item(-1)
-        self.clear()
-        if items > len(self._values) or len(offsets) > len(self._offsets):
-            self._grow(len(offsets) - 1, items)
-        self._offsets[: len(offsets)] = offsets
-        self._sequences = len(offsets) - 1
-        return RaggedArray.unchecked(self._values[:items], offsets)
 
 
 def _buffer_with(array: RaggedArray) -> RaggedBuffer:

@@ -144,38 +144,6 @@ def gather_items_of_all(  # type: ignore[no-untyped-def]
 
 
 @compiled(nogil=True)
-def join_sequences(addresses, stacked, target, size):  # type: ignore[no-untyped-def]
-    """Fill `target` with sequence 0 of each of K arrays, then sequence 1 of each, and so on.
-
-    `addresses` (K,) says where their items are, `stacked` (K, B + 1) holds their offsets. Addresses, because
-    Numba takes a varying number of arrays only as a tuple, compiled anew for every K.
-    """
-    at = 0
-    for b in range(stacked.shape[1] - 1):
-        for k in range(len(addresses)):
-            start = stacked[k, b] * size
-            count = stacked[k, b + 1] * size - start
-            _copy_from_address(target, at, addresses[k], start, count)
-            at += count
-
-
-@compiled(nogil=True)
-def repeat_rows(rows, offsets, target, size):  # type: ignore[no-untyped-def]
-    """Copy row b (of `size` bytes) to each item of sequence b."""
-    for b in range(len(offsets) - 1):
-        first = offsets[b] * size
-        count = (offsets[b + 1] - offsets[b]) * size
-        if count == 0:
-            continue
-        _copy(target, first, rows, b * size, size)
-        done = size
-        while done < count:  # double what is there: few copies, however short the row
-            step = min(done, count - done)
-            _copy(target, first + done, target, first, step)
-            done += step
-
-
-@compiled(nogil=True)
 def fill_block_offsets(blocks, sizes, num_dense, offsets, starts):  # type: ignore[no-untyped-def]
     """Fill the starts of sequences and arrays after W blocks are joined; see `blocks.BlockLayout`.
 

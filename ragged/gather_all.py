@@ -32,7 +32,7 @@ def gather_all(arrays: Sequence[RaggedArray], indices: ArrayLike) -> list[Ragged
     sequences = len(arrays[0])
     for k, array in enumerate(arrays):
         if len(array) != sequences:
-            raise ValueError(f"array {k} has {len(array)} sequences, expected {sequences}")
+            raise ValueError(f"array {k}: expected {sequences} sequences, got {len(array)}")
     sources = [np.ascontiguousarray(array.offsets) for array in arrays]  # named, so that they stay
     offset_places = _places(sources)
     offsets = np.empty((len(arrays), len(checked) + 1), np.int64)

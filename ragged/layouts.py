@@ -23,7 +23,7 @@ def parts_of_arrays(
     parts = [np.asarray(a, dtype) for a in arrays]
     for b, part in enumerate(parts):
         if part.ndim == 0:
-            raise ValueError(f"sequence {b} is a scalar, expected an array of items")
+            raise ValueError(f"sequence {b}: expected an array of items, got a scalar")
     filled = [part for part in parts if len(part)]
     if inner_shape is None:
         # an empty list says nothing about the shape of its items, an empty array (0, F) does
@@ -33,7 +33,7 @@ def parts_of_arrays(
     inner_shape = checked_inner_shape(inner_shape)
     for b, part in enumerate(parts):
         if part.shape[1:] != inner_shape and (len(part) or part.ndim > 1):
-            raise ValueError(f"sequence {b} has items of shape {part.shape[1:]}, expected {inner_shape}")
+            raise ValueError(f"sequence {b}: expected items of shape {inner_shape}, got {part.shape[1:]}")
     if dtype is None:  # an empty list says nothing about the dtype either
         typed = filled or [p for p, a in zip(parts, arrays, strict=True) if isinstance(a, np.ndarray)]
         dtype = np.result_type(*typed) if typed else np.float32
@@ -48,7 +48,7 @@ def parts_of_padded(padded: ArrayLike, mask: ArrayLike) -> tuple[NDArray[Any], O
     """Values and offsets of the items of `padded` (B, M, *inner) where `mask` (B, M) is true."""
     rectangle = np.asarray(padded)
     if rectangle.ndim < 2:
-        raise ValueError(f"padded must have the axes (B, M), got shape {rectangle.shape}")
+        raise ValueError(f"padded: expected the axes (B, M), got shape {rectangle.shape}")
     checked_dtype(rectangle.dtype)
     wanted = checked_mask(mask, rectangle.shape[:2])
     values = rectangle[wanted]

@@ -34,7 +34,7 @@ def set_num_threads(num_threads: int) -> None:
     """
     global _num_threads
     if checked_count(num_threads, "num_threads") == 0:
-        raise ValueError("num_threads must be at least 1, got 0")
+        raise ValueError("num_threads: expected at least 1, got 0")
     _num_threads = int(num_threads)
 
 

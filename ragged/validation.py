@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from .index_kernels import FINE, WRONG_START, check_offsets, first_out_of_range, offsets_from_lengths
+from .index_kernels import FINE, WRONG_START, check_offsets, offsets_from_lengths
 
 #: The dtypes that items may have.
 DTYPES = tuple(np.dtype(t) for t in (np.float32, np.float64, np.int64, np.bool_, np.int32, np.uint8))
@@ -20,7 +20,7 @@ def checked_dtype(dtype: DTypeLike) -> np.dtype[Any]:
     """`dtype` as one of DTYPES."""
     found = np.dtype(dtype)
     if found not in DTYPES:
-        raise ValueError(f"dtype {found} is not one of {', '.join(map(str, DTYPES))}")
+        raise ValueError(f"dtype {found}: expected one of {', '.join(map(str, DTYPES))}")
     return found
 
 
@@ -30,7 +30,7 @@ def checked_values(values: ArrayLike) -> NDArray[Any]:
     if array.dtype not in DTYPES:
         checked_dtype(array.dtype)
     if array.ndim == 0:
-        raise ValueError("values must have at least one axis, the items; got a scalar")
+        raise ValueError("values: expected at least one axis, the items, got a scalar")
     if not (array.flags.c_contiguous and array.flags.aligned):
         array = array.copy(order="C")
     return array
@@ -40,42 +40,33 @@ def checked_integers(integers: ArrayLike, name: str, error: type[Exception]) -> 
     """`integers` (K,) as contiguous int64; itself where it is that already. `error` names what else it is."""
     array = np.asarray(integers)
     if array.ndim != 1:
-        raise error(f"{name} must be one-dimensional, got shape {array.shape}")
+        raise error(f"{name}: expected one-dimensional integers, got shape {array.shape}")
     if array.dtype != _INT64:
         if array.dtype.kind not in "iu" and len(array) > 0:
-            raise error(f"{name} must be integers, got {array.dtype}")
+            raise error(f"{name}: expected integers, got {array.dtype}")
         if array.dtype.kind == "u" and len(array) > 0 and array.max() > np.iinfo(np.int64).max:
-            raise error(f"{name} must fit into int64, got {array.max()}")
+            raise error(f"{name}: expected numbers that fit into int64, got {array.max()}")
     return np.ascontiguousarray(array, np.int64)
-
-
-def checked_indices(indices: ArrayLike, count: int, what: str) -> NDArray[np.int64]:
-    """`indices` (K,) as int64 in [-count, count), or an IndexError that says which index of `what` is not."""
-    array = checked_integers(indices, f"{what} indices", IndexError)
-    position = first_out_of_range(array, count)
-    if position != FINE:
-        raise out_of_range(array[position], count, what)
-    return array
 
 
 def out_of_range(index: int, count: int, what: str) -> IndexError:
     """The error that `index` is outside [-count, count)."""
-    return IndexError(f"{what} {index} is out of range for {count} {what}s")
+    return IndexError(f"{what} {index} is out of range: expected an index of {count} {what}s, got {index}")
 
 
 def checked_offsets(offsets: ArrayLike, num_items: int) -> NDArray[np.int64]:
     """`offsets` (B + 1,) as int64: from 0, never decreasing, to `num_items`."""
     array = checked_integers(offsets, "offsets", ValueError)
     if len(array) == 0:
-        raise ValueError("offsets must start at 0, got no offsets")
+        raise ValueError("offsets: expected a first offset of 0, got no offsets")
     code = check_offsets(array, num_items)
     if code == FINE:
         return array
     if code == WRONG_START:
-        raise ValueError(f"offsets must start at 0, got {array[0]}")
+        raise ValueError(f"offsets: expected a first offset of 0, got {array[0]}")
     if code >= 0:
-        raise ValueError(f"offsets must not decrease, got {array[code]} and then {array[code + 1]}")
-    raise ValueError(f"offsets end at {array[-1]}, but there are {num_items} items")
+        raise ValueError(f"offsets: expected no decrease, got {array[code]} and then {array[code + 1]}")
+    raise ValueError(f"offsets end at the wrong item: expected {num_items} items, got {array[-1]}")
 
 
 def checked_lengths(lengths: ArrayLike, num_items: int) -> NDArray[np.int64]:
@@ -86,8 +77,8 @@ def checked_lengths(lengths: ArrayLike, num_items: int) -> NDArray[np.int64]:
     if code == FINE:
         return offsets
     if code >= 0:
-        raise ValueError(f"lengths must not be negative, got {array[code]} for sequence {code}")
-    raise ValueError(f"lengths add up to {sum(array.tolist())}, but there are {num_items} items")
+        raise ValueError(f"lengths: sequence {code}: expected 0 or more, got {array[code]}")
+    raise ValueError(f"lengths: expected a sum of {num_items} items, got {sum(array.tolist())}")
 
 
 def checked_rows(rows: ArrayLike, num_sequences: int) -> NDArray[Any]:
@@ -95,9 +86,9 @@ def checked_rows(rows: ArrayLike, num_sequences: int) -> NDArray[Any]:
     array = np.asarray(rows)
     if array.ndim == 0 or len(array) != num_sequences:
         got = "a scalar" if array.ndim == 0 else f"{len(array)} rows"
-        raise ValueError(f"got {got} for {num_sequences} sequences")
+        raise ValueError(f"rows: expected one for each of {num_sequences} sequences, got {got}")
     if array.dtype.hasobject:
-        raise ValueError("rows must not be Python objects")
+        raise ValueError("rows: expected numbers, got Python objects")
     return np.ascontiguousarray(array)
 
 
@@ -105,9 +96,9 @@ def checked_mask(mask: ArrayLike, shape: tuple[int, ...]) -> NDArray[np.bool_]:
     """`mask` (B, M) as bool; integers other than 0 are true."""
     array = np.asarray(mask)
     if array.dtype.kind not in "biu" and array.size > 0:
-        raise ValueError(f"mask must be bool, got {array.dtype}")
+        raise ValueError(f"mask: expected bool, got {array.dtype}")
     if array.shape != shape:
-        raise ValueError(f"mask has shape {array.shape}, expected {shape}")
+        raise ValueError(f"mask: expected shape {shape}, got {array.shape}")
     return array.astype(np.bool_)
 
 
@@ -116,14 +107,14 @@ def checked_inner_shape(inner_shape: Sequence[int]) -> tuple[int, ...]:
     shape = tuple(inner_shape)
     for size in shape:
         if not isinstance(size, (int, np.integer)) or size < 0:
-            raise ValueError(f"inner_shape must be sizes of 0 or more, got {shape}")
+            raise ValueError(f"inner_shape: expected sizes of 0 or more, got {shape}")
     return tuple(int(size) for size in shape)
 
 
 def checked_count(count: int, name: str) -> int:
     """`count` as an int of 0 or more."""
     if not isinstance(count, (int, np.integer)) or count < 0:
-        raise ValueError(f"{name} must be an integer of 0 or more, got {count!r}")
+        raise ValueError(f"{name}: expected an integer of 0 or more, got {count!r}")
     return int(count)
 
 
@@ -135,9 +126,9 @@ def check_items_match(
 ) -> None:
     """ValueError where items of `dtype` and `inner_shape` can't go to where `expected` ones are."""
     if dtype != expected[0]:
-        raise ValueError(f"{what} has dtype {dtype}, expected {expected[0]}")
+        raise ValueError(f"{what}: expected dtype {expected[0]}, got {dtype}")
     if inner_shape != expected[1]:
-        raise ValueError(f"{what} has items of shape {inner_shape}, expected {expected[1]}")
+        raise ValueError(f"{what}: expected items of shape {expected[1]}, got {inner_shape}")
 
 
 def as_bytes(array: NDArray[Any]) -> NDArray[np.uint8]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from ..rogue_net.config import AttentionPath, Composite
+from ..rogue_net.config import Composite, retire_attention
 
 #: The planes that are 1 in an empty cell of μRTS: no hit points, no resources, no owner, no type, no action.
 EMPTY_PLANES = (0, 5, 10, 13, 21)
@@ -80,8 +80,8 @@ class TransformerConfig(MapConfig):
     """Drop in `act` and `value` as well, in any mode, unless the most probable actions are asked for."""
     mean_over_padding: bool = False
     """Let the critic's means divide by the most entities of any step of the batch, not by their number."""
-    attention: AttentionPath = "auto"
-    """How attention is computed; see `policies.rogue_net.attention.paths`."""
+    attention: str = "auto"
+    """Deprecated: has no effect."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -95,10 +95,7 @@ class TransformerConfig(MapConfig):
                 raise ValueError(f"{name}: expected at least 1, got {getattr(self, name)}")
         if not 0 <= self.dropout < 1:
             raise ValueError(f"dropout: expected a probability below 1, got {self.dropout}")
-        if self.attention not in ("auto", "numba", "sorted", "padded"):
-            raise ValueError(
-                f"attention: expected one of 'auto', 'numba', 'sorted', 'padded', got {self.attention!r}"
-            )
+        retire_attention(self)
 
 
 @dataclass(frozen=True)

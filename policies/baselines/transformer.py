@@ -17,7 +17,7 @@ from torch.nn import functional
 
 from ...envs import EntityActionSpace, EntitySpace
 from ..inputs.rows import RowLayout
-from ..rogue_net.attention.paths import attend
+from ..rogue_net.attention import attend
 from ..rogue_net.tensors import as_tensor
 from .config import TransformerConfig
 from .entity_map import MapEntities
@@ -29,7 +29,7 @@ class Layer(nn.Module):
 
     def __init__(self, d_model: int, config: TransformerConfig) -> None:
         super().__init__()
-        self.n_head, self.path = config.n_head, config.attention
+        self.n_head = config.n_head
         self.qkv = nn.Linear(d_model, 3 * d_model)  # queries, keys and values of all heads
         self.proj = nn.Linear(d_model, d_model)
         self.norm1 = nn.LayerNorm(d_model)
@@ -41,7 +41,7 @@ class Layer(nn.Module):
         nn.init.zeros_(self.proj.bias)
 
     def forward(self, x: Tensor, rows: RowLayout, dropout: float) -> Tensor:
-        y = self.proj(attend(self.qkv(x), rows, self.n_head, self.path, dropout))
+        y = self.proj(attend(self.qkv(x), rows, self.n_head, dropout))
         x = self.norm1(x + functional.dropout(y, dropout))
         y = self.out(functional.dropout(functional.relu(self.hidden(x)), dropout))
         return self.norm2(x + functional.dropout(y, dropout))

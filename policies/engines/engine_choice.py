@@ -8,7 +8,7 @@
 
 The fused engine leaves to torch: GPUs, float64, dropout where it acts, and networks whose modules have hooks
 or compute something else than the kernels (see `proof`); with "auto" also a width above 128, where torch's
-matrix products are as fast, and networks with an `attention` option.
+matrix products are as fast.
 """
 
 from __future__ import annotations
@@ -52,8 +52,6 @@ def _from_options(settings: RogueNetConfig, space: EntitySpace) -> EngineChoice:
     for d in (settings.d_model, settings.for_value().d_model):
         if settings.engine == "auto" and d > FUSED_UP_TO:
             return EngineChoice("torch", f"at width {d} torch's matrix products are as fast")
-    if settings.engine == "auto" and settings.attention != "auto":
-        return EngineChoice("torch", f"attention={settings.attention!r} is an option of the torch engine")
     return _FUSED
 
 

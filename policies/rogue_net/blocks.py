@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from ..inputs.rows import RowLayout
-from .attention.paths import attend, relative_pairs
+from .attention import attend, length_groups
 from .config import RogueNetConfig
 from .relative_position import Places, RelativeEncoding, RelativePairs
 from .tensors import inverse_lengths, steps_of
@@ -41,7 +41,6 @@ class SelfAttention(nn.Module):
     def __init__(self, config: RogueNetConfig) -> None:
         super().__init__()
         self.n_head = config.n_head
-        self.path = config.attention
         self.dropout = config.rate("attention")
         self.qkv = nn.Linear(config.d_model, 3 * config.d_model)  # queries, keys and values of all heads
         self.proj = nn.Linear(config.d_model, config.d_model)
@@ -49,7 +48,7 @@ class SelfAttention(nn.Module):
     def forward(self, x: Tensor, rows: RowLayout, relative: Relative | None) -> Tensor:
         dropout = self.dropout if self.training and torch.is_grad_enabled() else 0.0
         pairs, gate = (None, None) if relative is None else (relative.pairs, relative.encoding.gate(x))
-        y = attend(self.qkv(x), rows, self.n_head, self.path, dropout, pairs, gate)
+        y = attend(self.qkv(x), rows, self.n_head, dropout, pairs, gate)
         return self.proj(y)
 
 
@@ -107,7 +106,6 @@ class Backbone(nn.Module):
 
     def __init__(self, config: RogueNetConfig, features: Mapping[str, tuple[str, ...]]) -> None:
         super().__init__()
-        self.path = config.attention
         self.dropout = config.rate("embedding")
         self.relpos_encoding = (
             RelativeEncoding(
@@ -124,9 +122,10 @@ class Backbone(nn.Module):
         x = drop(x, self.dropout, self.training)
         relative = None
         if self.relpos_encoding is not None:
-            relative = Relative(
-                self.relpos_encoding, relative_pairs(self.relpos_encoding, places, rows, x, self.path)
-            )
+            assert places is not None
+            groups = length_groups(rows, x).groups
+            pairs = [self.relpos_encoding.pairs(places, group.index) for group in groups]
+            relative = Relative(self.relpos_encoding, pairs)
         for block in self.blocks:
             x = block(x, rows, relative)
         return x

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
@@ -11,7 +12,6 @@ from typing import Any, Literal, TypeVar
 from ...suggestions import nearest
 
 Engine = Literal["auto", "fused", "torch", "graphs"]
-AttentionPath = Literal["auto", "numba", "sorted", "padded"]
 Pooling = Literal["mean", "max", "meanmax"]
 GlobalFeatures = Literal["entity", "concat"]
 Composite = Literal["used", "all"]
@@ -42,6 +42,21 @@ def _tuples(config: Any, *names: str) -> None:
 def _one_of(name: str, value: Any, allowed: tuple[Any, ...]) -> None:
     if value not in allowed:
         raise ValueError(f"{name}: expected one of {', '.join(map(repr, allowed))}, got {value!r}")
+
+
+def retire_attention(config: Any) -> bool:
+    """Set `attention`, an option of version 0.1, to "auto"; warn and return True if it was another one."""
+    _one_of("attention", config.attention, ("auto", "numba", "sorted", "padded"))
+    if config.attention == "auto":
+        return False
+    warnings.warn(
+        f"attention={config.attention!r} is deprecated: there is one implementation. Remove the option; for a"
+        " RogueNet that torch computes use engine='torch'.",
+        DeprecationWarning,
+        stacklevel=5,
+    )
+    object.__setattr__(config, "attention", "auto")
+    return True
 
 
 def _typed(config: Any, kind: type | tuple[type, ...], *names: str) -> None:
@@ -218,8 +233,8 @@ class RogueNetConfig:
     engine: Engine = "auto"
     """What computes the network: "fused" kernels on the CPU, "torch", or "graphs" (arrays of fixed shapes,
     with CUDA graphs on a GPU). "auto": fused on the CPU where it is faster, else torch."""
-    attention: AttentionPath = "auto"
-    """How the torch engine computes attention; see `policies.rogue_net.attention.paths`."""
+    attention: str = "auto"
+    """Deprecated: use `engine`. "numba", "sorted" and "padded" of version 0.1 select engine "torch"."""
     squash: bool = False
     """Continuous actions: squash normal numbers between the bounds by tanh instead of clipping them."""
     log_std_init: float = 0.0
@@ -247,8 +262,9 @@ class RogueNetConfig:
         if self.attention == "fused":  # as it was called before the heads were fused as well
             object.__setattr__(self, "attention", "auto")
             object.__setattr__(self, "engine", "fused")
+        if retire_attention(self) and self.engine == "auto":
+            object.__setattr__(self, "engine", "torch")
         _one_of("engine", self.engine, ("auto", "fused", "torch", "graphs"))
-        _one_of("attention", self.attention, ("auto", "numba", "sorted", "padded"))
         _one_of("pooling", self.pooling, (None, "mean", "max", "meanmax"))
         _one_of("composite", self.composite, ("used", "all"))
         _one_of("global_features", self.global_features, ("entity", "concat"))

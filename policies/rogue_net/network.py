@@ -29,7 +29,7 @@ from ..inputs.actors import Drawn, items_of
 from ..inputs.prepare import Inputs, Prepared
 from ..inputs.rows import RowLayout
 from ..policy import ActResult, Evaluation
-from .attention.groups import length_groups
+from .attention import length_groups
 from .blocks import Backbone
 from .composite import CompositeHead
 from .config import RogueNetConfig, from_options
@@ -218,7 +218,7 @@ class RogueNetwork(nn.Module):
             if encoder is not None and encoder.backbone.relpos_encoding is not None:
                 encoding = encoder.backbone.relpos_encoding
                 prepared = self.inputs.prepare(batch)
-                groups = length_groups(prepared.rows, self.like, False).groups
+                groups = length_groups(prepared.rows, self.like).groups
                 encoding.update(encoding.places(prepared, self.like), [(g.index, g.real) for g in groups])
 
     def adapt_to(self, space: EntitySpace) -> None:

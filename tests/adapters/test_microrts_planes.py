@@ -94,6 +94,6 @@ def test_the_networks_for_grids_see_free_cells_and_walls() -> None:
         ordered = net._ordered(seen, np.array([0]), np.array([[4, 0, 0, 0, 0, 0, 0]]))[0]
         changed = np.flatnonzero(ordered.numpy() != seen.planes[0])
         assert changed.tolist() == [PLANES.index("action_none"), PLANES.index("action_produce")]
-        net = ez.baselines.TransformerNet(*spaces, height=8, width=8, n_head=3, attention="padded")
+        net = ez.baselines.TransformerNet(*spaces, height=8, width=8, n_head=3)
         assert net.d_model == 64 + 29
         env.step(net.act(batch, rng).actions)

@@ -139,14 +139,23 @@ def random_batch() -> Callable[..., EntityBatch]:
 
 @pytest.fixture
 def make_net() -> Callable[..., RogueNet]:
-    """A network whose parameters are all random and whose statistics have seen `batch`."""
+    """A network whose parameters are all random and whose statistics have seen `batch`.
 
-    def make(space: EntitySpace, batch: EntityBatch | None = None, seed: int = 0, **options: Any) -> RogueNet:
+    `path`: "fused", "torch", or "float64" (torch with attention over groups of steps, without kernels).
+    """
+
+    def make(
+        space: EntitySpace, batch: EntityBatch | None = None, seed: int = 0, path: str = "", **options: Any
+    ) -> RogueNet:
         torch.manual_seed(seed)
+        if path:
+            options["engine"] = "fused" if path == "fused" else "torch"
         net = RogueNet(space, space.actions, **options)
         with torch.no_grad():
             for parameter in net.parameters():
                 parameter.add_(torch.randn_like(parameter) * 0.15)
+        if path == "float64":
+            net.double()
         if batch is not None:
             net.update_normalization(batch)
         return net

@@ -33,7 +33,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from facts import mentions, raises
+from facts import mentions, raises, warns
 
 ORDER = MultiCategorical(
     {"kind": ["wait", "move", "build"], "where": 4, "what": 3},
@@ -260,7 +260,6 @@ def test_copies_and_changed_weights_are_seen() -> None:
         ),
         ({"d_model": 6}, (6, 4)),
         ({"d_model": 132}, (132,)),
-        ({"attention": "padded"}, ("attention", "padded")),
         ({"dropout": 0.1}, ("dropout",)),
     ],
 )
@@ -287,9 +286,15 @@ def test_the_engine_changes_with_dtype_and_mode_and_is_logged_once(caplog: pytes
 
 
 def test_the_name_from_before_the_heads_were_fused_is_understood() -> None:
-    old = RogueNetConfig(attention="fused")  # type: ignore[arg-type]
+    old = RogueNetConfig(attention="fused")
     assert (old.engine, old.attention) == ("fused", "auto")
     assert RogueNetConfig(**old.to_dict()) == old
+    for name in ("numba", "sorted", "padded"):  # as they were called when there were several
+        with warns(DeprecationWarning, name, "engine='torch'"):
+            old = RogueNetConfig(attention=name)
+        assert (old.engine, old.attention) == ("torch", "auto")
+        with warns(DeprecationWarning, name):
+            assert RogueNetConfig(attention=name, engine="fused").engine == "fused"
     with raises(ValueError, "engine", "'jax'", "'auto'", "'graphs'"):
         RogueNetConfig(engine="jax")  # type: ignore[arg-type]
 

@@ -20,7 +20,7 @@ from entitize.ragged import RaggedArray
 
 from facts import raises
 
-PATHS = ["fused", "numba", "sorted", "padded"]
+PATHS = ["fused", "torch", "float64"]
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def test_act_and_evaluate_agree_on_log_probabilities_and_values(
 ):
     space = make_space(hidden=True)
     batch = random_batch(space, steps=30)
-    net = make_net(space, batch, attention=path, squash=squash)
+    net = make_net(space, batch, path=path, squash=squash)
     result = net.act(batch, np.random.default_rng(0))
     evaluation = net.evaluate(batch, result.drawn)
     for name in space.actions:
@@ -173,7 +173,7 @@ def empty_batch(space: EntitySpace, steps: int) -> EntityBatch:
 @pytest.mark.parametrize("path", PATHS)
 def test_a_batch_without_entities_has_values_and_global_actions(make_space, make_net, options, path):
     space = make_space()
-    net = make_net(space, attention=path, **options)
+    net = make_net(space, path=path, **options)
     batch = empty_batch(space, 5)
     result = net.act(batch, np.random.default_rng(0))
     assert result.actions["mode"].num_items == result.actions["speed"].num_items == 5
@@ -187,7 +187,7 @@ def test_a_batch_without_entities_has_values_and_global_actions(make_space, make
 @pytest.mark.parametrize("path", PATHS)
 def test_without_globals_an_empty_step_has_the_bias_for_a_value(make_space, random_batch, make_net, path):
     space = make_space(global_features=(), global_action=False)
-    net = make_net(space, attention=path)
+    net = make_net(space, path=path)
     bias = float(net.value_head.proj.bias.detach())
     assert net.value(empty_batch(space, 3)).tolist() == [bias] * 3
     batch = random_batch(space, steps=7)
@@ -201,7 +201,7 @@ def test_without_globals_an_empty_step_has_the_bias_for_a_value(make_space, rand
 @pytest.mark.parametrize("path", PATHS)
 def test_no_steps_at_all(make_space, make_net, path):
     space = make_space()
-    net = make_net(space, attention=path)
+    net = make_net(space, path=path)
     batch = empty_batch(space, 0)
     result = net.act(batch, np.random.default_rng(0))
     assert result.values.shape == (0,) and all(len(a) == 0 for a in result.actions.values())
@@ -315,7 +315,7 @@ def test_absurd_features_give_finite_outputs_and_gradients(make_space, random_ba
     """Clipping bounds the input and layer norm the residual stream, deep networks included."""
     space = make_space()
     batch = random_batch(space)
-    net = make_net(space, batch, attention=path, n_layer=6)
+    net = make_net(space, batch, path=path, n_layer=6)
     for rows in batch.entities.values():
         rows.values[::2], rows.values[1::2] = 3e38, -3e38
     result = net.act(batch, np.random.default_rng(0))

@@ -8,7 +8,7 @@ import torch
 from entitize.envs import concatenate_batches
 from entitize.policies.kernels import parallel
 
-PATHS = ["fused", "numba", "sorted", "padded"]
+PATHS = ["fused", "torch", "float64"]
 
 RELATIVE = {"position": ["x", "y"], "scale": 0.7}
 OPTIONS = {
@@ -133,7 +133,7 @@ def test_values_and_gradients_of_all_paths_agree_with_the_slow_network(
 ):
     space = make_space()
     batch = random_batch(space)
-    nets = [make_net(space, batch, attention=path, **options) for path in PATHS]
+    nets = [make_net(space, batch, path=path, **options) for path in PATHS]
     assert_agrees(nets, slow_net(nets[0]), batch, legal_actions(space, batch))
 
 
@@ -143,7 +143,7 @@ def test_pooling_and_relative_positions_agree_with_the_slow_network(
 ):
     space = make_space()
     batch = random_batch(space, most=2)
-    nets = [make_net(space, batch, attention=path, **options) for path in ("auto", "padded")]
+    nets = [make_net(space, batch, path=path, **options) for path in ("torch", "float64")]
     assert_agrees(nets, slow_net(nets[0]), batch, legal_actions(space, batch))
 
 
@@ -153,7 +153,7 @@ def test_hidden_entities_are_left_out_for_the_policy_alone(
 ):
     space = make_space(hidden=True)
     batch = random_batch(space)
-    nets = [make_net(space, batch, attention=path, separate_value_net=separate) for path in PATHS]
+    nets = [make_net(space, batch, path=path, separate_value_net=separate) for path in PATHS]
     assert_agrees(nets, slow_net(nets[0]), batch, legal_actions(space, batch))
 
 
@@ -172,7 +172,7 @@ def test_long_and_very_uneven_steps_agree_with_the_slow_network(
     space = make_space(entities={"Food": ("x", "y")}, global_features=(), global_action=False)
     parts = [random_batch(space, steps=2, most=most, seed=most, empty=False) for most in (1, 17, 70)]
     batch = concatenate_batches(parts)
-    nets = [make_net(space, batch, attention=path, n_layer=1) for path in PATHS]
+    nets = [make_net(space, batch, path=path, n_layer=1) for path in PATHS]
     assert_agrees(nets, slow_net(nets[0]), batch, legal_actions(space, batch))
 
 
@@ -188,9 +188,9 @@ def test_tiles_and_threads_do_not_change_the_result(
     actions = legal_actions(space, batch)
     results = []
     for network in (
-        make_net(space, batch, attention="sorted").double(),
-        make_net(space, batch, attention="numba"),
-        make_net(space, batch, attention="fused"),
+        make_net(space, batch, path="float64"),
+        make_net(space, batch, path="torch"),
+        make_net(space, batch, path="fused"),
     ):
         got = network.evaluate(batch, actions)
         (loss_of(got.log_probs, got.entropies, got.values) / len(batch)).backward()
@@ -208,7 +208,6 @@ def test_tiles_and_threads_do_not_change_the_result(
         {},
         {"pooling": "meanmax"},
         {"relative_position": {"extent": [2, 2], "position": ["x", "y"], "key_projection": True}},
-        {"attention": "padded"},
     ],
 )
 def test_gradcheck_in_float64(make_space, random_batch, make_net, legal_actions, options):
@@ -229,7 +228,7 @@ def test_gradcheck_in_float64(make_space, random_batch, make_net, legal_actions,
 def test_float64_networks_act_and_evaluate_alike(make_space, random_batch, make_net):
     space = make_space()
     batch = random_batch(space)
-    net = make_net(space, batch, attention="fused").double()
+    net = make_net(space, batch, path="float64")
     result = net.act(batch, np.random.default_rng(0))
     evaluation = net.evaluate(batch, result.drawn)
     for name in space.actions:

@@ -12,7 +12,7 @@ from entitize.ragged import RaggedArray
 
 from facts import raises
 
-PATHS = ["fused", "numba", "sorted", "padded"]
+PATHS = ["fused", "torch", "float64"]
 RELATIVE = {"relative_position": {"extent": [2, 2], "position": ["x", "y"]}}
 
 
@@ -28,7 +28,7 @@ def replace_step(batch: EntityBatch, step: int, values: float) -> EntityBatch:
     return dataclasses.replace(batch, entities=entities, globals=globals_)
 
 
-@pytest.mark.parametrize("options", [{"attention": p} for p in PATHS] + [{"pooling": "meanmax"}, RELATIVE])
+@pytest.mark.parametrize("options", [{"path": p} for p in PATHS] + [{"pooling": "meanmax"}, RELATIVE])
 @pytest.mark.parametrize("value", [7.5, np.nan])
 def test_nothing_flows_from_one_step_to_another(
     make_space, random_batch, make_net, legal_actions, options, value
@@ -54,7 +54,7 @@ def test_no_gradient_flows_from_one_step_to_another(make_space, random_batch, ma
     """The gradient of one step's value does not change with what other steps contain."""
     space = make_space()
     batch = random_batch(space, steps=20)
-    net = make_net(space, batch, attention=path)
+    net = make_net(space, batch, path=path)
     actions = legal_actions(space, batch)
     gradients = []
     for b in (batch, replace_step(batch, 11, 3.0)):
@@ -95,7 +95,7 @@ def shuffled(batch: EntityBatch, rng: np.random.Generator) -> tuple[EntityBatch,
     return EntityBatch(entities, batch.globals, actions, batch.visible), new_place
 
 
-@pytest.mark.parametrize("options", [{"attention": p} for p in PATHS] + [{"pooling": "meanmax"}, RELATIVE])
+@pytest.mark.parametrize("options", [{"path": p} for p in PATHS] + [{"pooling": "meanmax"}, RELATIVE])
 def test_the_order_of_entities_does_not_matter(make_space, random_batch, make_net, legal_actions, options):
     space = make_space()
     batch = random_batch(space, steps=20)

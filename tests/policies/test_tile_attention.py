@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from entitize.policies.rogue_net.attention.varlen import VarlenAttention
+from entitize.policies.rogue_net.attention import KernelAttention
 from torch import Tensor
 
 #: Empty steps, steps of one, lengths on both sides of multiples of 4 and 16; neighbours that have fewer than
@@ -29,7 +29,7 @@ def attended(qkv: Tensor, n_head: int) -> Tensor:
 def run(qkv: Tensor, n_head: int) -> Tensor:
     offsets = np.concatenate([[0], np.cumsum(LENGTHS)])
     arguments = qkv, offsets, max(LENGTHS), n_head
-    return VarlenAttention.apply(*arguments)
+    return KernelAttention.apply(*arguments)
 
 
 @pytest.mark.parametrize(("d_model", "n_head"), [(4, 4), (4, 2), (6, 2), (8, 2), (18, 3), (16, 2), (28, 1)])

@@ -25,12 +25,9 @@ def test_a_buffer_is_a_list_of_what_was_appended(
     expected: list[np.ndarray] = []
     for _ in range(data.draw(st.integers(0, 12))):
         sequences, step = data.draw(cases([first.dtype], (first.inner_shape,)))
-        match data.draw(st.sampled_from(["append", "append", "extend", "clear"])):
+        match data.draw(st.sampled_from(["append", "append", "clear"])):
             case "append":
                 buffer.append(step)
-                expected += sequences
-            case "extend":
-                buffer.extend(step.values, [len(s) for s in sequences])
                 expected += sequences
             case "clear":
                 buffer.clear()
@@ -39,19 +36,6 @@ def test_a_buffer_is_a_list_of_what_was_appended(
         assert len(buffer) == len(expected) and buffer.num_items == sum(map(len, expected))
         assert buffer.capacity[0] >= len(expected) and buffer.capacity[1] >= buffer.num_items
     assert (buffer.dtype, buffer.inner_shape) == (first.dtype, first.inner_shape)
-
-
-@quick
-@given(data=st.data())
-def test_a_buffer_gathers_as_its_array_does(cases: Any, same: Any, data: st.DataObject) -> None:
-    sequences, step = data.draw(cases())
-    buffer, out = (RaggedBuffer(step.inner_shape, step.dtype) for _ in range(2))
-    buffer.append(step)
-    count = len(sequences)
-    indices = data.draw(st.lists(st.integers(-count, count - 1), max_size=9) if count else st.just([]))
-    same(buffer.gather(indices), [sequences[k] for k in indices])
-    same(buffer.gather(indices, out), [sequences[k] for k in indices])
-    same(buffer.array(), sequences)
 
 
 def test_a_buffer_can_take_in_its_own_content() -> None:
@@ -78,15 +62,6 @@ def test_an_array_kept_past_a_clear_still_reads_its_own_memory() -> None:
     buffer.append(RaggedArray(np.full(1000, 2, np.float32), [0, 1000]))
     assert kept.gather([0, 0]).values.tolist() == [1.0, 1.0]
     assert kept.broadcast([5]).tolist() == [5]
-
-
-def test_results_in_a_buffer_keep_their_lengths_when_it_is_used_again() -> None:
-    out = RaggedBuffer()
-    array = RaggedArray(np.arange(6, dtype=np.float32), [0, 1, 6])
-    kept = array.gather([1], out)
-    out.clear()
-    out.append(array)
-    assert kept.lengths.tolist() == [5]
 
 
 def test_memory_doubles_and_is_kept() -> None:
@@ -126,14 +101,6 @@ def test_a_warm_buffer_allocates_nothing() -> None:
     assert peak - before < 1024  # bytes; one step alone has 128,000
 
 
-def test_a_reused_result_stays_in_place() -> None:
-    array = RaggedArray.from_lengths(np.ones((100, 3), np.float32), [10] * 10)
-    out = RaggedBuffer((3,))
-    first = array.gather(range(10), out)
-    second = array.gather([3, 4], out)
-    assert second.values.ctypes.data == first.values.ctypes.data and out.capacity[1] == 100
-
-
 @pytest.fixture
 def filled() -> RaggedBuffer:
     buffer = RaggedBuffer((2,))
@@ -151,50 +118,6 @@ def test_a_bad_append_is_named_and_changes_nothing(filled: RaggedBuffer) -> None
         filled.append(RaggedArray(np.zeros(1, np.float32), [0, 1]))
     with raises(TypeError, "append", "RaggedArray", "list"):
         filled.append([[1.0, 2.0]])  # type: ignore[arg-type]
-    assert filled.array() == before
-
-
-@pytest.mark.parametrize(
-    ("values", "lengths", "facts"),
-    [
-        (np.zeros((2, 2), np.float32), [1], ("lengths", 1, "2 items")),
-        (np.zeros((2, 2), np.float32), [3, -1], ("lengths", -1, "sequence 1")),
-        (np.zeros((2, 2), np.float32), [0.5, 1.5], ("lengths", "integers", "float64")),
-        (np.zeros((2, 2)), [2], ("values", "float64", "float32")),
-        (np.zeros((2, 3), np.float32), [2], ("values", "(3,)", "(2,)")),
-        ([["a", "b"]], [1], ("dtype <U1",)),
-        (np.float32(1), [1], ("values", "one axis")),
-    ],
-)
-def test_a_bad_extend_changes_nothing(
-    filled: RaggedBuffer, values: Any, lengths: Any, facts: tuple[object, ...]
-) -> None:
-    before = filled.array().copy()
-    with raises(ValueError, *facts):
-        filled.extend(values, lengths)
-    assert filled.array() == before
-
-
-def test_extend_casts_plain_lists_where_nothing_is_lost(filled: RaggedBuffer) -> None:
-    filled.extend([[7, 8]], [0, 1])
-    filled.extend([], [0])
-    assert filled.array()[2:] == RaggedArray(np.array([[7, 8]], np.float32), [0, 0, 1, 1])
-    counts = RaggedBuffer((), np.int64)
-    with raises(ValueError, "values", "float64", "int64"):
-        counts.extend([1.5], [1])
-
-
-def test_extend_takes_values_that_are_not_contiguous(filled: RaggedBuffer) -> None:
-    filled.extend(np.arange(8, dtype=np.float32).reshape(2, 4)[:, ::2], [2])
-    assert filled.array()[2].tolist() == [[0, 2], [4, 6]]
-
-
-def test_a_bad_gather_is_named_and_changes_nothing(filled: RaggedBuffer) -> None:
-    before = filled.array().copy()
-    with raises(IndexError, "sequence 2", "2 sequences"):
-        filled.gather([2])
-    with raises(ValueError, "out", "the sequences themselves"):
-        filled.gather([0], filled)
     assert filled.array() == before
 
 

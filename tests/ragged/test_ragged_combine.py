@@ -1,10 +1,9 @@
-"""Concatenating and joining."""
+"""Concatenating, and the rows of arrays that are joined."""
 
 from typing import Any
 
 import numpy as np
-import pytest
-from entitize.ragged import RaggedArray, RaggedBuffer, concatenate, join, join_rows
+from entitize.ragged import RaggedArray, concatenate, join_rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -38,32 +37,16 @@ def test_concatenate_puts_all_sequences_in_a_row(cases: Any, same: Any, data: st
     arrays = [array for _, array in parts]
     expected = [s for sequences, _ in parts for s in sequences]
     same(concatenate(arrays), expected)
-    out = RaggedBuffer(arrays[0].inner_shape, arrays[0].dtype)
-    for _ in range(2):
-        same(concatenate(arrays, out), expected)
-        same(out.array(), expected)
 
 
 @quick
 @given(data=st.data())
-def test_join_puts_each_sequence_behind_its_namesakes(cases: Any, same: Any, data: st.DataObject) -> None:
-    parts = data.draw(several(cases, equally_many=True))
-    arrays = [array for _, array in parts]
-    expected = [np.concatenate(group) for group in zip(*(sequences for sequences, _ in parts), strict=True)]
-    same(join(arrays), expected)
-    out = RaggedBuffer(arrays[0].inner_shape, arrays[0].dtype)
-    for _ in range(2):
-        same(join(arrays, out), expected)
-        same(out.array(), expected)
-
-
-@quick
-@given(data=st.data())
-def test_join_rows_says_where_join_puts_the_items(cases: Any, data: st.DataObject) -> None:
+def test_join_rows_puts_each_sequence_behind_its_namesakes(cases: Any, data: st.DataObject) -> None:
     parts = data.draw(several(cases, equally_many=True))
     arrays = [array for _, array in parts]
     rows, offsets = join_rows([array.offsets for array in arrays])
-    joined = join(arrays)
+    expected = [np.concatenate(group) for group in zip(*(sequences for sequences, _ in parts), strict=True)]
+    joined = RaggedArray.from_arrays(expected, dtype=arrays[0].dtype, inner_shape=arrays[0].inner_shape)
     assert offsets.dtype == np.int64 and offsets.tolist() == joined.offsets.tolist()
     assert len(rows) == len(arrays)
     for array, row in zip(arrays, rows, strict=True):
@@ -72,35 +55,19 @@ def test_join_rows_says_where_join_puts_the_items(cases: Any, data: st.DataObjec
     assert sorted(np.concatenate(rows).tolist()) == list(range(joined.num_items))
 
 
-@pytest.mark.parametrize("combine", [concatenate, join])
-def test_arrays_that_do_not_fit_together_are_named(combine: Any) -> None:
+def test_arrays_that_do_not_fit_together_are_named() -> None:
     first = RaggedArray(np.zeros((2, 3), np.float32), [0, 2])
     with raises(ValueError, "array 1", "float64", "float32"):
-        combine([first, first.with_values(np.zeros((2, 3)))])
+        concatenate([first, first.with_values(np.zeros((2, 3)))])
     with raises(ValueError, "array 2", "(4,)", "(3,)"):
-        combine([first, first, first.with_values(np.zeros((2, 4), np.float32))])
+        concatenate([first, first, first.with_values(np.zeros((2, 4), np.float32))])
     with raises(ValueError, "at least one array"):
-        combine([])
-
-
-@pytest.mark.parametrize("combine", [concatenate, join])
-def test_a_bad_combination_leaves_its_buffer_as_it_was(combine: Any) -> None:
-    first = RaggedArray(np.ones((2, 3), np.float32), [0, 2])
-    out = RaggedBuffer((3,))
-    out.append(first)
-    with raises(ValueError, "out", "the sequences themselves"):
-        combine([first, out.array()], out)
-    wide = first.with_values(np.ones((2, 4), np.float32))
-    with raises(ValueError, "the result", "(4,)", "(3,)"):
-        combine([wide, wide], out)
-    assert out.array() == first
+        concatenate([])
 
 
 def test_different_numbers_of_sequences_are_named() -> None:
     one, two = RaggedArray(np.zeros(2), [0, 2]), RaggedArray(np.zeros(2), [0, 1, 2])
-    with raises(ValueError, "array 1", "2 sequences", "expected 1"):
-        join([one, two])
-    with raises(ValueError, "array 1", "1 sequences", "expected 2"):
+    with raises(ValueError, "array 1", "expected 2", "got 1"):
         join_rows([two.offsets, one.offsets])
 
 

@@ -45,7 +45,7 @@ def test_a_loaded_network_acts_as_the_trained_one(run: tuple[Path, RogueNet]) ->
 def test_an_older_checkpoint_and_other_options_can_be_asked_for(run: tuple[Path, RogueNet]) -> None:
     path, _ = run
     older, newest = checkpoint_paths(path / "checkpoints")
-    assert load_policy(older, attention="padded").config["attention"] == "padded"
+    assert load_policy(older, engine="torch").config["engine"] == "torch"
     before, after = (load_policy(p).state_dict() for p in (older, newest))
     assert any(not torch.equal(before[name], after[name]) for name in before)
 
@@ -81,10 +81,10 @@ def test_what_holds_no_network_is_refused(run: tuple[Path, RogueNet], tmp_path: 
 
 
 def test_a_wrong_option_is_not_blamed_on_the_checkpoint(run: tuple[Path, RogueNet]) -> None:
-    with raises(TypeError, "RogueNetConfig", "'atention'", "'attention'"):
-        load_policy(run[0], atention="numba")
-    with raises(ValueError, "attention", "'fast'", "'auto'"):
-        load_policy(run[0], attention="fast")
+    with raises(TypeError, "RogueNetConfig", "'engin'", "'engine'"):
+        load_policy(run[0], engin="torch")
+    with raises(ValueError, "engine", "'fast'", "'auto'"):
+        load_policy(run[0], engine="fast")
 
 
 def test_continuous_actions_survive_as_json_to_the_bit() -> None:

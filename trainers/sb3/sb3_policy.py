@@ -127,7 +127,7 @@ class RogueNetPolicy(BasePolicy):
         result = self._network.act(batch, _generator(), deterministic)
         log_probs = np.zeros(len(batch), np.float32)
         for of_action in result.log_probs.values():
-            log_probs += of_action.sum()
+            log_probs += np.bincount(of_action.sequence_indices(), of_action.values, len(batch))
         actions = self._layout.pack_actions(result.actions, result.drawn)
         return torch.from_numpy(actions), torch.from_numpy(result.values), torch.from_numpy(log_probs)
 

@@ -42,7 +42,7 @@ def choose_path(can: Capabilities, dtype: torch.dtype, d_head: int, widest: int)
     | "tiles" | `scaled_dot_product_attention`, masked | otherwise: any device, precision, `d_head` |
 
     Not taken: FlexAttention needs `d_head` of at least 16 and a compiler; nested (jagged) tensors read
-    lengths back from the device, which no CUDA graph allows; groups of similar length (`attention="sorted"`)
+    lengths back from the device, which no CUDA graph allows; groups of similar length (`rogue_net.attention`)
     have other shapes in every batch.
     """
     if can.varlen and dtype == torch.bfloat16 and d_head % 8 == 0 and d_head <= 256 and widest >= _WIDE:

@@ -154,7 +154,6 @@ def own_cells(batch: EntityBatch, step: int) -> list[tuple[int, int]]:
 
 CASES = [
     (ez.baselines.TransformerNet, slow_transformer, 8, 8, {}),
-    (ez.baselines.TransformerNet, slow_transformer, 8, 8, {"attention": "padded"}),
     (ez.baselines.TransformerNet, slow_transformer, 16, 16, {"n_layer": 2}),
     (
         ez.baselines.TransformerNet,

@@ -1,1 +1,0 @@
-"""Attention within each step; `paths` tells the ways there are."""
