@@ -126,8 +126,8 @@ def make_vec(
         num_envs: the number of sub-environments.
         kwargs: go to the environment. `num_workers=n` shares the lanes between n processes: by a
             `ProcessVectorEnv`, or where one environment steps all lanes (games, Procgen, μRTS) by a
-            `ShardedVectorEnv`, of which this process can be one (`parent_works`). A worker that does not
-            answer within `worker_timeout` seconds (60; None: no limit) is an error.
+            `ShardedVectorEnv`. A worker that does not answer within `worker_timeout` seconds (60; None: no
+            limit) is an error.
 
     Raises:
         TypeError, ValueError: `num_envs` is no whole number, or less than 1.

@@ -17,10 +17,10 @@ The columns after that say where our time goes, by steps with more clocks: the t
 beside them), reading the games and masks (by doing it twice), and the rest, which is NumPy's, Numba's and
 Python's. What looking at the clock costs is taken off all times.
 
-The part "processes" compares one JVM with two, in two processes that share the same games: two workers, or
-this process and a worker (`parent_works`). "two programs" are two processes that know nothing of each other
-and play as many games each: what two JVMs could do if nobody had to wait. Frames per second by the clock,
-drawing the actions not counted, medians over rounds. That says something where two processors are free.
+The part "processes" compares one JVM with two, in two workers that share the same games. "two programs" are
+two processes that know nothing of each other and play as many games each: what two JVMs could do if nobody
+had to wait. Frames per second by the clock, drawing the actions not counted, medians over rounds. That says
+something where two processors are free.
 """
 
 from __future__ import annotations
@@ -222,8 +222,7 @@ def bench_rows(budget: Budget) -> Iterator[Row]:
 
 PROCESSES: dict[str, dict[str, Any]] = {
     "one process": {},
-    "two workers": {"num_workers": 2, "parent_works": False},
-    "parent and worker": {"num_workers": 2, "parent_works": True},
+    "two workers": {"num_workers": 2},
 }
 TWO = "two programs"
 

@@ -7,8 +7,7 @@ that only looks at the clock until the time of its lanes is over, and then retur
 on 16x16 (24 lanes with 30 entities of 27 features and 8 actors with 78 choices each):
 
 - one process;
-- two workers, `parent_works=False`: the parent waits for them;
-- two processes of which the parent is one, `parent_works=True`.
+- two workers, for which the parent waits.
 
 What two processes add to half of the time is what sharing costs; it pays where that is less than the other
 half. Run it where nothing else runs.
@@ -31,7 +30,7 @@ from entitize.envs.actions import ActionMask
 from entitize.ragged import RaggedArray, available_cores
 
 LANES, ENTITIES, FEATURES, ACTORS, CHOICES = 24, 30, 27, 8, 78
-NAMES = ("one process", "two workers", "parent and worker")
+NAMES = ("one process", "two workers")
 
 
 class Busy(ez.EntityVectorEnv):
@@ -73,9 +72,8 @@ class Busy(ez.EntityVectorEnv):
 def time_steps(microseconds: float, most: int, steps: int) -> dict[str, float]:
     """Medians in microseconds per step, by name."""
     halves: Sequence[Any] = [partial(Busy, LANES // 2, microseconds)] * 2
-    envs: dict[str, ez.EntityVectorEnv] = {"one process": Busy(LANES, microseconds)}
-    for name, parent_works in zip(NAMES[1:], (False, True), strict=True):
-        envs[name] = ez.vector.ShardedVectorEnv(halves, [LANES // 2] * 2, parent_works=parent_works)
+    shared = ez.vector.ShardedVectorEnv(halves, [LANES // 2] * 2)
+    envs: dict[str, ez.EntityVectorEnv] = dict(zip(NAMES, (Busy(LANES, microseconds), shared), strict=True))
     times: dict[str, list[float]] = {name: [] for name in envs}
     for round_number in range(most + 1):
         for name, env in envs.items():

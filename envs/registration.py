@@ -160,7 +160,8 @@ def share_lanes(
     """`make(num_envs, **options)`, or with `num_workers` a `ShardedVectorEnv` of that many parts of it.
 
     Args:
-        parent_works, worker_timeout: see `ShardedVectorEnv`.
+        parent_works: deprecated, without effect.
+        worker_timeout: see `ShardedVectorEnv`.
         lanes_per_game: how many neighbouring lanes must stay together.
         first_seed: seeds the first `reset` in workers that gives none.
 

@@ -37,7 +37,7 @@ def make_vec(
             and each worker plays a run of neighbouring ones in a JVM of its own, which are to take as long as
             the others' (against coacAI a game takes twice as long as against a rush). The same seed gives the
             same games.
-        parent_works: whether this process is one of them; see `ShardedVectorEnv`.
+        parent_works: deprecated, without effect.
         worker_timeout: seconds after which a worker that does not answer is ended; None: never.
         options: the arguments of `MicroRTSVectorEnv`, which are told of there.
 

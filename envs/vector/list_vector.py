@@ -2,47 +2,154 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from typing import Any
 
 import gymnasium
+import numpy as np
+from gymnasium.vector import AutoresetMode
 
 from ...ragged import RaggedArray
-from .lanes import EnvFn, LaneReset, Lanes, LaneStep, LaneVectorEnv
+from ..actions import EntityActionSpace
+from ..batch.entity_batch import EntityBatch, batch_observations
+from ..errors import WorkerError
+from ..spaces import EntitySpace
+from .infos import lane_mask, merge_infos
+from .vector_env import EntityVectorEnv, StepResult
+
+EnvFn = Callable[[], gymnasium.Env[Any, Any]]
+Infos = dict[int, dict[str, Any]]  # by lane; lanes without an info are left out
 
 
-class ListVectorEnv(LaneVectorEnv):
-    """Steps single entity environments one after the other in this process. See `LaneVectorEnv`.
+class ListVectorEnv(EntityVectorEnv):
+    """Steps single entity environments one after the other in this process.
+
+    Seeds follow Gymnasium: lane i gets `seed + i`. Infos are merged as in Gymnasium (see `merge_infos`);
+    where an episode ended, `info["final_info"]` holds the infos of its last step, merged likewise, and
+    `info["_final_info"]` (num_envs,) says in which lanes.
 
     Args:
         env_fns: one function per lane that makes its environment: any `gymnasium.Env`, wrapped or not, whose
             spaces are an `EntitySpace` and an `EntityActionSpace`, the same in every lane.
+        first_lane: the index of the first lane in errors.
+
+    Attributes:
+        envs: the environment of each lane; none after `close`.
 
     Raises:
         ValueError: there is no `env_fn`.
-        WorkerError: an environment could not be made; those already made have been closed.
+        WorkerError: an environment raised, or could not be made; it is named, and all have been closed.
     """
 
-    def __init__(self, env_fns: Sequence[EnvFn]) -> None:
+    def __init__(self, env_fns: Sequence[EnvFn], first_lane: int = 0) -> None:
         if not env_fns:
             raise ValueError("ListVectorEnv: env_fns: expected at least one env_fn, got none")
-        self._lanes = Lanes(env_fns)
-        first = self._lanes.envs[0]
-        self._describe(len(env_fns), self._lanes.observation_space, first.metadata, first.render_mode)
+        self.first_lane = first_lane
+        self.envs: list[gymnasium.Env[Any, Any]] = []
+        for lane, env_fn in enumerate(env_fns):
+            try:
+                env = env_fn()
+                if not isinstance(env, gymnasium.Env):
+                    raise TypeError(f"env_fn: expected a gymnasium.Env, got {env!r}")
+                self.envs.append(env)
+                self._check_spaces(env)
+            except Exception as error:
+                raise self._failure(lane, "being made", error) from error
+        first = self.envs[0]
+        self.num_envs = len(env_fns)
+        self.single_observation_space = first.observation_space  # type: ignore[assignment]
+        self.single_action_space = first.action_space  # type: ignore[assignment]
+        self.metadata = {**first.metadata, "autoreset_mode": AutoresetMode.SAME_STEP, "final_obs": True}
+        self.render_mode = first.render_mode
 
-    @property
-    def envs(self) -> list[gymnasium.Env[Any, Any]]:
-        """The environment of each lane; none after `close`."""
-        return self._lanes.envs
+    def _check_spaces(self, env: gymnasium.Env[Any, Any]) -> None:
+        first = self.envs[0]
+        if not isinstance(env.observation_space, EntitySpace) or not isinstance(
+            env.action_space, EntityActionSpace
+        ):
+            raise TypeError(
+                f"spaces: expected an EntitySpace and an EntityActionSpace, got {env.observation_space!r}"
+                f" and {env.action_space!r}"
+            )
+        if env.observation_space != first.observation_space or env.action_space != first.action_space:
+            raise ValueError(
+                f"spaces: expected those of env {self.first_lane}, {first.observation_space!r} with"
+                f" {first.action_space!r}, got {env.observation_space!r} with {env.action_space!r}"
+            )
 
-    def _reset_lanes(self, seeds: list[int | None], options: dict[str, Any] | None) -> LaneReset:
-        return self._lanes.reset(seeds, options)
+    def _reset(
+        self, seeds: list[int | None], options: dict[str, Any] | None
+    ) -> tuple[EntityBatch, dict[str, Any]]:
+        observations, infos = [], {}
+        for lane, (env, seed) in enumerate(zip(self.envs, seeds, strict=True)):
+            try:
+                observation, info = env.reset(seed=seed, options=options)
+            except Exception as error:
+                raise self._failure(lane, "reset", error) from error
+            observations.append(observation)
+            if info:
+                infos[lane] = info
+        return batch_observations(self.single_observation_space, observations), self._info(infos, {})
 
-    def _step_lanes(self, actions: dict[str, RaggedArray]) -> LaneStep:
-        return self._lanes.step(actions)
+    def _step(self, actions: dict[str, RaggedArray]) -> StepResult:
+        rewards = np.zeros(self.num_envs, np.float32)
+        terminated, truncated = np.zeros(self.num_envs, bool), np.zeros(self.num_envs, bool)
+        observations, finals = [], []
+        infos: Infos = {}
+        final_infos: Infos = {}
+        parts = [(name, given.values, given.offsets.tolist()) for name, given in actions.items()]
+        for lane, env in enumerate(self.envs):
+            action = {name: values[cuts[lane] : cuts[lane + 1]] for name, values, cuts in parts}
+            try:
+                observation, rewards[lane], terminated[lane], truncated[lane], info = env.step(action)
+                if terminated[lane] or truncated[lane]:
+                    finals.append(observation)
+                    final_infos[lane] = info
+                    observation, info = env.reset()
+            except Exception as error:
+                raise self._failure(lane, "step", error) from error
+            observations.append(observation)
+            if info:
+                infos[lane] = info
+        info = self._info(infos, final_infos)
+        if finals:
+            info["final_obs"] = batch_observations(self.single_observation_space, finals)
+        batch = batch_observations(self.single_observation_space, observations)
+        return batch, rewards, terminated, truncated, info
+
+    def _info(self, infos: Infos, final_infos: Infos) -> dict[str, Any]:
+        """Return the info of a step from those of its lanes, and from the last ones of the ended lanes."""
+        return lanes_info(infos, final_infos, self.num_envs)
 
     def _render(self) -> tuple[Any, ...]:
-        return self._lanes.render()
+        return tuple(env.render() for env in self.envs)
 
     def close_extras(self, **kwargs: Any) -> None:
-        self._lanes.close()
+        """Close every lane, even where one of them raises in doing so."""
+        envs, self.envs = self.envs, []
+        with ExitStack() as stack:
+            for env in envs:
+                stack.callback(env.close)
+
+    def _failure(self, lane: int, doing: str, error: Exception) -> WorkerError:
+        """The error to raise for `error` in `lane`, once all lanes are closed."""
+        name = type(self.envs[lane].unwrapped).__name__ if lane < len(self.envs) else "environment"
+        try:
+            self.close_extras()
+        except Exception as second:
+            error.add_note(f"closing the other environments also raised {second!r}")
+        index = self.first_lane + lane
+        return WorkerError(
+            f"env {index} ({name}) raised {type(error).__name__} in {doing}: {error}", (index,)
+        )
+
+
+def lanes_info(infos: Infos, final_infos: Infos, num_envs: int) -> dict[str, Any]:
+    """Merge the infos of a step's lanes, and the last ones of those whose episodes ended."""
+    info = merge_infos(infos, num_envs)
+    if final_infos:
+        info["final_info"] = merge_infos(final_infos, num_envs)
+        info["_final_obs"] = lane_mask(final_infos, num_envs)
+        info["_final_info"] = info["_final_obs"].copy()
+    return info

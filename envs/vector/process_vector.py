@@ -1,4 +1,4 @@
-"""`ProcessVectorEnv`: single environments in worker processes, their batches in shared memory."""
+"""`ProcessVectorEnv`: single environments in worker processes."""
 
 from __future__ import annotations
 
@@ -8,19 +8,16 @@ from typing import Any
 
 import cloudpickle  # type: ignore[import-untyped]
 
-from ...ragged import RaggedArray
-from .lanes import EnvFn, Infos, LaneReset, LaneStep, LaneVectorEnv
-from .workers.worker_hosts import LaneHost
-from .workers.worker_pool import WORKER_TIMEOUT, WorkerPool, closing_on_failure, shares
+from .list_vector import EnvFn, Infos, ListVectorEnv, lanes_info
+from .sharded_vector import ShardedVectorEnv
+from .workers.worker_pool import WORKER_TIMEOUT, shares
 
 
-class ProcessVectorEnv(LaneVectorEnv):
-    """Steps single entity environments in worker processes. See `LaneVectorEnv`.
+class ProcessVectorEnv(ShardedVectorEnv):
+    """Steps single entity environments in worker processes, with the results of a `ListVectorEnv`.
 
-    Results are those of `ListVectorEnv` at the same seed. Observations and actions travel through shared
-    memory, which grows when a batch does not fit; only infos that are not empty are pickled. Warnings that
-    are raised in a worker are raised again here. Workers are started afresh ("spawn"), so a script must make
-    this environment under `if __name__ == "__main__":`.
+    How observations, actions, infos and warnings travel: see `ShardedVectorEnv`. A script must make this
+    environment under `if __name__ == "__main__":`.
 
     Args:
         env_fns: one function per lane that makes its environment; pickled with cloudpickle.
@@ -42,32 +39,30 @@ class ProcessVectorEnv(LaneVectorEnv):
         runs = shares([1] * len(env_fns), num_workers)
         for index, env_fn in enumerate(env_fns):
             _check_pickles(env_fn, index)
-        host_fns = [partial(LaneHost, env_fns[run.start : run.stop], run.start) for run in runs]
-        self._pool = WorkerPool(host_fns, [len(run) for run in runs], timeout=worker_timeout)
-        self._pool.warn(stacklevel=2)
-        self._describe(len(env_fns), *self._pool.introduction)
+        super().__init__(
+            [partial(_WorkerLanes, env_fns[run.start : run.stop], run.start) for run in runs],
+            [len(run) for run in runs],
+            worker_timeout=worker_timeout,
+        )
 
-    def _reset_lanes(self, seeds: list[int | None], options: dict[str, Any] | None) -> LaneReset:
-        with closing_on_failure(self):
-            mine = [seeds[lanes.start : lanes.stop] for lanes in self._pool.lanes]
-            batch, rests = self._pool.reset(mine, options)
-        self._pool.warn(stacklevel=4)
-        return LaneReset(batch, _joined([infos for infos, _ in rests]))
+    def _joined_info(self, infos: list[dict[str, Any]]) -> dict[str, Any]:
+        """Merge the infos of all workers' lanes at once: dtypes depend on all of them."""
+        infos_, final_infos = (
+            {
+                lanes.start + lane: info
+                for lanes, given in zip(self._pool.lanes, infos, strict=True)
+                for lane, info in given[key].items()
+            }
+            for key in ("infos", "final_infos")
+        )
+        return lanes_info(infos_, final_infos, self.num_envs)
 
-    def _step_lanes(self, actions: dict[str, RaggedArray]) -> LaneStep:
-        with closing_on_failure(self):
-            step, rests = self._pool.step(actions)
-        self._pool.warn(stacklevel=5)
-        step.infos = _joined([infos for infos, _ in rests])
-        step.final_infos = _joined([final_infos for _, final_infos in rests])
-        return step
 
-    def _render(self) -> tuple[Any, ...]:
-        with closing_on_failure(self):
-            return self._pool.render()
+class _WorkerLanes(ListVectorEnv):
+    """A `ListVectorEnv` whose infos the parent merges, with those of other workers."""
 
-    def close_extras(self, **kwargs: Any) -> None:
-        self._pool.close()
+    def _info(self, infos: Infos, final_infos: Infos) -> dict[str, Any]:
+        return {"infos": infos, "final_infos": final_infos}
 
 
 def _check_pickles(env_fn: EnvFn, index: int) -> None:
@@ -77,7 +72,3 @@ def _check_pickles(env_fn: EnvFn, index: int) -> None:
         raise TypeError(
             f"env {index}: env_fn: expected a function that can be pickled, got {error}"
         ) from error
-
-
-def _joined(parts: Sequence[Infos]) -> Infos:
-    return {lane: info for part in parts for lane, info in part.items()}

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
 
-from ...ragged import RaggedArray, available_cores, keep_freed_memory
+from ...ragged import RaggedArray, keep_freed_memory
 from ..batch.entity_batch import EntityBatch
 from ..errors import WorkerError
 from ..seeds import Seeds, lane_seeds
 from .infos import join_infos
 from .vector_env import EntityVectorEnv, StepResult
-from .workers.worker_hosts import VectorEnvFn, VectorHost
+from .workers.worker import VectorEnvFn
 from .workers.worker_pool import WORKER_TIMEOUT, WorkerPool, closing_on_failure
 
 
@@ -22,24 +22,20 @@ class ShardedVectorEnv(EntityVectorEnv):
     """Steps several vector environments, each in a process, as one whose lanes are theirs in turn.
 
     For environments that step all their lanes at once: engines of which a process has one, and kernels that
-    run on one core. Observations, actions and the numbers that infos hold for every lane travel through
-    shared memory, which grows when a batch does not fit; the rest of infos is pickled, and infos are joined
-    (see `join_infos`). Warnings that are raised in a worker are raised again here. Workers are started afresh
-    ("spawn"), so a script must make this environment under `if __name__ == "__main__":`.
-
-    With `parent_works` this process steps the first of the environments itself instead of only waiting, while
-    the workers step the others.
+    run on one core. Observations and actions travel through shared memory, which grows when a batch does not
+    fit; infos are pickled, and joined (see `join_infos`). Warnings that are raised in a worker are raised
+    again here. Workers are started afresh ("spawn"), so a script must make this environment under
+    `if __name__ == "__main__":`.
 
     The environment whose first lane is i is reset with `seed + i`: results are those of one process
     wherever lane i of an environment depends on nothing but `seed + i`.
 
     Args:
-        env_fns: one function per process that makes its vector environment; pickled with cloudpickle for
-            workers. Their spaces must be the same.
+        env_fns: one function per process that makes its vector environment; pickled with cloudpickle. Their
+            spaces must be the same.
         num_lanes: how many lanes each of them has.
         seed: seeds the first `reset` that gives none.
-        parent_works: whether this process is one of them; None: where there are several, and no more cores
-            than that for this process.
+        parent_works: deprecated, without effect.
         worker_timeout: seconds after which a worker that does not answer is ended, with a `WorkerError`; the
             first reset and the first step may take ten times as long. None: never.
 
@@ -63,15 +59,15 @@ class ShardedVectorEnv(EntityVectorEnv):
                 f"env_fns: expected one env_fn or more and as many numbers of lanes, got {len(env_fns)}"
                 f" env_fns and {len(num_lanes)} numbers of lanes"
             )
-        host_fns = [
-            partial(VectorHost, env_fn, sum(num_lanes[:worker]), num_lanes[worker])
-            for worker, env_fn in enumerate(env_fns)
-        ]
-        if parent_works is None:
-            parent_works = len(env_fns) > 1 and available_cores() <= len(env_fns)
+        if parent_works is not None:
+            warnings.warn(
+                "parent_works has no effect any more: all lanes are stepped by workers. Leave it out",
+                DeprecationWarning,
+                stacklevel=2,
+            )
         keep_freed_memory()
         try:
-            self._pool = WorkerPool(host_fns, num_lanes, parent_works, worker_timeout)
+            self._pool = WorkerPool(env_fns, num_lanes, worker_timeout)
         except WorkerError as error:
             refusal = error.__cause__
             if not isinstance(refusal, (ValueError, TypeError, ImportError)):
@@ -79,12 +75,12 @@ class ShardedVectorEnv(EntityVectorEnv):
             for note in getattr(error, "__notes__", ()):
                 refusal.add_note(note)
             raise refusal from None
-        self._pool.warn(stacklevel=2)
+        self._pool.warn()
         self._first_seed = seed
         self.num_envs = sum(num_lanes)
-        space, self.metadata, self.render_mode = self._pool.introduction
-        self.single_observation_space = space
-        self.single_action_space = space.actions
+        self.single_observation_space = self._pool.space
+        self.single_action_space = self._pool.space.actions
+        self.metadata, self.render_mode = self._pool.metadata, self._pool.render_mode
 
     def _seeds(self, seed: Seeds) -> list[Seeds]:
         """Each environment's: a number where one was given, otherwise one (or None) for each of its lanes."""
@@ -98,24 +94,24 @@ class ShardedVectorEnv(EntityVectorEnv):
     ) -> tuple[EntityBatch, dict[str, Any]]:
         with closing_on_failure(self):
             batch, infos = self._pool.reset(seeds, options)
-        self._pool.warn(stacklevel=3)
-        return batch, join_infos(infos, self._lane_counts())
+        self._pool.warn()
+        return batch, self._joined_info(infos)
 
     def _step(self, actions: dict[str, RaggedArray]) -> StepResult:
         with closing_on_failure(self):
-            step, infos = self._pool.step(actions)
-        self._pool.warn(stacklevel=4)
-        info = join_infos(infos, self._lane_counts())
-        if step.final is not None:
-            info["final_obs"] = step.final
-        return step.batch, step.rewards, step.terminated, step.truncated, info
+            step, final, infos = self._pool.step(actions)
+        self._pool.warn()
+        info = self._joined_info(infos)
+        if final is not None:
+            info["final_obs"] = final
+        return *step[:4], info
 
     def set_progress(self, fraction: float) -> None:
         """Pass the fraction on to every environment."""
         self._check_open()
         with closing_on_failure(self):
             self._pool.set_progress(fraction)
-        self._pool.warn(stacklevel=2)
+        self._pool.warn()
 
     def _render(self) -> tuple[Any, ...]:
         with closing_on_failure(self):
@@ -124,5 +120,6 @@ class ShardedVectorEnv(EntityVectorEnv):
     def close_extras(self, **kwargs: Any) -> None:
         self._pool.close()
 
-    def _lane_counts(self) -> list[int]:
-        return [len(lanes) for lanes in self._pool.lanes]
+    def _joined_info(self, infos: list[dict[str, Any]]) -> dict[str, Any]:
+        """Return the info of all lanes from those of the workers."""
+        return join_infos(infos, [len(lanes) for lanes in self._pool.lanes])

@@ -56,9 +56,7 @@ class Cache:
         if self.env is None or self.env.closed:
             with pytest.MonkeyPatch.context() as patch:
                 patch.setattr(make, "MicroRTSVectorEnv", saboteur())
-                self.env = ez.make_vec(
-                    f"MicroRTS/{BOARD}", 5, num_workers=2, parent_works=True, seed=3, **OPTIONS
-                )
+                self.env = ez.make_vec(f"MicroRTS/{BOARD}", 5, num_workers=2, seed=3, **OPTIONS)
         assert isinstance(self.env, ez.vector.ShardedVectorEnv)
         return self.env
 
@@ -210,7 +208,7 @@ SCRIPT = f"""
 import entitize as ez
 
 if __name__ == "__main__":
-    envs = ez.make_vec("MicroRTS/{BOARD}", 2, num_workers=2, parent_works=True, opponents="workerRushAI")
+    envs = ez.make_vec("MicroRTS/{BOARD}", 2, num_workers=2, opponents="workerRushAI")
     envs.reset(seed=0)
     envs.step({{}})
     print("played")

@@ -17,7 +17,7 @@ from entitize.envs import (
     unbatch_observation,
 )
 from entitize.envs.spaces.space_schema import schema_difference, space_from_schema, space_schema
-from entitize.envs.vector.workers.answers import AnswerLayout, reset_step
+from entitize.envs.vector.workers.shared_memory import StepLayout
 
 from facts import raises
 
@@ -75,9 +75,10 @@ def test_buffers_packed_batches_and_shared_memory_hand_pictures_on(space: ez.Ent
     layout = PackedLayout(space)
     assert layout.unpack(layout.pack(batch)).equals(batch)
     assert layout.unpack_checked(layout.pack(batch)).equals(batch)
-    answers, memory = AnswerLayout(space), np.empty(4096, np.uint8)
-    assert answers.write(reset_step(batch), memory) <= len(memory)
-    assert answers.join([memory.ctypes.data], [5], [0]).batch.equals(batch)
+    steps, memory, nothing = StepLayout(space), np.empty(4096, np.uint8), np.zeros(5, bool)
+    assert steps.write((batch, np.zeros(5, np.float32), nothing, nothing, {}), None, memory) <= len(memory)
+    step, _ = steps.join([memory.ctypes.data], [5], [0])
+    assert step[0].equals(batch)
 
 
 def test_a_batch_without_pictures_is_of_another_space() -> None:

@@ -221,7 +221,7 @@ import os, signal
 import entitize as ez
 
 if __name__ == "__main__":
-    envs = ez.make_vec("MineSweeper", 2, num_workers=2, parent_works=False)
+    envs = ez.make_vec("MineSweeper", 2, num_workers=2)
     envs.reset(seed=0)
     print(*[worker.process.pid for worker in envs._pool.workers])
     print(*[worker.results.block.name for worker in envs._pool.workers], flush=True)

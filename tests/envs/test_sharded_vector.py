@@ -19,7 +19,6 @@ import numpy as np
 import pytest
 from entitize.envs.games.multi_snake import MultiSnakeVectorEnv
 from entitize.envs.seeds import lane_seeds
-from entitize.envs.vector import sharded_vector
 from entitize.envs.vector.infos import join_infos
 from entitize.envs.vector.workers import worker_pool
 from entitize.envs.vector.workers.worker_pool import shares
@@ -29,12 +28,11 @@ from facts import raises, warns
 SNAKES: dict[str, Any] = {"num_snakes": 2, "board_size": 5, "max_steps": 20, "render_mode": "rgb_array"}
 
 
-@pytest.fixture(scope="module", params=[False, True], ids=["workers", "parent_works"])
-def snakes(request: pytest.FixtureRequest) -> Iterator[ez.EntityVectorEnv]:
+@pytest.fixture(scope="module")
+def snakes() -> Iterator[ez.EntityVectorEnv]:
     """Three games of two snakes, each a lane that is idle once it is dead, in two processes."""
-    with ez.make_vec("MultiSnake/lanes", 6, num_workers=2, parent_works=request.param, **SNAKES) as envs:
+    with ez.make_vec("MultiSnake/lanes", 6, num_workers=2, **SNAKES) as envs:
         assert isinstance(envs, ez.vector.ShardedVectorEnv)
-        assert len(envs._pool.workers) == 2 - request.param
         yield envs
 
 
@@ -165,7 +163,7 @@ def odd_environment() -> Any:
 
 def test_warnings_and_progress_get_through_and_errors_name_the_lanes() -> None:
     odd = odd_environment()
-    envs = ez.vector.ShardedVectorEnv([partial(odd, 1), partial(odd, 2)], [1, 2], seed=10, parent_works=False)
+    envs = ez.vector.ShardedVectorEnv([partial(odd, 1), partial(odd, 2)], [1, 2], seed=10)
     with pytest.raises(gymnasium.error.ResetNeeded):
         envs.step({})
     batch, info = envs.reset()
@@ -221,76 +219,24 @@ def changing_columns() -> Any:
     return Changing
 
 
-@pytest.mark.parametrize("parent_works", [False, True])
-def test_infos_get_through_whatever_is_in_them(parent_works: bool) -> None:
+def test_infos_get_through_whatever_is_in_them() -> None:
     changing = changing_columns()
-    with ez.vector.ShardedVectorEnv(
-        [partial(changing, 1), partial(changing, 2)], [1, 2], seed=10, parent_works=parent_works
-    ) as envs:
+    with ez.vector.ShardedVectorEnv([partial(changing, 1), partial(changing, 2)], [1, 2], seed=10) as envs:
         envs.reset()
         for step in range(1, 16):
             assert_same(envs.step({})[-1], changing(3).said(step, 3, 0))
 
 
-def test_the_parents_own_lanes_fail_as_those_of_workers_do() -> None:
-    odd = odd_environment()
-
-    class Odder(odd):  # type: ignore[misc, valid-type]
-        """Raises in the first process too."""
-
-        def step(self, actions: Any) -> Any:
-            if self.progress == 0.5:
-                raise ArithmeticError("out of luck")
-            return super().step(actions)
-
-        def close_extras(self, **kwargs: Any) -> None:
-            raise OSError("does not close either")
-
-    envs = ez.vector.ShardedVectorEnv(
-        [partial(Odder, 1), partial(odd, 2)], [1, 2], seed=10, parent_works=True
-    )
-    (worker,) = envs._pool.workers
-    pid = worker.process.pid
-    assert pid is not None
-    assert envs.reset()[1]["seed"].tolist() == [10, 11, 11]
-    envs.set_progress(0.25)
-    with warns(FutureWarning, "is odd") as caught:
-        envs.step({})
-    assert {str(warning.message) for warning in caught} == {"lane 0 is odd", "lane 1 is odd"}
-    envs.set_progress(0.5)
-    with raises(ez.WorkerError, "envs [0]", "ArithmeticError", "step", "out of luck") as failed:
-        envs.step({})
-    assert failed.value.env_indices == (0,) and isinstance(failed.value.__cause__, ArithmeticError)
-    assert failed.value.__notes__ == [
-        "closing the other environments also raised OSError('does not close either')"
-    ]
-    with pytest.raises(ProcessLookupError):
-        os.kill(pid, 0)
-    with pytest.raises(gymnasium.error.ClosedEnvironmentError):
-        envs.step({})
-
-
-@pytest.mark.parametrize(("cores", "processes", "works"), [(2, 2, True), (3, 2, False), (1, 1, False)])
-def test_the_parent_works_where_there_are_no_more_cores_than_processes(
-    monkeypatch: pytest.MonkeyPatch, cores: int, processes: int, works: bool
-) -> None:
-    monkeypatch.setattr("os.sched_getaffinity", lambda _: set(range(cores)), raising=False)
-    started: list[bool] = []
-
-    def start(host_fns: Any, num_lanes: Any, parent_works: bool, timeout: float) -> Any:
-        started.append(parent_works)
-        raise RuntimeError("enough")
-
-    monkeypatch.setattr(sharded_vector, "WorkerPool", start)
-    with raises(RuntimeError, "enough"):
-        ez.make_vec("MultiSnake", 4, num_workers=processes)
-    assert started == [works]
+def test_parent_works_of_earlier_versions_is_accepted_without_effect() -> None:
+    with warns(DeprecationWarning, "parent_works"):
+        envs = ez.make_vec("MultiSnake", 2, num_workers=1, parent_works=True)
+    envs.close()
 
 
 def test_a_worker_that_dies_while_the_parent_waits_is_an_error() -> None:
-    envs = ez.vector.ShardedVectorEnv([partial(odd_environment(), 1)] * 2, [1, 1], parent_works=True)
+    envs = ez.vector.ShardedVectorEnv([partial(odd_environment(), 1)] * 2, [1, 1])
     envs.reset(seed=0)
-    pid = envs._pool.workers[0].process.pid
+    pid = envs._pool.workers[1].process.pid
     assert pid is not None
     os.kill(pid, signal.SIGSTOP)  # the step will not be answered
     timer = threading.Timer(0.2, os.kill, (pid, signal.SIGKILL))
@@ -301,12 +247,10 @@ def test_a_worker_that_dies_while_the_parent_waits_is_an_error() -> None:
     assert envs.closed
 
 
-@pytest.mark.parametrize("parent_works", [False, True])
-def test_a_worker_that_hangs_is_an_error_that_names_it(parent_works: bool) -> None:
+def test_a_worker_that_hangs_is_an_error_that_names_it() -> None:
     envs = ez.vector.ShardedVectorEnv(
         [partial(odd_environment(), 1), partial(odd_environment(), 2)],
         [1, 2],
-        parent_works=parent_works,
         worker_timeout=60,
     )
     envs.reset(seed=0)

@@ -1,12 +1,10 @@
-"""The worker process of a vector environment: steps its lanes and writes what they give into shared memory.
+"""The worker process of a vector environment: steps its lanes and writes the results into shared memory.
 
-The pipe carries small tuples (word, payload) both ways, pickled:
+The pipe carries pairs (word, payload) both ways, pickled:
 
     parent                          worker
-    "reset" (seed, options)         "done" (what is pickled of the answer, 0), the batch in the result block
-    "step" None                     "done" (likewise, number of last observations), the step in the block
-                                    "columns" formats: before "done", where other columns of infos than last
-                                    time stand at the beginning of the block
+    "reset" (seed, options)         "done" (info, number of last observations), the batch in the result block
+    "step" None                     "done" likewise, the step in the result block
     "render" None                   "done" frames
     "progress" fraction             "done" None
     "close" None                    the worker ends
@@ -17,9 +15,6 @@ The pipe carries small tuples (word, payload) both ways, pickled:
 
 Where something raises, the worker closes its lanes, answers "failed" (indices, sentence, traceback, the
 error), and ends.
-
-The parent says STEP for a step, and the worker NOTHING_MORE if nothing is to be pickled, which is the case
-at most steps of vector environments.
 """
 
 from __future__ import annotations
@@ -28,53 +23,50 @@ import pickle
 import signal
 import traceback
 import warnings
+from collections.abc import Callable
+from contextlib import ExitStack
 from multiprocessing.connection import Connection
-from typing import Any, NamedTuple
+from typing import Any
 
 import cloudpickle  # type: ignore[import-untyped]
 import numpy as np
 
 from ...errors import WorkerError
-from .answers import Answer, AnswerLayout, Formats, columns_size, formats_of, split_info, write_columns
-from .shared_block import SharedBlock, read_actions
-from .worker_hosts import Host
+from ..vector_env import EntityVectorEnv, StepResult
+from .shared_memory import GrowingBlock, StepLayout, read_actions
 
-#: Short forms of ("step", None) and of ("done", ({}, 0)).
-STEP, NOTHING_MORE = b"step", b"done"
-
-_NO_MEMORY = np.empty(0, np.uint8)
+#: Makes the vector environment of one worker.
+VectorEnvFn = Callable[[], EntityVectorEnv]
 
 
-class Terms(NamedTuple):
-    """The arguments of a worker beside its lanes."""
-
-    lanes: range  # its own
-    num_envs: int  # the number of all lanes
+def send(connection: Connection, word: str, payload: Any = None) -> None:
+    """Do what `connection.send` does, in half of its time."""
+    connection.send_bytes(pickle.dumps((word, payload), pickle.HIGHEST_PROTOCOL))
 
 
-def work(connection: Connection, pickled_host_fn: bytes, terms: Terms) -> None:
-    """Run a worker until it is told to close or its parent is gone. The target of the process."""
+def work(connection: Connection, pickled_env_fn: bytes, lanes: range, num_envs: int) -> None:
+    """Run a worker until it is told to close or its parent is gone. The target of the process.
+
+    Args:
+        lanes: its own, out of `num_envs`.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
-    indices = tuple(terms.lanes)
     try:
-        _run(connection, pickled_host_fn, terms)
+        _run(connection, pickled_env_fn, lanes, num_envs)
     except (EOFError, BrokenPipeError, ConnectionResetError):
         return  # the parent is gone
     except Exception as error:
-        named = isinstance(error, WorkerError) and error.env_indices
-        sentence = (
-            str(error)
-            if named
-            else f"envs {list(indices)}: their worker raised {type(error).__name__}: {error}"
-        )
-        failure = (named or indices, sentence, traceback.format_exc(), _pickled(error))
+        indices: tuple[int, ...] = tuple(lanes)
+        sentence = f"envs {list(indices)}: their worker raised {type(error).__name__}: {error}"
+        if isinstance(error, WorkerError) and error.env_indices:
+            indices, sentence = error.env_indices, str(error)
         try:
-            connection.send(("failed", failure))
+            send(connection, "failed", (indices, sentence, traceback.format_exc(), _pickled(error)))
         except OSError:
             return
 
 
-def _run(connection: Connection, pickled_host_fn: bytes, terms: Terms) -> None:
+def _run(connection: Connection, pickled_env_fn: bytes, lanes: range, num_envs: int) -> None:
     warned: list[tuple[str, type[Warning]]] = []
 
     def show(message: Warning | str, category: type[Warning], *place: Any, **other: Any) -> None:
@@ -83,103 +75,83 @@ def _run(connection: Connection, pickled_host_fn: bytes, terms: Terms) -> None:
     # The parent's filters say which of them are seen, and how often.
     warnings.showwarning = show
     warnings.simplefilter("always", append=True)
-    host = pickle.loads(pickled_host_fn)()
-    worker = _Worker(connection, host, terms, warned)
-    try:
-        worker.done(cloudpickle.dumps(host.introduction))
+    env = pickle.loads(pickled_env_fn)()
+    if not isinstance(env, EntityVectorEnv) or env.num_envs != len(lanes):
+        raise TypeError(
+            f"env_fn of envs {lanes[0]} to {lanes[-1]}: expected an EntityVectorEnv of {len(lanes)} lanes,"
+            f" got {env!r} of {getattr(env, 'num_envs', 'no')} lanes"
+        )
+    env.first_lane = lanes.start
+    with ExitStack() as resources:
+        worker = _Worker(connection, env, lanes, num_envs, warned)
+        resources.callback(worker.actions.close)
+        resources.callback(worker.results.close)
+        resources.callback(env.close)
+        introduction = env.single_observation_space, dict(env.metadata), env.render_mode
+        worker.done(cloudpickle.dumps(introduction))
         while worker.serve():
             pass
-    finally:
-        host.close()
-        worker.close()
 
 
 class _Worker:
     def __init__(
-        self, connection: Connection, host: Host, terms: Terms, warned: list[tuple[str, type[Warning]]]
+        self,
+        connection: Connection,
+        env: EntityVectorEnv,
+        lanes: range,
+        num_envs: int,
+        warned: list[tuple[str, type[Warning]]],
     ) -> None:
-        self.connection = connection
-        self.host = host
-        self.terms = terms
+        self.connection, self.env, self.lanes, self.num_envs = connection, env, lanes, num_envs
         self.warned = warned
-        self.layout = AnswerLayout(host.introduction.space)
-        self.columns: Formats = ()
-        self.actions: SharedBlock | None = None
-        self.results: SharedBlock | None = None
+        self.layout = StepLayout(env.single_observation_space)
+        self.actions, self.results = GrowingBlock(), GrowingBlock()
 
     def serve(self) -> bool:
         """Carry out one command; false once there is nothing more to do."""
-        message = self.connection.recv_bytes()
-        command: tuple[str, Any] = ("step", None) if message == STEP else pickle.loads(message)
-        word, payload = command
+        word, payload = pickle.loads(self.connection.recv_bytes())
         if word == "close":
             return False
         if word == "actions":
-            self.actions = _replaced(self.actions, payload)
+            self.actions.attach(payload)
         elif word == "reset":
-            return self.answer(self.host.reset(*payload))
+            seed, options = payload
+            batch, info = self.env.reset(seed=seed, options=options)
+            count = self.env.num_envs
+            nothing = np.zeros(count, bool)
+            return self.answer((batch, np.zeros(count, np.float32), nothing, nothing, info))
         elif word == "step":
-            assert self.actions is not None
-            space = self.host.introduction.space.actions
-            actions = read_actions(self.actions.bytes, space, self.terms.num_envs, self.terms.lanes)
-            return self.answer(self.host.step(actions))
+            space = self.env.single_action_space
+            actions = read_actions(self.actions.bytes, space, self.num_envs, self.lanes)
+            return self.answer(self.env.step_validated(actions))
         elif word == "render":
-            self.done(self.host.render())
+            self.done(self.env.render() or ())
         else:
             assert word == "progress", word
-            self.done(self.host.set_progress(payload))
+            self.env.set_progress(payload)
+            self.done(None)
         return True
 
-    def answer(self, answer: Answer) -> bool:
-        """Write the step into the result block, have it enlarged if need be, and send the rest."""
-        columns, rest = split_info(answer.rest, self.host.num_lanes)
-        formats = formats_of(columns)
-        if formats != self.columns:
-            self.columns = formats
-            self.send("columns", formats)
-        start = columns_size(formats)
-        memory = _NO_MEMORY if self.results is None else self.results.bytes
-        end = self.layout.write(answer.step, memory, start)
-        if end > len(memory):
-            del memory  # a block with an array over it can't be closed
-            self.send("grow", end)
-            word, name = self.connection.recv()
+    def answer(self, step: StepResult) -> bool:
+        """Write the step into the result block, have it enlarged if need be, and send the info."""
+        info = step[-1]
+        final = info.pop("final_obs", None)
+        size = self.layout.write(step, final, self.results.bytes)
+        if size > len(self.results.bytes):
+            send(self.connection, "grow", size)
+            word, name = pickle.loads(self.connection.recv_bytes())
             if word != "results":  # told to close in the meantime
                 return False
-            self.results = _replaced(self.results, name)
-            memory = self.results.bytes
-            self.layout.write(answer.step, memory, start)
-        write_columns(memory, columns)
-        self.warn()
-        if type(rest) is dict and not rest and not answer.num_final:
-            self.connection.send_bytes(NOTHING_MORE)
-        else:
-            self.send("done", (rest, answer.num_final))
+            self.results.attach(name)
+            self.layout.write(step, final, self.results.bytes)
+        self.done((info, 0 if final is None else len(final)))
         return True
 
     def done(self, payload: Any) -> None:
-        self.warn()
-        self.send("done", payload)
-
-    def warn(self) -> None:
         if self.warned:
-            self.send("warned", cloudpickle.dumps(self.warned))
+            send(self.connection, "warned", cloudpickle.dumps(self.warned))
             self.warned.clear()
-
-    def send(self, word: str, payload: Any) -> None:
-        # What the connection's own `send` does, in half of its time.
-        self.connection.send_bytes(pickle.dumps((word, payload), pickle.HIGHEST_PROTOCOL))
-
-    def close(self) -> None:
-        for block in (self.actions, self.results):
-            if block is not None:
-                block.close()
-
-
-def _replaced(block: SharedBlock | None, name: str) -> SharedBlock:
-    if block is not None:
-        block.close()
-    return SharedBlock(name=name)
+        send(self.connection, "done", payload)
 
 
 def _pickled(error: Exception) -> bytes | None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import math
+import multiprocessing
 import pickle
+import signal
+import sys
 import time
 import warnings
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from itertools import pairwise
+from multiprocessing import connection
 from typing import Any, NoReturn
 
 import cloudpickle  # type: ignore[import-untyped]
@@ -19,13 +22,17 @@ from gymnasium.vector import VectorEnv
 from ....ragged import RaggedArray
 from ...batch.entity_batch import EntityBatch
 from ...errors import WorkerError
-from ..lanes import LaneStep
-from .answers import AnswerLayout
-from .own_share import OwnShare
-from .shared_block import GrowingBlock, actions_size, write_actions
-from .worker import Terms
-from .worker_handle import GRACE, Inbox, WorkerGone, WorkerHandle
-from .worker_hosts import Host, Introduction
+from ...spaces import EntitySpace
+from ..vector_env import StepResult
+from .shared_memory import GrowingBlock, StepLayout, actions_size, write_actions
+from .worker import VectorEnvFn, send, work
+
+#: Seconds that a worker may take to answer, unless an environment says otherwise.
+WORKER_TIMEOUT = 60.0
+#: The first command of a kind may take this many times as long: that is when kernels are compiled.
+FIRST_TIME = 10
+#: Seconds that workers get to finish their step and close their environments before they are ended by force.
+GRACE = 5.0
 
 
 def shares(sizes: Sequence[int], num_workers: int, what: str = "envs") -> list[range]:
@@ -55,26 +62,79 @@ def shares(sizes: Sequence[int], num_workers: int, what: str = "envs") -> list[r
     return [range(first, last) for first, last in pairwise([*bounds, len(sizes)])]
 
 
-#: Seconds that a worker may take to answer, unless an environment says otherwise.
-WORKER_TIMEOUT = 60.0
-#: The first command of a kind may take this many times as long: that is when kernels are compiled.
-FIRST_TIME = 10
+class WorkerGone(Exception):
+    """A worker's process has ended unasked."""
+
+
+class Worker:
+    """A worker's process, the pipe to it, and the memory in which it answers.
+
+    Args:
+        env_fn: makes the vector environment of its `lanes`, which are some of `num_envs`.
+    """
+
+    def __init__(self, env_fn: VectorEnvFn, lanes: range, num_envs: int) -> None:
+        self.lanes = lanes
+        # A forked child could hang in Numba's, BLAS's or Java's threads.
+        context = multiprocessing.get_context("spawn")
+        self.connection, theirs = context.Pipe()
+        arguments = (theirs, cloudpickle.dumps(env_fn), lanes, num_envs)
+        self.process = context.Process(target=work, args=arguments, daemon=True)
+        self.process.start()
+        theirs.close()  # so that the worker's end is the only one, and its death ends the pipe
+        self.results = GrowingBlock()
+
+    def send(self, word: str, payload: Any = None) -> None:
+        """Give a command.
+
+        Raises:
+            WorkerGone: the process has ended.
+        """
+        try:
+            send(self.connection, word, payload)
+        except OSError as error:
+            raise WorkerGone from error
+
+    def receive(self) -> tuple[str, Any]:
+        """The next answer, which is waited for.
+
+        Raises:
+            WorkerGone: the process has ended.
+        """
+        try:
+            message = self.connection.recv_bytes()
+        except (EOFError, OSError) as error:
+            raise WorkerGone from error
+        word, payload = pickle.loads(message)
+        return word, payload
+
+    def death(self) -> str:
+        """Describe how the process ended."""
+        self.process.join(GRACE)
+        code = self.process.exitcode
+        if code is not None and code < 0:
+            return f"was killed by {signal.Signals(-code).name}"
+        return f"ended with exit code {code}"
+
+    def release(self) -> None:
+        """Free everything, once the process has ended."""
+        self.results.close()
+        self.connection.close()
+        self.process.close()
 
 
 class WorkerPool:
-    """Processes that step neighbouring lanes of one vector environment: workers, and perhaps this one.
+    """Worker processes that step neighbouring lanes of one vector environment.
 
     Args:
-        host_fns: one function per share of the lanes that makes what is stepped; for workers it is pickled
-            with cloudpickle.
-        num_lanes: how many lanes each share has.
-        parent_works: whether this process steps the first share, while workers step theirs.
+        env_fns: one function per worker that makes its vector environment; pickled with cloudpickle.
+        num_lanes: how many lanes each has.
         timeout: seconds after which a worker that has not answered a command is ended; the first command of a
             kind gets `FIRST_TIME` times as long. None: never.
 
     Attributes:
-        lanes: the indices of each share's lanes.
-        introduction: what the first share's lanes are like; the others' have the same space.
+        lanes: the indices of each worker's lanes.
+        space, metadata, render_mode: those of the first worker's environment; the others have the same space.
 
     Raises:
         WorkerError: something raised in some lanes (its cause is that error, where it can be pickled), or a
@@ -83,9 +143,8 @@ class WorkerPool:
 
     def __init__(
         self,
-        host_fns: Sequence[Callable[[], Host]],
+        env_fns: Sequence[VectorEnvFn],
         num_lanes: Sequence[int],
-        parent_works: bool = False,
         timeout: float | None = WORKER_TIMEOUT,
     ) -> None:
         if timeout is not None and not timeout > 0:
@@ -94,23 +153,35 @@ class WorkerPool:
             )
         self._timeout = timeout
         self._answered: set[str] = set()  # the kinds of commands that have been answered
-        self.workers: list[WorkerHandle] = []
+        self.workers: list[Worker] = []
         self._actions = GrowingBlock()
-        self._resources = ExitStack()
-        self._resources.callback(self._actions.close)
-        self._resources.callback(_end_workers, self.workers)
+        resources = ExitStack()
+        resources.callback(self._actions.close)
+        resources.callback(_end_workers, self.workers)
         # Also runs when this object is forgotten, or at the interpreter's exit.
-        self.close: Callable[[], object] = weakref.finalize(self, self._resources.close)
+        self.close: Callable[[], object] = weakref.finalize(self, resources.close)
         ends = np.cumsum([0, *num_lanes]).tolist()
         self.lanes = [range(first, last) for first, last in pairwise(ends)]
         self._warned: list[tuple[str, type[Warning]]] = []
-        self._own: OwnShare | None = None
+        self.metadata: dict[str, Any]
+        self.render_mode: str | None
         try:
-            self.introduction = self._start(host_fns, parent_works)
+            for env_fn, lanes in zip(env_fns, self.lanes, strict=True):
+                self.workers.append(Worker(env_fn, lanes, ends[-1]))
+            introductions = [pickle.loads(answer) for answer in self._answers("being made")]
+            self.space: EntitySpace
+            self.space, self.metadata, self.render_mode = introductions[0]
+            for lanes, (other, *_) in zip(self.lanes, introductions, strict=True):
+                if other != self.space:
+                    raise WorkerError(
+                        f"env {lanes[0]}: observation space: expected {self.space!r} as of env 0,"
+                        f" got {other!r}",
+                        (lanes[0],),
+                    )
         except BaseException:
             self.close()
             raise
-        self._layout = AnswerLayout(self.introduction.space)
+        self._layout = StepLayout(self.space)
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(
@@ -118,97 +189,64 @@ class WorkerPool:
             " one with workers. Copy one that was made with num_workers=0"
         )
 
-    def _start(self, host_fns: Sequence[Callable[[], Host]], parent_works: bool) -> Introduction:
-        """Make all lanes; workers make theirs at the same time."""
-        for host_fn, lanes in list(zip(host_fns, self.lanes, strict=True))[parent_works:]:
-            terms = Terms(lanes, self.lanes[-1].stop)
-            self.workers.append(WorkerHandle(cloudpickle.dumps(host_fn), terms))
-        self._inbox = Inbox(self.workers)
-        introductions: list[Introduction] = []
-        if parent_works:
-            self._own = OwnShare(host_fns[0], self.lanes[0])
-            self._resources.callback(self._own.close)
-            introductions.append(self._own.introduction)
-        introductions += [pickle.loads(answer) for answer in self._answers("being made")]
-        space = introductions[0].space
-        for lanes, (other, *_) in zip(self.lanes, introductions, strict=True):
-            if other != space:
-                raise WorkerError(
-                    f"env {lanes[0]}: observation space: expected {space!r} as of env 0, got {other!r}",
-                    (lanes[0],),
-                )
-        return introductions[0]
+    def reset(
+        self, seeds: Sequence[Any], options: dict[str, Any] | None
+    ) -> tuple[EntityBatch, list[dict[str, Any]]]:
+        """Start an episode in every lane: the observations of all, and each worker's info.
 
-    def reset(self, seeds: Sequence[Any], options: dict[str, Any] | None) -> tuple[EntityBatch, list[Any]]:
-        """Start an episode in every lane; `seeds` holds what each share gets.
-
-        Returns:
-            the observations of all lanes, and what each share says besides.
+        Args:
+            seeds: what each worker gets.
         """
-        for worker, seed in zip(self.workers, seeds[len(seeds) - len(self.workers) :], strict=True):
-            self._send(worker, "reset", (seed, options))
-        answers = [] if self._own is None else [self._do(self._own.reset, seeds[0], options)]
-        step, rests = self._joined(answers + self._answers("reset"))
-        return step.batch, rests
+        answers = self._ask("reset", [(seed, options) for seed in seeds])
+        (batch, *_), _ = self._joined(answers)
+        return batch, [info for info, _ in answers]
 
-    def step(self, actions: Mapping[str, RaggedArray]) -> tuple[LaneStep, list[Any]]:
-        """Step every lane with validated actions: what they gave, and what each share says besides."""
+    def step(
+        self, actions: Mapping[str, RaggedArray]
+    ) -> tuple[StepResult, EntityBatch | None, list[dict[str, Any]]]:
+        """Step every lane with validated actions: the step, the ended lanes' last observations, the infos."""
         if self._actions.fit(actions_size(actions)):
             for worker in self.workers:
                 self._send(worker, "actions", self._actions.block.name)
-        write_actions(self._actions.block.bytes, self.introduction.space.actions, actions)
-        for worker in self.workers:
-            self._send(worker, "step")
-        answers = []
-        if self._own is not None:
-            last = self._own.lanes.stop
-            answers.append(self._do(self._own.step, {name: order[:last] for name, order in actions.items()}))
-        return self._joined(answers + self._answers("step"))
+        write_actions(self._actions.bytes, self.space.actions, actions)
+        answers = self._ask("step")
+        step, final = self._joined(answers)
+        return step, final, [info for info, _ in answers]
 
     def render(self) -> tuple[Any, ...]:
         """One frame per lane."""
-        for worker in self.workers:
-            self._send(worker, "render")
-        parts = [] if self._own is None else [self._do(self._own.render)]
-        return tuple(frame for frames in parts + self._answers("render") for frame in frames)
+        return tuple(frame for frames in self._ask("render") for frame in frames)
 
     def set_progress(self, fraction: float) -> None:
         """Pass the progress of training on to all lanes."""
-        for worker in self.workers:
-            self._send(worker, "progress", fraction)
-        if self._own is not None:
-            self._do(self._own.set_progress, fraction)
-        self._answers("progress")
+        self._ask("progress", [fraction] * len(self.workers))
 
-    def _joined(self, answers: Sequence[tuple[Any, int]]) -> tuple[LaneStep, list[Any]]:
-        """Join the steps that all shares have written; return that and the rest of each answer."""
-        own = [] if self._own is None else [self._own.address]
-        step = self._layout.join(
-            own + [worker.address for worker in self.workers],
-            [len(lanes) for lanes in self.lanes],
-            [num_final for _, num_final in answers],
-        )
-        rests = [rest for rest, _ in answers]
-        mine, theirs = rests[: len(own)], rests[len(own) :]
-        return step, mine + [w.complete(rest) for w, rest in zip(self.workers, theirs, strict=True)]
-
-    def warn(self, stacklevel: int) -> None:
-        """Repeat the warnings that came from workers since the last call; `stacklevel` is the caller's."""
+    def warn(self) -> None:
+        """Repeat the warnings that came from workers since the last call, as the caller's of this package."""
         warned, self._warned = self._warned, []
+        if not warned:
+            return
+        package, level, frame = __name__.partition(".")[0], 1, sys._getframe()
+        while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(f"{package}."):
+            frame, level = frame.f_back, level + 1
         for text, category in warned:
-            warnings.warn(text, category, stacklevel=stacklevel + 1)
+            warnings.warn(text, category, stacklevel=level)
 
     # -- talking to the workers -----------------------------------------------------------------------------
 
-    def _do(self, call: Callable[..., Any], *arguments: Any) -> Any:
-        """Do the own share's part of a command that workers have been given."""
-        try:
-            return call(*arguments)
-        except WorkerError as error:
-            self._close_for(error)
-            raise
+    def _ask(self, word: str, payloads: Sequence[Any] | None = None) -> list[Any]:
+        """Give all workers a command; each one's answer, in the order of the workers."""
+        for worker, payload in zip(self.workers, payloads or [None] * len(self.workers), strict=True):
+            self._send(worker, word, payload)
+        return self._answers(word)
 
-    def _send(self, worker: WorkerHandle, word: str, payload: Any = None) -> None:
+    def _joined(self, answers: Sequence[tuple[Any, int]]) -> tuple[StepResult, EntityBatch | None]:
+        """Join the steps that all workers have written."""
+        addresses = [worker.results.block.address for worker in self.workers]
+        lengths = [len(lanes) for lanes in self.lanes]
+        return self._layout.join(addresses, lengths, [num_final for _, num_final in answers])
+
+    def _send(self, worker: Worker, word: str, payload: Any) -> None:
         try:
             worker.send(word, payload)
         except WorkerGone as error:
@@ -216,54 +254,53 @@ class WorkerPool:
 
     def _answers(self, doing: str) -> list[Any]:
         """Each worker's answer, in the order of the workers."""
-        answers: dict[int, Any] = {}
-        limit = self._limit(doing)
-        deadline = time.monotonic() + limit
+        answers: dict[Worker, Any] = {}
+        limit, deadline = self._limit(doing), None
+        if limit is not None:
+            deadline = time.monotonic() + limit
         while len(answers) < len(self.workers):
-            ready = self._inbox.wait(None if limit == math.inf else deadline - time.monotonic())
+            silent = {worker.connection: worker for worker in self.workers if worker not in answers}
+            left = None if deadline is None else max(0.0, deadline - time.monotonic())
+            ready = connection.wait(silent, left)  # type: ignore[arg-type]
             if not ready:
-                raise self._silence([i for i in range(len(self.workers)) if i not in answers], doing, limit)
-            for index in ready:
-                worker = self.workers[index]
+                raise self._silence(list(silent.values()), doing)
+            for worker in [silent[one] for one in ready]:  # type: ignore[index]
                 try:
                     word, payload = worker.receive()
                     if word == "grow":
-                        worker.grow_results(payload)
+                        worker.results.fit(payload)
+                        worker.send("results", worker.results.block.name)
                         continue
                 except WorkerGone as error:
                     raise self._death(worker, doing) from error
                 if word == "warned":
                     self._warned += pickle.loads(payload)
-                elif word == "columns":
-                    worker.expect_columns(payload)
                 elif word == "failed":
                     raise self._failure(*payload)
                 else:
-                    answers[index] = payload
+                    answers[worker] = payload
         self._answered.add(doing)
-        return [answers[index] for index in range(len(self.workers))]
+        return [answers[worker] for worker in self.workers]
 
-    def _limit(self, doing: str) -> float:
+    def _limit(self, doing: str) -> float | None:
         """Return the seconds that the answers to a command may take."""
-        if self._timeout is None:
-            return math.inf
-        return self._timeout if doing in self._answered else FIRST_TIME * self._timeout
+        if self._timeout is None or doing in self._answered:
+            return self._timeout
+        return FIRST_TIME * self._timeout
 
-    def _silence(self, indices: Sequence[int], doing: str, limit: float) -> WorkerError:
+    def _silence(self, silent: Sequence[Worker], doing: str) -> WorkerError:
         """The error for workers that have not answered in time. They are ended at once: they could hang."""
-        silent = [self.workers[index] for index in indices]
         names = [
-            f"envs {list(worker.lanes)}: worker {index} (process {worker.process.pid})"
-            for index, worker in zip(indices, silent, strict=True)
+            f"envs {list(worker.lanes)}: worker {self.workers.index(worker)} (process {worker.process.pid})"
+            for worker in silent
         ]
         for worker in silent:
             worker.process.kill()
-        lanes = [lane for worker in silent for lane in worker.lanes]
         return self._close_for(
             WorkerError(
-                f"{'; '.join(names)} did not answer within {limit:g} s in {doing}. All environments have been"
-                " closed. For slow environments pass a longer worker_timeout, or None",
-                lanes,
+                f"{'; '.join(names)} did not answer within {self._limit(doing):g} s in {doing}. All"
+                " environments have been closed. For slow environments pass a longer worker_timeout, or None",
+                [lane for worker in silent for lane in worker.lanes],
             )
         )
 
@@ -275,7 +312,7 @@ class WorkerPool:
         error.__cause__ = None if pickled is None else pickle.loads(pickled)
         return self._close_for(error)
 
-    def _death(self, worker: WorkerHandle, doing: str) -> WorkerError:
+    def _death(self, worker: Worker, doing: str) -> WorkerError:
         sentence = f"envs {list(worker.lanes)}: their worker process {worker.death()} in {doing}"
         if doing == "being made":
             sentence += (
@@ -305,7 +342,7 @@ def closing_on_failure(env: VectorEnv[Any, Any, Any]) -> Iterator[None]:
         raise
 
 
-def _end_workers(workers: list[WorkerHandle]) -> None:
+def _end_workers(workers: list[Worker]) -> None:
     """Have every worker close its environments; end by force those that don't in time."""
     for worker in workers:
         try:
