@@ -42,12 +42,12 @@ if TYPE_CHECKING:
     from .batch.entity_batch import batch_observations as batch_observations
     from .batch.entity_batch import concatenate_batches as concatenate_batches
     from .batch.entity_batch import unbatch_observation as unbatch_observation
-    from .batch.observation import Observation as Observation
     from .batch.packed import PackedLayout as PackedLayout
     from .batch.packed_spaces import PackedActionSpace as PackedActionSpace
     from .batch.packed_spaces import PackedBatchSpace as PackedBatchSpace
     from .batch.padding import PaddedLayout as PaddedLayout
     from .batch.padding import PaddedSpace as PaddedSpace
+    from .batch.resolve import Observation as Observation
     from .checker import check_entity_env as check_entity_env
     from .env import EntityEnv as EntityEnv
     from .errors import ActionError as ActionError

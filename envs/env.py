@@ -10,9 +10,7 @@ from typing import Any
 import gymnasium
 
 from .actions import Action, EntityActionSpace
-from .batch.dispatch import Dispatcher
-from .batch.observation import Observation
-from .batch.resolve import ResolvedObservation, Resolver
+from .batch.resolve import Observation, ResolvedObservation, Resolver
 from .errors import ObservationError, reset_needed
 from .returned import check_has_spaces, step_values
 from .spaces import EntitySpace
@@ -69,7 +67,6 @@ class EntityEnv(gymnasium.Env[dict[str, Any], Mapping[str, Any]], ABC):
 
     _resolved: ResolvedObservation | None = None  # the last observation, while the episode goes on
     _resolver: Resolver | None = None
-    _dispatcher: Dispatcher
 
     @abstractmethod
     def _reset(self, options: dict[str, Any]) -> Observation:
@@ -92,7 +89,8 @@ class EntityEnv(gymnasium.Env[dict[str, Any], Mapping[str, Any]], ABC):
         """Carry out `action`; see the class for its form and for the errors raised."""
         if self._resolved is None:
             raise reset_needed(type(self).__name__, "the first step and after the end of an episode")
-        actions = self._dispatcher.dispatch(self._resolved, action)
+        assert self._resolver is not None
+        actions = self._resolver.dispatch(self._resolved, action)
         self._resolved = None  # a _step that raises leaves an env that needs a reset
         where = f"{type(self).__name__}._step"
         observation, reward, terminated, truncated, info = step_values(where, self._step(actions))
@@ -131,5 +129,4 @@ class EntityEnv(gymnasium.Env[dict[str, Any], Mapping[str, Any]], ABC):
                 f" {self.observation_space.actions!r},"
                 f" got {self.action_space!r}"
             )
-        self._dispatcher = Dispatcher(self.action_space, name)
         self._resolver = Resolver(self.observation_space, name)

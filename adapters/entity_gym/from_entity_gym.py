@@ -104,7 +104,7 @@ class EntityGymEnv(EntityEnv):
     def _prepare(self) -> None:
         super()._prepare()
         assert self._resolver is not None
-        self._resolver.env_name = self._dispatcher.env_name = self._name
+        self._resolver.env_name = self._name
 
     def _ours(self, given: Any) -> Observation:
         if not isinstance(given, entity_gym.Observation):

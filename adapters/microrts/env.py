@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...envs import EntityActionSpace, EntityBatch, EntitySpace, unbatch_observation
-from ...envs.batch.dispatch import ragged_orders
+from ...envs.batch.batch_actions import ragged_orders
 from ...envs.errors import reset_needed
 from .java.names import argument_names
 from .options import check_options, is_player

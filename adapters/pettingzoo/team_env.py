@@ -9,7 +9,6 @@ import gymnasium
 
 from ...envs import EntityEnv, Observation
 from ...envs.actions import Action
-from ...envs.batch.dispatch import Dispatcher
 from ...envs.batch.resolve import Resolver
 from ...envs.env import Transition
 from .game import GameStep, PettingZooGame
@@ -111,7 +110,6 @@ class TeamEnv(EntityEnv):
     def _prepare(self) -> None:
         """Use the game's name, not this class's, in error messages."""
         super()._prepare()
-        self._dispatcher = Dispatcher(self.action_space, self._game.name)
         self._resolver = Resolver(self.observation_space, self._game.name)
 
     def render(self) -> Any:

@@ -25,7 +25,7 @@ from ...envs.actions import (
     GlobalContinuousMask,
     Mask,
 )
-from ...envs.batch.observation import Observation
+from ...envs.batch.resolve import Observation
 from ..gymnasium.views.scope import ViewError
 from ..gymnasium.views.vector import Vector
 from .agent_actions import ActionGroup, AgentActions

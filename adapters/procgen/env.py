@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...envs import unbatch_observation
-from ...envs.batch.dispatch import ragged_orders
+from ...envs.batch.batch_actions import ragged_orders
 from ...envs.errors import check_render_mode, no_render_mode, reset_needed
 from ...envs.window import Window
 from .vector_env import ProcgenVectorEnv

@@ -9,9 +9,7 @@ from typing import Any, TypeVar, overload
 import numpy as np
 
 from ...envs.actions import Action, EntityActionSpace
-from ...envs.batch.dispatch import Dispatcher
-from ...envs.batch.observation import Observation
-from ...envs.batch.resolve import ResolvedObservation, Resolver
+from ...envs.batch.resolve import Observation, ResolvedObservation, Resolver
 from ...envs.decisions import decide_member, decide_members
 from ...envs.entities import Obs
 from ...envs.errors import ObservationError
@@ -42,7 +40,6 @@ class TrainingAgent:
         self.questions = 0
         self._lane = lane
         self._resolver = Resolver(space, name)
-        self._dispatcher = Dispatcher(space.actions, name)
         self._score = 0.0
         self._is_rewarded = False  # whether a score or a reward came in this episode
 
@@ -105,7 +102,7 @@ class TrainingAgent:
         earned = self._earned(score, reward)
         if not self._is_rewarded and not truncated:
             raise ObservationError(
-                f"{self._dispatcher.env_name}: game_over: expected a score or a reward in the episode, got"
+                f"{self._resolver.env_name}: game_over: expected a score or a reward in the episode, got"
                 " neither. Write ez.Obs(..., score=...) or agent.game_over(score=...)"
             )
         self._lane.end(earned, truncated, final)
@@ -125,7 +122,7 @@ class TrainingAgent:
     def _answered(self, resolved: ResolvedObservation, reward: float) -> dict[str, Action]:
         self.is_playing = True
         self.questions += 1
-        return self._dispatcher.dispatch(resolved, self._lane.ask(resolved, reward))
+        return self._resolver.dispatch(resolved, self._lane.ask(resolved, reward))
 
     def _begin(self, score: float | None, reward: float | None) -> None:
         """Begin an episode: its first score counts as no reward."""
@@ -136,8 +133,7 @@ class TrainingAgent:
         """Return the reward since the last question."""
         if score is not None and reward is not None:
             raise ObservationError(
-                f"{self._dispatcher.env_name}: expected a score or a reward, got both: {score!r} and"
-                f" {reward!r}"
+                f"{self._resolver.env_name}: expected a score or a reward, got both: {score!r} and {reward!r}"
             )
         if score is None and reward is None:
             return 0.0
@@ -155,6 +151,6 @@ class TrainingAgent:
             number = math.nan
         if not math.isfinite(number):
             raise ObservationError(
-                f"{self._dispatcher.env_name}: {what}: expected a finite number, got {value!r}"
+                f"{self._resolver.env_name}: {what}: expected a finite number, got {value!r}"
             )
         return number

@@ -14,8 +14,7 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 
 from ...envs.batch.entity_batch import EntityBatch, batch_observations
-from ...envs.batch.observation import Observation
-from ...envs.batch.resolve import ResolvedObservation, Resolver
+from ...envs.batch.resolve import Observation, ResolvedObservation, Resolver
 from ...envs.errors import WorkerError, positive_number, whole_number
 from ...envs.registration import share_lanes
 from ...envs.spaces import EntitySpace

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from .entity_batch import batch_observations as batch_observations
     from .entity_batch import concatenate_batches as concatenate_batches
     from .entity_batch import unbatch_observation as unbatch_observation
-    from .observation import Observation as Observation
     from .packed import PackedLayout as PackedLayout
     from .padding import PaddedLayout as PaddedLayout
+    from .resolve import Observation as Observation
 else:
     __getattr__, __dir__, __all__ = attach(__name__)

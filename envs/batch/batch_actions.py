@@ -6,8 +6,9 @@ Shape alphabet: B steps, A actors.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import NoReturn, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,7 +85,7 @@ def validate_actions(
                 f"unknown action {name!r}: expected one of {', '.join(map(repr, space.actions))}"
             )
     checked = {}
-    words = _BatchWords(space, batch, names)
+    words = partial(_batch_words, space, batch, names)
     for name, action in space.actions.items():
         part, given = batch.actions[name], actions.get(name)
         if given is None:
@@ -95,25 +96,29 @@ def validate_actions(
     return checked
 
 
-class StepWords(Protocol):
+class StepWords(NamedTuple):
     """Names of the parts of a step in errors."""
 
-    def step(self, step: int) -> str:
-        """The environment at this place of the batch: "env 3"."""
-
-    def entity(self, step: int, index: int) -> str:
-        """One of its entities: "Robot 1 at x=2, y=0"."""
-
-    def actor(self, step: int, index: int) -> str:
-        """The same entity as the one that acts: "actor 4 (Robot 1 at x=2, y=0)"."""
+    #: The environment at this place of the batch: "env 3".
+    step: Callable[[int], str]
+    #: One of its entities, of a step and an index: "Robot 1 at x=2, y=0".
+    entity: Callable[[int, int], str]
+    #: The same entity as the one that acts: "actor 4 (Robot 1 at x=2, y=0)".
+    actor: Callable[[int, int], str]
 
 
 def check_action(
-    name: str, action: ActionSpace, part: ActionMask, given: RaggedArray, words: StepWords, optional: bool
+    name: str,
+    action: ActionSpace,
+    part: ActionMask,
+    given: RaggedArray,
+    words: Callable[[], StepWords],
+    optional: bool,
 ) -> RaggedArray:
     """Check one action of many steps; the result has the dtype of the space.
 
     Args:
+        words: makes the names in an error.
         optional: an action may be left out although it has actors; see `EntityActionSpace`.
 
     Raises:
@@ -128,7 +133,7 @@ def check_action(
         raise ActionError(f"action {name!r}: expected {len(part.actors)} steps, got {len(given)} steps")
     one_each = _one_per_actor(given.offsets, part.actors.offsets)
     if not one_each or action.first_illegal(given.values, part) != LEGAL:
-        _check_closely(name, action, part, given, words, optional)
+        _check_closely(name, action, part, given, words(), optional)
     return given
 
 
@@ -195,23 +200,68 @@ def _fail(words: StepWords, step: int, name: str, problem: str) -> NoReturn:
     raise ActionError(f"{words.step(step)}: action {name!r}: {problem}")
 
 
-class _BatchWords:
-    """`StepWords` for a batch: entities by type and number, with coordinates where they have some."""
+def _batch_words(space: EntitySpace, batch: EntityBatch, names: Sequence[str] | None) -> StepWords:
+    """Name entities by type and number, with coordinates where they have some."""
 
-    def __init__(self, space: EntitySpace, batch: EntityBatch, names: Sequence[str] | None) -> None:
-        self._space, self._batch, self._names = space, batch, names
-
-    def step(self, step: int) -> str:
-        return f"env {step}" if self._names is None else self._names[step]
-
-    def entity(self, step: int, index: int) -> str:
-        name = self._space.entity_name(self._batch.entity_counts(step), index)
+    def entity(step: int, index: int) -> str:
+        name = space.entity_name(batch.entity_counts(step), index)
         kind, number = name.rsplit(" ", 1)
-        features = self._space.entities[kind]
+        features = space.entities[kind]
         if "x" not in features or "y" not in features:
             return name
-        row = self._batch.entities[kind][step][int(number)]
+        row = batch.entities[kind][step][int(number)]
         return f"{name} at x={row[features.index('x')]:g}, y={row[features.index('y')]:g}"
 
-    def actor(self, step: int, index: int) -> str:
-        return f"actor {index} ({self.entity(step, index)})"
+    return StepWords(
+        lambda step: f"env {step}" if names is None else names[step],
+        entity,
+        lambda step, index: f"actor {index} ({entity(step, index)})",
+    )
+
+
+# -- plain actions of single environments -------------------------------------------------------------------
+
+
+def parsed_actions(
+    space: EntityActionSpace, env_name: str, actions: Mapping[str, Any]
+) -> dict[str, NDArray[Any]]:
+    """The plain actions of one environment, (A, *item_shape) each, empty where one is left out.
+
+    Raises:
+        ActionError: no dict, an unknown name, or no array of an action's numbers. Masks are not looked at.
+    """
+    if not isinstance(actions, Mapping):
+        raise ActionError(
+            f"{env_name}: action: expected a dict from action name to array, got {type(actions).__name__}"
+        )
+    for name in actions:
+        if name not in space.spaces:
+            known = ", ".join(map(repr, space.spaces))
+            raise ActionError(f"{env_name}: action {name!r}: unknown action: expected one of {known}")
+    parsed = {}
+    for name, action in space.items():
+        try:
+            parsed[name] = action.parse(actions.get(name))
+        except ValueError as error:
+            raise ActionError(f"{env_name}: action {name!r}: {error}") from None
+    return parsed
+
+
+def ragged_orders(
+    space: EntityActionSpace, names: Sequence[str], lanes: Sequence[Mapping[str, Any]]
+) -> dict[str, RaggedArray]:
+    """Plain actions, one dict per lane, as the actions of a vector environment.
+
+    Args:
+        names: what errors call the lanes.
+
+    Raises:
+        ActionError: as `parsed_actions`; the vector environment checks the masks.
+    """
+    parsed = [parsed_actions(space, name, actions) for name, actions in zip(names, lanes, strict=True)]
+    return {
+        name: RaggedArray.from_arrays(
+            [lane[name] for lane in parsed], dtype=action.dtype, inner_shape=action.item_shape
+        )
+        for name, action in space.items()
+    }

@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ...ragged import RaggedArray, RaggedBuffer
-from ..actions.action_mask import ActionMask
 from ..spaces.entity_space import EntitySpace
-from .entity_batch import EntityBatch, batch_observations
+from .entity_batch import EntityBatch
+from .packed import PackedLayout
 
 
 class EntityBatchBuffer:
@@ -23,13 +23,9 @@ class EntityBatchBuffer:
 
     def __init__(self, space: EntitySpace) -> None:
         self.space = space
-        template = batch_observations(space, [])
-        self._formats = {
-            name: (array.dtype, array.inner_shape)
-            for name, array in template.arrays().items()
-            if isinstance(array, RaggedArray)
-        }
-        self._columns = {name: RaggedBuffer(shape, dtype) for name, (dtype, shape) in self._formats.items()}
+        self._layout = PackedLayout(space)
+        formats = self._layout.formats.items()
+        self._columns = {name: RaggedBuffer(shape, dtype) for name, (dtype, shape) in formats}
         self._globals = np.empty((0, len(space.global_features)), np.float32)
         self._steps = 0
 
@@ -66,7 +62,7 @@ class EntityBatchBuffer:
         if arrays.keys() != self._columns.keys():
             raise ValueError(f"the batch: expected the arrays {sorted(self._columns)}, got {sorted(arrays)}")
         for name, array in arrays.items():
-            wanted = self._formats[name]
+            wanted = self._layout.formats[name]
             if (array.dtype, array.inner_shape, len(array)) != (*wanted, len(batch)):
                 raise ValueError(
                     f"{name}: expected {len(batch)} sequences of {wanted[0]} {wanted[1]},"
@@ -82,21 +78,8 @@ class EntityBatchBuffer:
 
     def batch(self) -> EntityBatch:
         """All steps, as views that are valid until the next `append` or `clear`."""
-        arrays = {name: column.array() for name, column in self._columns.items()}
-
-        def mask(name: str) -> ActionMask:
-            prefix = f"actions/{name}"
-            return ActionMask(
-                arrays[f"{prefix}/actors"], arrays[f"{prefix}/mask"], arrays.get(f"{prefix}/actees")
-            )
-
-        return EntityBatch(
-            {name: arrays[f"entities/{name}"] for name in self.space.entities},
-            self._globals[: self._steps],
-            {name: mask(name) for name in self.space.actions.spaces},
-            {name: arrays[f"visible/{name}"] for name in self.space.entities} if self.space.hidden else {},
-            arrays.get("frames"),
-        )
+        arrays = [column.array() for column in self._columns.values()]
+        return self._layout.batch(self._globals[: self._steps], arrays)
 
     def gather(self, indices: ArrayLike) -> EntityBatch:
         """The steps at `indices` (K,), as copies: a minibatch."""

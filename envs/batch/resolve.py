@@ -1,6 +1,9 @@
 """From an author's `Observation` to entity indices, and from plain actions back to entity ids.
 
 This is the work that `EntityEnv` does between its author's code and the plain dicts that Gymnasium sees.
+Entities may be given ids (any hashable values); actors and actees are then named by id or by type, and
+actions come back with the same ids. The plain dict that Gymnasium gets has entity indices instead.
+
 Shape alphabet: N entities, A actors, E actees, C choices, F features, G global features.
 """
 
@@ -14,12 +17,26 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ...ragged import RaggedArray
 from ..actions.action_mask import ActionMask
-from ..actions.action_space import ActionSpace
-from ..actions.kinds import Mask
+from ..actions.kinds import Action, Mask
 from ..errors import ObservationError
 from ..spaces.entity_space import EntitySpace
-from .observation import Observation
+from .batch_actions import StepWords, check_action, parsed_actions
+
+
+@dataclass
+class Observation:
+    """One step, as an environment's author writes it.
+
+    A type that is left out has no entities; an action that is left out is not available at this step.
+    """
+
+    entities: Mapping[str, ArrayLike] = field(default_factory=dict)  # per type (n, F)
+    globals: ArrayLike = ()  # (G,)
+    actions: Mapping[str, Mask] = field(default_factory=dict)
+    ids: Mapping[str, Sequence[Hashable]] = field(default_factory=dict)  # per type, n ids; optional
+    visible: Mapping[str, ArrayLike] = field(default_factory=dict)  # per type (n,) bool; left out: visible
 
 
 @dataclass(slots=True)
@@ -49,22 +66,14 @@ class ResolvedObservation:
 
 
 class Resolver:
-    """Resolves the observations of one environment.
+    """Resolves the observations and actions of one environment.
 
     Args:
         space: what the environment may return.
         env_name: what error messages call it.
-
-    Raises:
-        ObservationError: the space shows frames, which an `Observation` does not have.
     """
 
     def __init__(self, space: EntitySpace, env_name: str) -> None:
-        if space.frame is not None:
-            raise ObservationError(
-                f"{env_name}: an Observation has no frame: expected a space without frames, got one"
-                " with frames"
-            )
         self.space = space
         self.env_name = env_name
         self.type_indices = {name: t for t, name in enumerate(space.entities)}
@@ -73,10 +82,13 @@ class Resolver:
         """Check `observation` and resolve ids and types to indices.
 
         Raises:
-            ObservationError: naming env, entity type, feature or action; see `EntityEnv`.
+            ObservationError: naming env, entity type, feature or action (see `EntityEnv`); or the space shows
+                frames, which an `Observation` does not have.
         """
         if not isinstance(observation, Observation):
             self._fail(f"expected an Observation, got {type(observation).__name__}")
+        if self.space.frame is not None:
+            self._fail("an Observation has no frame: expected a space without frames, got one with frames")
         entities: dict[str, NDArray[np.float32]] = {}
         starts = [0]
         for name, features in self.space.entities.items():
@@ -88,13 +100,41 @@ class Resolver:
         visible = self._visible(observation.visible, entities)
         resolved = ResolvedObservation(entities, globals_, visible, names, starts, index_of)
         for name, action in self.space.actions.items():
-            resolved.actions[name] = self._action(name, action, observation.actions.get(name), resolved)
+            reader = _MaskReader(self, name, resolved)
+            resolved.actions[name] = action.resolve(observation.actions.get(name), reader)
         for name in observation.actions:
             if name not in resolved.actions:
                 self._fail(
                     f"unknown action {name!r}: expected one of {', '.join(map(repr, resolved.actions))}"
                 )
         return resolved
+
+    def dispatch(self, resolved: ResolvedObservation, actions: Mapping[str, Any]) -> dict[str, Action]:
+        """Check plain actions: an `Action` for each per-entity action, and each global one that is taken.
+
+        Raises:
+            ActionError: naming env, action, actor and what was allowed.
+        """
+        parsed = parsed_actions(self.space.actions, self.env_name, actions)
+        names = resolved.names
+
+        def words() -> StepWords:
+            return StepWords(
+                lambda step: self.env_name,
+                lambda step, index: repr(names[index]),
+                lambda step, index: f"actor {names[index]!r}",
+            )
+
+        dispatched: dict[str, Action] = {}
+        for name, action in self.space.actions.items():
+            items, part = parsed[name], resolved.actions[name]
+            given = RaggedArray.unchecked(items, np.array([0, len(items)], np.int64))
+            check_action(name, action, part, given, words, self.space.actions.optional)
+            acting = [] if action.is_global or not len(items) else part.actors.values.tolist()
+            result = action.to_author([names[i] for i in acting], items, names)
+            if result is not None:
+                dispatched[name] = result
+        return dispatched
 
     def _fail(self, sentence: str) -> NoReturn:
         raise ObservationError(f"{self.env_name}: {sentence}") from None
@@ -198,72 +238,6 @@ class Resolver:
             visible[name] = flags
         return visible
 
-    # -- actions --------------------------------------------------------------------------------------------
-
-    def _action(
-        self, name: str, action: ActionSpace, given: Mask | None, resolved: ResolvedObservation
-    ) -> ActionMask:
-        """Resolve one action's mask; None means that nobody can take it at this step."""
-        return action.resolve(given, _MaskReader(self, name, resolved))
-
-    def _indices(
-        self,
-        action: str,
-        side: str,
-        ids: Sequence[Hashable] | None,
-        types: Sequence[str] | None,
-        resolved: ResolvedObservation,
-    ) -> NDArray[np.int64]:
-        """The entities named by id, by type (type after type, as listed) or, with neither, all of them."""
-        if ids is not None and types is not None:
-            self._fail(f"action {action!r}: {side}s: expected ids or types, got both")
-        if ids is not None:
-            indices = [self._index(action, side, identity, resolved) for identity in ids]
-            self._check_once(action, side, ids)
-            return np.array(indices, np.int64)
-        if types is None:
-            return np.arange(resolved.starts[-1])
-        runs = [self._run(action, side, name, resolved) for name in types]
-        self._check_once(action, side, types)
-        return runs[0] if len(runs) == 1 else np.concatenate([np.zeros(0, np.int64), *runs])
-
-    def _check_once(self, action: str, side: str, named: Sequence[Hashable]) -> None:
-        if len(set(named)) < len(named):
-            twice = next(name for position, name in enumerate(named) if name in named[:position])
-            self._fail(f"action {action!r}: expected different {side}s, got {side} {twice!r} twice")
-
-    def _index(self, action: str, side: str, identity: Hashable, resolved: ResolvedObservation) -> int:
-        try:
-            return resolved.index_of[identity]
-        except (KeyError, TypeError):
-            known = ", ".join(map(repr, resolved.index_of)) or "none"
-            self._fail(
-                f"action {action!r}: unknown {side} id {identity!r}: expected an id of this step, one"
-                f" of {known}"
-            )
-
-    def _run(self, action: str, side: str, name: str, resolved: ResolvedObservation) -> NDArray[np.int64]:
-        """The indices of the entities of one type."""
-        t = self.type_indices.get(name)
-        if t is None:
-            known = ", ".join(map(repr, self.type_indices))
-            self._fail(f"action {action!r}: unknown {side} type {name!r}: expected one of {known}")
-        return np.arange(resolved.starts[t], resolved.starts[t + 1])
-
-    def _flags(self, action: str, given: ArrayLike, shape: tuple[int, ...]) -> NDArray[np.bool_]:
-        """A mask of exactly `shape`; any empty mask will do where nobody acts."""
-        try:
-            mask = np.array(given)
-        except ValueError as error:
-            self._fail(f"action {action!r}: mask: expected an array of shape {shape}: {error}")
-        if mask.size == 0 and 0 in shape:
-            return np.zeros(shape, bool)
-        if mask.shape != shape:
-            self._fail(f"action {action!r}: mask: expected shape {shape}, got {mask.shape}")
-        if mask.dtype.kind not in "biu":
-            self._fail(f"action {action!r}: mask: expected booleans, got {mask.dtype}")
-        return mask.astype(bool, copy=False)
-
 
 class _MaskReader:
     """The `MaskReader` of one action of a step."""
@@ -274,10 +248,51 @@ class _MaskReader:
     def indices(
         self, side: str, ids: Sequence[Hashable] | None, types: Sequence[str] | None
     ) -> NDArray[np.int64]:
-        return self._resolver._indices(self._action, side, ids, types, self._resolved)
+        """The entities named by id, by type (type after type, as listed) or, with neither, all of them."""
+        if ids is not None and types is not None:
+            self.fail(f"{side}s: expected ids or types, got both")
+        if ids is not None:
+            indices = [self._index(side, identity) for identity in ids]
+            self._check_once(side, ids)
+            return np.array(indices, np.int64)
+        if types is None:
+            return np.arange(self._resolved.starts[-1])
+        runs = [self._run(side, name) for name in types]
+        self._check_once(side, types)
+        return runs[0] if len(runs) == 1 else np.concatenate([np.zeros(0, np.int64), *runs])
+
+    def _check_once(self, side: str, named: Sequence[Hashable]) -> None:
+        if len(set(named)) < len(named):
+            twice = next(name for position, name in enumerate(named) if name in named[:position])
+            self.fail(f"expected different {side}s, got {side} {twice!r} twice")
+
+    def _index(self, side: str, identity: Hashable) -> int:
+        try:
+            return self._resolved.index_of[identity]
+        except (KeyError, TypeError):
+            known = ", ".join(map(repr, self._resolved.index_of)) or "none"
+            self.fail(f"unknown {side} id {identity!r}: expected an id of this step, one of {known}")
+
+    def _run(self, side: str, name: str) -> NDArray[np.int64]:
+        """The indices of the entities of one type."""
+        types, starts = self._resolver.type_indices, self._resolved.starts
+        if name not in types:
+            self.fail(f"unknown {side} type {name!r}: expected one of {', '.join(map(repr, types))}")
+        return np.arange(starts[types[name]], starts[types[name] + 1])
 
     def flags(self, given: ArrayLike, shape: tuple[int, ...]) -> NDArray[np.bool_]:
-        return self._resolver._flags(self._action, given, shape)
+        """A mask of exactly `shape`; any empty mask will do where nobody acts."""
+        try:
+            mask = np.array(given)
+        except ValueError as error:
+            self.fail(f"mask: expected an array of shape {shape}: {error}")
+        if mask.size == 0 and 0 in shape:
+            return np.zeros(shape, bool)
+        if mask.shape != shape:
+            self.fail(f"mask: expected shape {shape}, got {mask.shape}")
+        if mask.dtype.kind not in "biu":
+            self.fail(f"mask: expected booleans, got {mask.dtype}")
+        return mask.astype(bool, copy=False)
 
     def name(self, index: int) -> str:
         return repr(self._resolved.names[index])

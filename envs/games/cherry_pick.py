@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -14,10 +13,9 @@ from ...ragged.compiled import compiled
 from ..actions import ActionMask, EntityActionSpace, SelectEntity
 from ..batch.entity_batch import EntityBatch
 from ..randomness import uniform
-from ..registration import share_lanes
 from ..spaces import EntitySpace
 from ..vector.native import NativeVectorEnv, all_true
-from ..vector.native_env import NativeEnv
+from ..vector.native_env import native_game
 from .parts import even, featureless, sole_choices
 
 
@@ -81,13 +79,7 @@ class CherryPickVectorEnv(NativeVectorEnv):
         )
 
 
-class CherryPick(NativeEnv):
-    """One game of `CherryPickVectorEnv`, which says the rules and the options."""
-
-    vector_class = CherryPickVectorEnv
-
-
-make_vec = partial(share_lanes, CherryPickVectorEnv)
+CherryPick, make_vec = native_game(CherryPickVectorEnv)
 
 
 @compiled

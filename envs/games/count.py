@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -13,10 +12,9 @@ from ...ragged.compiled import compiled
 from ..actions import ActionMask, Categorical, EntityActionSpace
 from ..batch.entity_batch import EntityBatch
 from ..randomness import below, draw_first
-from ..registration import share_lanes
 from ..spaces import EntitySpace
 from ..vector.native import NativeVectorEnv, all_true
-from ..vector.native_env import NativeEnv
+from ..vector.native_env import native_game
 from .parts import even, featureless, sole_choices
 
 _NUM_CHOICES = 10
@@ -75,13 +73,7 @@ class CountVectorEnv(NativeVectorEnv):
         )
 
 
-class Count(NativeEnv):
-    """One game of `CountVectorEnv`, which says the rules and the options."""
-
-    vector_class = CountVectorEnv
-
-
-make_vec = partial(share_lanes, CountVectorEnv)
+Count, make_vec = native_game(CountVectorEnv)
 
 
 @compiled

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -13,10 +12,9 @@ from ...ragged.compiled import compiled
 from ..actions import Categorical, EntityActionSpace
 from ..batch.entity_batch import EntityBatch
 from ..randomness import below, draw_first
-from ..registration import share_lanes
 from ..spaces import EntitySpace
 from ..vector.native import NativeVectorEnv, all_true, free_choice
-from ..vector.native_env import NativeEnv
+from ..vector.native_env import native_game
 from .parts import even, sole_choices
 
 _WIDTH = 1000  # the player starts at whole coordinates from -_WIDTH to _WIDTH
@@ -90,13 +88,7 @@ class FloorIsLavaVectorEnv(NativeVectorEnv):
         )
 
 
-class FloorIsLava(NativeEnv):
-    """One game of `FloorIsLavaVectorEnv`, which says the rules and the options."""
-
-    vector_class = FloorIsLavaVectorEnv
-
-
-make_vec = partial(share_lanes, FloorIsLavaVectorEnv)
+FloorIsLava, make_vec = native_game(FloorIsLavaVectorEnv)
 
 
 @compiled

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -13,10 +12,9 @@ from ...ragged.compiled import compiled
 from ..actions import EntityActionSpace, GlobalCategorical
 from ..batch.entity_batch import EntityBatch
 from ..randomness import below
-from ..registration import share_lanes
 from ..spaces import EntitySpace
 from ..vector.native import NativeVectorEnv, all_true, global_choice
-from ..vector.native_env import NativeEnv
+from ..vector.native_env import native_game
 from .parts import sole_choices
 
 
@@ -63,13 +61,7 @@ class MaskedBanditVectorEnv(NativeVectorEnv):
         return EntityBatch({}, counts[:, None], {"Pull": global_choice(is_open)})
 
 
-class MaskedBandit(NativeEnv):
-    """One game of `MaskedBanditVectorEnv`, which says the rules and the options."""
-
-    vector_class = MaskedBanditVectorEnv
-
-
-make_vec = partial(share_lanes, MaskedBanditVectorEnv)
+MaskedBandit, make_vec = native_game(MaskedBanditVectorEnv)
 
 
 @compiled

@@ -22,7 +22,7 @@ from ..actions import (
     SelectEntityAction,
     SelectEntityMask,
 )
-from ..batch.observation import Observation
+from ..batch.resolve import Observation
 from ..env import EntityEnv, Transition
 from ..errors import check_render_mode
 from ..spaces import EntitySpace

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,10 +13,9 @@ from ...ragged.compiled import compiled
 from ..actions import Categorical, EntityActionSpace
 from ..batch.entity_batch import EntityBatch
 from ..randomness import uniform
-from ..registration import share_lanes
 from ..spaces import EntitySpace
 from ..vector.native import NativeVectorEnv, even_offsets, free_choice
-from ..vector.native_env import NativeEnv
+from ..vector.native_env import native_game
 
 _LEFT, _FORWARD, _RIGHT = range(3)
 _TURN = math.pi / 8
@@ -162,14 +160,7 @@ class MinefieldVectorEnv(NativeVectorEnv):
         picture[distance <= max(radius * scale, 1.0) ** 2] = colour
 
 
-class Minefield(NativeEnv):
-    """One game of `MinefieldVectorEnv`, which says the rules and the options."""
-
-    metadata = _PICTURES
-    vector_class = MinefieldVectorEnv
-
-
-make_vec = partial(share_lanes, MinefieldVectorEnv)
+Minefield, make_vec = native_game(MinefieldVectorEnv)
 
 
 @compiled

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,10 +12,9 @@ from ...ragged.compiled import compiled
 from ..actions import Categorical, EntityActionSpace
 from ..batch.entity_batch import EntityBatch
 from ..randomness import uniform
-from ..registration import share_lanes
 from ..spaces import EntitySpace
 from ..vector.native import NativeVectorEnv, even_offsets, free_choice
-from ..vector.native_env import NativeEnv
+from ..vector.native_env import native_game
 
 #: What each choice adds to the velocity, horizontally to the right and vertically upwards.
 _THRUSTS = np.array([0.01, 0.001, 0.0, -0.001, -0.01])
@@ -87,14 +85,7 @@ class MoveToOriginVectorEnv(NativeVectorEnv):
         )
 
 
-class MoveToOrigin(NativeEnv):
-    """One game of `MoveToOriginVectorEnv`, which says the rules and the options."""
-
-    metadata = {"render_modes": []}  # noqa: RUF012 - Gymnasium declares no ClassVar
-    vector_class = MoveToOriginVectorEnv
-
-
-make_vec = partial(share_lanes, MoveToOriginVectorEnv)
+MoveToOrigin, make_vec = native_game(MoveToOriginVectorEnv)
 
 
 @compiled

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 from numpy.typing import NDArray
 
 from ...ragged import RaggedArray
 from ..actions import EntityActionSpace, GlobalCategorical
 from ..batch.entity_batch import EntityBatch
-from ..registration import share_lanes
 from ..spaces import EntitySpace
 from ..vector.native import NativeVectorEnv, all_true, global_choice
-from ..vector.native_env import NativeEnv
+from ..vector.native_env import native_game
 from .parts import sole_choices
 
 _ARMS = ["A", "B", "C", "D", "E"]
@@ -50,10 +47,4 @@ class MultiArmedBanditVectorEnv(NativeVectorEnv):
         return EntityBatch({}, steps.astype(np.float32)[:, None], {"pull": mask})
 
 
-class MultiArmedBandit(NativeEnv):
-    """One game of `MultiArmedBanditVectorEnv`, which says the rules and the options."""
-
-    vector_class = MultiArmedBanditVectorEnv
-
-
-make_vec = partial(share_lanes, MultiArmedBanditVectorEnv)
+MultiArmedBandit, make_vec = native_game(MultiArmedBanditVectorEnv)

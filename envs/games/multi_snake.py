@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -11,11 +9,10 @@ from ...ragged import RaggedArray
 from ...ragged.compiled import compiled
 from ..actions import Categorical, EntityActionSpace
 from ..batch.entity_batch import EntityBatch
-from ..registration import share_lanes
 from ..spaces import EntitySpace
 from ..vector.native import even_offsets, free_choice
-from ..vector.native_env import NativeEnv
-from .snake_boards import MOVES, PICTURES, SnakeBoards, creep, free_cell, head_cell, neighbour, set_up
+from ..vector.native_env import native_game
+from .snake_boards import MOVES, SnakeBoards, creep, free_cell, head_cell, neighbour, set_up
 
 
 class MultiSnakeVectorEnv(SnakeBoards):
@@ -139,14 +136,7 @@ class MultiSnakeVectorEnv(SnakeBoards):
         return self._draw_game(lane)
 
 
-class MultiSnake(NativeEnv):
-    """One game of `MultiSnakeVectorEnv`, which says the rules and the options."""
-
-    metadata = {**PICTURES}  # noqa: RUF012 - Gymnasium declares no ClassVar
-    vector_class = MultiSnakeVectorEnv
-
-
-make_vec = partial(share_lanes, MultiSnakeVectorEnv)
+MultiSnake, make_vec = native_game(MultiSnakeVectorEnv)
 
 
 @compiled

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -13,10 +12,9 @@ from ...ragged.compiled import compiled
 from ..actions import Categorical, EntityActionSpace
 from ..batch.entity_batch import EntityBatch
 from ..randomness import below
-from ..registration import share_lanes
 from ..spaces import EntitySpace
 from ..vector.native import NativeVectorEnv, all_true, free_choice
-from ..vector.native_env import NativeEnv
+from ..vector.native_env import native_game
 from .parts import even, featureless, no_actors, sole_choices
 
 
@@ -75,13 +73,7 @@ class NotHotdogVectorEnv(NativeVectorEnv):
         )
 
 
-class NotHotdog(NativeEnv):
-    """One game of `NotHotdogVectorEnv`, which says the rules and the options."""
-
-    vector_class = NotHotdogVectorEnv
-
-
-make_vec = partial(share_lanes, NotHotdogVectorEnv)
+NotHotdog, make_vec = native_game(NotHotdogVectorEnv)
 
 
 @compiled

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -13,10 +12,9 @@ from ...ragged.compiled import compiled
 from ..actions import ActionMask, EntityActionSpace, SelectEntity
 from ..batch.entity_batch import EntityBatch
 from ..randomness import below
-from ..registration import share_lanes
 from ..spaces import EntitySpace
 from ..vector.native import NativeVectorEnv, all_true
-from ..vector.native_env import NativeEnv
+from ..vector.native_env import native_game
 from .parts import even, sole_choices
 
 _NUM_COLORS = 6
@@ -117,13 +115,7 @@ class PickMatchingBallsVectorEnv(NativeVectorEnv):
         )
 
 
-class PickMatchingBalls(NativeEnv):
-    """One game of `PickMatchingBallsVectorEnv`, which says the rules and the options."""
-
-    vector_class = PickMatchingBallsVectorEnv
-
-
-make_vec = partial(share_lanes, PickMatchingBallsVectorEnv)
+PickMatchingBalls, make_vec = native_game(PickMatchingBallsVectorEnv)
 
 
 @compiled

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -13,10 +12,9 @@ from ...ragged.compiled import compiled
 from ..actions import Categorical, EntityActionSpace
 from ..batch.entity_batch import EntityBatch
 from ..randomness import uniform
-from ..registration import share_lanes
 from ..spaces import EntitySpace
 from ..vector.native import NativeVectorEnv, all_true, free_choice
-from ..vector.native_env import NativeEnv
+from ..vector.native_env import native_game
 from .parts import even, featureless, sole_choices
 
 _THROWS = ["rock", "paper", "scissors"]
@@ -70,13 +68,7 @@ class RockPaperScissorsVectorEnv(NativeVectorEnv):
         )
 
 
-class RockPaperScissors(NativeEnv):
-    """One game of `RockPaperScissorsVectorEnv`, which says the rules and the options."""
-
-    vector_class = RockPaperScissorsVectorEnv
-
-
-make_vec = partial(share_lanes, RockPaperScissorsVectorEnv)
+RockPaperScissors, make_vec = native_game(RockPaperScissorsVectorEnv)
 
 
 @compiled

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..actions import EntityActionSpace
-from ..batch.dispatch import ragged_orders
+from ..batch.batch_actions import ragged_orders
 from ..batch.entity_batch import unbatch_observation
 from ..errors import ActionError, reset_needed
 from ..multi_agent import MultiAgentEnv, MultiAgentStep

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -13,10 +12,9 @@ from ...ragged.compiled import compiled
 from ..actions import EntityActionSpace, GlobalCategorical
 from ..batch.entity_batch import EntityBatch
 from ..randomness import draw_first
-from ..registration import share_lanes
 from ..spaces import EntitySpace
 from ..vector.native import NativeVectorEnv, all_true, global_choice
-from ..vector.native_env import NativeEnv
+from ..vector.native_env import native_game
 from .parts import even, sole_choices
 
 _NUM_TRAPS = _NUM_TREASURES = 5
@@ -87,13 +85,7 @@ class TreasureHuntVectorEnv(NativeVectorEnv):
         )
 
 
-class TreasureHunt(NativeEnv):
-    """One game of `TreasureHuntVectorEnv`, which says the rules and the options."""
-
-    vector_class = TreasureHuntVectorEnv
-
-
-make_vec = partial(share_lanes, TreasureHuntVectorEnv)
+TreasureHunt, make_vec = native_game(TreasureHuntVectorEnv)
 
 
 @compiled

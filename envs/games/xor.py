@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -13,10 +12,9 @@ from ...ragged.compiled import compiled
 from ..actions import Categorical, EntityActionSpace, GlobalCategorical
 from ..batch.entity_batch import EntityBatch
 from ..randomness import below
-from ..registration import share_lanes
 from ..spaces import EntitySpace
 from ..vector.native import NativeVectorEnv, all_true, free_choice, global_choice
-from ..vector.native_env import NativeEnv
+from ..vector.native_env import native_game
 from .parts import even, sole_choices
 
 _CHOICES = ["equal", "different"]
@@ -86,13 +84,7 @@ class XorVectorEnv(NativeVectorEnv):
         )
 
 
-class Xor(NativeEnv):
-    """One game of `XorVectorEnv`, which says the rules and the options."""
-
-    vector_class = XorVectorEnv
-
-
-make_vec = partial(share_lanes, XorVectorEnv)
+Xor, make_vec = native_game(XorVectorEnv)
 
 
 @compiled

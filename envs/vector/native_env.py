@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, ClassVar
 
 import gymnasium
@@ -10,17 +11,41 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..actions import EntityActionSpace
-from ..batch.dispatch import ragged_orders
+from ..batch.batch_actions import ragged_orders
 from ..batch.entity_batch import EntityBatch, unbatch_observation
+from ..registration import share_lanes
 from ..spaces import EntitySpace
+from .native import NativeVectorEnv
+from .vector_env import EntityVectorEnv
+
+#: What Gymnasium asks the metadata of a single environment for.
+_PICTURES = ("render_modes", "render_fps")
+
+
+def native_game(
+    vector_class: type[NativeVectorEnv],
+) -> tuple[type[NativeEnv], Callable[..., EntityVectorEnv]]:
+    """Return the single environment and the `make_vec` of a native game.
+
+    Xor, make_vec = native_game(XorVectorEnv)
+    """
+    name = vector_class.__name__.removesuffix("VectorEnv")
+    pictures = {key: vector_class.metadata[key] for key in _PICTURES if key in vector_class.metadata}
+    members = {
+        "__module__": vector_class.__module__,
+        "__doc__": f"One game of `{vector_class.__name__}`, which says the rules and the options.",
+        "metadata": pictures,
+        "vector_class": vector_class,
+    }
+    return type(name, (NativeEnv,), members), partial(share_lanes, vector_class)
 
 
 class NativeEnv(gymnasium.Env[dict[str, Any], Mapping[str, Any]]):
-    """One lane of a native game: `gymnasium.make("entitize/<Name>-v0")`. Abstract.
+    """One lane of a native game: `gymnasium.make("entitize/<Name>-v0")`. Abstract: see `native_game`.
 
-    A game's class only names its `vector_class`, whose spaces, options, rules and errors are its own, and
-    repeats its `metadata`. Observations and actions are plain dicts, as for `EntityEnv`. Seeded alike, it
-    plays the same episodes as the first lane of the vector environment.
+    Its spaces, options, rules and errors are those of its `vector_class`. Observations and actions are plain
+    dicts, as for `EntityEnv`. Seeded alike, it plays the same episodes as the first lane of the vector
+    environment.
 
     Raises:
         gymnasium.error.ResetNeeded: `step` before the first `reset` or after the end of an episode.

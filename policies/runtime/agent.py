@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from ...envs import EntityActionSpace, EntityBatch, EntitySpace, Observation
 from ...envs.actions import Action
-from ...envs.batch.dispatch import Dispatcher
 from ...envs.batch.resolve import Resolver
 from ...envs.decisions import decide_member, decide_members
 from ..policy import ActResult
@@ -42,8 +41,7 @@ class Agent:
 
     def _read_space(self, space: EntitySpace) -> None:
         self._reader = StepReader(space)
-        self._resolver: Resolver | None = None  # made for the first `Observation`; one has no frames
-        self._dispatcher = Dispatcher(space.actions, "the game")
+        self._resolver = Resolver(space, "the game")
 
     @overload
     def act(
@@ -102,13 +100,11 @@ class Agent:
         self, seen: Observation, rng: np.random.Generator | None, deterministic: bool
     ) -> dict[str, Action]:
         rng = self.rng if rng is None else rng
-        if self._resolver is None:
-            self._resolver = Resolver(self._reader.space, "the game")
         resolved = self._resolver.resolve(seen)
         batch = self._reader.read(resolved.plain(self._reader.space))
         result = self._network.act(batch, rng, deterministic)
         orders = {name: chosen.values for name, chosen in result.actions.items()}
-        return self._dispatcher.dispatch(resolved, orders)
+        return self._resolver.dispatch(resolved, orders)
 
     def choose(
         self,

@@ -172,7 +172,7 @@ def test_the_game_of_a_worker_process_is_named_by_its_lane(monkeypatch: pytest.M
             raise OSError("no disk")
         chase.play(agent, agent.rng)
 
-    with ez.make_vec(program(broken), 4, num_workers=2, parent_works=False) as venv:
+    with ez.make_vec(program(broken), 4, num_workers=2) as venv:
         venv.reset(seed=0)
         with raises(ez.WorkerError, "game 3", "OSError") as failure:
             go(venv, Move.LEFT)
