@@ -16,7 +16,7 @@ from .actions import (
     GlobalCategoricalAction,
     GlobalCategoricalMask,
 )
-from .batch.observation import Observation
+from .batch.resolve import Observation
 from .entities import Obs, orders
 from .errors import ObservationError
 
