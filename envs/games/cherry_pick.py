@@ -6,7 +6,6 @@ import math
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...ragged import RaggedArray
 from ...ragged.compiled import compiled
@@ -16,7 +15,7 @@ from ..randomness import uniform
 from ..spaces import EntitySpace
 from ..vector.native import NativeVectorEnv, all_true
 from ..vector.native_env import native_game
-from .parts import even, featureless, sole_choices
+from .parts import Doubles, Flags, Floats, Ints, Words, even, featureless, sole_choices
 
 
 class CherryPickVectorEnv(NativeVectorEnv):
@@ -52,15 +51,15 @@ class CherryPickVectorEnv(NativeVectorEnv):
         self._qualities = np.zeros((num_envs, num_cherries))  # of those that are left, then anything
         self._counts = np.zeros(num_envs, np.int64)  # how many are left
 
-    def _start(self, lanes: NDArray[np.int64]) -> None:
+    def _start(self, lanes: Ints) -> None:
         _draw_cherries(lanes, self.random_state, self._qualities, self._counts)
 
-    def _advance(self, actions: dict[str, RaggedArray]) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+    def _advance(self, actions: dict[str, RaggedArray]) -> tuple[Floats, Flags]:
         rewards = np.zeros(self.num_envs, np.float32)
         _pick(sole_choices(actions["Pick Cherry"]), self._qualities, self._counts, rewards)
         return rewards, self.steps + 1 >= self.num_cherries // 2
 
-    def _look(self, lanes: NDArray[np.int64] | None) -> EntityBatch:
+    def _look(self, lanes: Ints | None) -> EntityBatch:
         lanes = self.all_lanes if lanes is None else lanes
         offsets = np.zeros(len(lanes) + 1, np.int64)
         self._counts[lanes].cumsum(out=offsets[1:])
@@ -83,19 +82,14 @@ CherryPick, make_vec = native_game(CherryPickVectorEnv)
 
 
 @compiled
-def _draw_normal(state: NDArray[np.uint64]) -> float:
+def _draw_normal(state: Words) -> float:
     """A number from the standard normal distribution, by the method of Box and Muller (1958)."""
     radius = math.sqrt(-2.0 * math.log(1.0 - uniform(state)))
     return radius * math.cos(2.0 * math.pi * uniform(state))
 
 
 @compiled
-def _draw_cherries(
-    lanes: NDArray[np.int64],
-    random_state: NDArray[np.uint64],
-    qualities: NDArray[np.float64],
-    counts: NDArray[np.int64],
-) -> None:
+def _draw_cherries(lanes: Ints, random_state: Words, qualities: Doubles, counts: Ints) -> None:
     """New cherries in each of `lanes`."""
     num_cherries = qualities.shape[1]
     half = num_cherries // 2
@@ -109,12 +103,7 @@ def _draw_cherries(
 
 
 @compiled
-def _pick(
-    choices: NDArray[np.int64],
-    qualities: NDArray[np.float64],
-    counts: NDArray[np.int64],
-    rewards: NDArray[np.float32],
-) -> None:
+def _pick(choices: Ints, qualities: Doubles, counts: Ints, rewards: Floats) -> None:
     """Take the chosen cherry of each lane, and close the gap."""
     for lane in range(len(choices)):
         choice = choices[lane]
@@ -126,13 +115,7 @@ def _pick(
 
 
 @compiled
-def _write_cherries(
-    lanes: NDArray[np.int64],
-    offsets: NDArray[np.int64],
-    qualities: NDArray[np.float64],
-    cherries: NDArray[np.float32],
-    actees: NDArray[np.int64],
-) -> None:
+def _write_cherries(lanes: Ints, offsets: Ints, qualities: Doubles, cherries: Floats, actees: Ints) -> None:
     """The qualities (N, 1) and the indices (N,) of the cherries of `lanes`, cut at `offsets`."""
     for step in range(len(lanes)):
         first = offsets[step]

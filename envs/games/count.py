@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...ragged import RaggedArray
 from ...ragged.compiled import compiled
@@ -15,7 +14,7 @@ from ..randomness import below, draw_first
 from ..spaces import EntitySpace
 from ..vector.native import NativeVectorEnv, all_true
 from ..vector.native_env import native_game
-from .parts import even, featureless, sole_choices
+from .parts import Flags, Floats, Ints, Words, even, featureless, sole_choices
 
 _NUM_CHOICES = 10
 
@@ -52,14 +51,14 @@ class CountVectorEnv(NativeVectorEnv):
         self._beans = np.zeros(num_envs, np.int64)
         self._allowed = np.zeros((num_envs, _NUM_CHOICES), bool)
 
-    def _start(self, lanes: NDArray[np.int64]) -> None:
+    def _start(self, lanes: Ints) -> None:
         _draw_beans(lanes, self.random_state, self.masked_choices, self._beans, self._allowed)
 
-    def _advance(self, actions: dict[str, RaggedArray]) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+    def _advance(self, actions: dict[str, RaggedArray]) -> tuple[Floats, Flags]:
         rewards = (sole_choices(actions["count"]) == self._beans).astype(np.float32)
         return rewards, all_true(self.num_envs)
 
-    def _look(self, lanes: NDArray[np.int64] | None) -> EntityBatch:
+    def _look(self, lanes: Ints | None) -> EntityBatch:
         beans = self._beans if lanes is None else self._beans[lanes]
         allowed = self._allowed.copy() if lanes is None else self._allowed[lanes]
         count = len(beans)
@@ -77,13 +76,7 @@ Count, make_vec = native_game(CountVectorEnv)
 
 
 @compiled
-def _draw_beans(
-    lanes: NDArray[np.int64],
-    random_state: NDArray[np.uint64],
-    masked_choices: int,
-    beans: NDArray[np.int64],
-    allowed: NDArray[np.bool_],
-) -> None:
+def _draw_beans(lanes: Ints, random_state: Words, masked_choices: int, beans: Ints, allowed: Flags) -> None:
     """Draw the number of beans and the allowed choices in each of `lanes`."""
     for lane in lanes:
         state, numbers = random_state[lane], np.arange(masked_choices)

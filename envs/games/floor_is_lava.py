@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...ragged import RaggedArray
 from ...ragged.compiled import compiled
@@ -15,7 +14,7 @@ from ..randomness import below, draw_first
 from ..spaces import EntitySpace
 from ..vector.native import NativeVectorEnv, all_true, free_choice
 from ..vector.native_env import native_game
-from .parts import even, sole_choices
+from .parts import Flags, Floats, Ints, Words, even, sole_choices
 
 _WIDTH = 1000  # the player starts at whole coordinates from -_WIDTH to _WIDTH
 #: How each move changes (x, y).
@@ -53,12 +52,12 @@ class FloorIsLavaVectorEnv(NativeVectorEnv):
         self._lava = np.zeros((num_envs, len(_MOVES) - 1, 2), np.int64)
         self._num_lava = np.zeros(num_envs, np.int64)
 
-    def _start(self, lanes: NDArray[np.int64]) -> None:
+    def _start(self, lanes: Ints) -> None:
         _draw_tiles(
             lanes, self.random_state, _STEPS, self._player, self._high_ground, self._lava, self._num_lava
         )
 
-    def _advance(self, actions: dict[str, RaggedArray]) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+    def _advance(self, actions: dict[str, RaggedArray]) -> tuple[Floats, Flags]:
         choices = sole_choices(actions["move"])
         moves = _STEPS[choices]
         moves[choices < 0] = 0
@@ -66,7 +65,7 @@ class FloorIsLavaVectorEnv(NativeVectorEnv):
         rewards = (self._player == self._high_ground).all(1).astype(np.float32)
         return rewards, all_true(self.num_envs)
 
-    def _look(self, lanes: NDArray[np.int64] | None) -> EntityBatch:
+    def _look(self, lanes: Ints | None) -> EntityBatch:
         lanes = self.all_lanes if lanes is None else lanes
         count = len(lanes)
         offsets = np.zeros(count + 1, np.int64)
@@ -93,13 +92,7 @@ FloorIsLava, make_vec = native_game(FloorIsLavaVectorEnv)
 
 @compiled
 def _draw_tiles(
-    lanes: NDArray[np.int64],
-    random_state: NDArray[np.uint64],
-    steps: NDArray[np.int64],
-    player: NDArray[np.int64],
-    high_ground: NDArray[np.int64],
-    lava: NDArray[np.int64],
-    num_lava: NDArray[np.int64],
+    lanes: Ints, random_state: Words, steps: Ints, player: Ints, high_ground: Ints, lava: Ints, num_lava: Ints
 ) -> None:
     """Draw the positions in each of `lanes`; `steps` (8, 2) lead to the neighbouring tiles."""
     for lane in lanes:
@@ -115,15 +108,15 @@ def _draw_tiles(
 
 @compiled
 def _observe(
-    lanes: NDArray[np.int64],
-    offsets: NDArray[np.int64],
-    lava: NDArray[np.int64],
-    high_ground: NDArray[np.int64],
-    player: NDArray[np.int64],
-    lava_rows: NDArray[np.float32],
-    high_ground_rows: NDArray[np.float32],
-    player_rows: NDArray[np.float32],
-    acting: NDArray[np.int64],
+    lanes: Ints,
+    offsets: Ints,
+    lava: Ints,
+    high_ground: Ints,
+    player: Ints,
+    lava_rows: Floats,
+    high_ground_rows: Floats,
+    player_rows: Floats,
+    acting: Ints,
 ) -> None:
     """Return the entities in `lanes`, as rows (N, 2) and (L, 2), and the player's entity index (L,)."""
     for step in range(len(lanes)):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...ragged import RaggedArray
 from ...ragged.compiled import compiled
@@ -15,7 +14,7 @@ from ..randomness import below
 from ..spaces import EntitySpace
 from ..vector.native import NativeVectorEnv, all_true, global_choice
 from ..vector.native_env import native_game
-from .parts import sole_choices
+from .parts import Flags, Floats, Ints, Words, sole_choices
 
 
 class MaskedBanditVectorEnv(NativeVectorEnv):
@@ -48,14 +47,14 @@ class MaskedBanditVectorEnv(NativeVectorEnv):
         self._open = np.zeros((num_envs, num_arms), bool)
         self._best = np.zeros(num_envs, np.int64)
 
-    def _start(self, lanes: NDArray[np.int64]) -> None:
+    def _start(self, lanes: Ints) -> None:
         _draw_arms(lanes, self.random_state, self._open, self._best)
 
-    def _advance(self, actions: dict[str, RaggedArray]) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+    def _advance(self, actions: dict[str, RaggedArray]) -> tuple[Floats, Flags]:
         rewards = (sole_choices(actions["Pull"]) == self._best).astype(np.float32)
         return rewards, all_true(self.num_envs)
 
-    def _look(self, lanes: NDArray[np.int64] | None) -> EntityBatch:
+    def _look(self, lanes: Ints | None) -> EntityBatch:
         is_open = self._open.copy() if lanes is None else self._open[lanes]
         counts = is_open.sum(1, dtype=np.float32)
         return EntityBatch({}, counts[:, None], {"Pull": global_choice(is_open)})
@@ -65,12 +64,7 @@ MaskedBandit, make_vec = native_game(MaskedBanditVectorEnv)
 
 
 @compiled
-def _draw_arms(
-    lanes: NDArray[np.int64],
-    random_state: NDArray[np.uint64],
-    is_open: NDArray[np.bool_],
-    best: NDArray[np.int64],
-) -> None:
+def _draw_arms(lanes: Ints, random_state: Words, is_open: Flags, best: Ints) -> None:
     """Open some arms, at least one, in each of `lanes`."""
     num_arms = is_open.shape[1]
     for lane in lanes:

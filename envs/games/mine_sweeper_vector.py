@@ -6,7 +6,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...ragged import RaggedArray
 from ...ragged.compiled import compiled
@@ -16,6 +15,7 @@ from ..randomness import draw_first
 from ..registration import share_lanes
 from ..vector.native import NativeVectorEnv, all_true
 from .mine_sweeper import MineSweeper
+from .parts import Flags, Floats, Ints, Pixels, Words
 
 #: The moves of `MineSweeper`: how they change (x, y); the one after them defuses.
 _STEPS = np.array([(1, 0), (-1, 0), (0, 1), (0, -1)])
@@ -38,14 +38,7 @@ class MineSweeperVectorEnv(NativeVectorEnv):
     """
 
     metadata = {**NativeVectorEnv.metadata, **MineSweeper.metadata}  # noqa: RUF012 - as Gymnasium's
-    state_names = (
-        "mines",
-        "mine_counts",
-        "robots",
-        "robot_counts",
-        "has_cannon",
-        "cooldowns",
-    )
+    state_names = ("mines", "mine_counts", "robots", "robot_counts", "has_cannon", "cooldowns")
 
     def __init__(
         self, num_envs: int = 1, *, max_steps: int = 100, render_mode: str | None = None, **options: Any
@@ -75,7 +68,7 @@ class MineSweeperVectorEnv(NativeVectorEnv):
                 missing = max(0, len(self._next_state[name]) - cells.shape[1])
                 setattr(self, name, np.pad(cells, ((0, 0), (0, missing), (0, 0))))
 
-    def _start(self, lanes: NDArray[np.int64]) -> None:
+    def _start(self, lanes: Ints) -> None:
         game = self.game
         state, self._next_state = self._next_state, game.state
         if state is None:
@@ -99,7 +92,7 @@ class MineSweeperVectorEnv(NativeVectorEnv):
         self.has_cannon[lanes] = bool(state.get("orbital_cannon", game.orbital_cannon))
         self.cooldowns[lanes] = int(state.get("orbital_cannon_cooldown", game.cooldown_period))
 
-    def _advance(self, actions: dict[str, RaggedArray]) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+    def _advance(self, actions: dict[str, RaggedArray]) -> tuple[Floats, Flags]:
         rewards, terminated = np.empty(self.num_envs, np.float32), np.empty(self.num_envs, bool)
         moves, shots = actions["Move"], actions["Fire Orbital Cannon"]
         _sweep(
@@ -118,7 +111,7 @@ class MineSweeperVectorEnv(NativeVectorEnv):
         )
         return rewards, terminated
 
-    def _look(self, lanes: NDArray[np.int64] | None) -> EntityBatch:
+    def _look(self, lanes: Ints | None) -> EntityBatch:
         lanes = self.all_lanes if lanes is None else lanes
         offsets = np.empty((5, len(lanes) + 1), np.int64)
         _count(lanes, self.mine_counts, self.robot_counts, self.has_cannon, self.cooldowns, offsets)
@@ -161,7 +154,7 @@ class MineSweeperVectorEnv(NativeVectorEnv):
             },
         )
 
-    def _draw(self, lane: int) -> NDArray[np.uint8]:
+    def _draw(self, lane: int) -> Pixels:
         """Draw the map of a lane (width * 16, height * 16 + 16, 3), like `MineSweeper.render`."""
         mines = self.mines[lane, : self.mine_counts[lane]].tolist()
         robots = self.robots[lane, : self.robot_counts[lane]].tolist()
@@ -173,14 +166,14 @@ make_vec = partial(share_lanes, MineSweeperVectorEnv)
 
 @compiled
 def _place(
-    lanes: NDArray[np.int64],
-    random_state: NDArray[np.uint64],
+    lanes: Ints,
+    random_state: Words,
     width: int,
     height: int,
     num_mines: int,
     num_robots: int,
-    mines: NDArray[np.int64],
-    robots: NDArray[np.int64],
+    mines: Ints,
+    robots: Ints,
 ) -> None:
     """Put mines and robots on random cells of their own."""
     for lane in lanes:
@@ -194,18 +187,18 @@ def _place(
 
 @compiled
 def _sweep(
-    moves: NDArray[np.int64],
-    move_offsets: NDArray[np.int64],
-    shots: NDArray[np.int64],
-    shot_offsets: NDArray[np.int64],
+    moves: Ints,
+    move_offsets: Ints,
+    shots: Ints,
+    shot_offsets: Ints,
     cooldown_period: int,
-    mines: NDArray[np.int64],
-    mine_counts: NDArray[np.int64],
-    robots: NDArray[np.int64],
-    robot_counts: NDArray[np.int64],
-    cooldowns: NDArray[np.int64],
-    rewards: NDArray[np.float32],
-    terminated: NDArray[np.bool_],
+    mines: Ints,
+    mine_counts: Ints,
+    robots: Ints,
+    robot_counts: Ints,
+    cooldowns: Ints,
+    rewards: Floats,
+    terminated: Flags,
 ) -> None:
     is_live = np.empty(mines.shape[1], np.bool_)  # a mine
     is_left = np.empty(robots.shape[1], np.bool_)  # a robot
@@ -239,13 +232,7 @@ def _sweep(
 
 @compiled
 def _carry_out(
-    move: int,
-    lane: int,
-    robot: int,
-    robots: NDArray[np.int64],
-    mines: NDArray[np.int64],
-    num_mines: int,
-    is_live: NDArray[np.bool_],
+    move: int, lane: int, robot: int, robots: Ints, mines: Ints, num_mines: int, is_live: Flags
 ) -> None:
     """Move a robot, or let it defuse the mines next to it."""
     if move < _DEFUSE:
@@ -260,13 +247,7 @@ def _carry_out(
 
 @compiled
 def _blow_up(
-    lane: int,
-    mines: NDArray[np.int64],
-    num_mines: int,
-    robots: NDArray[np.int64],
-    num_robots: int,
-    is_live: NDArray[np.bool_],
-    is_left: NDArray[np.bool_],
+    lane: int, mines: Ints, num_mines: int, robots: Ints, num_robots: int, is_live: Flags, is_left: Flags
 ) -> None:
     """Take the robots that stand on live mines away, and these mines with them."""
     for i in range(num_mines):
@@ -280,7 +261,7 @@ def _blow_up(
 
 
 @compiled
-def _keep(lane: int, cells: NDArray[np.int64], count: int, stays: NDArray[np.bool_]) -> int:
+def _keep(lane: int, cells: Ints, count: int, stays: Flags) -> int:
     """Move those of the first `count` cells that stay to the front, in order; returns how many these are."""
     kept = 0
     for i in range(count):
@@ -293,12 +274,7 @@ def _keep(lane: int, cells: NDArray[np.int64], count: int, stays: NDArray[np.boo
 
 @compiled
 def _count(
-    lanes: NDArray[np.int64],
-    mine_counts: NDArray[np.int64],
-    robot_counts: NDArray[np.int64],
-    has_cannon: NDArray[np.bool_],
-    cooldowns: NDArray[np.int64],
-    offsets: NDArray[np.int64],
+    lanes: Ints, mine_counts: Ints, robot_counts: Ints, has_cannon: Flags, cooldowns: Ints, offsets: Ints
 ) -> None:
     """Set the `offsets` (5, L + 1) of mines, robots, cannons, ready cannons, and their actees."""
     offsets[:, 0] = 0
@@ -314,20 +290,20 @@ def _count(
 
 @compiled
 def _observe(
-    lanes: NDArray[np.int64],
+    lanes: Ints,
     width: int,
     height: int,
-    mines: NDArray[np.int64],
-    robots: NDArray[np.int64],
-    cooldowns: NDArray[np.int64],
-    offsets: NDArray[np.int64],
-    mine_rows: NDArray[np.float32],
-    robot_rows: NDArray[np.float32],
-    cannon_rows: NDArray[np.float32],
-    movers: NDArray[np.int64],
-    move_mask: NDArray[np.bool_],
-    shooters: NDArray[np.int64],
-    actees: NDArray[np.int64],
+    mines: Ints,
+    robots: Ints,
+    cooldowns: Ints,
+    offsets: Ints,
+    mine_rows: Floats,
+    robot_rows: Floats,
+    cannon_rows: Floats,
+    movers: Ints,
+    move_mask: Flags,
+    shooters: Ints,
+    actees: Ints,
 ) -> None:
     for row, lane in enumerate(lanes):
         first_mine, first_robot = offsets[0, row], offsets[1, row]

@@ -6,7 +6,6 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...ragged import RaggedArray
 from ...ragged.compiled import compiled
@@ -16,6 +15,7 @@ from ..randomness import uniform
 from ..spaces import EntitySpace
 from ..vector.native import NativeVectorEnv, even_offsets, free_choice
 from ..vector.native_env import native_game
+from .parts import Doubles, Flags, Floats, Ints, Pixels, Words
 
 _LEFT, _FORWARD, _RIGHT = range(3)
 _TURN = math.pi / 8
@@ -89,12 +89,12 @@ class MinefieldVectorEnv(NativeVectorEnv):
         self.mine_counts = np.zeros(num_envs, np.int64)
         self._offsets = even_offsets(num_envs, 1)
 
-    def _start(self, lanes: NDArray[np.int64]) -> None:
+    def _start(self, lanes: Ints) -> None:
         _lay_out(
             lanes, self.random_state, self.width, self.vehicles, self.targets, self.mines, self.mine_counts
         )
 
-    def _advance(self, actions: dict[str, RaggedArray]) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+    def _advance(self, actions: dict[str, RaggedArray]) -> tuple[Floats, Flags]:
         rewards = np.empty(self.num_envs, np.float32)
         terminated = np.empty(self.num_envs, bool)
         move = actions["move"]
@@ -110,7 +110,7 @@ class MinefieldVectorEnv(NativeVectorEnv):
         )
         return rewards, terminated
 
-    def _look(self, lanes: NDArray[np.int64] | None) -> EntityBatch:
+    def _look(self, lanes: Ints | None) -> EntityBatch:
         lanes = self.all_lanes if lanes is None else lanes
         count = len(lanes)
         ones = self._offsets[: count + 1]
@@ -140,7 +140,7 @@ class MinefieldVectorEnv(NativeVectorEnv):
             {"move": free_choice(RaggedArray.unchecked(np.zeros(count, np.int64), ones), 3)},
         )
 
-    def _draw(self, lane: int) -> NDArray[np.uint8]:
+    def _draw(self, lane: int) -> Pixels:
         """The field (256, 256, 3), y upwards; the vehicle's nose says where it heads."""
         picture = np.full((_PICTURE, _PICTURE, 3), _GROUND, np.uint8)
         x, y, direction = self.vehicles[lane]
@@ -152,7 +152,7 @@ class MinefieldVectorEnv(NativeVectorEnv):
         self._dot(picture, nose, _REACH / 4, _VEHICLE)
         return picture
 
-    def _dot(self, picture: NDArray[np.uint8], place: Any, radius: float, colour: Any) -> None:
+    def _dot(self, picture: Pixels, place: Any, radius: float, colour: Any) -> None:
         scale = _PICTURE / self.width
         rows, columns = np.ogrid[:_PICTURE, :_PICTURE]
         column, row = (place[0] + self.width / 2) * scale, (self.width / 2 - place[1]) * scale
@@ -164,12 +164,12 @@ Minefield, make_vec = native_game(MinefieldVectorEnv)
 
 
 @compiled
-def _squared_distance(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
+def _squared_distance(a: Doubles, b: Doubles) -> float:
     return float((a[0] - b[0]) ** 2 + (a[1] - b[1]) ** 2)
 
 
 @compiled
-def _put(place: NDArray[np.float64], width: float, random_state: NDArray[np.uint64]) -> None:
+def _put(place: Doubles, width: float, random_state: Words) -> None:
     """Put something on a random place of the field."""
     place[0] = (uniform(random_state) - 0.5) * width
     place[1] = (uniform(random_state) - 0.5) * width
@@ -177,13 +177,13 @@ def _put(place: NDArray[np.float64], width: float, random_state: NDArray[np.uint
 
 @compiled
 def _lay_out(
-    lanes: NDArray[np.int64],
-    random_state: NDArray[np.uint64],
+    lanes: Ints,
+    random_state: Words,
     width: float,
-    vehicles: NDArray[np.float64],
-    targets: NDArray[np.float64],
-    mines: NDArray[np.float64],
-    mine_counts: NDArray[np.int64],
+    vehicles: Doubles,
+    targets: Doubles,
+    mines: Doubles,
+    mine_counts: Ints,
 ) -> None:
     for lane in lanes:
         state, vehicle, target = random_state[lane], vehicles[lane], targets[lane]
@@ -205,14 +205,14 @@ def _lay_out(
 
 @compiled
 def _drive(
-    moves: NDArray[np.int64],
-    move_offsets: NDArray[np.int64],
-    vehicles: NDArray[np.float64],
-    targets: NDArray[np.float64],
-    mines: NDArray[np.float64],
-    mine_counts: NDArray[np.int64],
-    rewards: NDArray[np.float32],
-    terminated: NDArray[np.bool_],
+    moves: Ints,
+    move_offsets: Ints,
+    vehicles: Doubles,
+    targets: Doubles,
+    mines: Doubles,
+    mine_counts: Ints,
+    rewards: Floats,
+    terminated: Flags,
 ) -> None:
     for lane in range(len(vehicles)):
         vehicle = vehicles[lane]
@@ -232,7 +232,7 @@ def _drive(
 
 
 @compiled
-def _add_up(lanes: NDArray[np.int64], counts: NDArray[np.int64], offsets: NDArray[np.int64]) -> None:
+def _add_up(lanes: Ints, counts: Ints, offsets: Ints) -> None:
     """Set the offsets (L + 1,) of sequences with `counts[lane]` items for each of `lanes` (L,)."""
     offsets[0] = 0
     for row, lane in enumerate(lanes):
@@ -241,16 +241,16 @@ def _add_up(lanes: NDArray[np.int64], counts: NDArray[np.int64], offsets: NDArra
 
 @compiled
 def _observe(
-    lanes: NDArray[np.int64],
-    steps: NDArray[np.int64],
-    vehicles: NDArray[np.float64],
-    targets: NDArray[np.float64],
-    mines: NDArray[np.float64],
+    lanes: Ints,
+    steps: Ints,
+    vehicles: Doubles,
+    targets: Doubles,
+    mines: Doubles,
     translate: bool,
-    mine_offsets: NDArray[np.int64],
-    vehicle_rows: NDArray[np.float32],
-    mine_rows: NDArray[np.float32],
-    target_rows: NDArray[np.float32],
+    mine_offsets: Ints,
+    vehicle_rows: Floats,
+    mine_rows: Floats,
+    target_rows: Floats,
 ) -> None:
     for row, lane in enumerate(lanes):
         x = vehicles[lane, 0] if translate else 0.0

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...ragged import RaggedArray
 from ...ragged.compiled import compiled
@@ -15,6 +14,7 @@ from ..randomness import uniform
 from ..spaces import EntitySpace
 from ..vector.native import NativeVectorEnv, even_offsets, free_choice
 from ..vector.native_env import native_game
+from .parts import Doubles, Flags, Floats, Ints, Words
 
 #: What each choice adds to the velocity, horizontally to the right and vertically upwards.
 _THRUSTS = np.array([0.01, 0.001, 0.0, -0.001, -0.01])
@@ -60,16 +60,16 @@ class MoveToOriginVectorEnv(NativeVectorEnv):
         self.ships = np.zeros((num_envs, 4))  # position, velocity
         self._offsets = even_offsets(num_envs, 1)
 
-    def _start(self, lanes: NDArray[np.int64]) -> None:
+    def _start(self, lanes: Ints) -> None:
         _launch(lanes, self.random_state, self.ships)
 
-    def _advance(self, actions: dict[str, RaggedArray]) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+    def _advance(self, actions: dict[str, RaggedArray]) -> tuple[Floats, Flags]:
         rewards = np.empty(self.num_envs, np.float32)
         across, along = actions["horizontal_thruster"], actions["vertical_thruster"]
         _fly(self.ships, across.values, across.offsets, along.values, along.offsets, rewards)
         return rewards, self.steps + 1 >= self.episode_length
 
-    def _look(self, lanes: NDArray[np.int64] | None) -> EntityBatch:
+    def _look(self, lanes: Ints | None) -> EntityBatch:
         lanes = self.all_lanes if lanes is None else lanes
         count = len(lanes)
         offsets = self._offsets[: count + 1]
@@ -89,7 +89,7 @@ MoveToOrigin, make_vec = native_game(MoveToOriginVectorEnv)
 
 
 @compiled
-def _launch(lanes: NDArray[np.int64], random_state: NDArray[np.uint64], ships: NDArray[np.float64]) -> None:
+def _launch(lanes: Ints, random_state: Words, ships: Doubles) -> None:
     for lane in lanes:
         angle = 2.0 * math.pi * uniform(random_state[lane])
         ships[lane, 0] = math.cos(angle)
@@ -98,19 +98,14 @@ def _launch(lanes: NDArray[np.int64], random_state: NDArray[np.uint64], ships: N
 
 
 @compiled
-def _thrust(choices: NDArray[np.int64], offsets: NDArray[np.int64], lane: int) -> float:
+def _thrust(choices: Ints, offsets: Ints, lane: int) -> float:
     is_told = offsets[lane + 1] > offsets[lane]
     return float(_THRUSTS[choices[offsets[lane]] if is_told else _HOLD])
 
 
 @compiled
 def _fly(
-    ships: NDArray[np.float64],
-    across: NDArray[np.int64],
-    across_offsets: NDArray[np.int64],
-    along: NDArray[np.int64],
-    along_offsets: NDArray[np.int64],
-    rewards: NDArray[np.float32],
+    ships: Doubles, across: Ints, across_offsets: Ints, along: Ints, along_offsets: Ints, rewards: Floats
 ) -> None:
     for lane in range(len(ships)):
         ship = ships[lane]
@@ -123,12 +118,7 @@ def _fly(
 
 
 @compiled
-def _observe(
-    lanes: NDArray[np.int64],
-    ships: NDArray[np.float64],
-    steps: NDArray[np.int64],
-    rows: NDArray[np.float32],
-) -> None:
+def _observe(lanes: Ints, ships: Doubles, steps: Ints, rows: Floats) -> None:
     for row, lane in enumerate(lanes):
         rows[row, :4] = ships[lane]
         rows[row, 4] = steps[lane]

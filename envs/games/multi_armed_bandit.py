@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...ragged import RaggedArray
 from ..actions import EntityActionSpace, GlobalCategorical
@@ -11,7 +10,7 @@ from ..batch.entity_batch import EntityBatch
 from ..spaces import EntitySpace
 from ..vector.native import NativeVectorEnv, all_true, global_choice
 from ..vector.native_env import native_game
-from .parts import sole_choices
+from .parts import Flags, Floats, Ints, sole_choices
 
 _ARMS = ["A", "B", "C", "D", "E"]
 _PULLS = 32
@@ -34,14 +33,14 @@ class MultiArmedBanditVectorEnv(NativeVectorEnv):
         actions = EntityActionSpace({"pull": GlobalCategorical(_ARMS)})
         super().__init__(EntitySpace({}, actions, ["step"]), num_envs, render_mode=render_mode)
 
-    def _start(self, lanes: NDArray[np.int64]) -> None:
+    def _start(self, lanes: Ints) -> None:
         pass  # the count of steps, which the base keeps, is all there is
 
-    def _advance(self, actions: dict[str, RaggedArray]) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+    def _advance(self, actions: dict[str, RaggedArray]) -> tuple[Floats, Flags]:
         pulled_a = sole_choices(actions["pull"]) == 0
         return pulled_a * np.float32(1 / _PULLS), self.steps + 1 >= _PULLS
 
-    def _look(self, lanes: NDArray[np.int64] | None) -> EntityBatch:
+    def _look(self, lanes: Ints | None) -> EntityBatch:
         steps = self.steps if lanes is None else self.steps[lanes]
         mask = global_choice(all_true((len(steps), len(_ARMS))))
         return EntityBatch({}, steps.astype(np.float32)[:, None], {"pull": mask})

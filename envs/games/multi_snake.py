@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...ragged import RaggedArray
 from ...ragged.compiled import compiled
@@ -12,6 +11,7 @@ from ..batch.entity_batch import EntityBatch
 from ..spaces import EntitySpace
 from ..vector.native import even_offsets, free_choice
 from ..vector.native_env import native_game
+from .parts import Flags, Floats, Ints, Pixels, Words
 from .snake_boards import MOVES, SnakeBoards, creep, free_cell, head_cell, neighbour, set_up
 
 
@@ -68,7 +68,7 @@ class MultiSnakeVectorEnv(SnakeBoards):
         self._offsets = even_offsets(num_envs, num_snakes)
         self._actors = np.tile(np.arange(num_snakes), num_envs)
 
-    def _start(self, lanes: NDArray[np.int64]) -> None:
+    def _start(self, lanes: Ints) -> None:
         _set_up_games(
             lanes,
             self.random_state,
@@ -81,7 +81,7 @@ class MultiSnakeVectorEnv(SnakeBoards):
             self.food,
         )
 
-    def _advance(self, actions: dict[str, RaggedArray]) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+    def _advance(self, actions: dict[str, RaggedArray]) -> tuple[Floats, Flags]:
         rewards, terminated = np.empty(self.num_envs, np.float32), np.empty(self.num_envs, bool)
         _advance_games(
             actions["move"].values,
@@ -98,7 +98,7 @@ class MultiSnakeVectorEnv(SnakeBoards):
         )
         return rewards, terminated
 
-    def _look(self, lanes: NDArray[np.int64] | None) -> EntityBatch:
+    def _look(self, lanes: Ints | None) -> EntityBatch:
         lanes = self.all_lanes if lanes is None else lanes
         count = len(lanes)
         offsets = self._offsets[: count + 1]
@@ -132,7 +132,7 @@ class MultiSnakeVectorEnv(SnakeBoards):
             },
         )
 
-    def _draw(self, lane: int) -> NDArray[np.uint8]:
+    def _draw(self, lane: int) -> Pixels:
         return self._draw_game(lane)
 
 
@@ -141,15 +141,15 @@ MultiSnake, make_vec = native_game(MultiSnakeVectorEnv)
 
 @compiled
 def _set_up_games(
-    lanes: NDArray[np.int64],
-    random_state: NDArray[np.uint64],
+    lanes: Ints,
+    random_state: Words,
     board_size: int,
-    segments: NDArray[np.int64],
-    tails: NDArray[np.int64],
-    lengths: NDArray[np.int64],
-    status: NDArray[np.int64],
-    taken: NDArray[np.int64],
-    food: NDArray[np.int64],
+    segments: Ints,
+    tails: Ints,
+    lengths: Ints,
+    status: Ints,
+    taken: Ints,
+    food: Ints,
 ) -> None:
     for lane in lanes:
         set_up(lane, random_state[lane], board_size, segments, tails, lengths, status, taken, food)
@@ -157,17 +157,17 @@ def _set_up_games(
 
 @compiled
 def _advance_games(
-    moves: NDArray[np.int64],
-    move_offsets: NDArray[np.int64],
-    random_state: NDArray[np.uint64],
+    moves: Ints,
+    move_offsets: Ints,
+    random_state: Words,
     board_size: int,
-    segments: NDArray[np.int64],
-    tails: NDArray[np.int64],
-    lengths: NDArray[np.int64],
-    taken: NDArray[np.int64],
-    food: NDArray[np.int64],
-    rewards: NDArray[np.float32],
-    terminated: NDArray[np.bool_],
+    segments: Ints,
+    tails: Ints,
+    lengths: Ints,
+    taken: Ints,
+    food: Ints,
+    rewards: Floats,
+    terminated: Flags,
 ) -> None:
     num_snakes, full = segments.shape[1:]
     for game in range(len(segments)):
@@ -202,7 +202,7 @@ def _advance_games(
 
 
 @compiled
-def _add_up_bodies(lanes: NDArray[np.int64], lengths: NDArray[np.int64], offsets: NDArray[np.int64]) -> None:
+def _add_up_bodies(lanes: Ints, lengths: Ints, offsets: Ints) -> None:
     """Set the offsets (L + 1,) of the segments behind the heads in each of `lanes` (L,)."""
     offsets[0] = 0
     for row, lane in enumerate(lanes):
@@ -211,15 +211,15 @@ def _add_up_bodies(lanes: NDArray[np.int64], lengths: NDArray[np.int64], offsets
 
 @compiled
 def _observe(
-    lanes: NDArray[np.int64],
+    lanes: Ints,
     across: int,
-    segments: NDArray[np.int64],
-    tails: NDArray[np.int64],
-    lengths: NDArray[np.int64],
-    food: NDArray[np.int64],
-    heads: NDArray[np.float32],
-    bodies: NDArray[np.float32],
-    food_rows: NDArray[np.float32],
+    segments: Ints,
+    tails: Ints,
+    lengths: Ints,
+    food: Ints,
+    heads: Floats,
+    bodies: Floats,
+    food_rows: Floats,
 ) -> None:
     row, body_row = 0, 0
     ring = segments.shape[2]
@@ -240,7 +240,7 @@ def _observe(
 
 
 @compiled
-def _show(row: NDArray[np.float32], cell: int, across: int, colour: int) -> None:
+def _show(row: Floats, cell: int, across: int, colour: int) -> None:
     row[0] = cell % across - 1
     row[1] = cell // across - 1
     row[2] = colour

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...ragged import RaggedArray
 from ...ragged.compiled import compiled
@@ -15,7 +14,7 @@ from ..randomness import below
 from ..spaces import EntitySpace
 from ..vector.native import NativeVectorEnv, all_true, free_choice
 from ..vector.native_env import native_game
-from .parts import even, featureless, no_actors, sole_choices
+from .parts import Flags, Floats, Ints, Words, even, featureless, no_actors, sole_choices
 
 
 class NotHotdogVectorEnv(NativeVectorEnv):
@@ -46,14 +45,14 @@ class NotHotdogVectorEnv(NativeVectorEnv):
         self._is_hotdog = np.zeros(num_envs, bool)
         self._is_typed = np.zeros(num_envs, bool)  # whether a hotdog shows as one
 
-    def _start(self, lanes: NDArray[np.int64]) -> None:
+    def _start(self, lanes: Ints) -> None:
         _draw_things(lanes, self.random_state, self._is_hotdog, self._is_typed)
 
-    def _advance(self, actions: dict[str, RaggedArray]) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+    def _advance(self, actions: dict[str, RaggedArray]) -> tuple[Floats, Flags]:
         rewards = (sole_choices(actions["classify"]) == self._is_hotdog).astype(np.float32)
         return rewards, all_true(self.num_envs)
 
-    def _look(self, lanes: NDArray[np.int64] | None) -> EntityBatch:
+    def _look(self, lanes: Ints | None) -> EntityBatch:
         rows = slice(None) if lanes is None else lanes
         is_hotdog, steps = self._is_hotdog[rows], self.steps[rows]
         count = len(steps)
@@ -77,12 +76,7 @@ NotHotdog, make_vec = native_game(NotHotdogVectorEnv)
 
 
 @compiled
-def _draw_things(
-    lanes: NDArray[np.int64],
-    random_state: NDArray[np.uint64],
-    is_hotdog: NDArray[np.bool_],
-    is_typed: NDArray[np.bool_],
-) -> None:
+def _draw_things(lanes: Ints, random_state: Words, is_hotdog: Flags, is_typed: Flags) -> None:
     """Draw the object beside the player in each of `lanes`."""
     for lane in lanes:
         drawn = below(random_state[lane], 4)

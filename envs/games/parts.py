@@ -1,4 +1,4 @@
-"""Pieces of the small games: actions with one actor, and batches of steps with equally many items."""
+"""Pieces of the games: types of arrays, actions with one actor, batches of steps with equally many items."""
 
 from __future__ import annotations
 
@@ -10,6 +10,14 @@ from numpy.typing import NDArray
 from ...ragged import RaggedArray
 from ..actions import ActionMask
 from ..vector.native import even_offsets
+
+# Arrays by the type of their items: state and features of games, and the arguments of their kernels.
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float32]  # features and rewards
+Doubles = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+Words = NDArray[np.uint64]  # the states of random generators
+Pixels = NDArray[np.uint8]
 
 
 def even(values: NDArray[Any], per_step: int = 1) -> RaggedArray:

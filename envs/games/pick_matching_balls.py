@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...ragged import RaggedArray
 from ...ragged.compiled import compiled
@@ -15,7 +14,7 @@ from ..randomness import below
 from ..spaces import EntitySpace
 from ..vector.native import NativeVectorEnv, all_true
 from ..vector.native_env import native_game
-from .parts import even, sole_choices
+from .parts import Flags, Floats, Ints, Words, even, sole_choices
 
 _NUM_COLORS = 6
 _MIN_BALLS = 3  # of a random number of balls
@@ -72,13 +71,13 @@ class PickMatchingBallsVectorEnv(NativeVectorEnv):
         self._num_selected = np.zeros(num_envs, np.int64)
         self._wanted = np.zeros(num_envs, np.int64)  # the colour of the ball picked first
 
-    def _start(self, lanes: NDArray[np.int64]) -> None:
+    def _start(self, lanes: Ints) -> None:
         fewest = _MIN_BALLS if self.randomize else self.max_balls
         _draw_balls(
             lanes, self.random_state, fewest, self._colors, self._selected, self._counts, self._num_selected
         )
 
-    def _advance(self, actions: dict[str, RaggedArray]) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+    def _advance(self, actions: dict[str, RaggedArray]) -> tuple[Floats, Flags]:
         rewards, terminated = np.zeros(self.num_envs, np.float32), np.zeros(self.num_envs, bool)
         choices = sole_choices(actions["Pick Ball"])
         _pick(
@@ -87,7 +86,7 @@ class PickMatchingBallsVectorEnv(NativeVectorEnv):
         )  # fmt: skip
         return rewards, terminated
 
-    def _look(self, lanes: NDArray[np.int64] | None) -> EntityBatch:
+    def _look(self, lanes: Ints | None) -> EntityBatch:
         lanes = self.all_lanes if lanes is None else lanes
         counts = self._counts[lanes]
         left = counts - self._num_selected[lanes]
@@ -120,13 +119,13 @@ PickMatchingBalls, make_vec = native_game(PickMatchingBallsVectorEnv)
 
 @compiled
 def _draw_balls(
-    lanes: NDArray[np.int64],
-    random_state: NDArray[np.uint64],
+    lanes: Ints,
+    random_state: Words,
     fewest: int,
-    colors: NDArray[np.int64],
-    selected: NDArray[np.bool_],
-    counts: NDArray[np.int64],
-    num_selected: NDArray[np.int64],
+    colors: Ints,
+    selected: Flags,
+    counts: Ints,
+    num_selected: Ints,
 ) -> None:
     """New balls in each of `lanes`, `fewest` or more."""
     max_balls = colors.shape[1]
@@ -139,7 +138,7 @@ def _draw_balls(
 
 
 @compiled
-def _commonest(colors: NDArray[np.int64]) -> int:
+def _commonest(colors: Ints) -> int:
     """Count the balls of the most frequent of `colors` (n,)."""
     counts = np.zeros(_NUM_COLORS, np.int64)
     for color in colors:
@@ -149,14 +148,14 @@ def _commonest(colors: NDArray[np.int64]) -> int:
 
 @compiled
 def _pick(
-    choices: NDArray[np.int64],
-    colors: NDArray[np.int64],
-    selected: NDArray[np.bool_],
-    counts: NDArray[np.int64],
-    num_selected: NDArray[np.int64],
-    wanted: NDArray[np.int64],
-    rewards: NDArray[np.float32],
-    terminated: NDArray[np.bool_],
+    choices: Ints,
+    colors: Ints,
+    selected: Flags,
+    counts: Ints,
+    num_selected: Ints,
+    wanted: Ints,
+    rewards: Floats,
+    terminated: Flags,
 ) -> None:
     """Pick the chosen ball of each lane; pay where that ends the episode."""
     for lane in range(len(choices)):
@@ -176,14 +175,14 @@ def _pick(
 
 @compiled
 def _write_balls(
-    lanes: NDArray[np.int64],
-    ball_offsets: NDArray[np.int64],
-    left_offsets: NDArray[np.int64],
-    colors: NDArray[np.int64],
-    selected: NDArray[np.bool_],
+    lanes: Ints,
+    ball_offsets: Ints,
+    left_offsets: Ints,
+    colors: Ints,
+    selected: Flags,
     one_hot: bool,
-    balls: NDArray[np.float32],
-    actees: NDArray[np.int64],
+    balls: Floats,
+    actees: Ints,
 ) -> None:
     """The features (N, 7) of the balls of `lanes`, and the indices of those that were not picked."""
     for step in range(len(lanes)):

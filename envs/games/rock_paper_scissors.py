@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...ragged import RaggedArray
 from ...ragged.compiled import compiled
@@ -15,7 +14,7 @@ from ..randomness import uniform
 from ..spaces import EntitySpace
 from ..vector.native import NativeVectorEnv, all_true, free_choice
 from ..vector.native_env import native_game
-from .parts import even, featureless, sole_choices
+from .parts import Flags, Floats, Ints, Words, even, featureless, sole_choices
 
 _THROWS = ["rock", "paper", "scissors"]
 
@@ -46,15 +45,15 @@ class RockPaperScissorsVectorEnv(NativeVectorEnv):
         super().__init__(space, num_envs, render_mode=render_mode)
         self._thrown = np.zeros(num_envs, np.int64)  # by the opponent
 
-    def _start(self, lanes: NDArray[np.int64]) -> None:
+    def _start(self, lanes: Ints) -> None:
         _draw_throws(lanes, self.random_state, self._thrown)
 
-    def _advance(self, actions: dict[str, RaggedArray]) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+    def _advance(self, actions: dict[str, RaggedArray]) -> tuple[Floats, Flags]:
         # Each throw beats the one before it in the list, and the first one the last.
         wins = sole_choices(actions["throw"]) == (self._thrown + 1) % 3
         return wins * np.float32(2), all_true(self.num_envs)
 
-    def _look(self, lanes: NDArray[np.int64] | None) -> EntityBatch:
+    def _look(self, lanes: Ints | None) -> EntityBatch:
         thrown = self._thrown if lanes is None else self._thrown[lanes]
         count = len(thrown)
         opponents = np.zeros((count, 3), np.float32)
@@ -72,9 +71,7 @@ RockPaperScissors, make_vec = native_game(RockPaperScissorsVectorEnv)
 
 
 @compiled
-def _draw_throws(
-    lanes: NDArray[np.int64], random_state: NDArray[np.uint64], thrown: NDArray[np.int64]
-) -> None:
+def _draw_throws(lanes: Ints, random_state: Words, thrown: Ints) -> None:
     """Draw the opponent's throw in each of `lanes`."""
     for lane in lanes:
         drawn = uniform(random_state[lane])

@@ -9,12 +9,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...ragged.compiled import compiled
 from ..randomness import below
 from ..spaces import EntitySpace
 from ..vector.native import NativeVectorEnv
+from .parts import Ints, Pixels, Words
 
 MOVES = ["up", "down", "left", "right"]
 PICTURES: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 8}
@@ -81,7 +81,7 @@ class SnakeBoards(NativeVectorEnv):
         self.taken = np.zeros((num_games, (board_size + 2) ** 2), np.int64)  # segments, or wall, in each cell
         self.food = np.zeros((*games_and_snakes, 2), np.int64)  # cell (-1: none), colour
 
-    def _draw_game(self, game: int) -> NDArray[np.uint8]:
+    def _draw_game(self, game: int) -> Pixels:
         """The board with its wall, y upwards: (16 * board_size + 32, same, 3)."""
         across = self.board_size + 2
         cells = np.full((across**2, 3), _WALL, np.uint8)
@@ -98,7 +98,7 @@ class SnakeBoards(NativeVectorEnv):
         return picture[::-1].copy()
 
 
-def _square(picture: NDArray[np.uint8], place: tuple[int, int], margin: int, colour: Any) -> None:
+def _square(picture: Pixels, place: tuple[int, int], margin: int, colour: Any) -> None:
     top, left = place[0] * _CELL, place[1] * _CELL
     picture[top + margin : top + _CELL - margin, left + margin : left + _CELL - margin] = colour
 
@@ -114,15 +114,13 @@ def neighbour(cell: int, move: int, across: int) -> int:
 
 
 @compiled
-def head_cell(segments: NDArray[np.int64], tail: int, length: int) -> np.int64:
+def head_cell(segments: Ints, tail: int, length: int) -> np.int64:
     """The head of a snake with the ring `segments` (L,)."""
     return segments[(tail + length - 1) % len(segments)]
 
 
 @compiled
-def free_cell(
-    random_state: NDArray[np.uint64], taken: NDArray[np.int64], food: NDArray[np.int64], board_size: int
-) -> int:
+def free_cell(random_state: Words, taken: Ints, food: Ints, board_size: int) -> int:
     """A random cell without segment and food; there must be one."""
     while True:
         x = below(random_state, board_size)
@@ -138,14 +136,14 @@ def free_cell(
 @compiled
 def set_up(
     game: int,
-    random_state: NDArray[np.uint64],
+    random_state: Words,
     board_size: int,
-    segments: NDArray[np.int64],
-    tails: NDArray[np.int64],
-    lengths: NDArray[np.int64],
-    status: NDArray[np.int64],
-    taken: NDArray[np.int64],
-    food: NDArray[np.int64],
+    segments: Ints,
+    tails: Ints,
+    lengths: Ints,
+    status: Ints,
+    taken: Ints,
+    food: Ints,
 ) -> None:
     """Start `game`: all snakes of length 1 at random places, then a piece of food of each colour."""
     across = board_size + 2
@@ -168,13 +166,7 @@ def set_up(
 
 @compiled
 def creep(
-    cell: int,
-    grows: bool,
-    snake: int,
-    segments: NDArray[np.int64],
-    tails: NDArray[np.int64],
-    lengths: NDArray[np.int64],
-    taken: NDArray[np.int64],
+    cell: int, grows: bool, snake: int, segments: Ints, tails: Ints, lengths: Ints, taken: Ints
 ) -> None:
     """Put the head of a game's `snake` onto `cell`; its tail follows unless it `grows`."""
     ring = segments.shape[1]

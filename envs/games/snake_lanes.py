@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...ragged import RaggedArray
 from ...ragged.compiled import compiled
@@ -18,6 +17,7 @@ from ..registration import share_lanes
 from ..spaces import EntitySpace
 from ..vector.native import free_choice
 from ..vector.vector_env import EntityVectorEnv
+from .parts import Flags, Floats, Ints, Pixels, Words
 from .snake_boards import (
     ALIVE,
     ENDED,
@@ -93,7 +93,7 @@ class SnakeLanesVectorEnv(SnakeBoards):
         )
         self.lane_games = self.all_lanes // self.num_snakes
 
-    def _start(self, lanes: NDArray[np.int64]) -> None:
+    def _start(self, lanes: Ints) -> None:
         _set_up_games(
             lanes[:: self.num_snakes] // self.num_snakes,
             self.random_state,
@@ -106,7 +106,7 @@ class SnakeLanesVectorEnv(SnakeBoards):
             self.food,
         )
 
-    def _advance(self, actions: dict[str, RaggedArray]) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+    def _advance(self, actions: dict[str, RaggedArray]) -> tuple[Floats, Flags]:
         rewards, terminated = np.zeros(self.num_envs, np.float32), np.zeros(self.num_envs, bool)
         _advance_games(
             actions["move"].values,
@@ -124,11 +124,11 @@ class SnakeLanesVectorEnv(SnakeBoards):
         )
         return rewards, terminated
 
-    def _truncations(self, terminated: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    def _truncations(self, terminated: Flags) -> Flags:
         assert self.max_steps is not None
         return (self.steps >= self.max_steps) & (self.status.reshape(-1) == ALIVE)
 
-    def _to_restart(self, ended: NDArray[np.bool_]) -> NDArray[np.int64]:
+    def _to_restart(self, ended: Flags) -> Ints:
         """The lanes of the games in which no snake is left."""
         goes_on = (self.status == ALIVE) & ~ended.reshape(self.status.shape)
         return np.repeat(~goes_on.any(1), self.num_snakes).nonzero()[0]
@@ -136,7 +136,7 @@ class SnakeLanesVectorEnv(SnakeBoards):
     def _info(self) -> dict[str, Any]:
         return {"inactive": self.status.reshape(-1) != ALIVE}
 
-    def _look(self, lanes: NDArray[np.int64] | None) -> EntityBatch:
+    def _look(self, lanes: Ints | None) -> EntityBatch:
         """With `lanes`, what was seen at the end of the step; without, what is on the boards after it."""
         shown = ALIVE if lanes is None else ENDED
         lanes = self.all_lanes if lanes is None else lanes
@@ -165,7 +165,7 @@ class SnakeLanesVectorEnv(SnakeBoards):
             {"move": free_choice(actors, len(MOVES))},
         )
 
-    def _draw(self, lane: int) -> NDArray[np.uint8]:
+    def _draw(self, lane: int) -> Pixels:
         return self._draw_game(lane // self.num_snakes)
 
 
@@ -180,15 +180,15 @@ def make_vec(num_envs: int = 2, num_workers: int = 0, **options: Any) -> EntityV
 
 @compiled
 def _set_up_games(
-    games: NDArray[np.int64],
-    random_state: NDArray[np.uint64],
+    games: Ints,
+    random_state: Words,
     board_size: int,
-    segments: NDArray[np.int64],
-    tails: NDArray[np.int64],
-    lengths: NDArray[np.int64],
-    status: NDArray[np.int64],
-    taken: NDArray[np.int64],
-    food: NDArray[np.int64],
+    segments: Ints,
+    tails: Ints,
+    lengths: Ints,
+    status: Ints,
+    taken: Ints,
+    food: Ints,
 ) -> None:
     """Start games, each with the random numbers of its first lane."""
     for game in games:
@@ -197,14 +197,7 @@ def _set_up_games(
 
 
 @compiled
-def _clear(
-    segments: NDArray[np.int64],
-    tails: NDArray[np.int64],
-    lengths: NDArray[np.int64],
-    status: NDArray[np.int64],
-    taken: NDArray[np.int64],
-    food: NDArray[np.int64],
-) -> None:
+def _clear(segments: Ints, tails: Ints, lengths: Ints, status: Ints, taken: Ints, food: Ints) -> None:
     """Take the snakes of a game that ended at the last step off the board, with their food."""
     for snake in range(len(status)):
         if status[snake] == ENDED:
@@ -216,18 +209,18 @@ def _clear(
 
 @compiled
 def _advance_games(
-    moves: NDArray[np.int64],
-    move_offsets: NDArray[np.int64],
-    random_state: NDArray[np.uint64],
+    moves: Ints,
+    move_offsets: Ints,
+    random_state: Words,
     board_size: int,
-    segments: NDArray[np.int64],
-    tails: NDArray[np.int64],
-    lengths: NDArray[np.int64],
-    status: NDArray[np.int64],
-    taken: NDArray[np.int64],
-    food: NDArray[np.int64],
-    rewards: NDArray[np.float32],
-    terminated: NDArray[np.bool_],
+    segments: Ints,
+    tails: Ints,
+    lengths: Ints,
+    status: Ints,
+    taken: Ints,
+    food: Ints,
+    rewards: Floats,
+    terminated: Flags,
 ) -> None:
     num_snakes, full = segments.shape[1:]
     entered = np.empty(num_snakes, np.int64)  # the cell that each snake enters, or _NO_MOVE
@@ -262,12 +255,7 @@ def _advance_games(
 
 @compiled
 def _renew_food(
-    random_state: NDArray[np.uint64],
-    board_size: int,
-    entered: NDArray[np.int64],
-    status: NDArray[np.int64],
-    taken: NDArray[np.int64],
-    food: NDArray[np.int64],
+    random_state: Words, board_size: int, entered: Ints, status: Ints, taken: Ints, food: Ints
 ) -> None:
     """Put new food on a game's board for what was eaten; that of dying snakes is not renewed."""
     for owner in range(len(food)):
@@ -287,14 +275,7 @@ def _is_shown(status: int, shown: int) -> bool:
 
 
 @compiled
-def _count(
-    lanes: NDArray[np.int64],
-    shown: int,
-    lengths: NDArray[np.int64],
-    status: NDArray[np.int64],
-    food: NDArray[np.int64],
-    offsets: NDArray[np.int64],
-) -> None:
+def _count(lanes: Ints, shown: int, lengths: Ints, status: Ints, food: Ints, offsets: Ints) -> None:
     """Set the `offsets` (6, L + 1) of the entities that each of `lanes` (L,) sees, by type."""
     num_snakes = status.shape[1]
     offsets[:, 0] = 0
@@ -313,23 +294,23 @@ def _count(
 
 @compiled
 def _observe(
-    lanes: NDArray[np.int64],
+    lanes: Ints,
     shown: int,
     across: int,
-    segments: NDArray[np.int64],
-    tails: NDArray[np.int64],
-    lengths: NDArray[np.int64],
-    status: NDArray[np.int64],
-    food: NDArray[np.int64],
-    steps: NDArray[np.int64],
-    offsets: NDArray[np.int64],
-    step_rows: NDArray[np.float32],
-    heads: NDArray[np.float32],
-    bodies: NDArray[np.float32],
-    food_seen: NDArray[np.float32],
-    other_heads: NDArray[np.float32],
-    other_bodies: NDArray[np.float32],
-    other_food: NDArray[np.float32],
+    segments: Ints,
+    tails: Ints,
+    lengths: Ints,
+    status: Ints,
+    food: Ints,
+    steps: Ints,
+    offsets: Ints,
+    step_rows: Floats,
+    heads: Floats,
+    bodies: Floats,
+    food_seen: Floats,
+    other_heads: Floats,
+    other_bodies: Floats,
+    other_food: Floats,
 ) -> None:
     num_snakes, ring = segments.shape[1:]
     for row, lane in enumerate(lanes):
@@ -360,7 +341,7 @@ def _observe(
 
 
 @compiled
-def _show(row: NDArray[np.float32], cell: int, across: int, colour: int) -> None:
+def _show(row: Floats, cell: int, across: int, colour: int) -> None:
     row[0] = cell % across - 1
     row[1] = cell // across - 1
     if len(row) == 3:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...ragged import RaggedArray
 from ...ragged.compiled import compiled
@@ -15,7 +14,7 @@ from ..randomness import draw_first
 from ..spaces import EntitySpace
 from ..vector.native import NativeVectorEnv, all_true, global_choice
 from ..vector.native_env import native_game
-from .parts import even, sole_choices
+from .parts import Flags, Floats, Ints, Words, even, sole_choices
 
 _NUM_TRAPS = _NUM_TREASURES = 5
 _REACH = 5  # traps and treasures lie at coordinates from -_REACH to _REACH
@@ -58,12 +57,12 @@ class TreasureHuntVectorEnv(NativeVectorEnv):
         self._treasures = np.zeros((num_envs, _NUM_TREASURES, 2), np.int64)  # those left, then anything
         self._num_treasures = np.zeros(num_envs, np.int64)  # how many are left
 
-    def _start(self, lanes: NDArray[np.int64]) -> None:
+    def _start(self, lanes: Ints) -> None:
         self._player[lanes] = 0
         self._num_treasures[lanes] = _NUM_TREASURES
         _draw_map(lanes, self.random_state, self._traps, self._treasures)
 
-    def _advance(self, actions: dict[str, RaggedArray]) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+    def _advance(self, actions: dict[str, RaggedArray]) -> tuple[Floats, Flags]:
         rewards, terminated = np.zeros(self.num_envs, np.float32), np.zeros(self.num_envs, bool)
         _walk(
             sole_choices(actions["move"]), _STEPS, self._player, self._traps, self._treasures,
@@ -71,7 +70,7 @@ class TreasureHuntVectorEnv(NativeVectorEnv):
         )  # fmt: skip
         return rewards, terminated
 
-    def _look(self, lanes: NDArray[np.int64] | None) -> EntityBatch:
+    def _look(self, lanes: Ints | None) -> EntityBatch:
         lanes = self.all_lanes if lanes is None else lanes
         offsets = np.zeros(len(lanes) + 1, np.int64)
         self._num_treasures[lanes].cumsum(out=offsets[1:])
@@ -89,12 +88,7 @@ TreasureHunt, make_vec = native_game(TreasureHuntVectorEnv)
 
 
 @compiled
-def _draw_map(
-    lanes: NDArray[np.int64],
-    random_state: NDArray[np.uint64],
-    traps: NDArray[np.int64],
-    treasures: NDArray[np.int64],
-) -> None:
+def _draw_map(lanes: Ints, random_state: Words, traps: Ints, treasures: Ints) -> None:
     """Draw the traps and treasures in each of `lanes`."""
     size = 2 * _REACH + 1
     origin = (size * size) // 2
@@ -110,14 +104,14 @@ def _draw_map(
 
 @compiled
 def _walk(
-    choices: NDArray[np.int64],
-    steps: NDArray[np.int64],
-    player: NDArray[np.int64],
-    traps: NDArray[np.int64],
-    treasures: NDArray[np.int64],
-    num_treasures: NDArray[np.int64],
-    rewards: NDArray[np.float32],
-    terminated: NDArray[np.bool_],
+    choices: Ints,
+    steps: Ints,
+    player: Ints,
+    traps: Ints,
+    treasures: Ints,
+    num_treasures: Ints,
+    rewards: Floats,
+    terminated: Flags,
 ) -> None:
     """Move the player of each lane by one of `steps` (4, 2), and take or trigger what is there."""
     for lane in range(len(choices)):
@@ -141,12 +135,7 @@ def _walk(
 
 
 @compiled
-def _write_treasures(
-    lanes: NDArray[np.int64],
-    offsets: NDArray[np.int64],
-    treasures: NDArray[np.int64],
-    rows: NDArray[np.float32],
-) -> None:
+def _write_treasures(lanes: Ints, offsets: Ints, treasures: Ints, rows: Floats) -> None:
     """The treasures of `lanes` as `rows` (N, 2), cut at `offsets`."""
     for step in range(len(lanes)):
         first = offsets[step]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...ragged import RaggedArray
 from ...ragged.compiled import compiled
@@ -15,7 +14,7 @@ from ..randomness import below
 from ..spaces import EntitySpace
 from ..vector.native import NativeVectorEnv, all_true, free_choice, global_choice
 from ..vector.native_env import native_game
-from .parts import even, sole_choices
+from .parts import Flags, Floats, Ints, Words, even, sole_choices
 
 _CHOICES = ["equal", "different"]
 
@@ -63,14 +62,14 @@ class XorVectorEnv(NativeVectorEnv):
         self._negated = np.zeros((num_envs, int(self.negate)), np.float32)
         self._right = np.zeros(num_envs, np.int64)  # answers
 
-    def _start(self, lanes: NDArray[np.int64]) -> None:
+    def _start(self, lanes: Ints) -> None:
         _draw_bits(lanes, self.random_state, self._bits, self._negated, self._right)
 
-    def _advance(self, actions: dict[str, RaggedArray]) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+    def _advance(self, actions: dict[str, RaggedArray]) -> tuple[Floats, Flags]:
         rewards = (sole_choices(actions["Answer"]) == self._right).astype(np.float32)
         return rewards, all_true(self.num_envs)
 
-    def _look(self, lanes: NDArray[np.int64] | None) -> EntityBatch:
+    def _look(self, lanes: Ints | None) -> EntityBatch:
         bits = self._bits.copy() if lanes is None else self._bits[lanes]
         count = len(bits)
         if self.answer == "global":
@@ -88,13 +87,7 @@ Xor, make_vec = native_game(XorVectorEnv)
 
 
 @compiled
-def _draw_bits(
-    lanes: NDArray[np.int64],
-    random_state: NDArray[np.uint64],
-    bits: NDArray[np.float32],
-    negated: NDArray[np.float32],
-    right: NDArray[np.int64],
-) -> None:
+def _draw_bits(lanes: Ints, random_state: Words, bits: Floats, negated: Floats, right: Ints) -> None:
     """The bits of each of `lanes`, the one that turns the answer around if there is one, and the answer."""
     for lane in lanes:
         drawn = below(random_state[lane], 8)
