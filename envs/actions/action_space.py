@@ -216,9 +216,19 @@ class ActionSpace(spaces.Space[NDArray[Any]], ABC):
         items = np.full((part.actors.num_items, *self.item_shape), nothing, self.dtype)
         return self.replace_illegal(items, part)[0]
 
+    @property
     @abstractmethod
+    def bounds(self) -> tuple[Any, Any]:
+        """The least and the greatest value of each number of an item, under any mask."""
+
     def contains_choices(self, choices: Any) -> bool:
         """Tell if `choices` (n, …) are values of this action under some mask, for any number of actors."""
+        if not isinstance(choices, np.ndarray) or choices.ndim != 1 + len(self.item_shape):
+            return False
+        low, high = self.bounds
+        kind = np.floating if self.is_continuous else np.integer
+        has_form = choices.shape[1:] == self.item_shape and np.issubdtype(choices.dtype, kind)
+        return has_form and bool(np.all((choices >= low) & (choices <= high)))
 
     @property
     def item_words(self) -> str:
@@ -247,6 +257,10 @@ class ActionSpace(spaces.Space[NDArray[Any]], ABC):
         return self.draw(part, self.np_random)
 
     def contains(self, x: Any) -> bool:
+        """Global actions may leave out the axis of the actors."""
+        if self.is_global:
+            x = np.array(x, ndmin=1 + len(self.item_shape))
+            return len(x) <= 1 and self.contains_choices(x)
         return self.contains_choices(x)
 
     # -- a single environment's actions ---------------------------------------------------------------------
@@ -257,16 +271,19 @@ class ActionSpace(spaces.Space[NDArray[Any]], ABC):
         Raises:
             ValueError: another shape, or no numbers of this kind; the text is half a sentence.
         """
+        what, dtype, kinds = ("numbers", np.float32, "f") if self.is_continuous else ("integers", None, "iu")
         try:
-            items = np.array([] if given is None else given, ndmin=1)
-        except ValueError as error:
-            raise ValueError(f"expected an array of integers: {error}") from None
+            items = np.array([] if given is None else given, dtype, ndmin=1)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"expected an array of {what}: {error}") from None
         if items.size == 0:
-            return np.zeros((0, *self.item_shape), np.int64)
-        if items.dtype.kind not in "iu" or items.shape[1:] != self.item_shape:
+            return np.zeros((0, *self.item_shape), self.dtype)
+        if self.is_global and items.ndim == len(self.item_shape):
+            items = items[None]
+        if items.dtype.kind not in kinds or items.shape[1:] != self.item_shape:
             shape = ", ".join(["n", *map(str, self.item_shape)]) + ("" if self.item_shape else ",")
-            raise ValueError(f"expected integers of shape ({shape}), got {items.dtype} {np.shape(given)}")
-        return items.astype(np.int64, copy=False)
+            raise ValueError(f"expected {what} of shape ({shape}), got {items.dtype} {np.shape(given)}")
+        return items.astype(self.dtype, copy=False)
 
     @abstractmethod
     def to_author(self, actors: list[Any], items: NDArray[Any], names: Sequence[Any]) -> Any | None:
@@ -282,9 +299,9 @@ class ActionSpace(spaces.Space[NDArray[Any]], ABC):
 
     # -- checks of environments -----------------------------------------------------------------------------
 
-    @abstractmethod
     def nonexistent(self, num_entities: int) -> Any:
         """One actor's part of an action with a choice that does not exist in a batch of `num_entities`."""
+        return self.bounds[1] + 1
 
     @abstractmethod
     def masked_items(self, part: ActionMask) -> Iterator[tuple[str, int, Any]]:

@@ -128,8 +128,9 @@ class Categorical(ActionSpace):
         legal = (inside == items) & mask[np.arange(len(items)), inside]
         return np.where(legal, items, mask.argmax(1)), len(items) - int(legal.sum())
 
-    def contains_choices(self, choices: Any) -> bool:
-        return _are_integers(choices) and bool(np.all((choices >= 0) & (choices < self.num_choices)))
+    @property
+    def bounds(self) -> tuple[int, int]:
+        return 0, self.num_choices - 1
 
     # -- other forms ----------------------------------------------------------------------------------------
 
@@ -137,9 +138,6 @@ class Categorical(ActionSpace):
         self, actors: list[Any], items: NDArray[np.int64], names: Sequence[Any]
     ) -> CategoricalAction | GlobalCategoricalAction | None:
         return CategoricalAction(actors, items, [self.choices[choice] for choice in items.tolist()])
-
-    def nonexistent(self, num_entities: int) -> int:
-        return self.num_choices
 
     def masked_items(self, part: ActionMask) -> Iterator[tuple[str, int, Any]]:
         masked = np.argwhere(~part.mask.values)
@@ -183,16 +181,8 @@ class GlobalCategorical(Categorical):
             return None
         return GlobalCategoricalAction(int(items[0]), self.choices[int(items[0])])
 
-    def contains(self, x: Any) -> bool:
-        choice = np.atleast_1d(np.asarray(x))
-        return len(choice) <= 1 and self.contains_choices(choice)
-
     def per_actor(self) -> Categorical:
         return Categorical(self.choices)
-
-
-def _are_integers(x: Any) -> bool:
-    return isinstance(x, np.ndarray) and x.ndim == 1 and np.issubdtype(x.dtype, np.integer)
 
 
 @compiled

@@ -124,38 +124,16 @@ class Continuous(ActionSpace):
         clipped = items.clip(self.low, self.high)
         return clipped, int((clipped != items).any(1).sum())
 
-    def contains_choices(self, choices: Any) -> bool:
-        return (
-            isinstance(choices, np.ndarray)
-            and choices.ndim == 2
-            and choices.shape[1] == self.size
-            and np.issubdtype(choices.dtype, np.floating)
-            and bool(np.all((choices >= self.low) & (choices <= self.high)))
-        )
+    @property
+    def bounds(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        return self.low, self.high
 
     # -- other forms ----------------------------------------------------------------------------------------
-
-    def parse(self, given: Any) -> NDArray[np.float32]:
-        try:
-            values = np.array([] if given is None else given, np.float32)
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"expected an array of numbers: {error}") from None
-        if values.size == 0:
-            return np.zeros((0, self.size), np.float32)
-        if self.is_global and values.ndim == 1:
-            values = values[None]
-        if values.ndim != 2 or values.shape[1] != self.size:
-            raise ValueError(f"expected numbers of shape (n, {self.size}), got {np.shape(given)}")
-        return values
 
     def to_author(
         self, actors: list[Any], items: NDArray[np.float32], names: Sequence[Any]
     ) -> ContinuousAction | GlobalContinuousAction | None:
         return ContinuousAction(actors, items)
-
-    def nonexistent(self, num_entities: int) -> NDArray[np.float32]:
-        """Numbers above `high`; infinite bounds leave none."""
-        return self.high + 1
 
     def masked_items(self, part: ActionMask) -> Iterator[tuple[str, int, Any]]:
         return iter(())
@@ -200,10 +178,6 @@ class GlobalContinuous(Continuous):
         self, actors: list[Any], items: NDArray[np.float32], names: Sequence[Any]
     ) -> GlobalContinuousAction | None:
         return GlobalContinuousAction(items[0]) if len(items) else None
-
-    def contains(self, x: Any) -> bool:
-        rows = np.atleast_2d(np.asarray(x))
-        return len(rows) <= 1 and self.contains_choices(rows)
 
     def per_actor(self) -> Continuous:
         return Continuous(self.low, self.high)

@@ -214,14 +214,9 @@ class MultiCategorical(ActionSpace):
         replaced[:, 0] = np.where(legal[:, 0], items[:, 0], first[:, 0])
         return np.where(self.legal(replaced, mask), replaced, first), int(np.count_nonzero(~legal))
 
-    def contains_choices(self, choices: Any) -> bool:
-        return (
-            isinstance(choices, np.ndarray)
-            and choices.ndim == 2
-            and choices.shape[1] == len(self.sizes)
-            and np.issubdtype(choices.dtype, np.integer)
-            and bool(np.all((choices >= 0) & (choices < self.sizes)))
-        )
+    @property
+    def bounds(self) -> tuple[int, NDArray[np.int64]]:
+        return 0, self.sizes - 1
 
     # -- other forms ----------------------------------------------------------------------------------------
 
@@ -229,9 +224,6 @@ class MultiCategorical(ActionSpace):
         self, actors: list[Any], items: NDArray[np.int64], names: Sequence[Any]
     ) -> MultiCategoricalAction:
         return MultiCategoricalAction(actors, items, [self.labels(row) for row in items])
-
-    def nonexistent(self, num_entities: int) -> NDArray[np.int64]:
-        return self.sizes
 
     def masked_items(self, part: ActionMask) -> Iterator[tuple[str, int, Any]]:
         """For each component choices (M,) of which the mask forbids that one and no other."""

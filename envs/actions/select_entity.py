@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from ...ragged.compiled import compiled
 from .action_mask import ActionMask
 from .action_space import LEGAL, ActionSpace, MaskReader
-from .array_checks import random_flags, random_subset
+from .array_checks import MOST_ENTITIES, random_flags, random_subset
 
 
 @dataclass
@@ -91,9 +91,9 @@ class SelectEntity(ActionSpace):
     def replace_illegal(self, items: NDArray[np.int64], part: ActionMask) -> tuple[NDArray[np.int64], int]:
         return _replaced(items, *_actees(part), *_layout(part))[:2]
 
-    def contains_choices(self, choices: Any) -> bool:
-        integers = isinstance(choices, np.ndarray) and choices.ndim == 1 and choices.dtype.kind in "iu"
-        return integers and bool(np.all(choices >= 0))
+    @property
+    def bounds(self) -> tuple[int, int]:
+        return 0, MOST_ENTITIES - 1
 
     # -- other forms ----------------------------------------------------------------------------------------
 
