@@ -154,7 +154,7 @@ def test_namespaces_and_ids_have_entry_points(
     def width(env_id: str, **options: Any) -> int:
         envs = ez.make_vec(env_id, 2, **options)
         assert envs.num_envs == 2
-        return envs._lanes.envs[0].width  # type: ignore[attr-defined, no-any-return]
+        return envs.envs[0].width  # type: ignore[attr-defined, no-any-return]
 
     assert width("Arena/seven77") == 7
     assert width("Arena/eight", height=4) == 8

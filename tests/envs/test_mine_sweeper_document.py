@@ -127,7 +127,7 @@ def test_ragged_actions_are_dispatched_as_in_the_document(envs: ez.vector.ListVe
             "Move": RaggedArray.from_arrays([[4], [1], [4, 2]], dtype=np.int64),
         }
     )
-    received = [env.received for env in envs._lanes.envs]  # type: ignore[attr-defined]
+    received = [env.received for env in envs.envs]  # type: ignore[attr-defined]
 
     fire = [actions["Fire Orbital Cannon"] for actions in received]
     assert [(order.actors, order.actees) for order in fire] == [
