@@ -32,6 +32,7 @@ _EXTRAS = {
     "stable_baselines3": "sb3",
     "tensorboard": "train",
     "torch": "train",
+    "websockets": "serve",
 }
 
 

@@ -24,6 +24,7 @@ COMMANDS = {
     "record": ("cli.record", "record what an agent plays, as a dataset"),
     "clone": ("cli.clone", "train a network to choose the actions of recorded play"),
     "replay": ("cli.replay", "play a dataset again and report the first step that differs"),
+    "serve": ("cli.serve", "decide for games that connect by WebSocket"),
     "check": ("cli.check", "check that an environment follows the rules"),
     "experiment": (
         "cli.experiment",

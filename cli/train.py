@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 
@@ -27,21 +28,34 @@ from ..trainers.runs.run_lock import RunLockedError
 
 _NOTICE = "\nstopping: the update at hand is finished and a checkpoint written; Ctrl-C again ends at once\n"
 
+#: The environment of `--listen`.
+LISTEN = "entitize.adapters.programs:listen"
+
 
 def main(arguments: Sequence[str]) -> int:
     """Parse and run the command; returns 130 where Ctrl-C or SIGTERM ended it before its time, else 0."""
-    config, resume, env_id, game = peek(arguments, "config", "resume", "env.id", "game")
-    if game is not None:
-        _check_game(game, env_id)
-        arguments, env_id = [*arguments, "--env.id", game], game
+    config, resume, *sources = peek(arguments, "config", "resume", "env.id", "game", "listen")
+    env_id, game, address = sources
+    if len([name for name in sources if name is not None]) > 1:
+        raise UserError("--env.id, --game and --listen each name the environment: give one of them")
     if config is not None and resume is not None:
         raise UserError("a resumed run has its configuration: give --resume or --config, not both")
     base = TrainConfig()
     if resume is not None:
-        base = read_run_config(Path(resume), EnvChoice(env_id))
+        base = read_run_config(Path(resume), EnvChoice(env_id or game or (address and LISTEN)))
     elif config is not None:
         base = read_config(TrainConfig, find_config(config))
+    if game is not None:
+        _check_game(game)
+        base = replace(base, env=replace(base.env, id=game))
+    elif address is not None:
+        options = {**base.env.kwargs, "address": address} if base.env.id == LISTEN else {"address": address}
+        base = replace(base, env=replace(base.env, id=LISTEN, kwargs=options))
     chosen = parse(TrainArguments, "train", arguments, TrainArguments(base))
+    if chosen.token is not None:
+        os.environ["ENTITIZE_TOKEN"] = (
+            chosen.token
+        )  # not an option, which would be written into the run folder
     settings = with_flags_over_file(chosen.settings, base)
     if chosen.resume is not None and chosen.run is not None:
         raise UserError("a resumed run stays in its folder: give --resume or --run, not both")
@@ -55,14 +69,12 @@ def main(arguments: Sequence[str]) -> int:
     return 130 if stop.is_set() else 0
 
 
-def _check_game(game: str, env_id: str | None) -> None:
+def _check_game(game: str) -> None:
     """Check that `game` names a `Program`, so that the error says how to make it one.
 
     Raises:
-        UserError: it does not, or there are two names for the environment.
+        UserError: it does not.
     """
-    if env_id is not None:
-        raise UserError(f"--game {game} sets --env.id: remove --env.id {env_id}")
     try:
         makers = resolve(game)
     except gymnasium.error.Error as error:

@@ -25,6 +25,11 @@ class TrainArguments:
     config: Annotated[str | None, tyro.conf.arg(help=_CONFIG_HELP)] = None
     game: str | None = None
     """A game with a loop of its own, module:function (docs/programs.md); sets env.id."""
+    listen: str | None = None
+    """Train in games that connect by WebSocket at HOST:PORT (docs/protocol.md); sets env.id."""
+    token: str | None = None
+    """With --listen: what games must send; needed unless HOST is a loopback address (default: the
+    environment variable ENTITIZE_TOKEN)."""
     run: Path | None = None
     """The folder of this run (default: runs/<environment>-<time>)."""
     resume: Path | None = None

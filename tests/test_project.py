@@ -41,7 +41,7 @@ CORE = {"numpy", "numba", "llvmlite"}
 ALLOWED = {
     "ragged": CORE,
     "envs": CORE | {"gymnasium", "cloudpickle"},
-    "adapters": CORE | {"gymnasium", "procgen", "gym3", "cffi", "pettingzoo", "entity_gym"},
+    "adapters": CORE | {"gymnasium", "procgen", "gym3", "cffi", "pettingzoo", "entity_gym", "websockets"},
     "datasets": {"numpy", "gymnasium", "pyarrow"},
     "policies": CORE | {"gymnasium", "torch", "safetensors"},
 }

@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from .game import Program as Program
     from .game import program as program
     from .lane import GameStopped as GameStopped
+    from .server import ListeningVectorEnv as ListeningVectorEnv
+    from .server import listen as listen
     from .training_agent import TrainingAgent as TrainingAgent
     from .vector_env import ProgramVectorEnv as ProgramVectorEnv
 else:

@@ -92,6 +92,7 @@ class Lane:
 
     Attributes:
         name: what errors call the game.
+        question: waits for its answer; None: there is none.
         is_owing: there is a game, and it has not asked since its last answer.
         answered_at: when it got that answer, or began.
         error: what ended the game before its time.
@@ -99,6 +100,7 @@ class Lane:
 
     def __init__(self, name: str, exchange: Exchange) -> None:
         self.name = name
+        self.question: ResolvedObservation | None = None
         self.is_owing = False
         self.answered_at = 0.0
         self.error: BaseException | None = None
@@ -123,7 +125,7 @@ class Lane:
         """
         with self._exchange.changed:
             self._check_going()
-            self._report.question = question
+            self.question = question
             self._report.reward += reward
             self._exchange.asked += 1
             self._set_owing(False)
@@ -172,11 +174,12 @@ class Lane:
     def take(self) -> Report:
         """Return what happened since the last call. The caller holds the lock."""
         report, self._report = self._report, Report()
+        report.question = self.question
         return report
 
     def expect(self) -> None:
         """Count the question as answered. The caller holds the lock and calls `answer` afterwards."""
-        self.answered_at = time.monotonic()
+        self.question, self.answered_at = None, time.monotonic()
         self._exchange.asked -= 1
         self._set_owing(True)
 

@@ -9,9 +9,8 @@ from typing import Any, TypeVar, overload
 import numpy as np
 
 from ...envs.actions import Action, EntityActionSpace
-from ...envs.batch.resolve import Observation, ResolvedObservation, Resolver
+from ...envs.batch.resolve import Observation, Resolver
 from ...envs.decisions import decide_member, decide_members
-from ...envs.entities import Obs
 from ...envs.errors import ObservationError
 from ...envs.spaces import EntitySpace
 from .lane import Lane
@@ -96,9 +95,8 @@ class TrainingAgent:
         if not self.is_playing:
             return
         final = None if seen is None else self._resolver.resolve(seen)
-        if isinstance(seen, Obs):
-            score = seen.score if score is None else score
-            reward = seen.reward if reward is None else reward
+        if seen is not None and score is None and reward is None:
+            score, reward = _result(seen)
         earned = self._earned(score, reward)
         if not self._is_rewarded and not truncated:
             raise ObservationError(
@@ -111,23 +109,13 @@ class TrainingAgent:
     def _ask(self, asked: Observation, seen: Observation) -> dict[str, Action]:
         """Ask for the actions of `asked`, which is `seen` with its actors."""
         resolved = self._resolver.resolve(asked)
-        score, reward = (seen.score, seen.reward) if isinstance(seen, Obs) else (None, None)
-        if self.is_playing:
-            earned = self._earned(score, reward)
-        else:
-            self._begin(score, reward)
-            earned = 0.0
-        return self._answered(resolved, earned)
-
-    def _answered(self, resolved: ResolvedObservation, reward: float) -> dict[str, Action]:
+        if not self.is_playing:
+            self._score, self._is_rewarded = 0.0, False
+        earned = self._earned(*_result(seen))
+        reward = earned if self.is_playing else 0.0  # what comes before the first decision is no reward
         self.is_playing = True
         self.questions += 1
         return self._resolver.dispatch(resolved, self._lane.ask(resolved, reward))
-
-    def _begin(self, score: float | None, reward: float | None) -> None:
-        """Begin an episode: its first score counts as no reward."""
-        self._score, self._is_rewarded = 0.0, False
-        self._earned(score, reward)
 
     def _earned(self, score: float | None, reward: float | None) -> float:
         """Return the reward since the last question."""
@@ -154,3 +142,8 @@ class TrainingAgent:
                 f"{self._resolver.env_name}: {what}: expected a finite number, got {value!r}"
             )
         return number
+
+
+def _result(seen: Observation) -> tuple[float | None, float | None]:
+    """Return the score and the reward that an observation gives."""
+    return getattr(seen, "score", None), getattr(seen, "reward", None)

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import shutil
+import socket
 import sys
+import threading
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
+import entitize as ez
 import pytest
+from entitize.adapters.programs import ListeningVectorEnv
+from entitize.cli.serve import decide
 from entitize.experiments.run_config import read_run_config
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.client import connect
 
 CHASE = Path(__file__).resolve().parent.parent / "adapters" / "programs" / "chase.py"
 Run = Callable[..., tuple[int, str, str]]
@@ -68,3 +78,81 @@ def test_a_game_that_fails_ends_the_command_with_its_name(entitize: Run, game: s
     code, _, err = entitize("train", "--game", "broken_cli:main", "--run", tmp_path / "run", *SMALL)
     assert code == 2
     assert all(fact in err for fact in ("broken_cli:main", "no disk", "broken_cli.py:7", "game "))
+
+
+# -- games that connect --------------------------------------------------------------------------------------
+
+SPACES = {
+    "entities": {"Cat": ["x"], "Mouse": ["x"]},
+    "actions": {"move": {"kind": "Categorical", "choices": ["LEFT", "RIGHT"]}},
+}
+
+
+def connected(address: str, answers: list[str], token: str | None = None) -> None:
+    """Play episodes of three steps until the server closes."""
+    hello = {"type": "hello", "protocol": 1, "spaces": SPACES, **({"token": token} if token else {})}
+    observe = {"entities": {"Cat": [[0.5]], "Mouse": [[2]]}, "actions": {"move": {"actors": [0]}}}
+    while True:
+        with suppress(OSError):
+            with suppress(ConnectionClosed), connect(f"ws://{address}", compression=None) as game:
+                game.send(json.dumps(hello))
+                answers.append(json.loads(game.recv())["type"])
+                while True:
+                    for score in range(3):
+                        game.send(json.dumps({"type": "observe", **observe, "score": score}))
+                        answers.append(json.loads(game.recv())["type"])
+                    game.send(json.dumps({"type": "game_over", "score": 5}))
+            return
+        time.sleep(0.05)
+
+
+@pytest.fixture
+def address() -> str:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return f"127.0.0.1:{free.getsockname()[1]}"
+
+
+def test_a_game_that_connects_is_trained_and_served(
+    entitize: Run, tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ENTITIZE_TOKEN", "")  # restored afterwards
+    run = tmp_path / "run"
+    answers: list[str] = []
+    games = [threading.Thread(target=connected, args=(address, answers, "secret")) for _ in range(2)]
+    for game in games:
+        game.start()
+    code, _, err = entitize("train", "--listen", address, "--token", "secret", "--run", run, *SMALL)
+    for game in games:
+        game.join()
+    assert code == 0, err
+    assert answers.count("act") >= 60 and set(answers) == {"hello", "act"}
+    config = read_run_config(run)
+    assert config.env.kwargs == {"address": address} and "secret" not in (run / "config.yaml").read_text()
+    assert ez.load_agent(run).observation_space.entities == {"Cat": ("x",), "Mouse": ("x",)}
+
+    agent = ez.load_agent(run, seed=0)
+    served: list[str] = []
+    with ListeningVectorEnv("127.0.0.1:0", 2, agent.observation_space, token="secret") as venv:
+        game = threading.Thread(target=connected, args=(venv.address, served, "secret"))
+        game.start()
+        decide(agent, venv, is_over=lambda: len(served) > 30)
+    game.join()
+    assert served.count("act") >= 30
+
+
+def test_addresses_that_cannot_be_used_are_named(entitize: Run, tmp_path: Path, address: str) -> None:
+    run = tmp_path / "run"
+    for where, fact in (("7000", "HOST:PORT"), ("192.0.2.1:7000", "token")):
+        code, _, err = entitize("train", "--listen", where, "--run", run, *SMALL)
+        assert code == 2 and fact in err
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        used = f"127.0.0.1:{taken.getsockname()[1]}"
+        code, _, err = entitize("train", "--listen", used, "--run", run, *SMALL)
+        assert code == 2 and used in err
+    code, _, err = entitize("serve", tmp_path / "none", "--listen", address)
+    assert code == 2 and "none" in err
+    code, _, err = entitize("train", "--listen", address, "--game", "chase:main", *SMALL)
+    assert code == 2 and "--game" in err and "--listen" in err

@@ -1,0 +1,275 @@
+"""The messages between a game in any language and a trainer: docs/protocol.md describes them.
+
+Everything that comes from a connection is untrusted: each function either returns checked values or raises an
+error whose message goes back to the game.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...envs.actions import Action
+from ...envs.batch.resolve import Observation
+from ...envs.spaces import EntitySpace
+from ...envs.spaces.space_schema import schema_difference, space_from_schema, space_schema
+
+#: The version of the messages. It changes where an older client would be misunderstood.
+VERSION = 1
+#: Fields of an observation in `observe`, and of `game_over` as its last observation.
+_OBSERVATION = ("entities", "globals", "actions", "visible")
+_RESULT = ("score", "reward")
+_FIELDS = {
+    "hello": ("protocol", "spaces", "token"),
+    "observe": (*_OBSERVATION, *_RESULT),
+    "game_over": (*_OBSERVATION, *_RESULT, "truncated"),
+}
+#: Field of an action's mask in a message -> that of the mask's class.
+_MASK_FIELDS = {
+    "actors": "actor_ids",
+    "actor_types": "actor_types",
+    "actees": "actee_ids",
+    "actee_types": "actee_types",
+    "mask": "mask",
+}
+
+
+#: Bound of every number in an observation: larger ones could make a loss infinite.
+LARGEST = 1e9
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Bounds of what a connection may send."""
+
+    message_bytes: int = 1 << 20
+    messages_per_second: float = 10_000.0
+    entities: int = 1_000
+    """Of one observation; attention costs the square of it."""
+    errors: int = 100
+    """Messages with errors, after which the connection is closed."""
+    silence: float = 60.0
+    """Seconds without a message, after which the connection is closed."""
+
+
+class ProtocolError(ValueError):
+    """A message that the protocol does not allow. `is_fatal`: the connection is closed."""
+
+    def __init__(self, message: str, is_fatal: bool = False) -> None:
+        super().__init__(message)
+        self.is_fatal = is_fatal
+
+
+@dataclass
+class SentObservation(Observation):
+    """An observation out of a message, with the score or the reward."""
+
+    score: float | None = None
+    reward: float | None = None
+
+
+def read_message(text: str | bytes) -> dict[str, Any]:
+    """Return a message of a game: an object with a known `type` and known fields.
+
+    Raises:
+        ProtocolError: it is something else.
+    """
+    if isinstance(text, bytes):
+        raise ProtocolError("message: expected text, got bytes")
+    try:
+        message = json.loads(text, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        raise ProtocolError(f"message: expected JSON, got {text[:40]!r}: {error}") from None
+    if not isinstance(message, dict):
+        raise ProtocolError(f"message: expected an object, got {_short(message)}")
+    kind = message.get("type")
+    if not isinstance(kind, str) or kind not in _FIELDS:
+        raise ProtocolError(f"type: expected one of {', '.join(_FIELDS)}, got {_short(kind)}")
+    unknown = sorted(set(message) - {"type", *_FIELDS[kind]})
+    if unknown:
+        raise ProtocolError(f"{kind}: expected {', '.join(_FIELDS[kind])}, got {_short(unknown[0])}")
+    return message
+
+
+def check_hello(message: Mapping[str, Any]) -> None:
+    """Check that a connection begins with a `hello` of this version.
+
+    Raises:
+        ProtocolError: fatal; it does not.
+    """
+    if message["type"] != "hello":
+        raise ProtocolError(f"type: expected hello as the first message, got {message['type']}", True)
+    version = message.get("protocol")
+    if version != VERSION or isinstance(version, bool):
+        raise ProtocolError(f"hello: protocol: expected version {VERSION}, got {_short(version)}", True)
+
+
+def read_spaces(schema: Any) -> EntitySpace:
+    """Return the spaces that a `hello` declares.
+
+    Raises:
+        ProtocolError: fatal; they are none.
+    """
+    try:
+        for action in schema["actions"].values():
+            _check_lists(action)
+        space = space_from_schema({"global_features": [], "hidden": False, **schema})
+    except Exception as error:  # whatever is wrong with it is the game's fault
+        raise ProtocolError(f"hello: spaces: {type(error).__name__}: {error}", True) from None
+    if space.frame is not None:
+        raise ProtocolError("hello: spaces: expected no frame, got one", True)
+    if not len(space.actions):
+        raise ProtocolError("hello: spaces: expected at least one action, got none", True)
+    return space
+
+
+def _check_lists(action: Mapping[str, Any]) -> None:
+    """Refuse numbers in place of lists of names, which could be of any size.
+
+    Raises:
+        TypeError: there is one.
+    """
+    named = [action.get("choices", []), *(names for _, names in action.get("components", []))]
+    if not all(isinstance(names, list) for names in named):
+        raise TypeError("choices: expected lists of names")
+
+
+def check_same_spaces(space: EntitySpace, schema: Any) -> None:
+    """Check that a `hello` declares `space`.
+
+    Raises:
+        ProtocolError: fatal; it declares others.
+    """
+    difference = schema_difference(space_schema(space), space_schema(read_spaces(schema)))
+    if difference is not None:
+        raise ProtocolError(f"hello: spaces: expected those of this agent: {difference}", True)
+
+
+def read_observation(space: EntitySpace, message: Mapping[str, Any], limits: Limits) -> SentObservation:
+    """Return the observation of an `observe` or a `game_over`. Actors and actees are entity indices.
+
+    Raises:
+        ProtocolError: a field has another form, or a number or a count is too large. Names, shapes and masks
+            are checked where the observation is used.
+    """
+    entities = {name: _numbers(name, rows) for name, rows in _mapping(message, "entities").items()}
+    ids: dict[str, range] = {}
+    start = 0
+    for name in space.entities:
+        ids[name] = range(start, start := start + len(entities.get(name, ())))
+    if start > limits.entities:
+        raise ProtocolError(f"entities: expected at most {limits.entities}, got {start}")
+    masks = {name: _mask(space, name, given) for name, given in _mapping(message, "actions").items()}
+    return SentObservation(
+        entities=entities,
+        globals=_numbers("globals", message.get("globals", [])),
+        actions=masks,
+        ids=ids,
+        visible=_mapping(message, "visible"),
+        **read_result(message),
+    )
+
+
+def read_result(message: Mapping[str, Any]) -> dict[str, float | None]:
+    """Return `score` and `reward` of a message.
+
+    Raises:
+        ProtocolError: one is no number, or too large.
+    """
+    result: dict[str, float | None] = {}
+    for name in _RESULT:
+        value = message.get(name)
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if value is not None and not (is_number and abs(value) <= LARGEST):
+            raise ProtocolError(f"{name}: expected a number up to {LARGEST:g}, got {_short(value)}")
+        result[name] = value
+    return result
+
+
+def has_observation(message: Mapping[str, Any]) -> bool:
+    """Return True if a `game_over` has a last observation."""
+    return any(name in message for name in _OBSERVATION)
+
+
+def _numbers(name: str, given: Any) -> NDArray[np.float64]:
+    """Return a list of numbers or of rows as an array."""
+    if not isinstance(given, list):
+        raise ProtocolError(f"{name!r}: expected a list, got {_short(given)}")
+    try:
+        array = np.array(given) if given else np.zeros(0)
+    except (ValueError, OverflowError):  # rows of different lengths
+        array = np.array([None])
+    if array.dtype.kind not in "biuf" or array.ndim > 2:
+        raise ProtocolError(f"{name!r}: expected numbers in rows of equal length, got {_short(given)}")
+    if array.size and not np.abs(array.astype(np.float64)).max() <= LARGEST:
+        raise ProtocolError(f"{name!r}: expected numbers up to {LARGEST:g}, got {_short(given)}")
+    return array.astype(np.float64)
+
+
+def _mask(space: EntitySpace, name: str, given: Any) -> Any:
+    if name not in space.actions.spaces:
+        known = ", ".join(map(repr, space.actions.spaces))
+        raise ProtocolError(f"actions: expected some of {known}, got {_short(name)}")
+    if not isinstance(given, dict):
+        raise ProtocolError(f"actions: {name!r}: expected an object, got {_short(given)}")
+    mask_type = space.actions[name].mask_type
+    allowed = {field.name for field in fields(mask_type)}
+    keys = {key: field for key, field in _MASK_FIELDS.items() if field in allowed}
+    for key in given:
+        if key not in keys:
+            raise ProtocolError(f"actions: {name!r}: expected {', '.join(keys)}, got {_short(key)}")
+        if not isinstance(given[key], list):
+            raise ProtocolError(f"actions: {name!r}: {key}: expected a list, got {_short(given[key])}")
+    return mask_type(**{keys[key]: value for key, value in given.items()})
+
+
+def hello_message(space: EntitySpace, lane: int) -> str:
+    """Return the answer to a `hello`: the spaces, and which lane the game has."""
+    return _text("hello", protocol=VERSION, spaces=space_schema(space), lane=lane)
+
+
+def act_message(actions: Mapping[str, Action]) -> str:
+    """Return the answer to an `observe`: for each action its actors (entity indices) and their choices."""
+    return _text(
+        "act",
+        actions={
+            name: {field.name: _plain(getattr(action, field.name)) for field in fields(action)}
+            for name, action in actions.items()
+        },
+    )
+
+
+def error_message(error: object, is_fatal: bool) -> str:
+    """Return the answer to a message that can't be used."""
+    return _text("error", message=str(error)[:2000], fatal=is_fatal)
+
+
+def _text(kind: str, **values: Any) -> str:
+    return json.dumps({"type": kind, **values})
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    return value
+
+
+def _mapping(message: Mapping[str, Any], name: str) -> dict[str, Any]:
+    value = message.get(name, {})
+    if not isinstance(value, dict):
+        raise ProtocolError(f"{name}: expected an object, got {_short(value)}")
+    return value
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"expected a finite number, got {name}")
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:60]}…"

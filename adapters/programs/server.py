@@ -1,0 +1,320 @@
+"""`ListeningVectorEnv`: games in any language that connect by WebSocket, as one vector environment."""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import urlsplit
+
+import numpy as np
+from websockets.exceptions import ConnectionClosed
+from websockets.http11 import Request, Response
+from websockets.sync.server import Server, ServerConnection, serve
+
+from ...envs.batch.entity_batch import EntityBatch
+from ...envs.spaces import EntitySpace
+from . import protocol
+from .lane import GameStopped, Lane
+from .protocol import Limits, ProtocolError
+from .training_agent import TrainingAgent
+from .vector_env import QuestionVectorEnv
+
+_log = logging.getLogger(__name__)
+
+#: The environment variable with the token, which must not be written into a run folder.
+TOKEN = "ENTITIZE_TOKEN"
+
+#: Connections that may wait for a lane, or to say hello.
+_WAITING = 16
+
+
+class ListeningVectorEnv(QuestionVectorEnv):
+    """Plays the games of WebSocket connections, each in a lane; docs/protocol.md describes the messages.
+
+    A lane without a connection is inactive. A connection that is lost in the middle of an episode truncates
+    it, and its lane is free for the next one. No message can end the environment: a connection that keeps to
+    no rule gets an error and is closed.
+
+    Args:
+        address: "HOST:PORT"; port 0 is any free one (see `address`).
+        num_envs: how many connections may play at the same time.
+        space: what the games must ask; None: the first connection declares it, and making the environment
+            waits for that.
+        token: what each connection must send; None: that of the environment variable ENTITIZE_TOKEN, if
+            it is set.
+        max_wait: see `QuestionVectorEnv`.
+        limits: of messages.
+
+    Attributes:
+        address: where it listens: "127.0.0.1:7000".
+
+    Raises:
+        ValueError: the address has another form, can't be used, or is no loopback address and there is no
+            token; or a number is out of its range.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        num_envs: int = 64,
+        space: EntitySpace | None = None,
+        token: str | None = None,
+        max_wait: float | None = 0.1,
+        limits: Limits | None = None,
+    ) -> None:
+        door = Door(address, space, token or os.environ.get(TOKEN) or None, limits or Limits())
+        try:
+            super().__init__(door.declared_space(), num_envs, max_wait, None)
+        except BaseException:
+            door.close()
+            raise
+        self._door = door
+        self.address = door.address
+        self._name = f"ListeningVectorEnv({self.address})"
+        self._lanes = [Lane(f"game {number}", self._exchange) for number in range(self.num_envs)]
+        door.open(self._lanes)
+
+    def _reset(self, seeds: Any, options: dict[str, Any] | None) -> tuple[EntityBatch, dict[str, Any]]:
+        """Begin with the questions at hand: games can't be made to start over."""
+        reports = self._reports()
+        return self._batch([report.question for report in reports]), self._info(reports)
+
+    def close_extras(self, **kwargs: Any) -> None:
+        for lane in self._lanes:
+            lane.stop()
+        self._door.close()
+
+
+def listen(
+    num_envs: int, address: str, max_wait: float | None = 0.1, space: EntitySpace | None = None
+) -> ListeningVectorEnv:
+    """Make a `ListeningVectorEnv`: the environment of `entitize train --listen`."""
+    return ListeningVectorEnv(address, num_envs, space, max_wait=max_wait)
+
+
+class Door:
+    """Accepts connections, lets each say hello, and gives it a free lane.
+
+    Each connection has a thread, which reads its messages and asks the questions of its game.
+    """
+
+    def __init__(self, address: str, space: EntitySpace | None, token: str | None, limits: Limits) -> None:
+        host, port = _host_and_port(address)
+        if token is None and not _is_loopback(host):
+            raise ValueError(
+                f"listen: {address}: without a token expected a loopback address (127.0.0.1), got another."
+                f" Give a token: --token, or the environment variable {TOKEN}"
+            )
+        self._space, self._token, self._limits = space, token, limits
+        self._declared = threading.Event()
+        self._is_open = threading.Event()
+        self._is_closed = False
+        self._lock = threading.Lock()
+        self._free: list[int] = []
+        self._lanes: list[Lane] = []
+        try:
+            self._server: Server = serve(
+                *(self._talk, host, port),
+                process_request=self._check_request,
+                max_size=limits.message_bytes,
+                compression=None,  # decompression could make much of a small message
+                close_timeout=1,
+                logger=_quiet_logger(),
+            )
+        except OSError as error:
+            raise ValueError(
+                f"listen: {address}: expected a free address of this machine: {error.strerror or error}"
+            ) from error
+        bound = self._server.socket.getsockname()
+        self.address = f"{f'[{bound[0]}]' if ':' in bound[0] else bound[0]}:{bound[1]}"
+        self._thread = threading.Thread(target=self._server.serve_forever, name="listener", daemon=True)
+        self._thread.start()
+
+    def declared_space(self) -> EntitySpace:
+        """Return the spaces, as soon as a connection has declared them."""
+        if self._space is None:
+            _log.warning(
+                "listening on ws://%s: the first game that connects declares the spaces", self.address
+            )
+        while self._space is None:
+            self._declared.wait(0.5)
+        return self._space
+
+    def open(self, lanes: list[Lane]) -> None:
+        """Let connections have these lanes."""
+        with self._lock:
+            self._lanes, self._free = lanes, list(reversed(range(len(lanes))))
+        self._is_open.set()
+
+    def close(self) -> None:
+        """Close all connections and end their threads."""
+        self._is_closed = True
+        self._is_open.set()
+        self._server.shutdown(reason="the trainer has ended")
+        self._thread.join()
+
+    # -- a connection ---------------------------------------------------------------------------------------
+
+    def _check_request(self, connection: ServerConnection, request: Request) -> Response | None:
+        """Refuse web pages of other hosts, which could reach a loopback address through a browser."""
+        origin = request.headers.get("Origin")
+        if origin is not None and self._token is None and not _is_loopback(urlsplit(origin).hostname or ""):
+            return connection.respond(HTTPStatus.FORBIDDEN, f"origin {origin}: a token is needed\n")
+        if len(self._server.connections) > len(self._lanes) + _WAITING:
+            return connection.respond(HTTPStatus.SERVICE_UNAVAILABLE, "too many connections\n")
+        return None
+
+    def _talk(self, connection: ServerConnection) -> None:
+        """Play the game of one connection, from its hello to its end."""
+        with suppress(ConnectionClosed):
+            try:
+                lane = self._greet(connection)
+                try:
+                    self._play(connection, lane)
+                finally:
+                    with self._lock:
+                        self._free.append(lane)
+            except GameStopped:
+                connection.close(1001, "the trainer has ended")
+            except ProtocolError as error:
+                connection.send(protocol.error_message(error, True))
+                connection.close(1008, str(error)[:100])
+
+    def _greet(self, connection: ServerConnection) -> int:
+        """Check the hello of a connection; return its lane.
+
+        Raises:
+            ProtocolError: fatal; there is none, or no free lane.
+        """
+        try:
+            message = protocol.read_message(connection.recv(10))
+            protocol.check_hello(message)
+        except TimeoutError:
+            raise ProtocolError("hello: expected one within 10 seconds, got none", True) from None
+        token = message.get("token")
+        if self._token is not None and not hmac.compare_digest(self._token.encode(), str(token).encode()):
+            raise ProtocolError(f"hello: token: expected that of the trainer, got {_what(token)}", True)
+        space = self._agreed_space(message.get("spaces"))
+        self._is_open.wait()
+        with self._lock:
+            if self._is_closed or not self._free:
+                raise ProtocolError(f"hello: expected a free lane, got none of {len(self._lanes)}", True)
+            lane = self._free.pop()
+        connection.send(protocol.hello_message(space, lane))
+        return lane
+
+    def _agreed_space(self, schema: Any) -> EntitySpace:
+        with self._lock:
+            if self._space is None:
+                if schema is None:
+                    raise ProtocolError("hello: spaces: expected them of the first game, got none", True)
+                self._space = protocol.read_spaces(schema)
+                self._declared.set()
+                return self._space
+        if schema is not None:
+            protocol.check_same_spaces(self._space, schema)
+        return self._space
+
+    def _play(self, connection: ServerConnection, number: int) -> None:
+        """Answer the messages of a game until its connection ends."""
+        lane, space = self._lanes[number], self._space
+        assert space is not None
+        agent = TrainingAgent(space, lane, lane.name, np.random.default_rng())
+        pace = Pace(self._limits.messages_per_second)
+        errors = 0
+        lane.begin()
+        try:
+            while True:
+                try:
+                    self._handle(connection, agent, self._receive(connection, pace))
+                except (GameStopped, ConnectionClosed):
+                    raise
+                except Exception as error:  # a message can do no more harm than this
+                    errors += 1
+                    if getattr(error, "is_fatal", False) or errors >= self._limits.errors:
+                        raise ProtocolError(str(error), True) from error
+                    connection.send(protocol.error_message(error, False))
+        finally:
+            with suppress(GameStopped):
+                if agent.is_playing:
+                    agent.game_over(truncated=True)
+            lane.leave()
+
+    def _receive(self, connection: ServerConnection, pace: Pace) -> dict[str, Any]:
+        try:
+            text = connection.recv(self._limits.silence)
+        except TimeoutError:
+            raise ProtocolError(f"expected a message within {self._limits.silence:g} seconds", True) from None
+        pace.count()
+        return protocol.read_message(text)
+
+    def _handle(self, connection: ServerConnection, agent: TrainingAgent, message: dict[str, Any]) -> None:
+        kind, space = message["type"], agent.observation_space
+        if kind == "hello":
+            raise ProtocolError("type: expected observe or game_over, got a second hello")
+        has_observation = kind == "observe" or protocol.has_observation(message)
+        seen = protocol.read_observation(space, message, self._limits) if has_observation else None
+        if kind == "observe":
+            assert seen is not None
+            connection.send(protocol.act_message(agent.act(seen)))
+            return
+        truncated = message.get("truncated", False)
+        if not isinstance(truncated, bool):
+            raise ProtocolError(f"game_over: truncated: expected a boolean, got {_what(truncated)}")
+        agent.game_over(seen, **protocol.read_result(message), truncated=truncated)
+
+
+class Pace:
+    """Counts messages; raises where there are more than so many per second."""
+
+    def __init__(self, per_second: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._per_second, self._clock = per_second, clock
+        self._began, self._count = clock(), 0
+
+    def count(self) -> None:
+        """Count one message.
+
+        Raises:
+            ProtocolError: fatal; there were too many within a second.
+        """
+        now = self._clock()
+        if now - self._began >= 1:
+            self._began, self._count = now, 0
+        self._count += 1
+        if self._count > self._per_second:
+            raise ProtocolError(f"expected at most {self._per_second:g} messages per second, got more", True)
+
+
+def _host_and_port(address: str) -> tuple[str, int]:
+    host, colon, port = address.rpartition(":")
+    if not (colon and host and port.isdecimal() and int(port) < 65536):
+        raise ValueError(f"listen: expected HOST:PORT, such as 127.0.0.1:7000, got {address!r}")
+    return host.strip("[]"), int(port)
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _what(value: Any) -> str:
+    return "none" if value is None else type(value).__name__
+
+
+def _quiet_logger() -> logging.Logger:
+    """A logger that does not print every port scan as a traceback."""
+    logger = logging.getLogger("entitize.websockets")
+    logger.setLevel(logging.CRITICAL)
+    return logger

@@ -1,0 +1,155 @@
+"""Games that ask: questions per second from threads and over the WebSocket.
+
+    python benchmarks/questions.py [--quick] [--json PATH] [--seconds S]
+
+Each game asks at once again, with 5 entities of 4 features and one categorical action of 4 choices. RogueNet
+(d_model 16, 2 layers) decides, without learning. The peer is an `EntityEnv` with the same observations and
+the same network, in one process without questions; its step is a part of ours, so ours can't beat it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+import entitize as ez
+import numpy as np
+from entitize.adapters.programs import ListeningVectorEnv
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.client import connect
+
+from rows import Row, write_rows
+
+GAMES = (1, 16, 64)
+
+
+@ez.entity
+class Unit:
+    x: float
+    y: float
+    hp: float
+    side: float
+
+
+class Move(Enum):
+    UP = 0
+    DOWN = 1
+    LEFT = 2
+    RIGHT = 3
+
+
+UNITS = [Unit(0.1 * i, 0.2 * i, 1.0, float(i % 2)) for i in range(5)]
+
+
+@ez.program(entities=[Unit], actions={"move": Move})
+def main(agent: Any) -> None:
+    while True:
+        agent.act(ez.Obs(UNITS[0], UNITS[1:], score=0.0), Move)
+
+
+class Peer(ez.EntityEnv):
+    """The same observations from an environment that is stepped."""
+
+    def __init__(self) -> None:
+        self.observation_space, self.action_space = main.observation_space, main.action_space
+
+    def _observe_units(self) -> ez.Obs:
+        return ez.Obs(UNITS, actions={"move": UNITS[:1]})
+
+    def _reset(self, options: dict[str, Any]) -> ez.Obs:
+        return self._observe_units()
+
+    def _step(self, actions: dict[str, Any]) -> Any:
+        return self._observe_units(), 0.0, False, False, {}
+
+
+def connected_games(address: str, count: int) -> None:
+    """Ask from `count` threads of this process until the server closes."""
+    message = {
+        "type": "observe",
+        "entities": {"Unit": [[unit.x, unit.y, unit.hp, unit.side] for unit in UNITS]},
+        "actions": {"move": {"actors": [0]}},
+        "score": 0,
+    }
+
+    def ask() -> None:
+        with suppress(ConnectionClosed), connect(f"ws://{address}", compression=None) as game:
+            game.send(json.dumps({"type": "hello", "protocol": 1}))
+            game.recv()
+            while True:
+                game.send(json.dumps(message))
+                json.loads(game.recv())
+
+    threads = [threading.Thread(target=ask) for _ in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+@contextmanager
+def listening(count: int) -> Iterator[ez.EntityVectorEnv]:
+    """An environment to which another process has connected `count` games."""
+    venv = ListeningVectorEnv("127.0.0.1:0", count, main.observation_space, max_wait=1.0)
+    clients = multiprocessing.get_context("spawn").Process(target=connected_games, args=(venv.address, count))
+    clients.start()
+    with venv:
+        yield venv
+    clients.join()
+
+
+def questions_per_second(policy: Any, venv: ez.EntityVectorEnv, seconds: float) -> float:
+    """Decide for `seconds`, after a tenth of a second for warming up."""
+    rng = np.random.default_rng(0)
+    batch, _ = venv.reset(seed=0)
+    decided, began = 0, time.perf_counter()
+    is_warm = False
+    while (passed := time.perf_counter() - began) < seconds or not is_warm:
+        if not is_warm and passed > 0.1 * seconds:
+            is_warm, decided, began = True, 0, time.perf_counter()
+        batch, *_ = venv.step(policy.act(batch, rng).actions)
+        decided += batch.actions["move"].actors.num_items
+    return decided / (time.perf_counter() - began)
+
+
+def measure(count: int, seconds: float) -> list[Row]:
+    """The rows of `count` games."""
+    policy = ez.RogueNet(main.observation_space, main.action_space, d_model=16, n_layer=2).eval()
+    sources = {
+        "environment": lambda: ez.vector.ListVectorEnv([Peer] * count),
+        "threads": lambda: ez.make_vec(main, count),
+        "WebSocket": lambda: listening(count),
+    }
+    rates = {}
+    for name, source in sources.items():
+        with source() as venv:
+            rates[name] = questions_per_second(policy, venv, seconds)
+    return [
+        Row(f"{count} games, {name}", rates[name], rates["environment"], "EntityEnv", "1/s", kind="floor")
+        for name in ("threads", "WebSocket")
+    ]
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--seconds", type=float, default=5.0)
+    parser.add_argument("--json", type=Path)
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    chosen = parse_arguments()
+    rows = [row for count in GAMES for row in measure(count, 1.0 if chosen.quick else chosen.seconds)]
+    for row in rows:
+        print(f"{row.case:26} {row.ours:9,.0f} questions/s; EntityEnv {row.peer:9,.0f}")
+    if chosen.json:
+        write_rows(chosen.json, rows)

@@ -1,0 +1,69 @@
+"""`entitize serve`: a trained agent decides for games that connect by WebSocket."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import tyro
+from rich.console import Console
+
+from ..adapters.programs.server import TOKEN, ListeningVectorEnv
+from ..envs import EntityVectorEnv
+from ..experiments.arguments import parse
+from ..experiments.errors import UserError
+from ..policies.checkpoint import CheckpointError
+from ..policies.runtime import Agent, load_agent
+from ..trainers.idle import Shown
+
+
+@dataclass(frozen=True)
+class ServeArguments:
+    """Decide for games that connect by WebSocket, with a trained agent. docs/protocol.md has the messages.
+
+    Example: entitize serve runs/chase --listen 127.0.0.1:7000
+    """
+
+    run: tyro.conf.Positional[Path]
+    """The run folder, or a checkpoint folder."""
+    listen: str = "127.0.0.1:7000"
+    """Where games connect, HOST:PORT."""
+    token: str | None = None
+    """What games must send; needed unless HOST is a loopback address (default: ENTITIZE_TOKEN)."""
+    games: int = 64
+    """How many games may play at the same time."""
+    deterministic: bool = False
+    """Take the most probable action instead of sampling."""
+    seed: int | None = None
+    """Seed of the actions."""
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Parse and run the command, until Ctrl-C."""
+    chosen = parse(ServeArguments, "serve", arguments)
+    if chosen.token is not None:
+        os.environ[TOKEN] = chosen.token
+    try:
+        agent = load_agent(chosen.run, chosen.seed)
+        venv = ListeningVectorEnv(chosen.listen, chosen.games, agent.observation_space, max_wait=0.005)
+    except (CheckpointError, ValueError, ImportError) as error:
+        raise UserError(str(error)) from error
+    with venv:
+        Console().print(f"{chosen.run} decides on ws://{venv.address}", highlight=False, soft_wrap=True)
+        decide(agent, venv, chosen.deterministic)
+
+
+def decide(
+    agent: Agent,
+    venv: EntityVectorEnv,
+    deterministic: bool = False,
+    is_over: Callable[[], bool] = lambda: False,
+) -> None:
+    """Answer the questions of all games with `agent` until `is_over`, which is asked after each step."""
+    shown = Shown.of(*venv.reset())
+    while not is_over():
+        acted = agent.act(shown.at_work(), None, deterministic)
+        batch, *_, info = venv.step(shown.for_all(acted.actions))
+        shown = Shown.of(batch, info)
