@@ -1,15 +1,14 @@
 """Features declared from numbers of a dump, and their compiled form.
 
 A `Feature` says what is read (a field of the entity, or a slot of the state) and how it is turned into one
-float32. The tables of `games` are written in it; the kernel of `fill` interprets its compiled form, a
-`Program`.
+float32. The tables of `games` are written in it; the kernel of `fill` interprets its compiled form.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,52 +58,45 @@ _CLASS_OF = {
 }  # all others: the same for every entity of a state
 
 
-class Program(NamedTuple):
-    """Features compiled for the kernel: one entry per feature, by type and within a type by class."""
-
-    segments: NDArray[
-        np.int64
-    ]  # (T, 5): where the floats, ints, constants and special ones of a type start, its end
-    kind: NDArray[np.int64]
-    column: NDArray[np.uint64]  # of the feature in its type's rows
-    field: NDArray[np.int64]  # byte offset of the entity field
-    slot: NDArray[np.int64]
-    size: NDArray[np.int64]  # LOOKUP: how many items of the vector have slots
-    scale: NDArray[np.float64]
-    parameter: NDArray[np.int64]
+#: A feature for the kernel. `column`: in its type's rows; `field`: byte offset in the entity's record;
+#: `size`: for LOOKUP, how many items of the vector have slots.
+_COMPILED = np.dtype(
+    [
+        ("kind", np.int64),
+        ("column", np.uint64),
+        ("field", np.int64),
+        ("slot", np.int64),
+        ("size", np.int64),
+        ("scale", np.float64),
+        ("parameter", np.int64),
+    ]
+)
 
 
 def compile_features(
     groups: Sequence[Sequence[Feature]], slots: Mapping[str, int], vector_sizes: Mapping[str, int]
-) -> Program:
-    """The program of several lists of features: one list per entity type, or one list of globals.
+) -> tuple[NDArray[np.int64], NDArray[Any]]:
+    """Compile several lists of features: one list per entity type, then the globals.
+
+    Returns:
+        segments (T + 1, 5), where the floats, ints, constants and special ones of a list start, and its end;
+        and the features, list by list, as records of `_COMPILED`.
 
     Raises:
         KeyError: a field or a slot that the game does not have.
     """
     segments = np.zeros((len(groups), 5), np.int64)
-    rows: list[tuple[int, Feature]] = []
+    compiled: list[tuple[Any, ...]] = []
     for number, group in enumerate(groups):
         classes = [_CLASS_OF.get(feature.kind, _CONSTANTS) for feature in group]
-        segments[number] = len(rows) + np.cumsum([0, *(classes.count(c) for c in range(4))])
-        order = sorted(range(len(group)), key=classes.__getitem__)
-        rows += [(column, group[column]) for column in order]
-
-    def slot_of(feature: Feature) -> int:
-        if not feature.slot:
-            return 0
-        return slots[f"{feature.slot}.0" if feature.kind == LOOKUP else feature.slot]
-
-    return Program(
-        segments=segments,
-        kind=np.array([f.kind for _, f in rows], np.int64),
-        column=np.array([column for column, _ in rows], np.uint64),
-        field=np.array([4 * ENTITY_FIELDS[f.field] if f.field else 0 for _, f in rows], np.int64),
-        slot=np.array([slot_of(f) for _, f in rows], np.int64),
-        size=np.array([vector_sizes.get(f.slot, 0) for _, f in rows], np.int64),
-        scale=np.array([f.scale for _, f in rows], np.float64),
-        parameter=np.array([f.parameter for _, f in rows], np.int64),
-    )
+        segments[number] = len(compiled) + np.cumsum([0, *(classes.count(c) for c in range(4))])
+        for column in sorted(range(len(group)), key=classes.__getitem__):
+            f = group[column]
+            field_at = 4 * ENTITY_FIELDS[f.field] if f.field else 0
+            slot_at = slots[f"{f.slot}.0" if f.kind == LOOKUP else f.slot] if f.slot else 0
+            size = vector_sizes.get(f.slot, 0)
+            compiled.append((f.kind, column, field_at, slot_at, size, f.scale, f.parameter))
+    return segments, np.array(compiled, _COMPILED)
 
 
 # -- writing features ---------------------------------------------------------------------------------------

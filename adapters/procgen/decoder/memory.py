@@ -9,12 +9,16 @@ from numba import extending, types
 from numba.core import cgutils
 
 from ....ragged.compiled import compiled
+from .layout import ENTITY_FIELDS
+
+#: Where fields start in an entity's record, in bytes.
+X, Y, RX, RY = (ENTITY_FIELDS[name] * 4 for name in ("x", "y", "rx", "ry"))
 
 # Numba's annotations do not know that callers of an intrinsic leave out its first parameter.
 _intrinsic: Any = extending.intrinsic
 
-#: For what only other kernels call.
-kernel: Any = compiled(cache=False, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+#: For what only one other kernel calls: its code becomes part of that kernel's before either is compiled.
+kernel: Any = compiled(cache=False, inline="always")
 
 
 def _load(element: ir.Type) -> Any:

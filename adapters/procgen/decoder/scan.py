@@ -5,16 +5,16 @@ Nothing outside a dump is read, whatever it says of its own lengths: each read i
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ....ragged.compiled import compiled
-from .layout import END_OF_DUMP, ENTITY_BYTES, ENTITY_FIELDS, KINDS, VERSION
-from .memory import kernel, load_float, load_int
-from .plan import DumpPlan, EntityPlan, TilePlan
-from .tiles import count_chunks, id_entry
+from .layout import END_OF_DUMP, ENTITY_BYTES, ENTITY_FIELDS, VERSION
+from .memory import RX, RY, X, Y, kernel, load_float, load_int
+from .plan import ENTITIES, HEADER, MAP, VECTOR, Plan
+from .tiles import cut_chunks, id_entry
 
 # What may be wrong with a dump; `errors` holds one of these and a byte offset per state.
 (
@@ -48,176 +48,152 @@ REASONS = {
     OUTSIDE: "the dump lies outside of the buffer",
 }
 
-(
-    _INT,
-    _FLAG,
-    _FLOAT,
-    _LOOSE,
-    _GENERATOR,
-    _MAP,
-    _INTS,
-    _FLAGS,
-    _FLOATS,
-    _ENTITIES,
-    _RECORDS,
-) = range(len(KINDS))
-_X, _Y, _RX, _RY = (ENTITY_FIELDS[name] * 4 for name in ("x", "y", "rx", "ry"))
 _TYPE, _THEME, _ABSOLUTE = (ENTITY_FIELDS[name] * 4 for name in ("type", "image_theme", "use_abs_coords"))
 NUM_FIELDS = len(ENTITY_FIELDS)
 _END_MARK = END_OF_DUMP - (1 << 32)  # as an int32
-_MAX_FLOAT = np.float32(1e9)
 
 
-@kernel
-def _is_sane(value: Any) -> Any:
-    return abs(value) < _MAX_FLOAT  # false for a NaN
+#: Where the parts of a dump are, what of it is visible, and what is wrong with it.
+_PLACE = np.dtype(
+    [
+        ("error", "i8"),  # one of the codes above; the rest says nothing unless that is `WHOLE`
+        ("where", "i8"),  # the byte of the dump that the error is about
+        ("player", "i8"),  # where the entities' records start in the buffer,
+        ("entities", "i8"),  # how many there are,
+        ("first", "i8"),  # and where they start in `kinds`
+        ("cells", "i8"),  # where the map's cells start
+        ("left", "f8"),  # the visible rectangle, in cells
+        ("right", "f8"),
+        ("bottom", "f8"),
+        ("top", "f8"),
+    ]
+)
 
 
-@kernel
-def _skip_string(buffer: NDArray[np.uint8], at: int, end: int) -> tuple[int, int, int]:
-    """Step over a length and its bytes: (where to go on, error, its offset)."""
-    if at + 4 > end:
-        return at, TRUNCATED, at
-    length = load_int(buffer, at)
-    if length < 0 or length > end - at - 4:
-        return at, BAD_LENGTH, at
-    return at + 4 + length, WHOLE, at
+class ScannedStates(NamedTuple):
+    """What `scan_states` finds in B dumps."""
+
+    numbers: NDArray[np.float64]  # (B, S), the slots of `layout.slot_table`
+    places: NDArray[Any]  # (B,) `_PLACE`
+    kinds: NDArray[np.int16]  # the type of each entity, -1 where it is left out
+    offsets: NDArray[np.int64]  # (T, B + 1), where the rows of each state start within those of a type
+
+
+def room_for(
+    buffer: NDArray[np.uint8], lengths: NDArray[np.int64], num_slots: int, num_types: int
+) -> ScannedStates:
+    """Arrays for `scan_states` to fill."""
+    num_states = len(lengths)
+    num_bytes = min(int(lengths.sum()), num_states * len(buffer))
+    return ScannedStates(
+        np.empty((num_states, num_slots)),
+        np.empty(num_states, _PLACE),
+        np.empty(max(num_bytes, 0) // ENTITY_BYTES, np.int16),
+        np.empty((num_types, num_states + 1), np.int64),
+    )
 
 
 @kernel
 def _check_entities(
-    buffer: NDArray[np.uint8], at: int, end: int, mask: NDArray[np.uint32], limit: NDArray[np.uint32]
-) -> tuple[Any, int, int]:
-    """Look at a count and that many entity records: (count, error, its offset)."""
-    count = np.int64(load_int(buffer, at))
-    if count < 0 or count > (end - at - 4) // ENTITY_BYTES:
-        return np.int64(0), BAD_COUNT, at
-    at += 4
+    buffer: NDArray[np.uint8], at: int, count: int, checks: NDArray[np.uint32]
+) -> tuple[int, int]:
+    """Look at `count` entity records from byte `at` on: (error, its offset or where to go on)."""
     for _ in range(count):
         wrong = False
         for index in range(NUM_FIELDS):
-            wrong |= (np.uint32(load_int(buffer, at + 4 * index)) & mask[index]) >= limit[index]
+            wrong |= (np.uint32(load_int(buffer, at + 4 * index)) & checks[0, index]) >= checks[1, index]
         if wrong:
             for index in range(NUM_FIELDS):
-                if (np.uint32(load_int(buffer, at)) & mask[index]) >= limit[index]:
-                    return count, BAD_FLAG if limit[index] == 2 else BAD_FLOAT, at
+                if (np.uint32(load_int(buffer, at)) & checks[0, index]) >= checks[1, index]:
+                    return BAD_FLAG if checks[1, index] == 2 else BAD_FLOAT, at
                 at += 4
         at += ENTITY_BYTES
-    return count, WHOLE, at
+    return WHOLE, at
 
 
 @kernel
-def _read_number(buffer: NDArray[np.uint8], at: int, kind: int) -> tuple[Any, int]:
-    """One number of a field, or of a vector of it: (value, error)."""
-    if kind in (_FLOAT, _FLOATS, _LOOSE):
-        value = load_float(buffer, at)
-        return np.float64(value), WHOLE if kind == _LOOSE or _is_sane(value) else BAD_FLOAT
-    number = load_int(buffer, at)
-    wrong = kind in (_FLAG, _FLAGS) and number != 0 and number != 1
-    return np.float64(number), BAD_FLAG if wrong else WHOLE
-
-
-@kernel
-def _read_vector(
-    buffer: NDArray[np.uint8], at: int, end: int, kind: int, slots: NDArray[np.float64]
-) -> tuple[int, int, int]:
-    """Read a vector's length and items into `slots` (1 + kept,): (where to go on, error, its offset)."""
-    count = np.int64(load_int(buffer, at))
-    if count < 0 or count > (end - at - 4) // 4:
-        return at, BAD_COUNT, at
-    slots[:] = 0.0
-    slots[0] = count
-    at += 4
-    for item in range(count):
-        value, error = _read_number(buffer, at, kind)
-        if error != WHOLE:
-            return at, error, at
-        if item + 1 < len(slots):
-            slots[item + 1] = value
-        at += 4
-    return at, WHOLE, at
-
-
-@kernel
-def _check_start(
-    buffer: NDArray[np.uint8], at: int, end: int, game: NDArray[np.uint8]
-) -> tuple[int, int, int]:
-    """Version and game: (where to go on, error, its offset)."""
-    if at + 4 > end:
-        return at, TRUNCATED, at
-    if load_int(buffer, at) != VERSION:
-        return at, BAD_VERSION, at
-    at += 4
-    after, error, where = _skip_string(buffer, at, end)
-    if error != WHOLE:
-        return at, error, where
-    if after - at - 4 != len(game):
-        return at, WRONG_GAME, at
-    for index in range(len(game)):
-        if buffer[at + 4 + index] != game[index]:
-            return at, WRONG_GAME, at
-    return after, WHOLE, at
-
-
-@kernel
-def _check_map(buffer: NDArray[np.uint8], at: int, end: int, grid_size: float) -> tuple[Any, int, int]:
-    """The map at byte `at`, which should have `grid_size` cells: (number of cells, error, its offset)."""
+def _check_map(buffer: NDArray[np.uint8], at: int, end: int, grid_size: float) -> tuple[int, Any]:
+    """The map at byte `at`, which should have `grid_size` cells: (error, its offset or where to go on)."""
     if at + 12 > end:
-        return 0, TRUNCATED, at
+        return TRUNCATED, at
     width, height = np.int64(load_int(buffer, at)), np.int64(load_int(buffer, at + 4))
     cells = np.int64(load_int(buffer, at + 8))
     if width < 1 or height < 1 or width * height != cells or grid_size != cells:
-        return 0, BAD_GRID, at
+        return BAD_GRID, at
     if cells > (end - at - 12) // 4:
-        return 0, BAD_COUNT, at + 8
-    return cells, WHOLE, at
+        return BAD_COUNT, at + 8
+    return WHOLE, at + 12 + 4 * cells
 
 
 @kernel
+def _check_string(
+    buffer: NDArray[np.uint8], at: int, end: int, is_header: bool, game: NDArray[np.uint8]
+) -> tuple[int, Any]:
+    """An int and a string, in the header the version and the game: (error, its offset or where to go on)."""
+    if is_header and load_int(buffer, at) != VERSION:
+        return BAD_VERSION, at
+    at += 4
+    if at + 4 > end:
+        return TRUNCATED, at
+    length = np.int64(load_int(buffer, at))
+    if length < 0 or length > end - at - 4:
+        return BAD_LENGTH, at
+    if is_header:
+        if length != len(game):
+            return WRONG_GAME, at
+        for index in range(length):
+            if buffer[at + 4 + index] != game[index]:
+                return WRONG_GAME, at
+    return WHOLE, at + 4 + length
+
+
+@compiled(separate=True)
 def _read_state(
-    buffer: NDArray[np.uint8],
-    at: Any,
-    end: int,
-    dump: DumpPlan,
-    numbers: NDArray[np.float64],
-    place: NDArray[np.int64],
+    buffer: NDArray[np.uint8], at: int, end: int, plan: Plan, numbers: NDArray[np.float64], place: Any
 ) -> tuple[int, int]:
-    """Walk through a dump; `numbers` (S,) and `place` (4,) as in `scan_states`: (error, its offset)."""
-    at, error, where = _check_start(buffer, at, end, dump.game)
-    slot = 0
-    for index in range(len(dump.fields)):
-        if error != WHOLE:
-            return error, where
+    """Walk through a dump; fills `numbers` (S,) and the offsets in `place`: (error, its offset)."""
+    error, slot = WHOLE, 0
+    for index in range(len(plan.fields)):
         if at + 4 > end:
             return TRUNCATED, at
-        kind, kept = dump.fields[index]
-        if kind < _GENERATOR:
-            numbers[slot], error = _read_number(buffer, at, kind)
-            where = at
-            slot += 1
-            at += 4
-        elif kind == _GENERATOR:  # its state is nobody's business
-            at, error, where = _skip_string(buffer, at + 4, end)
-        elif kind == _MAP:
-            cells, error, where = _check_map(buffer, at, end, numbers[dump.grid_size])
-            numbers[slot], numbers[slot + 1] = load_int(buffer, at), cells // max(load_int(buffer, at), 1)
-            place[2] = at + 12
-            slot += 2
-            at += 12 + 4 * cells
-        elif kind < _ENTITIES:
-            at, error, where = _read_vector(buffer, at, end, kind, numbers[slot : slot + 1 + kept])
-            slot += 1 + kept
-        else:
-            count, error, where = _check_entities(buffer, at, end, dump.entity_mask, dump.entity_limit)
-            if kind == _ENTITIES:
-                if error == WHOLE and (count == 0 or load_int(buffer, at + 4 + _TYPE) != 0):
-                    return NO_PLAYER, at
-                place[0], place[1] = at + 4, count
+        field = plan.fields[index]
+        role, count = field.role, np.int64(1)
+        if role == VECTOR or role >= ENTITIES:
+            count = np.int64(load_int(buffer, at))
+            if count < 0 or count > (end - at - 4) // (4 if role == VECTOR else ENTITY_BYTES):
+                return BAD_COUNT, at
             numbers[slot] = count
             slot += 1
-            at += 4 + ENTITY_BYTES * count
-    if error != WHOLE:
-        return error, where
+            at += 4
+        if role <= VECTOR:
+            for item in range(field.kept):
+                numbers[slot + item] = 0.0
+            for item in range(count):
+                if (np.uint32(load_int(buffer, at)) & field.mask) >= field.limit:
+                    return BAD_FLAG if field.limit == 2 else BAD_FLOAT, at
+                if item < field.kept:
+                    value = np.float64(load_float(buffer, at))
+                    numbers[slot + item] = value if field.is_float else np.float64(load_int(buffer, at))
+                at += 4
+            slot += field.kept
+        elif role >= ENTITIES:
+            if role == ENTITIES:
+                place.player, place.entities = at, count
+            start = at
+            error, at = _check_entities(buffer, at, count, plan.entity_checks)
+            if error == WHOLE and role == ENTITIES and (count == 0 or load_int(buffer, start + _TYPE) != 0):
+                return NO_PLAYER, start - 4
+        elif role == MAP:
+            start = at
+            error, at = _check_map(buffer, at, end, numbers[plan.options[0].grid_size])
+            place.cells = start + 12
+            if error == WHOLE:
+                numbers[slot], numbers[slot + 1] = load_int(buffer, start), load_int(buffer, start + 4)
+            slot += 2
+        else:
+            error, at = _check_string(buffer, at, end, role == HEADER, plan.game)
+        if error != WHOLE:
+            return error, at
     if at + 4 > end:
         return TRUNCATED, at
     if load_int(buffer, at) != _END_MARK:
@@ -226,80 +202,48 @@ def _read_state(
 
 
 @kernel
-def crop(
-    buffer: NDArray[np.uint8], player: int, numbers: NDArray[np.float64], plan: EntityPlan
-) -> tuple[Any, Any, Any, Any]:
-    """Return the visible rectangle (left, right, bottom, top); the player's record is at byte `player`."""
-    left, right, bottom, top = -np.inf, np.inf, -np.inf, np.inf
-    if plan.visible_only:
-        half = numbers[plan.visibility] / 2
-        left, right = numbers[plan.center_x] - half, numbers[plan.center_x] + half
-        bottom, top = numbers[plan.center_y] - half, numbers[plan.center_y] + half
-    y = np.float64(load_float(buffer, player + _Y))
-    return left, right, max(bottom, y - plan.sight_below), min(top, y + plan.sight_above)
+def _look(buffer: NDArray[np.uint8], numbers: NDArray[np.float64], options: Any, place: Any) -> None:
+    """Find the visible rectangle of a state whose player `place` says."""
+    place.left, place.right, place.bottom, place.top = -np.inf, np.inf, -np.inf, np.inf
+    if options.visible_only:
+        half = numbers[options.visibility] / 2
+        place.left, place.right = numbers[options.center_x] - half, numbers[options.center_x] + half
+        place.bottom, place.top = numbers[options.center_y] - half, numbers[options.center_y] + half
+    y = np.float64(load_float(buffer, place.player + Y))
+    low, high = y - options.sight_below, y + options.sight_above
+    if low > place.bottom:
+        place.bottom = low
+    if high < place.top:
+        place.top = high
 
 
-@kernel
+@compiled(separate=True)
 def _sort_entities(
-    buffer: NDArray[np.uint8],
-    first: int,
-    view: tuple[float, float, float, float],
-    numbers: NDArray[np.float64],
-    plan: EntityPlan,
-    kinds: NDArray[np.int16],
+    buffer: NDArray[np.uint8], numbers: NDArray[np.float64], place: Any, plan: Plan, kinds: NDArray[np.int16]
 ) -> None:
-    """Find the type of each entity of a state, -1 where it is left out; the first is the player."""
-    type_of, tracked, gate_slot, gate_size = plan.type_of, plan.tracked, plan.gate_slot, plan.gate_size
-    left, right, bottom, top = view
+    """Find the visible rectangle of a state and the type of each entity, -1 where it is left out."""
+    _look(buffer, numbers, plan.options[0], place)
+    left, right, bottom, top = place.left, place.right, place.bottom, place.top
     everything = left == -np.inf and bottom == -np.inf and top == np.inf
     kinds[0] = 0
     for index in range(1, len(kinds)):
-        at = first + index * ENTITY_BYTES
-        entry = id_entry(load_int(buffer, at + _TYPE))
-        kind = type_of[entry]
+        at = place.player + index * ENTITY_BYTES
+        entry = plan.ids[id_entry(load_int(buffer, at + _TYPE))]
+        kind, gate, size = entry.type, entry.gate_slot, entry.gate_size
         if kind == 0:  # there is one player, and it has been seen
-            kind = len(tracked) - 1
-        gate = gate_slot[entry]
+            kind = plan.ids[-1].type
         if gate >= 0:
-            theme = load_int(buffer, at + _THEME) if gate_size[entry] > 0 else 0
-            if theme < 0 or theme >= max(gate_size[entry], 1) or numbers[gate + theme] == 0:
+            theme = np.int64(load_int(buffer, at + _THEME)) if size > 0 else 0
+            if theme < 0 or (theme > 0 and theme >= size) or numbers[gate + theme] == 0:
                 kind = -1
-        if kind >= 0 and not (everything or tracked[kind] or load_int(buffer, at + _ABSOLUTE) != 0):
-            x, y = np.float64(load_float(buffer, at + _X)), np.float64(load_float(buffer, at + _Y))
-            rx, ry = np.float64(load_float(buffer, at + _RX)), np.float64(load_float(buffer, at + _RY))
+        if kind >= 0 and not (
+            everything or plan.types[kind].tracked or load_int(buffer, at + _ABSOLUTE) != 0
+        ):
+            x, y = np.float64(load_float(buffer, at + X)), np.float64(load_float(buffer, at + Y))
+            rx, ry = np.float64(load_float(buffer, at + RX)), np.float64(load_float(buffer, at + RY))
             if x + rx <= left or x - rx >= right or y + ry <= bottom or y - ry >= top:
                 kind = -1
         kinds[index] = kind
-
-
-@kernel
-def _measure(
-    buffer: NDArray[np.uint8],
-    numbers: NDArray[np.float64],
-    place: NDArray[np.int64],
-    entities: EntityPlan,
-    tiles: TilePlan,
-    kinds: NDArray[np.int16],
-    counts: NDArray[np.int64],
-) -> None:
-    """Sort the entities of a state into `kinds`; add to `counts` (T,) how much there is of each type."""
-    player = place[0]
-    view = crop(buffer, player, numbers, entities)
-    _sort_entities(buffer, player, view, numbers, entities, kinds)
-    for kind in kinds:
-        if kind >= 0:
-            counts[kind] += 1
-    if tiles.columns > 0:
-        counts[-1] += count_chunks(
-            buffer,
-            place[2],
-            np.int64(numbers[entities.grid_width]),
-            np.int64(numbers[entities.grid_width + 1]),
-            load_float(buffer, player + _X),
-            load_float(buffer, player + _Y),
-            view,
-            tiles,
-        )
 
 
 @compiled
@@ -307,70 +251,45 @@ def scan_states(
     buffer: NDArray[np.uint8],
     starts: NDArray[np.int64],
     lengths: NDArray[np.int64],
-    dump: DumpPlan,
-    entities: EntityPlan,
-    tiles: TilePlan,
-    widths: NDArray[np.int64],
-    numbers: NDArray[np.float64],
-    places: NDArray[np.int64],
-    kinds: NDArray[np.int16],
-    offsets: NDArray[np.int64],
-    bounds: NDArray[np.int64],
-    errors: NDArray[np.int64],
+    plan: Plan,
+    states: ScannedStates,
+    no_rows: NDArray[np.float32],
 ) -> int:
     """Check and measure B dumps; dump b is `buffer[starts[b]:starts[b] + lengths[b]]`.
 
     Args:
-        widths: (T,), features per type, `Tiles` last.
-        numbers: (B, S), receives the slots of `layout.slot_table`.
-        places: (B, 4), receives where the entity records start, how many there are, where the map's cells
-            start, and where the state's entities start in `kinds`.
-        kinds: receives the type of each entity, -1 where it is left out.
-        offsets: (T, B + 1), receives where the rows of each state start within those of a type.
-        bounds: (T + 1,), receives where the numbers of each type start, one type after the other.
-        errors: (B, 2), receives one of the codes above and the byte of the dump that it is about. The other
-            arrays say nothing of a state where that is not WHOLE.
+        states: is filled.
+        no_rows: (0,).
 
     Returns:
         the first state that is not whole, or -1.
     """
+    numbers, kinds, offsets = states.numbers, states.kinds, states.offsets
     first_bad = -1
     used = 0
-    offsets[:, 0] = 0
+    for kind in range(len(offsets)):
+        offsets[kind, 0] = 0
     for b in range(len(starts)):
         for kind in range(len(offsets)):  # one by one: for whole arrays Numba compiles error texts
             offsets[kind, b + 1] = offsets[kind, b]
-        if min(starts[b], lengths[b], len(buffer) - starts[b]) < 0 or lengths[b] > len(buffer) - starts[b]:
-            error, where = OUTSIDE, starts[b]
+        place, start, length = states.places[b], starts[b], lengths[b]
+        if start < 0 or length < 0 or start > len(buffer) or length > len(buffer) - start:
+            error, where = OUTSIDE, start
         else:
-            error, where = _read_state(buffer, starts[b], starts[b] + lengths[b], dump, numbers[b], places[b])
-            if error == WHOLE and used + places[b, 1] > len(kinds):  # lengths that don't add up
-                error, where = OUTSIDE, starts[b]
-        errors[b, 0], errors[b, 1] = error, where - starts[b]
+            error, where = _read_state(buffer, start, start + length, plan, numbers[b], place)
+            if error == WHOLE and used + place.entities > len(kinds):  # lengths that don't add up
+                error, where = OUTSIDE, start
+        place.error, place.where = error, where - start
         if error != WHOLE:
             first_bad = b if first_bad < 0 else first_bad
             continue
-        places[b, 3] = used
-        here = kinds[used : used + places[b, 1]]
-        used += places[b, 1]
-        _measure(buffer, numbers[b], places[b], entities, tiles, here, offsets[:, b + 1])
-    bounds[0] = 0
-    for kind in range(len(widths)):
-        bounds[kind + 1] = bounds[kind] + offsets[kind, -1] * widths[kind]
+        place.first = used
+        here = kinds[used : used + place.entities]
+        used += place.entities
+        _sort_entities(buffer, numbers[b], place, plan, here)
+        for kind in here:
+            if kind >= 0:
+                offsets[kind, b + 1] += 1
+        if plan.options[0].columns > 0:
+            offsets[-1, b + 1] += cut_chunks(buffer, numbers[b], place, plan, False, no_rows, 0)
     return first_bad
-
-
-def results_for(
-    buffer: NDArray[np.uint8], lengths: NDArray[np.int64], num_slots: int, num_types: int
-) -> tuple[NDArray[Any], ...]:
-    """Arrays for `scan_states` to fill: numbers, places, kinds, offsets, bounds, errors."""
-    num_states = len(lengths)
-    num_bytes = min(int(lengths.sum()), num_states * len(buffer))
-    return (
-        np.empty((num_states, num_slots)),
-        np.empty((num_states, 4), np.int64),
-        np.empty(max(num_bytes, 0) // ENTITY_BYTES, np.int16),
-        np.empty((num_types, num_states + 1), np.int64),
-        np.empty(num_types + 1, np.int64),
-        np.empty((num_states, 2), np.int64),
-    )

@@ -19,129 +19,124 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from . import plan
-from .memory import kernel, load_int
-from .plan import TilePlan
-
-View = tuple[float, float, float, float]  # left, right, bottom, top, in cells
-
-#: `plan.id_entry`, for kernels.
-id_entry = kernel(plan.id_entry)
+from ....ragged.compiled import compiled
+from .memory import X, Y, kernel, load_float, load_int
+from .plan import ID_TABLE_SIZE, Plan
 
 
 @kernel
-def chunk_axis(position: float, size: int, tiles: TilePlan) -> tuple[Any, Any]:
-    """Along one axis of a map of `size` cells: (first cell of the first chunk, number of chunks)."""
-    chunk = tiles.chunk
+def id_entry(number: Any) -> Any:
+    """The entry of an id of the engine (int32) in the tables of ids."""
+    return number if 0 <= number < ID_TABLE_SIZE - 1 else ID_TABLE_SIZE - 1
+
+
+@compiled(separate=True)
+def _axis(position: float, size: int, low: float, high: float, options: Any) -> tuple[Any, Any, Any, Any]:
+    """Lay chunks along one axis of a map of `size` cells, which is in view from `low` to `high`.
+
+    Returns:
+        first cell of the first chunk, number of chunks, and the cells [from, to) in the map and in view.
+    """
+    chunk, window = options.chunk, options.window
+    begin = 0 if low <= 0 else np.int64(math.floor(low))
+    stop = size if high >= size else np.int64(math.ceil(high))
     cell = np.int64(math.floor(position))
-    needed = (size + chunk - 1) // chunk
-    whole = tiles.whole_map or needed <= tiles.window
-    if tiles.centred:
-        middle = cell - chunk // 2
-        if whole:
-            first = middle % chunk
-            if first > 0:
-                first -= chunk
-            return first, (size - first + chunk - 1) // chunk
-        return middle - tiles.window // 2 * chunk, tiles.window
-    if whole:
-        return np.int64(0), needed
-    first = cell - tiles.window * chunk // 2
-    return max(np.int64(0), min(first, size - tiles.window * chunk)), tiles.window
-
-
-@kernel
-def cells_in_view(first: int, chunk: int, size: int, low: float, high: float) -> tuple[Any, Any]:
-    """The cells [from, to) of a chunk that are in the map and in the view (low, high), along one axis."""
-    begin: Any = max(first, 0)
-    stop: Any = min(first + chunk, size)
-    if low > -np.inf:
-        begin = max(begin, np.int64(math.floor(max(low, -1.0))))
-        stop = min(stop, np.int64(math.ceil(min(high, size + 1.0))))
-    return begin, stop
+    count = (size + chunk - 1) // chunk
+    whole = options.whole_map or count <= window
+    first = cell - (chunk // 2 if options.centred else window * chunk // 2)
+    if not whole:
+        count = window
+        if options.centred:
+            first -= window // 2 * chunk
+        else:
+            last = size - window * chunk
+            first = 0 if first < 0 else (last if first > last else first)
+    elif options.centred:
+        first %= chunk
+        if first > 0:
+            first -= chunk
+        count = (size - first + chunk - 1) // chunk
+    else:
+        first = 0
+    return first, count, begin, stop
 
 
 @kernel
 def _is_kept(
-    buffer: NDArray[np.uint8], cells: int, width: int, x0: int, x1: int, y0: int, y1: int, tiles: TilePlan
+    buffer: NDArray[np.uint8],
+    cells: int,
+    width: int,
+    x0: int,
+    x1: int,
+    y0: int,
+    y1: int,
+    space: int,
+    ids: Any,
 ) -> bool:
     """Return true if the chunk of the cells [x0, x1) x [y0, y1) is kept."""
     if x0 >= x1 or y0 >= y1:
         return False
-    if tiles.space < 0:
+    if space < 0:
         return True
     for y in range(y0, y1):
         for x in range(x0, x1):
-            if tiles.column_of[id_entry(load_int(buffer, cells + 4 * (y * width + x)))] != tiles.space:
+            if ids[id_entry(load_int(buffer, cells + 4 * (y * width + x)))].column != space:
                 return True
     return False
 
 
-@kernel
-def count_chunks(
+@compiled(separate=True)
+def cut_chunks(
     buffer: NDArray[np.uint8],
-    cells: int,
-    width: int,
-    height: int,
-    player_x: float,
-    player_y: float,
-    view: View,
-    tiles: TilePlan,
+    numbers: NDArray[np.float64],
+    place: Any,
+    plan: Plan,
+    writes: bool,
+    rows: NDArray[np.float32],
+    start: int,
 ) -> int:
-    """Return the number of chunks that `fill_chunks` writes for a map whose cells start at byte `cells`."""
-    first_x, columns = chunk_axis(player_x, width, tiles)
-    first_y, rows = chunk_axis(player_y, height, tiles)
-    count = 0
-    for row in range(rows):
-        y0, y1 = cells_in_view(first_y + row * tiles.chunk, tiles.chunk, height, view[2], view[3])
-        for column in range(columns):
-            x0, x1 = cells_in_view(first_x + column * tiles.chunk, tiles.chunk, width, view[0], view[1])
-            if _is_kept(buffer, cells, width, x0, x1, y0, y1, tiles):
-                count += 1
-    return count
-
-
-@kernel
-def fill_chunks(
-    buffer: NDArray[np.uint8],
-    cells: int,
-    width: int,
-    height: int,
-    player_x: float,
-    player_y: float,
-    origin_x: float,
-    origin_y: float,
-    view: View,
-    tiles: TilePlan,
-    out: NDArray[np.float32],
-) -> None:
-    """Write one row of features per chunk to `out` (chunks, positions + chunk * chunk * columns).
+    """Cut a state's map into chunks; where it `writes`, each is a row of `rows` (flat), from `start` on.
 
     A row is the chunk's centre (counted from the origin, then from the player), times the scale, and then for
     each cell, x fastest, its one-hot.
+
+    Returns:
+        how many chunks are kept.
     """
-    chunk, kinds = tiles.chunk, tiles.columns
-    first_x, columns = chunk_axis(player_x, width, tiles)
-    first_y, rows = chunk_axis(player_y, height, tiles)
-    out[:] = 0
-    index = 0
-    for row in range(rows):
+    options, ids = plan.options[0], plan.ids
+    chunk, kinds, scale = options.chunk, options.columns, options.scale
+    cells, row_size = place.cells, plan.types[-1].width
+    width, height = np.int64(numbers[options.grid_width]), np.int64(numbers[options.grid_height])
+    player_x, player_y = load_float(buffer, place.player + X), load_float(buffer, place.player + Y)
+    origin_x = numbers[options.center_x] if options.screen else 0.0
+    origin_y = numbers[options.center_y] if options.screen else 0.0
+    first_x, num_columns, begin_x, stop_x = _axis(player_x, width, place.left, place.right, options)
+    first_y, num_rows, begin_y, stop_y = _axis(player_y, height, place.bottom, place.top, options)
+    count = 0
+    for row in range(num_rows):
         bottom = first_y + row * chunk
-        y0, y1 = cells_in_view(bottom, chunk, height, view[2], view[3])
-        for column in range(columns):
+        y0 = bottom if bottom > begin_y else begin_y
+        y1 = bottom + chunk if bottom + chunk < stop_y else stop_y
+        for column in range(num_columns):
             left = first_x + column * chunk
-            x0, x1 = cells_in_view(left, chunk, width, view[0], view[1])
-            if not _is_kept(buffer, cells, width, x0, x1, y0, y1, tiles):
+            x0 = left if left > begin_x else begin_x
+            x1 = left + chunk if left + chunk < stop_x else stop_x
+            if not _is_kept(buffer, cells, width, x0, x1, y0, y1, options.space, ids):
                 continue
-            features = out[index]
-            index += 1
+            at = start + count * row_size
+            count += 1
+            if not writes:
+                continue
+            for index in range(np.uint64(at), np.uint64(at + row_size)):  # unsigned: never from the end
+                rows[index] = 0.0
             x, y = left + chunk / 2, bottom + chunk / 2
-            features[0], features[1] = (x - origin_x) * tiles.scale, (y - origin_y) * tiles.scale
-            if tiles.positions == 4:
-                features[2], features[3] = (x - player_x) * tiles.scale, (y - player_y) * tiles.scale
+            rows[at], rows[at + 1] = (x - origin_x) * scale, (y - origin_y) * scale
+            if options.positions == 4:
+                rows[at + 2], rows[at + 3] = (x - player_x) * scale, (y - player_y) * scale
             for cell_y in range(y0, y1):
-                start = tiles.positions + ((cell_y - bottom) * chunk - left) * kinds
+                first = at + options.positions + ((cell_y - bottom) * chunk - left) * kinds
                 for cell_x in range(x0, x1):
-                    kind = tiles.column_of[id_entry(load_int(buffer, cells + 4 * (cell_y * width + cell_x)))]
+                    kind = ids[id_entry(load_int(buffer, cells + 4 * (cell_y * width + cell_x)))].column
                     if kind >= 0:
-                        features[start + cell_x * kinds + kind] = 1.0
+                        rows[first + cell_x * kinds + kind] = 1.0
+    return count
