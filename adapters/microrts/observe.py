@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...envs import ActionMask, EntityActionSpace, EntityBatch, EntitySpace
+from ...envs import ActionMask, EntityActionSpace, EntityBatch, EntitySpace, validate_actions
+from ...envs.vector.vector_env import Actions
 from ...ragged import RaggedArray
 from .features import (
     EMPTY_PLANES,
@@ -20,22 +21,17 @@ from .features import (
     UNIT_FEATURES,
     WALL_FEATURES,
 )
-from .java.engine import MASK_SIZE, MicroRTSEngine
+from .java.engine import MASK_SIZE, ORDER_SIZE, MicroRTSEngine
 from .java.records import HEADER, UNIT, UNIT_TYPES
-from .kernels.order_kernels import order_space
+from .kernels.order_kernels import order_space, place_orders
 from .kernels.sort_kernels import read_headers, sort_units
-from .kernels.unit_kernels import see_planes, see_units
+from .kernels.unit_kernels import see_units
 from .options import Options
 from .perspective import Perspective
-from .results import sort_and_judge
 from .targets import EntityTargets, entity_actions
 
 _INT64, _FLOAT32, _BOOL = np.dtype(np.int64), np.dtype(np.float32), np.dtype(np.bool_)
 _IS_OVER, _WINNER, _TIME = (HEADER.index(name) for name in ("is_over", "winner", "time"))
-
-#: What `sort_and_judge` takes and fills at a step: `failed`, `weights`, `earned`; `raw_rewards`, `rewards`,
-#: `terminated`, `truncated`.
-Step = tuple[NDArray[Any], ...]
 
 
 def observation_space(options: Options) -> EntitySpace:
@@ -62,7 +58,7 @@ class Observer:
     Attributes:
         is_over, winner, time: per game, as of the last `glance` or `observe`: bool, and int64 (games,).
         headers: int64 (len(HEADER), games), what these three are rows of.
-        any_ended: whether the last step that was looked at has ended a game.
+        lanes: int64 (2, lanes), the game and the player of each.
         cells: int64, room for all units; begins with the cells of the last batch's actors.
         masks: bool (A, 78), what they may do, as the engine sees the board.
         targets: what makes the actions, where `targets="entities"`; else None.
@@ -79,7 +75,6 @@ class Observer:
         # At most two lanes see a game's units.
         self._units = np.zeros(2 * count * board.width * board.height, np.int64)
         self.cells = np.zeros_like(self._units)
-        self.any_ended = False
         keys = np.zeros(board.width * board.height + 1, np.int64)
         types = [engine.unit_types.getUnitType(index) for index in range(len(UNIT_TYPES))]
         self.costs: NDArray[np.int32] = np.array([kind.cost for kind in types], np.int32)
@@ -95,12 +90,12 @@ class Observer:
         )
         # What the kernels are given at each step, but for the fresh arrays.
         games = engine.records, self._starts
-        lanes = np.array([engine.lane_game, engine.lane_player], np.int64)
+        self.lanes = np.array([engine.lane_game, engine.lane_player], np.int64)
         sorting = self._sight, board.width, options.max_steps, keys
-        self._to_sort = *games, self.headers, lanes, *sorting, self._units
+        self._to_sort = *games, self.headers, self.lanes, *sorting, self._units
         masking = self.costs, options.mask_reserved, engine.masks, self.cells
-        self._to_see = *games, lanes, self._units, *masking
-        self._see = see_units if options.features == "units" else see_planes
+        planes = options.features != "units"
+        self._to_see = *games, self.lanes, self._units, planes, *masking
         self._widths = [len(self.space.entities[name]) for name in TYPES]
         self._has_walls = "Wall" in self.space.entities
         self._num_globals = len(self.space.global_features)
@@ -146,27 +141,42 @@ class Observer:
         self._engine.read()
         return self.look()
 
-    def look(self, step: Step | None = None) -> EntityBatch:
-        """Observe all lanes from the engine's last read, in fresh arrays; once per read.
+    def place(self, before: EntityBatch, actions: Actions) -> None:
+        """Check actions for the last batch, `before`, and put them where the engine reads them.
 
-        Args:
-            step: the step that has led there, of which the results are filled; None: none has.
+        Raises:
+            ActionError: an action that the masks forbid.
         """
+        if self.targets is not None:
+            self.targets.place(before, actions)
+            return
+        turn = self.perspective
+        arrays = before.actions["order"].actors.offsets, self.cells, self.masks, self._engine.orders
+        order: Any = actions.get("order") if isinstance(actions, dict) and len(actions) == 1 else None
+        if (
+            isinstance(order, RaggedArray)
+            and order.values.dtype == _INT64
+            and order.values.shape[1:] == (ORDER_SIZE,)
+        ):
+            given = order if turn is None else turn.turn_orders(order)
+            if place_orders(given.values, given.offsets, *arrays):
+                return  # the usual case, in one pass
+        checked = validate_actions(self.space, before, actions)["order"]
+        checked = checked if turn is None else turn.turn_orders(checked)
+        place_orders(checked.values, checked.offsets, *arrays)
+
+    def look(self) -> EntityBatch:
+        """Observe all lanes from the engine's last read, in fresh arrays; once per read."""
         num_lanes = self._engine.num_lanes
         offsets = np.empty((4, num_lanes + 1), _INT64)
         globals_ = np.empty((num_lanes, self._num_globals), _FLOAT32)
-        if step is None:
-            num_own, num_enemy, num_resources, num_actors = sort_units(*self._to_sort, offsets, globals_)
-        else:
-            num_own, num_enemy, num_resources, num_actors, self.any_ended = sort_and_judge(
-                *self._to_sort, offsets, globals_, *step
-            )
+        num_own, num_enemy, num_resources, num_actors = sort_units(*self._to_sort, offsets, globals_)
         own = np.empty((num_own, self._widths[0]), _FLOAT32)
         enemy = np.empty((num_enemy, self._widths[1]), _FLOAT32)
         resources = np.empty((num_resources, self._widths[2]), _FLOAT32)
         actors = np.empty(num_actors, _INT64)
         self.masks = masks = np.empty((num_actors, MASK_SIZE), _BOOL)
-        self._see(*self._to_see, offsets, own, enemy, resources, actors, masks)
+        see_units(*self._to_see, offsets, own, enemy, resources, actors, masks)
         entities = {
             "Own": RaggedArray.unchecked(own, offsets[0]),
             "Enemy": RaggedArray.unchecked(enemy, offsets[1]),

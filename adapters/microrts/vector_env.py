@@ -18,10 +18,10 @@ from ...envs.window import Window
 from ...ragged import keep_freed_memory
 from .java.engine import BotFailure, MicroRTSEngine
 from .java.names import argument_names
-from .java.rewards import REWARDS, Weights, reward_schedule
+from .java.rewards import REWARDS, Weights, weights_array, weights_at
+from .kernels.sort_kernels import judge
 from .observe import Observer
 from .options import Opponents, Side, check_options, plan_games
-from .orders import Orders
 from .painter import paint
 
 _FLOAT32, _BOOL = np.dtype(np.float32), np.dtype(np.bool_)
@@ -110,7 +110,11 @@ class MicroRTSVectorEnv(EntityVectorEnv):
     ) -> None:
         check_render_mode("MicroRTSVectorEnv", render_mode, self.metadata["render_modes"])
         self.options = check_options(options, argument_names(MicroRTSVectorEnv))
-        self._schedule = reward_schedule(reward_weights, final_reward_weights)
+        first = weights_array(reward_weights)
+        last = first
+        if final_reward_weights is not None:
+            last = weights_array(final_reward_weights, "final_reward_weights")
+        self._first_weights, self._last_weights = first, last
         self.set_progress(0.0)
         names, partial = [map] if maps is None else maps, self.options.partial_observability
         self.games = plan_games(names, num_envs, selfplay, opponents, side, partial)
@@ -122,7 +126,6 @@ class MicroRTSVectorEnv(EntityVectorEnv):
         self.observer = Observer(self.engine, self.options)
         self.single_observation_space = self.observer.space
         self.single_action_space = self.observer.space.actions
-        self._orders = self.observer.targets or Orders(self.engine, self.observer)
         self._nothing_failed = np.zeros(len(self.games), bool)
         self._generators: dict[int, np.random.Generator] = {}
         self._seed_games(lane_seeds(seed, num_envs))
@@ -144,7 +147,7 @@ class MicroRTSVectorEnv(EntityVectorEnv):
     def _step(self, actions: Actions) -> StepResult:
         """Give the orders, and let the games go on by `frame_skip` ticks."""
         assert self._last is not None
-        self._orders.place(self._last, actions)
+        self.observer.place(self._last, actions)
         earned, failures = self._play()
         failed = self._nothing_failed
         if failures:
@@ -152,10 +155,11 @@ class MicroRTSVectorEnv(EntityVectorEnv):
             failed[[failure.game for failure in failures]] = True
         raw_rewards, rewards = np.empty(earned.shape), np.empty(self.num_envs, _FLOAT32)
         terminated, truncated = np.empty(self.num_envs, _BOOL), np.empty(self.num_envs, _BOOL)
-        results = raw_rewards, rewards, terminated, truncated
-        batch = self.observer.look((failed, self._weights, earned, *results))
+        batch = self.observer.look()
+        step = failed, self._weights, earned, raw_rewards, rewards, terminated, truncated
+        any_ended = judge(self.observer.headers, self.observer.lanes, self.options.max_steps, *step)
         info: dict[str, Any] = {"raw_rewards": raw_rewards}
-        if self.observer.any_ended:
+        if any_ended:
             batch = self._end(terminated | truncated, batch, failures, info)
         if self._window is not None:
             self._show()
@@ -167,7 +171,7 @@ class MicroRTSVectorEnv(EntityVectorEnv):
         Raises:
             ValueError: `fraction` does not lie between 0 and 1; the weights stay.
         """
-        self._weights = self._schedule.at(fraction)
+        self._weights = weights_at(fraction, self._first_weights, self._last_weights)
 
     def _play(self) -> tuple[NDArray[np.float64], list[BotFailure]]:
         """The ticks of one step, and reading: the raw rewards (num_envs, 6) of it, which are the engine's own

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from ...lazy import attach
 
 if TYPE_CHECKING:
+    from .decoder.decode import ProcgenStateError as ProcgenStateError
     from .decoder.decode import StateDecoder as StateDecoder
     from .env import ProcgenEnv as ProcgenEnv
-    from .errors import ProcgenStateError as ProcgenStateError
     from .options import EngineOptions as EngineOptions
     from .options import ViewOptions as ViewOptions
     from .registration import register as register

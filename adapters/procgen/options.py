@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
+from ...suggestions import did_you_mean
 from .games import GAMES, ProcgenGame
 
 FEATURES = ("default", "reference", "pixels")
@@ -15,28 +15,27 @@ FEATURES = ("default", "reference", "pixels")
 EXPLORATION_GAMES = ("coinrun", "caveflyer", "leaper", "jumper", "maze", "heist", "climber", "ninja")
 
 #: The 15 actions of every game; which of them do something differs by game.
-ACTIONS = (
-    "left_down",
-    "left",
-    "left_up",
-    "down",
-    "noop",
-    "up",
-    "right_down",
-    "right",
-    "right_up",
-    "d",
-    "a",
-    "w",
-    "s",
-    "q",
-    "e",
+ACTIONS = tuple(
+    [
+        "left_down",
+        "left",
+        "left_up",
+        "down",
+        "noop",
+        "up",
+        "right_down",
+        "right",
+        "right_up",
+        "d",
+        "a",
+        "w",
+        "s",
+        "q",
+        "e",
+    ]
 )
 
-
-def _nearest(name: str, known: Iterable[str]) -> str:
-    near = difflib.get_close_matches(str(name).lower(), list(known), 1, 0.4)
-    return f"; did you mean {near[0]!r}?" if near else "."
+_FLAG, _OPTIONAL_FLAG = (False, True), (None, False, True)
 
 
 def find_game(name: str) -> ProcgenGame:
@@ -47,18 +46,16 @@ def find_game(name: str) -> ProcgenGame:
     """
     if name in GAMES:
         return GAMES[name]
-    raise ValueError(f"Procgen has no game {name!r}{_nearest(name, GAMES)} The games are {', '.join(GAMES)}")
+    hint = did_you_mean(name, GAMES, 1)
+    raise ValueError(f"Procgen: game: expected one of {', '.join(GAMES)}, got {name!r}{hint}")
 
 
-def _check_mode(game: ProcgenGame, mode: str) -> None:
-    modes = game.modes + (("exploration",) if game.name in EXPLORATION_GAMES else ())
-    if mode not in modes:
-        raise ValueError(f"{game.name}: distribution_mode: expected one of {', '.join(modes)}, got {mode!r}")
-
-
-def _check_choice(name: str, value: Any, allowed: tuple[Any, ...]) -> None:
-    if not any(value is choice or value == choice for choice in allowed):
-        raise ValueError(f"{name}: expected one of {', '.join(map(repr, allowed))}, got {value!r}")
+def _check_choices(options: Any, **allowed: tuple[Any, ...]) -> None:
+    """Refuse a value of `options` that is not one of those `allowed` for its name."""
+    for name, choices in allowed.items():
+        value = getattr(options, name)
+        if value not in choices:
+            raise ValueError(f"{name}: expected one of {', '.join(map(repr, choices))}, got {value!r}")
 
 
 def _check_number(name: str, value: Any, low: int, high: int) -> None:
@@ -85,12 +82,15 @@ class ViewOptions:
     skip_space: bool | None = None  # leave out chunks that are nothing but space; None: yes (reference: no)
 
     def __post_init__(self) -> None:
-        _check_choice("features", self.features, FEATURES)
-        _check_choice("visible_only", self.visible_only, (False, True))
-        _check_choice("distances", self.distances, (None, False, True))
-        _check_choice("whole_map", self.whole_map, (False, True))
-        _check_choice("centred", self.centred, (None, False, True))
-        _check_choice("skip_space", self.skip_space, (None, False, True))
+        _check_choices(
+            self,
+            features=FEATURES,
+            visible_only=_FLAG,
+            distances=_OPTIONAL_FLAG,
+            whole_map=_FLAG,
+            centred=_OPTIONAL_FLAG,
+            skip_space=_OPTIONAL_FLAG,
+        )
         _check_number("window", self.window, 1, 64)
         if self.chunk_size is not None:
             _check_number("chunk_size", self.chunk_size, 1, 64)
@@ -140,10 +140,9 @@ class EngineOptions:
                 "use_generated_assets: expected False, got True: the engine aborts the process when it is"
                 " asked for the state of a game with generated assets"
             )
-        for name in ("use_sequential_levels", "paint_vel_info", "center_agent", "restrict_themes"):
-            _check_choice(name, getattr(self, name), (False, True))
-        for name in ("use_backgrounds", "use_monochrome_assets"):
-            _check_choice(name, getattr(self, name), (None, False, True))
+        flags = ("use_sequential_levels", "paint_vel_info", "center_agent", "restrict_themes")
+        _check_choices(self, **dict.fromkeys(flags, _FLAG))
+        _check_choices(self, use_backgrounds=_OPTIONAL_FLAG, use_monochrome_assets=_OPTIONAL_FLAG)
         _check_number("num_levels", self.num_levels, 0, 2**31 - 1)
         _check_number("start_level", self.start_level, 0, 2**31 - 1 - self.num_levels)
         _check_number("debug_mode", self.debug_mode, 0, 2**31 - 1)
@@ -155,32 +154,27 @@ class EngineOptions:
 
     def check(self, game: ProcgenGame) -> None:
         """Raise a ValueError where the engine has no such distribution mode for the game."""
-        _check_mode(game, self.distribution_mode)
+        modes, mode = game.modes, self.distribution_mode
+        if game.name in EXPLORATION_GAMES:
+            modes += ("exploration",)
+        if mode not in modes:
+            raise ValueError(
+                f"{game.name}: distribution_mode: expected one of {', '.join(modes)}, got {mode!r}"
+            )
 
     def arguments(self, game: ProcgenGame, render: bool) -> dict[str, Any]:
         """Keyword arguments of `ProcgenGym3Env`. `render`: somebody looks at what it draws."""
         cheap_images = game.images_are_cheaper and self.distribution_mode == "easy"
-        backgrounds = render if self.use_backgrounds is None else self.use_backgrounds
-        monochrome = (
-            not (render or cheap_images) if self.use_monochrome_assets is None else self.use_monochrome_assets
-        )
-        levels = (
-            {}
-            if self.distribution_mode == "exploration"
-            else {"num_levels": self.num_levels, "start_level": self.start_level}
-        )
-        return {
-            "distribution_mode": self.distribution_mode,
-            "use_sequential_levels": self.use_sequential_levels,
-            "use_backgrounds": backgrounds,
-            "use_monochrome_assets": monochrome,
-            "paint_vel_info": self.paint_vel_info,
-            "center_agent": self.center_agent,
-            "restrict_themes": self.restrict_themes,
-            "debug_mode": self.debug_mode,
-            "num_threads": self.engine_threads,
-            **levels,
-        }
+        arguments = asdict(self)
+        arguments["num_threads"] = arguments.pop("engine_threads")
+        del arguments["use_generated_assets"]
+        if self.use_backgrounds is None:
+            arguments["use_backgrounds"] = render
+        if self.use_monochrome_assets is None:
+            arguments["use_monochrome_assets"] = not (render or cheap_images)
+        if self.distribution_mode == "exploration":
+            del arguments["num_levels"], arguments["start_level"]
+        return arguments
 
 
 def split_options(options: Mapping[str, Any]) -> tuple[ViewOptions, EngineOptions]:
@@ -193,7 +187,7 @@ def split_options(options: Mapping[str, Any]) -> tuple[ViewOptions, EngineOption
     view, engine = ({f.name for f in fields(kind)} for kind in (ViewOptions, EngineOptions))
     for name in options:
         if name not in view | engine:
-            raise TypeError(f"unknown option {name!r}{_nearest(name, view | engine)}")
+            raise TypeError(f"unknown option {name!r}{did_you_mean(name, view | engine, 1)}")
     return (
         ViewOptions(**{name: value for name, value in options.items() if name in view}),
         EngineOptions(**{name: value for name, value in options.items() if name in engine}),

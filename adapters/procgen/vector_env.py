@@ -9,14 +9,22 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
-from ...envs import EntityBatch, EntityVectorEnv
+from ...envs import (
+    ActionMask,
+    EntityActionSpace,
+    EntityBatch,
+    EntitySpace,
+    EntityVectorEnv,
+    GlobalCategorical,
+)
 from ...envs.errors import check_render_mode
 from ...envs.registration import share_lanes
 from ...envs.seeds import Seeds
 from ...envs.vector.vector_env import StepResult
 from ...ragged import RaggedArray, keep_freed_memory
+from .decoder.decode import DecodedStates, StateDecoder
 from .engine import ProcgenEngine, StateBuffer, default_threads, import_engine
-from .observers import EntityObserver, LaneObserver, ObservedLanes, PixelObserver
+from .games import LENGTH
 from .options import ACTIONS, find_game, split_options
 
 _NOOP = ACTIONS.index("noop")
@@ -24,6 +32,9 @@ _RESTART = -1  # the action that makes the engine abandon an episode
 
 #: The engine's seed is an int32.
 _NUM_SEEDS = 1 << 31
+
+#: Height, width and channels of what the engine draws for agents.
+_FRAME = (64, 64, 3)
 
 
 class ProcgenVectorEnv(EntityVectorEnv):
@@ -86,19 +97,22 @@ class ProcgenVectorEnv(EntityVectorEnv):
         self._engine_options.check(self.game)
         import_engine()
         keep_freed_memory()
-        mode = self._engine_options.distribution_mode
-        self._observer: LaneObserver = (
-            PixelObserver(game, mode) if view.is_pixels else EntityObserver(game, mode, view)
+        self._pixels = view.is_pixels  # then states are decoded when episodes start, for their time limit
+        self._decoder = StateDecoder(
+            game, self._engine_options.distribution_mode, None if view.is_pixels else view
         )
-        self._pixels = view.is_pixels
         self.num_envs = num_envs
         self.render_mode = render_mode
-        self.single_observation_space = self._observer.observation_space
-        self.single_action_space = self._observer.action_space
+        self.single_observation_space = self._decoder.observation_space
+        self.single_action_space = self._decoder.action_space
+        if view.is_pixels:
+            self.single_action_space = EntityActionSpace({"act": GlobalCategorical(ACTIONS)}, optional=True)
+            self.single_observation_space = EntitySpace({}, self.single_action_space, frame=_FRAME)
         self._first_seed = seed
         self._buffer = StateBuffer(num_envs, num_threads or default_threads(num_envs))
         self._engine: ProcgenEngine | None = None  # made by the first reset, which knows the seed
-        self._observed: ObservedLanes | None = None  # what the lanes show now
+        self._states: DecodedStates | None = None  # the last ones that were decoded
+        self._times = self._limits = np.zeros(num_envs)  # steps since the level started, and until it ends
 
     def _seeds(self, seed: Seeds) -> int | None:
         if seed is not None and not isinstance(seed, (int, np.integer)):
@@ -116,22 +130,51 @@ class ProcgenVectorEnv(EntityVectorEnv):
         assert self._engine is not None
         if self._engine.has_stepped:
             self._engine.step(np.full(self.num_envs, _RESTART, np.int32))
-        self._observed = self._observer.observe(self._engine, None)
-        return self._observed.batch, self._info(self._observed)
+        batch, _, _, info = self._observe(starts=True)
+        return batch, info
 
     def _step(self, actions: dict[str, RaggedArray]) -> StepResult:
         """Let every lane's player act; one whose action is left out takes "noop"."""
-        before, chosen = self._observed, actions["act"]
         assert self._engine is not None
-        assert before is not None
+        chosen = actions["act"]
         choices = np.full(self.num_envs, _NOOP, np.int32)
         choices[chosen.lengths > 0] = chosen.values
         self._engine.step(choices)
-        self._observed = observed = self._observer.observe(self._engine, before)
         # After an end the next level's time runs, so it is the time before that tells of the limit.
-        is_late = before.times + 1 >= before.limits
-        truncated = observed.done & is_late & ~observed.level_complete
-        return observed.batch, observed.rewards, observed.done & ~truncated, truncated, self._info(observed)
+        is_late = self._times + 1 >= self._limits
+        batch, rewards, done, info = self._observe()
+        truncated = done & is_late & ~info["level_complete"]
+        return batch, rewards, done & ~truncated, truncated, info
+
+    def _observe(
+        self, starts: bool = False
+    ) -> tuple[EntityBatch, NDArray[np.float32], NDArray[np.bool_], dict[str, Any]]:
+        """Observe the lanes; where one has ended, its next level has started.
+
+        Args:
+            starts: whether episodes have just started in all lanes.
+
+        Returns:
+            the batch, rewards (num_envs,), which lanes have ended, and the info.
+
+        Raises:
+            ProcgenStateError: the states can't be read.
+        """
+        engine, dumps = self._engine, self._buffer
+        assert engine is not None
+        if starts or not self._pixels:
+            engine.fetch()
+            self._states = states = self._decoder.decode(dumps.data, dumps.starts, dumps.lengths)
+            self._times, self._limits = states["cur_time"], states["timeout"]
+        if not self._pixels:
+            seeds, complete = states["current_level_seed"].astype(np.int64), states["level_complete"] != 0
+            info = {"level_seed": seeds, "level_complete": complete}
+            return states.batch, states["reward"].astype(np.float32), states["done"] != 0, info
+        rewards, frames, first = engine.observe()
+        seeds, complete = engine.levels()
+        if not starts:
+            self._times = np.where(first | complete, 0, self._times + 1)
+        return _frame_batch(frames), rewards, first, {"level_seed": seeds, "level_complete": complete}
 
     def _render(self) -> tuple[NDArray[np.uint8], ...]:
         """A picture (512, 512, 3) of each lane."""
@@ -148,12 +191,22 @@ class ProcgenVectorEnv(EntityVectorEnv):
             gymnasium.error.ResetNeeded: the environment has not been reset.
         """
         self._check_reset("camera()")
-        assert self._observed is not None
-        return self._observer.camera(self._observed, lane)
+        if self._pixels:
+            height, width, _ = _FRAME
+            return 0.0, float(height), float(width), -float(height)
+        assert self._states is not None
+        view = self._decoder.options
+        scale = 1.0 if view.is_reference else LENGTH
+        size, x, y = (
+            float(self._states[name][lane]) * scale for name in ("visibility", "center_x", "center_y")
+        )
+        if view.visible_only and not view.is_reference:
+            x, y = 0.0, 0.0
+        return x - size / 2, y - size / 2, size, size
 
     def close_extras(self, **kwargs: Any) -> None:
         """Release the engine and the threads."""
-        self._observed = None
+        self._states = None
         if self._engine is not None:
             self._engine.close()
             self._engine = None
@@ -175,9 +228,19 @@ class ProcgenVectorEnv(EntityVectorEnv):
             self._pixels,
         )
 
-    @staticmethod
-    def _info(observed: ObservedLanes) -> dict[str, Any]:
-        return {"level_seed": observed.level_seeds, "level_complete": observed.level_complete}
+
+def _frame_batch(frames: NDArray[np.uint8]) -> EntityBatch:
+    """Frames (num_envs, 64, 64, 3) without entities; all choices of the global action are allowed."""
+    steps = len(frames)
+    offsets = np.arange(steps + 1)
+    global_actor = RaggedArray(np.full(steps, -1, np.int64), offsets)
+    all_choices = RaggedArray(np.ones((steps, len(ACTIONS)), bool), offsets.copy())
+    return EntityBatch(
+        {},
+        np.zeros((steps, 0), np.float32),
+        {"act": ActionMask(global_actor, all_choices)},
+        frames=RaggedArray(frames, offsets.copy()),
+    )
 
 
 def make_vec(

@@ -8,7 +8,7 @@ import entitize as ez
 import numpy as np
 import pytest
 from entitize.adapters.microrts.java.records import ACTIONS, UNIT_TYPES
-from entitize.adapters.microrts.java.rewards import SHAPED, reward_schedule, weights_array
+from entitize.adapters.microrts.java.rewards import SHAPED, weights_array, weights_at
 
 from facts import raises
 
@@ -16,22 +16,21 @@ WIN_ONLY = {"win_loss": 10.0}
 
 
 def test_the_weights_go_linearly_from_the_first_to_the_last() -> None:
-    schedule = reward_schedule([10, 1, 1, 0.2, 1, 4], WIN_ONLY)
+    first, last = weights_array([10, 1, 1, 0.2, 1, 4]), weights_array(WIN_ONLY)
     for fraction, weights in {
         0.0: [10, 1, 1, 0.2, 1, 4],
         0.25: [10, 0.75, 0.75, 0.15, 0.75, 3],
         0.5: [10, 0.5, 0.5, 0.1, 0.5, 2],
         1.0: [10, 0, 0, 0, 0, 0],
     }.items():
-        np.testing.assert_allclose(schedule.at(fraction), weights, atol=1e-15)
+        np.testing.assert_allclose(weights_at(fraction, first, last), weights, atol=1e-15)
 
 
-@pytest.mark.parametrize("first", [None, {"gather": 0.1, "attack": 0.3}])
-def test_without_last_weights_they_stay_to_the_bit(first: dict[str, float] | None) -> None:
-    schedule = reward_schedule(first, None)
-    expected = weights_array(SHAPED if first is None else first)
+def test_equal_weights_stay_to_the_bit() -> None:
+    weights = weights_array({"gather": 0.1, "attack": 0.3})
     for fraction in (0.0, 1 / 3, 0.7, 1.0):
-        assert schedule.at(fraction).tolist() == expected.tolist()
+        assert weights_at(fraction, weights, weights).tolist() == weights.tolist()
+    assert weights_array(None).tolist() == weights_array(SHAPED).tolist()
 
 
 @pytest.mark.parametrize(

@@ -22,10 +22,9 @@ from .games import STATE, GameColumns, GameSetup
 from .handles import GameLoop, Handles, what_was_raised
 from .jvm import start_engine
 from .maps import Map
-from .order_reader import order_reader
 from .records import HEADER, UNIT, game_writer, mask_writer
 from .rewards import REWARDS
-from .tick import Tick
+from .tick import Tick, order_reader
 from .watch import BotHungError, Watch
 
 #: An order as the engine takes it: kind, move, harvest, return, produce, produced type, attacked cell.
@@ -69,7 +68,7 @@ class MicroRTSEngine:
             orders it gives, each of which has one of the next rows: the cell of a unit of this lane that may
             be given one, y * width + x, and the order. Units that are given none wait for a tick. Rows behind
             them are not looked at.
-        read_orders: Java's handle that reads a lane's orders, see `order_reader`.
+        read_orders: Java's handle that reads a lane's orders, see `tick.order_reader`.
         rewards: float64 (lanes, 6), the raw rewards of the last step.
     """
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,29 +52,12 @@ def weights_array(weights: Weights | None, option: str = "reward_weights") -> ND
     return array
 
 
-@dataclass(frozen=True, eq=False)
-class RewardSchedule:
-    """Weights that go from `first` (6,) to `last` (6,) in proportion to the progress of training."""
-
-    first: NDArray[np.float64]
-    last: NDArray[np.float64]
-
-    def at(self, fraction: float) -> NDArray[np.float64]:
-        """The weights (6,) when this fraction of training is done.
-
-        Raises:
-            ValueError: `fraction` does not lie between 0 and 1.
-        """
-        if not 0 <= fraction <= 1:
-            raise ValueError(f"progress: expected a number from 0 to 1, got {fraction!r}")
-        return self.first + fraction * (self.last - self.first)
-
-
-def reward_schedule(first: Weights | None, last: Weights | None) -> RewardSchedule:
-    """From the options `reward_weights` and `final_reward_weights`; None as the latter: they stay.
+def weights_at(fraction: float, first: NDArray[np.float64], last: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Weights (6,) that go from `first` to `last` in proportion to the progress of training, 0 to 1.
 
     Raises:
-        ValueError: as `weights_array`; the message names the option.
+        ValueError: `fraction` does not lie between 0 and 1.
     """
-    start = weights_array(first)
-    return RewardSchedule(start, start if last is None else weights_array(last, "final_reward_weights"))
+    if not 0 <= fraction <= 1:
+        raise ValueError(f"progress: expected a number from 0 to 1, got {fraction!r}")
+    return first + fraction * (last - first)

@@ -1,4 +1,4 @@
-"""Visible units of each lane, sorted, for all lanes at once.
+"""Visible units of each lane, sorted, and results of a step, for all lanes at once.
 
 Shape alphabet: G games, L lanes, U units seen by all lanes together, A units that may be given orders.
 """
@@ -14,7 +14,7 @@ from ..java.records import HEADER, UNIT
 _HEADER_SIZE = len(HEADER)
 _COUNT = HEADER.index("count")
 _RESOURCES_0 = HEADER.index("resources_0")
-_TIME = HEADER.index("time")
+_IS_OVER, _TIME = HEADER.index("is_over"), HEADER.index("time")
 
 _RECORD_SIZE = len(UNIT)
 _PLAYER, _TYPE, _X, _Y = (UNIT.index(name) for name in ("player", "type", "x", "y"))
@@ -110,3 +110,44 @@ def sort_units(
             count += 1
         total += count
     return offsets[0, -1], offsets[1, -1], offsets[2, -1], offsets[3, -1]
+
+
+@compiled
+def judge(
+    headers: NDArray[np.int64],
+    lanes: NDArray[np.int64],
+    max_steps: int,
+    failed: NDArray[np.bool_],
+    weights: NDArray[np.float64],
+    earned: NDArray[np.float64],
+    raw_rewards: NDArray[np.float64],
+    rewards: NDArray[np.float32],
+    terminated: NDArray[np.bool_],
+    truncated: NDArray[np.bool_],
+) -> bool:
+    """Weigh the rewards of all lanes, and find the games that have ended.
+
+    Args:
+        headers, lanes: as for `sort_units`.
+        failed: the games that their bot has ended (G,), which are truncated.
+        weights: (6,).
+        earned: the raw rewards (L, 6).
+        raw_rewards: filled with these.
+        rewards, terminated, truncated: filled (L,).
+
+    Returns:
+        whether any game has ended.
+    """
+    any_ended = False
+    for lane in range(lanes.shape[1]):
+        total = 0.0
+        for k in range(len(weights)):
+            raw_rewards[lane, k] = earned[lane, k]
+            total += earned[lane, k] * weights[k]
+        rewards[lane] = total
+        game = lanes[0, lane]
+        terminated[lane] = headers[_IS_OVER, game] != 0 and not failed[game]
+        late = headers[_TIME, game] >= max_steps
+        truncated[lane] = not terminated[lane] and (failed[game] or late)
+        any_ended |= terminated[lane] or truncated[lane]
+    return any_ended

@@ -10,12 +10,29 @@ from numpy.typing import NDArray
 
 from ....envs import ActionMask, Categorical, EntityActionSpace, EntityBatch, EntitySpace
 from ....ragged import RaggedArray
-from ..errors import ProcgenStateError
 from ..options import ACTIONS, EngineOptions, ViewOptions, find_game
 from .fill import fill_states
 from .layout import slot_table
 from .plan import plan_states
 from .scan import REASONS, ScannedStates, room_for, scan_states
+
+
+class ProcgenStateError(ValueError):
+    """A state dump that is truncated, damaged or of another game.
+
+    Attributes:
+        game: the game that the dump was to be of.
+        state: which dump of the batch (an index).
+        offset: the byte of that dump at which reading stopped.
+        reason: what is wrong there.
+    """
+
+    def __init__(self, game: str, state: int, offset: int, reason: str) -> None:
+        super().__init__(f"{game}: state {state} at byte {offset}: {reason}")
+        self.game, self.state, self.offset, self.reason = game, state, offset, reason
+
+    def __reduce__(self) -> tuple[type[ProcgenStateError], tuple[str, int, int, str]]:
+        return type(self), (self.game, self.state, self.offset, self.reason)
 
 
 @dataclass(frozen=True)

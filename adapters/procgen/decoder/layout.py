@@ -17,28 +17,17 @@ from dataclasses import dataclass
 VERSION = 0
 END_OF_DUMP = 0xCAFECAFE
 
-#: What `DumpField.kind` may be. Single numbers: the decoder demands that a flag is 0 or 1 and that a float is
-#: finite and below 1e9; "loose" floats may hold whatever was in the engine's memory before the first step.
-#: Then an int and a string ("generator"), the map (int w, int h, int count, cells y * w + x with y upwards),
-#: vectors, and lists of entity records: those of the game ("entities"), and other ones ("records").
-KINDS = (
-    "int",
-    "flag",
-    "float",
-    "loose",
-    "generator",
-    "map",
-    "ints",
-    "flags",
-    "floats",
-    "entities",
-    "records",
-)
-
 
 @dataclass(frozen=True)
 class DumpField:
-    """One field of a dump; `slots` of a vector's items are kept."""
+    """One field of a dump; `slots` of a vector's items are kept.
+
+    Kinds: single numbers ("int", "flag", "float", "loose"), of which a flag is 0 or 1 and a float is finite
+    and below 1e9, while "loose" floats may hold whatever was in the engine's memory before the first step; an
+    int and a string ("generator"); the map (int w, int h, int count, cells y * w + x with y upwards); vectors
+    ("ints", "flags", "floats"); and lists of entity records: those of the game ("entities"), and other ones
+    ("records").
+    """
 
     name: str
     kind: str

@@ -1,0 +1,103 @@
+"""`OneLaneEnv`: a vector environment of one lane as a single Gymnasium environment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import gymnasium
+import numpy as np
+from numpy.typing import NDArray
+
+from ..actions import EntityActionSpace
+from ..batch.batch_actions import ragged_orders
+from ..batch.entity_batch import EntityBatch, unbatch_observation
+from ..errors import reset_needed
+from ..spaces import EntitySpace
+
+
+class OneLaneEnv(gymnasium.Env[dict[str, Any], Mapping[str, Any]]):
+    """The only lane of a vector environment as a Gymnasium environment. Abstract.
+
+    Spaces, rules and errors are those of the vector environment. Observations and actions are plain dicts,
+    as for `EntityEnv`. Seeded alike, it plays the same episodes.
+
+    Args:
+        venv: a vector environment of one lane; a game that ends stays as it is until the next `reset`.
+        is_seeded: whether `venv` has a seed for the first `reset`; else that draws one.
+
+    Raises:
+        gymnasium.error.ResetNeeded: `step` before the first `reset` or after the end of an episode.
+    """
+
+    observation_space: EntitySpace
+    action_space: EntityActionSpace
+
+    def __init__(self, venv: Any, is_seeded: bool = False) -> None:
+        self._venv = venv
+        venv._name = type(self).__name__
+        venv.lane_names = [venv._name]
+        self.render_mode = venv.render_mode
+        self.observation_space = venv.single_observation_space
+        self.action_space = venv.single_action_space
+        self._is_seeded = is_seeded
+        self._is_playing = False
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Start an episode; a seed restarts the random numbers, without one they go on."""
+        is_first = self._np_random is None
+        super().reset(seed=seed)
+        if seed is None and is_first and not self._is_seeded:
+            seed = int(self.np_random.integers(2**63))
+        batch, infos = self._venv.reset(seed=seed, options=options)
+        self._is_playing = True
+        return self._observed(batch), _info(infos)
+
+    def step(self, action: Mapping[str, Any]) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
+        """Carry out `action`; see `EntityActionSpace` for what may be left out.
+
+        Raises:
+            ActionError: an action that is not allowed; the environment has not moved.
+        """
+        if not self._is_playing and not self._venv.closed:
+            raise reset_needed(type(self).__name__, "the first step and after the end of an episode")
+        actions = ragged_orders(self.action_space, self._venv.lane_names, [action])
+        batch, rewards, terminated, truncated, infos = self._venv.step(actions)
+        self._is_playing = not (terminated[0] or truncated[0])
+        observation = self._observed(batch)
+        return observation, float(rewards[0]), bool(terminated[0]), bool(truncated[0]), _info(infos)
+
+    def _observed(self, batch: EntityBatch) -> dict[str, Any]:
+        observation = unbatch_observation(self.observation_space, batch, 0)
+        self.action_space.observe(observation)
+        return observation
+
+    def render(self) -> NDArray[np.uint8] | None:
+        """A picture (height, width, 3); None where a window shows it.
+
+        Raises:
+            ValueError: the environment was made without a render_mode.
+            gymnasium.error.ResetNeeded: before the first reset.
+        """
+        frames = self._venv.render()
+        return None if frames is None else frames[0]
+
+    def close(self) -> None:
+        self._venv.close()
+
+
+def _info(infos: Mapping[str, Any]) -> dict[str, Any]:
+    """The info of the only lane: what it has, and without the final observation, which is the step's."""
+    return {
+        name: _plain(values[0])
+        for name, values in infos.items()
+        if not name.startswith("_") and name != "final_obs" and infos.get(f"_{name}", [True])[0]
+    }
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return value.copy()
+    return value.item() if isinstance(value, np.generic) else value
