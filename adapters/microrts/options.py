@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ...envs.errors import whole_number
 from .java.bots import USUAL_BOT, USUAL_BOT_PARTIAL, check_bot
 from .java.games import GameSetup
 from .java.maps import Map, find_map
@@ -48,7 +49,7 @@ class Options:
             if value not in known:
                 raise ValueError(f"{name}: expected one of {', '.join(map(repr, known))}, got {value!r}")
         for name in ("max_steps", "frame_skip"):
-            object.__setattr__(self, name, _whole_number(name, getattr(self, name)))
+            object.__setattr__(self, name, whole_number(name, getattr(self, name)))
         for name in ("partial_observability", "mask_reserved"):
             if not isinstance(getattr(self, name), bool):
                 raise ValueError(f"{name}: expected True or False, got {getattr(self, name)!r}")
@@ -57,13 +58,6 @@ class Options:
             isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds < math.inf
         ):
             raise ValueError(f"bot_timeout: expected a number of seconds above 0, or None, got {seconds!r}")
-
-
-def _whole_number(name: str, value: Any) -> int:
-    """`value` as an int, where it is a whole number (NumPy's too) of at least 1."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
-        raise ValueError(f"{name}: expected a whole number of at least 1, got {value!r}")
-    return int(value)
 
 
 def check_options(options: Mapping[str, Any], beside: Iterable[str] = ()) -> Options:
@@ -103,7 +97,7 @@ def plan_games(
     Raises:
         ValueError: an unknown name, numbers that don't fit, or maps of different sizes.
     """
-    num_envs = _whole_number("num_envs", num_envs)
+    num_envs = whole_number("num_envs", num_envs)
     is_whole = isinstance(selfplay, (int, np.integer)) and not isinstance(selfplay, bool)
     if not is_whole or selfplay % 2 or not 0 <= selfplay <= num_envs:
         raise ValueError(f"selfplay: expected an even number of lanes from 0 to {num_envs}, got {selfplay!r}")

@@ -15,24 +15,9 @@ FEATURES = ("default", "reference", "pixels")
 EXPLORATION_GAMES = ("coinrun", "caveflyer", "leaper", "jumper", "maze", "heist", "climber", "ninja")
 
 #: The 15 actions of every game; which of them do something differs by game.
-ACTIONS = tuple(
-    [
-        "left_down",
-        "left",
-        "left_up",
-        "down",
-        "noop",
-        "up",
-        "right_down",
-        "right",
-        "right_up",
-        "d",
-        "a",
-        "w",
-        "s",
-        "q",
-        "e",
-    ]
+ACTIONS = (
+    *("left_down", "left", "left_up", "down", "noop", "up", "right_down", "right", "right_up"),
+    *("d", "a", "w", "s", "q", "e"),
 )
 
 _FLAG, _OPTIONAL_FLAG = (False, True), (None, False, True)

@@ -74,12 +74,12 @@ class StateDecoder:
         if options.is_pixels:
             raise ValueError("features='pixels': frames are not decoded from states")
         self.slots = slot_table(game)
-        plan = plan_states(self.game, mode, options)
-        self._plan, self.tile_names, self.chunk_size = plan.kernels, plan.tile_names, plan.chunk_size
-        self._widths = {name: len(features) for name, features in plan.entities.items()}
-        self._num_globals = len(plan.globals)
+        self._plan, rows, global_features, self.tile_names = plan_states(self.game, mode, options)
+        self.chunk_size = int(self._plan.options["chunk"][0])
+        self._widths = {name: len(features) for name, features in rows.items()}
+        self._num_globals = len(global_features)
         self.action_space = EntityActionSpace({"act": Categorical(ACTIONS)}, optional=True)
-        self.observation_space = EntitySpace(plan.entities, self.action_space, plan.globals)
+        self.observation_space = EntitySpace(rows, self.action_space, global_features)
         self._masks: dict[int, ActionMask] = {}  # by number of states, to be copied
 
     def check(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
@@ -161,27 +160,15 @@ def options_record(game: ProcgenGame, view: ViewOptions, columns: Sequence[str],
     return np.array([tuple(known[name] for name in _OPTIONS.names or ())], _OPTIONS)
 
 
-@dataclass(frozen=True)
-class StatePlan:
-    """How to decode the dumps of a game in a mode under some options.
+def plan_states(
+    game: ProcgenGame, mode: str, view: ViewOptions
+) -> tuple[Plan, dict[str, list[str]], list[str], tuple[str, ...]]:
+    """Plan how to decode the dumps of a game in a mode under some options.
 
-    Attributes:
-        kernels: the same for the kernels.
-        entities: names of each type's features; `Tiles` last, where the game has a map.
-        globals: names of the global features.
-        tile_names: the columns of the one-hot at each cell of a chunk, in order.
-        chunk_size: cells per side of a chunk.
+    Returns:
+        the plan for the kernels; the names of each type's features, `Tiles` last, where the game has a map;
+        the names of the global features; and the columns of the one-hot at each cell of a chunk.
     """
-
-    kernels: Plan
-    entities: dict[str, list[str]]
-    globals: list[str]
-    tile_names: tuple[str, ...]
-    chunk_size: int
-
-
-def plan_states(game: ProcgenGame, mode: str, view: ViewOptions) -> StatePlan:
-    """The plan for the game's tables, or with `features="reference"` for the reference's."""
     if view.is_reference:
         types, tiles = reference_types(game.name), reference_tiles(game.name)
         dropped: tuple[int, ...] = ()
@@ -197,9 +184,8 @@ def plan_states(game: ProcgenGame, mode: str, view: ViewOptions) -> StatePlan:
     entities = {kind.name: [f.name for f in row] for kind, row in zip(types, features, strict=True)}
     ids, tile_names = id_table(game, types, dropped, tiles, view.visible_only)
     options = options_record(game, view, tile_names, ids["column"][SPACE])
-    chunk_size = int(options["chunk"][0])
     if tiles:
-        cells = range(chunk_size)
+        cells = range(options["chunk"][0])
         entities["Tiles"] = [
             *CHUNK_POSITION[: options["positions"][0]],
             *(f"{name}_{x}_{y}" for y in cells for x in cells for name in tile_names),
@@ -214,4 +200,4 @@ def plan_states(game: ProcgenGame, mode: str, view: ViewOptions) -> StatePlan:
         options,
         *compile_features([*features, global_features], slot_table(game.name), vector_sizes(game)),
     )
-    return StatePlan(kernels, entities, [f.name for f in global_features], tile_names, chunk_size)
+    return kernels, entities, [f.name for f in global_features], tile_names
