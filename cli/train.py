@@ -59,6 +59,10 @@ def main(arguments: Sequence[str]) -> int:
     settings = with_flags_over_file(chosen.settings, base)
     if chosen.resume is not None and chosen.run is not None:
         raise UserError("a resumed run stays in its folder: give --resume or --run, not both")
+    if chosen.resume is not None and settings.init_from != base.init_from:
+        raise UserError(
+            "a resumed run continues from its own checkpoint: give --resume or --init-from, not both"
+        )
     run = chosen.resume or chosen.run or default_run_folder(settings)
     stop = threading.Event()
     try:

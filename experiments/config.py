@@ -31,6 +31,8 @@ class TrainConfig:
     """RogueNet, one of the published networks of μRTS (with the option features=planes), or Procgen's
     ImpalaNet (with features=pixels)."""
     net: RogueNetConfig = field(default_factory=RogueNetConfig)
+    init_from: str | None = None
+    """Start from the network of this run folder or checkpoint, with its options and input statistics."""
     baseline: Pairs = field(default_factory=dict)
     """Options of another network than RogueNet, e.g. composite=all; μRTS sets height and width itself."""
     ppo: PPOConfig = field(default_factory=PPOConfig)

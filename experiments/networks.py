@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,8 @@ import torch
 from ..envs import EntitySpace, EntityVectorEnv
 from ..policies import baselines
 from ..policies.loading import AnyNetwork
-from ..policies.rogue_net import RogueNet
-from ..trainers import CheckpointError, load_policy
+from ..policies.rogue_net import RogueNet, RogueNetConfig
+from ..trainers import CheckpointError, checkpoint_paths, load_policy
 from ..trainers.evaluation import RandomActor as RandomActor
 from .config import TrainConfig
 from .errors import UserError
@@ -20,6 +21,34 @@ from .network_options import ROGUE_NET, baseline_options, reads_maps
 
 #: What the random policy is called in tables.
 RANDOM = "random policy"
+
+
+def initial_policy(config: TrainConfig, venv: EntityVectorEnv, run: Path) -> tuple[AnyNetwork, TrainConfig]:
+    """Return the network to train in the folder `run`, and the configuration with the options that it has.
+
+    With `init_from` it is the network of that run; once `run` has checkpoints, its own.
+
+    Raises:
+        UserError: there is no checkpoint, its network has other options than the configuration, or it does
+            not fit `venv`.
+    """
+    if config.init_from is None:
+        return make_policy(config, venv), config
+    torch.manual_seed(config.ppo.seed)
+    path = run if checkpoint_paths(run / "checkpoints") else Path(config.init_from)
+    default = RogueNetConfig().to_dict()
+    options = {name: value for name, value in config.net.to_dict().items() if value != default[name]}
+    try:
+        policy = load_policy(path, **options, **config.baseline)
+        policy.adapt_to(venv.single_observation_space)
+    except (CheckpointError, TypeError, ValueError) as error:
+        raise UserError(f"init_from: {path}: {error}") from error
+    kind: Any = type(policy).__name__
+    if config.network not in (ROGUE_NET, kind):
+        raise UserError(f"init_from: {path}: expected a {config.network}, got a {kind}")
+    if isinstance(policy, RogueNet):
+        return policy, replace(config, net=policy.settings)
+    return policy, replace(config, network=kind, baseline=policy.config)
 
 
 def make_policy(config: TrainConfig, venv: EntityVectorEnv) -> AnyNetwork:

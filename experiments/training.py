@@ -20,7 +20,7 @@ from .config import RUN_CONFIG, TrainConfig
 from .config_file import to_yaml
 from .environments import make_environments
 from .errors import UserError
-from .networks import make_policy
+from .networks import initial_policy
 from .run_opponents import with_opponents
 
 
@@ -43,7 +43,7 @@ def train(
         UserError: the folder contains a run already (or none, to resume), or something in it can't be used.
     """
     with make_environments(config.env) as venv:
-        policy = make_policy(config, venv)
+        policy, config = initial_policy(config, venv, run)
         with _locked(run) as folder:
             trainer = _open(config, folder, venv, policy, resume)
             return _train(trainer, config, run, resume, console or Console(), stop, detail)

@@ -10,12 +10,12 @@ from typing import Any
 _POSITIVE = (
     *("total_timesteps", "num_steps", "minibatch_size", "microbatch_size", "update_epochs", "learning_rate"),
     *("adam_eps", "clip_coef", "max_grad_norm", "target_kl", "checkpoint_interval", "keep_checkpoints"),
-    "num_threads",
+    *("num_threads", "start_kl_share"),
 )
-_NOT_NEGATIVE = ("seed", "weight_decay", "ent_coef", "vf_coef")
+_NOT_NEGATIVE = ("seed", "weight_decay", "ent_coef", "vf_coef", "value_warmup_steps", "start_kl_coef")
 _DEVICE = re.compile(r"auto|cpu|cuda(:\d+)?")
 _PRECISIONS = ("float32", "tf32", "bf16")
-_FRACTIONS = ("gamma", "gae_lambda")
+_FRACTIONS = ("gamma", "gae_lambda", "start_kl_share")
 
 
 @dataclass(frozen=True)
@@ -78,6 +78,14 @@ class PPOConfig:
     """Lower the entropy bonus likewise."""
     vf_coef: float = 0.5
     """Weight of the value loss."""
+
+    value_warmup_steps: int = 0
+    """Environment steps at the start in which only the value is trained, for a trained policy whose value is
+    not. Input statistics stay as they are meanwhile."""
+    start_kl_coef: float = 0.0
+    """Weight of the penalty for leaving the policy that training starts from."""
+    start_kl_share: float = 1.0
+    """Share of training in which that weight falls linearly to 0."""
 
     checkpoint_interval: int = 100_000
     """Environment steps between checkpoints; one more is written at the end."""

@@ -15,7 +15,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 from torch.optim import Optimizer
 
 from ..envs import EntityBatch, EntityVectorEnv, no_actions
@@ -34,12 +33,13 @@ from .progress import Detail, detail_of, shown_progress
 from .reward_normalization import RewardNormalizer
 from .rollout import RolloutBuffer, Samples
 from .runs.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
-from .runs.guard import Snapshot, check_batch, check_lanes, check_module, naming_update
+from .runs.guard import Snapshot, check_batch, check_lanes, check_module, check_values, naming_update
 from .runs.opening import open_run, run_folder
 from .runs.run_folder import RunFolder
 from .runs.run_origin import note_origin
 from .runs.trainer_state import EvolvingVectorEnv, capture, derived_seed, restore
 from .schedule import annealed, is_due
+from .starting_policy import StartingPolicy, policy_parameters
 from .statistics import EpisodeStatistics, explained_variance
 from .threads import thread_count
 
@@ -107,6 +107,8 @@ class PPO:
             RewardNormalizer(venv.num_envs, config.gamma) if config.normalize_rewards else None
         )
         self.clock = Clock()
+        self.start = StartingPolicy(policy) if config.start_kl_coef else None  # which it is costly to leave
+        self._frozen = policy_parameters(self.module) if config.value_warmup_steps else []
         self._total = config.total_timesteps
         self._max_seconds: float | None = None
         self._buffer = RolloutBuffer(venv.single_observation_space, config.num_steps, venv.num_envs)
@@ -224,12 +226,12 @@ class PPO:
         Steps at which an environment is inactive are taken but left out of the rollout.
         """
         shown = self._start() if self.shown is None else self.shown
-        buffer, clock = self._buffer, self.clock
+        buffer, clock, config = self._buffer, self.clock, self.config
         self.shown = self._samples = None  # after an error, new episodes start
         buffer.clear()
         self.module.eval()
         clock.start()
-        for _ in range(self.config.num_steps):
+        for _ in range(config.num_steps):
             batch = shown.at_work()
             acted = self._act(shown, batch)
             clock.lap("inference")
@@ -246,11 +248,16 @@ class PPO:
             shown = Shown.of(after, info)
         self.shown = shown
         bootstraps = next_values(self.policy, buffer.last_values, shown)
-        self._check_values(shown.batch, bootstraps)
+        check_values(self.module, shown.batch, bootstraps, self.venv.num_envs)
         clock.lap("inference")
         normalizer = self.reward_normalizer
-        scaled = None if normalizer is None else buffer.normalized_rewards(normalizer)
-        self._samples = buffer.samples(bootstraps, self.config.gamma, self.config.gae_lambda, scaled)
+        scaled = buffer.rewards if normalizer is None else buffer.normalized_rewards(normalizer)
+        estimation = config.gamma, config.gae_lambda
+        self._samples = buffer.samples(bootstraps, *estimation, scaled)
+        if self.start is not None:
+            coef = annealed(config.start_kl_coef, self._fraction_done(self.step) / config.start_kl_share)
+            scaled = self.start.penalized(scaled, self._samples, buffer.active, coef)
+            self._samples = buffer.samples(bootstraps, *estimation, scaled)
         clock.lap("storage")
         self.step += len(self._samples)
         return self._samples
@@ -277,18 +284,20 @@ class PPO:
             self.module.train()
             with matrix_precision(self.config.precision):
                 metrics = self._optimise(samples)
-            self.policy.update_normalization(samples.observations)
+            if not self.learner.frozen:
+                self.policy.update_normalization(samples.observations)
             check_module(self.module)
         except BaseException:
             before.put_back(self.module, self.optimizer)
             raise
         self.updates += 1
         self.clock.lap("update")
-        explained = explained_variance(samples.values, samples.returns)
-        if explained is not None:
+        if (explained := explained_variance(samples.values, samples.returns)) is not None:
             metrics["losses/explained_variance"] = explained
         if self.reward_normalizer is not None:
             metrics["charts/reward_deviation"] = self.reward_normalizer.deviation
+        if self.start is not None:
+            metrics |= self.start.metrics()
         return {**self.episodes.summary(), **metrics}
 
     def _optimise(self, samples: Samples) -> dict[str, float]:
@@ -301,6 +310,8 @@ class PPO:
         if config.anneal_entropy:
             ent_coef = annealed(ent_coef, done)
         set_learning_rate(self.optimizer, learning_rate)
+        is_warming_up = self.step - len(samples) < config.value_warmup_steps
+        self.learner.frozen = self._frozen if is_warming_up else ()
         num_minibatches = -(-len(samples) // config.minibatch_size)
         history: defaultdict[str, list[float]] = defaultdict(list)
         for _ in range(config.update_epochs):
@@ -330,7 +341,8 @@ class PPO:
         batch = shown.at_work()
         if self.step == 0 and len(batch):
             check_batch(shown.batch, self.venv.num_envs)
-            self.policy.update_normalization(batch)
+            if not self._frozen:
+                self.policy.update_normalization(batch)
         return shown
 
     def _act(self, shown: Shown, batch: EntityBatch) -> ActResult:
@@ -346,17 +358,8 @@ class PPO:
             check_batch(shown.batch, self.venv.num_envs)
             check_module(self.module)
             raise
-        self._check_values(shown.batch, acted.values, shown.active)
+        check_values(self.module, shown.batch, acted.values, self.venv.num_envs, shown.active)
         return acted
-
-    def _check_values(
-        self, batch: EntityBatch, values: NDArray[np.float32], active: NDArray[np.bool_] | None = None
-    ) -> None:
-        """Report whether a value that is not finite comes from the observation or from the policy."""
-        if not np.isfinite(values).all():
-            check_batch(batch, self.venv.num_envs)
-            check_module(self.module)
-            check_lanes("value estimate", values, active)
 
     # -- runs and checkpoints -------------------------------------------------------------------------------
 

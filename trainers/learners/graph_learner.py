@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 import torch
@@ -20,6 +20,7 @@ from ..config import PPOConfig
 from ..rollout import Samples
 from ..runs.guard import check_losses
 from .losses import count, normalize_advantages
+from .optimizer import forget_gradients
 from .static_losses import NUMBERS, loss_fields, static_losses, write_loss
 
 
@@ -36,6 +37,7 @@ class GraphLearner:
         self.graphs = Graphs(self._make_step, form.device, self._token)
         self._module = module
         self._parameters = list(module.parameters())
+        self.frozen: Sequence[nn.Parameter] = ()
         self.optimizer = optimizer
         self._config = config
         self._names = list(form.heads)
@@ -81,6 +83,7 @@ class GraphLearner:
         evaluation = self.form.evaluate(capacity, arrays)
         total, numbers = static_losses(evaluation, self._names, arrays, self._config)
         total.backward()
+        forget_gradients(self.frozen)
         norm = nn.utils.clip_grad_norm_(self._parameters, self._config.max_grad_norm)
         self.optimizer.step()
         return torch.cat([numbers, norm.detach().to(numbers.dtype).reshape(1)])
@@ -93,13 +96,13 @@ class GraphLearner:
         return self._packings[capacity]
 
     def _token(self) -> Hashable:
-        """Identity of all that a graph holds on to: parameters, and the optimizer's state, which is replaced
-        when it is loaded."""
+        """Identity of all that a graph holds on to: parameters, which of them are frozen, and the optimizer's
+        state, which is replaced when it is loaded."""
         states = self.optimizer.state
         moments = [states[p]["exp_avg"].data_ptr() for p in self._parameters if states.get(p)]
         rates = [group["lr"] for group in self.optimizer.param_groups]
         held = [rate.data_ptr() for rate in rates if isinstance(rate, Tensor)]
-        return self.form.token(), tuple(moments), tuple(held)
+        return self.form.token(), tuple(moments), tuple(held), len(self.frozen)
 
 
 class _Numbers(Mapping[str, float]):

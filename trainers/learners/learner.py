@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from torch import nn
@@ -27,6 +27,7 @@ class Learner(Protocol):
     """
 
     optimizer: Optimizer  # moves the parameters at each step
+    frozen: Sequence[nn.Parameter]  # parameters that a step leaves as they are
 
     def step(self, minibatch: Samples, ent_coef: float) -> Mapping[str, float]:
         """Make one gradient step on `minibatch`; return its losses and the norm of its gradients.

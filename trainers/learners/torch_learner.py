@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from torch import nn
 from torch.optim import Optimizer
@@ -24,6 +24,7 @@ class TorchLearner:
     def __init__(self, policy: Policy, module: nn.Module, optimizer: Optimizer, config: PPOConfig) -> None:
         self.policy, self.module, self.optimizer, self.config = policy, module, optimizer, config
         self.parameters = list(module.parameters())
+        self.frozen: Sequence[nn.Parameter] = ()
 
     def step(self, minibatch: Samples, ent_coef: float) -> Mapping[str, float]:
         """Make one gradient step; see `Learner.step`."""
@@ -36,6 +37,7 @@ class TorchLearner:
         for part in minibatch.split(config.microbatch_size):  # the parts' losses and gradients add up
             for name, value in self.differentiate(part, counts, ent_coef).items():
                 losses[name] += value
+        forget_gradients(self.frozen)
         grad_norm = clip_gradients(self.parameters, config.max_grad_norm)
         check_losses(losses, self.module, grad_norm)
         self.optimizer.step()

@@ -142,6 +142,24 @@ def check_lanes(what: str, numbers: NDArray[np.floating], active: NDArray[np.boo
         raise NonFiniteError(f"lane {lane}: the {what} is {numbers[bad[0]]}")
 
 
+def check_values(
+    module: nn.Module,
+    batch: EntityBatch,
+    values: NDArray[np.float32],
+    num_envs: int,
+    active: NDArray[np.bool_] | None = None,
+) -> None:
+    """Report whether a value estimate that is not finite comes from the observation or from the policy.
+
+    Raises:
+        NonFiniteError: one of `values` is NaN or infinite.
+    """
+    if not np.isfinite(values).all():
+        check_batch(batch, num_envs)
+        check_module(module)
+        check_lanes("value estimate", values, active)
+
+
 def _listed(culprits: list[str]) -> str:
     shown = "; ".join(culprits[:5])
     return shown if len(culprits) <= 5 else f"{shown}; and {len(culprits) - 5} more"

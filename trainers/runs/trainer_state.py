@@ -18,6 +18,7 @@ from ...policies.checkpoint import MALFORMED, in_short
 from ..config import PPOConfig
 from ..idle import Shown
 from ..reward_normalization import RewardNormalizer
+from ..starting_policy import StartingPolicy
 from ..statistics import EpisodeStatistics
 from .checkpoint import Checkpoint, CheckpointError
 from .learning_state import Learning, check_policy, optimizer_state, rng_of
@@ -69,6 +70,7 @@ class Trainer(Learning, Protocol):
     episodes: EpisodeStatistics
     reward_normalizer: RewardNormalizer | None
     shown: Shown | None
+    start: StartingPolicy | None
     step: int
     updates: int
     elapsed_seconds: float
@@ -89,6 +91,8 @@ def capture(trainer: Trainer) -> tuple[dict[str, dict[str, Tensor]], dict[str, A
     }
     if trainer.reward_normalizer is not None:
         tensors["trainer"] |= _as_tensors(trainer.reward_normalizer.state())
+    if trainer.start is not None:
+        tensors["start"] = dict(trainer.start.module.state_dict())
     # None: the trainer resets the environments next, so that their state does not matter.
     shown = None if trainer.config.reset_at_checkpoint else trainer.shown
     if shown is not None and isinstance(trainer.venv, StatefulVectorEnv):
@@ -121,6 +125,8 @@ def restore(trainer: Trainer, checkpoint: Checkpoint) -> Shown | None:
     try:
         check_policy(trainer, checkpoint)
         state = _trainer_state(trainer, checkpoint)
+        if trainer.start is not None:
+            _restore_start(trainer.start, checkpoint)
         shown = _restored_environments(trainer, checkpoint, state.arrays)
     except CheckpointError:
         raise
@@ -137,6 +143,14 @@ def restore(trainer: Trainer, checkpoint: Checkpoint) -> Shown | None:
     if trainer.reward_normalizer is not None:
         trainer.reward_normalizer.restore(state.arrays)
     return shown
+
+
+def _restore_start(start: StartingPolicy, checkpoint: Checkpoint) -> None:
+    if "start" not in checkpoint.tensors:
+        raise CheckpointError(
+            f"checkpoint {checkpoint.path} has no starting policy: it was written with start_kl_coef=0"
+        )
+    start.module.load_state_dict(checkpoint.tensors["start"])
 
 
 @dataclass(frozen=True, eq=False)

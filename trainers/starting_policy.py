@@ -1,0 +1,95 @@
+"""Training that goes on from a trained policy: value warm-up, and a penalty for leaving that policy.
+
+Shape alphabet: B steps, T steps of a rollout, E environments.
+"""
+
+from __future__ import annotations
+
+from copy import deepcopy
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from ..policies.policy import Policy, frozen_weights
+from .rollout import Samples
+
+#: The modules of a policy whose parameters only the value depends on.
+VALUE_MODULES = ("value_head", "value_net", "critic")
+
+#: Steps that are evaluated at once.
+_CHUNK = 4096
+
+
+def policy_parameters(module: nn.Module) -> list[nn.Parameter]:
+    """Return the parameters of a policy that its actions depend on: all but those of `VALUE_MODULES`.
+
+    Raises:
+        ValueError: the policy has no module of these names.
+    """
+    if not any(hasattr(module, name) for name in VALUE_MODULES):
+        raise ValueError(
+            f"value_warmup_steps: {type(module).__name__}: expected a module named"
+            f" {' or '.join(VALUE_MODULES)}, got {', '.join(name for name, _ in module.named_children())}"
+        )
+    return [p for name, p in module.named_parameters() if name.split(".")[0] not in VALUE_MODULES]
+
+
+class StartingPolicy:
+    """The policy that training started from, π₀, and the penalty for leaving it.
+
+        r' = r − β Σ over all actors and actions of (log π(a) − log π₀(a))
+
+    Over the actions of π the expectation of the sum is the KL divergence of the joint action, KL(π ‖ π₀).
+    This is the penalty of Ziegler et al. 2019 (arXiv:1909.08593), as used for language models.
+
+    Args:
+        policy: is copied.
+
+    Attributes:
+        kl: the mean of the sum over the steps of the last rollout, an estimate of KL(π ‖ π₀).
+        coef: β in the last rollout.
+    """
+
+    def __init__(self, policy: Policy) -> None:
+        self.policy: Policy = deepcopy(policy)
+        self.module: nn.Module = self.policy  # type: ignore[assignment]
+        self.module.eval()
+        self.kl = self.coef = 0.0
+
+    def log_ratios(self, samples: Samples) -> NDArray[np.float64]:
+        """Return Σ (log π(a) − log π₀(a)) of each step (B,), with π as the actions were taken."""
+        sums = []
+        with torch.no_grad(), frozen_weights(self.policy):
+            for part in samples.split(_CHUNK):
+                ours = self.policy.evaluate(part.observations, part.actions).log_probs
+                total = np.zeros(len(part))
+                for name, log_probs in part.log_probs.items():
+                    difference = log_probs.values - ours[name].double().cpu().numpy()
+                    np.add.at(total, log_probs.sequence_indices(), difference)
+                sums.append(total)
+        return np.concatenate(sums) if sums else np.zeros(0)
+
+    def penalized(
+        self, rewards: NDArray[np.float32], samples: Samples, active: NDArray[np.bool_], coef: float
+    ) -> NDArray[np.float32]:
+        """Return the rewards (T, E) less the penalty.
+
+        Args:
+            samples: the rollout, a row for each step that is `active` (T, E), in this order.
+            coef: β.
+        """
+        self.coef = coef
+        if not coef or not len(samples):
+            return rewards
+        ratios = self.log_ratios(samples)
+        self.kl = float(ratios.mean())
+        penalties = np.zeros(rewards.shape)
+        penalties[active] = coef * ratios
+        return (rewards - penalties).astype(np.float32)
+
+    def metrics(self) -> dict[str, float]:
+        """Return what to log; no divergence where it was not computed."""
+        kl = {"losses/start_kl": self.kl} if self.coef else {}
+        return {**kl, "charts/start_kl_coef": self.coef}
