@@ -153,10 +153,11 @@ class EntityDataset:
 
     @cached_property
     def episodes(self) -> list[Episode]:
-        """All episodes, in the order in which they began."""
+        """All episodes with a decision, in the order in which they began."""
         numbers, rewards = self.column("episode"), self.column("reward")
         ended = (self.column("terminated") | self.column("truncated")).astype(bool)
         first_steps, lanes = self.column("step"), self.column("lane")
+        has_decision = np.isin(np.arange(len(self)), self.decisions)
         order = np.argsort(numbers, kind="stable")
         cuts = np.flatnonzero(np.diff(numbers[order])) + 1
         return [
@@ -168,6 +169,7 @@ class EntityDataset:
                 bool(ended[rows].any() and first_steps[rows[0]] == 0),
             )
             for rows in (np.split(order, cuts) if len(order) else [])
+            if has_decision[rows].any()
         ]
 
     def check_space(self, space: EntitySpace, whose: str) -> None:

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 
 from ..envs import EntityBatch, EntityVectorEnv, no_actions
 from ..envs.batch.batch_actions import sample_actions
+from ..envs.errors import whole_number
+from ..envs.vector.episode_counts import count_step, episode_quota
 from ..envs.vector.infos import inactive_lanes, lane_infos
 from ..envs.vector.vector_env import StepResult
 from ..ragged import RaggedArray
@@ -204,19 +206,15 @@ def record(
         the folder.
 
     Raises:
-        TypeError: not exactly one of `episodes` and `steps` is given.
+        TypeError: not exactly one of `episodes` and `steps` is given, or it is no whole number.
         ValueError: it is not positive.
         FileExistsError: the folder holds something.
     """
     if (episodes is None) == (steps is None):
         raise TypeError(f"record: expected either episodes or steps, got {episodes!r} and {steps!r}")
-    wanted = steps if episodes is None else episodes
-    assert wanted is not None
-    if wanted < 1:
-        unit = "steps" if episodes is None else "episodes"
-        raise ValueError(f"record: {unit} must be at least 1, got {wanted}")
-    quota = np.full(venv.num_envs, wanted // venv.num_envs)
-    quota[: wanted % venv.num_envs] += 1
+    if steps is not None:
+        whole_number("record: steps", steps)
+    quota = None if episodes is None else episode_quota(episodes, venv.num_envs)
     act = _acting(policy, venv, deterministic)
     rng = np.random.default_rng(seed)
     was_training = bool(getattr(policy, "training", False))  # of a torch module
@@ -224,15 +222,17 @@ def record(
     try:
         if was_training:
             policy.eval()  # type: ignore[union-attr]
-        batch, _ = recorder.reset(seed=seed)
-        if episodes is not None:
+        batch, info = recorder.reset(seed=seed)
+        lengths, step = np.zeros(venv.num_envs, np.int64), 0
+        if quota is not None:
             recorder.recorded = quota > 0
-        step = 0
         while recorder.recorded.any() if steps is None else step < steps:
-            batch, _, terminated, truncated, _ = recorder.step(act(batch, rng))
+            active = ~inactive_lanes(info, venv.num_envs)
+            batch, _, terminated, truncated, info = recorder.step(act(batch, rng))
             step += 1
-            if episodes is not None:
-                quota -= terminated | truncated
+            if quota is not None:
+                ended, _ = count_step(lengths, terminated | truncated, active)
+                quota[ended] -= 1
                 recorder.recorded = quota > 0
     finally:
         if was_training:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import nn
 
 from ..envs import EntityActionSpace, EntityBatch, EntityVectorEnv, sample_actions
-from ..envs.errors import whole_number
+from ..envs.vector.episode_counts import episode_quota
 from ..policies.policy import ActResult, frozen_weights
 from .compatibility import check_vector_env
 from .idle import active_lanes
@@ -76,7 +76,7 @@ def evaluate(
     """Play `episodes` whole episodes from a fresh reset and return what each of them brought.
 
     How many episodes each environment plays is fixed beforehand (as evenly as `episodes` allows), and all are
-    played to their end. Taking the first `episodes` that happen to finish would favour short ones.
+    played to their end.
     Where environments are idle for a while, episodes are told apart as `EpisodeStatistics` does it.
 
     Args:
@@ -105,18 +105,6 @@ def evaluate(
     rows = [(r, length, lane) for lane, done in enumerate(played) for r, length in done]
     returns, lengths, lanes = zip(*rows, strict=True)
     return EpisodeResults(np.array(returns, np.float64), np.array(lengths), np.array(lanes))
-
-
-def episode_quota(episodes: int, num_envs: int) -> NDArray[np.int64]:
-    """Return the number of `episodes` for each environment (num_envs,), as even as possible.
-
-    Raises:
-        TypeError, ValueError: `episodes` is no whole number, or less than 1.
-    """
-    episodes = whole_number("episodes", episodes)
-    quota = np.full(num_envs, episodes // num_envs)
-    quota[: episodes % num_envs] += 1
-    return quota
 
 
 def _play(

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..envs.vector.episode_counts import count_step
+
 
 class EpisodeStatistics:
     """Follows the episodes of `num_envs` environments; what is unfinished is remembered, not counted.
 
-    The length of an episode is the number of its steps at which the environment was not idle (see
-    `EntityVectorEnv`). Rewards count when they come, idle or not. An end that comes when there was no such
-    step since the last one, as where a game is over whose dead agents' episodes had ended, ends no episode.
+    Which steps and ends count is the rule of `count_step`. Rewards count when they come, inactive or not.
     """
 
     #: Episodes that the means are taken over, as in CleanRL and Stable-Baselines3.
@@ -35,13 +35,9 @@ class EpisodeStatistics:
             (environment, return, length) of each episode that ended.
         """
         self.running_returns += rewards
-        self.running_lengths += 1 if active is None else active
-        done = [
-            (int(env), float(self.running_returns[env]), int(self.running_lengths[env]))
-            for env in np.flatnonzero(ended & (self.running_lengths > 0))
-        ]
+        lanes, lengths = count_step(self.running_lengths, ended, active)
+        done = list(zip(lanes.tolist(), self.running_returns[lanes].tolist(), lengths.tolist(), strict=True))
         self.running_returns[ended] = 0
-        self.running_lengths[ended] = 0
         self.finished += len(done)
         self._recent.extend((episode_return, length) for _, episode_return, length in done)
         return done

@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 
 from ...adapters.microrts import MicroRTSVectorEnv
 from ...adapters.microrts.java.rewards import REWARDS
+from ...envs.vector.episode_counts import episode_quota
 from ...ragged import RaggedArray, concatenate
-from ...trainers.evaluation import Actor, episode_quota
+from ...trainers.evaluation import Actor
 from ...trainers.threads import thread_count
 from ..networks import RANDOM, RandomActor, load_agent
 from .published_microrts import SEARCH_BOTS

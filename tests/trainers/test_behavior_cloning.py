@@ -270,3 +270,18 @@ def test_wrong_calls_are_named(plays: Path, tmp_path: Path) -> None:
     with raises(FileNotFoundError, tmp_path / "none"):
         ez.BehaviorCloning(net, dataset, run_dir=tmp_path / "none", resume=True)
     assert math.isfinite(ez.BehaviorCloning(net, dataset).evaluate()["held_out/log_likelihood"])
+
+
+def test_a_trained_policy_keeps_its_input_statistics(tmp_path: Path) -> None:
+    dataset = random_dataset(tmp_path / "plays")
+    config = ez.BehaviorCloningConfig(epochs=1, minibatch_size=20)
+    net = ez.RogueNet(SPACE, SPACE.actions, d_model=8, n_layer=1)
+    trainer = ez.BehaviorCloning(net, dataset, config)
+    trainer.train()
+    learned = dataset.gather(trainer.demonstrations.learned).observations
+    statistics = {n: t.clone() for n, t in net.state_dict().items() if n.startswith("normalization.")}
+    count = next(t for n, t in statistics.items() if "Unit" in n and n.endswith("count"))
+    assert count == learned.entities["Unit"].num_items
+    ez.BehaviorCloning(net, random_dataset(tmp_path / "others", seed=1), config).train()
+    for name, tensor in statistics.items():
+        assert torch.equal(tensor, net.state_dict()[name]), name

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import entitize as ez
 import numpy as np
 import pytest
 import torch
@@ -12,6 +13,7 @@ from entitize.envs import EntityVectorEnv
 from entitize.policies.policy import ActResult
 from entitize.ragged import RaggedArray
 from entitize.trainers import PPO, NonFiniteError, PPOConfig, evaluate, generalized_advantages
+from entitize.trainers.evaluation import RandomActor
 from entitize.trainers.idle import Shown, active_lanes
 from entitize.trainers.statistics import EpisodeStatistics
 
@@ -260,3 +262,16 @@ def test_evaluation_plays_the_episodes_of_agents_that_die_and_of_those_that_wait
     assert results.lanes.tolist() == [0, 0, 0, 1, 1, 1, 2, 2]
     assert results.returns.tolist() == [6, 6, 6, 10, 10, 10, 200, 200]
     assert results.lengths.tolist() == [6, 6, 6, 2, 2, 2, 2, 2]
+
+
+def test_as_many_episodes_are_recorded_as_evaluated(waiting_venv: Any, tmp_path: Path) -> None:
+    venv = waiting_venv(4)
+    results = evaluate(RandomActor(venv.single_action_space), venv, 13, seed=3)
+    dataset = ez.datasets.EntityDataset(
+        ez.record(waiting_venv(4), None, tmp_path / "plays", episodes=13, seed=3)
+    )
+    found = sorted(dataset.episodes, key=lambda episode: (episode.lane, episode.number))
+    assert [episode.lane for episode in found] == results.lanes.tolist()
+    np.testing.assert_allclose([episode.total_reward for episode in found], results.returns, rtol=1e-5)
+    lengths = [int((~dataset.gather(e.rows).inactive & ~dataset.gather(e.rows).final).sum()) for e in found]
+    assert lengths == results.lengths.tolist()

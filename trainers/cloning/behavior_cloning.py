@@ -51,7 +51,7 @@ class BehaviorCloning:
     not improved for `patience` epochs, and the policy gets the weights of the best epoch.
 
     Args:
-        policy: an `nn.Module` that satisfies `Policy`; it may be trained already.
+        policy: an `nn.Module` that satisfies `Policy`; a trained one keeps its input statistics.
         dataset: the recorded play.
         config: the hyper-parameters.
         run_dir: where to write configuration, metrics and a checkpoint per epoch; None: nowhere.
@@ -198,7 +198,13 @@ class BehaviorCloning:
         return metrics
 
     def _take_statistics(self, num_minibatches: int) -> None:
-        """Give the policy the statistics of the inputs, from all steps that it learns from."""
+        """Give a new policy the statistics of the inputs, from all steps that it learns from.
+
+        A policy that has some keeps them: its weights were trained with them.
+        """
+        state = self.module.state_dict()
+        if any(bool((tensor > 0).any()) for name, tensor in state.items() if name.split(".")[-1] == "count"):
+            return
         for part in np.array_split(self.demonstrations.learned, num_minibatches):
             self.policy.update_normalization(self.demonstrations.gather(part).observations)
 
