@@ -1,6 +1,7 @@
 """Recorded play: writing and reading steps, and behaviour cloning beside PPO's updates.
 
     python benchmarks/datasets.py [--quick] [--json PATH] [--parts 8] [--rows PATH]
+    python benchmarks/datasets.py --size 10_000_000 [--folder /scratch]
 
 Steps of 10 entities of two types with 8 features, one actor with 15 choices. Processor time on one thread:
 "write" appends batches of 64 steps and writes files of 65,536; "read" opens them, checksums included, and
@@ -8,6 +9,9 @@ gathers every step once in minibatches; "minibatch" gathers 2,048 random steps o
 before. The peer of writing is `write_table` of Parquet with the same arrays as nested lists, that of
 "minibatch" the same rows by pyarrow's `take`. "clone" is one gradient step of `BehaviorCloning` on 2,048
 steps, "PPO" the same of PPO's learner; both on the fused engine, in turn.
+
+With --size it measures one large dataset instead: writing it, and, in a process of its own that does not
+verify the files, opening it and drawing minibatches of 2,048 steps, with the memory that this takes.
 """
 
 from __future__ import annotations
@@ -16,6 +20,8 @@ import argparse
 import json
 import os
 import statistics
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -154,6 +160,41 @@ def cloning(repeats: int) -> dict[str, float]:
     return {name: 2048 / statistics.median(times) for name, times in seconds.items()}
 
 
+def memory() -> dict[str, float]:
+    """Resident memory of this process in MiB: its own, and pages of files."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    sizes = {name: rest for name, _, rest in (line.partition(":") for line in lines)}
+    return {name: int(sizes[name].split()[0]) / 1024 for name in ("RssAnon", "RssFile")}
+
+
+def large(folder: Path, steps: int) -> None:
+    """Write `steps` steps, and draw from them in another process."""
+    batches = [make_steps(LANES, seed) for seed in range(64)]
+    began = time.perf_counter()
+    seconds = processor_seconds(write, folder / "plays", batches, -(-steps // PART))
+    size = sum(file.stat().st_size for file in (folder / "plays").iterdir())
+    print(
+        f"write: {steps / seconds:,.0f} steps/s of processor time, {time.perf_counter() - began:.0f} s of"
+        f" wall clock, {size / 2**30:.2f} GiB; {memory()['RssAnon']:.0f} MiB of memory"
+    )
+    subprocess.run([sys.executable, __file__, "--draw", str(folder / "plays")], check=True)
+
+
+def draw(path: Path) -> None:
+    """Draw minibatches from a dataset that is not verified; print time and memory."""
+    make_steps(LANES, 0).gather([0])  # loads the kernels
+    before, began = memory(), time.perf_counter()
+    dataset = EntityDataset(path, verify=False)
+    rng = np.random.default_rng(0)
+    print(f"open: {(time.perf_counter() - began) * 1e3:.0f} ms for {len(dataset):,} steps")
+    for name in ("first minibatch", "second", "third", "tenth"):
+        for _ in range(7 if name == "tenth" else 1):
+            seconds = processor_seconds(dataset.gather, rng.integers(0, len(dataset), 2048))
+        after = memory()
+        grown = ", ".join(f"{kind} +{after[kind] - before[kind]:.0f} MiB" for kind in before)
+        print(f"{name}: {seconds * 1e3:.1f} ms of processor time; {grown}")
+
+
 def bench_rows(report: dict[str, dict[str, float]]) -> Iterator[Row]:
     found, learned = report["files"], report["cloning"]
     yield Row("write", found["write"], found["parquet"], "pyarrow to Parquet", "steps/s")
@@ -171,10 +212,20 @@ def main() -> None:
     )
     parser.add_argument("--quick", action="store_true", help="few repeats, few files")
     parser.add_argument("--parts", type=int, default=8, help="files of 65,536 steps")
+    parser.add_argument("--size", type=int, help="measure one dataset of so many steps (about 0.5 KiB each)")
+    parser.add_argument("--folder", help="where to write it (default: the folder of temporary files)")
+    parser.add_argument("--draw", help=argparse.SUPPRESS)
     parser.add_argument("--json", metavar="PATH", help="write the numbers there as well")
     add_options(parser)
     options = parser.parse_args()
     torch.set_num_threads(1)
+    if options.draw is not None:
+        draw(Path(options.draw))
+        return
+    if options.size is not None:
+        with tempfile.TemporaryDirectory(dir=options.folder) as folder:
+            large(Path(folder), options.size)
+        return
     short = options.quick or options.rows is not None
     parts, repeats = (2, 3) if short else (options.parts, 7)
     print(f"load of the machine at the start: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
