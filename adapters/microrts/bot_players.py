@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from ...envs import EntityBatch, MultiCategorical
 from ...ragged import RaggedArray
-from .features import ACTIONS
 from .java.bots import check_bot
 from .java.engine import ORDER_SIZE
+from .java.records import ACTIONS
 from .vector_env import MicroRTSVectorEnv
 
 _MOVE, _PRODUCE, _ATTACK = (ACTIONS.index(name) for name in ("move", "produce", "attack"))

@@ -50,7 +50,8 @@ class BotAdviser:
         self._sampler.setAccessible(True)
         self._prototype = make_bot(jpype, name, unit_types)
         self._generators = find_generators(jpype, self._prototype)
-        self._bot = self._shared_generator = None
+        self._bot: Any = None
+        self._shared_generator: Any = None
         buffer, self._orders = handles.buffer(np.int32, 1 + num_cells * len(ORDER))
         self._writer = order_writer(handles, buffer)
 

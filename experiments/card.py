@@ -1,0 +1,183 @@
+"""`write_card`: an agent as a folder that a model hub takes as it is.
+
+    README.md              the card: what the agent is, how to use it, its returns; with YAML front matter
+    policy.safetensors     weights and input statistics
+    checkpoint.json        spaces and options of the network, and a SHA-256 of each file
+    config.yaml            the configuration of its training
+
+The folder is a checkpoint and a run folder at once: `load_agent`, `load_policy` and the commands read it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+import yaml
+
+from .. import __version__
+from ..files import parse_json, read_regular, replace_file
+from ..policies.checkpoint import newest_checkpoint
+from ..policies.loading import AnyNetwork
+from ..trainers import bootstrap_interval
+from ..trainers.evaluation import EpisodeResults, Interval
+from ..trainers.runs.checkpoint import read_checkpoint, write_checkpoint
+from ..trainers.runs.run_origin import RUN_ORIGIN
+from .config import RUN_CONFIG, TrainConfig
+from .config_file import to_yaml
+from .errors import UserError
+
+CARD = "README.md"
+
+_TEXT = """\
+# {title}
+
+{network} ({parameters:,} parameters) for {env}, trained with Entitize for {steps:,} environment steps.
+It observes entities: {entities}.
+
+## Use
+
+```python
+import entitize as ez
+
+agent = ez.load_agent("{folder}")
+```
+
+On the command line: `entitize play {folder}` writes a video, `entitize eval {folder}` plays whole episodes,
+`entitize train --init-from {folder}` continues training.
+
+## Evaluation
+
+{protocol}
+
+| agent | mean return | 95 % interval | episodes |
+|---|---|---|---|
+{rows}
+
+The interval is a percentile bootstrap of the mean over episodes (10,000 resamples).
+{matches}
+## Training
+
+`{config}` is the whole configuration. Options of the environment: {options}.
+
+{origin}
+
+## Files
+
+- `policy.safetensors`: weights and input statistics.
+- `checkpoint.json`: observation and action spaces, options of the network, and a SHA-256 of each file.
+- `{config}`: the configuration of the training.
+
+None of them contains pickle.
+"""
+
+
+def write_card(
+    run: Path,
+    checkpoint: Path | None,
+    out: Path,
+    config: TrainConfig,
+    network: AnyNetwork,
+    results: Mapping[str, EpisodeResults],
+    protocol: str,
+    title: str,
+    licence: str,
+) -> Path:
+    """Write the folder `out` for the agent of `run`.
+
+    Args:
+        checkpoint: the checkpoint that was evaluated; None: the newest of `run`.
+        config: of the run.
+        network: the network of the checkpoint.
+        results: the evaluation's episodes by name; the agent's come first.
+        protocol: how they were played, a sentence or two.
+        title: the name of the agent.
+        licence: of the weights, as model hubs write it ("mit").
+
+    Raises:
+        UserError: `out` holds something.
+        CheckpointError: the checkpoint is corrupt, or the system refused to write.
+    """
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise UserError(f"{out}: expected a new or empty folder for the card")
+    stored = read_checkpoint(newest_checkpoint(checkpoint or run))
+    metadata = {name: stored.metadata[name] for name in ("spaces", "policy")}
+    step = int(stored.metadata["step"])
+    written = write_checkpoint(out, step, {"policy": stored.tensors["policy"]}, metadata)
+    for file in written.iterdir():
+        file.rename(out / file.name)
+    written.rmdir()
+    replace_file(out / RUN_CONFIG, to_yaml(replace(config, init_from=None)).encode())
+    intervals = {name: bootstrap_interval(result.returns) for name, result in results.items()}
+    agent, interval = next(iter(results.values())), next(iter(intervals.values()))
+    front = _front_matter(title, config.env.id, licence, interval, len(agent.returns))
+    text = _TEXT.format(
+        title=title,
+        network=type(network).__name__,
+        parameters=sum(parameter.numel() for parameter in network.parameters()),
+        env=config.env.id,
+        steps=step,
+        entities=", ".join(network.observation_space.entities) or "none, but a picture",
+        folder=out.name,
+        protocol=protocol,
+        rows="\n".join(
+            f"| {name} | {one.mean:.2f} | {one.low:.2f} to {one.high:.2f} | {len(results[name].returns)} |"
+            for name, one in intervals.items()
+        ),
+        matches=_matches(run),
+        config=RUN_CONFIG,
+        options=", ".join(f"`{name}={value}`" for name, value in config.env.kwargs.items()) or "none",
+        origin=_origin(run),
+    )
+    head = yaml.safe_dump(front, sort_keys=False, allow_unicode=True)
+    replace_file(out / CARD, f"---\n{head}---\n\n{text}".encode())
+    return out
+
+
+def _front_matter(title: str, env: str, licence: str, interval: Interval, episodes: int) -> dict[str, Any]:
+    """Return what model hubs read: https://huggingface.co/docs/hub/model-cards."""
+    family, _, game = env.removeprefix("entitize/").rpartition("/")
+    tags = ["reinforcement-learning", "deep-reinforcement-learning", "entitize", "entities", family, game]
+    metric = {
+        "type": "mean_reward",
+        "name": f"mean return, 95 % interval {interval.low:.2f} to {interval.high:.2f}, {episodes} episodes",
+        "value": round(interval.mean, 3),
+        "verified": False,
+    }
+    result = {
+        "task": {"type": "reinforcement-learning", "name": "reinforcement-learning"},
+        "dataset": {"type": env, "name": env},
+        "metrics": [metric],
+    }
+    return {
+        "library_name": "entitize",
+        "license": licence,
+        "pipeline_tag": "reinforcement-learning",
+        "tags": [tag for tag in tags if tag],
+        "model-index": [{"name": title, "results": [result]}],
+    }
+
+
+def _matches(run: Path) -> str:
+    """Return the table of `entitize eval microrts`, if the run has one."""
+    table = run / "eval_microrts" / "table.md"
+    if not table.is_file():
+        return ""
+    return f"\n### Games against bots (`entitize eval microrts`)\n\n{table.read_text().strip()}\n"
+
+
+def _origin(run: Path) -> str:
+    """Return a table of the code and the machine that the run was trained on, and those of this card."""
+    try:
+        parts = parse_json(read_regular(run / RUN_ORIGIN))["parts"]
+    except (OSError, ValueError, KeyError, TypeError):
+        parts = []
+    columns = ("from_step", "started", "version", "commit", "processor", "python", "torch")
+    lines = [f"| {' | '.join(columns)} |", f"|{'---|' * len(columns)}"] if parts else []
+    lines += [f"| {' | '.join(str(part.get(name)) for name in columns)} |" for part in parts]
+    return "\n".join(
+        [*lines, *([""] if lines else []), f"This card: Entitize {__version__}, torch {torch.__version__}."]
+    )

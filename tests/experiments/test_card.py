@@ -1,0 +1,97 @@
+"""`entitize card`: folders for model hubs, which everything that reads runs reads as well."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import entitize as ez
+import numpy as np
+import pytest
+import torch
+import yaml
+
+RESULTS = Path(__file__).parents[2] / "experiments" / "results"
+
+Command = Callable[..., tuple[int, str, str]]
+
+
+def front_matter(card: Path) -> dict:
+    head, text = card.read_text().removeprefix("---\n").split("---\n", 1)
+    assert text.startswith("\n# ")
+    return yaml.safe_load(head)
+
+
+@pytest.mark.parametrize(
+    ("name", "env", "flags"),
+    [
+        ("procgen_25m/runs/bigfish/roguenet/0", "Procgen/bigfish", ()),
+        ("microrts_8x8", "MicroRTS/basesWorkers8x8", ()),
+    ],
+)
+def test_a_kept_agent_gets_a_card(
+    name: str, env: str, flags: tuple[str, ...], tmp_path: Path, entitize: Command
+) -> None:
+    run, out = RESULTS / name, tmp_path / "an-agent"
+    code, told, error = entitize("card", run, "--out", out, "--episodes", 4, *flags)
+    assert code == 0, error
+    assert sorted(file.name for file in out.iterdir()) == [
+        *("README.md", "checkpoint.json", "config.yaml", "policy.safetensors")
+    ]
+    # Its weights are those of the run, and it decides as the run does.
+    original, shared = ez.load_policy(run), ez.load_policy(out)
+    for key, tensor in original.state_dict().items():
+        assert torch.equal(tensor, shared.state_dict()[key]), key
+    config = yaml.safe_load((out / "config.yaml").read_text())
+    venv = ez.make_vec(
+        env, num_envs=2, **{**config["env"]["kwargs"], "opponents": None} if "Micro" in env else {}
+    )
+    batch, _ = venv.reset(seed=1)
+    choices = [
+        agent.act(batch, np.random.default_rng(0)).actions
+        for agent in (ez.load_agent(run), ez.load_agent(out))
+    ]
+    assert all(choices[0][action] == choices[1][action] for action in choices[0])
+    # The card says what was measured, in the terms of model hubs.
+    front = front_matter(out / "README.md")
+    assert front["library_name"] == "entitize" and front["license"] == "mit"
+    assert "reinforcement-learning" in front["tags"]
+    (model,) = front["model-index"]
+    (result,) = model["results"]
+    assert model["name"] == "an-agent" and result["dataset"]["type"] == env
+    metric = result["metrics"][0]
+    card = (out / "README.md").read_text()
+    assert metric["type"] == "mean_reward" and f"| an-agent | {metric['value']:.2f} | " in card
+    assert f"{metric['value']:.2f}" in told and "4 episodes" in metric["name"]
+    step = json.loads((out / "checkpoint.json").read_text())["step"]
+    assert f"{step:,}" in card and ez.__version__ in card
+    assert ("coacAI" in card.split("## Training")[0]) == ("microrts" in name)
+
+
+def test_the_folder_is_read_by_the_commands(trained: Path, tmp_path: Path, entitize: Command) -> None:
+    out = tmp_path / "mines"
+    flags = ["--license", "apache-2.0", "--title", "My agent"]
+    code, _, error = entitize("card", trained, "--out", out, *flags)
+    assert code == 0, error
+    front = front_matter(out / "README.md")
+    assert front["license"] == "apache-2.0" and front["model-index"][0]["name"] == "My agent"
+    digest = json.loads((out / "checkpoint.json").read_text())["sha256"]["policy.safetensors"]
+    assert hashlib.sha256((out / "policy.safetensors").read_bytes()).hexdigest() == digest
+    for words in (
+        ["eval", out, "--episodes", 2],
+        ["play", out, "--max-steps", 3, "--out", tmp_path / "play.gif"],
+        [
+            *("train", "--init-from", out, "--env.id", "MineSweeper", "--run", tmp_path / "second"),
+            *("--env.num-envs", 2, "--ppo.num-steps", 4, "--ppo.total-timesteps", 8),
+        ],
+        ["card", out, "--out", tmp_path / "again", "--episodes", 2],
+    ):
+        code, _, error = entitize(*words)
+        assert code == 0, error
+    code, _, error = entitize("card", trained, "--out", out)
+    assert code == 2 and str(out) in error
+    (out / "policy.safetensors").write_bytes(b"broken")
+    code, _, error = entitize("eval", out, "--episodes", 2)
+    assert code == 2 and "policy.safetensors" in error
