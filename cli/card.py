@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-import tyro
 from rich.console import Console
 
-from ..experiments.agents import RANDOM, RandomActor, load_agent
 from ..experiments.arguments import parse
-from ..experiments.card import write_card
-from ..experiments.environments import held_out, make_environments
+from ..experiments.card import check_new_folder, write_card
+from ..experiments.environments import make_environments, played
 from ..experiments.errors import UserError
-from ..experiments.run_config import EnvChoice, read_run_config
+from ..experiments.networks import RANDOM
 from ..trainers import CheckpointError
 from ..trainers.threads import thread_count
-from .evaluate import judge, override, results_table
+from .agent_flags import AgentFlags
+from .evaluate import judge, results_table
 
 
-@dataclass(frozen=True)
-class CardArguments:
+@dataclass(frozen=True, kw_only=True)
+class CardArguments(AgentFlags):
     """Write a folder for model hubs: an agent's weights, configuration, spaces, and a card with its returns.
 
     The agent is evaluated first, as by `entitize eval`. `load_agent` and the commands read the folder.
@@ -29,53 +28,41 @@ class CardArguments:
     Example: entitize card runs/bigfish --out bigfish
     """
 
-    run: tyro.conf.Positional[Path]
-    """The run folder."""
     out: Path
     """The folder to write, new or empty."""
     episodes: int | None = None
     """Episodes to play (default: the number in the run's configuration)."""
-    seed: int | None = None
-    """Seed of environments and actions (default: that of the run's configuration)."""
-    deterministic: bool = False
-    """Take the most probable action instead of sampling."""
-    checkpoint: Path | None = None
-    """A checkpoint folder (default: the run's newest)."""
     title: str | None = None
     """Name of the agent (default: the name of the folder)."""
     license: str = "mit"
     """Licence of the weights, as model hubs write it."""
-    env: EnvChoice = field(default_factory=EnvChoice)
 
     def __post_init__(self) -> None:
-        if self.episodes is not None and self.episodes < 1:
-            raise ValueError(f"--episodes must be at least 1, got {self.episodes}")
+        super().__post_init__()
+        self.check_positive("episodes")
 
 
 def main(arguments: Sequence[str]) -> None:
     """Parse and run the command."""
     chosen = parse(CardArguments, "card", arguments)
-    if chosen.out.exists() and (not chosen.out.is_dir() or any(chosen.out.iterdir())):
-        raise UserError(f"{chosen.out}: expected a new or empty folder for the card")
-    config = read_run_config(chosen.run, chosen.env)
-    settings = override(config.eval, chosen.episodes, chosen.seed, chosen.deterministic)
-    env, told = held_out(config.env, settings)
+    check_new_folder(chosen.out)
+    config, settings = chosen.read()
+    settings = replace(settings, episodes=chosen.episodes or settings.episodes)
+    env, told = played(config.env, settings, "held-out", chosen.kwargs)
     title = chosen.title or chosen.out.resolve().name
     with thread_count(config.ppo.num_threads), make_environments(env) as venv:
-        agent = load_agent(chosen.checkpoint or chosen.run, venv.single_observation_space)
-        agents = {title: agent, RANDOM: RandomActor(venv.single_action_space)}
+        agents = {title: chosen.load(venv), RANDOM: chosen.load(venv, is_random=True)}
         results = judge(agents, venv, settings)
     actions = "the most probable actions" if settings.deterministic else "sampled actions"
+    options = "".join(f" {name}={value}" for name, value in chosen.kwargs.items())
     protocol = (
-        f"{settings.episodes} whole episodes in {env.num_envs} environments ({told}), a fixed number in each,"
-        f" with {actions}; seed {settings.seed}. `entitize eval --episodes {settings.episodes}` repeats it."
+        f"{settings.episodes} whole episodes in {env.num_envs} environments ({told}{options}), a fixed number"
+        f" in each, with {actions}; seed {settings.seed}. `entitize eval` plays the same episodes."
     )
     try:
-        write_card(
-            *(chosen.run, chosen.checkpoint, chosen.out, config, agent, results, protocol, title),
-            licence=chosen.license,
-        )
+        write_card(chosen.run, chosen.path, chosen.out, config, results, protocol, title, chosen.license)
     except CheckpointError as error:
         raise UserError(str(error)) from error
-    Console().print(results_table(title, f"{config.env.id}, {told}", results))
-    Console().print(f"{chosen.out}: written", highlight=False, soft_wrap=True)
+    rows = [(name, {}, result) for name, result in results.items()]
+    Console().print(results_table(title, f"{config.env.id}, {told}", rows))
+    print(f"{chosen.out}: written")

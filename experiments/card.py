@@ -21,8 +21,7 @@ import yaml
 from .. import __version__
 from ..files import parse_json, read_regular, replace_file
 from ..policies.checkpoint import newest_checkpoint
-from ..policies.loading import AnyNetwork
-from ..trainers import bootstrap_interval
+from ..trainers import bootstrap_interval, load_policy
 from ..trainers.evaluation import EpisodeResults, Interval
 from ..trainers.runs.checkpoint import read_checkpoint, write_checkpoint
 from ..trainers.runs.run_origin import RUN_ORIGIN
@@ -35,7 +34,7 @@ CARD = "README.md"
 _TEXT = """\
 # {title}
 
-{network} ({parameters:,} parameters) for {env}, trained with Entitize for {steps:,} environment steps.
+{network} ({parameters:,} parameters) for {env}, trained with Entitize for {steps:,} steps.
 It observes entities: {entities}.
 
 ## Use
@@ -75,23 +74,30 @@ None of them contains pickle.
 """
 
 
+def check_new_folder(path: Path) -> None:
+    """
+    Raises:
+        UserError: `path` holds something.
+    """
+    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        raise UserError(f"{path}: expected a new or empty folder for the card")
+
+
 def write_card(
     run: Path,
-    checkpoint: Path | None,
+    checkpoint: Path,
     out: Path,
     config: TrainConfig,
-    network: AnyNetwork,
     results: Mapping[str, EpisodeResults],
     protocol: str,
     title: str,
     licence: str,
-) -> Path:
+) -> None:
     """Write the folder `out` for the agent of `run`.
 
     Args:
-        checkpoint: the checkpoint that was evaluated; None: the newest of `run`.
+        checkpoint: the checkpoint that was evaluated, or the run, whose newest is meant.
         config: of the run.
-        network: the network of the checkpoint.
         results: the evaluation's episodes by name; the agent's come first.
         protocol: how they were played, a sentence or two.
         title: the name of the agent.
@@ -101,9 +107,8 @@ def write_card(
         UserError: `out` holds something.
         CheckpointError: the checkpoint is corrupt, or the system refused to write.
     """
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise UserError(f"{out}: expected a new or empty folder for the card")
-    stored = read_checkpoint(newest_checkpoint(checkpoint or run))
+    check_new_folder(out)
+    stored = read_checkpoint(newest_checkpoint(checkpoint))
     metadata = {name: stored.metadata[name] for name in ("spaces", "policy")}
     step = int(stored.metadata["step"])
     written = write_checkpoint(out, step, {"policy": stored.tensors["policy"]}, metadata)
@@ -111,9 +116,16 @@ def write_card(
         file.rename(out / file.name)
     written.rmdir()
     replace_file(out / RUN_CONFIG, to_yaml(replace(config, init_from=None)).encode())
-    intervals = {name: bootstrap_interval(result.returns) for name, result in results.items()}
-    agent, interval = next(iter(results.values())), next(iter(intervals.values()))
-    front = _front_matter(title, config.env.id, licence, interval, len(agent.returns))
+    returns = {name: bootstrap_interval(result.returns) for name, result in results.items()}
+    counts = {name: len(result.returns) for name, result in results.items()}
+    front = _front_matter(title, config.env.id, licence, returns, counts)
+    head = yaml.safe_dump(front, sort_keys=False, allow_unicode=True)
+    rows = [
+        f"| {name} | {one.mean:.2f} | {one.low:.2f} to {one.high:.2f} | {counts[name]} |"
+        for name, one in returns.items()
+    ]
+    network = load_policy(out)
+    options = [f"`{name}={value}`" for name, value in config.env.kwargs.items()]
     text = _TEXT.format(
         title=title,
         network=type(network).__name__,
@@ -123,27 +135,26 @@ def write_card(
         entities=", ".join(network.observation_space.entities) or "none, but a picture",
         folder=out.name,
         protocol=protocol,
-        rows="\n".join(
-            f"| {name} | {one.mean:.2f} | {one.low:.2f} to {one.high:.2f} | {len(results[name].returns)} |"
-            for name, one in intervals.items()
-        ),
+        rows="\n".join(rows),
         matches=_matches(run),
         config=RUN_CONFIG,
-        options=", ".join(f"`{name}={value}`" for name, value in config.env.kwargs.items()) or "none",
+        options=", ".join(options) or "none",
         origin=_origin(run),
     )
-    head = yaml.safe_dump(front, sort_keys=False, allow_unicode=True)
     replace_file(out / CARD, f"---\n{head}---\n\n{text}".encode())
-    return out
 
 
-def _front_matter(title: str, env: str, licence: str, interval: Interval, episodes: int) -> dict[str, Any]:
+def _front_matter(
+    title: str, env: str, licence: str, returns: Mapping[str, Interval], counts: Mapping[str, int]
+) -> dict[str, Any]:
     """Return what model hubs read: https://huggingface.co/docs/hub/model-cards."""
     family, _, game = env.removeprefix("entitize/").rpartition("/")
     tags = ["reinforcement-learning", "deep-reinforcement-learning", "entitize", "entities", family, game]
+    interval = next(iter(returns.values()))
+    bounds = f"95 % interval {interval.low:.2f} to {interval.high:.2f}"
     metric = {
         "type": "mean_reward",
-        "name": f"mean return, 95 % interval {interval.low:.2f} to {interval.high:.2f}, {episodes} episodes",
+        "name": f"mean return, {bounds}, {next(iter(counts.values()))} episodes",
         "value": round(interval.mean, 3),
         "verified": False,
     }
