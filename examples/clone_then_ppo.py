@@ -1,0 +1,107 @@
+"""Clone a bot of μRTS, continue with PPO, and compare with PPO from scratch in the same total time.
+
+    nice -n 19 python examples/clone_then_ppo.py runs/comparison --minutes 120 --record-minutes 60
+
+Four stages in the folder runs/comparison: `plays` (games of the bot, recorded), `clone` (behaviour cloning),
+`ppo` (PPO from the clone, in what is left of the time) and `scratch` (PPO without it, in all of the time).
+Then all three networks play the bots. After a stop, the same command continues: PPO and the games where they
+were, recording and cloning at their start. Leave the machine alone meanwhile: stages are timed by the clock.
+`times.json` holds the minutes of recording and cloning.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+CONFIG, MAP = "microrts_8x8", "MicroRTS/basesWorkers8x8"
+NETWORK = ("--net.d-model", "32", "--net.n-layer", "2", "--net.n-head", "4")
+#: As in the configuration, so that the cloned values are those of PPO's rewards.
+GAMES = (
+    *("features=units", "max_steps=2000", "side=both", "perspective=player"),
+    "opponents={coacAI: 4, workerRushAI: 4, lightRushAI: 4, mayari: 2, randomBiasedAI: 2}",
+    "reward_weights={win_loss: 10, gather: 0.3, worker: 0.3, building: 0.1, attack: 0.3, combat_unit: 1}",
+)
+
+
+def entitize(*words: object) -> None:
+    """Run a command of Entitize."""
+    command = [sys.executable, "-m", "entitize", *map(str, words)]
+    print("$", *command[2:], flush=True)
+    subprocess.run(command, check=True)
+
+
+def record(folder: Path, bot: str, minutes: float, steps: int) -> None:
+    """Record for so many minutes in 16 lanes; `steps` steps in each lane measure the speed before."""
+    trial, plays = folder / "trial", folder / "plays"
+    words = ("record", MAP, "--bots", bot, "--num-envs", 16, "--seed", 1, "--kwargs", *GAMES)
+    shutil.rmtree(trial, ignore_errors=True)
+    began = time.time()
+    entitize(*words, "--steps", steps, "--out", trial)
+    wanted = max(steps, int(steps * minutes * 60 / (time.time() - began)))
+    shutil.rmtree(trial)
+    shutil.rmtree(folder / "plays.part", ignore_errors=True)
+    entitize(*words, "--steps", wanted, "--out", folder / "plays.part")
+    (folder / "plays.part").rename(plays)
+
+
+def train(run: Path, minutes: float, *options: object) -> None:
+    """Train with PPO for so many minutes, or continue."""
+    if (run / "config.yaml").exists():
+        entitize("train", "--resume", run)
+    else:
+        entitize("train", "--config", CONFIG, "--max-minutes", minutes, "--run", run, *options)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--bot", default="mayari")
+    parser.add_argument("--minutes", type=float, default=120.0, help="in total, for each of the two ways")
+    parser.add_argument("--record-minutes", type=float, default=60.0)
+    parser.add_argument("--trial-steps", type=int, default=500, help="by which the recording is timed")
+    parser.add_argument("--games", type=int, default=100, help="against each bot")
+    chosen = parser.parse_args()
+    folder: Path = chosen.folder
+    folder.mkdir(parents=True, exist_ok=True)
+    clock = folder / "times.json"
+    minutes: dict[str, float] = json.loads(clock.read_text()) if clock.exists() else {}
+
+    def note(stage: str, began: float) -> None:
+        minutes[stage] = (time.time() - began) / 60
+        clock.write_text(json.dumps(minutes, indent=1))
+
+    if "record" not in minutes:
+        shutil.rmtree(folder / "plays", ignore_errors=True)
+        began = time.time()
+        record(folder, chosen.bot, chosen.record_minutes, chosen.trial_steps)
+        note("record", began)
+    if "clone" not in minutes:
+        # A stop of this short stage throws it away, so that its time is that of one run.
+        shutil.rmtree(folder / "clone", ignore_errors=True)
+        began = time.time()
+        options = ("--cloning.vf-coef", 0.5, "--cloning.gamma", 0.997, "--cloning.epochs", 10)
+        entitize("clone", folder / "plays", "--run", folder / "clone", *NETWORK, *options)
+        note("clone", began)
+    left = chosen.minutes - minutes["record"] - minutes["clone"]
+    if left <= 0:
+        raise SystemExit(
+            f"recording and cloning took all of the {chosen.minutes:g} minutes: give more --minutes"
+        )
+    penalty = ("--ppo.start-kl-coef", 0.05, "--ppo.start-kl-share", 0.5)
+    warm = ("--ppo.value-warmup-steps", 100_000, *penalty)
+    train(folder / "ppo", left, "--init-from", folder / "clone", *warm)
+    train(folder / "scratch", chosen.minutes)
+    for run in ("clone", "ppo", "scratch"):
+        entitize("eval", "microrts", folder / run, "--fast", "--games", chosen.games)
+
+
+if __name__ == "__main__":
+    main()
