@@ -79,8 +79,10 @@ class BotPlayers:
         self.num_refused += int((~allowed).sum())
         orders[~allowed] = 0
         chosen = actors.with_values(orders)
-        turn = observer.perspective
-        return {"order": chosen if turn is None else turn.turn_orders(chosen)}
+        if observer.perspective is not None:
+            chosen = observer.perspective.turn_orders(chosen)  # also what a kind does not use
+            chosen = chosen.with_values(np.where(self._space.used[orders[:, 0]], chosen.values, 0))
+        return {"order": chosen}
 
     def _place(self, given: NDArray[np.int32], cells: NDArray[np.int64], out: NDArray[np.int64]) -> None:
         """Write a lane's orders (n, 7), rows of `records.ORDER`, for its actors at `cells` (A,)."""

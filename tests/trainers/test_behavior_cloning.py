@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -285,3 +286,18 @@ def test_a_trained_policy_keeps_its_input_statistics(tmp_path: Path) -> None:
     ez.BehaviorCloning(net, random_dataset(tmp_path / "others", seed=1), config).train()
     for name, tensor in statistics.items():
         assert torch.equal(tensor, net.state_dict()[name]), name
+
+
+def test_the_accuracy_of_a_conditional_action_is_of_the_components_in_use(tmp_path: Path) -> None:
+    steps = random_dataset(tmp_path / "plays", 200).gather(np.arange(200))
+    order = steps.actions["Order"]
+    values = np.where(order.values[:, :1] == 0, [0, 3], order.values)  # "wait" does not use "where"
+    with DatasetWriter(tmp_path / "others", SPACE) as writer:
+        writer.append(replace(steps, actions={**steps.actions, "Order": order.with_values(values)}))
+    torch.manual_seed(0)
+    net = ez.RogueNet(SPACE, SPACE.actions, d_model=8, n_layer=1)
+    accuracies = [
+        ez.BehaviorCloning(net, EntityDataset(tmp_path / name)).evaluate()["held_out/accuracy/Order"]
+        for name in ("plays", "others")
+    ]
+    assert accuracies[0] == accuracies[1] > 0.2

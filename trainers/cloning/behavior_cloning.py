@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from ...datasets import EntityDataset
+from ...envs import MultiCategorical
 from ...envs.spaces.space_schema import space_schema
 from ...policies.checkpoint import MALFORMED, CheckpointError, in_short
 from ...policies.policy import Policy, frozen_weights
@@ -241,8 +242,10 @@ class BehaviorCloning:
                     if action.is_continuous:
                         key, found = f"held_out/error/{name}", np.abs(ours - theirs)
                     else:
-                        same = (ours == theirs).reshape(len(ours), -1).all(1)
-                        key, found = f"held_out/accuracy/{name}", same
+                        same = (ours == theirs).reshape(len(ours), -1)
+                        if isinstance(action, MultiCategorical):  # of what its kind uses
+                            same |= ~action.used[theirs[:, 0]]
+                        key, found = f"held_out/accuracy/{name}", same.all(1)
                     sums[key] += float(found.sum(dtype=np.float64))
                     counts[key] += found.size
         means = {key: sums[key] / counts[key] for key in sums if counts[key]}
