@@ -57,7 +57,17 @@ def test_examples_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
             assert output.getvalue() == printed, f"{page.name}, the block at line {line}"
 
 
+def anchors(page: Path) -> set[str]:
+    """Addresses of the headings of a page."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(CHECKOUT)))
-def test_links_to_files_lead_somewhere(page: Path) -> None:
-    for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", page.read_text()):
-        assert (page.parent / target).exists(), f"{page.name} links to {target}, which is not there"
+def test_links_to_files_and_headings_lead_somewhere(page: Path) -> None:
+    for target, anchor in re.findall(r"\]\((?!https?:)([^)#]*)#?([^)]*)\)", page.read_text()):
+        found = page.parent / target if target else page
+        assert found.exists(), f"{page.name} links to {target}, which is not there"
+        if anchor:
+            assert anchor in anchors(found), f"{page.name} links to {target}#{anchor}, which is not there"
