@@ -6,8 +6,7 @@ import importlib
 import inspect
 import pkgutil
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial, reduce
 from pathlib import Path
@@ -176,16 +175,14 @@ def _vector_spec(
     if name is None:
         return None
     try:
-        options = {} if view is None else plain_values(_view_options(view))
+        options = {}
+        if view is not None:
+            from .gymnasium.views.view_config import to_config
+
+            options = plain_values(to_config(view))
         return VectorSpec(name, num_envs, plain_values(kwargs), options)
     except TypeError:
         return None
-
-
-def _view_options(view: View | Mapping[str, Any]) -> Any:
-    from .gymnasium.views.view_config import to_config
-
-    return to_config(view)
 
 
 def _importable_name(function: Callable[..., Any]) -> str | None:
@@ -244,8 +241,11 @@ def as_entity_vector_env(
         from .gymnasium.views.view_config import from_config
         from .gymnasium.wrap_vec import wrap_vec
 
-        with _closed_on_error(venv):
+        try:
             return wrap_vec(venv, from_config(view) if isinstance(view, Mapping) else view)
+        except BaseException:
+            venv.close()
+            raise
     raise TypeError(f"{name} made {venv!r}: expected a vector environment")
 
 
@@ -272,23 +272,10 @@ def _listed(
     is_foreign = isinstance(made[0], gymnasium.Env) and not isinstance(made[0].observation_space, EntitySpace)
     if not is_foreign:
         return ListVectorEnv([partial(_entity_env, lane, name, view)] * num_envs)
-    lanes = [partial(_plain_lane, lane, name)] * num_envs
+    from .gymnasium.results import PlainResults
+
+    lanes = [lambda: PlainResults(lane(), name)] * num_envs
     return as_entity_vector_env(gymnasium.vector.SyncVectorEnv(lanes), name, view)
-
-
-def _plain_lane(lane: Callable[[], Any], name: str) -> gymnasium.Env[Any, Any]:
-    from .gymnasium.plain_results import PlainResults
-
-    return PlainResults(lane(), name)
-
-
-@contextmanager
-def _closed_on_error(env: Any) -> Iterator[None]:
-    try:
-        yield
-    except BaseException:
-        env.close()
-        raise
 
 
 def _refuse_view(name: str, view: View | Mapping[str, Any] | None) -> None:

@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from ...envs import (
+    ActionSpace,
+    Categorical,
     CategoricalAction,
+    CategoricalMask,
+    EntityActionSpace,
     EntityEnv,
+    EntitySpace,
+    GlobalCategorical,
     GlobalCategoricalAction,
+    GlobalCategoricalMask,
     Observation,
     ObservationError,
+    SelectEntity,
     SelectEntityAction,
+    SelectEntityMask,
 )
-from ...envs.actions import Action
+from ...envs.actions import Action, Mask
 from ...envs.env import Transition
 from ...envs.errors import check_render_mode
 from .package import entity_gym
 from .random_streams import RandomStreams
-from .translation import allows_nothing, entity_space, our_mask
 
 
 class EntityGymEnv(EntityEnv):
@@ -58,8 +66,13 @@ class EntityGymEnv(EntityEnv):
             self._theirs: dict[str, Any] = self.env.action_space()
             their_space = self.env.obs_space()
         self._name = type(self.env).__name__
-        self.observation_space = entity_space(self._name, their_space, self._theirs, hidden)
-        self.action_space = self.observation_space.actions
+        self.action_space = EntityActionSpace(
+            {name: _our_action(self._name, name, action) for name, action in self._theirs.items()}
+        )
+        entities = {name: list(entity.features) for name, entity in their_space.entities.items()}
+        self.observation_space = EntitySpace(
+            entities, self.action_space, list(their_space.global_features), hidden
+        )
         renders = type(self.env).render is not entity_gym.Environment.render
         modes = ["rgb_array"] if renders else []
         check_render_mode(self._name, render_mode, modes)
@@ -117,14 +130,14 @@ class EntityGymEnv(EntityEnv):
                     " from_entity_gym(…, hidden=True)"
                 )
             visible = {}
-        actions = {name: our_mask(mask, given.features) for name, mask in given.actions.items()}
+        actions = {name: _our_mask(mask, given.features) for name, mask in given.actions.items()}
         return Observation(
             entities={name: rows for name, rows in given.features.items() if rows is not None},
             globals=given.global_features,
             actions={
                 name: mask
                 for name, mask in actions.items()
-                if mask is not None and not (given.done and allows_nothing(mask))
+                if mask is not None and not (given.done and _allows_nothing(mask))
             },
             ids=given.ids,
             visible=visible,
@@ -138,6 +151,58 @@ class EntityGymEnv(EntityEnv):
             return entity_gym.GlobalCategoricalAction(action.choice, space.index_to_label[action.choice])
         assert isinstance(action, SelectEntityAction)
         return entity_gym.SelectEntityAction(action.actors, action.actees)
+
+
+def _our_action(env_name: str, name: str, action: Any) -> ActionSpace:
+    if isinstance(action, entity_gym.SelectEntityActionSpace):
+        return SelectEntity()
+    if isinstance(action, entity_gym.GlobalCategoricalActionSpace):
+        return GlobalCategorical(_different(action.index_to_label))
+    if isinstance(action, entity_gym.CategoricalActionSpace):
+        return Categorical(_different(action.index_to_label))
+    raise TypeError(f"{env_name}: action {name!r}: expected an action space of entity_gym, got {action!r}")
+
+
+def _different(labels: Sequence[Any]) -> list[str]:
+    """Return the labels as strings; a repeated label gets its index appended."""
+    texts = [str(label) for label in labels]
+    return [text if text not in texts[:i] else f"{text} ({i})" for i, text in enumerate(texts)]
+
+
+def _our_mask(given: Any, features: Mapping[str, Any]) -> Mask | None:
+    """Convert a mask of `entity_gym`; return other objects unchanged, so that validation names them.
+
+    Return None if there is no entity to select: nobody can take the action then. `features` are the
+    observation's entities by type.
+    """
+    if isinstance(given, entity_gym.GlobalCategoricalActionMask):
+        mask = given.mask
+        if mask is not None:
+            mask = np.asarray(mask)
+            mask = mask[0] if mask.ndim == 2 and len(mask) == 1 else mask  # their networks take (1, C)
+        return GlobalCategoricalMask(mask)
+    if isinstance(given, entity_gym.CategoricalActionMask):
+        return CategoricalMask(given.actor_ids, given.actor_types, given.mask)
+    if isinstance(given, entity_gym.SelectEntityActionMask):
+        if given.actee_ids is not None:
+            num_actees = len(given.actee_ids)
+        else:
+            types = features if given.actee_types is None else given.actee_types
+            num_actees = sum(len(features.get(name, ())) for name in types)
+        if num_actees == 0:
+            return None
+        return SelectEntityMask(
+            given.actor_ids, given.actor_types, given.actee_ids, given.actee_types, given.mask
+        )
+    return given
+
+
+def _allows_nothing(mask: Mask | None) -> bool:
+    """Return True if a row of the mask allows nothing."""
+    if mask is None or getattr(mask, "mask", None) is None:
+        return False
+    flags = np.asarray(mask.mask)  # type: ignore[union-attr]
+    return flags.size > 0 and not flags.reshape(-1, flags.shape[-1]).any(1).all()
 
 
 def from_entity_gym(

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from numbers import Number
 from typing import Any, NoReturn
 
 import gymnasium
 import numpy as np
+from gymnasium import spaces
 from numpy.typing import NDArray
 
-from ...envs import ActionError, ActionSpace, EntitySpace
+from ...envs import ActionError, ActionSpace, Categorical, EntitySpace, GlobalCategorical, SelectEntity
 from ...envs.errors import reset_needed
 from ..gymnasium.faces import Illegal
 from ..gymnasium.wrap import env_name
 from .package import entity_gym
-from .translation import action_spaces, obs_space, their_mask
 
 
 class EntityGymEnvironment(entity_gym.Environment):  # type: ignore[misc, unused-ignore]
@@ -44,7 +44,9 @@ class EntityGymEnvironment(entity_gym.Environment):  # type: ignore[misc, unused
             )
         self.env = env
         self._space: EntitySpace = env.observation_space
-        self._action_spaces = action_spaces(self._name, self._space.actions)
+        self._action_spaces = {
+            name: _their_space(self._name, name, action) for name, action in self._space.actions.items()
+        }
         if illegal not in ("error", "replace"):
             raise ValueError(f"{self._name}: illegal must be 'error' or 'replace', got {illegal!r}")
         self._seed, self._illegal = seed, illegal
@@ -52,7 +54,10 @@ class EntityGymEnvironment(entity_gym.Environment):  # type: ignore[misc, unused
 
     def obs_space(self) -> entity_gym.ObsSpace:
         """The features of each entity type."""
-        return obs_space(self._space)
+        return entity_gym.ObsSpace(
+            global_features=list(self._space.global_features),
+            entities={n: entity_gym.Entity(list(features)) for n, features in self._space.entities.items()},
+        )
 
     def action_space(self) -> dict[str, Any]:
         """The actions by name."""
@@ -105,7 +110,7 @@ class EntityGymEnvironment(entity_gym.Environment):  # type: ignore[misc, unused
             ids[name] = list(range(first, first + len(entities[name])))
             first += len(entities[name])
         masks = {
-            name: their_mask(action, seen["actions"][name]) for name, action in self._space.actions.items()
+            name: _their_mask(action, seen["actions"][name]) for name, action in self._space.actions.items()
         }
         return entity_gym.Observation(
             features=entities,
@@ -155,6 +160,37 @@ class EntityGymEnvironment(entity_gym.Environment):  # type: ignore[misc, unused
 
     def _fail(self, name: str, sentence: str) -> NoReturn:
         raise ActionError(f"{self._name}: action {name!r}: {sentence}")
+
+
+_THEIR_SPACES: dict[type, Callable[[Any], Any]] = {
+    SelectEntity: lambda action: entity_gym.SelectEntityActionSpace(),
+    GlobalCategorical: lambda action: entity_gym.GlobalCategoricalActionSpace(list(action.choices)),
+    Categorical: lambda action: entity_gym.CategoricalActionSpace(list(action.choices)),
+}
+
+
+def _their_space(env_name: str, name: str, action: spaces.Space[Any]) -> Any:
+    make = _THEIR_SPACES.get(type(action))
+    if make is not None:
+        return make(action)
+    raise TypeError(
+        f"{env_name}: action {name!r}: expected a single choice per actor, as entity_gym has, got {action!r}"
+    )
+
+
+def _their_mask(action: ActionSpace, part: Mapping[str, NDArray[Any]]) -> Any:
+    """Convert one action's part of an observation to a mask of `entity_gym`; None if the action is absent."""
+    flags = part["mask"].astype(np.bool_)
+    if action.is_global:
+        if not len(flags):
+            return None
+        return entity_gym.GlobalCategoricalActionMask(None if flags.all() else flags)
+    actors = part["actors"].tolist()
+    if action.selects_entities:
+        actees = part["actees"].tolist()
+        pairs = None if flags.all() else flags.reshape(len(actors), len(actees))
+        return entity_gym.SelectEntityActionMask(actor_ids=actors, actee_ids=actees, mask=pairs)
+    return entity_gym.CategoricalActionMask(actor_ids=actors, mask=flags)
 
 
 def _numbers(info: Mapping[str, Any], prefix: str = "") -> list[tuple[str, float]]:

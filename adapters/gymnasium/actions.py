@@ -22,12 +22,12 @@ from .views.scope import ViewError
 Choices = Mapping[str, NDArray[Any]]
 
 
-def one_per_lane(action: ActionSpace, order: RaggedArray) -> NDArray[Any]:
+def one_per_lane(action: ActionSpace, given: RaggedArray) -> NDArray[Any]:
     """Return the choices of B lanes with at most one actor each, (B, *item_shape); 0 where it is absent."""
-    if order.num_items == len(order):
-        return order.values
-    choices: NDArray[Any] = np.zeros((len(order), *action.item_shape), action.dtype)
-    choices[order.lengths > 0] = order.values
+    if given.num_items == len(given):
+        return given.values
+    choices: NDArray[Any] = np.zeros((len(given), *action.item_shape), action.dtype)
+    choices[given.lengths > 0] = given.values
     return choices
 
 
@@ -110,11 +110,6 @@ def _check_parts(lane: Any, keys: Collection[Any], place: str) -> None:
         raise ObservationError(f"{place}: expected a mask (or None) for each of {list(keys)}, got {lane!r}")
 
 
-def _part_of(mask: Any, key: Any) -> Any:
-    """The mask of one part of a composite action; None where it has none."""
-    return mask.get(key) if isinstance(mask, Mapping) else mask[key]
-
-
 class _Discrete(ActionPart):
     def __init__(self, space: spaces.Discrete, name: str, choices: Sequence[str] | None) -> None:
         labels = [str(space.start + i) for i in range(space.n)]
@@ -193,7 +188,7 @@ class _Composite(ActionPart):
 
     def __init__(self, parts: Mapping[Any, ActionPart], kind: type) -> None:
         self.parts, self.kind = parts, kind
-        self.names = {name: action for part in parts.values() for name, action in part.names.items()}
+        self.names: dict[str, ActionSpace] = {n: a for part in parts.values() for n, a in part.names.items()}
 
     def decode(self, choices: Choices) -> Any:
         decoded = {key: part.decode(choices) for key, part in self.parts.items()}
@@ -206,7 +201,10 @@ class _Composite(ActionPart):
         for lane in [mask] if isinstance(mask, Mapping) else mask:
             _check_parts(lane, self.parts, place)
         for key, part in self.parts.items():
-            inner = mask.get(key) if isinstance(mask, Mapping) else [_part_of(lane, key) for lane in mask]
+            if isinstance(mask, Mapping):
+                inner = mask.get(key)
+            else:
+                inner = [lane.get(key) if isinstance(lane, Mapping) else lane[key] for lane in mask]
             if inner is not None and not (isinstance(inner, list) and any(lane is None for lane in inner)):
                 arrays = isinstance(inner, list) and all(isinstance(lane, np.ndarray) for lane in inner)
                 flags.update(part.masks(np.stack(inner) if arrays else inner, batch_size, place))
@@ -219,29 +217,17 @@ class _Composite(ActionPart):
         return dict(zip(counts, np.split(flags, np.cumsum(list(counts.values()))[:-1], 1), strict=True))
 
 
-class _OneOf(ActionPart):
-    """A choice of the alternative, and an action for what each alternative asks; one of those counts."""
+class _OneOf(_Composite):
+    """A choice of the alternative, and an action for each alternative; only that of the chosen one counts."""
 
     def __init__(self, space: spaces.OneOf, name: str, parts: Mapping[int, ActionPart]) -> None:
-        self.space, self.parts, self.choice = space, parts, name
-        self.names: dict[str, ActionSpace] = {name: GlobalCategorical([str(i) for i in parts])}
-        for part in parts.values():
-            self.names.update(part.names)
+        super().__init__(parts, tuple)
+        self.space, self.choice = space, name
+        self.names = {name: GlobalCategorical([str(i) for i in parts]), **self.names}
 
     def decode(self, choices: Choices) -> tuple[tuple[np.int64, Any], ...]:
-        decoded = [part.decode(choices) for part in self.parts.values()]
+        decoded = super().decode(choices)
         return tuple(
             (chosen, pick(self.space.spaces[chosen], decoded[chosen], lane))
             for lane, chosen in enumerate(choices[self.choice])
         )
-
-    def masks(self, mask: Any, batch_size: int, place: str) -> dict[str, NDArray[np.bool_]]:
-        """Of B tuples with one mask (or None) for each alternative, as Gymnasium has it."""
-        flags: dict[str, NDArray[np.bool_]] = {}
-        for lane in mask:
-            _check_parts(lane, self.parts, place)
-        for i, part in self.parts.items():
-            inner = [lane[i] for lane in mask]
-            if all(lane is not None for lane in inner):
-                flags.update(part.masks(np.stack(inner), batch_size, place))
-        return flags

@@ -1,7 +1,7 @@
 """`to_gymnasium`: entity environments with Gymnasium's own spaces, for learners that know no entities.
 
 Shape alphabet: A actors (padded: the most there may be), C choices, E actees, K real numbers, M components of
-a composite order.
+a multi-discrete action.
 """
 
 from __future__ import annotations
@@ -62,9 +62,9 @@ class GymnasiumFace(gymnasium.Wrapper[Any, Any, dict[str, Any], Mapping[str, Any
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
         """Start an episode."""
-        self._seed(seed)
+        self.start_episode(seed)
         seen, info = self.env.reset(seed=seed, options=options)
-        observation, more = self.show(seen)
+        observation, more = self.convert(seen)
         return observation, {**info, **more}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
@@ -75,30 +75,30 @@ class GymnasiumFace(gymnasium.Wrapper[Any, Any, dict[str, Any], Mapping[str, Any
                 missing choice; the environment has not moved.
             gymnasium.error.ResetNeeded: before the first reset.
         """
-        orders, illegal = self.orders(action)
-        seen, reward, terminated, truncated, info = self.env.step(orders)
-        observation, more = self.show(seen)
+        actions, illegal = self.entity_actions(action)
+        seen, reward, terminated, truncated, info = self.env.step(actions)
+        observation, more = self.convert(seen)
         return observation, float(reward), terminated, truncated, {**info, **more, "illegal_choices": illegal}
 
-    def show(self, seen: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    def convert(self, seen: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         """Convert the observation `seen` of the `EntitySpace`; return it with infos about the conversion."""
         self._seen = seen
         return self._face(seen)
 
-    def orders(self, action: Any) -> tuple[dict[str, NDArray[Any]], int]:
+    def entity_actions(self, action: Any) -> tuple[dict[str, NDArray[Any]], int]:
         """Convert `action` into the entity environment's form; return it with the number of choices replaced.
 
         Raises as `step` does."""
         if self._seen is None:
             raise reset_needed(self._name, "step()")
-        orders, illegal = {}, 0
+        actions, illegal = {}, 0
         for name, given in self._given(action).items():
-            orders[name], count = self._legal(name, *given)
+            actions[name], count = self._legal(name, *given)
             illegal += count
-        return orders, illegal
+        return actions, illegal
 
-    def _seed(self, seed: int | None) -> None:
-        """A new episode starts; an override may seed what it draws."""
+    def start_episode(self, seed: int | None) -> None:
+        """Prepare for a new episode: seed what this wrapper itself draws."""
 
     @abstractmethod
     def _face(self, seen: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
@@ -200,9 +200,9 @@ class PaddedFace(GymnasiumFace):
 
     Actions: a Dict with MultiDiscrete (A,) for what each actor does, in the order of
     `"actions/<name>/actors"`; a select-entity action picks one of the padded actees. Discrete for global
-    actions, MultiDiscrete (A, M) for composite orders, Box (A, K) or (K,) for continuous actions. What stands
-    where nobody acts is not looked at. With `flat_actions` one Discrete, MultiDiscrete or Box holds them all,
-    in the order of the Dict.
+    actions, MultiDiscrete (A, M) for multi-discrete actions, Box (A, K) or (K,) for continuous actions.
+    Choices without an actor are ignored. With `flat_actions` one Discrete, MultiDiscrete or Box holds them
+    all, in the order of the Dict.
 
     `action_masks()` gives the legal choices as one bool vector, as `sb3_contrib.MaskablePPO` asks for; a
     number that nobody is behind is allowed its 0 alone, and so is a component of an order of which the mask
@@ -254,7 +254,7 @@ class PaddedFace(GymnasiumFace):
         assert isinstance(one, spaces.Discrete)
         return spaces.MultiDiscrete(np.full(actors, one.n))
 
-    def _seed(self, seed: int | None) -> None:
+    def start_episode(self, seed: int | None) -> None:
         # Its own numbers: what is left out must not change how the environment goes on.
         if seed is not None:
             self._rng = np.random.default_rng([seed, 0x70AD])
@@ -277,7 +277,7 @@ class PaddedFace(GymnasiumFace):
         """The legal choices of the last observation, bool (sum of choices,), in the order of the actions.
 
         Raises:
-            TypeError: an action takes real numbers, of which none is forbidden.
+            TypeError: an action takes real numbers, which have no masks.
             gymnasium.error.ResetNeeded: before the first reset.
         """
         real = [name for name in self._names if self._space.actions[name].is_continuous]

@@ -15,12 +15,15 @@ from gymnasium.envs.registration import EnvSpec
 from numpy.typing import NDArray
 
 from ...envs import (
+    ActionError,
     ActionMask,
     ActionSpace,
     EntityActionSpace,
     EntityBatch,
     EntitySpace,
+    validate_actions,
 )
+from ...envs.batch.batch_actions import ragged_orders
 from ...ragged import RaggedArray
 from .actions import one_per_lane, take_apart
 from .views.auto import auto
@@ -79,6 +82,14 @@ class SpaceTranslation:
                 f"{env_name}: observation_space: expected a Dict with {MASK!r}, got {observation_space}"
             )
         self.mask_in_observation = has_mask and mask_source in ("auto", "observation")
+        self.mask_in_info = mask_source in ("auto", "info")
+        has_method = env is not None and env.has_wrapper_attr("action_masks")
+        if mask_source == "method" and not has_method:
+            raise ValueError(
+                f"{env_name}: action_mask='method': expected an environment with a method action_masks(), got"
+                " one without"
+            )
+        self.mask_method = mask_source in ("auto", "method") and has_method
         self._visible_key: str | None = None
         scope = Scope(env_name, auto, feature_names=facts.feature_names)
         if self.mask_in_observation:
@@ -129,14 +140,29 @@ class SpaceTranslation:
 
     # -- actions --------------------------------------------------------------------------------------------
 
-    def decode(self, orders: Mapping[str, RaggedArray]) -> Any:
-        """The batched Gymnasium action for validated orders; 0 in lanes where an action is not available."""
-        chosen = {name: one_per_lane(action, orders[name]) for name, action in self.action_space.items()}
+    def decode(self, actions: Mapping[str, RaggedArray]) -> Any:
+        """Return the batched Gymnasium action for validated actions; 0 in lanes where an action is absent."""
+        chosen = {name: one_per_lane(action, actions[name]) for name, action in self.action_space.items()}
         return self._part.decode(chosen)
 
-    def decode_one(self, orders: Mapping[str, RaggedArray]) -> Any:
-        """The Gymnasium action for a batch of one."""
-        return pick(self._raw_action_space, self.decode(orders), 0)
+    def decode_one(self, actions: Mapping[str, RaggedArray]) -> Any:
+        """Return the Gymnasium action for a batch of one."""
+        return pick(self._raw_action_space, self.decode(actions), 0)
+
+
+def checked_actions(
+    env_name: str, space: EntitySpace, batch: EntityBatch, action: Any
+) -> dict[str, RaggedArray]:
+    """Return the plain actions of one environment, whose last observation is `batch`, as a batch of one.
+
+    Raises:
+        ActionError: an unknown action, one that is left out or has a wrong length, or an illegal choice.
+    """
+    parsed = ragged_orders(space.actions, [env_name], [action])
+    try:
+        return validate_actions(space, batch, parsed)
+    except ActionError as error:
+        raise ActionError(f"{env_name}: {str(error).removeprefix('env 0: ')}") from None
 
 
 def without_mask(space: spaces.Dict) -> tuple[spaces.Space[Any], str | None]:
@@ -153,17 +179,13 @@ def _action_mask(action: ActionSpace, flags: NDArray[np.bool_] | None, batch_siz
     """Return the mask of each lane's actions; a lane without a legal choice has no actor."""
     everywhere = np.arange(batch_size + 1)
     actors = np.full(batch_size, -1)
+    possible = np.ones(batch_size, bool) if flags is None else flags.any(1)
     if flags is None:
         flags = np.ones((batch_size, action.mask_columns), bool)
-        return ActionMask(RaggedArray(actors, everywhere), RaggedArray(flags, everywhere))
-    possible = flags.any(1)
-    lengths = possible.astype(np.int64)
     if possible.all():
         return ActionMask(RaggedArray(actors, everywhere), RaggedArray(flags, everywhere))
-    return ActionMask(
-        RaggedArray.from_lengths(actors[possible], lengths),
-        RaggedArray.from_lengths(flags[possible], lengths),
-    )
+    acting = RaggedArray.from_lengths(actors[possible], possible.astype(np.int64))
+    return ActionMask(acting, acting.with_values(flags[possible]))
 
 
 def lift(mask: Any) -> Any:

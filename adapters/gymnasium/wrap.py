@@ -8,18 +8,12 @@ from typing import Any
 import gymnasium
 from gymnasium.utils import RecordConstructorArgs
 
-from ...envs import (
-    ActionError,
-    EntityBatch,
-    ObservationError,
-    unbatch_observation,
-    validate_actions,
-)
+from ...envs import EntityBatch, ObservationError, unbatch_observation
 from ...envs.errors import reset_needed
 from ...envs.returned import check_has_spaces, reset_values, step_values
-from .rewards import check_rewards, scalar_reward
-from .translation import MASK, MaskSource, SpaceTranslation, lift
-from .views.batches import ragged_orders, stack
+from .results import check_rewards, scalar_reward
+from .translation import MASK, MaskSource, SpaceTranslation, checked_actions, lift
+from .views.batches import stack
 from .views.scope import View
 from .views.view_config import from_config, to_config
 
@@ -45,13 +39,6 @@ class EntityWrapper(gymnasium.Wrapper[dict[str, Any], Mapping[str, Any], Any, An
         self._translation = SpaceTranslation(
             env_name(env), env.observation_space, env.action_space, env, declared, action_mask
         )
-        self._mask_method = action_mask in ("auto", "method") and env.has_wrapper_attr("action_masks")
-        if action_mask == "method" and not self._mask_method:
-            raise ValueError(
-                f"{env_name(env)}: action_mask='method': expected an environment with a method"
-                " action_masks(), got one without"
-            )
-        self._mask_in_info = action_mask in ("auto", "info")
         self._raw_space = env.observation_space
         self.observation_space = self._space = self._translation.observation_space
         self.action_space = self._space.actions
@@ -92,11 +79,8 @@ class EntityWrapper(gymnasium.Wrapper[dict[str, Any], Mapping[str, Any], Any, An
         name = self._translation.env_name
         if self._last is None:
             raise reset_needed(name, "step()")
-        try:
-            orders = validate_actions(self._space, self._last, ragged_orders(action, self._space.actions))
-        except ActionError as error:
-            raise ActionError(f"{name}: {str(error).removeprefix('env 0: ')}") from None
-        raw = self._translation.decode_one(orders)
+        actions = checked_actions(name, self._space, self._last, action)
+        raw = self._translation.decode_one(actions)
         self._last = None  # an environment that raises needs a reset
         try:
             result = self.env.step(raw)
@@ -108,9 +92,9 @@ class EntityWrapper(gymnasium.Wrapper[dict[str, Any], Mapping[str, Any], Any, An
 
     def _observe(self, observation: Any, info: dict[str, Any]) -> dict[str, Any]:
         mask = None
-        if self._mask_method:
+        if self._translation.mask_method:
             mask = lift(self.env.get_wrapper_attr("action_masks")())
-        elif self._mask_in_info and MASK in info:
+        elif self._translation.mask_in_info and MASK in info:
             mask = lift(info[MASK])
         try:
             batched = stack(self._raw_space, [observation])

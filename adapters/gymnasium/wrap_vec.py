@@ -24,7 +24,7 @@ from ...envs import (
 from ...envs.seeds import Seeds
 from ...envs.vector.vector_env import Actions, StepResult
 from ...ragged import RaggedArray
-from .rewards import check_rewards, lane_rewards
+from .results import check_rewards, lane_rewards
 from .translation import MASK, MaskSource, SpaceTranslation
 from .views.batches import select, stack
 from .views.scope import View
@@ -41,8 +41,8 @@ class WrappedVectorEnv(EntityVectorEnv):
       once with a `reset_mask`, so that there is no step whose action is ignored.
     - DISABLED inside: the same.
     - NEXT_STEP of any other engine, which resets by itself: passed on, as `metadata["autoreset_mode"]` says.
-      The batch that ends an episode holds its last observation (so there is no `final_obs`), and nobody can
-      act there: the actions are absent, because the engine ignores what it is told.
+      The batch that ends an episode holds its last observation (so there is no `final_obs`), without
+      actors, because the engine ignores the actions of that step.
 
     Infos are the wrapped environment's, with `final_obs` as an `EntityBatch`.
 
@@ -82,17 +82,9 @@ class WrappedVectorEnv(EntityVectorEnv):
                 action_mask,
                 venv.spec,
             )
-            has_method = example is not None and example.has_wrapper_attr("action_masks")
         finally:
             if temporary and example is not None:
                 example.close()
-        if action_mask == "method" and not has_method:
-            raise ValueError(
-                f"{self._name}: action_mask='method': expected environments with a method"
-                " action_masks(), got some without"
-            )
-        self._mask_method = action_mask in ("auto", "method") and has_method
-        self._mask_in_info = action_mask in ("auto", "info")
         self.single_observation_space = self._translation.observation_space
         self.single_action_space = self._translation.action_space
 
@@ -160,13 +152,13 @@ class WrappedVectorEnv(EntityVectorEnv):
         return batch, merged
 
     def _batch(self, observation: Any, info: Mapping[str, Any]) -> EntityBatch:
-        if self._mask_method:
+        if self._translation.mask_method:
             masks = self.venv.unwrapped.call("action_masks")  # type: ignore[attr-defined]
             plain = all(isinstance(mask, np.ndarray) for mask in masks)
             return self._translation.batch(
                 observation, self.num_envs, np.stack(masks) if plain else list(masks)
             )
-        if self._mask_in_info and MASK in info:
+        if self._translation.mask_in_info and MASK in info:
             return self._translation.batch(observation, self.num_envs, info[MASK], info.get(f"_{MASK}"))
         return self._translation.batch(observation, self.num_envs)
 
@@ -238,7 +230,7 @@ def _vector_name(venv: VectorEnv[Any, Any, Any], example: gymnasium.Env[Any, Any
 
 
 def _without_actions(batch: EntityBatch, lanes: NDArray[np.bool_]) -> EntityBatch:
-    """The same batch, with nobody to act in `lanes` (B,)."""
+    """Return the same batch without actors in `lanes` (B,)."""
 
     def emptied(array: RaggedArray) -> RaggedArray:
         return RaggedArray.from_lengths(

@@ -13,13 +13,25 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from ...envs import ActionMask, ActionSpace, EntityActionSpace, ObservationError
+from ...envs.actions import (
+    Action,
+    CategoricalAction,
+    CategoricalMask,
+    ContinuousAction,
+    ContinuousMask,
+    GlobalCategoricalAction,
+    GlobalCategoricalMask,
+    GlobalContinuousAction,
+    GlobalContinuousMask,
+    Mask,
+)
 from ...ragged import RaggedArray
 from ..gymnasium.actions import one_per_lane, take_apart
 from ..gymnasium.views.batches import pick
 from .agent_names import group_agents, same
 from .game import PettingZooGame
 
-Orders = Mapping[str, RaggedArray]
+Actions = Mapping[str, RaggedArray]
 
 
 class ActionGroup:
@@ -48,7 +60,7 @@ class ActionGroup:
         }
 
     def flags(self, masks: Sequence[Any], labels: Sequence[str]) -> dict[str, NDArray[np.bool_]]:
-        """Return the legal choices of each discrete action, (n, C); all are legal without a mask.
+        """Return the legal choices of each action, (n, C); all are legal without a mask.
 
         Args:
             masks: the game's action mask for each of n agents, or None.
@@ -58,9 +70,7 @@ class ActionGroup:
             ObservationError: a mask that does not fit the action space.
         """
         flags = {
-            name: np.ones((len(masks), action.mask_columns), bool)
-            for name, action in self.actions.items()
-            if not action.is_continuous
+            name: np.ones((len(masks), action.mask_columns), bool) for name, action in self.actions.items()
         }
         given = [i for i, mask in enumerate(masks) if mask is not None]
         if not given:
@@ -85,29 +95,32 @@ class ActionGroup:
                 f"{label}: expected an action_mask for {self._space}, got {mask!r}: {error}"
             ) from error
 
-    def zeros(self, count: int) -> dict[str, NDArray[Any]]:
-        """Return actions of zeros for `count` agents; only those without a legal choice keep them."""
-        return {
-            name: np.zeros((count, *action.item_shape), action.dtype) for name, action in self.actions.items()
-        }
-
     def game_actions(self, chosen: Mapping[str, NDArray[Any]], count: int) -> list[Any]:
         """Return n PettingZoo actions for choices (n,) and real numbers (n, K) by action name."""
         decoded = self._part.decode(chosen)
         return [pick(self._space, decoded, i) for i in range(count)]
 
 
+#: By group the agents of a team that act now.
+Acting = dict[ActionGroup, list[str]]
+
+
 class AgentActions:
-    """The actions of several agents.
+    """The actions of several agents, each in a lane of its own or all in a team.
 
     Agents with equal action spaces (and names of choices) have the same actions: "action" if that is all
-    agents, otherwise one action per group, named after its kinds of agents.
+    agents, otherwise one action per group, named after its kinds of agents. An agent that the mask leaves no
+    choice of an action has no actor there, and its PettingZoo action is 0.
 
     Args:
         game: a game with these agents.
         agents: their names.
         choices: names of agents' discrete choices, if the game has them.
         own: the agents that act through entities of their own.
+
+    Attributes:
+        groups: agents with the same actions.
+        action_space: all actions.
 
     Raises:
         ViewError: an action space without a fixed set of choices.
@@ -130,7 +143,7 @@ class AgentActions:
             )
 
         groups = group_agents(agents, alike)
-        self.kinds = [
+        self.groups = [
             ActionGroup(
                 game.name,
                 members,
@@ -141,8 +154,12 @@ class AgentActions:
             )
             for name, members in groups.items()
         ]
-        self.kind_of = {agent: kind for kind in self.kinds for agent in kind.agents}
-        self.action_space = EntityActionSpace({n: a for kind in self.kinds for n, a in kind.actions.items()})
+        self._group_of = {agent: group for group in self.groups for agent in group.agents}
+        self.action_space = EntityActionSpace(
+            {n: a for group in self.groups for n, a in group.actions.items()}
+        )
+
+    # -- lanes, each with at most one acting agent ----------------------------------------------------------
 
     def masks(
         self,
@@ -151,7 +168,7 @@ class AgentActions:
         labels: Sequence[str],
         actors: NDArray[np.int64],
     ) -> dict[str, ActionMask]:
-        """Return the action masks of B lanes with at most one acting agent each.
+        """Return the action masks of B lanes.
 
         Args:
             acting: the agent that acts in each lane, or None.
@@ -160,38 +177,86 @@ class AgentActions:
             actors: the index of the agent's own entity in each lane (B,); -1 without one.
         """
         parts: dict[str, ActionMask] = {}
-        for kind in self.kinds:
-            lanes = [i for i, agent in enumerate(acting) if agent is not None and self.kind_of[agent] is kind]
-            flags = kind.flags([masks[i] for i in lanes], [labels[i] for i in lanes])
+        for group in self.groups:
+            lanes = self._lanes_of(group, acting)
+            flags = group.flags([masks[i] for i in lanes], [labels[i] for i in lanes])
             rows = np.array(lanes, np.int64)
-            for name, action in kind.actions.items():
-                allowed = flags.get(name, np.zeros((len(lanes), 0), bool))
-                if not action.is_continuous and not allowed.any(1).all():
-                    possible = allowed.any(1)
-                    parts[name] = _part(rows[possible], allowed[possible], actors)
-                else:
-                    parts[name] = _part(rows, allowed, actors)
+            for name, action in group.actions.items():
+                possible = flags[name].any(1) | action.is_continuous
+                parts[name] = _one_actor_in(rows[possible], flags[name][possible], actors)
         return parts
 
-    def game_actions(self, orders: Orders, acting: Sequence[str | None]) -> list[Any]:
-        """Return the PettingZoo action of each of B lanes; None for lanes where no agent acts.
-
-        An agent that the mask leaves no choice of an action gets 0 there.
-        """
-        actions: list[Any] = [None] * len(acting)
-        for kind in self.kinds:
-            lanes = [i for i, agent in enumerate(acting) if agent is not None and self.kind_of[agent] is kind]
+    def game_actions(self, actions: Actions, acting: Sequence[str | None]) -> list[Any]:
+        """Return the PettingZoo action of each of B lanes; None for lanes where no agent acts."""
+        raw: list[Any] = [None] * len(acting)
+        for group in self.groups:
+            lanes = self._lanes_of(group, acting)
             if not lanes:
                 continue
             chosen = {
-                name: one_per_lane(action, orders[name])[lanes] for name, action in kind.actions.items()
+                name: one_per_lane(action, actions[name])[lanes] for name, action in group.actions.items()
             }
-            for lane, action in zip(lanes, kind.game_actions(chosen, len(lanes)), strict=True):
-                actions[lane] = action
-        return actions
+            for lane, action in zip(lanes, group.game_actions(chosen, len(lanes)), strict=True):
+                raw[lane] = action
+        return raw
+
+    def _lanes_of(self, group: ActionGroup, acting: Sequence[str | None]) -> list[int]:
+        return [
+            lane for lane, agent in enumerate(acting) if agent is not None and self._group_of[agent] is group
+        ]
+
+    # -- a team, whose agents act in one observation --------------------------------------------------------
+
+    def team_masks(self, game: PettingZooGame) -> tuple[dict[str, Mask], Acting]:
+        """Return an `Observation`'s action masks, and by group the acting agents."""
+        masks: dict[str, Mask] = {}
+        acting: Acting = {}
+        for group in self.groups:
+            agents = [agent for agent in game.acting if self._group_of.get(agent) is group]
+            if not agents:
+                continue
+            acting[group] = agents
+            flags = group.flags([game.mask(a) for a in agents], [game.agent_label(a) for a in agents])
+            for name, action in group.actions.items():
+                possible = flags[name].any(1)
+                able = [agent for agent, can in zip(agents, possible, strict=True) if can]
+                if action.is_continuous:
+                    masks[name] = ContinuousMask(actor_ids=agents) if group.own else GlobalContinuousMask()
+                elif able and group.own:
+                    masks[name] = CategoricalMask(actor_ids=able, mask=flags[name][possible])
+                elif able:
+                    masks[name] = GlobalCategoricalMask(flags[name][0])
+        return masks, acting
 
 
-def _part(lanes: NDArray[np.int64], flags: NDArray[np.bool_], actors: NDArray[np.int64]) -> ActionMask:
+def team_actions(acting: Acting, actions: Mapping[str, Action]) -> dict[str, Any]:
+    """Return the PettingZoo action of each agent of a team that must act.
+
+    Args:
+        acting: the second result of `AgentActions.team_masks`.
+        actions: the team's actions.
+    """
+    raw: dict[str, Any] = {}
+    for group, agents in acting.items():
+        chosen: dict[str, NDArray[Any]] = {}
+        row = {agent: i for i, agent in enumerate(agents)}
+        for name, space in group.actions.items():
+            chosen[name] = np.zeros((len(agents), *space.item_shape), space.dtype)
+            match actions.get(name):
+                case (
+                    CategoricalAction(actors=actors, choices=values)
+                    | ContinuousAction(actors=actors, values=values)
+                ) if actors:
+                    chosen[name][[row[agent] for agent in actors]] = values
+                case GlobalCategoricalAction(choice=value) | GlobalContinuousAction(values=value):
+                    chosen[name][:] = value
+        raw.update(zip(agents, group.game_actions(chosen, len(agents)), strict=True))
+    return raw
+
+
+def _one_actor_in(
+    lanes: NDArray[np.int64], flags: NDArray[np.bool_], actors: NDArray[np.int64]
+) -> ActionMask:
     """Return a mask with one actor in each of `lanes`, with its row of `flags`, and none in the others."""
     lengths = np.zeros(len(actors), np.int64)
     lengths[lanes] = 1

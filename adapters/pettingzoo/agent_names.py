@@ -62,3 +62,8 @@ def group_agents(agents: Sequence[str], alike: Callable[[str, str], bool]) -> di
 def same(one: Any, other: Any) -> bool:
     """Return True if two agents' spaces (or views) are identical or equal."""
     return one is other or bool(one == other)
+
+
+def repeated(agents: Sequence[str]) -> str | None:
+    """Return the first agent that appears twice; None if there is none."""
+    return next((agent for i, agent in enumerate(agents) if agent in agents[:i]), None)

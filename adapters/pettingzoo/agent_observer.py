@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...envs import ActionMask, EntityBatch, EntitySpace
-from .agent_actions import AgentActions, Orders
+from .agent_actions import Actions, AgentActions
 from .game import PettingZooGame
 
 
@@ -38,23 +38,31 @@ class AgentObservation:
 
 
 class AgentObserver(ABC):
-    """EntityEncoder of single agents' observations.
+    """Encoder of agents' observations, and decoder of their actions.
 
     Abstract: see `MaskObserver`, `SpaceObserver`, `GameViewObserver` and `EntitySpaceObserver`.
 
     Attributes:
         observation_space: of each lane; its `actions` are the agents'.
+        actions: the agents' action spaces as entity actions.
     """
 
     observation_space: EntitySpace
+    actions: AgentActions
 
     @abstractmethod
+    def _value(self, game: PettingZooGame, agent: str, label: str) -> Any:
+        """Return the `AgentObservation.value` of an agent that is in play or has just ended."""
+
     def observe(self, game: PettingZooGame, agent: str, acts: bool) -> AgentObservation:
         """Return the observation of an agent that is in play."""
+        label = game.agent_label(agent)
+        value = self._value(game, agent, label)
+        return AgentObservation(agent, label, value, game.mask(agent) if acts else None, acts)
 
-    @abstractmethod
     def observe_final(self, game: PettingZooGame, agent: str, terminated: bool) -> AgentObservation | None:
         """Return the last observation of an agent that has just ended; None if terminated without one."""
+        return self.observe(game, agent, False) if game.has_final_observation(agent, terminated) else None
 
     @abstractmethod
     def batch(self, observations: Sequence[AgentObservation | None]) -> EntityBatch:
@@ -64,69 +72,36 @@ class AgentObserver(ABC):
             ObservationError: an observation does not fit; the message names game and agent.
         """
 
-    @abstractmethod
-    def game_actions(self, orders: Orders, acting: Sequence[str | None]) -> list[Any]:
+    def game_actions(self, actions: Actions, acting: Sequence[str | None]) -> list[Any]:
         """Return the PettingZoo action of each lane; None for lanes where no agent acts.
 
         Args:
-            orders: validated actions for the last result of `batch`.
+            actions: validated actions for the last result of `batch`.
             acting: the agent that acts in each lane.
         """
+        return self.actions.game_actions(actions, acting)
+
+    def _masks(
+        self, observations: Sequence[AgentObservation | None], actors: NDArray[np.int64] | None = None
+    ) -> dict[str, ActionMask]:
+        """Return the action masks of all lanes; `actors` (B,) as for `AgentActions.masks`, default -1."""
+        if actors is None:
+            actors = np.full(len(observations), -1)
+        acting = [seen.agent if seen is not None and seen.acts else None for seen in observations]
+        masks = [None if seen is None else seen.mask for seen in observations]
+        labels = ["" if seen is None else seen.label for seen in observations]
+        return self.actions.masks(acting, masks, labels, actors)
 
 
 class MaskObserver(AgentObserver):
-    """Observer of action masks alone, for opponents that play at random."""
+    """Observer of action masks alone, for opponents that choose at random."""
 
     def __init__(self, game: PettingZooGame, agents: Sequence[str]) -> None:
-        self._actions = AgentActions(game, agents)
-        self.observation_space = EntitySpace({}, self._actions.action_space)
+        self.actions = AgentActions(game, agents)
+        self.observation_space = EntitySpace({}, self.actions.action_space)
 
-    def observe(self, game: PettingZooGame, agent: str, acts: bool) -> AgentObservation:
-        return AgentObservation(
-            agent, agent_label(game, agent), None, game.mask(agent) if acts else None, acts
-        )
-
-    def observe_final(self, game: PettingZooGame, agent: str, terminated: bool) -> AgentObservation | None:
+    def _value(self, game: PettingZooGame, agent: str, label: str) -> None:
         return None
 
     def batch(self, observations: Sequence[AgentObservation | None]) -> EntityBatch:
-        masks = action_masks(self._actions, observations, np.full(len(observations), -1))
-        return EntityBatch({}, np.zeros((len(observations), 0), np.float32), masks)
-
-    def game_actions(self, orders: Orders, acting: Sequence[str | None]) -> list[Any]:
-        return self._actions.game_actions(orders, acting)
-
-
-def agent_label(game: PettingZooGame, agent: str) -> str:
-    """Return the agent's name in error messages."""
-    return f"{game.label}: {agent!r}"
-
-
-def has_final_observation(game: PettingZooGame, agent: str, terminated: bool) -> bool:
-    """Return True if the game has a last observation of an agent that has just ended.
-
-    Raises:
-        ObservationError: the agent was truncated and the game has no last observation to compute its value.
-    """
-    if game.observation(agent) is not None:
-        return True
-    if not terminated:
-        game.fail(f"agent {agent!r} was truncated: expected its last observation, got none")
-    return False
-
-
-def action_masks(
-    actions: AgentActions, observations: Sequence[AgentObservation | None], actors: NDArray[np.int64]
-) -> dict[str, ActionMask]:
-    """Return the action masks of all lanes; `actors` (B,) as for `AgentActions.masks`."""
-    acting = [
-        observation.agent if observation is not None and observation.acts else None
-        for observation in observations
-    ]
-    masks = [None if observation is None else observation.mask for observation in observations]
-    return actions.masks(
-        acting,
-        masks,
-        ["" if observation is None else observation.label for observation in observations],
-        actors,
-    )
+        return EntityBatch({}, np.zeros((len(observations), 0), np.float32), self._masks(observations))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Literal, overload
@@ -21,7 +22,6 @@ from .lanes import GameLanes
 from .opponents import OpponentSpec, make_opponents
 from .space_observer import SpaceObserver, Views
 from .team_env import POOLINGS, Pooling, TeamEnv
-from .team_observer import TeamGameViewObserver, TeamObserver, TeamSpaceObserver
 
 MakeGame = Callable[[], Any]
 MODES = ("lanes", "team")
@@ -68,11 +68,12 @@ def from_pettingzoo(
         env: a `ParallelEnv` or an `AECEnv`, a function that makes one, or a list of such functions.
         mode: "lanes" makes every agent a lane of a vector environment, with one policy for all; "team" makes
             the agents of a team the actors of one observation.
-        view: which parts of an observation are entities. None: the game's own `GameView` if there is one,
-            otherwise `ez.views.auto` of the game's observations (in a team, each agent is one entity whose
-            features are its observation). Otherwise one of `ez.views`, a dict of views by agent or kind of
-            agent, a function from agent to view, or a `GameView` class. `ez.views.auto` ignores the game's
-            own `GameView`. Games of `ez.to_pettingzoo`, whose observations are entities, take no view.
+        view: which parts of an observation are entities. None: the game's own `GameView` if there is one
+            (and no wrapper changes the observation spaces), otherwise `ez.views.auto` of the game's
+            observations (in a team, each agent is one entity whose features are its observation). Otherwise
+            one of `ez.views`, a dict of views by agent or kind of agent, a function from agent to view, or a
+            `GameView` class. `ez.views.auto` ignores the game's own `GameView`. Games of `ez.to_pettingzoo`,
+            whose observations are entities, take no view.
         team: the team's agents: names, or kinds such as "adversary" for "adversary_0". None: all agents
             without opponents.
         opponents: controllers of the other agents, by name or kind (the name takes precedence): "random"; a
@@ -109,6 +110,8 @@ def from_pettingzoo(
         )
     games = _make_games(env, num_envs)
     try:
+        if view is None:
+            view = _known_view(games[0])
         if mode == "lanes":
             return _lanes(games, view, opponents)
         envs = [_team(game, view, team, opponents, reward) for game in games]
@@ -166,17 +169,35 @@ def _team(game: PettingZooGame, view: Any, team: Any, opponents: Any, reward: Po
             raise ValueError(
                 f"{game.name}: agent {agent!r} is in the team and in opponents: expected one of the two"
             )
-    return TeamEnv(game, opponents_by_agent, _team_observer(game, members, view), reward)
+    return TeamEnv(game, members, opponents_by_agent, _team_observer(game, members, view), reward)
 
 
 # -- views ---------------------------------------------------------------------------------------------------
 
 
-def _view_class(game: PettingZooGame, view: Any) -> type[GameView] | None:
-    """Return the `GameView` class to use; None for views of the game's observations."""
-    if isinstance(view, type) and issubclass(view, GameView):
-        return view
-    return find_view(game.env.unwrapped) if view is None else None
+def _known_view(game: PettingZooGame) -> Any:
+    """Return the `GameView` class of a known game, `auto` if its observations are wrapped, else None."""
+    known = find_view(game.env.unwrapped)
+    if known is None or not _changes_observations(game):
+        return known
+    view = known.__name__
+    warnings.warn(
+        f"{game.name}: its wrappers change the observations, which {view} would not read: the wrapped"
+        " observations are used. Pass view=ez.views.auto to use them without this warning, or"
+        f" view={view} of entitize.adapters.pettingzoo.games to read the state of the unwrapped game",
+        stacklevel=3,
+    )
+    return auto
+
+
+def _is_game_view(view: Any) -> bool:
+    return isinstance(view, type) and issubclass(view, GameView)
+
+
+def _changes_observations(game: PettingZooGame) -> bool:
+    """Return True if an agent's observation space differs from that of the unwrapped game."""
+    inner = game.env.unwrapped
+    return any(not same(space, inner.observation_space(a)) for a, space in game.observation_spaces.items())
 
 
 def _shows_entities(game: PettingZooGame, agents: Sequence[str]) -> bool:
@@ -191,23 +212,21 @@ def _observer_factory(first: PettingZooGame, view: Any) -> Callable[[Sequence[st
                 f"{first.name}: view: expected None for observations of entities, got {view!r}. Remove it"
             )
         return partial(EntitySpaceObserver, first)
-    kind = _view_class(first, view)
-    if kind is not None:
-        views = GameViews(kind, first)
+    if _is_game_view(view):
+        views = GameViews(view, first)
         return lambda agents: GameViewObserver(first, agents, views)
     return lambda agents: SpaceObserver(first, agents, None if view is auto else view)
 
 
-def _team_observer(game: PettingZooGame, team: Sequence[str], view: Any) -> TeamObserver:
-    kind = _view_class(game, view)
-    if kind is not None:
-        return TeamGameViewObserver(game, team, GameViews(kind, game))
+def _team_observer(game: PettingZooGame, team: Sequence[str], view: Any) -> SpaceObserver | GameViewObserver:
+    if _is_game_view(view):
+        return GameViewObserver(game, team, GameViews(view, game), team=True)
     if any(isinstance(game.observation_spaces[agent], EntitySpace) for agent in team):
         raise ViewError(
             f"{game.name}: mode 'team': expected one observation of the whole team, got entity observations"
             " of each agent. Use mode='lanes', or a GameView with observe_team"
         )
-    return TeamSpaceObserver(game, team, None if view is auto else view)
+    return SpaceObserver(game, team, None if view is auto else view, team=True)
 
 
 # -- games ---------------------------------------------------------------------------------------------------

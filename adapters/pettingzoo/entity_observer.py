@@ -11,13 +11,13 @@ import numpy as np
 
 from ...envs import EntityActionSpace, EntityBatch, EntitySpace, ObservationError, batch_observations
 from ..gymnasium.views.scope import ViewError
-from .agent_actions import Orders
-from .agent_observer import AgentObservation, AgentObserver, agent_label, has_final_observation
+from .agent_actions import Actions
+from .agent_observer import AgentObservation, AgentObserver
 from .game import PettingZooGame
 
 
 class EntitySpaceObserver(AgentObserver):
-    """EntityEncoder of agents with observations of an `EntitySpace`, as in games of `to_pettingzoo`.
+    """Encoder of agents with observations of an `EntitySpace`, as in games of `to_pettingzoo`.
 
     All agents' entity types and actions form one space; types and actions that an agent lacks stay empty.
 
@@ -48,11 +48,8 @@ class EntitySpaceObserver(AgentObserver):
             for agent, its in self._spaces.items()
         }
 
-    def observe(self, game: PettingZooGame, agent: str, acts: bool) -> AgentObservation:
-        return AgentObservation(agent, agent_label(game, agent), game.observation(agent), None, acts)
-
-    def observe_final(self, game: PettingZooGame, agent: str, terminated: bool) -> AgentObservation | None:
-        return self.observe(game, agent, False) if has_final_observation(game, agent, terminated) else None
+    def _value(self, game: PettingZooGame, agent: str, label: str) -> Any:
+        return game.observation(agent)
 
     def batch(self, observations: Sequence[AgentObservation | None]) -> EntityBatch:
         """Batch the observations.
@@ -109,9 +106,9 @@ class EntitySpaceObserver(AgentObserver):
             "actions": {**self._no_actors, **(seen["actions"] if acts else {})},
         }
 
-    def game_actions(self, orders: Orders, acting: Sequence[str | None]) -> list[Any]:
+    def game_actions(self, actions: Actions, acting: Sequence[str | None]) -> list[Any]:
         """Return the PettingZoo action of each lane; an empty action stays empty."""
-        rows = [(name, order.values, order.offsets.tolist()) for name, order in orders.items()]
+        rows = [(name, given.values, given.offsets.tolist()) for name, given in actions.items()]
         return [
             None
             if agent is None

@@ -13,7 +13,7 @@ from gymnasium import spaces
 from ...envs import EntitySpace, ObservationError
 from ...envs.returned import tuple_words
 from ..gymnasium.translation import MASK
-from .agent_names import near
+from .agent_names import near, repeated
 
 #: (game, agent, terminated) -> the agent's last observation, or None.
 FinalObserver = Callable[["PettingZooGame", str, bool], Any]
@@ -107,6 +107,23 @@ class PettingZooGame(ABC):
         """Return the game's action mask for an agent in play; None without one."""
         return self.observation(agent)[MASK] if agent in self._masked else self.info(agent).get(MASK)
 
+    def agent_label(self, agent: str) -> str:
+        """Return the agent's name in error messages."""
+        return f"{self.label}: {agent!r}"
+
+    def has_final_observation(self, agent: str, terminated: bool) -> bool:
+        """Return True if the game has a last observation of an agent that has just ended.
+
+        Raises:
+            ObservationError: the agent was truncated and the game has no last observation to compute its
+                value.
+        """
+        if self.observation(agent) is not None:
+            return True
+        if not terminated:
+            self.fail(f"agent {agent!r} was truncated: expected its last observation, got none")
+        return False
+
     def has_ended(self, agents: Collection[str]) -> bool:
         """Return True if all `agents` have ended."""
         return self._ended.issuperset(agents)
@@ -130,10 +147,10 @@ class PettingZooGame(ABC):
         return agents
 
     def _check_once(self, agents: Sequence[str], where: str) -> None:
-        twice = [agent for i, agent in enumerate(agents) if agent in agents[:i]]
-        if twice:
+        twice = repeated(agents)
+        if twice is not None:
             self.fail(
-                f"agent {twice[0]!r} appears twice in {where}: expected distinct agents, got {list(agents)}"
+                f"agent {twice!r} appears twice in {where}: expected distinct agents, got {list(agents)}"
             )
 
     def _check_agents(self, agents: Sequence[str]) -> None:

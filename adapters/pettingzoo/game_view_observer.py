@@ -5,18 +5,17 @@ Shape alphabet: B lanes, N entities of one type, F features, G global features.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...envs import EntityBatch, EntitySpace, ObservationError
+from ...envs import EntityBatch, EntitySpace, Observation, ObservationError
 from ...ragged import RaggedArray
 from ..gymnasium.views.scope import ViewError
-from .agent_actions import AgentActions, Orders
-from .agent_observer import AgentObservation, AgentObserver, action_masks, agent_label
-from .game import PettingZooGame
+from .agent_actions import AgentActions
+from .agent_observer import AgentObservation, AgentObserver
+from .game import AECGame, PettingZooGame
 from .game_view import GameObservation, GameView
 
 
@@ -58,41 +57,57 @@ class GameViews:
                 )
         return view
 
-    def space(self, actions: AgentActions) -> EntitySpace:
-        """Return the observation space of agents with these actions."""
-        return EntitySpace(dict(self.first.entities), actions.action_space, self.first.global_features)
-
 
 class GameViewObserver(AgentObserver):
-    """EntityEncoder of agents whose `GameView` reads the game's state.
+    """Encoder of agents' observations by a `GameView`, which reads the game's state.
 
     An agent with an entity of its own acts through it; other agents' actions are global actions. This is
-    decided at the start of a game.
+    decided at the start of a game. A team observes the whole state, as the view gives it to a central
+    controller.
+
+    Args:
+        game: a game with these agents.
+        agents: their names.
+        views: the views of all games.
+        team: True if the agents are a team.
 
     Raises:
-        ViewError: the view does not read games of this kind.
+        ViewError: the view does not read games of this kind; or agents of a team that act at once have no
+            entities of their own.
     """
 
-    def __init__(self, game: PettingZooGame, agents: Sequence[str], views: GameViews) -> None:
-        self._views = views
+    def __init__(
+        self, game: PettingZooGame, agents: Sequence[str], views: GameViews, team: bool = False
+    ) -> None:
+        self._views, self._team = views, team
         choices = {agent: views.first.choices(agent) for agent in agents}
+        whole = views.first.observe_team(tuple(agents)) if team else None
         alive = [agent for agent in agents if agent in game.agents]
-        acting = [agent for agent in alive if _has_own(views.first.observe(agent), agent)]
+        acting = [agent for agent in alive if _has_own(whole or views.first.observe(agent), agent)]
         # Agents that join later act as those that are there.
         self._own_entity = set(acting if len(acting) < len(alive) else agents)
-        self._actions = AgentActions(game, agents, choices, self._own_entity)
-        self.observation_space = views.space(self._actions)
-
-    def observe(self, game: PettingZooGame, agent: str, acts: bool) -> AgentObservation:
-        game.doing = f"{self._views.kind.__name__}.observe({agent!r})"
-        seen = self._views.of(game).observe(agent)
-        return AgentObservation(
-            agent, agent_label(game, agent), seen, game.mask(agent) if acts else None, acts
+        self.actions = AgentActions(game, agents, choices, self._own_entity)
+        self.observation_space = EntitySpace(
+            dict(views.first.entities), self.actions.action_space, views.first.global_features
         )
+        for group in self.actions.groups:
+            if team and not group.own and len(group.agents) > 1 and not isinstance(game, AECGame):
+                raise ViewError(
+                    f"{game.name}: {views.kind.__name__}: expected an entity for each of the agents"
+                    f" {', '.join(map(repr, group.agents))}, which act simultaneously, got none"
+                )
+
+    def _value(self, game: PettingZooGame, agent: str, label: str) -> GameObservation:
+        game.doing = f"{self._views.kind.__name__}.observe({agent!r})"
+        return self._views.of(game).observe(agent)
 
     def observe_final(self, game: PettingZooGame, agent: str, terminated: bool) -> AgentObservation | None:
-        """Return the last observation; None for terminated agents, which the game's state no longer has."""
-        return None if terminated else self.observe(game, agent, False)
+        """Return the last observation of an agent.
+
+        Terminated agents have none, because the game's state no longer contains them, nor has a team of its
+        own, which observes the whole state.
+        """
+        return None if terminated or self._team else self.observe(game, agent, False)
 
     def batch(self, observations: Sequence[AgentObservation | None]) -> EntityBatch:
         space = self.observation_space
@@ -100,12 +115,9 @@ class GameViewObserver(AgentObserver):
             if observation is not None:
                 check_names(observation.value, space, observation.label)
         entities = {name: _rows(name, features, observations) for name, features in space.entities.items()}
-        masks = action_masks(
-            self._actions,
-            observations,
-            np.array([self._actor(observation) for observation in observations], np.int64),
-        )
-        return EntityBatch(entities, _globals(len(space.global_features), observations), masks)
+        actors = np.array([self._actor(observation) for observation in observations], np.int64)
+        globals_ = _globals(len(space.global_features), observations)
+        return EntityBatch(entities, globals_, self._masks(observations, actors))
 
     def _actor(self, observation: AgentObservation | None) -> int:
         """Return the index of the agent's own entity; -1 for global actions."""
@@ -121,8 +133,14 @@ class GameViewObserver(AgentObserver):
             f"{observation.label}: {self._views.kind.__name__}: expected an entity of the agent, got none"
         )
 
-    def game_actions(self, orders: Orders, acting: Sequence[str | None]) -> list[Any]:
-        return self._actions.game_actions(orders, acting)
+    def team_observation(
+        self, game: PettingZooGame, team: Sequence[str], cut_off: Mapping[str, AgentObservation]
+    ) -> Observation:
+        """Return the observation of a team, without its actions; see `SpaceObserver.team_observation`."""
+        game.doing = f"{self._views.kind.__name__}.observe_team({tuple(team)})"
+        seen = self._views.of(game).observe_team(tuple(team))
+        check_names(seen, self.observation_space, game.label)
+        return Observation(seen.entities, seen.globals, ids=seen.ids)
 
 
 def _has_own(seen: GameObservation, agent: str) -> bool:

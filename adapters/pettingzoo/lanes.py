@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from ...envs.vector.infos import lane_mask, merge_infos
 from ...envs.vector.vector_env import Actions, StepResult
 from ...ragged import RaggedArray
 from .agent_observer import AgentObservation, AgentObserver
-from .game import GameStep, PettingZooGame
+from .game import PettingZooGame
 from .game_runner import GameRunner
 from .opponents import GameOpponent
 
@@ -93,14 +94,19 @@ class GameLanes(EntityVectorEnv):
     def _step(self, actions: dict[str, RaggedArray]) -> StepResult:
         """Step each game; see the class."""
         outcomes = self._runner.play(self._by_game(self._observer.game_actions(actions, self._acting)))
-        rewards, terminated, truncated, finals, final_infos = self._account(outcomes)
+        lanes = list(product(outcomes, self._runner.learners))
+        rewards = np.array([outcome.rewards.get(agent, 0.0) for outcome, agent in lanes], np.float32)
+        ended = {lane: o.ended[agent] for lane, (o, agent) in enumerate(lanes) if agent in o.ended}
+        terminated = lane_mask({lane: step for lane, step in ended.items() if step.terminated}, self.num_envs)
+        truncated = lane_mask({lane: step for lane, step in ended.items() if step.truncated}, self.num_envs)
+        finals = {lane: step.observation for lane, step in ended.items() if step.observation is not None}
         final = self._observer.batch(list(finals.values())) if finals else None
         self._runner.restart()
         batch = self._observe()
         info = merge_infos(self._infos(), self.num_envs)
-        if final_infos:
-            info["final_info"] = merge_infos(final_infos, self.num_envs)
-            info["_final_info"] = lane_mask(final_infos, self.num_envs)
+        if ended:
+            info["final_info"] = merge_infos({lane: step.info for lane, step in ended.items()}, self.num_envs)
+            info["_final_info"] = lane_mask(ended, self.num_envs)
         if final is not None:
             info["final_obs"] = final
             info["_final_obs"] = lane_mask(finals, self.num_envs)
@@ -115,33 +121,6 @@ class GameLanes(EntityVectorEnv):
             if agent is not None:
                 actions.setdefault(lane // width, {})[agent] = raw[lane]
         return actions
-
-    def _account(
-        self, outcomes: Sequence[GameStep]
-    ) -> tuple[
-        NDArray[np.float32],
-        NDArray[np.bool_],
-        NDArray[np.bool_],
-        dict[int, AgentObservation],
-        dict[int, dict[str, Any]],
-    ]:
-        """Return rewards and flags of all lanes, and final observations and infos of ended lanes."""
-        rewards = np.zeros(self.num_envs, np.float32)
-        terminated, truncated = np.zeros(self.num_envs, bool), np.zeros(self.num_envs, bool)
-        finals: dict[int, AgentObservation] = {}
-        infos: dict[int, dict[str, Any]] = {}
-        lane = 0
-        for outcome in outcomes:
-            for agent in self._runner.learners:
-                rewards[lane] = outcome.rewards.get(agent, 0.0)
-                final = outcome.ended.get(agent)
-                if final is not None:
-                    terminated[lane], truncated[lane] = final.terminated, final.truncated
-                    infos[lane] = final.info
-                    if final.observation is not None:
-                        finals[lane] = final.observation
-                lane += 1
-        return rewards, terminated, truncated, finals, infos
 
     def _observe(self) -> EntityBatch:
         """Return the observations of all lanes; store which agents act next."""
@@ -160,15 +139,13 @@ class GameLanes(EntityVectorEnv):
 
     def _infos(self) -> dict[int, dict[str, Any]]:
         """Return the infos of agents in play, by lane, without empty ones."""
-        infos = {}
-        lane = 0
-        for game in self._runner.games:
-            agents = set(game.agents)
-            for agent in self._runner.learners:
-                if agent in agents and (info := game.info(agent)):
-                    infos[lane] = info
-                lane += 1
-        return infos
+        playing = {game.index: set(game.agents) for game in self._runner.games}
+        infos = {
+            lane: game.info(agent)
+            for lane, (game, agent) in enumerate(product(self._runner.games, self._runner.learners))
+            if agent in playing[game.index]
+        }
+        return {lane: info for lane, info in infos.items() if info}
 
     def _with_names(self, message: str) -> str:
         """Add the lane's agent to an error message about a lane."""

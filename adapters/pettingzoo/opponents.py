@@ -60,17 +60,17 @@ class PolicyOpponent(GameOpponent):
         ]
         batch = self._observer.batch(observations)
         if self._policy is None:
-            orders = sample_actions(space.actions, batch, rng)
+            actions = sample_actions(space.actions, batch, rng)
         else:
-            orders = validate_actions(space, batch, self._policy.act(batch, rng).actions)
-        return self._observer.game_actions(orders, [agent for _, agent in turns])
+            actions = validate_actions(space, batch, self._policy.act(batch, rng).actions)
+        return self._observer.game_actions(actions, [agent for _, agent in turns])
 
 
 class FunctionOpponent(GameOpponent):
     """Opponent that is a function of the game's own observation."""
 
-    def __init__(self, player: OpponentFunction) -> None:
-        self._function = player
+    def __init__(self, function: OpponentFunction) -> None:
+        self._function = function
 
     def choose(self, turns: Sequence[Turn], rng: np.random.Generator) -> list[Any]:
         return [self._called(game, agent) for game, agent in turns]
@@ -103,43 +103,43 @@ def make_opponents(
         TypeError: an object that cannot act as an opponent.
     """
     resolve(list(given), game.possible_agents, f"{game.name}: opponents")
-    players: dict[str, OpponentSpec] = {
+    controllers: dict[str, OpponentSpec] = {
         agent: given[agent] if agent in given else given[kind_of(agent)]
         for agent in game.possible_agents
         if agent in given or kind_of(agent) in given
     }
     opponents_by_agent: dict[str, GameOpponent] = {}
-    for agent, player in players.items():
+    for agent, controller in controllers.items():
         if agent in opponents_by_agent:
             continue
-        together = [other for other, its in players.items() if its is player]
-        opponents_by_agent.update(dict.fromkeys(together, _opponent(game, together, player, observer_of)))
-    return {agent: opponents_by_agent[agent] for agent in players}
+        together = [other for other, its in controllers.items() if its is controller]
+        opponents_by_agent.update(dict.fromkeys(together, _opponent(game, together, controller, observer_of)))
+    return {agent: opponents_by_agent[agent] for agent in controllers}
 
 
 def _opponent(
     game: PettingZooGame,
     agents: Sequence[str],
-    player: Any,
+    controller: Any,
     observer_of: Callable[[Sequence[str]], AgentObserver],
 ) -> GameOpponent:
-    if isinstance(player, str):
-        if player != "random":
+    if isinstance(controller, str):
+        if controller != "random":
             raise ValueError(
                 f"{game.name}: opponent of {agents[0]!r}: expected 'random', a function or a policy,"
-                f" got {player!r}"
+                f" got {controller!r}"
             )
         entities = isinstance(game.observation_spaces[agents[0]], EntitySpace)
         return PolicyOpponent(
             EntitySpaceObserver(game, agents) if entities else MaskObserver(game, agents), None
         )
-    if isinstance(player, ActingPolicy):
-        return PolicyOpponent(_observer_for(game, agents, player, observer_of), player)
-    if callable(player):
-        return FunctionOpponent(player)
+    if isinstance(controller, ActingPolicy):
+        return PolicyOpponent(_observer_for(game, agents, controller, observer_of), controller)
+    if callable(controller):
+        return FunctionOpponent(controller)
     raise TypeError(
         f"{game.name}: opponent of {agents[0]!r}: expected 'random', a function"
-        f" (observation, action_mask, agent) -> action, or a policy with act(batch, rng), got {player!r}"
+        f" (observation, action_mask, agent) -> action, or a policy with act(batch, rng), got {controller!r}"
     )
 
 

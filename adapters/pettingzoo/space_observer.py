@@ -12,15 +12,16 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from ...envs import EntityBatch, EntitySpace, ObservationError
+from ...envs import EntityBatch, EntitySpace, Observation, ObservationError
 from ...ragged import RaggedArray, concatenate
 from ..gymnasium.translation import without_mask
 from ..gymnasium.views.auto import auto
 from ..gymnasium.views.batches import stack
 from ..gymnasium.views.scope import Scope, View, ViewError
-from .agent_actions import AgentActions, Orders
+from ..gymnasium.views.vector import Vector
+from .agent_actions import AgentActions
 from .agent_names import group_agents, kind_of, same
-from .agent_observer import AgentObservation, AgentObserver, action_masks, agent_label, has_final_observation
+from .agent_observer import AgentObservation, AgentObserver
 from .game import PettingZooGame, has_mask
 
 #: The same view for all agents, one by agent or kind, or a function of the agent; None for `auto`.
@@ -38,7 +39,11 @@ class ObservationGroup:
 
     def __init__(self, game: PettingZooGame, agents: Sequence[str], view: View | None) -> None:
         self.agents, self._env = tuple(agents), game.name
-        self._space, self._key = without_action_mask(game.observation_spaces[agents[0]])
+        self._space: spaces.Space[Any] = game.observation_spaces[agents[0]]
+        self._key: str | None = None  # of the part beside the action mask
+        if has_mask(self._space):
+            assert isinstance(self._space, spaces.Dict)
+            self._space, self._key = without_mask(self._space)
         scope = Scope(game.name, auto).at(*(() if self._key is None else (self._key,)))
         encoder = (view or auto(self._space)).bind(self._space, scope)
         self.entities, self.single, self._encode = encoder.entities, encoder.single, encoder.encode
@@ -52,19 +57,20 @@ class ObservationGroup:
         except (KeyError, TypeError, IndexError):
             raise self._misfit(observation, where, f"{self._key!r} is missing") from None
 
-    def encode(self, seen: Sequence[Any], labels: Sequence[str]) -> dict[str, RaggedArray]:
+    def encode(self, observations: Sequence[AgentObservation]) -> dict[str, RaggedArray]:
         """Encode the observations of n agents as entities, by type.
 
         Raises:
             ObservationError: an observation that is not in the space.
         """
         try:
-            return self._encode(stack(self._space, seen), len(seen))
+            return self._encode(stack(self._space, [one.value for one in observations]), len(observations))
         except Exception as error:
-            for one, where in zip(seen, labels, strict=True):
-                self._check(one, where)
+            for observation in observations:
+                self._check(observation.value, observation.label)
             if not isinstance(error, ObservationError):
-                error.add_note(f"raised by a view of {self._space}, at {', '.join(labels)}")
+                labels = ", ".join(one.label for one in observations)
+                error.add_note(f"raised by a view of {self._space}, at {labels}")
             raise
 
     def _check(self, seen: Any, where: str) -> None:
@@ -83,22 +89,29 @@ class ObservationGroup:
 
 
 class SpaceObserver(AgentObserver):
-    """EntityEncoder of the game's own observations, by Gymnasium's views.
+    """Encoder of the game's own observations, by Gymnasium's views.
 
     Agents with the same observation space have the same entity types. If spaces differ, the types of `auto`
     are named after the kinds of agents, and so are declared types with the same name and other features. The
     types of other agents stay empty.
 
+    In a team each agent is one entity, whose features are its own observation, and the actor of its actions.
+    There is one type for each observation space, named after the kinds of agents that have it.
+
     Args:
         game: a game with these agents.
         agents: their names.
         views: their views.
+        team: True if the agents are a team.
 
     Raises:
-        ViewError: a view that does not fit.
+        ViewError: a view that does not fit; of a team: observations without a fixed size, or a view that
+            makes several entities of an observation.
     """
 
-    def __init__(self, game: PettingZooGame, agents: Sequence[str], views: Views = None) -> None:
+    def __init__(
+        self, game: PettingZooGame, agents: Sequence[str], views: Views = None, team: bool = False
+    ) -> None:
         chosen = views_by_agent(game, agents, views)
         groups = group_agents(
             agents,
@@ -107,54 +120,65 @@ class SpaceObserver(AgentObserver):
                 and same(chosen[one], chosen[other])
             ),
         )
-        self._kinds = [ObservationGroup(game, members, chosen[members[0]]) for members in groups.values()]
-        declared = [chosen[members[0]] is not None for members in groups.values()]
-        self._names, types = type_names(list(groups), self._kinds, declared)
-        self._kind_of = {agent: kind for kind in self._kinds for agent in kind.agents}
-        self._actions = AgentActions(game, agents)
-        self.observation_space = EntitySpace(types, self._actions.action_space)
+        self._groups: list[ObservationGroup] = []
+        for name, members in groups.items():
+            view = chosen[members[0]]
+            group = ObservationGroup(game, members, Vector(name=name) if team and view is None else view)
+            if team and not group.single:
+                raise ViewError(
+                    f"{game.name}: view of {members[0]!r}: expected one entity per agent of the team, got"
+                    f" several entities from {view!r}. Use Vector or a GameView"
+                )
+            self._groups.append(group)
+        declared = [team or chosen[members[0]] is not None for members in groups.values()]
+        self._names, types = type_names(list(groups), self._groups, declared)
+        self._group_of = {agent: group for group in self._groups for agent in group.agents}
+        self.actions = AgentActions(game, agents, own=agents if team else ())
+        self.observation_space = EntitySpace(types, self.actions.action_space)
 
-    def observe(self, game: PettingZooGame, agent: str, acts: bool) -> AgentObservation:
-        where = agent_label(game, agent)
-        seen = self._kind_of[agent].visible(game.observation(agent), where)
-        return AgentObservation(agent, where, seen, game.mask(agent) if acts else None, acts)
-
-    def observe_final(self, game: PettingZooGame, agent: str, terminated: bool) -> AgentObservation | None:
-        return self.observe(game, agent, False) if has_final_observation(game, agent, terminated) else None
+    def _value(self, game: PettingZooGame, agent: str, label: str) -> Any:
+        return self._group_of[agent].visible(game.observation(agent), label)
 
     def batch(self, observations: Sequence[AgentObservation | None]) -> EntityBatch:
         parts: dict[str, list[tuple[NDArray[np.int64], RaggedArray]]] = {}
-        for kind, names in zip(self._kinds, self._names, strict=True):
+        for group, names in zip(self._groups, self._names, strict=True):
             mine = [
                 (lane, observation)
                 for lane, observation in enumerate(observations)
-                if observation is not None and self._kind_of[observation.agent] is kind
+                if observation is not None and self._group_of[observation.agent] is group
             ]
             if mine:
                 lanes = np.array([lane for lane, _ in mine], np.int64)
-                encoded = kind.encode(
-                    [observation.value for _, observation in mine],
-                    [observation.label for _, observation in mine],
-                )
-                for name, rows in encoded.items():
+                for name, rows in group.encode([observation for _, observation in mine]).items():
                     parts.setdefault(names[name], []).append((lanes, rows))
         entities = {
             name: _spread(parts.get(name, []), len(observations), len(features))
             for name, features in self.observation_space.entities.items()
         }
-        masks = action_masks(self._actions, observations, np.full(len(observations), -1))
-        return EntityBatch(entities, np.zeros((len(observations), 0), np.float32), masks)
+        globals_ = np.zeros((len(observations), 0), np.float32)
+        return EntityBatch(entities, globals_, self._masks(observations))
 
-    def game_actions(self, orders: Orders, acting: Sequence[str | None]) -> list[Any]:
-        return self._actions.game_actions(orders, acting)
+    def team_observation(
+        self, game: PettingZooGame, team: Sequence[str], cut_off: Mapping[str, AgentObservation]
+    ) -> Observation:
+        """Return the observation of a team, whose ids are the agents' names, without its actions.
 
-
-def without_action_mask(space: spaces.Space[Any]) -> tuple[spaces.Space[Any], str | None]:
-    """Return the space without its action mask, and the key of the rest if that is a single part."""
-    if has_mask(space):
-        assert isinstance(space, spaces.Dict)
-        return without_mask(space)
-    return space, None
+        Args:
+            game: the game.
+            team: the agents of the team.
+            cut_off: truncated agents that stay in the observation, with their last observations.
+        """
+        rows: dict[str, NDArray[np.float32]] = {}
+        ids: dict[str, list[str]] = {}
+        for group, names in zip(self._groups, self._names, strict=True):
+            (name,) = names.values()
+            there = [agent for agent in group.agents if agent in game.agents or agent in cut_off]
+            if there:
+                seen = [cut_off[a] if a in cut_off else self.observe(game, a, False) for a in there]
+                (encoded,) = group.encode(seen).values()
+                rows[name] = np.concatenate([rows[name], encoded.values]) if name in rows else encoded.values
+                ids[name] = [*ids.get(name, ()), *there]
+        return Observation(rows, ids=ids)
 
 
 def views_by_agent(game: PettingZooGame, agents: Sequence[str], views: Views) -> dict[str, View | None]:

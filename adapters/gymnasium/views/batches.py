@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from ....envs import EntityActionSpace
-from ....ragged import RaggedArray
 from .scope import ARRAY_SPACES
+
+
+def components(space: spaces.Dict | spaces.Tuple | spaces.OneOf) -> list[tuple[Any, str, spaces.Space[Any]]]:
+    """Return the components of a composite space: key or index, name, space."""
+    if isinstance(space, spaces.Dict):
+        return [(key, key, part) for key, part in space.spaces.items()]
+    return [(i, str(i), part) for i, part in enumerate(space.spaces)]
 
 
 def stack(space: spaces.Space[Any], samples: Sequence[Any]) -> Any:
@@ -67,21 +72,3 @@ def size(space: spaces.Space[Any], batch: Any) -> int:
     if isinstance(space, spaces.Tuple):
         return size(space.spaces[0], batch[0])
     return len(batch)
-
-
-def ragged_orders(action: Any, space: EntityActionSpace) -> Any:
-    """One step's action as what `validate_actions` takes for a batch of one; no mapping stays what it is."""
-    if not isinstance(action, Mapping):
-        return action
-    orders = {}
-    for name, given in action.items():
-        item_shape: tuple[int, ...] = space[name].item_shape if name in space.spaces else ()
-        order = np.array(given, ndmin=1 + len(item_shape))
-        if not order.size:
-            order = np.zeros((0, *item_shape), space[name].dtype if name in space.spaces else np.int64)
-        elif order.dtype.kind in "iu":
-            order = order.astype(np.int64)
-        elif order.dtype.kind == "f":
-            order = order.astype(np.float32)
-        orders[name] = RaggedArray(order, [0, len(order)])
-    return orders

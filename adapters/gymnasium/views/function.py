@@ -12,8 +12,7 @@ from gymnasium import spaces
 from ....envs import ObservationError
 from ....ragged import RaggedArray
 from .batches import pick
-from .imports import resolve
-from .scope import EntityEncoder, Scope, View
+from .scope import EntityEncoder, Scope, View, imported
 
 
 @dataclass(frozen=True, repr=False)
@@ -33,7 +32,7 @@ class Function(View):
     batched: bool = False
 
     def bind(self, space: spaces.Space[Any], scope: Scope) -> EntityEncoder:
-        function = resolve(self.function)
+        function = imported(self.function)
         entities = {name: tuple(features) for name, features in self.entities.items()}
 
         def encode(observation: Any, batch_size: int) -> dict[str, RaggedArray]:

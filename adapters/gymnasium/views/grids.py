@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ....envs import ObservationError
 from ....ragged import RaggedArray
-from .scope import EntityEncoder, Scope, View, ViewError, group
+from .scope import EntityEncoder, Scope, View, ViewError, group, slot_finder, slot_of_bits
 
 Vocabulary = int | Sequence[str] | None
 
@@ -159,14 +159,17 @@ class Cells(View):
             )
         num_object_channels = len(ids) if self.one_hot else 1
         columns = self._properties(channels - num_object_channels, scope)
-        locate = _one_hot_objects(list(ids), kept) if self.one_hot else _objects_by_id(ids, kept, scope)
+        kept_slots = np.array([kept.index(name) if name in kept else -1 for name in ids], np.int64)
+        find = slot_finder(
+            list(ids.values()), kept_slots, f"{scope.place}: expected an object of {ids}", "object"
+        )
         identity = tuple(f"is_{name}" for name in kept) if self.name else ()
         features = ("x", "y", *identity, *(f for names, _ in columns for f in names))
 
         def encode(observation: Any, batch_size: int) -> dict[str, RaggedArray]:
             grid = read(observation, batch_size)
             flat = grid.reshape(-1, channels)
-            slots = locate(flat[:, :num_object_channels])
+            slots = slot_of_bits(flat[:, : len(ids)] != 0, kept_slots) if self.one_hot else find(flat[:, 0])
             places = np.flatnonzero(slots >= 0)
             slots = slots[places]
             steps, cell = np.divmod(places, grid.shape[1] * width)
@@ -227,31 +230,3 @@ def _property(
         return numbers[:, None] == np.arange(len(words))
 
     return tuple(f"{name}={word}" for word in words), one_hot
-
-
-def _objects_by_id(
-    ids: dict[str, int], kept: list[str], scope: Scope
-) -> Callable[[NDArray[Any]], NDArray[np.int64]]:
-    """From ids (N, 1) to the place of each object in `kept` (N,); -1 where it is ignored."""
-    known = np.array(sorted(ids.values()), np.int64)
-    name_of = {number: name for name, number in ids.items()}
-    slot_of = np.array([kept.index(n) if (n := name_of[int(i)]) in kept else -1 for i in known], np.int64)
-    dense = known[-1] - known[0] == len(known) - 1  # then a subtraction finds the place
-
-    def locate(cells: NDArray[Any]) -> NDArray[np.int64]:
-        numbers = cells[:, 0]
-        places = numbers.astype(np.int64) - known[0] if dense else np.searchsorted(known, numbers)
-        places = places.clip(0, len(known) - 1)
-        unknown = known[places] != numbers
-        if unknown.any():
-            raise ObservationError(
-                f"{scope.place}: expected an object of {ids}, got object id {numbers[unknown][0]}"
-            )
-        return slot_of[places]
-
-    return locate
-
-
-def _one_hot_objects(names: list[str], kept: list[str]) -> Callable[[NDArray[Any]], NDArray[np.int64]]:
-    table = np.array([kept.index(name) if name in kept else -1 for name in names], np.int64)
-    return lambda cells: np.where((cells != 0).any(1), table[(cells != 0).argmax(1)], -1)

@@ -11,7 +11,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from ....ragged import RaggedArray
-from .batches import join, size, stack
+from .batches import components, join, size, stack
 from .scope import EntityEncoder, Scope, View, ViewError, merge, one_per_observation
 from .values import flat_values
 
@@ -33,12 +33,8 @@ class Items(View):
     views: Mapping[str, View | None] = field(default_factory=dict)
 
     def bind(self, space: spaces.Space[Any], scope: Scope) -> EntityEncoder:
-        if isinstance(space, spaces.Dict):
-            parts = list(space.spaces.items())
-            return self._components(space, parts, list(space.spaces), scope)
-        if isinstance(space, spaces.Tuple):
-            parts = [(str(i), part) for i, part in enumerate(space.spaces)]
-            return self._components(space, parts, list(range(len(parts))), scope)
+        if isinstance(space, spaces.Dict | spaces.Tuple):
+            return self._components(space, scope)
         if isinstance(space, spaces.Sequence):
             self._refuse_unknown(["item"], scope)
             return self._sequence(space, scope)
@@ -46,7 +42,6 @@ class Items(View):
             self._refuse_unknown(["nodes", "edges"], scope)
             return self._graph(space, scope)
         if isinstance(space, spaces.OneOf):
-            self._refuse_unknown([str(i) for i in range(len(space.spaces))], scope)
             return self._one_of(space, scope)
         raise scope.refuse(self, space, "a Dict, Tuple, Sequence, Graph or OneOf")
 
@@ -72,19 +67,20 @@ class Items(View):
 
     # -- the kinds of composite spaces --------------------------------------------------------------------
 
-    def _components(
-        self,
-        space: spaces.Space[Any],
-        parts: list[tuple[str, spaces.Space[Any]]],
-        keys: list[Any],
-        scope: Scope,
-    ) -> EntityEncoder:
-        self._refuse_unknown([key for key, _ in parts], scope)
-        bound = [
+    def _bound_components(
+        self, space: spaces.Dict | spaces.Tuple | spaces.OneOf, scope: Scope
+    ) -> list[tuple[Any, Scope, EntityEncoder]]:
+        """Return key or index, scope and encoder of each component that is not dropped."""
+        parts = components(space)
+        self._refuse_unknown([name for _, name, _ in parts], scope)
+        return [
             (key, scope.at(name), encoder)
-            for key, (name, part) in zip(keys, parts, strict=True)
+            for key, name, part in parts
             if (encoder := self._bound(name, part, scope)) is not None
         ]
+
+    def _components(self, space: spaces.Dict | spaces.Tuple, scope: Scope) -> EntityEncoder:
+        bound = self._bound_components(space, scope)
         if not bound:
             raise ViewError(f"{scope.place}: all components are dropped: expected one component or more")
         entities = merge([(part, encoder) for _, part, encoder in bound])
@@ -155,11 +151,7 @@ class Items(View):
         return EntityEncoder(entities, encode)
 
     def _one_of(self, space: spaces.OneOf, scope: Scope) -> EntityEncoder:
-        bound = [
-            (i, scope.at(str(i)), encoder)
-            for i, part in enumerate(space.spaces)
-            if (encoder := self._bound(str(i), part, scope)) is not None
-        ]
+        bound = self._bound_components(space, scope)
         entities = merge([(part, encoder) for _, part, encoder in bound])
 
         def encode(observation: Any, batch_size: int) -> dict[str, RaggedArray]:

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from ....envs import ObservationError
 from ....ragged import RaggedArray
 from .batches import join, stack
-from .imports import resolve
-from .scope import EntityEncoder, Scope, View, ViewError, group
+from .scope import EntityEncoder, Scope, View, ViewError, group, imported, slot_finder, slot_of_bits
 
 Column = str | int
 Predicate = Callable[[NDArray[Any]], NDArray[np.bool_]]
@@ -62,9 +61,9 @@ class Rows(View):
         features = tuple(names[i] for i in kept) + (("row",) if self.index else ())
         types = self._type_names(names, type_columns, scope)
         classify = _classifier(self, type_columns, types, scope)
-        if self.first is not None and self.first not in types:
+        shifted = self.first is not None and self.first not in types
+        if self.first is not None and shifted:
             types = (self.first, *types)
-            classify = _after(classify)
         first_slot = types.index(self.first) if self.first is not None else -1
         kept_columns = slice(None) if kept == list(range(width)) else np.array(kept, np.int64)
 
@@ -72,6 +71,8 @@ class Rows(View):
             rows, offsets = read(observation, batch_size)
             lengths = np.diff(offsets)
             slots = classify(rows)
+            if shifted:
+                slots = np.where(slots >= 0, slots + 1, -1)
             if first_slot >= 0:
                 slots[offsets[:-1][lengths > 0]] = first_slot
             keep = slots >= 0
@@ -151,7 +152,7 @@ class Rows(View):
         if self.presence is None:
             return None, None
         if callable(self.presence) or (isinstance(self.presence, str) and ":" in self.presence):
-            predicate = resolve(self.presence)
+            predicate = imported(self.presence)
             return lambda rows: _flags_of(predicate, rows, scope), None
         column = _column(self.presence, names, scope)
         return lambda rows: rows[:, column] != 0, column
@@ -210,41 +211,14 @@ def _column(column: Column, names: tuple[str, ...], scope: Scope) -> int:
 def _classifier(
     view: Rows, columns: list[int], types: tuple[str, ...], scope: Scope
 ) -> Callable[[NDArray[Any]], NDArray[np.int64]]:
-    """From rows (N, f) to the index of each row's type (N,); -1 for a row without one."""
+    """Return a function from rows (N, f) to the index of each row's type (N,); -1 for a row without one."""
     if not columns:
         return lambda rows: np.zeros(len(rows), np.int64)
+    slots = np.arange(len(types))
     if len(columns) > 1:
-
-        def one_hot(rows: NDArray[Any]) -> NDArray[np.int64]:
-            bits = rows[:, columns] != 0
-            return np.where(bits.any(1), bits.argmax(1), -1)
-
-        return one_hot
+        return lambda rows: slot_of_bits(rows[:, columns] != 0, slots)
     ids = list(view.types.values()) if isinstance(view.types, Mapping) else list(range(len(types)))
-    order = np.argsort(ids)
-    known = np.asarray(ids, np.float64)[order]
-
-    def by_id(rows: NDArray[Any]) -> NDArray[np.int64]:
-        given = rows[:, columns[0]]
-        place = np.searchsorted(known, given).clip(0, len(known) - 1)
-        wrong = known[place] != given
-        if wrong.any():
-            raise ObservationError(
-                f"{scope.place}: column {view.type!r}: expected a type of"
-                f" {dict(zip(types, ids, strict=True))}, got type id {given[wrong][0]}"
-            )
-        return order[place]
-
-    return by_id
-
-
-def _after(
-    classify: Callable[[NDArray[Any]], NDArray[np.int64]],
-) -> Callable[[NDArray[Any]], NDArray[np.int64]]:
-    """The same types, one place further on; -1 stays."""
-
-    def shifted(rows: NDArray[Any]) -> NDArray[np.int64]:
-        slots = classify(rows)
-        return np.where(slots >= 0, slots + 1, -1)
-
-    return shifted
+    by_name = dict(zip(types, ids, strict=True))
+    expected = f"{scope.place}: column {view.type!r}: expected a type of {by_name}"
+    find = slot_finder(ids, range(len(ids)), expected, "type")
+    return lambda rows: find(rows[:, columns[0]])

@@ -9,8 +9,9 @@ else (Sequence, Graph, OneOf, Text).
 
 from __future__ import annotations
 
+import importlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
 from typing import Any
 
@@ -149,6 +150,58 @@ class View(ABC):
 def _word(key: str) -> str:
     """A key of a path as a part of a type's name; the place in a Tuple alone says too little."""
     return f"part_{key}" if key.isdigit() else key
+
+
+def imported(function: Callable[..., Any] | str | Any) -> Callable[..., Any]:
+    """Return `function` itself, or the one that "module:name" names, which a spec can hold as JSON.
+
+    Raises:
+        ViewError: there is no such function.
+    """
+    if callable(function):
+        return function
+    module, _, name = str(function).partition(":")
+    try:
+        found = getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise ViewError(
+            f"function {function!r} cannot be imported: {error}. Name it 'module:function'"
+        ) from None
+    if not callable(found):
+        raise ViewError(f"{function!r}: expected a function, got {found!r}")
+    return found
+
+
+def slot_finder(
+    ids: Sequence[float], slots: Sequence[int] | NDArray[np.int64], expected: str, noun: str
+) -> Callable[[NDArray[Any]], NDArray[np.int64]]:
+    """Return a function from ids (N,), one of `ids` each, to their slots (N,).
+
+    Args:
+        ids: distinct numbers.
+        slots: of each id.
+        expected: the start of the error message for an unknown id.
+        noun: what has the ids.
+    """
+    order = np.argsort(ids)
+    known, slot_of = np.asarray(ids, np.float64)[order], np.asarray(slots, np.int64)[order]
+    first, last = int(known[0]), len(known) - 1
+    dense = bool((known == first + np.arange(len(known))).all())  # then a subtraction finds the place
+
+    def find(numbers: NDArray[Any]) -> NDArray[np.int64]:
+        places = numbers.astype(np.int64) - first if dense else np.searchsorted(known, numbers)
+        places = places.clip(0, last)
+        unknown = known[places] != numbers
+        if unknown.any():
+            raise ObservationError(f"{expected}, got {noun} id {numbers[unknown][0]}")
+        return slot_of[places]
+
+    return find
+
+
+def slot_of_bits(bits: NDArray[np.bool_], slots: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the slot of the first set bit in each row (N, K), -1 for none; `slots` (K,) of the columns."""
+    return np.where(bits.any(1), slots[bits.argmax(1)], -1)
 
 
 def merge(encoders: list[tuple[Scope, EntityEncoder]]) -> dict[str, tuple[str, ...]]:

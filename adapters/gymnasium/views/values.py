@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from ....envs import ObservationError
+from .batches import components
 from .scope import Scope
 
 #: Discrete values up to this many together become one-hot; more are written as binary digits.
@@ -38,12 +39,7 @@ def flat_values(space: spaces.Space[Any], scope: Scope) -> FlatValues | None:
     if isinstance(space, spaces.MultiDiscrete):
         labels = [f"{label}_{'_'.join(map(str, i))}" for i in np.ndindex(space.shape)]
         return _choices(space.nvec.ravel(), space.start.ravel(), space.shape, scope, labels)
-    if isinstance(space, spaces.Dict):
-        return _together(space, list(space.spaces.items()), list(space.spaces), scope)
-    if isinstance(space, spaces.Tuple):
-        parts = [(str(i), part) for i, part in enumerate(space.spaces)]
-        return _together(space, parts, range(len(parts)), scope)
-    return None
+    return _together(space, scope) if isinstance(space, spaces.Dict | spaces.Tuple) else None
 
 
 def _numbers(shape: tuple[int, ...], scope: Scope, label: str) -> FlatValues:
@@ -107,18 +103,20 @@ def _binary(
     return FlatValues(tuple(f"{labels[c]}_bit{s}" for c, s in zip(column, shift, strict=True)), encode)
 
 
-def _together(
-    space: spaces.Space[Any], parts: list[tuple[str, spaces.Space[Any]]], keys: Sequence[Any], scope: Scope
-) -> FlatValues | None:
-    flats = [flat_values(part, scope.at(key)) for key, part in parts]
-    if not flats or any(flat is None for flat in flats):
+def _together(space: spaces.Dict | spaces.Tuple, scope: Scope) -> FlatValues | None:
+    parts: list[tuple[Any, FlatValues]] = []
+    for key, name, part in components(space):
+        flat = flat_values(part, scope.at(name))
+        if flat is None:
+            return None
+        parts.append((key, flat))
+    if not parts:
         return None
-    known = [flat for flat in flats if flat is not None]
 
-    def rows(observation: Any, batch_size: int) -> Iterator[NDArray[np.float32]]:
-        return (flat.encode(observation[key], batch_size) for key, flat in zip(keys, known, strict=True))
+    def encode(observation: Any, batch_size: int) -> NDArray[np.float32]:
+        return np.concatenate([flat.encode(observation[key], batch_size) for key, flat in parts], 1)
 
-    names = [name for flat in known for name in flat.names]
+    names = [name for _, flat in parts for name in flat.names]
     if len(set(names)) < len(names):  # the same label at two depths: number them all
         names = [f"{name}#{i}" for i, name in enumerate(names)]
-    return FlatValues(tuple(names), lambda observation, n: np.concatenate(list(rows(observation, n)), 1))
+    return FlatValues(tuple(names), encode)

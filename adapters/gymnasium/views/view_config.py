@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from dataclasses import fields
-from typing import Any
+from functools import partial
+from typing import Any, NoReturn
+
+import gymnasium
 
 from .chunks import Chunks
 from .function import Function
@@ -22,7 +26,9 @@ def to_config(value: Any) -> Any:
     """A view, or a value in one, as dicts, lists, strings and numbers.
 
     Functions stay as they are, so that the spec still makes the environment in this process; Gymnasium says
-    that they can't be written as JSON. Name them as "module:function" where that matters.
+    that they can't be written as JSON. Name them as "module:function" where that matters. A function that
+    reads the wrapped environment becomes one that raises a ViewError: in an environment made by the spec it
+    would read this one.
     """
     if isinstance(value, View):
         options = {f.name: getattr(value, f.name) for f in fields(value)}  # type: ignore[arg-type]
@@ -36,7 +42,30 @@ def to_config(value: Any) -> Any:
         return {key: to_config(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [to_config(item) for item in value]
-    return value
+    return _refusing(value) if callable(value) and _reads_environment(value) else value
+
+
+def _reads_environment(function: Any) -> bool:
+    """Return True if `function` uses an environment: its object, an argument or a variable outside it."""
+    held = [getattr(function, "__self__", None)]
+    if isinstance(function, partial):
+        held += [*function.args, *function.keywords.values()]
+        function = function.func
+    if inspect.isfunction(function) or inspect.ismethod(function):
+        variables = inspect.getclosurevars(function)
+        held += [*variables.nonlocals.values(), *variables.globals.values()]
+    return any(isinstance(value, gymnasium.Env | gymnasium.vector.VectorEnv) for value in held)
+
+
+def _refusing(function: Any) -> Any:
+    def refuse(*_: Any) -> NoReturn:
+        raise ViewError(
+            f"{function!r} reads the environment that its view was made for: expected a function of the"
+            " observation alone to make the environment again from its spec. Wrap the new environment with"
+            " a new view"
+        )
+
+    return refuse
 
 
 def from_config(value: Any) -> Any:

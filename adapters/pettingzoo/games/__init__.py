@@ -10,45 +10,23 @@ from .chess import ChessView
 from .knights_archers_zombies import KnightsArchersZombiesView
 from .known_game_view import KnownGameView
 from .magent import MagentView
-from .mpe_communication import (
-    SimpleCryptoView,
-    SimpleReferenceView,
-    SimpleSpeakerListenerView,
-    SimpleWorldCommView,
-)
-from .mpe_movement import (
+from .mpe_scenarios import (
     CollectTreasureView,
     SimpleAdversaryView,
+    SimpleCryptoView,
     SimpleFormationView,
     SimplePushView,
+    SimpleReferenceView,
+    SimpleSpeakerListenerView,
     SimpleSpreadView,
     SimpleTagView,
     SimpleView,
+    SimpleWorldCommView,
 )
 from .pursuit import PursuitView
 
-__all__ = [
-    "ChessView",
-    "CollectTreasureView",
-    "ConnectFourView",
-    "KnightsArchersZombiesView",
-    "MagentView",
-    "PursuitView",
-    "SimpleAdversaryView",
-    "SimpleCryptoView",
-    "SimpleFormationView",
-    "SimplePushView",
-    "SimpleReferenceView",
-    "SimpleSpeakerListenerView",
-    "SimpleSpreadView",
-    "SimpleTagView",
-    "SimpleView",
-    "SimpleWorldCommView",
-    "TicTacToeView",
-    "find_view",
-]
-
-_VIEWS: tuple[type[KnownGameView], ...] = (
+#: The views of known games.
+VIEWS: tuple[type[KnownGameView], ...] = (
     ChessView,
     CollectTreasureView,
     ConnectFourView,
@@ -67,7 +45,7 @@ _VIEWS: tuple[type[KnownGameView], ...] = (
     SimpleWorldCommView,
     TicTacToeView,
 )
-_BY_MODULE = {module: view for view in _VIEWS for module in view.modules}
+_BY_MODULE = {module: view for view in VIEWS for module in view.modules}
 
 
 def find_view(game: Any) -> type[GameView] | None:

@@ -13,7 +13,7 @@ class MarkView(KnownGameView):
     """A board of marks that belong to the first or the second player.
 
     `Mark` (x, y, own): x goes from -1 (left) to 1 (right), y from -1 (bottom) to 1 (top); own is 1 for marks
-    of the one who looks and 0 for the opponent's. Nothing is hidden, and both players see the same board.
+    of the observing agent and 0 for the opponent's. Nothing is hidden.
     """
 
     entities = {"Mark": ("x", "y", "own")}  # noqa: RUF012 - never changed
@@ -26,7 +26,7 @@ class MarkView(KnownGameView):
         return self.observe_team((agent,))
 
     def observe_team(self, agents: tuple[str, ...]) -> GameObservation:
-        own = {self._number[agent] for agent in agents}
+        own = {self.number(agent) for agent in agents}
         rows = [(x, y, player in own) for x, y, player in self.marks()]
         return GameObservation({"Mark": as_rows(rows, self.entities["Mark"])})
 

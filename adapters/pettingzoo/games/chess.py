@@ -20,17 +20,17 @@ MOVE_PLANES = 73  # AlphaZero's: 56 as a queen, 8 as a knight, 9 underpromotions
 class ChessView(KnownGameView):
     """A board of chess.
 
-    A player sees the board from its own side, as in its moves: Black's ranks are counted from Black's side,
-    its files are not mirrored. A team sees it from White's side.
+    A player observes the board from its own side, as in its moves: Black's ranks are counted from Black's
+    side, its files are not mirrored. A team observes it from White's side.
 
     - `Piece`: file and rank, from -1 (a, 1) to 1 (h, 8); own; the kind, one-hot; en_passant: 1 for a pawn
       that has just advanced by two.
     - Globals: castling rights of the two sides (own and the opponent's; White's and Black's for a team of
-      both or none), black: 1 where the one who looks plays Black; clock: moves since the last capture or
+      both or none), black: 1 if the observing agent plays Black; clock: moves since the last capture or
       pawn move / 50; repeated: 1 where the position has been there before.
 
-    Pieces are read off the board at once, while the game's own observation is empty before the first move;
-    its earlier positions are not shown.
+    Pieces are read from the board at any time, while the game's own observation is empty before the first
+    move; earlier positions are not observed.
     """
 
     modules = ("pettingzoo.classic.chess.chess",)
@@ -46,14 +46,14 @@ class ChessView(KnownGameView):
     )
 
     def observe(self, agent: str) -> GameObservation:
-        player = self._number[agent]
-        return self._seen({player}, black=player == 1, mirrored=player == 1)
+        player = self.number(agent)
+        return self._observation({player}, black=player == 1, mirrored=player == 1)
 
     def observe_team(self, agents: tuple[str, ...]) -> GameObservation:
-        players = {self._number[agent] for agent in agents}
-        return self._seen(players, black=players == {1}, mirrored=False)
+        players = {self.number(agent) for agent in agents}
+        return self._observation(players, black=players == {1}, mirrored=False)
 
-    def _seen(self, players: set[int], black: bool, mirrored: bool) -> GameObservation:
+    def _observation(self, players: set[int], black: bool, mirrored: bool) -> GameObservation:
         board = self.game.board
         passed = _double_stepper(board.ep_square)
         rows = []

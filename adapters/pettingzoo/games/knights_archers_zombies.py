@@ -18,21 +18,21 @@ _HEADING = ("heading_x", "heading_y")
 
 
 class KnightsArchersZombiesView(KnownGameView):
-    """Everybody and every weapon on the screen; nothing is out of sight, as in the game's vectors.
+    """All fighters, zombies and weapons on the screen; nothing is hidden, as in the game's vectors.
 
-    x and y are in screens (1280 × 720 pixels; x to the right, y down), relative to the one who looks, or
+    x and y are in screens (1280 × 720 pixels; x to the right, y down), relative to the observing agent, or
     absolute for a team; they are those of the sprite's upper left corner, as in the game's own observation.
     The heading is a unit vector.
 
-    - `Archer`, `Knight` (x, y, heading_x, heading_y, own, wait): own is 1 for the one who looks (or its
-      team); wait, known of own ones only, is the share left of the time that the last attack costs: a knight
-      can do nothing at all until it is 0, an archer not shoot, and an archer's time passes only when it
-      tries to. Ids are the agents' names.
+    - `Archer`, `Knight` (x, y, heading_x, heading_y, own, wait): own is 1 for the observing agent
+      (or its team); wait, 0 for others, is the remaining share of the time that the last attack costs: until
+      it is 0, a knight can do nothing and an archer can't shoot; an archer's time passes only in steps in
+      which it tries to. Ids are the agents' names.
     - `Sword`, `Arrow` (x, y, heading_x, heading_y). A knight has a sword while it attacks.
     - `Zombie` (x, y); all head down.
-    - Globals own_x, own_y: where the one who looks is on the screen, from 0 to 1; 0 for a team.
+    - Globals own_x, own_y: the observing agent's position on the screen, from 0 to 1; 0 for a team.
 
-    Who died is no entity any more, and sees the others from where it fell.
+    A dead agent is no entity, and observes the others from its last position.
     """
 
     modules = ("pettingzoo.butterfly.knights_archers_zombies.knights_archers_zombies",)
@@ -46,16 +46,16 @@ class KnightsArchersZombiesView(KnownGameView):
     global_features = ("own_x", "own_y")
 
     def observe(self, agent: str) -> GameObservation:
-        self._number[agent]
+        self.number(agent)
         rect = self.game.agent_map[agent].rect
-        return self._seen({agent}, (rect.x, rect.y), (rect.x / WIDTH, rect.y / HEIGHT))
+        return self._observation({agent}, (rect.x, rect.y))
 
     def observe_team(self, agents: tuple[str, ...]) -> GameObservation:
         for agent in agents:
-            self._number[agent]
-        return self._seen(set(agents), (0, 0), (0.0, 0.0))
+            self.number(agent)
+        return self._observation(set(agents), (0, 0))
 
-    def _seen(self, own: Set[str], origin: tuple[int, int], place: tuple[float, float]) -> GameObservation:
+    def _observation(self, own: Set[str], origin: tuple[int, int]) -> GameObservation:
         game = self.game
         rows: dict[str, list[tuple[float, ...]]] = {name: [] for name in self.entities}
         ids: dict[str, list[Any]] = {"Archer": [], "Knight": []}
@@ -70,7 +70,8 @@ class KnightsArchersZombiesView(KnownGameView):
             rows[weapon] += [(*_place(one, origin), *one.direction) for one in player.weapons]
         rows["Zombie"] = [_place(zombie, origin) for zombie in game.zombie_list]
         entities = {name: as_rows(values, self.entities[name]) for name, values in rows.items()}
-        return GameObservation(entities, ids, np.array(place, np.float32))
+        own_place = np.array([origin[0] / WIDTH, origin[1] / HEIGHT], np.float32)
+        return GameObservation(entities, ids, own_place)
 
     def choices(self, agent: str) -> tuple[str, ...]:
         return ("forward", "backward", "turn left", "turn right", "attack", "nothing")

@@ -12,22 +12,6 @@ from ...gymnasium.views.scope import ViewError
 from ..game_view import GameView
 
 
-class AgentIndices(dict[str, int]):
-    """The place of each agent in a game's `possible_agents`.
-
-    Raises:
-        ValueError: on asking for an agent that the game doesn't have.
-    """
-
-    def __init__(self, game: Any) -> None:
-        super().__init__((agent, number) for number, agent in enumerate(game.possible_agents))
-        self._game = type(game).__module__
-
-    def __missing__(self, agent: str) -> int:
-        some = ", ".join(map(repr, [*self][:4])) + (", …" if len(self) > 4 else "")
-        raise ValueError(f"{self._game}: expected one of the agents {some}, got agent {agent!r}")
-
-
 class KnownGameView(GameView):
     """A view of the games of certain modules.
 
@@ -44,7 +28,19 @@ class KnownGameView(GameView):
             view, modules = type(self).__name__, ", ".join(self.modules)
             raise ViewError(f"{view}: expected an unwrapped game of {modules}, got {what}")
         super().__init__(game)
-        self._number = AgentIndices(game)
+        self._numbers = {agent: number for number, agent in enumerate(game.possible_agents)}
+
+    def number(self, agent: str) -> int:
+        """Return the place of an agent in the game's `possible_agents`.
+
+        Raises:
+            ValueError: the game does not have the agent.
+        """
+        if agent not in self._numbers:
+            some = ", ".join(map(repr, [*self._numbers][:4])) + (", …" if len(self._numbers) > 4 else "")
+            where = type(self.game).__module__
+            raise ValueError(f"{where}: expected one of the agents {some}, got agent {agent!r}")
+        return self._numbers[agent]
 
 
 def as_rows(rows: Sequence[Sequence[float]], features: Sequence[str]) -> NDArray[np.float32]:

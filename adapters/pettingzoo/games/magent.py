@@ -1,4 +1,4 @@
-"""MAgent2: armies, hunters and gatherers on a grid, each of whom sees a circle of cells."""
+"""MAgent2: armies, hunters and gatherers on a grid, each of which observes a circle of cells."""
 
 from __future__ import annotations
 
@@ -38,22 +38,22 @@ GROUPS = {
 class MagentView(KnownGameView):
     """Battle, battlefield, combined arms, adversarial pursuit, tiger-deer and gather.
 
-    An agent sees what is in the circle of cells around it. x (to the right) and y (down) are those of a
-    body's middle, in sights: from the middle of the one who looks, 1 is the edge of its circle. A team sees
-    the whole map, from 0 to 1.
+    An agent observes the circle of cells around it. x (to the right) and y (down) are those of a body's
+    middle, relative to the middle of the observing agent, in radii of its circle. A team observes the whole
+    map, from 0 to 1.
 
     - Agents, by role (`Soldier`; `Melee`, `Ranged`; `Predator`, `Prey`; `Deer`, `Tiger`; `Omnivore`) and
-      `Food`: x, y; hp, the share left of what the role has; ally: 1 on the side of the one who looks, or of
-      somebody in the team; own: 1 for the one who looks, or members of the team. Ids are the agents' names;
-      food has none.
-    - `Wall` (x, y): a cell of wall. What is beyond the map's border, which is a wall, is nothing.
+      `Food`: x, y; hp, the remaining share of the role's hit points; ally: 1 on the side of the
+      observing agent, or of a member of the team; own: 1 for the observing agent, or members of the team. Ids
+      are the agents' names; food has none.
+    - `Wall` (x, y): a cell of wall. The map's border is a wall; beyond it there are no entities.
 
-    A predator's body is 2 × 2 cells; it is seen whole as soon as one of them is in sight. Dead agents are
-    no entities, and see nothing.
+    A predator's body is 2 × 2 cells; it is observed whole if one of them is in the circle. Dead agents are no
+    entities, and observe nothing.
 
     Raises:
-        ViewError: not one of these games, or made with minimap_mode or extra_features: their observations
-            tell more than this view does.
+        ViewError: not one of these games, or made with minimap_mode or extra_features, whose observations
+            contain more than this view.
     """
 
     modules = tuple(GROUPS)
@@ -86,27 +86,27 @@ class MagentView(KnownGameView):
         self._sorted: _SortedObservations
 
     def observe(self, agent: str) -> GameObservation:
-        number = self._number[agent]
-        self._look()
-        return self._sorted.seen(number) if number in self._sorted.bounds else GameObservation()
+        number = self.number(agent)
+        self._read()
+        return self._sorted.of(number) if number in self._sorted.bounds else GameObservation()
 
     def observe_team(self, agents: tuple[str, ...]) -> GameObservation:
-        team = [self._number[agent] for agent in agents]
+        team = [self.number(agent) for agent in agents]
         sides = [self._group_of[agent.rpartition("_")[0]].side for agent in agents]
-        self._look()
+        self._read()
         field = self._field
         own, ally = np.isin(field.number, team), np.isin(self._side_of[field.group], sides)
         place = field.middle / (self.game.map_size - 1)
         rows = np.column_stack([place, field.hp, ally, own])
         everything = np.arange(len(rows))
-        return self._sort(rows, everything, np.zeros_like(everything)).seen(0)
+        return self._sort(rows, everything, np.zeros_like(everything)).of(0)
 
     def choices(self, agent: str) -> tuple[str, ...]:
         """Cells to go to or to hit, to the right and down: "move +1 -2", "stay", "attack -1 +0"."""
-        self._number[agent]
+        self.number(agent)
         return self._choices[agent.rpartition("_")[0]]
 
-    def _look(self) -> None:
+    def _read(self) -> None:
         """Read the field once per step for all agents.
 
         The game makes a new list of its agents at every reset and step; the last one read is kept, so that no
@@ -124,7 +124,7 @@ class MagentView(KnownGameView):
     def _rows_of(self, index: int) -> tuple[np.ndarray, Integers, Integers]:
         """Return the observations of a group: rows (P, 5), the observed entities and the observers."""
         field, group = self._field, self._groups[index]
-        observer, thing = field.sight(index, group.circle)
+        observer, thing = field.observed(index, group.circle)
         place = (field.middle[thing] - field.middle[observer]) / group.radius
         ally = self._side_of[field.group[thing]] == group.side
         return np.column_stack([place, field.hp[thing], ally, thing == observer]), thing, observer
@@ -157,7 +157,7 @@ class _SortedObservations:
     names: list[Any]
     bounds: dict[int, list[int]]
 
-    def seen(self, number: int) -> GameObservation:
+    def of(self, number: int) -> GameObservation:
         """Return one agent's observation, in fresh arrays and lists."""
         seen, bounds = GameObservation(), self.bounds[number]
         for (name, features), start, end in zip(self.entities.items(), bounds, bounds[1:], strict=False):

@@ -19,15 +19,15 @@ NOBODY = -1  # the number of what is no agent, and the group of walls
 
 @dataclass(frozen=True)
 class MagentGroup:
-    """The members of one of the engine's groups, who are all alike.
+    """The members of one of the engine's groups, which are all alike.
 
     Attributes:
         handle: the engine's handle.
         type: of entity.
         side: 0 or 1.
         body: cells along an edge of the body.
-        radius: of the circle of sight, in cells from the body's middle.
-        circle: (K, 2) x, y of the cells in sight, from the body's upper left cell.
+        radius: of the observed circle, in cells from the body's middle.
+        circle: (K, 2) x, y of the observed cells, from the body's upper left cell.
     """
 
     handle: Any
@@ -105,7 +105,7 @@ class MagentField:
             margin=margin,
         )
 
-    def sight(self, group: int, circle: Integers) -> tuple[Integers, Integers]:
+    def observed(self, group: int, circle: Integers) -> tuple[Integers, Integers]:
         """Return pairs of observers in a group and entities in their circles (P,), sorted by observer."""
         observers = np.flatnonzero(self.group == group)
         stride = np.array([1, len(self.grid)])

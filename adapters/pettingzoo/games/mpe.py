@@ -1,6 +1,6 @@
-"""MPE (mpe2): agents and landmarks on a plane; the base class of its scenarios' views.
+"""MPE (mpe2): agents and landmarks on a plane.
 
-Upstream's scenarios differ in the contents of an agent's observation, not in the state; a view says which
+Upstream's scenarios differ in the contents of an agent's observation, not in the state: a view says which
 parts are observed, and the base class reads them.
 """
 
@@ -16,25 +16,28 @@ from .known_game_view import KnownGameView, as_rows
 
 PLACE = ("x", "y")
 MOTION = ("x", "y", "vx", "vy", "own")
-OWN_PLACE = ("own_x", "own_y")
 
 
 class MpeView(KnownGameView):
     """Positions and velocities are in the world's units, as in the game's own observations: agents start in
     the square from -1 to 1 and may leave it; a step lasts 0.1.
 
-    - Agents (x, y, vx, vy, own, and what a scenario adds): own is 1 for the one who looks, or for its team.
-      Ids are the agents' names. What an agent is not told of another is 0.
+    - Agents (x, y, vx, vy, own, and what a scenario adds): own is 1 for the observing agent, or for its team.
+      Ids are the agents' names. Hidden features of other agents are 0.
     - Landmarks (x, y, and what a scenario adds). Ids are their names in the world.
-    - Globals own_x, own_y, in scenarios that tell an agent where it is; 0 for a team.
+    - Globals own_x, own_y, in scenarios in which an agent observes its own position; 0 for a team.
 
-    A team sees all of the world, in absolute positions, and of what is private or said what any of its
-    members knows or hears.
+    A team observes the whole world, in absolute positions, and the private features and messages that any of
+    its members observes.
 
     Attributes:
         agent_types: entity type of agents -> all its features.
         landmark_types: entity type of landmarks -> all its features.
-        knows_place, knows_velocity: whether it is told where it is, and how fast it is.
+        knows_place, knows_velocity: whether an agent observes its own position, and its own velocity.
+        shows_place: whether others observe an agent's position.
+        velocity_types: the types of agents whose velocity others observe.
+        limited: whether the scenario limits observations to the nearest `num_agent_neighbors` and
+            `num_landmark_neighbors`.
         fact_names: global features beside own_x and own_y.
     """
 
@@ -42,45 +45,44 @@ class MpeView(KnownGameView):
     landmark_types: Mapping[str, tuple[str, ...]] = {"Landmark": PLACE}
     knows_place = False
     knows_velocity = True
+    shows_place = True
+    velocity_types: tuple[str, ...] = ()
+    limited = False
     fact_names: tuple[str, ...] = ()
 
     def __init__(self, game: Any) -> None:
         super().__init__(game)
         self.world = game.world
         self.entities = {**self.agent_types, **self.landmark_types}
-        self.global_features = (*(OWN_PLACE if self.knows_place else ()), *self.fact_names)
+        self.global_features = (*(("own_x", "own_y") if self.knows_place else ()), *self.fact_names)
 
     def agent_type(self, agent: Any) -> str:
-        return next(iter(self.agent_types))
+        return "Adversary" if "Adversary" in self.agent_types and agent.adversary else "Agent"
 
     def landmark_type(self, landmark: Any) -> str:
         return next(iter(self.landmark_types))
 
     def others_seen(self, me: Any) -> Sequence[Any]:
         """Return the other agents in the observation of `me`."""
-        return [other for other in self.world.agents if other is not me]
-
-    def shows_velocity(self, agent: Any) -> bool:
-        """Return True if others observe the velocity of `agent`."""
-        return False
-
-    def shows_place(self, agent: Any) -> bool:
-        """Return True if others observe the position of `agent`."""
-        return True
+        others = [other for other in self.world.agents if other is not me]
+        return nearest(me, others, self.game.scenario.num_agent_neighbors) if self.limited else others
 
     def landmarks(self) -> Sequence[Any]:
         """Return all landmarks in the world."""
-        return self.world.landmarks
+        return self.world.landmarks if self.landmark_types else ()
 
     def landmarks_seen(self, me: Any) -> Sequence[Any]:
         """Return the landmarks in the observation of `me`."""
-        return self.landmarks()
+        if not self.limited:
+            return self.landmarks()
+        return nearest(me, self.landmarks(), self.game.scenario.num_landmark_neighbors)
 
     def agent_facts(self, agent: Any, observers: Sequence[Any]) -> Sequence[float]:
         """Return further features of `agent` for `observers`, one agent or a team."""
         return ()
 
     def landmark_facts(self, landmark: Any, observers: Sequence[Any]) -> Sequence[float]:
+        """Return further features of `landmark` for `observers`."""
         return ()
 
     def facts(self, observers: Sequence[Any]) -> Sequence[float]:
@@ -88,20 +90,20 @@ class MpeView(KnownGameView):
         return ()
 
     def observe(self, agent: str) -> GameObservation:
-        me = self.world.agents[self._number[agent]]
-        return self._seen([me], [me, *self.others_seen(me)], self.landmarks_seen(me), me)
+        me = self.world.agents[self.number(agent)]
+        return self._observation([me], [me, *self.others_seen(me)], self.landmarks_seen(me), me)
 
     def observe_team(self, agents: tuple[str, ...]) -> GameObservation:
-        team = [self.world.agents[self._number[agent]] for agent in agents]
-        return self._seen(team, self.world.agents, self.landmarks(), None)
+        team = [self.world.agents[self.number(agent)] for agent in agents]
+        return self._observation(team, self.world.agents, self.landmarks(), None)
 
-    def _seen(
+    def _observation(
         self, observers: Sequence[Any], agents: Iterable[Any], landmarks: Iterable[Any], me: Any | None
     ) -> GameObservation:
         """Return the observation of `observers`: relative to `me`, or absolute and complete for None."""
         rows: dict[str, list[Sequence[float]]] = {name: [] for name in self.entities}
         ids: dict[str, list[Any]] = {name: [] for name in self.entities}
-        place = (0.0, 0.0) if me is None else me.state.p_pos.tolist()
+        place: Sequence[float] = (0.0, 0.0) if me is None else me.state.p_pos.tolist()
         for agent in agents:
             name = self.agent_type(agent)
             ids[name].append(agent.name)
@@ -110,29 +112,31 @@ class MpeView(KnownGameView):
             name = self.landmark_type(landmark)
             ids[name].append(landmark.name)
             rows[name].append((*_offset(landmark, place), *self.landmark_facts(landmark, observers)))
-        told = [*place] if self.knows_place else []
+        own_place = place if self.knows_place else ()
         return GameObservation(
             {name: as_rows(values, self.entities[name]) for name, values in rows.items()},
             ids,
-            np.array([*told, *self.facts(observers)], np.float32),
+            np.array([*own_place, *self.facts(observers)], np.float32),
         )
 
     def motion(self, agent: Any, observers: Sequence[Any], me: Any | None) -> Sequence[float]:
         """Return the features of `MOTION`, relative to `me`, or absolute if `me` is None."""
         is_own = agent in observers
-        told = me is None or (self.knows_velocity if is_own else self.shows_velocity(agent))
-        velocity = agent.state.p_vel.tolist() if told else (0.0, 0.0)
+        shown = me is None or (
+            self.knows_velocity if is_own else self.agent_type(agent) in self.velocity_types
+        )
+        velocity = agent.state.p_vel.tolist() if shown else (0.0, 0.0)
         if me is None:
             place = agent.state.p_pos.tolist()
         else:
-            place = _offset(agent, me.state.p_pos.tolist()) if self.shows_place(agent) else (0.0, 0.0)
+            place = _offset(agent, me.state.p_pos.tolist()) if self.shows_place else (0.0, 0.0)
         return (*place, *velocity, float(is_own))
 
     def choices(self, agent: str) -> tuple[str, ...] | None:
         """Return names of pushes and messages: "left", "say 2", "left, say 2"; None if continuous."""
         if self.game.continuous_actions:
             return None
-        body = self.world.agents[self._number[agent]]
+        body = self.world.agents[self.number(agent)]
         moves = ("stay", "left", "right", "down", "up") if body.movable else ()
         words = () if body.silent else tuple(f"say {word}" for word in range(self.world.dim_c))
         if moves and words:

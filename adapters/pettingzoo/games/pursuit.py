@@ -31,44 +31,44 @@ class PursuitView(KnownGameView):
 
     def __init__(self, game: Any) -> None:
         super().__init__(game)
-        sight = game.env.obs_offset
-        self._around = _cells(np.ones((2 * sight + 1, 2 * sight + 1), bool)) - sight
+        radius = game.env.obs_offset
+        self._around = np.indices((2 * radius + 1, 2 * radius + 1)).reshape(2, -1).T - radius
 
     def observe(self, agent: str) -> GameObservation:
-        number = self._number[agent]
+        number = self.number(agent)
         pursuit = self.game.env
         pursuers = _positions(pursuit.pursuer_layer)
-        centre, sight = pursuers[number], pursuit.obs_offset
+        centre, radius = pursuers[number], pursuit.obs_offset
         own = np.arange(len(pursuers)) == number
-        near = np.abs(pursuers - centre).max(1) <= sight
+        near = np.abs(pursuers - centre).max(1) <= radius
         evaders = _positions(pursuit.evader_layer) - centre
         around = self._around + centre
         size = np.array([pursuit.x_size, pursuit.y_size])
         inside = ((around >= 0) & (around < size)).all(1)
         inner = np.where(inside[:, None], around, 0)
         blocked = ~inside | (pursuit.map_matrix[inner[:, 0], inner[:, 1]] == -1)
-        scale = 1 / max(sight, 1)
-        return self._seen(
+        scale = 1 / max(radius, 1)
+        return self._observation(
             np.column_stack([(pursuers - centre) * scale, own])[near],
-            evaders[np.abs(evaders).max(1) <= sight] * scale,
+            evaders[np.abs(evaders).max(1) <= radius] * scale,
             self._around[blocked] * scale,
             np.flatnonzero(near),
         )
 
     def observe_team(self, agents: tuple[str, ...]) -> GameObservation:
-        team = [self._number[agent] for agent in agents]
+        team = [self.number(agent) for agent in agents]
         pursuit = self.game.env
         pursuers = _positions(pursuit.pursuer_layer)
         own = np.isin(np.arange(len(pursuers)), team)
         scale = 1 / np.maximum([pursuit.x_size - 1, pursuit.y_size - 1], 1)
-        return self._seen(
+        return self._observation(
             np.column_stack([pursuers * scale, own]),
             _positions(pursuit.evader_layer) * scale,
-            _cells(pursuit.map_matrix == -1) * scale,
+            np.argwhere(pursuit.map_matrix == -1) * scale,
             np.arange(len(pursuers)),
         )
 
-    def _seen(
+    def _observation(
         self,
         pursuers: NDArray[Any],
         evaders: NDArray[Any],
@@ -89,8 +89,3 @@ class PursuitView(KnownGameView):
 def _positions(layer: Any) -> NDArray[np.int64]:
     """Return x, y (n, 2) of a layer's members."""
     return np.array([one.current_position().tolist() for one in layer.allies], np.int64).reshape(-1, 2)
-
-
-def _cells(mask: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Return x, y (n, 2) of the set cells of a grid (width, height)."""
-    return np.argwhere(mask)

@@ -13,8 +13,9 @@ from ....envs.multi_agent import MultiAgentStep
 from ...gymnasium.faces import Illegal, Layout
 from ...gymnasium.limits import Beyond
 from ...gymnasium.wrap import env_name
+from ..agent_names import repeated
 from .aec_env import EntityAECEnv
-from .agent_interface import AgentInterface, AgentPlaceholderEnv, LayoutInterface, RaggedInterface
+from .agent_interface import AgentInterface, AgentPlaceholderEnv
 from .parallel_env import EntityParallelEnv
 
 AGENT = "agent_0"
@@ -110,71 +111,61 @@ def to_pettingzoo(
         given = [name for name, value in options.items() if value not in (None, "error")]
         if given:
             raise ValueError(
-                f"{given[0]}: expected none in the ragged layout, got {options[given[0]]!r}. Remove it,"
-                " or use"
-                " layout='padded' or 'flat'"
+                f"{given[0]}: expected none in the ragged layout, got {options[given[0]]!r}. Remove it, or"
+                " use layout='padded' or 'flat'"
             )
     game = _game(env)
-    _check_agents(game)
-    ports = _ports(game, layout, {**options, "illegal": illegal or "error"})
-    parallel = EntityParallelEnv(game, ports, max_cycles)
+    interfaces = _interfaces(game, layout, {**options, "illegal": illegal or "error"})
+    parallel = EntityParallelEnv(game, interfaces, max_cycles)
     return parallel if api == "parallel" else EntityAECEnv(parallel)
 
 
 def _game(env: Any) -> MultiAgentEnv:
-    if isinstance(env, MultiAgentEnv):
-        return env
     if isinstance(env, gymnasium.Env) and isinstance(env.observation_space, EntitySpace):
         return SingleAgentGame(env)
-    raise TypeError(f"to_pettingzoo: expected a MultiAgentEnv or an entity environment, got {env!r}")
-
-
-def _check_agents(game: MultiAgentEnv) -> None:
-    name, agents = type(game).__name__, list(game.possible_agents)
+    if not isinstance(env, MultiAgentEnv):
+        raise TypeError(f"to_pettingzoo: expected a MultiAgentEnv or an entity environment, got {env!r}")
+    name, agents = type(env).__name__, list(env.possible_agents)
     if not agents:
         raise ValueError(f"{name}: possible_agents is empty: expected one agent or more, got none")
-    for position, agent in enumerate(agents):
-        if agent in agents[:position]:
-            raise ValueError(
-                f"{name}: agent {agent!r} appears twice in possible_agents: expected distinct agents,"
-                f" got {agents}"
-            )
+    twice = repeated(agents)
+    if twice is not None:
+        raise ValueError(
+            f"{name}: agent {twice!r} appears twice in possible_agents: expected distinct agents,"
+            f" got {agents}"
+        )
+    return env
 
 
-def _ports(game: MultiAgentEnv, layout: Layout, options: dict[str, Any]) -> dict[str, AgentInterface]:
+def _interfaces(game: MultiAgentEnv, layout: Layout, options: dict[str, Any]) -> dict[str, AgentInterface]:
+    """Return the interface of each agent, with the options that concern it."""
     spaces = {agent: game.observation_space(agent) for agent in game.possible_agents}
     if layout == "ragged":
-        return {agent: RaggedInterface(space, game.action_space(agent)) for agent, space in spaces.items()}
+        return {
+            agent: AgentInterface(space, game.action_space(agent), None) for agent, space in spaces.items()
+        }
     known = {
         "maxima": {name for space in spaces.values() for name in space.entities},
         "max_actors": {name for space in spaces.values() for name in space.actions},
     }
-    for what, names in known.items():
-        unknown = [name for name in _mapping(options[what]) if name not in names]
+    by_name = {what: options[what] for what in known if isinstance(options[what], Mapping)}
+    for what, given in by_name.items():
+        unknown = [name for name in given if name not in known[what]]
         if unknown:
-            raise ValueError(f"{what}: expected names of {', '.join(sorted(names))}, got {unknown[0]!r}")
-    ports: dict[str, AgentInterface] = {}
+            names = ", ".join(sorted(known[what]))
+            raise ValueError(f"{what}: expected names of {names}, got {unknown[0]!r}")
+    interfaces: dict[str, AgentInterface] = {}
     for agent, space in spaces.items():
-        mine = {
-            **options,
-            "layout": layout,
-            "maxima": _restricted(options["maxima"], set(space.entities)),
-            "max_actors": _restricted(options["max_actors"], set(space.actions)),
+        own_names = {"maxima": set(space.entities), "max_actors": set(space.actions)}
+        own = {
+            what: {name: value for name, value in given.items() if name in own_names[what]}
+            for what, given in by_name.items()
         }
         try:
-            ports[agent] = LayoutInterface(space, game.action_space(agent), mine)
+            interfaces[agent] = AgentInterface(
+                space, game.action_space(agent), {**options, **own, "layout": layout}
+            )
         except ValueError as error:
             sentence = str(error).removeprefix(AgentPlaceholderEnv.__name__).lstrip(": ")
             raise ValueError(f"{type(game).__name__}: agent {agent!r}: {sentence}") from None
-    return ports
-
-
-def _mapping(option: Any) -> Mapping[str, Any]:
-    return option if isinstance(option, Mapping) else {}
-
-
-def _restricted(option: Any, names: set[str]) -> Any:
-    """Restrict an option given by name to `names`; return other options unchanged."""
-    if not isinstance(option, Mapping):
-        return option
-    return {name: value for name, value in option.items() if name in names}
+    return interfaces

@@ -11,11 +11,12 @@ from gymnasium import spaces
 
 from ....envs import ActionError, MultiAgentEnv, ObservationError
 from ....envs.errors import reset_needed
+from ..agent_names import repeated
 from .agent_interface import AgentInterface, AgentPlaceholderEnv
 
 try:
-    from pettingzoo import AECEnv as AECEnv
     from pettingzoo import ParallelEnv
+    from pettingzoo.utils.conversions import parallel_to_aec_wrapper as parallel_to_aec_wrapper
 except ModuleNotFoundError as missing:
     raise ImportError(
         "to_pettingzoo: PettingZoo is not installed: pip install 'entitize[pettingzoo]'"
@@ -40,7 +41,7 @@ class EntityParallelEnv(ParallelEnv[str, Any, Any]):
     """
 
     def __init__(
-        self, game: MultiAgentEnv, ports: dict[str, AgentInterface], max_cycles: int | None = None
+        self, game: MultiAgentEnv, interfaces: dict[str, AgentInterface], max_cycles: int | None = None
     ) -> None:
         self.game = game
         self.max_cycles = max_cycles
@@ -49,17 +50,17 @@ class EntityParallelEnv(ParallelEnv[str, Any, Any]):
         self.render_mode = game.render_mode
         self.possible_agents: list[str] = list(game.possible_agents)
         self.agents: list[str] = []
-        self._ports = ports
+        self._interfaces = interfaces
         self._cycle = 0
         self._is_over = False  # the episode has ended and was not broken off
 
     def observation_space(self, agent: str) -> spaces.Space[Any]:
         """Return the observation space of `agent`; the same object at every call."""
-        return self._port(agent).observation_space
+        return self._interface(agent).observation_space
 
     def action_space(self, agent: str) -> spaces.Space[Any]:
         """Return the action space of `agent`; the same object at every call."""
-        return self._port(agent).action_space
+        return self._interface(agent).action_space
 
     def reset(
         self, seed: int | None = None, options: dict[str, Any] | None = None
@@ -73,13 +74,13 @@ class EntityParallelEnv(ParallelEnv[str, Any, Any]):
         seen, infos = self.game.reset(seed=seed, options=options)
         agents = self._living(self.possible_agents)
         self._check_keys(agents, (seen, infos), ("observation", "info"))
-        observations, shown_infos = {}, {}
+        observations, all_infos = {}, {}
         for agent in agents:
             with self._named(agent):
-                observations[agent], more = self._ports[agent].start(seen[agent], seed)
-            shown_infos[agent] = {**infos[agent], **more}
+                observations[agent], more = self._interfaces[agent].start(seen[agent], seed)
+            all_infos[agent] = {**infos[agent], **more}
         self.agents = agents
-        return observations, shown_infos
+        return observations, all_infos
 
     def step(self, actions: Mapping[str, Any]) -> Step:
         """Step with the agents' actions.
@@ -94,10 +95,10 @@ class EntityParallelEnv(ParallelEnv[str, Any, Any]):
         """
         if self._is_over and isinstance(actions, Mapping) and not actions:
             return {}, {}, {}, {}, {}
-        orders, told = self._orders(actions)
+        entity_actions, action_infos = self._entity_actions(actions)
         acted, self.agents = self.agents, []  # a game that raises is left in need of a reset
         try:
-            parts = self.game.step(orders)
+            parts = self.game.step(entity_actions)
         except ActionError:
             self.agents = acted
             raise
@@ -110,23 +111,20 @@ class EntityParallelEnv(ParallelEnv[str, Any, Any]):
         living = self._living(acted)
         for agent in acted:
             ended = terminations[agent] or truncations[agent]
-            if ended == (agent in living):
+            if ended and agent in living:
+                self._break(f"agent {agent!r} is in agents after its end: expected it absent")
+            if not ended and agent not in living:
                 self._break(
-                    f"agent {agent!r} "
-                    + (
-                        "has ended: expected it absent from agents after its end, got it in agents"
-                        if ended
-                        else "left agents without an end: expected terminated or truncated, got neither"
-                    )
+                    f"agent {agent!r} left agents without an end: expected it terminated or truncated"
                 )
             if not math.isfinite(rewards[agent]):
                 self._break(f"agent {agent!r}: reward: expected a finite number, got {rewards[agent]}")
         over = self.max_cycles is not None and self._cycle >= self.max_cycles
-        observations, shown_infos = {}, {}
+        observations, all_infos = {}, {}
         for agent in acted:
             with self._named(agent):
-                observations[agent], more = self._ports[agent].show(seen[agent])
-            shown_infos[agent] = {**infos[agent], **more, **told.get(agent, {})}
+                observations[agent], more = self._interfaces[agent].convert(seen[agent])
+            all_infos[agent] = {**infos[agent], **more, **action_infos.get(agent, {})}
         self.agents = [] if over else living
         self._is_over = not self.agents
         return (
@@ -134,16 +132,13 @@ class EntityParallelEnv(ParallelEnv[str, Any, Any]):
             {agent: float(rewards[agent]) for agent in acted},
             {agent: bool(terminations[agent]) for agent in acted},
             {agent: bool(truncations[agent]) or (over and agent in living) for agent in acted},
-            shown_infos,
+            all_infos,
         )
 
     def check(self, agent: str, action: Any) -> None:
         """Raise an `ActionError` if `action` is invalid or masked for `agent` now, or None but needed."""
         with self._named(agent):
-            if action is None:
-                self._ports[agent].check_left_out()
-            else:
-                self._ports[agent].check(action)
+            self._interfaces[agent].check(action)
 
     def render(self) -> Any:
         """Return the game's frame."""
@@ -153,36 +148,36 @@ class EntityParallelEnv(ParallelEnv[str, Any, Any]):
         """Close the game."""
         self.game.close()
 
-    def _orders(self, actions: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+    def _entity_actions(self, actions: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
         """Return the agents' entity actions, and infos about them, by agent."""
         if not self.agents:
             raise reset_needed(f"{self}: no agent is alive", "step()")
         if not isinstance(actions, Mapping):
             raise ActionError(f"{self}: actions: expected a dict by agent, got {type(actions).__name__}")
-        orders: dict[str, Any] = {}
-        told: dict[str, dict[str, Any]] = {}
+        converted: dict[str, Any] = {}
+        infos: dict[str, dict[str, Any]] = {}
         for agent, action in actions.items():
             if agent not in self.agents:
-                self._port(agent)
-                living = ", ".join(self.agents)
+                self._interface(agent)
                 raise ActionError(
                     f"{self}: agent {agent!r} has ended: expected actions of the agents in play"
-                    f" ({living}), got one of {agent!r}"
+                    f" ({', '.join(self.agents)}), got one of {agent!r}"
                 )
             if action is not None:
                 with self._named(agent):
-                    orders[agent], told[agent] = self._ports[agent].orders(action)
+                    converted[agent], infos[agent] = self._interfaces[agent].entity_actions(action)
         for agent in self.agents:
-            if agent not in orders:
+            if agent not in converted:
                 self.check(agent, None)
-        return orders, told
+        return converted, infos
 
-    def _port(self, agent: str) -> AgentInterface:
+    def _interface(self, agent: str) -> AgentInterface:
         try:
-            return self._ports[agent]
+            return self._interfaces[agent]
         except (KeyError, TypeError):
-            known = ", ".join(self.possible_agents)
-            raise ActionError(f"{self}: unknown agent {agent!r}: expected one of {known}") from None
+            raise ActionError(
+                f"{self}: unknown agent {agent!r}: expected one of {', '.join(self.possible_agents)}"
+            ) from None
 
     @contextmanager
     def _named(self, agent: str) -> Iterator[None]:
@@ -196,14 +191,12 @@ class EntityParallelEnv(ParallelEnv[str, Any, Any]):
     def _living(self, before: list[str]) -> list[str]:
         """Return the game's agents; each must occur once and have been in play before."""
         agents = list(self.game.agents)
-        for position, agent in enumerate(agents):
-            if agent in agents[:position]:
-                self._break(
-                    f"agent {agent!r} appears twice in agents: expected distinct agents, got {agents}"
-                )
+        twice = repeated(agents)
+        if twice is not None:
+            self._break(f"agent {twice!r} appears twice in agents: expected distinct agents, got {agents}")
+        for agent in agents:
             if agent not in before:
-                known = ", ".join(before)
-                self._break(f"agents: expected a subset of {known}, got agent {agent!r}")
+                self._break(f"agents: expected a subset of {', '.join(before)}, got agent {agent!r}")
         return agents
 
     def _check_keys(

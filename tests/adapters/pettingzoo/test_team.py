@@ -15,7 +15,7 @@ from gymnasium import spaces
 from magent2.environments import tiger_deer_v4
 from mpe2 import simple_speaker_listener_v4, simple_spread_v3, simple_tag_v3, simple_world_comm_v3
 
-from facts import raises
+from facts import raises, warns
 
 AUTO = ez.views.auto
 TAG = partial(simple_tag_v3.parallel_env, max_cycles=9)
@@ -110,6 +110,7 @@ def test_a_team_is_what_a_plain_loop_over_the_game_sees(name: str) -> None:
     game.close()
 
 
+@pytest.mark.filterwarnings("ignore:.*sum to 0:UserWarning")
 @pytest.mark.parametrize("name", TURNS)
 def test_in_turns_the_one_whose_turn_it_is_is_the_only_actor(name: str) -> None:
     env, game = ez.from_pettingzoo(TURNS[name], "team", view=AUTO), TURNS[name]()
@@ -191,6 +192,24 @@ def test_rewards_are_summed_or_averaged() -> None:
     assert totals["sum"] == pytest.approx(3 * totals["mean"])
     with raises(ValueError, "reward", "'meen'", "'mean'"):
         ez.from_pettingzoo(make, "team", reward="meen")  # type: ignore[call-overload]
+
+
+def test_a_team_of_opponents_is_warned_of_once() -> None:
+    env = ez.from_pettingzoo(CONNECT_FOUR, "team", view=AUTO)
+    env.action_space.seed(0)
+
+    def play() -> float:
+        seen, _ = env.reset(seed=1)
+        total, over = 0.0, False
+        while not over:
+            seen, reward, terminated, truncated, _ = env.step(env.action_space.sample(mask=seen))
+            total, over = total + reward, terminated or truncated
+        return total
+
+    with warns(UserWarning, "connect_four_v3", "'player_0'", "'player_1'", 0, "opponents="):
+        assert play() == 0
+    assert play() == 0  # filterwarnings = error
+    env.close()
 
 
 def test_several_games_make_a_vector_of_teams() -> None:

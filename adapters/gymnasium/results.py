@@ -1,4 +1,4 @@
-"""Rewards of wrapped environments: one number per step."""
+"""Check what wrapped environments return: plain results, and one number per step as the reward."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...envs import ObservationError
+from ...envs.returned import reset_values, step_values
 
 _WAYS_OUT = (
     "Combine them with a wrapper such as mo_gymnasium.wrappers.LinearReward, or, where each number belongs to"
@@ -74,3 +75,37 @@ def _numbers(name: str, given: Any) -> NDArray[np.float64]:
         return np.asarray(given, np.float64)
     except (TypeError, ValueError):
         raise ObservationError(f"{name}: reward: expected one number, got {given!r}. {_WAYS_OUT}") from None
+
+
+class PlainResults(gymnasium.Wrapper[Any, Any, Any, Any]):
+    """An environment whose `reset` and `step` return plain values.
+
+    `SyncVectorEnv` unpacks results without checking them, so an error there would not name the environment.
+
+    Raises:
+        ObservationError: `reset` or `step` returned other values.
+    """
+
+    def __init__(self, env: gymnasium.Env[Any, Any], name: str) -> None:
+        super().__init__(env)
+        self._name = name
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        where = f"{self._name}.reset"
+        observation, info = reset_values(where, self.env.reset(seed=seed, options=options))
+        return _observed(where, observation), info
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        where = f"{self._name}.step"
+        observation, reward, terminated, truncated, info = step_values(
+            where, self.env.step(action), scalar_reward
+        )
+        return _observed(where, observation), reward, terminated, truncated, info
+
+
+def _observed(where: str, observation: Any) -> Any:
+    if observation is None:
+        raise ObservationError(f"{where}: expected an observation, got None")
+    return observation
