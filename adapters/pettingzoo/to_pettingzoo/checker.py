@@ -25,6 +25,7 @@ from ....envs import (
     sample_actions,
 )
 from ....envs.checker import illegal_actions
+from ....ragged import RaggedArray
 from .conversion import to_pettingzoo
 from .parallel_env import EntityParallelEnv
 
@@ -72,11 +73,11 @@ class _GameUnderTest:
         self.name = type(game).__name__
         self._kept: list[list[NDArray[Any]]] = []  # what was returned last
         try:
-            face = to_pettingzoo(game)
+            env = to_pettingzoo(game)
         except ValueError as error:
             raise ConformanceError(str(error)) from error
-        assert isinstance(face, EntityParallelEnv)
-        self.face = face
+        assert isinstance(env, EntityParallelEnv)
+        self.env = env
 
     def fail(self, sentence: str) -> NoReturn:
         raise ConformanceError(f"{self.name}: {sentence}")
@@ -108,21 +109,18 @@ class _GameUnderTest:
         for _ in range(num_steps):
             batches = {
                 agent: batch_observations(self.game.observation_space(agent), [seen[agent]])
-                for agent in self.face.agents
+                for agent in self.env.agents
             }
-            orders = {
-                agent: {
-                    name: order[0].copy()
-                    for name, order in sample_actions(self.game.action_space(agent), batch, rng).items()
-                }
+            actions = {
+                agent: _plain(sample_actions(self.game.action_space(agent), batch, rng))
                 for agent, batch in batches.items()
             }
             if provoke:
-                self._provoke(batches, orders, rng)
-            seen, *rest = self._step(orders)
+                self._provoke(batches, actions)
+            seen, *rest = self._step(actions)
             played.append((seen, *rest))
-            if not self.face.agents:
-                self._check_needs_reset()
+            if not self.env.agents:
+                self._check_raises(gymnasium.error.ResetNeeded, "step without agents in play", {})
                 seen = self._reset(None)
         return played
 
@@ -174,15 +172,15 @@ class _GameUnderTest:
 
     def _reset(self, seed: int | None) -> dict[str, Any]:
         try:
-            seen, _ = self.face.reset(seed=seed)
+            seen, _ = self.env.reset(seed=seed)
         except ObservationError as error:
             raise ConformanceError(str(error)) from error
         self._check_observations("reset", seen)
         return seen
 
-    def _step(self, orders: dict[str, Any]) -> tuple[Any, ...]:
+    def _step(self, actions: dict[str, Any]) -> tuple[Any, ...]:
         try:
-            parts = self.face.step(orders)
+            parts = self.env.step(actions)
         except ActionError as error:
             self.fail(f"step with a legal action: expected no error, got ActionError: {error}")
         except ObservationError as error:
@@ -201,39 +199,34 @@ class _GameUnderTest:
                 self.fail(f"{where}: expected new arrays at every call, got arrays that were returned before")
         self._kept = [*self._kept[-_MEMORY + 1 :], arrays]
 
-    def _provoke(
-        self, batches: dict[str, EntityBatch], orders: dict[str, Any], rng: np.random.Generator
-    ) -> None:
+    def _provoke(self, batches: dict[str, EntityBatch], actions: dict[str, Any]) -> None:
         """Try illegal actions of one agent, with legal actions of the others."""
         for agent, batch in batches.items():
             space = self.game.observation_space(agent)
             # Drawn elsewhere, so that what is played stays the same.
             legal = sample_actions(space.actions, batch, np.random.default_rng(0))
             for what, illegal in illegal_actions(space, batch, legal):
-                self._check_refused(
-                    f"agent {agent!r}: {what}",
-                    {**orders, agent: {name: order[0].copy() for name, order in illegal.items()}},
+                self._check_raises(
+                    ActionError, f"agent {agent!r}: {what}", {**actions, agent: _plain(illegal)}
                 )
         stranger = "".join(self.game.possible_agents)
-        self._check_refused(f"an action of the unknown agent {stranger!r}", {**orders, stranger: {}})
+        what = f"an action of the unknown agent {stranger!r}"
+        self._check_raises(ActionError, what, {**actions, stranger: {}})
         dead = [agent for agent in self.game.possible_agents if agent not in self.game.agents]
         if dead:
-            self._check_refused(f"an action of the ended agent {dead[0]!r}", {**orders, dead[0]: {}})
+            what = f"an action of the ended agent {dead[0]!r}"
+            self._check_raises(ActionError, what, {**actions, dead[0]: {}})
 
-    def _check_refused(self, what: str, actions: dict[str, Any]) -> None:
+    def _check_raises(self, expected: type[Exception], what: str, actions: dict[str, Any]) -> None:
         try:
             self.game.step(actions)
-        except ActionError:
+        except expected:
             return
         except Exception as error:
-            self.fail(f"{what}: expected ActionError, got {error!r}")
-        self.fail(f"{what}: expected ActionError, got no error")
+            self.fail(f"{what}: expected {expected.__name__}, got {error!r}")
+        self.fail(f"{what}: expected {expected.__name__}, got no error")
 
-    def _check_needs_reset(self) -> None:
-        try:
-            self.game.step({})
-        except gymnasium.error.ResetNeeded:
-            return
-        except Exception as error:
-            self.fail(f"step without agents in play: expected gymnasium.error.ResetNeeded, got {error!r}")
-        self.fail("step without agents in play: expected gymnasium.error.ResetNeeded, got no error")
+
+def _plain(actions: dict[str, RaggedArray]) -> dict[str, NDArray[Any]]:
+    """Return the actions of a batch of one as one agent's actions."""
+    return {name: given[0].copy() for name, given in actions.items()}
