@@ -43,10 +43,6 @@ from .tiles.tile_kernels import (
     tile_to_rows,
 )
 
-#: What a block leaves in the workspace for its backward, beside what it computes anyway: nothing; attention's
-#: logs; the GELU's slopes as well, so that nothing need be computed again.
-NOTHING, LOGS, SLOPES = 0, 1, 2
-
 
 class BlocksShape(NamedTuple):
     """The sizes of all blocks."""
@@ -95,8 +91,7 @@ class BlockMemory(NamedTuple):
     x: int  # d lines: the rows
     dx: int  # d lines: their gradients
     spare: int  # 5 d lines for backward
-    saved: int  # `BlockTiles`, layer after layer
-    layer_size: int  # the size of one of them
+    saved: int  # `BlockTiles`
     p: Floats  # attention's weights
     ds: Floats  # the gradients of its scores
 
@@ -187,30 +182,16 @@ def block_tiles(start: int, d: int, stride: int) -> BlockTiles:
 
 
 @inlined
-def forward_memory(shape: Any, stride: int, s: Any) -> BlockMemory:
-    """Lay out the scratch memory `s` of `forward_scratch` numbers: x, one layer and p."""
-    lines, saved = _layer_lines(shape), shape.d * stride
-    p = s[saved + lines * stride :]
-    return BlockMemory(s, 0, -1, -1, saved, lines * stride, p, p)
+def block_memory(shape: Any, stride: int, s: Any) -> BlockMemory:
+    """Lay out the scratch memory `s` of `block_scratch` numbers."""
+    line = shape.d * stride
+    p = s[7 * line + _layer_lines(shape) * stride :]
+    return BlockMemory(s, 0, line, 2 * line, 7 * line, p, p[LANES * stride :])
 
 
-@inlined
-def backward_memory(shape: Any, stride: int, s: Any, layers: int) -> BlockMemory:
-    """Lay out the scratch memory `s` of `backward_scratch` numbers, where so many layers stay at once."""
-    size, line = _layer_lines(shape) * stride, shape.d * stride
-    p = s[7 * line + layers * size :]
-    return BlockMemory(s, 0, line, 2 * line, 7 * line, size, p, p[LANES * stride :])
-
-
-def forward_scratch(shape: BlocksShape, capacity: int) -> int:
-    """Return the numbers of scratch memory for `blocks_forward`."""
-    return (shape.d + int(_layer_lines(shape)) + LANES) * (capacity + LANES)
-
-
-def backward_scratch(shape: BlocksShape, capacity: int, layers: int = 1) -> int:
-    """Return the numbers of scratch memory for `blocks_backward`, or where so many layers stay at once: x,
-    dx, 5 d lines, the layers, p, and ds with the means."""
-    lines = 7 * shape.d + layers * int(_layer_lines(shape)) + 2 * LANES
+def block_scratch(shape: BlocksShape, capacity: int) -> int:
+    """Return the numbers of scratch memory: x, dx, 5 d lines, a layer, p, and ds with the means."""
+    lines = 7 * shape.d + int(_layer_lines(shape)) + 2 * LANES
     return lines * (capacity + LANES) + capacity + LANES
 
 
@@ -237,23 +218,19 @@ def _mlp_input(w: Any, at: Any, memory: Any, tiles: Any, steps: Any, d: int) -> 
 
 
 @kernel
-def block_forward(w: Any, at: Any, shape: Any, steps: Any, memory: Any, tiles: Any, leaves: int) -> None:
+def block_forward(w: Any, at: Any, shape: Any, steps: Any, memory: Any, tiles: Any, learns: bool) -> None:
     """Take the rows of a `StepTile` through one block, in place.
 
-    `w` holds folded `BlockParameters` at `at`; `memory`: `BlockMemory`; its `BlockTiles` are left as `leaves`
-    says: NOTHING, LOGS or SLOPES.
+    `w` holds folded `BlockParameters` at `at`; `memory`: `BlockMemory`; `learns`: attention's logs are kept.
     """
     d, s, stride, columns = shape.d, memory.s, steps.stride, steps.columns
     _attention_input(w, at, memory, tiles, steps, d)
-    attention = AttentionPlaces(tiles.qkv, tiles.attended, tiles.logs if leaves else -1)
+    attention = AttentionPlaces(tiles.qkv, tiles.attended, tiles.logs if learns else -1)
     attend_tile(s, attention, d, shape.n_head, steps, memory.p)
     clear_columns(Tile(s, tiles.attended, stride), d, steps.rows, columns)
     _mlp_input(w, at, memory, tiles, steps, d)
-    slope, active = Tile(s, tiles.slope, stride), Tile(s, tiles.active, stride)
-    if leaves == SLOPES:
-        gelu_with_slope(slope, active, slope, 4 * d, columns)
-    else:
-        gelu(slope, active, 4 * d, columns)
+    active = Tile(s, tiles.active, stride)
+    gelu(Tile(s, tiles.slope, stride), active, 4 * d, columns)
     down = Linear(w, at.down_weight, at.down_bias, d, 4 * d)
     linear(down, active, Tile(s, memory.x, stride), columns, ADD_BIAS)
 
@@ -336,20 +313,20 @@ def blocks_forward(w: Any, sizes: Any, source: Any, target: Any, kept: Any, run:
 
     `w`: folded weights; `sizes`, `run`: the fields of `BlocksShape` and `StepRange`. What backward needs goes
     to `kept` (`kept_size`,), unless it is empty. A step of more rows than the range's capacity has a tile of
-    its own, which does not make the others' wider; `s`: scratch of `forward_scratch` numbers, for the longest
+    its own, which does not make the others' wider; `s`: scratch of `block_scratch` numbers, for the longest
     step.
     """
     shape, steps = BlocksShape(*sizes), StepRange(*run)
     d, numbers, learns, first = shape.d, len(source), len(kept) > 0, steps.first
     while first < steps.last:
         tile = step_tile(steps, first)
-        memory = forward_memory(shape, tile.stride, s)
+        memory = block_memory(shape, tile.stride, s)
         tiles, x = block_tiles(memory.saved, d, tile.stride), Tile(s, memory.x, tile.stride)
         rows_to_tile(source, tile.row, tile.rows, d, x)
         start = 0
         for layer in range(shape.layers):
             at = block_parameters(start, d)
-            block_forward(w, at, shape, tile, memory, tiles, LOGS if learns else NOTHING)
+            block_forward(w, at, shape, tile, memory, tiles, learns)
             if learns:
                 _keep(kept, numbers, layer, shape, tile, memory, tiles)
             start = at.end
@@ -364,14 +341,14 @@ def blocks_backward(
     """Write the gradients of rows to `d_source` (N * d,) and add those of folded weights to `g`, from
     `d_target` (N * d,), which `d_source` may be.
 
-    Other arguments as in `blocks_forward`; `s`: scratch of `backward_scratch` numbers, for the longest step.
+    Other arguments as in `blocks_forward`; `s`: scratch of `block_scratch` numbers, for the longest step.
     """
     shape, steps = BlocksShape(*sizes), StepRange(*run)
     d, first = shape.d, steps.first
     size = block_parameters(0, d).end
     while first < steps.last:
         tile = step_tile(steps, first)
-        memory = backward_memory(shape, tile.stride, s, 1)
+        memory = block_memory(shape, tile.stride, s)
         tiles, dx = block_tiles(memory.saved, d, tile.stride), Tile(s, memory.dx, tile.stride)
         slope, active = Tile(s, tiles.slope, tile.stride), Tile(s, tiles.active, tile.stride)
         rows_to_tile(d_target, tile.row, tile.rows, d, dx)

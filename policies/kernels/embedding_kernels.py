@@ -11,8 +11,8 @@ the gradients of y and of W x + b:
     d offset = Σ ∂out,  d gain = Σ ∂out y,  dy = ∂out gain,  de = [e > 0] layer norm backward of dy,
     dW = Σ de xᵀ,  db = Σ de
 
-Backward computes x, e and y again, or finds them where forward has left them (`keeps`). A type without
-features is one vector for all of its entities; its gradient is Σ ∂out.
+Backward computes x, e and y again. A type without features is one vector for all of its entities; its
+gradient is Σ ∂out.
 
 There may be many more features than d, so x stays as features come, row by row: x Wᵀ and xᵀ de have the d
 numbers of a row in their lanes, and only e is turned into a feature-major tile.
@@ -149,13 +149,11 @@ def _tiles_start(table: Any, d: int) -> int:
     return start
 
 
-def embedding_scratch(features: Sequence[int], d: int, rows: int = 0) -> int:
-    """Return the numbers of scratch memory `s` for types of so many `features`, where forward keeps the tiles
-    of up to `rows` rows for backward."""
+def embedding_scratch(features: Sequence[int], d: int) -> int:
+    """Return the numbers of scratch memory `s` for types of so many `features`."""
     weights = sum(2 * _weight_size(number, d) for number in features)
-    tiles = 1 + (len(features) + rows // EMBEDDING_TILE if rows else 0)
     tile: int = _tile_places(0, max(features, default=0), d).end
-    return int(_common_places(d).weights + weights + tiles * tile)
+    return int(_common_places(d).weights + weights + tile)
 
 
 @inlined
@@ -207,7 +205,7 @@ def _activate(kind: Any, start: int, rows: int, s: Any, at: Any) -> None:
 
 
 @kernel
-def prepare_weights(table: Any, d: int, w: Any, s: Any) -> None:
+def _prepare_weights(table: Any, d: int, w: Any, s: Any) -> None:
     """Write Wᵀ of all types of `table` to the scratch memory `s`, and 0 for its gradient."""
     start, wide = _common_places(d).weights, up_to_16(d)
     for t in range(len(table.features)):
@@ -222,7 +220,7 @@ def prepare_weights(table: Any, d: int, w: Any, s: Any) -> None:
 
 
 @kernel
-def add_weight_gradients(table: Any, d: int, g: Any, s: Any) -> None:
+def _add_weight_gradients(table: Any, d: int, g: Any, s: Any) -> None:
     """Add the gradients of all types' W, which lie in the scratch memory `s`, to `g`."""
     start, wide = _common_places(d).weights, up_to_16(d)
     for t in range(len(table.features)):
@@ -237,17 +235,21 @@ def add_weight_gradients(table: Any, d: int, g: Any, s: Any) -> None:
 
 
 @kernel
-def embed_tiles(table: Any, d: int, w: Any, destination: Any, out: Any, s: Any, keeps: bool) -> None:
-    """Compute `embed_types`, after `prepare_weights`; `keeps`: each tile stays in the scratch memory."""
+def embed_types(types: Any, d: int, w: Any, destination: Any, out: Any, s: Any) -> None:
+    """Embed rows of all `types` (6, T), the rows of a `TypeTable`, into `out` (N * d,).
+
+    destination: the row of each entity, type after type; `w`: all parameters, those of a type as in
+    `EmbeddingPlaces`, or d numbers of a type without features; `s`: `embedding_scratch`.
+    """
+    table = type_table(types)
+    _prepare_weights(table, d, w, s)
     turned, start = _common_places(d).weights, _tiles_start(table, d)
     for t in range(len(table.features)):
         if table.features[t]:
             kind = _entity_type(table, t, d, w, destination, turned)
+            at = _tile_places(start, kind.features, d)
             for i in range(table.first[t], table.last[t], EMBEDDING_TILE):
-                at = _tile_places(start, kind.features, d)
                 _embed_tile(kind, i, smaller(EMBEDDING_TILE, table.last[t] - i), out, s, at)
-                if keeps:
-                    start = at.end
         else:
             rows, vector = destination[table.destinations[t] :], table.parameters[t]
             for i in range(table.first[t], table.last[t]):
@@ -257,54 +259,29 @@ def embed_tiles(table: Any, d: int, w: Any, destination: Any, out: Any, s: Any, 
 
 
 @kernel
-def embed_tiles_backward(
-    table: Any, d: int, w: Any, destination: Any, d_out: Any, g: Any, s: Any, kept: bool
-) -> None:
-    """Compute `embed_types_backward`, between `prepare_weights` and `add_weight_gradients`.
-
-    `kept`: `embed_tiles` has just kept the tiles of the same rows in the scratch memory.
-    """
-    turned, start = _common_places(d).weights, _tiles_start(table, d)
-    for t in range(len(table.features)):
-        if table.features[t]:
-            kind = _entity_type(table, t, d, w, destination, turned)
-            for i in range(table.first[t], table.last[t], EMBEDDING_TILE):
-                rows, at = smaller(EMBEDDING_TILE, table.last[t] - i), _tile_places(start, kind.features, d)
-                if not kept:
-                    _activate(kind, i, rows, s, at)
-                _embed_tile_backward(kind, i, rows, d_out, g, s, at)
-                if kept:
-                    start = at.end
-        else:
-            rows_of, vector = destination[table.destinations[t] :], table.parameters[t]
-            for i in range(table.first[t], table.last[t]):
-                for m in range(d):
-                    g[vector + m] += d_out[rows_of[i] * d + m]
-        turned += 2 * _weight_size(table.features[t], d)
-
-
-@kernel
-def embed_types(types: Any, d: int, w: Any, destination: Any, out: Any, s: Any) -> None:
-    """Embed rows of all `types` (6, T), the rows of a `TypeTable`, into `out` (N * d,).
-
-    destination: the row of each entity, type after type; `w`: all parameters, those of a type as in
-    `EmbeddingPlaces`, or d numbers of a type without features; `s`: `embedding_scratch`.
-    """
-    table = type_table(types)
-    prepare_weights(table, d, w, s)
-    embed_tiles(table, d, w, destination, out, s, False)
-
-
-@kernel
 def embed_types_backward(types: Any, d: int, w: Any, destination: Any, d_out: Any, g: Any, s: Any) -> None:
     """Add the gradients of the parameters to `g`, where `w` has them; those of the statistics stay.
 
     Arguments as in `embed_types`; d a multiple of 4; `d_out` (N * d,).
     """
     table = type_table(types)
-    prepare_weights(table, d, w, s)
-    embed_tiles_backward(table, d, w, destination, d_out, g, s, False)
-    add_weight_gradients(table, d, g, s)
+    _prepare_weights(table, d, w, s)
+    turned, start = _common_places(d).weights, _tiles_start(table, d)
+    for t in range(len(table.features)):
+        if table.features[t]:
+            kind = _entity_type(table, t, d, w, destination, turned)
+            at = _tile_places(start, kind.features, d)
+            for i in range(table.first[t], table.last[t], EMBEDDING_TILE):
+                rows = smaller(EMBEDDING_TILE, table.last[t] - i)
+                _activate(kind, i, rows, s, at)
+                _embed_tile_backward(kind, i, rows, d_out, g, s, at)
+        else:
+            rows_of, vector = destination[table.destinations[t] :], table.parameters[t]
+            for i in range(table.first[t], table.last[t]):
+                for m in range(d):
+                    g[vector + m] += d_out[rows_of[i] * d + m]
+        turned += 2 * _weight_size(table.features[t], d)
+    _add_weight_gradients(table, d, g, s)
 
 
 @kernel

@@ -16,11 +16,10 @@ from ..inputs.rows import RowLayout, plain
 from ..rogue_net.config import RogueNetConfig
 from .block_kernels import (
     BlocksShape,
-    backward_scratch,
+    block_scratch,
     blocks_backward,
     blocks_forward,
     fold,
-    forward_scratch,
     kept_size,
     unfold,
 )
@@ -140,7 +139,7 @@ class FusedEncoder:
 
         `kept`: see `kept`; empty where no backward follows.
         """
-        scratch = workspace(forward_scratch(self.shape, tile_capacity(rows.longest, self.d)))
+        scratch = workspace(block_scratch(self.shape, tile_capacity(rows.longest, self.d)))
         # Tuples enter kernels faster than NamedTuples.
         steps = (rows.offsets, first, last, self._tile)
         blocks_forward(folded, tuple(self.shape), x, out, kept, steps, scratch)
@@ -151,7 +150,7 @@ class FusedEncoder:
     ) -> None:  # fmt: skip
         """Write the gradients of the embedded rows to `d_x` (N * D,), which `d_out` may be; add those of
         folded parameters to `g`."""
-        scratch = workspace(backward_scratch(self.shape, tile_capacity(rows.longest, self.d)))
+        scratch = workspace(block_scratch(self.shape, tile_capacity(rows.longest, self.d)))
         steps = (rows.offsets, first, last, self._tile)
         g_blocks = g[self.blocks_place : self._end]
         blocks_backward(folded, tuple(self.shape), x, kept, d_out, d_x, g_blocks, steps, scratch)
