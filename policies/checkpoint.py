@@ -27,10 +27,10 @@ from .tensor_table import check_tensor_count
 FORMAT = 1
 METADATA = "checkpoint.json"
 _ENDING = ".safetensors"
-#: The names that a list of hashes may have: those of files in the checkpoint's own folder.
 #: Statistics of inputs (`InputNorm`).
 _NOT_NEGATIVE = (".count", ".squares_sum")
 _LARGEST = float(np.finfo(np.float32).max)
+#: The names that a list of hashes may have: those of files in the checkpoint's own folder.
 _FILE = re.compile(r"\w{1,64}\.safetensors", re.ASCII)
 _NAME = re.compile(r"step_(\d{12})")
 _CHANGED = "it has changed since it was written (its SHA-256 differs)"
@@ -97,7 +97,7 @@ def step_of(path: str | Path) -> int:
     """
     match = _NAME.fullmatch(Path(path).name)
     if match is None:
-        raise CheckpointError(f"{path} is not named like a checkpoint (step_000000000000)")
+        raise CheckpointError(f"checkpoint: expected a name such as step_000000000000, got {path}")
     return int(match[1])
 
 
@@ -135,7 +135,7 @@ def check_weights(expected: Mapping[str, Any], checkpoint: StoredCheckpoint[T]) 
         here, there = (_shape(side[name]) if name in side else "absent" for side in (expected, found))
         if here != there:
             raise CheckpointError(
-                f"checkpoint {checkpoint.path} is of another network: {name} is {here} here, {there} there"
+                f"checkpoint {checkpoint.path} is of another network: {name}: expected {here}, got {there}"
             )
     for name, tensor in found.items():
         problem = _number_problem(name, _as_array(tensor))
@@ -220,17 +220,17 @@ def _read_whole(path: Path, decode: Callable[[bytes], dict[str, T]], only: str |
 
 def _read_metadata(path: Path) -> dict[str, Any]:
     if not path.is_dir():
-        raise CheckpointError(f"there is no checkpoint folder {path}")
+        raise CheckpointError(f"checkpoint {path}: expected a folder, got none")
     content = _read(path, METADATA)
     try:
         metadata = parse_json(content)
     except ValueError as error:  # UnicodeDecodeError is one too
         raise _corrupt(path, METADATA, f"it is no JSON ({in_short(error)})") from error
     if not isinstance(metadata, dict) or not isinstance(metadata.get("sha256"), dict):
-        raise _corrupt(path, METADATA, "it was not written by Entitize")
+        raise _corrupt(path, METADATA, "expected metadata of Entitize, got another content")
     if metadata.get("format") != FORMAT:
         found = metadata.get("format")
-        raise _corrupt(path, METADATA, f"its format is {found!r:.50}, this version reads {FORMAT}")
+        raise _corrupt(path, METADATA, f"format: expected {FORMAT}, got {found!r:.50}")
     for name in metadata["sha256"]:
         if name != METADATA and not _FILE.fullmatch(name):
             wanted = "expected names such as 'policy.safetensors'"

@@ -90,7 +90,9 @@ class Slots:
         if lost.any():
             step, place = np.argwhere(lost)[0]
             slot = slots[step, place]
-            raise ValueError(f"{self._list_of(place)!r}: there is no entity in slot {slot} at step {step}")
+            raise ValueError(
+                f"{self._list_of(place)!r}: step {step}: expected an entity's slot, got {slot}, an empty one"
+            )
         return rows
 
     def _list_of(self, place: int) -> str:
@@ -102,7 +104,7 @@ class Slots:
         num_steps = self.num_steps(observations) if observations else 0
         for key in self._read:
             if key not in observations:
-                raise ValueError(f"the observations have no {key!r}; there are {', '.join(observations)}")
+                raise ValueError(f"observations: expected {key!r}, got {', '.join(observations) or 'none'}")
             shape, wanted = tuple(observations[key].shape), (num_steps, *(self._spaces[key].shape or ()))
             if shape != wanted:
                 raise ValueError(

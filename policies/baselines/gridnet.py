@@ -7,19 +7,18 @@ order, P planes, H and W height and width of the map.
 from __future__ import annotations
 
 import math
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from ...envs import EntityActionSpace, EntitySpace
 from ..rogue_net.tensors import as_tensor
 from .config import GridConfig, ImpalaConfig
 from .cost import convolution_cost
 from .entity_map import MapEntities
 from .impala import ImpalaEncoder
-from .map_policy import PerUnitPolicy
+from .map_policy import ImagePolicy
 
 #: Channels of the encoder; the decoder goes back through them.
 _CHANNELS = (32, 64, 128, 256)
@@ -56,7 +55,7 @@ def _decoder(choices: int) -> nn.Sequential:
     return nn.Sequential(*layers[:-1])
 
 
-class GridNet(PerUnitPolicy):
+class GridNet(ImagePolicy):
     """The encoder-decoder of Gym-μRTS on the planes of all cells; a `Policy`.
 
         net = GridNet(venv.single_observation_space, venv.single_action_space, height=16, width=16)
@@ -66,17 +65,11 @@ class GridNet(PerUnitPolicy):
     map. Options are the fields of `GridConfig`.
     """
 
-    settings: GridConfig
+    options = GridConfig
+    multiple = _SHRINKS
 
-    def __init__(
-        self, observation_space: EntitySpace, action_space: EntityActionSpace, **options: Any
-    ) -> None:
-        """
-        Raises:
-            TypeError: other spaces than these, or an unknown option.
-            ValueError: spaces that these networks can't work with, or an option that does not fit.
-        """
-        super().__init__(observation_space, action_space, GridConfig, options)
+    def _build(self) -> None:
+        super()._build()
         height, width = (-(-side // _SHRINKS) for side in (self.map.height, self.map.width))
         self.encoder = _encoder(self.map.num_planes)
         self.decoder = _decoder(self.action.num_choices)
@@ -90,19 +83,11 @@ class GridNet(PerUnitPolicy):
     def _logits_values(
         self, seen: MapEntities, actors: NDArray[np.int64], rng: np.random.Generator | None
     ) -> tuple[Tensor, Tensor]:
-        encoded = self._encode(seen)
+        encoded = self._encode(self._grid(seen))
         logits = self.decoder(encoded).permute(0, 2, 3, 1)  # (B, H', W', C)
         cells = seen.cells[actors]
         place = (as_tensor(i, encoded) for i in (seen.steps[actors], *np.divmod(cells, self.map.width)))
         return logits[tuple(place)], self.critic(encoded).squeeze(1)
-
-    def _values(self, seen: MapEntities) -> Tensor:
-        return self.critic(self._encode(seen)).squeeze(1)
-
-    def _encode(self, seen: MapEntities) -> Tensor:
-        weight = self.encoder[0].weight
-        assert isinstance(weight, Tensor)
-        return self.encoder(self.map.images(self.map.grid(seen, weight), _SHRINKS))
 
     def _cost(self, entities: float, actors: float) -> dict[str, float]:
         height, width = (-(-side // _SHRINKS) * _SHRINKS for side in (self.map.height, self.map.width))
@@ -115,23 +100,17 @@ class GridNet(PerUnitPolicy):
         }
 
 
-class ImpalaGridNet(PerUnitPolicy):
+class ImpalaGridNet(ImagePolicy):
     """IMPALA's network on the planes of all cells, with logits for every cell; a `Policy`.
 
     Gym-μRTS's "GridNet diverse IMPALA". Options are the fields of `ImpalaConfig`.
     """
 
-    settings: ImpalaConfig
+    options = ImpalaConfig
+    encoder: ImpalaEncoder
 
-    def __init__(
-        self, observation_space: EntitySpace, action_space: EntityActionSpace, **options: Any
-    ) -> None:
-        """
-        Raises:
-            TypeError: other spaces than these, or an unknown option.
-            ValueError: spaces that these networks can't work with, or an option that does not fit.
-        """
-        super().__init__(observation_space, action_space, ImpalaConfig, options)
+    def _build(self) -> None:
+        super()._build()
         settings, entity_map = self.settings, self.map
         self.encoder = ImpalaEncoder(
             entity_map.num_planes, entity_map.height, entity_map.width, settings.channels, settings.hidden
@@ -142,16 +121,10 @@ class ImpalaGridNet(PerUnitPolicy):
     def _logits_values(
         self, seen: MapEntities, actors: NDArray[np.int64], rng: np.random.Generator | None
     ) -> tuple[Tensor, Tensor]:
-        encoded = self._encode(seen)
+        encoded = self._encode(self._grid(seen))
         logits = self.actor(encoded).view(-1, self.action.num_choices)  # (B · H · W, C)
         cells = seen.steps[actors] * self.map.num_cells + seen.cells[actors]
         return logits.index_select(0, as_tensor(cells, encoded)), self.critic(encoded).squeeze(1)
-
-    def _values(self, seen: MapEntities) -> Tensor:
-        return self.critic(self._encode(seen)).squeeze(1)
-
-    def _encode(self, seen: MapEntities) -> Tensor:
-        return self.encoder(self.map.images(self.map.grid(seen, self.encoder.linear.weight)))
 
     def _cost(self, entities: float, actors: float) -> dict[str, float]:
         shape = (self.map.num_planes, self.map.height, self.map.width)

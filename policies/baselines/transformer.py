@@ -7,7 +7,6 @@ components of an order, P planes, D width, T entity types.
 from __future__ import annotations
 
 from contextlib import ExitStack
-from typing import Any
 
 import numpy as np
 import torch
@@ -15,13 +14,12 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
-from ...envs import EntityActionSpace, EntitySpace
 from ..inputs.rows import RowLayout
 from ..rogue_net.attention import attend
 from ..rogue_net.tensors import as_tensor
 from .config import TransformerConfig
 from .entity_map import MapEntities
-from .map_policy import PerUnitPolicy
+from .map_policy import MapPolicy
 
 
 class Layer(nn.Module):
@@ -68,7 +66,7 @@ class Critic(nn.Module):
         return self.combine(torch.stack([sums, means], 2).flatten(1)).squeeze(1)
 
 
-class TransformerNet(PerUnitPolicy):
+class TransformerNet(MapPolicy):
     """A transformer over the entities of a map, each told by its cell and its planes; a `Policy`.
 
         net = TransformerNet(venv.single_observation_space, venv.single_action_space, height=8, width=8)
@@ -80,17 +78,10 @@ class TransformerNet(PerUnitPolicy):
     dropout, as the paper did: `load_policy(run, dropout_while_acting=False)`.
     """
 
-    settings: TransformerConfig
+    options = TransformerConfig
 
-    def __init__(
-        self, observation_space: EntitySpace, action_space: EntityActionSpace, **options: Any
-    ) -> None:
-        """
-        Raises:
-            TypeError: other spaces than these, or an unknown option.
-            ValueError: spaces that these networks can't work with, or an option that does not fit.
-        """
-        super().__init__(observation_space, action_space, TransformerConfig, options)
+    def _build(self) -> None:
+        super()._build()
         settings, one_hot = self.settings, self.settings.position == "one_hot"
         position = self.map.num_cells if one_hot else settings.position_width
         d_model = position + self.map.num_planes
@@ -105,7 +96,7 @@ class TransformerNet(PerUnitPolicy):
         self.actor = nn.Linear(d_model, self.action.num_choices)
         nn.init.orthogonal_(self.actor.weight, 0.01)
         nn.init.zeros_(self.actor.bias)
-        self.critic = Critic(d_model, len(observation_space.entities))
+        self.critic = Critic(d_model, len(self.observation_space.entities))
 
     def _logits_values(
         self, seen: MapEntities, actors: NDArray[np.int64], rng: np.random.Generator | None

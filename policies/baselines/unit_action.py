@@ -7,24 +7,23 @@ components of an order, M components, K kinds, P planes, H and W height and widt
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from ...envs import ActionMask, EntityActionSpace, EntitySpace
+from ...envs import ActionMask
 from ...ragged import RaggedArray
 from ..inputs.actors import FORBIDDEN, Drawn
-from ..rogue_net.sampling import draw_categorical
+from ..rogue_net.sampling import draw_choices
 from ..rogue_net.tensors import as_tensor
 from .config import ImpalaConfig
 from .cost import convolution_cost
 from .entity_map import MapEntities
 from .gridnet import scaled
 from .impala import ImpalaEncoder
-from .map_policy import MapPolicy
+from .map_policy import ImagePolicy
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +59,7 @@ class _Turns:
         return waiting
 
 
-class UnitActionNet(MapPolicy):
+class UnitActionNet(ImagePolicy):
     """IMPALA's network, asked once per unit: which unit is next, and what shall it do? A `Policy`.
 
         net = UnitActionNet(venv.single_observation_space, venv.single_action_space, height=16, width=16)
@@ -76,17 +75,11 @@ class UnitActionNet(MapPolicy):
     the fields of `ImpalaConfig`.
     """
 
-    settings: ImpalaConfig
+    options = ImpalaConfig
+    encoder: ImpalaEncoder
 
-    def __init__(
-        self, observation_space: EntitySpace, action_space: EntityActionSpace, **options: Any
-    ) -> None:
-        """
-        Raises:
-            TypeError: other spaces than these, or an unknown option.
-            ValueError: spaces that these networks can't work with, or an option that does not fit.
-        """
-        super().__init__(observation_space, action_space, ImpalaConfig, options)
+    def _build(self) -> None:
+        super()._build()
         settings, entity_map = self.settings, self.map
         self.num_kinds = len(self.action.kinds)
         first = f"action_{self.action.kinds[0]}"
@@ -105,11 +98,7 @@ class UnitActionNet(MapPolicy):
         self.critic = scaled(nn.Linear(settings.hidden, 1), 1.0)
 
     def _draw(
-        self,
-        seen: MapEntities,
-        mask: ActionMask,
-        actors: NDArray[np.int64],
-        rng: np.random.Generator | None,
+        self, seen: MapEntities, mask: ActionMask, actors: NDArray[np.int64], rng: np.random.Generator | None
     ) -> tuple[Drawn, Tensor]:
         grid = self._grid(seen)
         encoded = self._encode(grid)
@@ -127,7 +116,7 @@ class UnitActionNet(MapPolicy):
             chosen, log_prob = _pick(of_cell, actor_at[acting] >= 0, rng)
             actor = actor_at[acting, chosen]
             allowed = RaggedArray.unchecked(mask.mask.values[actor], np.arange(len(actor) + 1))
-            orders, more, _ = self.orders.draw(of_order, allowed, rng)
+            orders, more, _ = self.distribution.draw(of_order, allowed, rng)
             drawn[actor, :-1], drawn[actor, -1] = orders, turn
             log_probs[actor] = log_prob + more
             grid[steps, as_tensor(chosen, grid)] = self._ordered(seen, actors[actor], orders)
@@ -154,19 +143,10 @@ class UnitActionNet(MapPolicy):
         of_cell, of_order = self._split(self.actor(encoded.index_select(0, as_tensor(place, grid))))
         forbidden = as_tensor(~turns.waiting(self.map.num_cells), grid)
         unit = torch.log_softmax(of_cell.masked_fill(forbidden, FORBIDDEN), 1)
-        log_probs, entropies = self.orders.evaluate(of_order, mask.mask, orders)
+        log_probs, entropies = self.distribution.evaluate(of_order, mask.mask, orders)
         log_probs = log_probs + unit.gather(1, as_tensor(turns.cells, grid)[:, None]).squeeze(1)
         values = self.critic(encoded[: len(grid)]).squeeze(1)
         return log_probs, entropies - (unit.exp() * unit).sum(1), values
-
-    def _values(self, seen: MapEntities) -> Tensor:
-        return self.critic(self._encode(self._grid(seen))).squeeze(1)
-
-    def _grid(self, seen: MapEntities) -> Tensor:
-        return self.map.grid(seen, self.critic.weight)
-
-    def _encode(self, grid: Tensor) -> Tensor:
-        return self.encoder(self.map.images(grid))
 
     def _split(self, logits: Tensor) -> tuple[Tensor, Tensor]:
         """Logits of the cells (n, H · W) and of the order (n, C), contiguous, as kernels take them."""
@@ -220,7 +200,6 @@ def _pick(
     logits: Tensor, allowed: NDArray[np.bool_], rng: np.random.Generator | None
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
     """An allowed column (n,) of each row of logits and its log-probability (n,); each row allows one."""
-    choices, log_probs = np.empty(len(allowed), np.int64), np.empty(len(allowed), np.float32)
-    draws = np.zeros(0) if rng is None else rng.random(len(allowed))
-    draw_categorical(logits.cpu().numpy(), allowed, draws, choices, log_probs)
-    return choices, log_probs
+    draws = None if rng is None else rng.random(len(allowed))
+    choices, log_probs = draw_choices(logits.cpu().double().numpy(), allowed, draws)
+    return choices, log_probs.astype(np.float32)

@@ -32,7 +32,7 @@ class RogueNet(RogueNetwork):
     actee that is masked.
 
     Continuous actions are drawn from normal distributions, see `GaussianHead`; multi-discrete actions
-    component by component, see `CompositeHead`.
+    component by component, see `CompositeOrders`.
 
     Dropout acts in `evaluate` in training mode, where gradients are computed; never in `act` and `value`.
 

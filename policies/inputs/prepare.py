@@ -201,7 +201,7 @@ def _columns(what: str, wanted: tuple[str, ...], given: tuple[str, ...]) -> NDAr
         return None
     missing = [feature for feature in wanted if feature not in given]
     if missing:
-        raise ValueError(f"{what} lacks the features {', '.join(missing)}; it has {', '.join(given)}")
+        raise ValueError(f"{what} lacks features: expected {', '.join(missing)}, got {', '.join(given)}")
     return np.array([given.index(feature) for feature in wanted], np.int64)
 
 

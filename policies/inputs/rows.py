@@ -85,21 +85,21 @@ class RowLayout:
     def _unknown(self, indices: RaggedArray, what: str) -> ValueError:
         """Return the error for entities without a row."""
         if len(indices) != len(self):
-            return ValueError(f"{what}: there are {len(indices)} steps, expected {len(self)}")
+            return ValueError(f"{what}: expected {len(self)} steps, got {len(indices)}")
         owners = indices.sequence_indices()
         limits = np.diff(self.entity_offsets)[owners]
         bad = (indices.values < 0) | (indices.values >= limits)
         if bad.any():
             i = int(np.flatnonzero(bad)[0])
             return ValueError(
-                f"{what}: step {owners[i]} has {limits[i]} entities, but {indices.values[i]} was named"
+                f"{what}: step {owners[i]}: expected one of {limits[i]} entities, got {indices.values[i]}"
             )
         assert self.row_of_entity is not None
         rows = self.row_of_entity[indices.values + self.entity_offsets[owners]]
         i = int(np.flatnonzero(rows < 0)[0])
         return ValueError(
-            f"{what}: entity {indices.values[i]} of step {owners[i]} is hidden from the policy or of a type "
-            "that the network does not know"
+            f"{what}: step {owners[i]}: expected visible entities of types that the network knows, got entity"
+            f" {indices.values[i]}, which is hidden from the policy or of another type"
         )
 
     def keep(self, kept: NDArray[np.bool_]) -> RowLayout:

@@ -26,7 +26,7 @@ class Translator:
         """`entities`: feature names by type, in the order of the columns."""
         if config.reference not in entities:
             raise ValueError(
-                f"translation: there is no entity type {config.reference!r}; there are {', '.join(entities)}"
+                f"translation: reference: expected one of {', '.join(entities)}, got {config.reference!r}"
             )
         reference = entities[config.reference]
         heading = (
@@ -36,8 +36,8 @@ class Translator:
         for feature in (*config.position, *heading):
             if feature not in reference:
                 raise ValueError(
-                    f"translation: reference {config.reference!r} has no feature {feature!r}; "
-                    f"it has {', '.join(reference)}"
+                    f"translation: reference {config.reference!r}: expected features among "
+                    f"{', '.join(reference)}, got {feature!r}"
                 )
         self.config = config
         self._reference_columns = [reference.index(f) for f in config.position]

@@ -6,8 +6,10 @@ Shape alphabet: A actors of one action at all steps, N rows, D width.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,11 +76,18 @@ class HeadBatch:
         return len(self.arrays.rows)
 
 
-class FusedHead(Protocol):
-    """The methods of every action head."""
+class FusedHead(ABC):
+    """An action head."""
 
-    name: str
+    #: Kernels that evaluate and go backward; see `choice_kernels`.
+    evaluate_kernel: Callable[..., int]
+    backward_kernel: Callable[..., None]
 
+    def __init__(self, name: str, d: int) -> None:
+        self.name = name
+        self.d = d
+
+    @abstractmethod
     def read(self, rows: RowLayout, mask: ActionMask, actions: RaggedArray | None) -> HeadBatch:
         """Return what the kernels read of a batch, with the `actions` taken; None: they are to be drawn.
 
@@ -86,43 +95,60 @@ class FusedHead(Protocol):
             ValueError: the mask does not fit, an entity has no row, or actions of another kind.
         """
 
+    @abstractmethod
     def draw(self, x: Floats, w: Floats, batch: HeadBatch, rng: np.random.Generator | None) -> Drawn:
         """Draw an action for each actor with `rng`; None: take the most probable one."""
 
-    def evaluate(
-        self,
-        x: Floats,
-        w: Floats,
-        batch: HeadBatch,
-        log_probs: Floats,
-        entropies: Floats,
-        first: int,
-        last: int,
-    ) -> int:
-        """Write log-probabilities and entropies (A,) of the actors of steps first to last; return the first
-        actor whose action is not allowed, or -1."""
-
+    @abstractmethod
     def refuse(self, batch: HeadBatch, actions: RaggedArray, actor: int) -> None:
         """
         Raises:
             ValueError: the action of this actor is not allowed.
         """
 
+    @abstractmethod
+    def _head(self, w: Floats) -> Any:
+        """Return the head as the kernels read it."""
+
+    @abstractmethod
+    def _scratch(self, batch: HeadBatch) -> Floats:
+        """Return scratch memory for the kernels."""
+
+    def _span(self, batch: HeadBatch, first: int, last: int) -> tuple[int, int]:
+        """Return what the kernels count for steps first to last: their actors."""
+        return batch.offsets[first], batch.offsets[last]
+
+    def evaluate(
+        self, x: Floats, w: Floats, batch: HeadBatch, log_probs: Floats, entropies: Floats,
+        first: int, last: int,
+    ) -> int:  # fmt: skip
+        """Write log-probabilities and entropies (A,) of the actors of steps first to last; return the first
+        actor whose action is not allowed, or -1."""
+        return self.evaluate_kernel(
+            self._head(w), batch.arrays, x, *self._span(batch, first, last), log_probs, entropies,
+            self._scratch(batch),
+        )  # fmt: skip
+
     def backward(
         self, x: Floats, w: Floats, batch: HeadBatch, d_log_probs: Floats, d_entropies: Floats, d_x: Floats,
         g: Floats, first: int, last: int,
     ) -> None:  # fmt: skip
         """Add the gradients of the rows (N * D,) to `d_x`, and of the parameters to `g`."""
+        self.backward_kernel(
+            self._head(w), batch.arrays, x, *self._span(batch, first, last), d_log_probs, d_entropies, d_x,
+            g, self._scratch(batch),
+        )  # fmt: skip
 
 
-class FusedChoices:
+class FusedChoices(FusedHead):
     """The head of discrete and conditional multi-discrete actions; see `choice_kernels`."""
+
+    evaluate_kernel, backward_kernel = staticmethod(evaluate_choices), staticmethod(choices_backward)
 
     def __init__(
         self, layout: Layout, name: str, action: Categorical | MultiCategorical, settings: RogueNetConfig
     ) -> None:
-        self.name = name
-        self.d = settings.d_model
+        super().__init__(name, settings.d_model)
         self.counts_all = False
         self.of_step = False
         #: The action, if it is a conditional multi-discrete one.
@@ -158,7 +184,7 @@ class FusedChoices:
     def _head(self, w: Floats) -> ChoiceHead:
         return ChoiceHead(w, self.place, self.d, self.components, self.used, self.counts_all)
 
-    def _scratch(self) -> Floats:
+    def _scratch(self, batch: HeadBatch) -> Floats:
         return workspace(self._scratch_size)
 
     def draw(self, x: Floats, w: Floats, batch: HeadBatch, rng: np.random.Generator | None) -> Drawn:
@@ -166,7 +192,7 @@ class FusedChoices:
         log_probs = np.empty(count, np.float32)
         draws = np.zeros(0) if rng is None else rng.random(len(chosen))
         head, arrays = tuple(self._head(w)), tuple(batch.arrays)
-        stuck = draw_choices(head, arrays, x, 0, count, draws, log_probs, self._scratch())
+        stuck = draw_choices(head, arrays, x, 0, count, draws, log_probs, self._scratch(batch))
         if stuck >= 0:
             if self.conditional is not None:
                 raise no_order(self.name, self.conditional, batch.mask.mask, stuck)
@@ -175,16 +201,6 @@ class FusedChoices:
             return Drawn(chosen.reshape(count, self.parts), log_probs)
         return Drawn(chosen, log_probs)
 
-    def evaluate(
-        self, x: Floats, w: Floats, batch: HeadBatch, log_probs: Floats, entropies: Floats,
-        first: int, last: int,
-    ) -> int:  # fmt: skip
-        start, stop = batch.offsets[first], batch.offsets[last]
-        wrong: int = evaluate_choices(
-            self._head(w), batch.arrays, x, start, stop, log_probs, entropies, self._scratch()
-        )
-        return wrong
-
     def refuse(self, batch: HeadBatch, actions: RaggedArray, actor: int) -> None:
         allowed = batch.mask.mask.values
         if self.conditional is not None:
@@ -192,23 +208,15 @@ class FusedChoices:
         else:
             check_choices(self.name, actions, allowed)
 
-    def backward(
-        self, x: Floats, w: Floats, batch: HeadBatch, d_log_probs: Floats, d_entropies: Floats, d_x: Floats,
-        g: Floats, first: int, last: int,
-    ) -> None:  # fmt: skip
-        start, stop = batch.offsets[first], batch.offsets[last]
-        choices_backward(
-            self._head(w), batch.arrays, x, start, stop, d_log_probs, d_entropies, d_x, g, self._scratch()
-        )
 
-
-class FusedNumbers:
+class FusedNumbers(FusedHead):
     """The head of continuous actions; see `number_kernels`."""
 
+    evaluate_kernel, backward_kernel = staticmethod(evaluate_numbers), staticmethod(numbers_backward)
+
     def __init__(self, layout: Layout, name: str, action: Continuous, settings: RogueNetConfig) -> None:
-        self.name = name
+        super().__init__(name, settings.d_model)
         self.action = action
-        self.d = settings.d_model
         self.numbers = Numbers(name, action, settings.squash)
         size = action.size
         self.place = layout.add(
@@ -231,12 +239,12 @@ class FusedNumbers:
             w, self.place, self.d, self.action.size, self.numbers.squash, self._points, self._weights
         )
 
-    def _scratch(self) -> Floats:
+    def _scratch(self, batch: HeadBatch) -> Floats:
         return workspace(self._scratch_size)
 
     def draw(self, x: Floats, w: Floats, batch: HeadBatch, rng: np.random.Generator | None) -> Drawn:
         count, size, raw = batch.num_actors, self.action.size, batch.arrays.raw
-        mean_numbers(self._head(w), batch.arrays.rows, x, 0, count, raw, self._scratch())
+        mean_numbers(self._head(w), batch.arrays.rows, x, 0, count, raw, self._scratch(batch))
         drawn = raw.reshape(count, size)
         if rng is not None:
             start = self.place + size * (self.d + 1)
@@ -250,31 +258,25 @@ class FusedNumbers:
         self, x: Floats, w: Floats, batch: HeadBatch, log_probs: Floats, entropies: Floats,
         first: int, last: int,
     ) -> int:  # fmt: skip
-        start, stop = batch.offsets[first], batch.offsets[last]
-        evaluate_numbers(self._head(w), batch.arrays, x, start, stop, log_probs, entropies, self._scratch())
+        """Write log-probabilities and entropies, in the units of the actions."""
+        wrong = super().evaluate(x, w, batch, log_probs, entropies, first, last)
+        start, stop = self._span(batch, first, last)
         log_probs[start:stop] -= np.float32(self.numbers.log_volume)
         entropies[start:stop] += np.float32(self.numbers.log_volume)
-        return -1
+        return wrong
 
     def refuse(self, batch: HeadBatch, actions: RaggedArray, actor: int) -> None:
         raise AssertionError("every finite number is allowed")
 
-    def backward(
-        self, x: Floats, w: Floats, batch: HeadBatch, d_log_probs: Floats, d_entropies: Floats, d_x: Floats,
-        g: Floats, first: int, last: int,
-    ) -> None:  # fmt: skip
-        start, stop = batch.offsets[first], batch.offsets[last]
-        numbers_backward(
-            self._head(w), batch.arrays, x, start, stop, d_log_probs, d_entropies, d_x, g, self._scratch()
-        )
 
-
-class FusedSelection:
+class FusedSelection(FusedHead):
     """The head of select-entity actions; see `select_kernels`."""
 
+    evaluate_kernel, backward_kernel = staticmethod(evaluate_selections), staticmethod(selections_backward)
+
     def __init__(self, layout: Layout, name: str, settings: RogueNetConfig) -> None:
-        self.name = name
-        self.d, self.width = settings.d_model, settings.d_qk
+        super().__init__(name, settings.d_model)
+        self.width = settings.d_qk
         shape = (self.width, self.d)
         self.place = layout.add(
             "action_heads", name,
@@ -311,6 +313,9 @@ class FusedSelection:
     def _scratch(self, batch: HeadBatch) -> Floats:
         return workspace(select_scratch(self.d, self.width, batch.arrays.capacity))
 
+    def _span(self, batch: HeadBatch, first: int, last: int) -> tuple[int, int]:
+        return first, last  # the kernels count steps
+
     def draw(self, x: Floats, w: Floats, batch: HeadBatch, rng: np.random.Generator | None) -> Drawn:
         log_probs = np.empty(batch.num_actors, np.float32)
         draws, steps = uniform(batch.mask, rng), len(batch.offsets) - 1
@@ -321,26 +326,8 @@ class FusedSelection:
             raise no_entity(self.name, batch.mask.actors, stuck)
         return Drawn(batch.arrays.chosen, log_probs)
 
-    def evaluate(
-        self, x: Floats, w: Floats, batch: HeadBatch, log_probs: Floats, entropies: Floats,
-        first: int, last: int,
-    ) -> int:  # fmt: skip
-        wrong: int = evaluate_selections(
-            self._head(w), batch.arrays, x, first, last, log_probs, entropies, self._scratch(batch)
-        )
-        return wrong
-
     def refuse(self, batch: HeadBatch, actions: RaggedArray, actor: int) -> None:
         raise not_selectable(self.name, actions, actor)
-
-    def backward(
-        self, x: Floats, w: Floats, batch: HeadBatch, d_log_probs: Floats, d_entropies: Floats, d_x: Floats,
-        g: Floats, first: int, last: int,
-    ) -> None:  # fmt: skip
-        selections_backward(
-            self._head(w), batch.arrays, x, first, last, d_log_probs, d_entropies, d_x, g,
-            self._scratch(batch),
-        )  # fmt: skip
 
 
 def fused_head(layout: Layout, name: str, action: Any, settings: RogueNetConfig) -> FusedHead:

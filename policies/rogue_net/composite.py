@@ -1,23 +1,21 @@
-"""The head of conditional multi-discrete actions: categorical distributions of the kind and the components.
+"""Conditional multi-discrete actions: categorical distributions of the kind and the components.
 
-Shape alphabet: A actors of one action at all steps, M components, C choices of all of them, K kinds, D width.
+Shape alphabet: A actors of one action at all steps, M components, C choices of all of them, K kinds.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from itertools import pairwise
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from ...envs import ActionMask, MultiCategorical
+from ...envs import MultiCategorical
 from ...ragged import RaggedArray
-from ..inputs.actors import FORBIDDEN, Drawn, actor_rows, check_orders, no_order
-from ..inputs.rows import RowLayout, plain
-from .config import Composite, RogueNetConfig
-from .sampling import draw_orders
+from ..inputs.actors import FORBIDDEN, Drawn, check_orders, no_order
+from .config import Composite
+from .sampling import draw_choices
 from .tensors import as_tensor
 
 
@@ -63,32 +61,26 @@ class CompositeOrders(nn.Module):
     def draw(self, logits: Tensor, mask: RaggedArray, rng: np.random.Generator | None) -> Drawn:
         """Sample an action for each actor with `rng`; None: the most probable kind and components.
 
-        `logits` (A, C); `mask` (A, C), as in `ActionMask`.
-
-        Raises:
-            ValueError: the mask allows an actor no choice of a component that it needs.
+        Same contract as `Distribution.draw`.
         """
-        return self.choose(logits.cpu().numpy(), mask, rng)
-
-    def choose(self, logits: NDArray[Any], mask: RaggedArray, rng: np.random.Generator | None) -> Drawn:
-        """Choose actions; same contract as `draw`."""
-        orders = np.zeros((len(logits), len(self._sizes)), np.int64)
-        draws = np.zeros((0, len(self._sizes))) if rng is None else rng.random(orders.shape)
-        log_probs = np.empty(len(logits), np.float32)
-        stuck = draw_orders(
-            logits, plain(mask.values), draws, self.action.offsets, self.action.used,
-            self.counts_all, orders, log_probs,
-        )  # fmt: skip
-        if stuck >= 0:
-            raise no_order(self.name, self.action, mask, stuck)
-        return Drawn(orders, log_probs)
+        numbers, allowed, action = logits.cpu().double().numpy(), mask.values, self.action
+        orders, log_probs = np.zeros((len(numbers), len(self._sizes)), np.int64), np.zeros(len(numbers))
+        draws = None if rng is None else rng.random(orders.shape)
+        stuck = np.zeros(len(numbers), bool)
+        for m, (start, stop) in enumerate(pairwise(action.offsets.tolist())):
+            own = None if draws is None else draws[:, m]
+            chosen, log_prob = draw_choices(numbers[:, start:stop], allowed[:, start:stop], own)
+            needed = action.used[orders[:, 0], m]
+            stuck |= needed & (chosen < 0)
+            counts = (needed | self.counts_all) & (chosen >= 0)
+            orders[counts, m] = chosen[counts]
+            log_probs[counts] += log_prob[counts]
+        if stuck.any():
+            raise no_order(self.name, action, mask, int(stuck.argmax()))
+        return Drawn(orders, log_probs.astype(np.float32))
 
     def evaluate(self, logits: Tensor, mask: RaggedArray, orders: RaggedArray) -> tuple[Tensor, Tensor]:
-        """Return the log-probability of each actor's action and the entropy of its distribution, each (A,).
-
-        Raises:
-            ValueError: an action is masked or out of range.
-        """
+        """Return log-probabilities and entropies; same contract as `Distribution.evaluate`."""
         action, allowed, chosen = self.action, mask.values, orders.values
         check_orders(self.name, action, self.counts_all, orders, allowed)
         something = action.allows_something(allowed)
@@ -126,28 +118,3 @@ class CompositeOrders(nn.Module):
             weights = weights * (powers[:, : self._sizes[0]] / totals[:, :1] @ self.used)
         entropy = entropies[:, 0] + (weights * entropies[:, 1:]).sum(1)
         return (picked * counts).sum(1), entropy
-
-
-class CompositeHead(nn.Module):
-    """Logits of all C choices from the actor's row; see `CompositeOrders`."""
-
-    def __init__(self, name: str, action: MultiCategorical, settings: RogueNetConfig) -> None:
-        super().__init__()
-        self.orders = CompositeOrders(name, action, settings.composite)
-        self.proj = nn.Linear(settings.d_model, action.num_choices)
-        nn.init.orthogonal_(self.proj.weight, 0.01)
-        nn.init.zeros_(self.proj.bias)
-
-    def draw(self, x: Tensor, rows: RowLayout, mask: ActionMask, rng: np.random.Generator | None) -> Drawn:
-        """Sample an action for each actor with `rng`; None: the most probable one."""
-        return self.orders.draw(self._logits(x, rows, mask), mask.mask, rng)
-
-    def evaluate(
-        self, x: Tensor, rows: RowLayout, mask: ActionMask, orders: RaggedArray
-    ) -> tuple[Tensor, Tensor]:
-        """Return the log-probability of each actor's action and the entropy of its distribution (A,)."""
-        return self.orders.evaluate(self._logits(x, rows, mask), mask.mask, orders)
-
-    def _logits(self, x: Tensor, rows: RowLayout, mask: ActionMask) -> Tensor:
-        index = actor_rows(self.orders.name, False, rows, mask, self.orders.action.num_choices)
-        return self.proj(x.index_select(0, as_tensor(index, x)))

@@ -26,8 +26,10 @@ def from_options(kind: type[_T], options: Mapping[str, Any]) -> _T:
     for name in options:
         if name not in names:
             near = nearest(name, names, 1, 0.6)
-            hint = f"; did you mean {near[0]!r}?" if near else f"; there are {', '.join(names)}"
-            raise TypeError(f"{kind.__name__} has no option {name!r}{hint}")
+            hint = f". Did you mean {near[0]!r}?" if near else ""
+            raise TypeError(
+                f"{kind.__name__}: unknown option: expected one of {', '.join(names)}, got {name!r}{hint}"
+            )
     return kind(**options)
 
 
@@ -64,7 +66,7 @@ def _typed(config: Any, kind: type | tuple[type, ...], *names: str) -> None:
         value = getattr(config, name)
         if not isinstance(value, kind) or (kind is not bool and isinstance(value, bool)):
             wanted = "True or False" if kind is bool else "a number"
-            raise TypeError(f"{name} is {value!r}, expected {wanted}")
+            raise TypeError(f"{name}: expected {wanted}, got {value!r}")
 
 
 def _one_rotation(config: Any) -> None:
@@ -73,7 +75,7 @@ def _one_rotation(config: Any) -> None:
             f"rotation_vector: expected two features (cosine, sine), got {config.rotation_vector}"
         )
     if config.rotation_vector is not None and config.rotation_angle is not None:
-        raise ValueError("give either rotation_vector or rotation_angle, not both")
+        raise ValueError("rotation: expected rotation_vector or rotation_angle, got both")
 
 
 @dataclass(frozen=True)
@@ -193,9 +195,9 @@ class RelativePosition:
                 f"relative_position: position: expected two features for angles, got {self.position}"
             )
         if not self.radial and (self.rotation_vector or self.rotation_angle):
-            raise ValueError("relative_position: a rotation needs radial=True")
+            raise ValueError("relative_position: radial: expected True with a rotation, got False")
         if self.interpolate and not (self.radial or self.distance):
-            raise ValueError("relative_position: interpolate needs radial or distance buckets")
+            raise ValueError("relative_position: interpolate: expected radial or distance, got a grid")
 
     @property
     def num_buckets(self) -> int:
@@ -275,7 +277,8 @@ class RogueNetConfig:
             raise ValueError(f"log_std_init: expected a finite number, got {self.log_std_init}")
         if self.pooling and self.relative_position:
             raise ValueError(
-                "relative_position is part of attention, which pooling replaces: give only one of them"
+                "pooling: expected None with relative_position, which is a part of attention, got"
+                f" {self.pooling!r}. Give one of them."
             )
 
     def _check_sizes(self) -> None:
@@ -299,7 +302,10 @@ class RogueNetConfig:
                     f"n_head: expected a divisor of d_model {config.d_model}, got {config.n_head}"
                 )
         if not self.separate_value_net and (self.value_d_model or self.value_n_layer or self.value_n_head):
-            raise ValueError("value_d_model, value_n_layer and value_n_head need separate_value_net=True")
+            raise ValueError(
+                "separate_value_net: expected True with value_d_model, value_n_layer and value_n_head,"
+                " got False"
+            )
 
     def for_value(self) -> RogueNetConfig:
         """The options of the separate value network as those of a network of its own."""

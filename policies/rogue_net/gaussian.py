@@ -9,6 +9,7 @@ import math
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -91,9 +92,12 @@ class GaussianHead(nn.Module):
         """Return log-probabilities (A,) of the raw numbers u (A, K) and entropies (A,), from means (A, K)."""
         return self._log_probs(u, mean), self._entropies(mean)
 
+    def actor_rows(self, rows: RowLayout, mask: ActionMask) -> NDArray[np.int64]:
+        """Return the row that each actor's means come from (A,)."""
+        return actor_rows(self.name, self.action.is_global, rows, mask, 0)
+
     def _mean(self, x: Tensor, rows: RowLayout, mask: ActionMask) -> Tensor:
-        index = actor_rows(self.name, self.action.is_global, rows, mask, 0)
-        return self.proj(x.index_select(0, as_tensor(index, x)))
+        return self.proj(x.index_select(0, as_tensor(self.actor_rows(rows, mask), x)))
 
     def _log_probs(self, u: Tensor, mean: Tensor, log_std: Tensor | None = None) -> Tensor:
         """(A, K), (A, K) to (A,)."""

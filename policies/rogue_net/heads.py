@@ -6,7 +6,7 @@ Shape alphabet: A actors and E actees of one action at all steps, C choices, D w
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -22,57 +22,56 @@ from ..inputs.actors import (
     check_choices,
     no_choice,
     no_entity,
-    not_selectable,
     selection_rows,
-    uniform,
 )
-from ..inputs.rows import RowLayout, plain
-from .sampling import allowed_pairs, draw_categorical, draw_entity
+from ..inputs.rows import RowLayout
+from .sampling import chosen_pairs, draw_actees, draw_choices
 from .tensors import as_tensor, inverse_lengths, steps_of
 
 
-class CategoricalHead(nn.Module):
-    """Logits of C choices, from the row of the actor (or of the step, for a global action)."""
+class Distribution(Protocol):
+    """Distribution of an action with logits (A, C); `mask` (A, C) is as in `ActionMask`."""
 
-    def __init__(self, name: str, num_choices: int, d_model: int, of_step: bool) -> None:
+    name: str
+
+    def draw(self, logits: Tensor, mask: RaggedArray, rng: np.random.Generator | None) -> Drawn:
+        """Sample an action for each actor with `rng`; None: the most probable one.
+
+        Raises:
+            ValueError: the mask allows an actor nothing.
+        """
+        ...
+
+    def evaluate(self, logits: Tensor, mask: RaggedArray, actions: RaggedArray) -> tuple[Tensor, Tensor]:
+        """Return the log-probability of each actor's action and the entropy of its distribution, each (A,).
+
+        Raises:
+            ValueError: an action is masked or out of range.
+        """
+        ...
+
+
+class Choices(nn.Module):
+    """Distribution of discrete actions: a softmax over C choices."""
+
+    def __init__(self, name: str) -> None:
         super().__init__()
         self.name = name
-        self.num_choices = num_choices
-        self.of_step = of_step
-        self.proj = nn.Linear(d_model, num_choices)
-        nn.init.orthogonal_(self.proj.weight, 0.01)
-        nn.init.zeros_(self.proj.bias)
 
-    def _logits(self, x: Tensor, rows: RowLayout, mask: ActionMask) -> Tensor:
-        index = actor_rows(self.name, self.of_step, rows, mask, self.num_choices)
-        return self.proj(x.index_select(0, as_tensor(index, x)))
+    def draw(self, logits: Tensor, mask: RaggedArray, rng: np.random.Generator | None) -> Drawn:
+        """Sample a choice for each actor; same contract as `Distribution.draw`."""
+        draws = None if rng is None else rng.random(len(logits))
+        chosen, log_probs = draw_choices(logits.cpu().double().numpy(), mask.values, draws)
+        if (chosen < 0).any():
+            raise no_choice(self.name, mask, int((chosen < 0).argmax()))
+        return Drawn(chosen, log_probs.astype(np.float32))
 
-    def draw(self, x: Tensor, rows: RowLayout, mask: ActionMask, rng: np.random.Generator | None) -> Drawn:
-        """Sample a choice for each actor with `rng`; None: the most probable choice."""
-        draws = uniform(mask, rng)
-        return self.choose(self._logits(x, rows, mask).cpu().numpy(), mask, draws)
-
-    def choose(self, logits: NDArray[Any], mask: ActionMask, draws: NDArray[np.float64]) -> Drawn:
-        """Return a choice for each actor from logits (A, C).
-
-        `draws` (A,) are uniform numbers; if they are empty, the most probable choices are taken.
-        """
-        choices = np.empty(len(logits), np.int64)
-        log_probs = np.empty(len(logits), np.float32)
-        stuck = draw_categorical(logits, plain(mask.mask.values), draws, choices, log_probs)
-        if stuck >= 0:
-            raise no_choice(self.name, mask.actors, stuck)
-        return Drawn(choices, log_probs)
-
-    def evaluate(
-        self, x: Tensor, rows: RowLayout, mask: ActionMask, choices: RaggedArray
-    ) -> tuple[Tensor, Tensor]:
-        """Return the log-probability of each actor's choice and the entropy of its distribution (A,)."""
-        allowed, chosen = mask.mask.values, choices.values
-        logits = self._logits(x, rows, mask)
+    def evaluate(self, logits: Tensor, mask: RaggedArray, choices: RaggedArray) -> tuple[Tensor, Tensor]:
+        """Return log-probabilities and entropies; same contract as `Distribution.evaluate`."""
+        allowed = mask.values
         check_choices(self.name, choices, allowed)
-        forbidden = None if allowed.all() else as_tensor(~allowed, x)
-        return categorical(logits, forbidden, as_tensor(chosen, x))
+        forbidden = None if allowed.all() else as_tensor(~allowed, logits)
+        return categorical(logits, forbidden, as_tensor(choices.values, logits))
 
 
 def categorical(logits: Tensor, forbidden: Tensor | None, chosen: Tensor) -> tuple[Tensor, Tensor]:
@@ -84,6 +83,36 @@ def categorical(logits: Tensor, forbidden: Tensor | None, chosen: Tensor) -> tup
     return log_probs.gather(1, chosen[:, None]).squeeze(1), entropies
 
 
+class LogitsHead(nn.Module):
+    """Logits of C choices, from the row of the actor (or of the step, for a global action)."""
+
+    def __init__(self, distribution: Distribution, num_choices: int, d_model: int, of_step: bool) -> None:
+        super().__init__()
+        self.distribution = distribution
+        self.num_choices = num_choices
+        self.of_step = of_step
+        self.proj = nn.Linear(d_model, num_choices)
+        nn.init.orthogonal_(self.proj.weight, 0.01)
+        nn.init.zeros_(self.proj.bias)
+
+    def actor_rows(self, rows: RowLayout, mask: ActionMask) -> NDArray[np.int64]:
+        """Return the row that each actor's logits come from (A,)."""
+        return actor_rows(self.distribution.name, self.of_step, rows, mask, self.num_choices)
+
+    def _logits(self, x: Tensor, rows: RowLayout, mask: ActionMask) -> Tensor:
+        return self.proj(x.index_select(0, as_tensor(self.actor_rows(rows, mask), x)))
+
+    def draw(self, x: Tensor, rows: RowLayout, mask: ActionMask, rng: np.random.Generator | None) -> Drawn:
+        """Sample an action for each actor with `rng`; None: the most probable one."""
+        return self.distribution.draw(self._logits(x, rows, mask), mask.mask, rng)
+
+    def evaluate(
+        self, x: Tensor, rows: RowLayout, mask: ActionMask, actions: RaggedArray
+    ) -> tuple[Tensor, Tensor]:
+        """Return the log-probability of each actor's action and the entropy of its distribution (A,)."""
+        return self.distribution.evaluate(self._logits(x, rows, mask), mask.mask, actions)
+
+
 class SelectEntityHead(nn.Module):
     """Select-entity head: softmax(query·key / √K) over the actees that an actor may select."""
 
@@ -93,53 +122,33 @@ class SelectEntityHead(nn.Module):
         self.query_proj = nn.Linear(d_model, d_qk)
         self.key_proj = nn.Linear(d_model, d_qk)
 
-    def _queries_keys(
-        self, x: Tensor, rows: RowLayout, mask: ActionMask
-    ) -> tuple[Tensor, Tensor, RaggedArray]:
-        """Return the queries (A, K), the keys (E, K) and the actees."""
-        actors, actees, of_step = selection_rows(self.name, rows, mask)
+    def _queries_keys(self, x: Tensor, rows: RowLayout, mask: ActionMask) -> tuple[Tensor, Tensor]:
+        """Return the queries (A, K) and the keys (E, K)."""
+        actors, actees, _ = selection_rows(self.name, rows, mask)
         queries = self.query_proj(x.index_select(0, as_tensor(actors, x)))
-        return queries, self.key_proj(x.index_select(0, as_tensor(actees, x))), of_step
+        return queries, self.key_proj(x.index_select(0, as_tensor(actees, x)))
 
     def draw(self, x: Tensor, rows: RowLayout, mask: ActionMask, rng: np.random.Generator | None) -> Drawn:
         """Sample an entity index for each actor with `rng`; None: the most probable one."""
-        draws = uniform(mask, rng)
-        queries, keys, _ = self._queries_keys(x, rows, mask)
-        return self.choose(queries.cpu().numpy(), keys.cpu().numpy(), mask, draws)
+        queries, keys = self._queries_keys(x, rows, mask)
+        return self.choose(queries.cpu().numpy(), keys.cpu().numpy(), mask, rng)
 
     def choose(
-        self, queries: NDArray[Any], keys: NDArray[Any], mask: ActionMask, draws: NDArray[np.float64]
+        self, queries: NDArray[Any], keys: NDArray[Any], mask: ActionMask, rng: np.random.Generator | None
     ) -> Drawn:
-        """Return an actee for each actor from queries (A, K) and keys (E, K).
-
-        `draws` (A,) are uniform numbers; if they are empty, the most probable actees are taken.
-        """
-        actees = mask.actees
-        assert actees is not None
-        choices = np.empty(len(queries), np.int64)
-        log_probs = np.empty(len(queries), np.float32)
-        stuck = draw_entity(
-            queries, keys, plain(mask.actors.offsets), plain(actees.offsets),
-            plain(actees.values), plain(mask.mask.values), draws, choices, log_probs,
-        )  # fmt: skip
-        if stuck >= 0:
-            raise no_entity(self.name, mask.actors, stuck)
-        return Drawn(choices, log_probs)
+        """Sample an entity index for each actor from queries (A, K) and keys (E, K)."""
+        draws = None if rng is None else rng.random(len(queries))
+        chosen, log_probs = draw_actees(queries, keys, mask, draws)
+        if (chosen < 0).any():
+            raise no_entity(self.name, mask.actors, int((chosen < 0).argmax()))
+        return Drawn(chosen, log_probs.astype(np.float32))
 
     def evaluate(
         self, x: Tensor, rows: RowLayout, mask: ActionMask, choices: RaggedArray
     ) -> tuple[Tensor, Tensor]:
         """Return the log-probability of each actor's choice and the entropy of its distribution (A,)."""
-        queries, keys, actees = self._queries_keys(x, rows, mask)
-        num_pairs = int(mask.mask.values.sum())
-        actor, actee = np.empty(num_pairs, np.int64), np.empty(num_pairs, np.int64)
-        chosen = np.empty(len(queries), np.int64)
-        wrong = allowed_pairs(
-            plain(mask.actors.offsets), plain(actees.offsets), plain(actees.values), plain(mask.mask.values),
-            plain(choices.values), actor, actee, chosen,
-        )  # fmt: skip
-        if wrong >= 0:
-            raise not_selectable(self.name, choices, wrong)
+        queries, keys = self._queries_keys(x, rows, mask)
+        actor, actee, chosen = chosen_pairs(self.name, mask, choices)
         of_actor = as_tensor(actor, x)
         logits = (queries[of_actor] * keys[as_tensor(actee, x)]).sum(1) / math.sqrt(queries.shape[1])
         log_probs, entropies = ragged_log_softmax(logits, of_actor, len(queries))

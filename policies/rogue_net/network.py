@@ -31,11 +31,11 @@ from ..inputs.rows import RowLayout
 from ..policy import ActResult, Evaluation
 from .attention import length_groups
 from .blocks import Backbone
-from .composite import CompositeHead
+from .composite import CompositeOrders
 from .config import RogueNetConfig, from_options
 from .embedding import Embedding
 from .gaussian import GaussianHead
-from .heads import CategoricalHead, SelectEntityHead, ValueHead
+from .heads import Choices, LogitsHead, SelectEntityHead, ValueHead
 from .names import NamedModules
 from .normalization import InputNorm, take_in
 from .tensors import as_tensor
@@ -96,11 +96,12 @@ class RogueNetwork(nn.Module):
         """Return a new head for one action."""
         match action:
             case Categorical():
-                return CategoricalHead(name, action.num_choices, self.settings.d_model, action.is_global)
+                return LogitsHead(Choices(name), action.num_choices, self.settings.d_model, action.is_global)
             case Continuous():
                 return GaussianHead(name, action, self.settings)
             case MultiCategorical():
-                return CompositeHead(name, action, self.settings)
+                orders = CompositeOrders(name, action, self.settings.composite)
+                return LogitsHead(orders, action.num_choices, self.settings.d_model, False)
             case SelectEntity():
                 return SelectEntityHead(name, self.settings.d_model, self.settings.d_qk)
         raise TypeError(f"action {name!r}: RogueNet has no head for {action!r}")

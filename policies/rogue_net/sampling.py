@@ -1,8 +1,7 @@
-"""Numba kernels that draw actions: masked softmax and inverse CDF in one pass, from given uniform draws.
+"""Drawing actions on the host, from scores and given uniform draws: masked softmax and inverse CDF.
 
 Choices of an actor stand in their order; the draw u in [0, 1) takes the first one whose cumulative
-probability exceeds u. Without draws (an empty array) the most probable allowed choice is taken, the first of
-equals.
+probability exceeds u. Without draws (None) the most probable allowed choice is taken, the first of equals.
 """
 
 from __future__ import annotations
@@ -10,139 +9,84 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ...ragged.compiled import compiled
+from ...envs import ActionMask
+from ...ragged import RaggedArray
+from ..inputs.actors import not_selectable
 
-
-@compiled
-def _draw(scores: Any, allowed: Any, draw: float, greedy: bool) -> tuple[int, float]:
-    """The chosen position and its log-probability; position -1 where nothing is allowed."""
-    top, best = -np.inf, -1
-    for c in range(len(scores)):
-        if allowed[c] and (best < 0 or scores[c] > top):
-            top, best = float(scores[c]), c
-    if best < 0:
-        return -1, 0.0
-    total = 0.0
-    for c in range(len(scores)):
-        if allowed[c]:
-            total += np.exp(scores[c] - top)
-    chosen = best
-    if not greedy:
-        wanted, reached = draw * total, 0.0
-        for c in range(len(scores)):
-            if allowed[c]:
-                reached += np.exp(scores[c] - top)
-                if reached > wanted:
-                    chosen = c
-                    break
-    return chosen, scores[chosen] - top - np.log(total)
+Draws = NDArray[np.float64] | None
 
 
-@compiled
-def draw_categorical(logits: Any, mask: Any, draws: Any, choices: Any, log_probs: Any) -> int:
-    """One choice for each actor. logits, mask (A, C); draws (A,) or (0,); written: choices, log_probs (A,).
+def draw_choices(
+    scores: NDArray[Any], allowed: NDArray[np.bool_], draws: Draws
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return one of C choices for each actor (A,), -1 where none is allowed, and its log-probability (A,).
 
-    Returns the first actor that may do nothing, or -1.
+    `scores`, `allowed`: (A, C); `draws`: (A,).
     """
-    greedy = len(draws) == 0
-    for a in range(len(choices)):
-        choice, log_prob = _draw(logits[a], mask[a], 0.0 if greedy else draws[a], greedy)
-        if choice < 0:
-            return a
-        choices[a], log_probs[a] = choice, log_prob
-    return -1
+    actors, some = np.arange(len(scores)), allowed.any(1)
+    scores = np.where(allowed, scores, -np.inf).astype(np.float64)
+    chosen = scores.argmax(1)
+    top = np.where(some, scores[actors, chosen], 0.0)
+    with np.errstate(invalid="ignore"):  # scores of a broken network may be infinite
+        reached = np.exp(scores - top[:, None]).cumsum(1)
+    totals = np.where(some, reached[:, -1], 1.0)
+    if draws is not None:
+        beyond = reached > (draws * totals)[:, None]
+        chosen = np.where(beyond.any(1), beyond.argmax(1), chosen)
+    return np.where(some, chosen, -1), scores[actors, chosen] - top - np.log(totals)
 
 
-@compiled
-def draw_orders(
-    logits: Any, mask: Any, draws: Any, components: Any, used: Any, all_count: bool, orders: Any,
-    log_probs: Any,
-) -> int:  # fmt: skip
-    """One composite order for each actor: a choice of each component, the first of which is the kind.
+def allowed_pairs(mask: ActionMask) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the pairs that the mask of a select-entity action allows, actor by actor: (P,) indices of their
+    actors and of their actees, in the lists of all steps."""
+    assert mask.actees is not None
+    many, first = (
+        np.repeat(numbers, mask.actors.lengths) for numbers in (mask.actees.lengths, mask.actees.offsets[:-1])
+    )  # (A,): how many actees the step of each actor has, and where they start
+    actor = np.repeat(np.arange(len(many)), many)
+    actee = np.arange(len(actor)) + (first - np.cumsum(many) + many)[actor]
+    allowed = mask.mask.values
+    return actor[allowed], actee[allowed]
 
-    logits, mask (A, C); draws (A, M) or (0, M); components (M + 1,): where each starts among the C; used
-    (K, M): which ones a kind uses. Written: orders (A, M), which is 0 before, and log_probs (A,). Components
-    that the kind does not use stay 0 and don't count; with `all_count` they are drawn and count, unless they
-    allow nothing.
 
-    Returns the first actor without a choice that it needs, or -1.
+def chosen_pairs(
+    name: str, mask: ActionMask, choices: RaggedArray
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Return `allowed_pairs`, and which of them is the one that each actor has chosen (A,).
+
+    Raises:
+        ValueError: a choice is not allowed.
     """
-    greedy = len(draws) == 0
-    for a in range(len(orders)):
-        total = 0.0
-        for m in range(orders.shape[1]):
-            needed = m == 0 or used[orders[a, 0], m]
-            if not needed and not all_count:
-                continue
-            start, stop = components[m], components[m + 1]
-            draw = 0.0 if greedy else draws[a, m]
-            choice, log_prob = _draw(logits[a, start:stop], mask[a, start:stop], draw, greedy)
-            if choice >= 0:
-                orders[a, m] = choice
-                total += log_prob
-            elif needed:
-                return a
-        log_probs[a] = total
-    return -1
+    actor, actee = allowed_pairs(mask)
+    assert mask.actees is not None
+    hits = np.flatnonzero(mask.actees.values[actee] == choices.values[actor])
+    chosen = np.full(choices.num_items, -1, np.int64)
+    chosen[actor[hits]] = hits
+    if (chosen < 0).any():
+        raise not_selectable(name, choices, int((chosen < 0).argmax()))
+    return actor, actee, chosen
 
 
-@compiled
-def draw_entity(
-    queries: Any, keys: Any, actor_offsets: Any, actee_offsets: Any, actees: Any, mask: Any, draws: Any,
-    choices: Any, log_probs: Any,
-) -> int:  # fmt: skip
-    """One actee for each actor of each step, by softmax over the allowed actees of query·key / √width.
+def draw_actees(
+    queries: NDArray[Any], keys: NDArray[Any], mask: ActionMask, draws: Draws
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return an entity index for each actor (A,), -1 where none is allowed, and its log-probability (A,), by
+    softmax of query·key / √K over the allowed actees.
 
-    queries (A, K), keys (E, K), actees (E,) entity indices, mask (sum of A_b E_b,) actor-major, draws (A,) or
-    (0,); choices (an entity index) and log_probs (A,) are written. Returns the first actor without an allowed
-    actee, or -1.
+    `queries`: (A, K); `keys`: (E, K), of the actees of all steps; `draws`: (A,).
     """
-    greedy = len(draws) == 0
-    scale = 1.0 / np.sqrt(queries.shape[1])
-    longest = 0
-    for b in range(len(actee_offsets) - 1):
-        longest = max(longest, actee_offsets[b + 1] - actee_offsets[b])
-    scores = np.empty(longest)
-    place = 0
-    for b in range(len(actor_offsets) - 1):
-        first, n = actee_offsets[b], actee_offsets[b + 1] - actee_offsets[b]
-        for a in range(actor_offsets[b], actor_offsets[b + 1]):
-            for e in range(n):
-                s = 0.0
-                for k in range(queries.shape[1]):
-                    s += queries[a, k] * keys[first + e, k]
-                scores[e] = s * scale
-            choice, log_prob = _draw(scores[:n], mask[place : place + n], 0.0 if greedy else draws[a], greedy)
-            if choice < 0:
-                return a
-            choices[a], log_probs[a] = actees[first + choice], log_prob
-            place += n
-    return -1
-
-
-@compiled
-def allowed_pairs(
-    actor_offsets: Any, actee_offsets: Any, actees: Any, mask: Any, chosen: Any,
-    pair_actor: Any, pair_actee: Any, chosen_pair: Any,
-) -> int:  # fmt: skip
-    """List the allowed (actor, actee) pairs, actor by actor.
-
-    mask as in `draw_entity`; chosen (A,) entity indices. Written: pair_actor and pair_actee (one per true of
-    the mask): rows in the lists of all actors and actees; chosen_pair (A,): where each choice is in that
-    list. Returns the first actor whose choice is not allowed, or -1.
-    """
-    place, pair = 0, 0
-    for b in range(len(actor_offsets) - 1):
-        for a in range(actor_offsets[b], actor_offsets[b + 1]):
-            found = False
-            for e in range(actee_offsets[b], actee_offsets[b + 1]):
-                if mask[place]:
-                    pair_actor[pair], pair_actee[pair] = a, e
-                    if actees[e] == chosen[a]:
-                        chosen_pair[a], found = pair, True
-                    pair += 1
-                place += 1
-            if not found:
-                return a
-    return -1
+    actor, actee = allowed_pairs(mask)
+    assert mask.actees is not None
+    first = np.repeat(mask.actees.offsets[:-1], mask.actors.lengths)  # (A,)
+    shape = len(queries), max(1, int(mask.actees.lengths.max(initial=0)))
+    scores, allowed = np.zeros(shape), np.zeros(shape, bool)
+    places = actor, actee - first[actor]
+    allowed[places] = True
+    scores[places] = np.einsum("pk,pk->p", queries[actor], keys[actee]) / np.sqrt(queries.shape[1])
+    chosen, log_probs = draw_choices(scores, allowed, draws)
+    entities = np.full(len(chosen), -1, np.int64)
+    some = chosen >= 0
+    entities[some] = mask.actees.values[(first + chosen)[some]]
+    return entities, log_probs

@@ -116,8 +116,8 @@ def summarize(
         parameters[part] = parameters.get(part, 0) + parameter.numel()
     cost = None
     if entity_counts is not None:
-        _known("entity type", entity_counts, net.observation_space.entities)
-        _known("action", actors or {}, net.action_space.spaces)
+        check_known("entity type", entity_counts, net.observation_space.entities)
+        check_known("action", actors or {}, net.action_space.spaces)
         cost = _cost(net, dict(entity_counts), dict(actors or {}))
     features = net.inputs.features
     blog = sum(
@@ -128,10 +128,14 @@ def summarize(
     return Summary(parameters, blog, statistics, cost, impala_cost())
 
 
-def _known(what: str, names: Mapping[str, float], known: Mapping[str, object]) -> None:
+def check_known(what: str, names: Mapping[str, float], known: Mapping[str, object]) -> None:
+    """
+    Raises:
+        ValueError: one of `names` is not among the `known`.
+    """
     for name in names:
         if name not in known:
-            raise ValueError(f"there is no {what} {name!r}; there are {', '.join(known)}")
+            raise ValueError(f"summary: unknown {what}: expected {', '.join(known) or 'none'}, got {name!r}")
 
 
 def _encoders(net: RogueNetwork) -> list[tuple[RogueNetConfig, Encoder]]:

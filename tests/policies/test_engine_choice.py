@@ -25,7 +25,7 @@ from entitize.envs import (
 from entitize.policies.engines.proof import generate
 from entitize.policies.rogue_net import RogueNetConfig
 from entitize.policies.rogue_net.blocks import Block
-from entitize.policies.rogue_net.heads import CategoricalHead, ValueHead
+from entitize.policies.rogue_net.heads import LogitsHead, ValueHead
 from entitize.trainers import PPOConfig
 from entitize.trainers.learners.device import make_optimizer
 from entitize.trainers.learners.learner import make_learner
@@ -81,7 +81,7 @@ def own_head(net: RogueNet, _: Any) -> None:
     net.value_head = head
 
 
-class Colder(CategoricalHead):
+class Colder(LogitsHead):
     def _logits(self, x: Tensor, rows: Any, mask: Any) -> Tensor:
         return super()._logits(x, rows, mask) / 2
 

@@ -10,8 +10,9 @@ numbers or width of queries; all but C, M and K are capacities.
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import torch
@@ -20,20 +21,12 @@ from torch import Tensor, nn
 
 from ....envs import ActionMask
 from ....ragged import RaggedArray
-from ...inputs.actors import (
-    Drawn,
-    actor_rows,
-    check_choices,
-    check_orders,
-    not_selectable,
-    selection_rows,
-    uniform,
-)
-from ...inputs.rows import RowLayout, plain
-from ...rogue_net.composite import CompositeHead
+from ...inputs.actors import Drawn, check_choices, check_orders, selection_rows
+from ...inputs.rows import RowLayout
+from ...rogue_net.composite import CompositeOrders
 from ...rogue_net.gaussian import GaussianHead
-from ...rogue_net.heads import CategoricalHead, SelectEntityHead, categorical, ragged_log_softmax
-from ...rogue_net.sampling import allowed_pairs
+from ...rogue_net.heads import LogitsHead, SelectEntityHead, categorical, ragged_log_softmax
+from ...rogue_net.sampling import chosen_pairs
 from .capacity import Sizes
 from .packing import Field
 
@@ -80,12 +73,11 @@ class StaticHead(Protocol):
 
 def static_head(head: nn.Module) -> StaticHead:
     match head:
-        case CategoricalHead():
-            return StaticCategorical(head)
+        case LogitsHead():
+            composite = isinstance(head.distribution, CompositeOrders)
+            return StaticComposite(head) if composite else StaticChoices(head)
         case SelectEntityHead():
             return StaticSelect(head)
-        case CompositeHead():
-            return StaticComposite(head)
         case GaussianHead():
             return StaticGaussian(head)
     raise TypeError(f"no static form of {type(head).__name__}")
@@ -97,12 +89,12 @@ def _fill(array: NDArray[Any], values: NDArray[Any], rest: Any = 0) -> None:
     array[len(values) :] = rest
 
 
-class StaticCategorical:
-    """`CategoricalHead` on fixed shapes."""
+class _ActorHead(ABC):
+    """A head whose `proj` reads one slot for each actor."""
 
-    num_scores = 1
+    num_scores: ClassVar[int] = 1
 
-    def __init__(self, head: CategoricalHead) -> None:
+    def __init__(self, head: Any) -> None:
         self.head = head
 
     def sizes(self, mask: ActionMask, chosen: RaggedArray | None) -> dict[str, int]:
@@ -110,33 +102,103 @@ class StaticCategorical:
 
     def fields(self, sizes: Sizes) -> dict[str, Field]:
         a = sizes["actors"]
-        return {
-            "actors": Field((a,), np.int64),
-            "forbidden": Field((a, self.head.num_choices), bool),
-            "chosen": Field((a,), np.int64),
-        }
+        own = {name: Field((a, *shape), kind) for name, (shape, kind) in self._chosen_fields().items()}
+        return {"actors": Field((a,), np.int64), **own}
 
     def write(
         self, arrays: Arrays, rows: RowLayout, slots: NDArray[np.int64], mask: ActionMask,
         chosen: RaggedArray | None,
     ) -> None:  # fmt: skip
-        head = self.head
-        index = actor_rows(head.name, head.of_step, rows, mask, head.num_choices)
-        _fill(arrays["actors"], slots[index])
+        _fill(arrays["actors"], slots[self.head.actor_rows(rows, mask)])
         if chosen is not None:
-            check_choices(head.name, chosen, mask.mask.values)
-            _fill(arrays["chosen"], chosen.values)
-            _fill(arrays["forbidden"], ~mask.mask.values, False)
-
-    def evaluate(self, x: Tensor, arrays: Tensors) -> tuple[Tensor, Tensor]:
-        (logits,) = self.scores(x, arrays)
-        return categorical(logits, arrays["forbidden"], arrays["chosen"])
+            self._write_chosen(arrays, mask.mask.values, chosen)
 
     def scores(self, x: Tensor, arrays: Tensors) -> list[Tensor]:
         return [self.head.proj(x.index_select(0, arrays["actors"]))]
 
     def choose(self, scores: list[Tensor], mask: ActionMask, rng: np.random.Generator | None) -> Drawn:
-        return self.head.choose(scores[0][: mask.actors.num_items].numpy(), mask, uniform(mask, rng))
+        drawn: Drawn = self.head.distribution.draw(scores[0][: mask.actors.num_items], mask.mask, rng)
+        return drawn
+
+    @abstractmethod
+    def _chosen_fields(self) -> dict[str, tuple[tuple[int, ...], Any]]:
+        """Return the inner shapes and types of the arrays of given actions."""
+
+    @abstractmethod
+    def _write_chosen(self, arrays: Arrays, allowed: NDArray[np.bool_], chosen: RaggedArray) -> None:
+        """Check given actions and fill their arrays."""
+
+
+class StaticChoices(_ActorHead):
+    """Discrete actions on fixed shapes."""
+
+    def _chosen_fields(self) -> dict[str, tuple[tuple[int, ...], Any]]:
+        return {"forbidden": ((self.head.num_choices,), bool), "chosen": ((), np.int64)}
+
+    def _write_chosen(self, arrays: Arrays, allowed: NDArray[np.bool_], chosen: RaggedArray) -> None:
+        check_choices(self.head.distribution.name, chosen, allowed)
+        _fill(arrays["chosen"], chosen.values)
+        _fill(arrays["forbidden"], ~allowed, False)
+
+    def evaluate(self, x: Tensor, arrays: Tensors) -> tuple[Tensor, Tensor]:
+        (logits,) = self.scores(x, arrays)
+        return categorical(logits, arrays["forbidden"], arrays["chosen"])
+
+
+class StaticComposite(_ActorHead):
+    """Conditional multi-discrete actions on fixed shapes."""
+
+    def _chosen_fields(self) -> dict[str, tuple[tuple[int, ...], Any]]:
+        m = len(self.head.distribution.action.sizes)
+        return {
+            "forbidden": ((self.head.num_choices,), bool),
+            "something": ((m,), np.float32),
+            "counts": ((m,), np.float32),
+            "chosen": ((m,), np.int64),
+        }
+
+    def _write_chosen(self, arrays: Arrays, allowed: NDArray[np.bool_], chosen: RaggedArray) -> None:
+        orders = self.head.distribution
+        action = orders.action
+        check_orders(orders.name, action, orders.counts_all, chosen, allowed)
+        something = action.allows_something(allowed)
+        _fill(arrays["forbidden"], ~allowed, False)
+        _fill(arrays["something"], something)
+        _fill(arrays["counts"], something if orders.counts_all else action.used[chosen.values[:, 0]])
+        _fill(arrays["chosen"], chosen.values + action.offsets[:-1])
+
+    def evaluate(self, x: Tensor, arrays: Tensors) -> tuple[Tensor, Tensor]:
+        (logits,) = self.scores(x, arrays)
+        something, counts = (arrays[name].to(logits.dtype) for name in ("something", "counts"))
+        orders: CompositeOrders = self.head.distribution
+        return orders.outcome(logits, arrays["forbidden"], arrays["chosen"], something, counts)
+
+
+class StaticGaussian(_ActorHead):
+    """Continuous actions on fixed shapes."""
+
+    num_scores = 2
+
+    def _chosen_fields(self) -> dict[str, tuple[tuple[int, ...], Any]]:
+        return {"chosen": ((self.head.action.size,), np.float32)}
+
+    def _write_chosen(self, arrays: Arrays, allowed: NDArray[np.bool_], chosen: RaggedArray) -> None:
+        self.head.numbers.check(chosen)
+        _fill(arrays["chosen"], chosen.values)
+
+    def evaluate(self, x: Tensor, arrays: Tensors) -> tuple[Tensor, Tensor]:
+        head: GaussianHead = self.head
+        mean = self.scores(x, arrays)[0]
+        return head.outcome(mean, arrays["chosen"].to(mean.dtype))
+
+    def scores(self, x: Tensor, arrays: Tensors) -> list[Tensor]:
+        return [*super().scores(x, arrays), self.head.log_std]
+
+    def choose(self, scores: list[Tensor], mask: ActionMask, rng: np.random.Generator | None) -> Drawn:
+        head: GaussianHead = self.head
+        mean, log_std = scores
+        with torch.inference_mode():
+            return head.choose(mean[: mask.actors.num_items], log_std, mask, rng)
 
 
 class StaticSelect:
@@ -166,20 +228,15 @@ class StaticSelect:
         self, arrays: Arrays, rows: RowLayout, slots: NDArray[np.int64], mask: ActionMask,
         chosen: RaggedArray | None,
     ) -> None:  # fmt: skip
-        actors, actee_rows, actees = selection_rows(self.head.name, rows, mask)
+        actors, actees, _ = selection_rows(self.head.name, rows, mask)
         _fill(arrays["actors"], slots[actors])
-        _fill(arrays["actees"], slots[actee_rows])
+        _fill(arrays["actees"], slots[actees])
         if chosen is None:
             return
-        _fill(arrays["pairs/actor"], np.zeros(0, np.int64), len(arrays["actors"]) - 1)
-        _fill(arrays["pairs/actee"], np.zeros(0, np.int64))
-        _fill(arrays["chosen"], np.zeros(0, np.int64))
-        wrong = allowed_pairs(
-            plain(mask.actors.offsets), plain(actees.offsets), plain(actees.values), plain(mask.mask.values),
-            plain(chosen.values), arrays["pairs/actor"], arrays["pairs/actee"], arrays["chosen"],
-        )  # fmt: skip
-        if wrong >= 0:
-            raise not_selectable(self.head.name, chosen, wrong)
+        actor, actee, pairs = chosen_pairs(self.head.name, mask, chosen)
+        _fill(arrays["pairs/actor"], actor, len(arrays["actors"]) - 1)
+        _fill(arrays["pairs/actee"], actee)
+        _fill(arrays["chosen"], pairs)
 
     def evaluate(self, x: Tensor, arrays: Tensors) -> tuple[Tensor, Tensor]:
         queries, keys = self._queries_keys(x, arrays)
@@ -198,99 +255,4 @@ class StaticSelect:
 
     def choose(self, scores: list[Tensor], mask: ActionMask, rng: np.random.Generator | None) -> Drawn:
         queries, keys = (part.numpy() for part in scores)
-        return self.head.choose(queries[: mask.actors.num_items], keys, mask, uniform(mask, rng))
-
-
-class StaticComposite:
-    """`CompositeHead` on fixed shapes."""
-
-    num_scores = 1
-
-    def __init__(self, head: CompositeHead) -> None:
-        self.head = head
-        self.action = head.orders.action
-
-    def sizes(self, mask: ActionMask, chosen: RaggedArray | None) -> dict[str, int]:
-        return {"actors": mask.actors.num_items}
-
-    def fields(self, sizes: Sizes) -> dict[str, Field]:
-        a, m = sizes["actors"], len(self.action.sizes)
-        return {
-            "actors": Field((a,), np.int64),
-            "forbidden": Field((a, self.action.num_choices), bool),
-            "something": Field((a, m), np.float32),
-            "counts": Field((a, m), np.float32),
-            "chosen": Field((a, m), np.int64),
-        }
-
-    def write(
-        self, arrays: Arrays, rows: RowLayout, slots: NDArray[np.int64], mask: ActionMask,
-        chosen: RaggedArray | None,
-    ) -> None:  # fmt: skip
-        orders, action, allowed = self.head.orders, self.action, mask.mask.values
-        index = actor_rows(orders.name, False, rows, mask, action.num_choices)
-        _fill(arrays["actors"], slots[index])
-        if chosen is None:
-            return
-        check_orders(orders.name, action, orders.counts_all, chosen, allowed)
-        something = action.allows_something(allowed)
-        _fill(arrays["forbidden"], ~allowed, False)
-        _fill(arrays["something"], something)
-        _fill(arrays["counts"], something if orders.counts_all else action.used[chosen.values[:, 0]])
-        _fill(arrays["chosen"], chosen.values + action.offsets[:-1])
-
-    def evaluate(self, x: Tensor, arrays: Tensors) -> tuple[Tensor, Tensor]:
-        (logits,) = self.scores(x, arrays)
-        something, counts = (arrays[name].to(logits.dtype) for name in ("something", "counts"))
-        return self.head.orders.outcome(logits, arrays["forbidden"], arrays["chosen"], something, counts)
-
-    def scores(self, x: Tensor, arrays: Tensors) -> list[Tensor]:
-        return [self.head.proj(x.index_select(0, arrays["actors"]))]
-
-    def choose(self, scores: list[Tensor], mask: ActionMask, rng: np.random.Generator | None) -> Drawn:
-        return self.head.orders.choose(scores[0][: mask.actors.num_items].numpy(), mask.mask, rng)
-
-
-class StaticGaussian:
-    """`GaussianHead` on fixed shapes."""
-
-    num_scores = 2
-
-    def __init__(self, head: GaussianHead) -> None:
-        self.head = head
-
-    def sizes(self, mask: ActionMask, chosen: RaggedArray | None) -> dict[str, int]:
-        return {"actors": mask.actors.num_items}
-
-    def fields(self, sizes: Sizes) -> dict[str, Field]:
-        a = sizes["actors"]
-        return {
-            "actors": Field((a,), np.int64),
-            "chosen": Field((a, self.head.action.size), np.float32),
-        }
-
-    def write(
-        self, arrays: Arrays, rows: RowLayout, slots: NDArray[np.int64], mask: ActionMask,
-        chosen: RaggedArray | None,
-    ) -> None:  # fmt: skip
-        head = self.head
-        _fill(arrays["actors"], slots[actor_rows(head.name, head.action.is_global, rows, mask, 0)])
-        if chosen is not None:
-            head.numbers.check(chosen)
-            _fill(arrays["chosen"], chosen.values)
-
-    def evaluate(self, x: Tensor, arrays: Tensors) -> tuple[Tensor, Tensor]:
-        mean = self._mean(x, arrays)
-        return self.head.outcome(mean, arrays["chosen"].to(mean.dtype))
-
-    def scores(self, x: Tensor, arrays: Tensors) -> list[Tensor]:
-        return [self._mean(x, arrays), self.head.log_std]
-
-    def _mean(self, x: Tensor, arrays: Tensors) -> Tensor:
-        mean: Tensor = self.head.proj(x.index_select(0, arrays["actors"]))
-        return mean
-
-    def choose(self, scores: list[Tensor], mask: ActionMask, rng: np.random.Generator | None) -> Drawn:
-        mean, log_std = scores
-        with torch.inference_mode():
-            return self.head.choose(mean[: mask.actors.num_items], log_std, mask, rng)
+        return self.head.choose(queries[: mask.actors.num_items], keys, mask, rng)

@@ -134,10 +134,10 @@ def mean_numbers(head: Any, rows: Any, x: Any, first: int, last: int, means: Any
 @kernel
 def evaluate_numbers(
     head: Any, batch: Any, x: Any, first: int, last: int, log_probs: Any, entropies: Any, s: Any
-) -> None:
+) -> int:
     """Write log π and H (A,) of actors first to last, whose rows are in x (N * d,).
 
-    `s`: `number_scratch`.
+    `s`: `number_scratch`. Returns -1: every finite number is allowed.
     """
     at, size, scales = number_places(head), head.size, _log_deviations(head)
     for start in range(first, last, TILE):
@@ -162,6 +162,7 @@ def evaluate_numbers(
             store(s, at.entropies + t, entropy)
         for i in range(count):
             log_probs[start + i], entropies[start + i] = s[at.log_probs + i], s[at.entropies + i]
+    return -1
 
 
 @inlined
