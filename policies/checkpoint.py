@@ -22,7 +22,6 @@ import safetensors
 from numpy.typing import NDArray
 
 from ..files import parse_json, read_regular
-from .tensor_table import check_tensor_count
 
 FORMAT = 1
 METADATA = "checkpoint.json"
@@ -33,6 +32,10 @@ _LARGEST = float(np.finfo(np.float32).max)
 #: The names that a list of hashes may have: those of files in the checkpoint's own folder.
 _FILE = re.compile(r"\w{1,64}\.safetensors", re.ASCII)
 _NAME = re.compile(r"step_(\d{12})")
+#: A file with more tensors is refused, and not written: reading one takes 50 µs, however small.
+MAX_TENSORS = 10_000
+#: Bytes of a table.
+MAX_TABLE = 8 * 2**20
 _CHANGED = "it has changed since it was written (its SHA-256 differs)"
 
 
@@ -211,11 +214,29 @@ def _read_whole(path: Path, decode: Callable[[bytes], dict[str, T]], only: str |
         if hashlib.sha256(content).hexdigest() != expected:
             raise _corrupt(path, name, _CHANGED)
         try:
-            check_tensor_count(content)
+            _check_tensor_count(content)
             tensors[group] = decode(content)
         except (*MALFORMED, safetensors.SafetensorError) as error:
             raise _corrupt(path, name, f"it is no safetensors file ({in_short(error)})") from error
     return StoredCheckpoint(path, tensors, metadata)
+
+
+def _check_tensor_count(content: bytes) -> None:
+    """Check the table of a safetensors file, before anything is made of it.
+
+    Raises:
+        ValueError: there is no table, or it has more than `MAX_TENSORS` tensors.
+    """
+    length = int.from_bytes(content[:8], "little")
+    if len(content) < 8 or length > len(content) - 8:
+        raise ValueError(f"table of tensors: expected {length} bytes, got {max(len(content) - 8, 0)}")
+    if length > MAX_TABLE:
+        raise ValueError(f"table of tensors: expected at most {MAX_TABLE} bytes, got {length}")
+    table = parse_json(content[8 : 8 + length])
+    if not isinstance(table, dict):
+        raise ValueError(f"table of tensors: expected a JSON object, got {type(table).__name__}")
+    if len(table) > MAX_TENSORS:
+        raise ValueError(f"expected at most {MAX_TENSORS} tensors, got {len(table)}")
 
 
 def _read_metadata(path: Path) -> dict[str, Any]:

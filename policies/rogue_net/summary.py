@@ -135,7 +135,7 @@ def check_known(what: str, names: Mapping[str, float], known: Mapping[str, objec
     """
     for name in names:
         if name not in known:
-            raise ValueError(f"summary: unknown {what}: expected {', '.join(known) or 'none'}, got {name!r}")
+            raise ValueError(f"summary: {what} {name!r}: expected one of {', '.join(known) or 'none'}")
 
 
 def _encoders(net: RogueNetwork) -> list[tuple[RogueNetConfig, Encoder]]:

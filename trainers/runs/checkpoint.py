@@ -27,6 +27,7 @@ from torch import Tensor
 from ...files import sync_folder, write_synced
 from ...policies.checkpoint import (
     FORMAT,
+    MAX_TENSORS,
     METADATA,
     CheckpointError,
     StoredCheckpoint,
@@ -35,7 +36,6 @@ from ...policies.checkpoint import (
     read_stored,
     step_of,
 )
-from ...policies.tensor_table import MAX_TENSORS
 
 __all__ = [
     "Checkpoint",

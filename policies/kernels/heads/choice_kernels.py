@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...inputs.actors import FORBIDDEN
-from ..tiles.actor_tiles import TILE, gather_rows, masked_logit, scatter_add_rows
+from ..tiles.actor_tiles import TILE, draw_one, gather_rows, masked_logit, scatter_add_rows
 from ..tiles.linear_maps import Linear, linear, linear_backward, linear_gradients
 from ..tiles.matrices import Floats, Line, Tile, up_to_4, up_to_16
 from ..tiles.matrix_products import SET_BIAS
@@ -321,26 +321,6 @@ def choices_backward(
         scatter_add_rows(tile, d_x, batch.rows, start, count, head.d, Line(s, at.gathered))
 
 
-@inlined
-def _draw_choice(at: Any, first: int, size: int, i: int, draw: float, s: Any) -> int:
-    """Return the choice, among `size` from `first`, that `draw` in [0, 1) means for actor i of the tile;
-    the most probable one for a negative draw, or -1 where none is allowed."""
-    allowed, logits = at.allowed + first * TILE + i, at.logits + first * TILE + i
-    best = -1
-    for c in range(size):
-        if s[allowed + c * TILE] > _ZERO and (best < 0 or s[logits + c * TILE] > s[logits + best * TILE]):
-            best = c
-    if draw < 0.0 or best < 0:
-        return best
-    reached = 0.0
-    for c in range(size):
-        if s[allowed + c * TILE] > _ZERO:
-            reached += s[at.probabilities + (first + c) * TILE + i]
-            if reached > draw:
-                return c
-    return best
-
-
 @kernel
 def draw_choices(
     of_head: Any, of_batch: Any, x: Any, first: int, last: int, draws: Any, log_probs: Any, s: Any
@@ -366,7 +346,11 @@ def draw_choices(
                 if not needed and not head.counts_all:
                     continue
                 draw = draws[own + m] if len(draws) else -1.0
-                choice = _draw_choice(at, components[m], components[m + 1] - components[m], i, draw, s)
+                place, size = components[m] * TILE + i, components[m + 1] - components[m]
+                choice = draw_one(
+                    s, at.allowed + place, TILE, s, at.logits + place, at.probabilities + place, TILE, size,
+                    draw,
+                )  # fmt: skip
                 if choice >= 0:
                     chosen[own + m] = choice
                     logit = s[at.logits + (components[m] + choice) * TILE + i]

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...inputs.actors import FORBIDDEN
-from ..tiles.actor_tiles import gather_rows, masked_logit, scatter_add_rows
+from ..tiles.actor_tiles import draw_one, gather_rows, masked_logit, scatter_add_rows
 from ..tiles.linear_maps import Linear, linear, linear_backward, linear_gradients
 from ..tiles.matrices import Floats, Line, Strided, Tile, up_to_4, up_to_16
 from ..tiles.matrix_products import ADD, SET, SET_BIAS, product_16
@@ -359,31 +359,14 @@ def draw_selections(
                 block = _selection_block(batch, first, b, a)
                 _selection_distributions(at, block, mask, head.width, stride, s)
                 for i in range(block.lanes):
-                    e = _draw_actee(at, block, mask, i, draws[a + i] if len(draws) else -1.0, s)
+                    draw = draws[a + i] if len(draws) else -1.0
+                    e = draw_one(
+                        mask, block.pair + i * block.actees, 1, s, at.scores + i, at.probabilities + i, LANES,
+                        block.actees, draw,
+                    )  # fmt: skip
                     if e < 0:
                         return a + i
                     chosen[a + i] = actees[block.actee + e]
                     log_probs[a + i] = _log_prob(at, e, i, s)
         first = end
     return -1
-
-
-@inlined
-def _draw_actee(at: Any, block: Any, mask: Any, i: int, draw: float, s: Any) -> int:
-    """Return the actee that `draw` in [0, 1) stands for, for actor i of the block; the most probable one for
-    a negative draw, or -1 where none is allowed."""
-    pair = block.pair + i * block.actees
-    best = -1
-    for e in range(block.actees):
-        score = at.scores + e * LANES + i
-        if mask[pair + e] and (best < 0 or s[score] > s[at.scores + best * LANES + i]):
-            best = e
-    if draw < 0.0 or best < 0:
-        return best
-    reached = 0.0
-    for e in range(block.actees):
-        if mask[pair + e]:
-            reached += s[at.probabilities + e * LANES + i]
-            if reached > draw:
-                return e
-    return best

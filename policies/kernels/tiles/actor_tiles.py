@@ -46,3 +46,32 @@ def scatter_add_rows(tile: Any, x: Any, rows: Any, start: int, count: int, d: in
         row, place = rows[start + i] * d, line.start + i * d
         for m in range(d):
             x[row + m] += line.data[place + m]
+
+
+@inlined
+def draw_one(
+    allowed: Any, flag: int, next_flag: int, s: Any, score: int, probability: int, stride: int, size: int,
+    draw: float,
+) -> int:  # fmt: skip
+    """Return which of `size` items `draw` in [0, 1) stands for; -1 where none is allowed.
+
+    A negative draw stands for the most probable item, the first of equals.
+
+    Item c is allowed if allowed[flag + c * next_flag] is above 0; its score is s[score + c * stride], and its
+    probability s[probability + c * stride].
+    """
+    best = -1
+    for c in range(size):
+        if allowed[flag + c * next_flag] > 0 and (
+            best < 0 or s[score + c * stride] > s[score + best * stride]
+        ):
+            best = c
+    if draw < 0.0 or best < 0:
+        return best
+    reached = 0.0
+    for c in range(size):
+        if allowed[flag + c * next_flag] > 0:
+            reached += s[probability + c * stride]
+            if reached > draw:
+                return c
+    return best
