@@ -3,8 +3,7 @@
 from .array import RaggedArray
 from .blocks import BlockLayout
 from .buffer import RaggedBuffer
-from .combine import concatenate, join_rows
-from .gather_all import gather_all
+from .combine import concatenate, gather_all, join_rows
 from .memory import keep_freed_memory, return_freed_memory
 from .threads import available_cores, get_num_threads, set_num_threads
 
