@@ -14,8 +14,8 @@ from torch.autograd.function import once_differentiable
 from ...envs import ActionMask, EntityActionSpace
 from ...ragged import RaggedArray
 from ..inputs.prepare import Prepared
-from ..kernels.fused_encoder import Floats, FusedEncoder
-from ..kernels.fused_network import NOTHING, FusedNetwork, Weights
+from ..kernels.fused_encoder import EncoderRun, Floats, FusedEncoder
+from ..kernels.fused_network import FusedNetwork, Weights
 from ..kernels.gather_kernels import gather_floats
 from ..kernels.parallel import over_sequences, row_shares
 from ..kernels.parameter_layout import Layout
@@ -233,26 +233,22 @@ class FusedRows:
         if torch.is_grad_enabled():
             rows: Tensor = _Encode.apply(self, prepared, *self.parameters.tensors())
             return rows
-        return self.run(prepared, self.parameters.tensors(), learns=False)[0]
+        return self.shaped(self.run(prepared, self.parameters.tensors(), learns=False))
 
-    def run(
-        self, prepared: Prepared, tensors: list[Tensor], learns: bool
-    ) -> tuple[Tensor, tuple[Floats, Floats, Floats, Floats]]:
-        """The rows, and for backward the parameters, plain and folded, the embedded rows, and what the blocks
-        keep."""
-        encoder, rows = self.encoder, prepared.rows
+    def run(self, prepared: Prepared, tensors: list[Tensor], learns: bool) -> EncoderRun:
+        """Compute the rows; `learns`: keep what backward needs."""
         flat = self.parameters.flat(tensors)
-        folded, table = encoder.fold(flat), encoder.table(prepared)
-        embedded, out = np.empty(rows.num_rows * encoder.d, np.float32), torch.empty(rows.num_rows, encoder.d)
-        target = out.numpy().reshape(-1)
-        kept = encoder.kept(embedded) if learns else NOTHING
+        run = self.encoder.start(prepared, prepared.rows, flat, self.encoder.fold(flat), learns)
 
-        def run(share: int, first: int, last: int) -> None:
-            encoder.embed(table, flat, embedded, first, last)
-            encoder.blocks(embedded, rows, folded, target, kept, first, last)
+        def compute(share: int, first: int, last: int) -> None:
+            run.embed(first, last)
+            run.blocks(first, last)
 
-        over_sequences(rows.offsets, run)
-        return out, (flat, folded, embedded, kept)
+        over_sequences(prepared.rows.offsets, compute)
+        return run
+
+    def shaped(self, run: EncoderRun) -> Tensor:
+        return torch.from_numpy(run.out).view(-1, self.encoder.d)
 
 
 class _Encode(torch.autograd.Function):
@@ -260,29 +256,27 @@ class _Encode(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, fused: FusedRows, prepared: Prepared, *tensors: Tensor) -> Tensor:
-        out, ctx.saved = fused.run(prepared, list(tensors), learns=True)
-        ctx.fused, ctx.prepared = fused, prepared
-        return out
+        ctx.fused, ctx.run = fused, fused.run(prepared, list(tensors), learns=True)
+        return fused.shaped(ctx.run)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, d_out: Tensor) -> tuple[Tensor | None, ...]:
-        encoder, prepared = ctx.fused.encoder, ctx.prepared
-        flat, folded, embedded, kept = ctx.saved
-        layout, rows, table = ctx.fused.parameters.layout, prepared.rows, encoder.table(prepared)
+        run: EncoderRun = ctx.run
+        layout, rows = ctx.fused.parameters.layout, run.rows
         parts = np.zeros((row_shares(rows.num_rows), layout.room), np.float32)
-        given, d_x = d_out.contiguous().numpy().reshape(-1), np.empty_like(embedded)
+        given, d_x = d_out.contiguous().numpy().reshape(-1), np.empty_like(run.embedded)
 
-        def run(share: int, first: int, last: int) -> None:
-            g = parts[share]
-            encoder.blocks_backward(embedded, kept, rows, folded, given, d_x, g, first, last)
-            encoder.embed_backward(table, flat, d_x, g, first, last)
+        def compute(share: int, first: int, last: int) -> None:
+            run.blocks_backward(given, d_x, parts[share], first, last)
+            run.embed_backward(d_x, parts[share], first, last)
 
-        over_sequences(rows.offsets, run)
+        over_sequences(rows.offsets, compute)
         g = parts.sum(0)
-        encoder.unfold(flat, g)
+        run.encoder.unfold(run.w, g)
+        features = run.prepared.features
         learns = [
-            entry.place != "normalization" and (entry.name is None or entry.name in prepared.features)
+            entry.place != "normalization" and (entry.name is None or entry.name in features)
             for entry in layout.entries
         ]
         return None, None, *ctx.fused.parameters.shaped(g, learns)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,24 +31,65 @@ from .parameter_layout import Layout
 from .tiles.step_tiles import tile_capacity
 
 Floats = NDArray[np.float32]
+NOTHING = np.zeros(0, np.float32)
 
 
 @dataclass(eq=False)
-class EncoderTable:
-    """The features of a batch, as the embedding kernels read them."""
+class EncoderRun:
+    """A batch in an encoder: its rows, embedded and after the blocks. Methods do the steps first to last."""
 
+    encoder: FusedEncoder
+    w: Floats  # (P,): all parameters
+    folded: Floats  # those of the blocks, see `FusedEncoder.fold`
+    rows: RowLayout  # of the blocks
     types: NDArray[np.int64]  # (6, T): a `TypeTable` of all entities
-    offsets: list[NDArray[np.int64]]  # per type (B + 1,): where its entities of each step start
     values: list[Floats]  # keeps the memory alive whose addresses stand in `types`
-    destination: NDArray[np.int64]
+    prepared: Prepared
+    embedded: Floats  # (N * D,)
+    out: Floats  # (N * D,)
+    kept: Floats  # what the blocks keep for their backward; empty where none follows
 
-    def of_steps(self, first: int, last: int) -> NDArray[np.int64]:
+    def embed(self, first: int, last: int, target: Floats | None = None) -> None:
+        """Embed the entities into `embedded`, or into `target`."""
+        if self.values:
+            e = self.encoder
+            out = self.embedded if target is None else target
+            scratch = workspace(e.embedding_scratch)
+            embed_types(self._types(first, last), e.d, self.w, self.prepared.destination, out, scratch)
+
+    def embed_backward(self, d_x: Floats, g: Floats, first: int, last: int) -> None:
+        """Add the gradients of the embedding's parameters, from those of its rows (N * D,), to `g`."""
+        if self.values:
+            e, types = self.encoder, self._types(first, last)
+            scratch = workspace(e.embedding_scratch)
+            embed_types_backward(types, e.d, self.w, self.prepared.destination, d_x, g, scratch)
+
+    def blocks(self, first: int, last: int) -> None:
+        """Take the embedded rows through all blocks into `out`."""
+        shape, steps, scratch = self._block_arguments(first, last)
+        blocks_forward(self.folded, shape, self.embedded, self.out, self.kept, steps, scratch)
+
+    def blocks_backward(self, d_out: Floats, d_x: Floats, g: Floats, first: int, last: int) -> None:
+        """Write the gradients of the embedded rows to `d_x` (N * D,), which `d_out` may be; add those of
+        folded parameters to `g`."""
+        shape, steps, scratch = self._block_arguments(first, last)
+        own = g[self.encoder.blocks]
+        blocks_backward(self.folded, shape, self.embedded, self.kept, d_out, d_x, own, steps, scratch)
+
+    def _block_arguments(self, first: int, last: int) -> tuple[tuple[int, ...], tuple[Any, ...], Floats]:
+        """Return the fields of `BlocksShape` and `StepRange` (tuples enter kernels faster than NamedTuples),
+        and scratch memory."""
+        e = self.encoder
+        scratch = workspace(block_scratch(e.shape, tile_capacity(self.rows.longest, e.d)))
+        return tuple(e.shape), (self.rows.offsets, first, last, tile_capacity(0, e.d)), scratch
+
+    def _types(self, first: int, last: int) -> NDArray[np.int64]:
         """Return the table for the entities of steps first to last."""
-        if first == 0 and last == len(self.offsets[0]) - 1:
+        if first == 0 and last == len(self.rows):
             return self.types
-        types = self.types.copy()
-        types[TypeTable._fields.index("first")] = [offsets[first] for offsets in self.offsets]
-        types[TypeTable._fields.index("last")] = [offsets[last] for offsets in self.offsets]
+        types, offsets = self.types.copy(), self.prepared.offsets.values()
+        types[TypeTable._fields.index("first")] = [own[first] for own in offsets]
+        types[TypeTable._fields.index("last")] = [own[last] for own in offsets]
         return types
 
 
@@ -61,7 +103,6 @@ class FusedEncoder:
         d = self.d = settings.d_model
         #: The sizes of the blocks.
         self.shape = BlocksShape(settings.n_layer, d, settings.n_head)
-        self._tile = tile_capacity(0, d)
         self._types: dict[str, int] = {}
         for name, names in features.items():
             size, types = len(names), f"{place}embedding.types"
@@ -72,8 +113,7 @@ class FusedEncoder:
             else:
                 start = layout.add(types, name, vector=(1, d))
             self._types[name] = start
-        #: Where the blocks' parameters start.
-        self.blocks_place = layout.size
+        start = layout.size
         for i in range(self.shape.layers):
             layout.add(
                 f"{place}backbone.blocks.{i}", None,
@@ -84,73 +124,35 @@ class FusedEncoder:
                 mlp__0__weight=(4 * d, d), mlp__0__bias=(4 * d,),
                 mlp__2__weight=(d, 4 * d), mlp__2__bias=(d,),
             )  # fmt: skip
-        self._end = layout.size
-        #: Features of each entity type.
-        self.widths = [len(names) for names in features.values()]
-        self._embedding_scratch = embedding_scratch(self.widths, d)
+        #: Where the blocks' parameters are.
+        self.blocks = slice(start, layout.size)
+        self.embedding_scratch = embedding_scratch([len(names) for names in features.values()], d)
 
     def fold(self, w: Floats) -> Floats:
         """Return the blocks' parameters with the layer norms' folded into the maps that follow them."""
-        own = w[self.blocks_place : self._end]
-        folded = own.copy()
-        fold(own, folded, self.shape.layers, self.d)
+        folded = w[self.blocks].copy()
+        fold(w[self.blocks], folded, self.shape.layers, self.d)
         return folded
 
     def unfold(self, w: Floats, g: Floats) -> None:
         """Turn gradients of folded parameters into those of the parameters, in place."""
-        unfold(w[self.blocks_place : self._end], g[self.blocks_place : self._end], self.shape.layers, self.d)
+        unfold(w[self.blocks], g[self.blocks], self.shape.layers, self.d)
 
-    def table(self, prepared: Prepared) -> EncoderTable:
-        """Return the features of a batch as the kernels read them."""
-        rows: list[tuple[int, ...]] = []
+    def start(
+        self, prepared: Prepared, rows: RowLayout, w: Floats, folded: Floats, learns: bool
+    ) -> EncoderRun:
+        """Allocate memory for a batch, whose blocks run over `rows`; `learns`: a backward follows."""
+        table: list[tuple[int, ...]] = []
         values, start = [], 0
         for name, own in prepared.features.items():
             own = plain(own)
             count, features = own.shape
-            rows.append((address(own), features, self._types[name], start, 0, count))
+            table.append((address(own), features, self._types[name], start, 0, count))
             values.append(own)
             start += count
-        types = np.array(rows, np.int64).reshape(-1, len(TypeTable._fields)).T.copy()
-        return EncoderTable(types, list(prepared.offsets.values()), values, prepared.destination)
-
-    def embed(self, table: EncoderTable, w: Floats, out: Floats, first: int, last: int) -> None:
-        """Embed the entities of steps first to last into `out` (N * D,)."""
-        if table.values:
-            scratch = workspace(self._embedding_scratch)
-            embed_types(table.of_steps(first, last), self.d, w, table.destination, out, scratch)
-
-    def embed_backward(
-        self, table: EncoderTable, w: Floats, d_out: Floats, g: Floats, first: int, last: int
-    ) -> None:
-        """Add the gradients of the embedding's parameters, from those of its rows (N * D,), to `g`."""
-        if table.values:
-            scratch = workspace(self._embedding_scratch)
-            part = table.of_steps(first, last)
-            embed_types_backward(part, self.d, w, table.destination, d_out, g, scratch)
-
-    def kept(self, x: Floats) -> Floats:
-        """Return memory for what `blocks` keeps of embedded rows `x` for `blocks_backward`."""
-        return recycled(kept_size(len(x), self.shape))
-
-    def blocks(
-        self, x: Floats, rows: RowLayout, folded: Floats, out: Floats, kept: Floats, first: int, last: int
-    ) -> None:
-        """Take embedded rows `x` (N * D,) of steps first to last through all blocks into `out` (N * D,).
-
-        `kept`: see `kept`; empty where no backward follows.
-        """
-        scratch = workspace(block_scratch(self.shape, tile_capacity(rows.longest, self.d)))
-        # Tuples enter kernels faster than NamedTuples.
-        steps = (rows.offsets, first, last, self._tile)
-        blocks_forward(folded, tuple(self.shape), x, out, kept, steps, scratch)
-
-    def blocks_backward(
-        self, x: Floats, kept: Floats, rows: RowLayout, folded: Floats, d_out: Floats, d_x: Floats, g: Floats,
-        first: int, last: int,
-    ) -> None:  # fmt: skip
-        """Write the gradients of the embedded rows to `d_x` (N * D,), which `d_out` may be; add those of
-        folded parameters to `g`."""
-        scratch = workspace(block_scratch(self.shape, tile_capacity(rows.longest, self.d)))
-        steps = (rows.offsets, first, last, self._tile)
-        g_blocks = g[self.blocks_place : self._end]
-        blocks_backward(folded, tuple(self.shape), x, kept, d_out, d_x, g_blocks, steps, scratch)
+        types = np.array(table, np.int64).reshape(-1, len(TypeTable._fields)).T.copy()
+        size = rows.num_rows * self.d
+        kept = recycled(kept_size(size, self.shape)) if learns else NOTHING
+        return EncoderRun(
+            self, w, folded, rows, types, values, prepared, recycled(size), recycled(size), kept
+        )

@@ -15,16 +15,13 @@ from numpy.typing import NDArray
 from ...envs import ActionMask, EntityActionSpace
 from ...ragged import RaggedArray
 from ..inputs.prepare import Prepared
-from ..inputs.rows import RowLayout
 from ..policy import ActResult
 from ..rogue_net.config import RogueNetConfig
-from .fused_encoder import EncoderTable, Floats, FusedEncoder
+from .fused_encoder import EncoderRun, Floats, FusedEncoder
 from .fused_heads import FusedHead, HeadBatch, fused_head
 from .heads.value_kernels import ValueMap, evaluate_values, values_backward
 from .parallel import over_sequences, recycled, row_shares, workspace
 from .parameter_layout import Entry, Layout
-
-NOTHING = np.zeros(0, np.float32)
 
 
 class Weights(NamedTuple):
@@ -37,20 +34,13 @@ class Weights(NamedTuple):
 
 @dataclass(eq=False)
 class Encoded:
-    """A batch in the network: embedded rows and rows after the blocks, each (N * D,)."""
+    """A batch in the network."""
 
     prepared: Prepared
-    kept: NDArray[np.int64] | None  # the rows that are visible to the policy; None: all
-    rows: RowLayout  # their layout
-    table: EncoderTable
-    policy_embedded: Floats
-    x: Floats  # what the action heads read
-    value_embedded: Floats
-    seen: Floats  # what the value head reads
+    visible: NDArray[np.int64] | None  # the rows that are visible to the policy; None: all
+    policy: EncoderRun  # what the action heads read
+    value: EncoderRun  # what the value head reads; the same one, if both read the same
     values: Floats  # (B,)
-    #: What the blocks keep for backward.
-    policy_kept: Floats = field(default_factory=lambda: NOTHING)
-    value_kept: Floats = field(default_factory=lambda: NOTHING)
     tasks: dict[str, HeadBatch] = field(default_factory=dict)
 
 
@@ -120,14 +110,15 @@ class FusedNetwork:
         Raises:
             ValueError: a mask does not fit the batch, or leaves an actor no allowed action.
         """
-        encoded = self._lay_out(prepared)
+        encoded = self._start(prepared, weights, learns=False)
         over_sequences(
             prepared.rows.offsets, lambda _, first, last: self._encode(encoded, weights, first, last)
         )
         actions, log_probs, drawn = {}, {}, {}
         for name, head in self.heads.items():
             mask = masks[name]
-            chosen = head.draw(encoded.x, weights.flat, head.read(encoded.rows, mask, None), rng)
+            batch = head.read(encoded.policy.rows, mask, None)
+            chosen = head.draw(encoded.policy.out, weights.flat, batch, rng)
             actions[name] = RaggedArray.unchecked(chosen.actions, mask.actors.offsets)
             log_probs[name] = RaggedArray.unchecked(chosen.log_probs, mask.actors.offsets)
             if chosen.drawn is not None:
@@ -136,7 +127,7 @@ class FusedNetwork:
 
     def values(self, prepared: Prepared, weights: Weights) -> Floats:
         """Return the predicted return of each step (B,)."""
-        encoded = self._lay_out(prepared)
+        encoded = self._start(prepared, weights, learns=False)
         over_sequences(
             prepared.rows.offsets, lambda _, first, last: self._compute_values(encoded, weights, first, last)
         )
@@ -156,14 +147,11 @@ class FusedNetwork:
         Raises:
             ValueError: a mask does not fit the batch, or an action is masked.
         """
-        encoded = self._lay_out(prepared)
-        if learns:
-            encoded.value_kept = self.value.kept(encoded.value_embedded)
-            if encoded.x is not encoded.seen:
-                encoded.policy_kept = self.policy.kept(encoded.policy_embedded)
+        encoded = self._start(prepared, weights, learns)
+        x = encoded.policy.out
         tasks = encoded.tasks
         for name, head in self.heads.items():
-            tasks[name] = head.read(encoded.rows, masks[name], actions[name])
+            tasks[name] = head.read(encoded.policy.rows, masks[name], actions[name])
         log_probs = {name: np.empty(batch.num_actors, np.float32) for name, batch in tasks.items()}
         entropies = {name: np.empty(batch.num_actors, np.float32) for name, batch in tasks.items()}
         wrong: dict[str, int] = {}
@@ -172,7 +160,7 @@ class FusedNetwork:
             self._encode(encoded, weights, first, last)
             for name, head in self.heads.items():
                 actor = head.evaluate(
-                    encoded.x, weights.flat, tasks[name], log_probs[name], entropies[name], first, last
+                    x, weights.flat, tasks[name], log_probs[name], entropies[name], first, last
                 )
                 if actor >= 0:
                     wrong[name] = min(actor, wrong.get(name, actor))
@@ -183,49 +171,39 @@ class FusedNetwork:
                 head.refuse(tasks[name], actions[name], wrong[name])
         return log_probs, entropies, encoded
 
-    def _lay_out(self, prepared: Prepared) -> Encoded:
+    def _start(self, prepared: Prepared, weights: Weights, learns: bool) -> Encoded:
         """Allocate memory for a batch in the network."""
-        rows, kept, size = prepared.rows, None, prepared.rows.num_rows
-        embedded = recycled(size * self.policy.d)
-        x = value_embedded = seen = embedded
+        rows, visible = prepared.rows, None
+        policy = value = self.value.start(prepared, rows, weights.flat, weights.value, learns)
         if prepared.visible is not None:
-            rows, kept = rows.keep(prepared.visible), np.flatnonzero(prepared.visible)
-            embedded = recycled(len(kept) * self.policy.d)
-        x = recycled(len(embedded))
-        if self.value is not self.policy:
-            value_embedded = recycled(size * self.value.d)
-        seen = x if value_embedded is embedded else recycled(len(value_embedded))
-        values = np.empty(len(prepared.rows), np.float32)
-        table = self.policy.table(prepared)
-        return Encoded(prepared, kept, rows, table, embedded, x, value_embedded, seen, values)
+            rows, visible = rows.keep(prepared.visible), np.flatnonzero(prepared.visible)
+        if visible is not None or self.value is not self.policy:
+            policy = self.policy.start(prepared, rows, weights.flat, weights.policy, learns)
+        return Encoded(prepared, visible, policy, value, np.empty(len(prepared.rows), np.float32))
 
-    def _encode(self, encoded: Encoded, weights: Weights, first: int, last: int) -> None:
+    def _encode(self, e: Encoded, weights: Weights, first: int, last: int) -> None:
         """Compute values, and rows for the action heads, of steps first to last."""
-        self._compute_values(encoded, weights, first, last)
-        if encoded.seen is encoded.x:
+        self._compute_values(e, weights, first, last)
+        if e.policy is e.value:
             return
-        e, d = encoded, self.policy.d
-        if e.kept is None:
-            self.policy.embed(e.table, weights.flat, e.policy_embedded, first, last)
+        if e.visible is None:
+            e.policy.embed(first, last)
         else:
-            everything = e.value_embedded
+            everything, d = e.value.embedded, self.policy.d
             if self.value is not self.policy:
                 everything = np.empty(e.prepared.rows.num_rows * d, np.float32)
-                self.policy.embed(e.table, weights.flat, everything, first, last)
-            start, stop = e.rows.offsets[first], e.rows.offsets[last]
-            e.policy_embedded.reshape(-1, d)[start:stop] = everything.reshape(-1, d)[e.kept[start:stop]]
-        self.policy.blocks(e.policy_embedded, e.rows, weights.policy, e.x, e.policy_kept, first, last)
+                e.policy.embed(first, last, everything)
+            start, stop = e.policy.rows.offsets[first], e.policy.rows.offsets[last]
+            e.policy.embedded.reshape(-1, d)[start:stop] = everything.reshape(-1, d)[e.visible[start:stop]]
+        e.policy.blocks(first, last)
 
     def _compute_values(self, e: Encoded, weights: Weights, first: int, last: int) -> None:
         """Compute the values of steps first to last, and the rows that they need."""
-        rows = e.prepared.rows
-        self.value.embed(self._value_table(e), weights.flat, e.value_embedded, first, last)
-        self.value.blocks(e.value_embedded, rows, weights.value, e.seen, e.value_kept, first, last)
+        e.value.embed(first, last)
+        e.value.blocks(first, last)
         head = self._value_head(weights)
-        evaluate_values(head, e.seen, rows.offsets, first, last, e.values, workspace(head.d))
-
-    def _value_table(self, e: Encoded) -> EncoderTable:
-        return e.table if self.value is self.policy else self.value.table(e.prepared)
+        offsets = e.prepared.rows.offsets
+        evaluate_values(head, e.value.out, offsets, first, last, e.values, workspace(head.d))
 
     # -- backward -------------------------------------------------------------------------------------------
 
@@ -243,26 +221,23 @@ class FusedNetwork:
         """
         rows, e, head = encoded.prepared.rows, encoded, self._value_head(weights)
         parts = np.zeros((row_shares(rows.num_rows), self.layout.room), np.float32)
-        d_seen = recycled(len(e.seen))
-        d_x = d_seen if e.seen is e.x else np.zeros_like(e.x)
+        x, seen = e.policy.out, e.value.out
+        d_seen = recycled(len(seen))
+        d_x = d_seen if e.policy is e.value else np.zeros_like(x)
 
         def run(share: int, first: int, last: int) -> None:
             g = parts[share]
-            values_backward(head, e.seen, rows.offsets, first, last, d_values, d_seen, g, workspace(head.d))
+            values_backward(head, seen, rows.offsets, first, last, d_values, d_seen, g, workspace(head.d))
             for name, given in d_log_probs.items():
                 self.heads[name].backward(
-                    e.x, weights.flat, e.tasks[name], given, d_entropies[name], d_x, g, first, last
+                    x, weights.flat, e.tasks[name], given, d_entropies[name], d_x, g, first, last
                 )
             # Tile by tile, so the gradients of rows may take the place of those that they came from.
-            self.value.blocks_backward(
-                e.value_embedded, e.value_kept, rows, weights.value, d_seen, d_seen, g, first, last
-            )
-            if d_x is not d_seen:
-                self.policy.blocks_backward(
-                    e.policy_embedded, e.policy_kept, e.rows, weights.policy, d_x, d_x, g, first, last
-                )
-                self._embedding_backward(e, weights, d_x, d_seen, g, first, last)
-            self.value.embed_backward(self._value_table(e), weights.flat, d_seen, g, first, last)
+            e.value.blocks_backward(d_seen, d_seen, g, first, last)
+            if e.policy is not e.value:
+                e.policy.blocks_backward(d_x, d_x, g, first, last)
+                self._embedding_backward(e, d_x, d_seen, g, first, last)
+            e.value.embed_backward(d_seen, g, first, last)
 
         over_sequences(rows.offsets, run)
         g = parts[0] if len(parts) == 1 else parts.sum(0)
@@ -272,15 +247,15 @@ class FusedNetwork:
         return g
 
     def _embedding_backward(
-        self, e: Encoded, weights: Weights, d_x: Floats, d_seen: Floats, g: Floats, first: int, last: int
+        self, e: Encoded, d_x: Floats, d_seen: Floats, g: Floats, first: int, last: int
     ) -> None:
         """Add the gradients of the policy's embedding where the value function has rows of its own."""
-        d, start, stop = self.policy.d, e.rows.offsets[first], e.rows.offsets[last]
+        d, start, stop = self.policy.d, e.policy.rows.offsets[first], e.policy.rows.offsets[last]
         given = d_x
-        if e.kept is not None:
+        if e.visible is not None:
             shared = self.value is self.policy
             given = d_seen if shared else np.zeros(e.prepared.rows.num_rows * d, np.float32)
-            given.reshape(-1, d)[e.kept[start:stop]] += d_x.reshape(-1, d)[start:stop]
+            given.reshape(-1, d)[e.visible[start:stop]] += d_x.reshape(-1, d)[start:stop]
             if shared:
                 return  # the value function's backward takes them along
-        self.policy.embed_backward(e.table, weights.flat, given, g, first, last)
+        e.policy.embed_backward(given, g, first, last)
