@@ -157,7 +157,7 @@ class UnitActionNet(ImagePolicy):
         """The planes (n, P) of entities once they have been given `orders` (n, M)."""
         planes = seen.planes[rows]
         planes[:, self._action_planes] = orders[:, :1] == np.arange(self.num_kinds)
-        return as_tensor(planes, self.critic.weight, self.critic.weight.dtype)
+        return as_tensor(planes, self.actor.weight, self.actor.weight.dtype)
 
     def _turns(self, chosen: RaggedArray) -> tuple[RaggedArray, NDArray[np.int64]]:
         """The orders (A, M) and the turns (A,) of `chosen`.

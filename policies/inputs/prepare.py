@@ -84,7 +84,7 @@ class Inputs:
             raise ValueError(f"the actions differ: expected {self.space.actions!r}, got {space.actions!r}")
         for name in self.space.entities:
             if name not in space.entities:
-                raise ValueError(f"the space has no entity type {name!r}; it has {', '.join(space.entities)}")
+                raise ValueError(f"the space: expected entity type {name!r}, got {', '.join(space.entities)}")
         columns = {
             name: _columns(f"entity type {name!r}", wanted, space.entities[name])
             for name, wanted in self.space.entities.items()
@@ -201,7 +201,7 @@ def _columns(what: str, wanted: tuple[str, ...], given: tuple[str, ...]) -> NDAr
         return None
     missing = [feature for feature in wanted if feature not in given]
     if missing:
-        raise ValueError(f"{what} lacks features: expected {', '.join(missing)}, got {', '.join(given)}")
+        raise ValueError(f"{what}: expected the features {', '.join(missing)}, got {', '.join(given)}")
     return np.array([given.index(feature) for feature in wanted], np.int64)
 
 

@@ -26,7 +26,8 @@ class Translator:
         """`entities`: feature names by type, in the order of the columns."""
         if config.reference not in entities:
             raise ValueError(
-                f"translation: reference: expected one of {', '.join(entities)}, got {config.reference!r}"
+                f"translation: reference: unknown entity type {config.reference!r}: expected one of"
+                f" {', '.join(entities)}"
             )
         reference = entities[config.reference]
         heading = (
@@ -36,8 +37,8 @@ class Translator:
         for feature in (*config.position, *heading):
             if feature not in reference:
                 raise ValueError(
-                    f"translation: reference {config.reference!r}: expected features among "
-                    f"{', '.join(reference)}, got {feature!r}"
+                    f"translation: reference {config.reference!r}: unknown feature {feature!r}: expected"
+                    f" one of {', '.join(reference)}"
                 )
         self.config = config
         self._reference_columns = [reference.index(f) for f in config.position]

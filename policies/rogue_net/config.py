@@ -303,8 +303,7 @@ class RogueNetConfig:
                 )
         if not self.separate_value_net and (self.value_d_model or self.value_n_layer or self.value_n_head):
             raise ValueError(
-                "separate_value_net: expected True with value_d_model, value_n_layer and value_n_head,"
-                " got False"
+                "value_d_model, value_n_layer and value_n_head: expected separate_value_net=True, got False"
             )
 
     def for_value(self) -> RogueNetConfig:

@@ -37,7 +37,7 @@ Tensors = Mapping[str, Tensor]
 class StaticHead(Protocol):
     """One action. `chosen` is None if actions are to be sampled."""
 
-    num_scores: int
+    num_scores: ClassVar[int]
 
     def sizes(self, mask: ActionMask, chosen: RaggedArray | None) -> dict[str, int]:
         """Return the sizes that a batch needs."""
@@ -204,7 +204,7 @@ class StaticGaussian(_ActorHead):
 class StaticSelect:
     """`SelectEntityHead` on fixed shapes; one extra actor owns the pairs of the padding."""
 
-    num_scores = 2
+    num_scores: ClassVar[int] = 2
 
     def __init__(self, head: SelectEntityHead) -> None:
         self.head = head
