@@ -12,7 +12,7 @@ from torch.overrides import TorchFunctionMode
 
 from ..envs.spaces.space_schema import space_from_schema
 from .baselines import GridNet, ImpalaGridNet, ImpalaNet, TransformerNet, UnitActionNet
-from .baselines.map_policy import MapPolicy
+from .baselines.baseline import Baseline
 from .checkpoint import (
     MALFORMED,
     CheckpointError,
@@ -26,7 +26,7 @@ from .declared_sizes import check_declared_sizes
 from .rogue_net import RogueNet
 
 #: What checkpoints can hold.
-AnyNetwork: TypeAlias = RogueNet | MapPolicy | ImpalaNet
+AnyNetwork: TypeAlias = RogueNet | Baseline
 
 #: By the name that they give.
 _NETWORKS: dict[str, type[AnyNetwork]] = {
@@ -42,7 +42,7 @@ def load_policy(path: str | Path, **options: Any) -> AnyNetwork:
 
     Args:
         path: a folder `step_…`, or a run folder.
-        options: replace options of the network that don't change its weights, for instance `attention`.
+        options: replace options of the network that don't change its weights, for instance `engine`.
 
     Raises:
         TypeError, ValueError: `path` is no path, there is no such option, or it can't have this value.

@@ -48,11 +48,6 @@ def actor_rows(
     return index
 
 
-def uniform(mask: ActionMask, rng: np.random.Generator | None) -> NDArray[np.float64]:
-    """Return a number in [0, 1) for each actor (A,); without `rng` none (0,), for most probable choices."""
-    return np.zeros(0) if rng is None else rng.random(mask.actors.num_items)
-
-
 def selection_rows(
     name: str, rows: RowLayout, mask: ActionMask
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], RaggedArray]:

@@ -27,7 +27,6 @@ from ..inputs.actors import (
     no_order,
     not_selectable,
     selection_rows,
-    uniform,
 )
 from ..inputs.number_units import POINTS, WEIGHTS, Numbers
 from ..inputs.rows import RowLayout, plain
@@ -51,7 +50,6 @@ from .heads.number_kernels import (
 from .heads.select_kernels import (
     SelectionBatch,
     SelectionHead,
-    draw_selections,
     evaluate_selections,
     select_capacity,
     select_scratch,
@@ -304,6 +302,7 @@ class FusedSelection(FusedHead):
             mask=plain(mask.mask.values),
             chosen=chosen,
             capacity=select_capacity(most),
+            draws=np.zeros(0),
         )
         return HeadBatch(mask, arrays.actor_offsets, arrays)
 
@@ -317,11 +316,11 @@ class FusedSelection(FusedHead):
         return first, last  # the kernels count steps
 
     def draw(self, x: Floats, w: Floats, batch: HeadBatch, rng: np.random.Generator | None) -> Drawn:
-        log_probs = np.empty(batch.num_actors, np.float32)
-        draws, steps = uniform(batch.mask, rng), len(batch.offsets) - 1
-        stuck = draw_selections(
-            self._head(w), batch.arrays, x, 0, steps, draws, log_probs, self._scratch(batch)
-        )
+        count = batch.num_actors
+        log_probs, entropies = np.empty(count, np.float32), np.empty(count, np.float32)
+        draws = np.full(count, -1.0) if rng is None else rng.random(count)
+        drawing = HeadBatch(batch.mask, batch.offsets, batch.arrays._replace(draws=draws))
+        stuck = self.evaluate(x, w, drawing, log_probs, entropies, 0, len(batch.offsets) - 1)
         if stuck >= 0:
             raise no_entity(self.name, batch.mask.actors, stuck)
         return Drawn(batch.arrays.chosen, log_probs)

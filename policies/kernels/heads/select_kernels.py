@@ -58,7 +58,7 @@ class SelectionHead(NamedTuple):
 
 
 class SelectionBatch(NamedTuple):
-    """The actors and actees of one action, and what was selected (`draw_selections` writes it)."""
+    """The actors and actees of one action, and what was or is to be selected."""
 
     rows: NDArray[np.int64]  # (A,): the row of each actor
     actee_rows: NDArray[np.int64]  # (E,): the row of each actee
@@ -69,6 +69,7 @@ class SelectionBatch(NamedTuple):
     mask: NDArray[np.bool_]  # (P,), actor by actor
     chosen: NDArray[np.int64]  # (A,): entity indices
     capacity: int  # columns of a tile, see `select_capacity`
+    draws: NDArray[np.float64]  # (A,) in [0, 1); below 0: the most probable one. (0,): `chosen` is given
 
 
 class SelectionPlaces(NamedTuple):
@@ -238,7 +239,8 @@ def evaluate_selections(
 ) -> int:
     """Write log π and H (A,) of the actors of steps first to last, whose rows are in x (N * d,).
 
-    `s`: `select_scratch`. Returns the first actor whose choice is not allowed, or -1.
+    With `draws` entities are selected first, and `chosen` is written. `s`: `select_scratch`. Returns the
+    first actor whose choice is not allowed, or that has no allowed actee; or -1.
     """
     at, stride = selection_places(head.d, head.width, batch.capacity), batch.capacity + LANES
     while first < last:
@@ -249,7 +251,15 @@ def evaluate_selections(
                 block = _selection_block(batch, first, b, a)
                 _selection_distributions(at, block, batch.mask, head.width, stride, s)
                 for i in range(block.lanes):
-                    e = _find_chosen(batch, block, i)
+                    if len(batch.draws):
+                        e = draw_one(
+                            batch.mask, block.pair + i * block.actees, 1, s, at.scores + i,
+                            at.probabilities + i, LANES, block.actees, batch.draws[a + i],
+                        )  # fmt: skip
+                        if e >= 0:
+                            batch.chosen[a + i] = batch.actees[block.actee + e]
+                    else:
+                        e = _find_chosen(batch, block, i)
                     if e < 0:
                         return a + i
                     log_probs[a + i], entropies[a + i] = _log_prob(at, e, i, s), s[at.entropies + i]
@@ -338,35 +348,3 @@ def _map_backward(layer: Any, dy: Any, tile: Any, rows: Any, d_x: Any, g: Any, g
     linear_gradients(layer, dy, tile, up_to_16(count), g)
     linear_backward(layer, dy, tile, up_to_16(count))
     scatter_add_rows(tile, d_x, rows, 0, count, layer.inputs, gathered)
-
-
-@kernel
-def draw_selections(
-    head: Any, batch: Any, x: Any, first: int, last: int, draws: Any, log_probs: Any, s: Any
-) -> int:
-    """Select an entity for each actor of steps first to last: `batch.chosen` and `log_probs` are written.
-
-    `draws` (A,) in [0, 1), or (0,) to take the most probable actees, the first of equals. Returns the first
-    actor without an allowed actee, or -1.
-    """
-    at, stride = selection_places(head.d, head.width, batch.capacity), batch.capacity + LANES
-    mask, actees, chosen = batch.mask, batch.actees, batch.chosen
-    while first < last:
-        end = _tile_end(batch, first, last)
-        _queries_and_keys(head, batch, x, first, end, s)
-        for b in range(first, end):
-            for a in range(batch.actor_offsets[b], batch.actor_offsets[b + 1], LANES):
-                block = _selection_block(batch, first, b, a)
-                _selection_distributions(at, block, mask, head.width, stride, s)
-                for i in range(block.lanes):
-                    draw = draws[a + i] if len(draws) else -1.0
-                    e = draw_one(
-                        mask, block.pair + i * block.actees, 1, s, at.scores + i, at.probabilities + i, LANES,
-                        block.actees, draw,
-                    )  # fmt: skip
-                    if e < 0:
-                        return a + i
-                    chosen[a + i] = actees[block.actee + e]
-                    log_probs[a + i] = _log_prob(at, e, i, s)
-        first = end
-    return -1
