@@ -46,19 +46,25 @@ def _one_of(name: str, value: Any, allowed: tuple[Any, ...]) -> None:
         raise ValueError(f"{name}: expected one of {', '.join(map(repr, allowed))}, got {value!r}")
 
 
-def retire_attention(config: Any) -> bool:
-    """Set `attention`, an option of version 0.1, to "auto"; warn and return True if it was another one."""
-    _one_of("attention", config.attention, ("auto", "numba", "sorted", "padded"))
-    if config.attention == "auto":
-        return False
-    warnings.warn(
-        f"attention={config.attention!r} is deprecated: there is one implementation. Remove the option; for a"
-        " RogueNet that torch computes use engine='torch'.",
-        DeprecationWarning,
-        stacklevel=5,
-    )
+def engine_of(options: Mapping[str, Any]) -> Engine:
+    """Return the engine that options ask for, which may name it as `attention`, as version 0.1 did."""
+    engine, attention = options.get("engine", "auto"), options.get("attention", "auto")
+    if engine != "auto" or attention == "auto":
+        return engine
+    return "fused" if attention == "fused" else "torch"
+
+
+def retire_attention(config: Any) -> None:
+    """Set `attention`, an option of version 0.1, to "auto"; warn if it was another one."""
+    _one_of("attention", config.attention, ("auto", "fused", "numba", "sorted", "padded"))
+    if config.attention in ("numba", "sorted", "padded"):
+        warnings.warn(
+            f"attention={config.attention!r} is deprecated: there is one implementation. Remove the option;"
+            " for a RogueNet that torch computes use engine='torch'.",
+            DeprecationWarning,
+            stacklevel=5,
+        )
     object.__setattr__(config, "attention", "auto")
-    return True
 
 
 def _typed(config: Any, kind: type | tuple[type, ...], *names: str) -> None:
@@ -261,11 +267,8 @@ class RogueNetConfig:
             value = getattr(self, name)
             if isinstance(value, Mapping):
                 object.__setattr__(self, name, from_options(kind, value))
-        if self.attention == "fused":  # as it was called before the heads were fused as well
-            object.__setattr__(self, "attention", "auto")
-            object.__setattr__(self, "engine", "fused")
-        if retire_attention(self) and self.engine == "auto":
-            object.__setattr__(self, "engine", "torch")
+        object.__setattr__(self, "engine", engine_of(vars(self)))
+        retire_attention(self)
         _one_of("engine", self.engine, ("auto", "fused", "torch", "graphs"))
         _one_of("pooling", self.pooling, (None, "mean", "max", "meanmax"))
         _one_of("composite", self.composite, ("used", "all"))

@@ -14,7 +14,7 @@ from ...envs.spaces.space_schema import schema_difference, space_schema
 from ...policies.checkpoint import check_weights
 from ...policies.policy import Policy
 from ...policies.rogue_net import RogueNet
-from ...policies.rogue_net.config import RogueNetConfig
+from ...policies.rogue_net.config import RogueNetConfig, engine_of
 from .checkpoint import Checkpoint, CheckpointError
 
 #: What Adam and AdamW, which is a subclass, keep for each parameter.
@@ -49,6 +49,10 @@ def check_policy(trainer: Learning, checkpoint: Checkpoint) -> None:
     # A checkpoint lacks options that were added after it was written: they have their defaults.
     defaults = RogueNetConfig().to_dict() if isinstance(trainer.policy, RogueNet) else {}
     theirs = {"class": saved["class"], **defaults, **saved["config"]}
+    if "engine" in theirs:
+        theirs["engine"] = engine_of(theirs)
+    if "attention" in theirs:
+        theirs["attention"] = "auto"
     for name in [*ours, *(n for n in theirs if n not in ours)]:
         here, there = (side.get(name, "absent") for side in (ours, theirs))
         if here != there:
