@@ -72,7 +72,7 @@ def test_a_run_against_past_selves_is_resumed_with_them(
         ({"latest_share": 2}, "opponents: latest_share must lie between 0 and 1, got 2.0"),
         ({"weighting": "soft"}, "opponents.weighting: expected"),
         ({"max_size": 1, "checkpoints": ["a"]}, "max_size must leave a place for a past self"),
-        ({"checkpoints": ["nowhere"]}, "there is no checkpoint folder nowhere"),
+        ({"checkpoints": ["nowhere"]}, "checkpoint nowhere: expected a folder"),
         ({"latest": 1}, "unknown key 'opponents.latest'; did you mean 'opponents.latest_share'?"),
     ],
 )
