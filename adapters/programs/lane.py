@@ -12,6 +12,7 @@ from queue import SimpleQueue
 from threading import Condition
 from typing import Any
 
+import gymnasium
 from numpy.typing import NDArray
 
 from ...envs.batch.resolve import ResolvedObservation
@@ -46,12 +47,14 @@ class Exchange:
         asked: how many lanes have a question.
         owing: how many lanes have a game that has not asked since its last answer.
         failed: the lanes whose games have failed.
+        is_closed: steps no longer wait.
     """
 
     def __init__(self) -> None:
         self.changed = Condition()
         self.asked = self.owing = 0
         self.failed: list[Lane] = []
+        self.is_closed = False
         self._is_late = False  # whether one question is enough for the step to go on
 
     def wait(self, lanes: Sequence[Lane], max_wait: float | None, timeout: float | None) -> None:
@@ -60,6 +63,7 @@ class Exchange:
         Ends early where a game has failed.
 
         Raises:
+            gymnasium.error.ClosedEnvironmentError: another thread has closed the environment.
             TimeoutError: games have not asked for `timeout` seconds; it names their lanes.
         """
         late_at = None if max_wait is None else time.monotonic() + max_wait
@@ -77,6 +81,14 @@ class Exchange:
                     if hanging:
                         raise TimeoutError(", ".join(lane.name for lane in hanging))
                 self.changed.wait(min(ends, default=None))
+            if self.is_closed:
+                raise gymnasium.error.ClosedEnvironmentError("closed while a step waited for questions")
+
+    def close(self) -> None:
+        """End a waiting step, and let none wait from now on."""
+        with self.changed:
+            self.is_closed = True
+            self.changed.notify()
 
     def notify(self) -> None:
         """Wake a waiting step if it may go on. The caller holds the lock."""
@@ -84,7 +96,7 @@ class Exchange:
             self.changed.notify()
 
     def _may_go_on(self) -> bool:
-        return bool(self.failed) or (self.asked > 0 and (self._is_late or not self.owing))
+        return self.is_closed or bool(self.failed) or (self.asked > 0 and (self._is_late or not self.owing))
 
 
 class Lane:

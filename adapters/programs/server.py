@@ -88,6 +88,7 @@ class ListeningVectorEnv(QuestionVectorEnv):
         return self._batch([report.question for report in reports]), self._info(reports)
 
     def close_extras(self, **kwargs: Any) -> None:
+        self._exchange.close()
         for lane in self._lanes:
             lane.stop()
         self._door.close()

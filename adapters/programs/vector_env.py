@@ -197,6 +197,7 @@ class ProgramVectorEnv(QuestionVectorEnv):
         return self._batch([report.question for report in reports]), self._info(reports)
 
     def close_extras(self, **kwargs: Any) -> None:
+        self._exchange.close()
         self._stop_games()
 
 
