@@ -294,7 +294,7 @@ def test_benchmarks_with_a_budget_give_rows_and_stay_under_ten_minutes() -> None
         assert "    add_options(parser)" in text and "        write_rows(" in text, name
     without = {path.stem for path in SCRIPTS.glob("*.py")} - set(budgets) - set(SHARED)
     assert without == {
-        *("continuous", "engines", "fuzz_checkpoints", "gpu"),
+        *("attention", "continuous", "engines", "fuzz_checkpoints", "gpu", "questions"),
         *("runtime", "scaling", "startup", "workers"),
     }
 
