@@ -49,6 +49,8 @@ HEADING = (
 )
 WIDTH = field("half_width", source="rx")
 HEIGHT = field("half_height", source="ry")
+WALL_WIDTH = field("half_width", LENGTH, source="rx")  # in the unit of positions
+WALL_HEIGHT = field("half_height", LENGTH, source="ry")
 
 
 @dataclass(frozen=True)
@@ -114,17 +116,20 @@ _KEY_COLOURS = tuple(
     for theme, colour in enumerate(("blue", "green", "red"))
 )
 
+_HAS_KEY = Feature("has_key", LOOKUP, field="image_theme", slot="has_keys")
+_IS_TARGET = Feature("is_target", LOOKUP, field="image_theme", slot="target_bools")
+_IS_FAST = Feature("is_fast", EQUALS, field="type", parameter=8)
+_RELATIVE_WIDTH = Feature("relative_half_width", RELATIVE, field="rx", scale=2.0)
+_PATROL = field("patrol_x", LENGTH, source="climber_spawn_x", hidden=True)
+_RELOAD = Feature("reload", SINCE, field="fire_time", scale=0.02, hidden=True)
+
 _GAMES = (
     ProcgenGame(
         "bigfish",
         # A fish that is wider than the player is deadly, a narrower one is food.
         _types(
             (*PLAYER, WIDTH),
-            EntityType(
-                "Fish",
-                (2,),
-                (*MOVING_X, WIDTH, HEIGHT, Feature("relative_half_width", RELATIVE, field="rx", scale=2.0)),
-            ),
+            EntityType("Fish", (2,), (*MOVING_X, WIDTH, HEIGHT, _RELATIVE_WIDTH)),
         ),
         globals=(slot("fish_eaten", 1 / 30),),
     ),
@@ -189,9 +194,7 @@ _GAMES = (
         _types(
             PLAYER,
             EntityType("Coin", (1,), POSITION),
-            EntityType(
-                "Enemy", (5,), (*MOVING_X, field("patrol_x", LENGTH, source="climber_spawn_x", hidden=True))
-            ),
+            EntityType("Enemy", (5,), (*MOVING_X, _PATROL)),
         ),
         globals=(slot("has_support"), slot("coin_quota", 0.2, hidden=True), slot("coins_collected", 0.2)),
         tiles=_GROUND,
@@ -218,18 +221,8 @@ _GAMES = (
         "dodgeball",
         _types(
             PLAYER,
-            EntityType(
-                "LavaWall",
-                (1,),
-                (
-                    *POSITION,
-                    field("half_width", LENGTH, source="rx"),
-                    field("half_height", LENGTH, source="ry"),
-                ),
-            ),
-            EntityType(
-                "Enemy", (4,), (*MOVING, Feature("reload", SINCE, field="fire_time", scale=0.02, hidden=True))
-            ),
+            EntityType("LavaWall", (1,), (*POSITION, WALL_WIDTH, WALL_HEIGHT)),
+            EntityType("Enemy", (4,), (*MOVING, _RELOAD)),
             EntityType("Door", (5,), POSITION),
             EntityType("EnemyBall", (6,), MOVING),
             EntityType("PlayerBall", (3,), MOVING),
@@ -247,10 +240,10 @@ _GAMES = (
         "fruitbot",
         _types(
             PLAYER[:3],  # it climbs at a constant speed
-            EntityType("Barrier", (1,), (*POSITION, field("half_width", LENGTH, source="rx"))),
+            EntityType("Barrier", (1,), (*POSITION, WALL_WIDTH)),
             EntityType("BadObject", (4,), (*POSITION, WIDTH, HEIGHT)),
             EntityType("GoodObject", (7,), (*POSITION, WIDTH, HEIGHT)),
-            EntityType("LockedDoor", (10,), (*POSITION, field("half_width", LENGTH, source="rx"))),
+            EntityType("LockedDoor", (10,), (*POSITION, WALL_WIDTH)),
             EntityType("Lock", (11,), POSITION),
             EntityType("Key", (3,), POSITION),
         ),
@@ -263,11 +256,7 @@ _GAMES = (
         "heist",
         _types(
             PLAYER,
-            EntityType(
-                "LockedDoor",
-                (1,),
-                (*POSITION, *_KEY_COLOURS, Feature("has_key", LOOKUP, field="image_theme", slot="has_keys")),
-            ),
+            EntityType("LockedDoor", (1,), (*POSITION, *_KEY_COLOURS, _HAS_KEY)),
             EntityType("Key", (2,), (*POSITION, *_KEY_COLOURS)),
             EntityType("Exit", (9,), POSITION),
         ),
@@ -339,15 +328,7 @@ _GAMES = (
         "plunder",
         _types(
             (PLAYER[0], PLAYER[2]),  # it moves along the bottom
-            EntityType(
-                "Ship",
-                (7,),
-                (
-                    *MOVING_X,
-                    HEIGHT,
-                    Feature("is_target", LOOKUP, field="image_theme", slot="target_bools"),
-                ),
-            ),
+            EntityType("Ship", (7,), (*MOVING_X, HEIGHT, _IS_TARGET)),
             EntityType("Panel", (6,), POSITION),
             EntityType("PlayerBullet", (1,), POSITION),
         ),
@@ -367,15 +348,7 @@ _GAMES = (
         "starpilot",
         _types(
             PLAYER,
-            EntityType(
-                "Flyer",
-                (4, 8),
-                (
-                    *MOVING,
-                    field("health", 0.5, hidden=True),
-                    Feature("is_fast", EQUALS, field="type", parameter=8),
-                ),
-            ),
+            EntityType("Flyer", (4, 8), (*MOVING, field("health", 0.5, hidden=True), _IS_FAST)),
             EntityType("Bullet", (2, 3), MOVING),
             EntityType("Turret", (7,), (*MOVING_X, HEIGHT, field("health", 0.2, hidden=True))),
             EntityType("Meteor", (5,), MOVING_X),
