@@ -48,7 +48,9 @@ def main(arguments: Sequence[str]) -> None:
     check_new_folder(chosen.out)
     config, settings = chosen.read()
     settings = replace(settings, episodes=chosen.episodes or settings.episodes)
-    env, told = played(config.env, settings, "held-out", chosen.kwargs)
+    settings = replace(settings, kwargs={**settings.kwargs, **chosen.kwargs})
+    config = replace(config, eval=settings)  # so that `eval` of the folder plays the same
+    env, told = played(config.env, settings, "held-out", {})
     title = chosen.title or chosen.out.resolve().name
     with thread_count(config.ppo.num_threads), make_environments(env) as venv:
         agents = {title: chosen.load(venv), RANDOM: chosen.load(venv, is_random=True)}
