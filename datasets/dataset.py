@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import mmap
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -49,7 +50,8 @@ class EntityDataset:
     Args:
         path: the folder.
         verify: compare each file with its checksum and every column with its space. This reads all files
-            once. Leave it out only for files whose source you trust: a damaged one then gives wrong steps.
+            once. Leave it out only for files whose source you trust: a damaged one then gives wrong steps, or
+            ends the process.
 
     Attributes:
         space: the observation space; `space.actions` is the action space.
@@ -66,7 +68,8 @@ class EntityDataset:
         self.space = _space(self.path / MANIFEST, manifest)
         parts = _listed_parts(self.path / MANIFEST, manifest)
         schema = arrow_schema(self.space, {n: v for n, v in manifest.items() if n != "parts"})
-        self._parts = [_open_part(self.path / name, steps, schema) for name, steps, _ in parts]
+        opened = [_open_part(self.path / name, steps, schema) for name, steps, _ in parts]
+        self._mappings, self._parts = [mapping for mapping, _ in opened], [part for _, part in opened]
         self._first_rows = np.cumsum([0, *(steps for _, steps, _ in parts)])
         if verify:
             for (name, _, digest), part in zip(parts, self._parts, strict=True):
@@ -112,7 +115,7 @@ class EntityDataset:
             IndexError: there is no such file.
         """
         if index not in self._steps:
-            self._steps[index] = from_arrow(self._parts[index], self.space)
+            self._steps[index] = from_arrow(self._parts[index], self.space, check=False)
         return self._steps[index]
 
     @property
@@ -122,7 +125,9 @@ class EntityDataset:
 
     def __iter__(self) -> Iterator[Steps]:
         """Return the steps file by file, as read-only views."""
-        return (self.part(index) for index in range(self.num_parts))
+        for index, mapping in enumerate(self._mappings):
+            _advise(mapping, "MADV_WILLNEED")
+            yield self.part(index)
 
     def infos(self, rows: ArrayLike) -> list[dict[str, Any]]:
         """Return the info of each of `rows` (K,); an empty dict where none was recorded."""
@@ -243,12 +248,22 @@ def _listed_parts(path: Path, manifest: dict[str, Any]) -> list[tuple[str, int, 
     return parts
 
 
-def _open_part(path: Path, steps: int, schema: pa.Schema) -> pa.RecordBatch:
-    """Return the one record batch of a file, mapped into memory."""
+def _advise(mapping: mmap.mmap, advice: str) -> None:
+    """Tell the system how a file will be read, where it can be told."""
+    if hasattr(mmap, advice):
+        mapping.madvise(getattr(mmap, advice))
+
+
+def _open_part(path: Path, steps: int, schema: pa.Schema) -> tuple[mmap.mmap, pa.RecordBatch]:
+    """Return a file, mapped into memory, and its one record batch."""
     try:
         if not path.is_file():
             raise DatasetError(f"{path}: the file is missing")
-        file = pa.ipc.open_file(pa.memory_map(str(path)))
+        with path.open("rb") as opened:
+            mapping = mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ)
+        # Minibatches are drawn from all files: reading ahead would read these whole.
+        _advise(mapping, "MADV_RANDOM")
+        file = pa.ipc.open_file(pa.BufferReader(pa.py_buffer(mapping)))
         if file.num_record_batches != 1:
             raise DatasetError(f"{path}: expected 1 record batch, got {file.num_record_batches}")
         if not file.schema.equals(schema):
@@ -256,9 +271,13 @@ def _open_part(path: Path, steps: int, schema: pa.Schema) -> pa.RecordBatch:
         batch = file.get_batch(0)
     except (OSError, pa.ArrowException) as error:
         raise DatasetError(f"{path}: cannot be read as an Arrow file: {error}") from error
+    except ValueError as error:
+        if isinstance(error, DatasetError):
+            raise
+        raise DatasetError(f"{path}: cannot be mapped into memory: {error}") from error
     if len(batch) != steps:
         raise DatasetError(f"{path}: expected {steps} steps, got {len(batch)}")
-    return batch
+    return mapping, batch
 
 
 def _verify(path: Path, digest: str, part: pa.RecordBatch, space: EntitySpace) -> None:

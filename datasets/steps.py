@@ -128,14 +128,17 @@ def ragged_columns(steps: Steps) -> dict[str, RaggedArray]:
     return {**arrays, **{f"choices/{name}": chosen for name, chosen in steps.actions.items()}}
 
 
-def from_arrow(batch: pa.RecordBatch, space: EntitySpace) -> Steps:
+def from_arrow(batch: pa.RecordBatch, space: EntitySpace, *, check: bool = True) -> Steps:
     """Return the steps in `batch`, without copies of ragged columns; their arrays are read-only.
+
+    Args:
+        check: check the offsets of ragged columns, which reads all of them.
 
     Raises:
         ValueError: the offsets of a ragged column do not rise from 0 to the number of its items.
     """
     arrays = {
-        name: _from_list(batch.column(name), dtype, shape)
+        name: _from_list(batch.column(name), dtype, shape, check)
         for name, (dtype, shape) in ragged_formats(space).items()
     }
     width = len(space.global_features)
@@ -187,7 +190,9 @@ def _to_list(array: RaggedArray, kind: pa.DataType) -> pa.Array:
     return pa.LargeListArray.from_arrays(pa.array(array.offsets), flat, type=kind)
 
 
-def _from_list(column: pa.LargeListArray, dtype: np.dtype[Any], inner_shape: tuple[int, ...]) -> RaggedArray:
+def _from_list(
+    column: pa.LargeListArray, dtype: np.dtype[Any], inner_shape: tuple[int, ...], check: bool
+) -> RaggedArray:
     offsets = column.offsets.to_numpy()
     items = column.values
     if math.prod(inner_shape) == 0:
@@ -195,7 +200,7 @@ def _from_list(column: pa.LargeListArray, dtype: np.dtype[Any], inner_shape: tup
     else:
         flat = items.values if isinstance(items, pa.FixedSizeListArray) else items
         values = _values(flat, dtype).reshape(len(items), *inner_shape)
-    return RaggedArray(values, offsets)
+    return RaggedArray(values, offsets) if check else RaggedArray.unchecked(values, offsets)
 
 
 def _values(array: pa.Array, dtype: np.dtype[Any]) -> NDArray[Any]:
