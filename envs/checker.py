@@ -14,13 +14,14 @@ from typing import Any, NoReturn
 
 import gymnasium
 import numpy as np
-from gymnasium.utils.env_checker import check_env, data_equivalence
+from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
 from ..ragged import RaggedArray
 from .actions import EntityActionSpace
-from .batch.batch_actions import sample_actions
+from .actions.array_checks import array_problem
+from .batch.batch_actions import illegal_actions, sample_actions
 from .batch.entity_batch import EntityBatch, batch_observations
 from .errors import ActionError, ConformanceError, ObservationError
 from .returned import tuple_words
@@ -138,10 +139,6 @@ class _Subject(ABC):
         """The next observation to act on, after `seen`."""
         return seen
 
-    @abstractmethod
-    def step_without_actions(self) -> None:
-        """Leave out all actions of a step."""
-
     def check_fresh(self, arrays: list[NDArray[Any]], where: str) -> None:
         """`arrays` must be new ones: users keep what they were given."""
         for earlier in self._kept:
@@ -173,7 +170,7 @@ class _Single(_Subject):
         try:
             finite = math.isfinite(reward)
         except TypeError:
-            self.fail(f"step: reward: expected a number, got {reward!r}")
+            finite = False
         if not finite:
             self.fail(f"step: reward: expected a finite number, got {reward!r}")
         return self._seen("step", observation, info, float(reward), bool(terminated), bool(truncated))
@@ -217,9 +214,6 @@ class _Single(_Subject):
             self.fail("step after the end of an episode: expected gymnasium.error.ResetNeeded, got no error")
         return self.reset(None)
 
-    def step_without_actions(self) -> None:
-        self.env.step({})
-
 
 class _Vector(_Subject):
     """An `EntityVectorEnv`."""
@@ -244,18 +238,9 @@ class _Vector(_Subject):
         batch, rewards, terminated, truncated, info = self.env.step(actions)
         self._check_batch("step", batch)
         self._check_inactive("step", batch, info)
-        columns = (
-            ("rewards", rewards, np.float32),
-            ("terminated", terminated, bool),
-            ("truncated", truncated, bool),
-        )
-        for what, array, dtype in columns:
-            if (
-                not isinstance(array, np.ndarray)
-                or array.dtype != dtype
-                or array.shape != (self.env.num_envs,)
-            ):
-                self.fail(f"step: {what}: expected {np.dtype(dtype)} ({self.env.num_envs},), got {array!r}")
+        self._check_column("step: rewards", rewards, np.float32)
+        self._check_column("step: terminated", terminated, bool)
+        self._check_column("step: truncated", truncated, bool)
         if not np.isfinite(rewards).all():
             lane = np.isfinite(rewards).argmin()
             self.fail(f"step: env {lane}: reward: expected a finite number, got {rewards[lane]}")
@@ -296,16 +281,16 @@ class _Vector(_Subject):
         arrays = [a.values if isinstance(a, RaggedArray) else a for a in batch.arrays().values()]
         self.check_fresh([a for a in arrays if a.size], where)
 
+    def _check_column(self, where: str, column: Any, dtype: Any) -> None:
+        problem = array_problem(column, dtype, (self.env.num_envs,))
+        if problem:
+            self.fail(f"{where}: {problem}")
+
     def _check_inactive(self, where: str, batch: EntityBatch, info: dict[str, Any]) -> None:
         inactive = inactive_flags(info)
         if inactive is None:
             return
-        if (
-            not isinstance(inactive, np.ndarray)
-            or inactive.dtype != bool
-            or inactive.shape != (self.env.num_envs,)
-        ):
-            self.fail(f"{where}: info['inactive']: expected bool ({self.env.num_envs},), got {inactive!r}")
+        self._check_column(f"{where}: info['inactive']", inactive, bool)
         for name, part in batch.actions.items():
             acting = np.flatnonzero(inactive & (part.actors.lengths > 0))
             if acting.size:
@@ -313,9 +298,6 @@ class _Vector(_Subject):
                     f"{where}: env {acting[0]} is inactive: expected no actors of action {name!r},"
                     f" got {part.actors.lengths[acting[0]]}"
                 )
-
-    def step_without_actions(self) -> None:
-        self.env.step({})
 
 
 def _play(subject: _Subject, seed: int, num_steps: int, provoke: bool = False) -> list[_Seen]:
@@ -353,7 +335,7 @@ def _check_left_out(subject: _Subject, seed: int) -> None:
     acting = [name for name, part in seen.batch.actions.items() if part.actors.num_items]
     may_leave_out = subject.space.actions.optional or not acting
     try:
-        subject.step_without_actions()
+        subject.env.step({})
     except ActionError as error:
         if may_leave_out:
             subject.fail(f"step({{}}): no action is required: expected no error, got ActionError: {error}")
@@ -364,34 +346,6 @@ def _check_left_out(subject: _Subject, seed: int) -> None:
         return
     if not may_leave_out:
         subject.fail(f"step({{}}) without action {acting[0]!r}: expected ActionError, got no error")
-
-
-def illegal_actions(
-    space: EntitySpace, batch: EntityBatch, legal: dict[str, RaggedArray]
-) -> Iterator[tuple[str, dict[str, RaggedArray]]]:
-    """Actions that `batch` does not allow, and what is wrong with each."""
-    unknown = "+".join(space.actions.spaces) + "+"
-    yield (
-        f"an action with the unknown name {unknown!r}",
-        {**legal, unknown: RaggedArray.empty(len(batch), (), np.int64)},
-    )
-    for name, action in space.actions.items():
-        given, part = legal[name], batch.actions[name]
-        extra = given.values[:1] if len(given[0]) else np.zeros((1, *given.inner_shape), given.dtype)
-        offsets = given.offsets + (np.arange(len(given.offsets)) > 0)
-        longer = RaggedArray(np.concatenate([extra, given.values]), offsets)
-        yield f"action {name!r} with more choices than actors", {**legal, name: longer}
-        if not given.num_items:
-            continue
-        if not space.actions.optional:
-            yield f"a step without action {name!r}", {n: a for n, a in legal.items() if n != name}
-        beyond = given.values.copy()
-        beyond[0] = action.nonexistent(batch.num_entities)
-        yield f"action {name!r} with a choice that does not exist", {**legal, name: given.with_values(beyond)}
-        for what, row, item in action.masked_items(part):
-            values = given.values.copy()
-            values[row] = item
-            yield f"action {name!r} with a masked {what}", {**legal, name: given.with_values(values)}
 
 
 @contextmanager
@@ -429,21 +383,14 @@ def _legal_steps(env: Any) -> Iterator[None]:
 def _compare(subject: _Subject, first: list[_Seen], second: list[_Seen], sentence: str) -> None:
     for step, (one, other) in enumerate(zip(first, second, strict=True)):
         where = f"{sentence}, got different results in {f'step {step}' if step else 'reset'}"
-        if not one.batch.equals(other.batch):
-            mine, others = one.batch.arrays(), other.batch.arrays()
-            different = [
-                name for name in mine if not data_equivalence(_plain(mine[name]), _plain(others[name]), True)
-            ]
+        different = one.batch.differences(other.batch)
+        if different:
             subject.fail(f"{where}: {', '.join(different)}")
         for what in ("rewards", "terminated", "truncated"):
             if not np.array_equal(getattr(one, what), getattr(other, what)):
                 subject.fail(f"{where}: {what}")
         if one.final is not None and (other.final is None or not one.final.equals(other.final)):
             subject.fail(f"{where}: final_obs")
-
-
-def _plain(array: RaggedArray | NDArray[Any]) -> Any:
-    return (array.values, array.offsets) if isinstance(array, RaggedArray) else array
 
 
 def _leaves(data: Any) -> Iterator[NDArray[Any]]:

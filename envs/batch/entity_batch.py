@@ -76,14 +76,20 @@ class EntityBatch:
         actors = self.actions[action].actors
         return actors.values + actors.broadcast(self.entity_offsets[:-1])
 
-    def _map(self, function: Callable[[RaggedArray], RaggedArray], rows: Any) -> EntityBatch:
+    def _map(
+        self, function: Callable[[RaggedArray], RaggedArray], globals: NDArray[np.float32]
+    ) -> EntityBatch:
+        """Return this batch with `function` of each ragged array, in the order of `_ragged_arrays`."""
         return EntityBatch(
             {name: function(r) for name, r in self.entities.items()},
-            self.globals[rows],
+            globals,
             {name: m.map(function) for name, m in self.actions.items()},
             {name: function(v) for name, v in self.visible.items()},
             None if self.frames is None else function(self.frames),
         )
+
+    def _ragged_arrays(self) -> list[RaggedArray]:
+        return [array for array in self.arrays().values() if isinstance(array, RaggedArray)]
 
     def gather(self, indices: ArrayLike) -> EntityBatch:
         """The steps at `indices` (K,) int, in that order; repeats and an empty index are fine.
@@ -101,8 +107,8 @@ class EntityBatch:
                 f"gather: indices: expected {-len(self)} to {len(self) - 1} for a batch of {len(self)},"
                 f" got {rows.min()} to {rows.max()}"
             )
-        gathered = iter(gather_all([a for a in self.arrays().values() if isinstance(a, RaggedArray)], rows))
-        return self._map(lambda _: next(gathered), rows)  # which asks for them in the same order
+        gathered = iter(gather_all(self._ragged_arrays(), rows))
+        return self._map(lambda _: next(gathered), self.globals[rows])
 
     def __getitem__(self, key: slice) -> EntityBatch:
         """A slice of the steps; a view where the step of the slice is 1."""
@@ -110,7 +116,7 @@ class EntityBatch:
             raise TypeError(
                 f"EntityBatch: index: expected a slice, got {key!r}. Use gather or unbatch_observation"
             )
-        return self._map(lambda array: array[key], key)
+        return self._map(lambda array: array[key], self.globals[key])
 
     def entity_counts(self, step: int) -> list[int]:
         """Return the number of entities of each type at `step` (T,)."""
@@ -137,39 +143,33 @@ class EntityBatch:
             arrays["frames"] = self.frames
         return arrays
 
+    def differences(self, other: EntityBatch) -> list[str]:
+        """Return the names of the `arrays` that are not the same, bit for bit, or that one of both lacks."""
+        mine, others = self.arrays(), other.arrays()
+        shared = mine.keys() & others.keys()
+        return [n for n in {**mine, **others} if n not in shared or not _are_same(mine[n], others[n])]
+
     def equals(self, other: EntityBatch) -> bool:
         """Return True if both hold the same steps, bit for bit."""
-        mine, others = self.arrays(), other.arrays()
-        return list(mine) == list(others) and all(
-            np.array_equal(array, others[name]) if isinstance(array, np.ndarray) else array == others[name]  # type: ignore[arg-type]
-            for name, array in mine.items()
-        )
+        return list(self.arrays()) == list(other.arrays()) and not self.differences(other)
+
+
+def _are_same(one: Any, other: Any) -> bool:
+    return np.array_equal(one, other) if isinstance(one, np.ndarray) else one == other
 
 
 def concatenate_batches(batches: Sequence[EntityBatch]) -> EntityBatch:
     """The steps of all `batches`, one batch after the other, in new arrays."""
     if not batches:
         raise ValueError("concatenate_batches: expected one batch or more, got none")
-    first = batches[0]
-
-    def actions(name: str) -> ActionMask:
-        masks = [b.actions[name] for b in batches]
-        return ActionMask(
-            concatenate([m.actors for m in masks]),
-            concatenate([m.mask for m in masks]),
-            None
-            if masks[0].actees is None
-            else concatenate([m.actees for m in masks if m.actees is not None]),
-        )
-
-    hidden = [name for name in first.entities if any(name in b.visible for b in batches)]
-    return EntityBatch(
-        {name: concatenate([b.entities[name] for b in batches]) for name in first.entities},
-        np.concatenate([b.globals for b in batches]),
-        {name: actions(name) for name in first.actions},
-        {name: concatenate([b.visibility(name) for b in batches]) for name in hidden},
-        None if first.frames is None else concatenate([b.frames for b in batches if b.frames is not None]),
-    )
+    hidden = [name for name in batches[0].entities if any(name in b.visible for b in batches)]
+    alike = [
+        EntityBatch(b.entities, b.globals, b.actions, {name: b.visibility(name) for name in hidden}, b.frames)
+        for b in batches
+    ]
+    arrays = zip(*(b._ragged_arrays() for b in alike), strict=True)
+    joined = iter([concatenate(list(parts)) for parts in arrays])
+    return alike[0]._map(lambda _: next(joined), np.concatenate([b.globals for b in batches]))
 
 
 def batch_observations(space: EntitySpace, observations: Sequence[Mapping[str, Any]]) -> EntityBatch:

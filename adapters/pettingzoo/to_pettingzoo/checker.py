@@ -24,7 +24,7 @@ from ....envs import (
     batch_observations,
     sample_actions,
 )
-from ....envs.checker import illegal_actions
+from ....envs.batch.batch_actions import illegal_actions
 from ....ragged import RaggedArray
 from .conversion import to_pettingzoo
 from .parallel_env import EntityParallelEnv
