@@ -15,7 +15,7 @@ from ..randomness import uniform
 from ..spaces import EntitySpace
 from ..vector.native import NativeVectorEnv, all_true
 from ..vector.native_env import native_game
-from .parts import Doubles, Flags, Floats, Ints, Words, even, featureless, sole_choices
+from .parts import Doubles, Flags, Floats, Ints, Words, even, featureless, first_items, sole_choices
 
 
 class CherryPickVectorEnv(NativeVectorEnv):
@@ -61,20 +61,14 @@ class CherryPickVectorEnv(NativeVectorEnv):
 
     def _look(self, lanes: Ints | None) -> EntityBatch:
         lanes = self.all_lanes if lanes is None else lanes
-        offsets = np.zeros(len(lanes) + 1, np.int64)
-        self._counts[lanes].cumsum(out=offsets[1:])
-        cherries, actees = np.empty((offsets.item(-1), 1), np.float32), np.empty(offsets.item(-1), np.int64)
-        _write_cherries(lanes, offsets, self._qualities, cherries, actees)
+        cherries = first_items(self._qualities[:, :, None], self._counts, lanes)
         players = even(self._counts[lanes])  # the player's index is the number of cherries, which come first
-        mask = ActionMask(
-            players,
-            RaggedArray.unchecked(all_true(len(actees)), offsets),
-            RaggedArray.unchecked(actees, offsets),
-        )
+        actees = RaggedArray.unchecked(cherries.item_indices(), cherries.offsets)
+        allowed = RaggedArray.unchecked(all_true(cherries.num_items), cherries.offsets)
         return EntityBatch(
-            {"Cherry": RaggedArray.unchecked(cherries, offsets), "Player": featureless(players.offsets)},
+            {"Cherry": cherries, "Player": featureless(players.offsets)},
             np.empty((len(lanes), 0), np.float32),
-            {"Pick Cherry": mask},
+            {"Pick Cherry": ActionMask(players, allowed, actees)},
         )
 
 
@@ -112,13 +106,3 @@ def _pick(choices: Ints, qualities: Doubles, counts: Ints, rewards: Floats) -> N
             counts[lane] -= 1
             for i in range(choice, counts[lane]):
                 qualities[lane, i] = qualities[lane, i + 1]
-
-
-@compiled
-def _write_cherries(lanes: Ints, offsets: Ints, qualities: Doubles, cherries: Floats, actees: Ints) -> None:
-    """The qualities (N, 1) and the indices (N,) of the cherries of `lanes`, cut at `offsets`."""
-    for step in range(len(lanes)):
-        first = offsets[step]
-        for i in range(offsets[step + 1] - first):
-            cherries[first + i, 0] = qualities[lanes[step], i]
-            actees[first + i] = i

@@ -14,7 +14,7 @@ from ..randomness import below, draw_first
 from ..spaces import EntitySpace
 from ..vector.native import NativeVectorEnv, all_true
 from ..vector.native_env import native_game
-from .parts import Flags, Floats, Ints, Words, even, featureless, sole_choices
+from .parts import Flags, Floats, Ints, Words, even, featureless, offsets_of, sole_choices
 
 _NUM_CHOICES = 10
 
@@ -62,11 +62,9 @@ class CountVectorEnv(NativeVectorEnv):
         beans = self._beans if lanes is None else self._beans[lanes]
         allowed = self._allowed.copy() if lanes is None else self._allowed[lanes]
         count = len(beans)
-        offsets = np.zeros(count + 1, np.int64)
-        beans.cumsum(out=offsets[1:])
         players = even(np.zeros(count, np.int64))
         return EntityBatch(
-            {"Player": featureless(players.offsets), "Bean": featureless(offsets)},
+            {"Player": featureless(players.offsets), "Bean": featureless(offsets_of(beans))},
             np.empty((count, 0), np.float32),
             {"count": ActionMask(players, players.with_values(allowed))},
         )

@@ -15,7 +15,7 @@ from ..randomness import uniform
 from ..spaces import EntitySpace
 from ..vector.native import NativeVectorEnv, even_offsets, free_choice
 from ..vector.native_env import native_game
-from .parts import Doubles, Flags, Floats, Ints, Pixels, Words
+from .parts import Doubles, Flags, Floats, Ints, Pixels, Words, offsets_of
 
 _LEFT, _FORWARD, _RIGHT = range(3)
 _TURN = math.pi / 8
@@ -115,8 +115,7 @@ class MinefieldVectorEnv(NativeVectorEnv):
         count = len(lanes)
         ones = self._offsets[: count + 1]
         vehicle_rows, target_rows = np.empty((count, 4), np.float32), np.empty((count, 2), np.float32)
-        mine_offsets = np.empty(count + 1, np.int64)
-        _add_up(lanes, self.mine_counts, mine_offsets)
+        mine_offsets = offsets_of(self.mine_counts[lanes])
         mine_rows = np.empty((mine_offsets[-1], 2), np.float32)
         _observe(
             lanes,
@@ -229,14 +228,6 @@ def _drive(
             is_lost |= _squared_distance(vehicle, mines[lane, mine]) < _REACH**2
         rewards[lane] = has_arrived
         terminated[lane] = has_arrived or is_lost
-
-
-@compiled
-def _add_up(lanes: Ints, counts: Ints, offsets: Ints) -> None:
-    """Set the offsets (L + 1,) of sequences with `counts[lane]` items for each of `lanes` (L,)."""
-    offsets[0] = 0
-    for row, lane in enumerate(lanes):
-        offsets[row + 1] = offsets[row] + counts[lane]
 
 
 @compiled

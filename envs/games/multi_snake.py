@@ -11,7 +11,7 @@ from ..batch.entity_batch import EntityBatch
 from ..spaces import EntitySpace
 from ..vector.native import even_offsets, free_choice
 from ..vector.native_env import native_game
-from .parts import Flags, Floats, Ints, Pixels, Words
+from .parts import Flags, Floats, Ints, Pixels, Words, offsets_of
 from .snake_boards import MOVES, SnakeBoards, creep, free_cell, head_cell, neighbour, set_up
 
 
@@ -69,17 +69,7 @@ class MultiSnakeVectorEnv(SnakeBoards):
         self._actors = np.tile(np.arange(num_snakes), num_envs)
 
     def _start(self, lanes: Ints) -> None:
-        _set_up_games(
-            lanes,
-            self.random_state,
-            self.board_size,
-            self.segments,
-            self.tails,
-            self.lengths,
-            self.status,
-            self.taken,
-            self.food,
-        )
+        _set_up_games(lanes, self.random_state, self.board_size, *self.boards)
 
     def _advance(self, actions: dict[str, RaggedArray]) -> tuple[Floats, Flags]:
         rewards, terminated = np.empty(self.num_envs, np.float32), np.empty(self.num_envs, bool)
@@ -104,8 +94,7 @@ class MultiSnakeVectorEnv(SnakeBoards):
         offsets = self._offsets[: count + 1]
         heads = np.empty((count * self.num_snakes, 3), np.float32)
         food = np.empty((count * self.num_snakes, 3), np.float32)
-        body_offsets = np.empty(count + 1, np.int64)
-        _add_up_bodies(lanes, self.lengths, body_offsets)
+        body_offsets = offsets_of(self.lengths[lanes].sum(1) - self.num_snakes)
         bodies = np.empty((body_offsets[-1], 3), np.float32)
         _observe(
             lanes,
@@ -199,14 +188,6 @@ def _advance_games(
             food[game, i, 0] = free_cell(random_state[game], taken[game], food[game], board_size)
         rewards[game] = grown / (full - 1) / num_snakes
         terminated[game] = is_over or is_full
-
-
-@compiled
-def _add_up_bodies(lanes: Ints, lengths: Ints, offsets: Ints) -> None:
-    """Set the offsets (L + 1,) of the segments behind the heads in each of `lanes` (L,)."""
-    offsets[0] = 0
-    for row, lane in enumerate(lanes):
-        offsets[row + 1] = offsets[row] + lengths[lane].sum() - lengths.shape[1]
 
 
 @compiled

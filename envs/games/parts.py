@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...ragged import RaggedArray
+from ...ragged.compiled import compiled
 from ..actions import ActionMask
 from ..vector.native import even_offsets
 
@@ -46,3 +47,26 @@ def sole_choices(order: RaggedArray) -> NDArray[np.int64]:
     choices = np.full(len(order), -1, np.int64)
     choices[order.lengths > 0] = order.values
     return choices
+
+
+def offsets_of(counts: Ints) -> Ints:
+    """The offsets (B + 1,) of sequences with so many items (B,)."""
+    offsets = np.zeros(len(counts) + 1, np.int64)
+    counts.cumsum(out=offsets[1:])
+    return offsets
+
+
+def first_items(items: NDArray[Any], counts: Ints, lanes: Ints) -> RaggedArray:
+    """The first `counts[lane]` of a lane's `items` (num_envs, M, F), for each of `lanes`: float32 (N, F)."""
+    offsets = offsets_of(counts[lanes])
+    rows = np.empty((offsets.item(-1), items.shape[2]), np.float32)
+    _copy_first(items, lanes, offsets, rows)
+    return RaggedArray.unchecked(rows, offsets)
+
+
+@compiled
+def _copy_first(items: NDArray[Any], lanes: Ints, offsets: Ints, rows: Floats) -> None:
+    for step in range(len(lanes)):
+        for row in range(offsets[step], offsets[step + 1]):
+            for feature in range(rows.shape[1]):
+                rows[row, feature] = items[lanes[step], row - offsets[step], feature]

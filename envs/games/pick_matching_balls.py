@@ -14,7 +14,7 @@ from ..randomness import below
 from ..spaces import EntitySpace
 from ..vector.native import NativeVectorEnv, all_true
 from ..vector.native_env import native_game
-from .parts import Flags, Floats, Ints, Words, even, sole_choices
+from .parts import Flags, Floats, Ints, Words, even, offsets_of, sole_choices
 
 _NUM_COLORS = 6
 _MIN_BALLS = 3  # of a random number of balls
@@ -90,10 +90,8 @@ class PickMatchingBallsVectorEnv(NativeVectorEnv):
         lanes = self.all_lanes if lanes is None else lanes
         counts = self._counts[lanes]
         left = counts - self._num_selected[lanes]
-        ball_offsets, left_offsets, player_offsets = np.zeros((3, len(lanes) + 1), np.int64)
-        counts.cumsum(out=ball_offsets[1:])
-        left.cumsum(out=left_offsets[1:])
-        (left > 0).cumsum(out=player_offsets[1:])  # with no ball left there is nothing to do
+        ball_offsets, left_offsets = offsets_of(counts), offsets_of(left)
+        player_offsets = offsets_of(left > 0)  # with no ball left there is nothing to do
         balls = np.empty((ball_offsets.item(-1), len(_FEATURES)), np.float32)
         actees = np.empty(left_offsets.item(-1), np.int64)
         _write_balls(

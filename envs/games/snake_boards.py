@@ -81,6 +81,11 @@ class SnakeBoards(NativeVectorEnv):
         self.taken = np.zeros((num_games, (board_size + 2) ** 2), np.int64)  # segments, or wall, in each cell
         self.food = np.zeros((*games_and_snakes, 2), np.int64)  # cell (-1: none), colour
 
+    @property
+    def boards(self) -> tuple[Ints, Ints, Ints, Ints, Ints, Ints]:
+        """The arrays of `state_names`, as kernels take them."""
+        return self.segments, self.tails, self.lengths, self.status, self.taken, self.food
+
     def _draw_game(self, game: int) -> Pixels:
         """The board with its wall, y upwards: (16 * board_size + 32, same, 3)."""
         across = self.board_size + 2

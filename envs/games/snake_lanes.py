@@ -95,15 +95,7 @@ class SnakeLanesVectorEnv(SnakeBoards):
 
     def _start(self, lanes: Ints) -> None:
         _set_up_games(
-            lanes[:: self.num_snakes] // self.num_snakes,
-            self.random_state,
-            self.board_size,
-            self.segments,
-            self.tails,
-            self.lengths,
-            self.status,
-            self.taken,
-            self.food,
+            lanes[:: self.num_snakes] // self.num_snakes, self.random_state, self.board_size, *self.boards
         )
 
     def _advance(self, actions: dict[str, RaggedArray]) -> tuple[Floats, Flags]:
@@ -113,12 +105,7 @@ class SnakeLanesVectorEnv(SnakeBoards):
             actions["move"].offsets,
             self.random_state,
             self.board_size,
-            self.segments,
-            self.tails,
-            self.lengths,
-            self.status,
-            self.taken,
-            self.food,
+            *self.boards,
             rewards,
             terminated,
         )

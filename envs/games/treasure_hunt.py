@@ -14,7 +14,7 @@ from ..randomness import draw_first
 from ..spaces import EntitySpace
 from ..vector.native import NativeVectorEnv, all_true, global_choice
 from ..vector.native_env import native_game
-from .parts import Flags, Floats, Ints, Words, even, sole_choices
+from .parts import Flags, Floats, Ints, Words, even, first_items, sole_choices
 
 _NUM_TRAPS = _NUM_TREASURES = 5
 _REACH = 5  # traps and treasures lie at coordinates from -_REACH to _REACH
@@ -72,13 +72,10 @@ class TreasureHuntVectorEnv(NativeVectorEnv):
 
     def _look(self, lanes: Ints | None) -> EntityBatch:
         lanes = self.all_lanes if lanes is None else lanes
-        offsets = np.zeros(len(lanes) + 1, np.int64)
-        self._num_treasures[lanes].cumsum(out=offsets[1:])
-        treasures = np.empty((offsets.item(-1), 2), np.float32)
-        _write_treasures(lanes, offsets, self._treasures, treasures)
+        treasures = first_items(self._treasures, self._num_treasures, lanes)
         traps = self._traps[lanes].astype(np.float32).reshape(-1, 2)
         return EntityBatch(
-            {"Trap": even(traps, _NUM_TRAPS), "Treasure": RaggedArray.unchecked(treasures, offsets)},
+            {"Trap": even(traps, _NUM_TRAPS), "Treasure": treasures},
             self._player[lanes].astype(np.float32),
             {"move": global_choice(all_true((len(lanes), len(_MOVES))))},
         )
@@ -132,13 +129,3 @@ def _walk(
         terminated[lane] = left == 0
         for i in range(traps.shape[1]):
             terminated[lane] |= traps[lane, i, 0] == x and traps[lane, i, 1] == y
-
-
-@compiled
-def _write_treasures(lanes: Ints, offsets: Ints, treasures: Ints, rows: Floats) -> None:
-    """The treasures of `lanes` as `rows` (N, 2), cut at `offsets`."""
-    for step in range(len(lanes)):
-        first = offsets[step]
-        for i in range(offsets[step + 1] - first):
-            rows[first + i, 0] = treasures[lanes[step], i, 0]
-            rows[first + i, 1] = treasures[lanes[step], i, 1]
