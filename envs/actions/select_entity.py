@@ -191,15 +191,18 @@ def _replaced(
     for step in range(len(actor_offsets) - 1):
         place, first, last = mask_offsets[step], actee_offsets[step], actee_offsets[step + 1]
         for actor in range(actor_offsets[step], actor_offsets[step + 1]):
-            is_legal, replacement = False, np.int64(-1)
+            is_legal = False
             for actee in range(first, last):
-                if mask[place + actee - first]:
-                    is_legal |= actees[actee] == selected[actor]
-                    if replacement < 0:
-                        replacement = actees[actee]
+                if actees[actee] == selected[actor]:
+                    is_legal = mask[place + actee - first]
+                    break
             if not is_legal:
-                legal[actor] = replacement
                 first_illegal = actor if count == 0 else first_illegal
                 count += 1
+                legal[actor] = -1
+                for actee in range(first, last):
+                    if mask[place + actee - first]:
+                        legal[actor] = actees[actee]
+                        break
             place += last - first
     return legal, count, first_illegal

@@ -15,7 +15,18 @@ from ..randomness import uniform
 from ..spaces import EntitySpace
 from ..vector.native import NativeVectorEnv, all_true
 from ..vector.native_env import native_game
-from .parts import Doubles, Flags, Floats, Ints, Words, even, featureless, first_items, sole_choices
+from .parts import (
+    Doubles,
+    Flags,
+    Floats,
+    Ints,
+    Words,
+    even,
+    featureless,
+    first_items,
+    positions,
+    sole_choices,
+)
 
 
 class CherryPickVectorEnv(NativeVectorEnv):
@@ -63,7 +74,7 @@ class CherryPickVectorEnv(NativeVectorEnv):
         lanes = self.all_lanes if lanes is None else lanes
         cherries = first_items(self._qualities[:, :, None], self._counts, lanes)
         players = even(self._counts[lanes])  # the player's index is the number of cherries, which come first
-        actees = RaggedArray.unchecked(cherries.item_indices(), cherries.offsets)
+        actees = RaggedArray.unchecked(positions(cherries.offsets), cherries.offsets)
         allowed = RaggedArray.unchecked(all_true(cherries.num_items), cherries.offsets)
         return EntityBatch(
             {"Cherry": cherries, "Player": featureless(players.offsets)},

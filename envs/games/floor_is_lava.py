@@ -14,7 +14,7 @@ from ..randomness import below, draw_first
 from ..spaces import EntitySpace
 from ..vector.native import NativeVectorEnv, all_true, free_choice
 from ..vector.native_env import native_game
-from .parts import Flags, Floats, Ints, Words, even, first_items, sole_choices
+from .parts import Flags, Floats, Ints, Words, even, sole_choices
 
 _WIDTH = 1000  # the player starts at whole coordinates from -_WIDTH to _WIDTH
 #: How each move changes (x, y).
@@ -67,14 +67,22 @@ class FloorIsLavaVectorEnv(NativeVectorEnv):
 
     def _look(self, lanes: Ints | None) -> EntityBatch:
         lanes = self.all_lanes if lanes is None else lanes
-        acting = self._num_lava[lanes] + 1  # the player comes after the lava and the high ground
+        count = len(lanes)
+        offsets = np.zeros(count + 1, np.int64)
+        self._num_lava[lanes].cumsum(out=offsets[1:])
+        lava = np.empty((offsets.item(-1), 2), np.float32)
+        high_ground, player = np.empty((count, 2), np.float32), np.empty((count, 2), np.float32)
+        acting = np.empty(count, np.int64)
+        _observe(
+            lanes, offsets, self._lava, self._high_ground, self._player, lava, high_ground, player, acting
+        )
         return EntityBatch(
             {
-                "Lava": first_items(self._lava, self._num_lava, lanes),
-                "HighGround": even(self._high_ground[lanes].astype(np.float32)),
-                "Player": even(self._player[lanes].astype(np.float32)),
+                "Lava": RaggedArray.unchecked(lava, offsets),
+                "HighGround": even(high_ground),
+                "Player": even(player),
             },
-            np.empty((len(lanes), 0), np.float32),
+            np.empty((count, 0), np.float32),
             {"move": free_choice(even(acting), len(_MOVES))},
         )
 
@@ -96,3 +104,26 @@ def _draw_tiles(
             high_ground[lane, axis] = player[lane, axis] + steps[tiles[num_lava[lane]], axis]
             for i in range(num_lava[lane]):
                 lava[lane, i, axis] = player[lane, axis] + steps[tiles[i], axis]
+
+
+@compiled
+def _observe(
+    lanes: Ints,
+    offsets: Ints,
+    lava: Ints,
+    high_ground: Ints,
+    player: Ints,
+    lava_rows: Floats,
+    high_ground_rows: Floats,
+    player_rows: Floats,
+    acting: Ints,
+) -> None:
+    """Return the entities in `lanes`, as rows (N, 2) and (L, 2), and the player's entity index (L,)."""
+    for step in range(len(lanes)):
+        lane, first = lanes[step], offsets[step]
+        acting[step] = offsets[step + 1] - first + 1  # the player comes after the lava and the high ground
+        for axis in range(2):
+            high_ground_rows[step, axis] = high_ground[lane, axis]
+            player_rows[step, axis] = player[lane, axis]
+            for i in range(offsets[step + 1] - first):
+                lava_rows[first + i, axis] = lava[lane, i, axis]

@@ -15,7 +15,7 @@ from ..randomness import uniform
 from ..spaces import EntitySpace
 from ..vector.native import NativeVectorEnv, even_offsets, free_choice
 from ..vector.native_env import native_game
-from .parts import Doubles, Flags, Floats, Ints, Pixels, Words, offsets_of
+from .parts import Doubles, Flags, Floats, Ints, Pixels, Words, lane_offsets
 
 _LEFT, _FORWARD, _RIGHT = range(3)
 _TURN = math.pi / 8
@@ -115,7 +115,7 @@ class MinefieldVectorEnv(NativeVectorEnv):
         count = len(lanes)
         ones = self._offsets[: count + 1]
         vehicle_rows, target_rows = np.empty((count, 4), np.float32), np.empty((count, 2), np.float32)
-        mine_offsets = offsets_of(self.mine_counts[lanes])
+        mine_offsets = lane_offsets(self.mine_counts, lanes)
         mine_rows = np.empty((mine_offsets[-1], 2), np.float32)
         _observe(
             lanes,

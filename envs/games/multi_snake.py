@@ -11,7 +11,7 @@ from ..batch.entity_batch import EntityBatch
 from ..spaces import EntitySpace
 from ..vector.native import even_offsets, free_choice
 from ..vector.native_env import native_game
-from .parts import Flags, Floats, Ints, Pixels, Words, offsets_of
+from .parts import Flags, Floats, Ints, Pixels, Words
 from .snake_boards import MOVES, SnakeBoards, creep, free_cell, head_cell, neighbour, set_up
 
 
@@ -94,7 +94,8 @@ class MultiSnakeVectorEnv(SnakeBoards):
         offsets = self._offsets[: count + 1]
         heads = np.empty((count * self.num_snakes, 3), np.float32)
         food = np.empty((count * self.num_snakes, 3), np.float32)
-        body_offsets = offsets_of(self.lengths[lanes].sum(1) - self.num_snakes)
+        body_offsets = np.empty(count + 1, np.int64)
+        _add_up_bodies(lanes, self.lengths, body_offsets)
         bodies = np.empty((body_offsets[-1], 3), np.float32)
         _observe(
             lanes,
@@ -188,6 +189,14 @@ def _advance_games(
             food[game, i, 0] = free_cell(random_state[game], taken[game], food[game], board_size)
         rewards[game] = grown / (full - 1) / num_snakes
         terminated[game] = is_over or is_full
+
+
+@compiled
+def _add_up_bodies(lanes: Ints, lengths: Ints, offsets: Ints) -> None:
+    """Set the offsets (L + 1,) of the segments behind the heads in each of `lanes` (L,)."""
+    offsets[0] = 0
+    for row, lane in enumerate(lanes):
+        offsets[row + 1] = offsets[row] + lengths[lane].sum() - lengths.shape[1]
 
 
 @compiled

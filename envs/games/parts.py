@@ -49,19 +49,43 @@ def sole_choices(order: RaggedArray) -> NDArray[np.int64]:
     return choices
 
 
-def offsets_of(counts: Ints) -> Ints:
-    """The offsets (B + 1,) of sequences with so many items (B,)."""
-    offsets = np.zeros(len(counts) + 1, np.int64)
-    counts.cumsum(out=offsets[1:])
-    return offsets
-
-
 def first_items(items: NDArray[Any], counts: Ints, lanes: Ints) -> RaggedArray:
     """The first `counts[lane]` of a lane's `items` (num_envs, M, F), for each of `lanes`: float32 (N, F)."""
-    offsets = offsets_of(counts[lanes])
+    offsets = lane_offsets(counts, lanes)
     rows = np.empty((offsets.item(-1), items.shape[2]), np.float32)
     _copy_first(items, lanes, offsets, rows)
     return RaggedArray.unchecked(rows, offsets)
+
+
+# These are kernels because NumPy takes several times as long for the small arrays of a step.
+
+
+@compiled
+def offsets_of(counts: NDArray[Any]) -> Ints:
+    """The offsets (B + 1,) of sequences with so many items (B,), or one item where a flag is set."""
+    offsets = np.zeros(len(counts) + 1, np.int64)
+    for step in range(len(counts)):
+        offsets[step + 1] = offsets[step] + counts[step]
+    return offsets
+
+
+@compiled
+def lane_offsets(counts: Ints, lanes: Ints) -> Ints:
+    """The offsets (L + 1,) of sequences with `counts[lane]` items for each of `lanes` (L,)."""
+    offsets = np.zeros(len(lanes) + 1, np.int64)
+    for step in range(len(lanes)):
+        offsets[step + 1] = offsets[step] + counts[lanes[step]]
+    return offsets
+
+
+@compiled
+def positions(offsets: Ints) -> Ints:
+    """For each item of sequences with these offsets (B + 1,) its place in its sequence (N,)."""
+    places = np.empty(offsets[-1], np.int64)
+    for step in range(len(offsets) - 1):
+        for item in range(offsets[step], offsets[step + 1]):
+            places[item] = item - offsets[step]
+    return places
 
 
 @compiled
