@@ -261,7 +261,7 @@ class WorkerPool:
         while len(answers) < len(self.workers):
             silent = {worker.connection: worker for worker in self.workers if worker not in answers}
             left = None if deadline is None else max(0.0, deadline - time.monotonic())
-            ready = connection.wait(silent, left)  # type: ignore[arg-type]
+            ready = connection.wait(silent, left)
             if not ready:
                 raise self._silence(list(silent.values()), doing)
             for worker in [silent[one] for one in ready]:  # type: ignore[index]
