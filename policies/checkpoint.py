@@ -241,7 +241,7 @@ def _check_tensor_count(content: bytes) -> None:
 
 def _read_metadata(path: Path) -> dict[str, Any]:
     if not path.is_dir():
-        raise CheckpointError(f"checkpoint {path}: expected a folder, got none")
+        raise CheckpointError(f"checkpoint {path}: expected a folder, got no checkpoint")
     content = _read(path, METADATA)
     try:
         metadata = parse_json(content)

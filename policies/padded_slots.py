@@ -91,7 +91,7 @@ class Slots:
             step, place = np.argwhere(lost)[0]
             slot = slots[step, place]
             raise ValueError(
-                f"{self._list_of(place)!r}: step {step}: expected an entity's slot, got {slot}, an empty one"
+                f"{self._list_of(place)!r}: step {step}: expected an entity's slot, got slot {slot}"
             )
         return rows
 

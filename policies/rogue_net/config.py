@@ -26,10 +26,8 @@ def from_options(kind: type[_T], options: Mapping[str, Any]) -> _T:
     for name in options:
         if name not in names:
             near = nearest(name, names, 1, 0.6)
-            hint = f". Did you mean {near[0]!r}?" if near else ""
-            raise TypeError(
-                f"{kind.__name__}: unknown option: expected one of {', '.join(names)}, got {name!r}{hint}"
-            )
+            hint = f". Did you mean {near[0]!r}?" if near else f": expected one of {', '.join(names)}"
+            raise TypeError(f"{kind.__name__}: unknown option {name!r}{hint}")
     return kind(**options)
 
 
