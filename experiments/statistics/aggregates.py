@@ -14,21 +14,39 @@ Shape alphabet: T tasks, N scores of all of them, R resamples, K thresholds.
 # brings seven more packages (arch, statsmodels, …).
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict, Unpack
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from ...trainers import Interval
-from .score_table import METRIC_FUNCTIONS, Floats, Scores, ScoreTable
 
+#: (runs, tasks), or the scores of each task.
+Scores = ArrayLike | Mapping[str, ArrayLike]
+Floats = NDArray[np.float64]
 Metric = Literal["median", "iqm", "mean", "optimality_gap"]
 METRICS: tuple[Metric, ...] = ("median", "iqm", "mean", "optimality_gap")
 #: Runs of every task that an interval needs: one or two seeds do not show how far seeds differ.
 LEAST_RUNS = 3
+#: Resamples that are in memory at a time.
+_BLOCK = 1000
+
+
+class Resampling(TypedDict, total=False):
+    """How an interval is computed."""
+
+    level: float
+    """Of confidence (default: 0.95)."""
+    resamples: int
+    """How many are drawn (default: 10,000)."""
+    seed: int
+    """Of the draws (default: 0)."""
+    least_runs: int
+    """Below so many runs of a task the bounds are NaN, unknown (default: `LEAST_RUNS`); 1 where scores are of
+    games or episodes of one agent, not of runs."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,28 +59,23 @@ class Profile:
     high: Floats  # (K,)
 
 
-def interquartile_mean(scores: Scores) -> float:
-    """Mean of the middle half of the scores, pooled over tasks: of N, N // 4 are dropped at each end.
+def metric_of(scores: Scores, metric: Metric, gamma: float = 1.0) -> float:
+    """Return a metric of one algorithm's scores.
 
-    Where all tasks have the same number of runs that is `scipy.stats.trim_mean(scores, 0.25, axis=None)`.
+        mean            mean over tasks of each task's mean
+        median          median over tasks of each task's mean
+        optimality_gap  mean amount by which scores fall short of `gamma`; more than `gamma` counts as `gamma`
+        iqm             mean of the middle half of the scores, pooled over tasks: of N, N // 4 are dropped at
+                        each end
+
+    Where all tasks have the same number of runs, iqm is `scipy.stats.trim_mean(scores, 0.25, axis=None)`.
     Elsewhere the same share of the weight is dropped, a part of a score where the boundary lies in it.
+
+    Raises:
+        ValueError: there are no scores, one is not finite, or there is no such metric.
     """
-    return _point(scores, "iqm")
-
-
-def optimality_gap(scores: Scores, gamma: float = 1.0) -> float:
-    """By how much the scores fall short of `gamma` on average; more than `gamma` counts as `gamma`."""
-    return _point(scores, "optimality_gap", gamma)
-
-
-def mean_score(scores: Scores) -> float:
-    """Mean over tasks of each task's mean."""
-    return _point(scores, "mean")
-
-
-def median_score(scores: Scores) -> float:
-    """Median over tasks of each task's mean."""
-    return _point(scores, "median")
+    table = _ScoreTable.of(scores)
+    return float(_metric_function(metric, gamma)(table, table.once)[0])
 
 
 def probability_of_improvement(scores: Scores, other: Scores) -> float:
@@ -71,34 +84,26 @@ def probability_of_improvement(scores: Scores, other: Scores) -> float:
     Raises:
         ValueError: they have different tasks.
     """
-    ours, theirs = ScoreTable.of(scores), ScoreTable.of(other)
+    ours, theirs = _ScoreTable.of(scores), _ScoreTable.of(other)
     _check_same_tasks(("scores", ours), ("other", theirs))
     return float(_improvement(ours, ours.once, theirs, theirs.once)[0])
 
 
 def bootstrap(
-    scores: Scores,
-    metric: Metric = "iqm",
-    *,
-    gamma: float = 1.0,
-    level: float = 0.95,
-    resamples: int = 10_000,
-    seed: int = 0,
-    least_runs: int = LEAST_RUNS,
+    scores: Scores, metric: Metric = "iqm", *, gamma: float = 1.0, **options: Unpack[Resampling]
 ) -> Interval:
     """A metric of one algorithm's scores with its stratified percentile bootstrap interval.
 
-    Runs are drawn with replacement within each task; the tasks stay. Where a task has fewer than `least_runs`
-    runs, the bounds are NaN: unknown.
+    Runs are drawn with replacement within each task; the tasks stay.
 
     Args:
         gamma: of the optimality gap.
-        least_runs: 1 where scores are of games or episodes of one agent, not of runs.
+        options: see `Resampling`.
 
     Raises:
         ValueError: there are no scores, or one is not finite, or an option is out of its range.
     """
-    return _bootstrap(ScoreTable.of(scores), metric, gamma, level, resamples, seed, least_runs)
+    return aggregate({"scores": scores}, [metric], gamma=gamma, **options)[metric]["scores"]
 
 
 def aggregate(
@@ -106,16 +111,13 @@ def aggregate(
     metrics: Sequence[Metric] = METRICS,
     *,
     gamma: float = 1.0,
-    level: float = 0.95,
-    resamples: int = 10_000,
-    seed: int = 0,
-    least_runs: int = LEAST_RUNS,
+    **options: Unpack[Resampling],
 ) -> dict[Metric, dict[str, Interval]]:
     """For each metric and each algorithm of `scores` what `bootstrap` says."""
-    tables = {name: ScoreTable.of(own, name) for name, own in scores.items()}
+    tables = {name: _ScoreTable.of(own, name) for name, own in scores.items()}
     return {
         metric: {
-            name: _bootstrap(table, metric, gamma, level, resamples, seed, least_runs)
+            name: Interval(*map(float, _estimate([table], _metric_function(metric, gamma), **options)))
             for name, table in tables.items()
         }
         for metric in metrics
@@ -125,33 +127,25 @@ def aggregate(
 def improvements(
     scores: Mapping[str, Scores],
     pairs: Sequence[tuple[str, str]] | None = None,
-    *,
-    level: float = 0.95,
-    resamples: int = 10_000,
-    seed: int = 0,
-    least_runs: int = LEAST_RUNS,
+    **options: Unpack[Resampling],
 ) -> dict[tuple[str, str], Interval]:
     """`probability_of_improvement` of the first over the second of each pair, with its interval.
 
     Args:
         pairs: of names in `scores`; by default each algorithm and those after it.
+        options: see `Resampling`.
 
     Raises:
         ValueError: the algorithms of a pair have different tasks, or as `bootstrap`.
         KeyError: an algorithm of `pairs` is not in `scores`.
     """
-    _check_options(level, resamples)
-    tables = {name: ScoreTable.of(own, name) for name, own in scores.items()}
+    tables = {name: _ScoreTable.of(own, name) for name, own in scores.items()}
+    _check_resampling(**options)
     results = {}
     for first, second in combinations(tables, 2) if pairs is None else pairs:
         ours, theirs = tables[first], tables[second]
         _check_same_tasks((first, ours), (second, theirs))
-        rng = np.random.default_rng(seed)
-        both = zip(ours.resampled(resamples, rng), theirs.resampled(resamples, rng), strict=True)
-        drawn = np.concatenate([_improvement(ours, one, theirs, other) for one, other in both])
-        low, high = _bounds(drawn, level, all(one.has_runs(least_runs) for one in (ours, theirs)))
-        point = float(_improvement(ours, ours.once, theirs, theirs.once)[0])
-        results[first, second] = Interval(point, float(low), float(high))
+        results[first, second] = Interval(*map(float, _estimate([ours, theirs], _improvement, **options)))
     return results
 
 
@@ -159,11 +153,7 @@ def performance_profiles(
     scores: Mapping[str, Scores],
     thresholds: ArrayLike,
     of: Literal["runs", "averages"] = "runs",
-    *,
-    level: float = 0.95,
-    resamples: int = 2000,
-    seed: int = 0,
-    least_runs: int = LEAST_RUNS,
+    **options: Unpack[Resampling],
 ) -> dict[str, Profile]:
     """For each algorithm the share of scores above each threshold, with pointwise intervals.
 
@@ -171,28 +161,111 @@ def performance_profiles(
         thresholds: (K,).
         of: "runs" is the run-score distribution, the mean over tasks of the share of a task's runs above the
             threshold; "averages" the average-score distribution, the share of tasks whose mean is above it.
+        options: see `Resampling`; by default with 2,000 resamples.
 
     Raises:
         ValueError: as `bootstrap`; `thresholds` is not a list of finite numbers; there is no such `of`.
     """
-    _check_options(level, resamples)
     limits = np.asarray(thresholds, np.float64)
     if limits.ndim != 1 or not np.isfinite(limits).all():
-        raise ValueError(f"thresholds must be a list of finite numbers, got shape {limits.shape}: {limits}")
+        raise ValueError(f"thresholds: expected a list of finite numbers, got shape {limits.shape}: {limits}")
     if of not in ("runs", "averages"):
-        raise ValueError(f"a profile is of 'runs' or 'averages', got {of!r}")
-    shares = _shares_of_runs if of == "runs" else _shares_of_averages
-    profiles = {}
-    for name, own in scores.items():
-        table = ScoreTable.of(own, name)
-        rng = np.random.default_rng(seed)
-        drawn = np.concatenate([shares(table, counts, limits) for counts in table.resampled(resamples, rng)])
-        low, high = _bounds(drawn, level, table.has_runs(least_runs))
-        profiles[name] = Profile(limits, shares(table, table.once, limits)[0], low, high)
-    return profiles
+        raise ValueError(f"profiles: of: expected 'runs' or 'averages', got {of!r}")
+
+    def shares(table: _ScoreTable, counts: Floats) -> Floats:  # (R, K)
+        if of == "runs":
+            return (counts * table.weights) @ (table.values[:, None] > limits)
+        return (table.means(counts)[:, :, None] > limits).mean(1)
+
+    options = {"resamples": 2000, **options}
+    tables = {name: _ScoreTable.of(own, name) for name, own in scores.items()}
+    return {name: Profile(limits, *_estimate([table], shares, **options)) for name, table in tables.items()}
 
 
-def _improvement(ours: ScoreTable, our_counts: Floats, theirs: ScoreTable, their_counts: Floats) -> Floats:
+@dataclass(frozen=True, eq=False)
+class _ScoreTable:
+    """The scores of one algorithm, task after task.
+
+    A resample is how often it has each score, `counts` (R, N): then metrics of all resamples are products of
+    matrices. The scores themselves are those with counts of one.
+    """
+
+    tasks: tuple[str, ...]
+    values: Floats  # (N,)
+    lengths: NDArray[np.int64]  # (T,)
+
+    @staticmethod
+    def of(scores: Scores, name: str = "scores") -> _ScoreTable:
+        """Raises ValueError where there are no scores, or one is not finite; `name` is in the message."""
+        if isinstance(scores, Mapping):
+            columns = {task: np.asarray(values, np.float64) for task, values in scores.items()}
+        else:
+            matrix = np.asarray(scores, np.float64)
+            if matrix.ndim != 2:
+                raise ValueError(f"{name}: expected an array (runs, tasks), got shape {matrix.shape}")
+            columns = {f"task {index}": column for index, column in enumerate(matrix.T)}
+        if not columns:
+            raise ValueError(f"{name}: expected at least one task, got no tasks")
+        for task, values in columns.items():
+            if values.ndim != 1 or len(values) == 0 or not np.isfinite(values).all():
+                raise ValueError(
+                    f"{name}: {task}: expected a list of finite scores, got shape {values.shape}: {values}"
+                )
+        lengths = np.array([len(values) for values in columns.values()])
+        return _ScoreTable(tuple(columns), np.concatenate(list(columns.values())), lengths)
+
+    @property
+    def starts(self) -> NDArray[np.int64]:
+        """(T,): where each task begins in `values`."""
+        return np.cumsum(self.lengths) - self.lengths
+
+    @property
+    def weights(self) -> Floats:
+        """(N,): of each score; those of a task sum to 1/T."""
+        return np.repeat(1 / (len(self.lengths) * self.lengths), self.lengths)
+
+    @property
+    def once(self) -> Floats:
+        """(1, N): the counts of the scores themselves."""
+        return np.ones((1, len(self.values)))
+
+    def means(self, counts: Floats) -> Floats:
+        """(R, T): the mean of each task."""
+        return np.add.reduceat(counts * self.values, self.starts, axis=1) / self.lengths
+
+    def resampled(self, resamples: int, rng: np.random.Generator) -> Iterator[Floats]:
+        """Counts (R, N) of runs drawn within each task, a block of resamples after the other."""
+        for start in range(0, resamples, _BLOCK):
+            size = min(_BLOCK, resamples - start)
+            parts = [rng.multinomial(n, np.full(n, 1 / n), size) for n in self.lengths]
+            yield np.concatenate(parts, 1).astype(np.float64)
+
+
+def _metric_function(metric: Metric, gamma: float) -> Callable[[_ScoreTable, Floats], Floats]:
+    """Return the function from counts (R, N) to the metric of each resample (R,)."""
+    functions: dict[str, Callable[[_ScoreTable, Floats], Floats]] = {
+        "median": lambda table, counts: np.median(table.means(counts), axis=1),
+        "iqm": _interquartile_mean,
+        "mean": lambda table, counts: counts @ (table.weights * table.values),
+        "optimality_gap": lambda table, counts: (
+            gamma - counts @ (table.weights * np.minimum(table.values, gamma))
+        ),
+    }
+    if metric not in functions:
+        raise ValueError(f"metric: expected one of {', '.join(functions)}, got {metric!r}")
+    return functions[metric]
+
+
+def _interquartile_mean(table: _ScoreTable, counts: Floats) -> Floats:
+    order = np.argsort(table.values)
+    shares = (counts * table.weights)[:, order]
+    upper = np.cumsum(shares, 1)
+    cut = len(order) // 4 / len(order)
+    kept = np.minimum(upper, 1 - cut) - np.maximum(upper - shares, cut)
+    return np.maximum(kept, 0) @ table.values[order] / (1 - 2 * cut)
+
+
+def _improvement(ours: _ScoreTable, our_counts: Floats, theirs: _ScoreTable, their_counts: Floats) -> Floats:
     """(R,): the mean over tasks of the share of pairs of runs that are won, ties counted half."""
     total = np.zeros(len(our_counts))
     for task, length, start in zip(ours.tasks, ours.lengths, ours.starts, strict=True):
@@ -207,57 +280,44 @@ def _improvement(ours: ScoreTable, our_counts: Floats, theirs: ScoreTable, their
     return total / len(ours.tasks)
 
 
-def _shares_of_runs(table: ScoreTable, counts: Floats, thresholds: Floats) -> Floats:
-    """(R, K)."""
-    return (counts * table.weights) @ (table.values[:, None] > thresholds)
+def _estimate(
+    tables: Sequence[_ScoreTable], compute: Callable[..., Floats], **options: Unpack[Resampling]
+) -> Any:
+    """Return `compute` of the scores with its lower and upper percentile over resamples, each (...).
+
+    `compute` takes each table followed by its counts (R, N), and returns (R, ...).
+    """
+    level, resamples = _check_resampling(**options)
+    rng = np.random.default_rng(options.get("seed", 0))
+
+    def computed(*counts: Floats) -> Floats:
+        return compute(*(part for pair in zip(tables, counts, strict=True) for part in pair))
+
+    blocks = zip(*(table.resampled(resamples, rng) for table in tables), strict=True)
+    drawn = np.concatenate([computed(*counts) for counts in blocks])
+    least = options.get("least_runs", LEAST_RUNS)
+    bounds: Any = np.full((2, *drawn.shape[1:]), np.nan)
+    if all((table.lengths >= least).all() for table in tables):
+        bounds = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2], axis=0)
+    return computed(*(table.once for table in tables))[0], *bounds
 
 
-def _shares_of_averages(table: ScoreTable, counts: Floats, thresholds: Floats) -> Floats:
-    """(R, K)."""
-    means = table.means(counts)
-    return np.stack([(means > threshold).mean(1) for threshold in thresholds], 1)
+def _check_resampling(**options: Unpack[Resampling]) -> tuple[float, int]:
+    """Return level and resamples.
 
-
-def _point(scores: Scores, metric: Metric, gamma: float = 1.0) -> float:
-    table = ScoreTable.of(scores)
-    return float(METRIC_FUNCTIONS[metric](table, table.once, gamma)[0])
-
-
-def _bootstrap(
-    table: ScoreTable,
-    metric: Metric,
-    gamma: float,
-    level: float,
-    resamples: int,
-    seed: int,
-    least_runs: int,
-) -> Interval:
-    _check_options(level, resamples)
-    if metric not in METRIC_FUNCTIONS:
-        raise ValueError(f"there is no metric {metric!r}; there are {', '.join(METRIC_FUNCTIONS)}")
-    compute = METRIC_FUNCTIONS[metric]
-    rng = np.random.default_rng(seed)
-    drawn = np.concatenate([compute(table, counts, gamma) for counts in table.resampled(resamples, rng)])
-    low, high = _bounds(drawn, level, table.has_runs(least_runs))
-    return Interval(float(compute(table, table.once, gamma)[0]), float(low), float(high))
-
-
-def _bounds(drawn: Floats, level: float, is_known: bool) -> Any:
-    """Lower and upper percentiles over resamples (R, ...)."""
-    if not is_known:
-        return np.full((2, *drawn.shape[1:]), np.nan)
-    return np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2], axis=0)
-
-
-def _check_options(level: float, resamples: int) -> None:
+    Raises:
+        ValueError: one is out of its range.
+    """
+    level, resamples = options.get("level", 0.95), options.get("resamples", 10_000)
     if not 0 < level < 1:
-        raise ValueError(f"level must lie between 0 and 1, got {level}")
+        raise ValueError(f"level: expected a number between 0 and 1, got {level}")
     if resamples < 1:
-        raise ValueError(f"resamples must be positive, got {resamples}")
+        raise ValueError(f"resamples: expected at least 1, got {resamples}")
+    return level, resamples
 
 
-def _check_same_tasks(one: tuple[str, ScoreTable], other: tuple[str, ScoreTable]) -> None:
+def _check_same_tasks(one: tuple[str, _ScoreTable], other: tuple[str, _ScoreTable]) -> None:
     (name, ours), (other_name, theirs) = one, other
     apart = sorted(set(ours.tasks) ^ set(theirs.tasks))
     if apart:
-        raise ValueError(f"{name} and {other_name} have different tasks: only one has {', '.join(apart)}")
+        raise ValueError(f"{name} and {other_name}: expected the same tasks; only one has {', '.join(apart)}")

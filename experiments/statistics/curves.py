@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...trainers import read_metrics
-from .aggregates import LEAST_RUNS, Metric, bootstrap
+from .aggregates import Metric, Resampling, bootstrap
 
 RETURN = "charts/episodic_return"
 #: Up to here float64 has every whole number.
@@ -119,9 +119,9 @@ def common_bins(curves: Sequence[Curve], width: int) -> tuple[NDArray[np.int64],
         ValueError: there are no curves, or `width` is not positive.
     """
     if not curves:
-        raise ValueError("need at least one curve")
+        raise ValueError("curves: expected at least one, got none")
     if width < 1:
-        raise ValueError(f"width must be a positive number of steps, got {width}")
+        raise ValueError(f"width: expected a positive number of steps, got {width}")
     bins = [-(-curve.steps // width) for curve in curves]
     shared = reduce(np.intersect1d, bins, np.unique(bins[0]))
     reached = min(int(curve.steps[-1]) if len(curve.steps) else 0 for curve in curves)
@@ -150,44 +150,38 @@ def range_curve(curves: Sequence[Curve], width: int) -> MeanCurve:
     return MeanCurve(steps, values.mean(0), values.min(0), values.max(0))
 
 
-def mean_curve(curves: Sequence[Curve], width: int, level: float = 0.95, seed: int = 0) -> MeanCurve:
+def mean_curve(curves: Sequence[Curve], width: int, **options: Unpack[Resampling]) -> MeanCurve:
     """The mean over the runs of one task, with a bootstrap interval over runs.
 
     Args:
         width: of a bin, in steps; see `common_bins`.
+        options: see `Resampling`; by default with 2,000 resamples.
 
     Raises:
         ValueError: as `common_bins`.
     """
-    return aggregate_curve({"": curves}, width, "mean", level=level, seed=seed)
+    return aggregate_curve({"": curves}, width, "mean", **options)
 
 
 def aggregate_curve(
-    curves: Mapping[str, Sequence[Curve]],
-    width: int,
-    metric: Metric = "iqm",
-    *,
-    level: float = 0.95,
-    resamples: int = 2000,
-    seed: int = 0,
-    least_runs: int = LEAST_RUNS,
+    curves: Mapping[str, Sequence[Curve]], width: int, metric: Metric = "iqm", **options: Unpack[Resampling]
 ) -> MeanCurve:
     """A metric over the runs of several tasks at each step, with stratified bootstrap intervals.
 
     Args:
         curves: by task, of normalised scores.
         width: of a bin, in steps; see `common_bins`.
+        options: see `Resampling`; by default with 2,000 resamples.
 
     Raises:
-        ValueError: as `common_bins` and `stats.bootstrap`.
+        ValueError: as `common_bins` and `bootstrap`.
     """
+    options = {"resamples": 2000, **options}
     steps, values = common_bins([curve for own in curves.values() for curve in own], width)
     ends = np.cumsum([len(own) for own in curves.values()])[:-1]
-    points = []
-    for column in values.T:
-        scores = dict(zip(curves, np.split(column, ends), strict=True))
-        points.append(
-            bootstrap(scores, metric, level=level, resamples=resamples, seed=seed, least_runs=least_runs)
-        )
+    points = [
+        bootstrap(dict(zip(curves, np.split(column, ends), strict=True)), metric, **options)
+        for column in values.T
+    ]
     bounds = np.array([(point.mean, point.low, point.high) for point in points]).reshape(-1, 3)
     return MeanCurve(steps, *bounds.T)

@@ -16,10 +16,7 @@ from entitize.experiments.statistics.aggregates import (
     aggregate,
     bootstrap,
     improvements,
-    interquartile_mean,
-    mean_score,
-    median_score,
-    optimality_gap,
+    metric_of,
     performance_profiles,
     probability_of_improvement,
 )
@@ -93,27 +90,27 @@ class TestByHand:
     def test_interquartile_mean(self) -> None:
         # Eight scores: two are dropped at each end, wherever they come from.
         scores = [[0.0, 100.0], [1.0, 2.0], [3.0, 4.0], [5.0, -90.0]]
-        assert interquartile_mean(scores) == (1 + 2 + 3 + 4) / 4
+        assert metric_of(scores, "iqm") == (1 + 2 + 3 + 4) / 4
 
     def test_interquartile_mean_of_a_number_of_scores_that_four_does_not_divide(self) -> None:
-        assert interquartile_mean([[9.0], [0.0], [1.0], [2.0], [5.0]]) == pytest.approx((1 + 2 + 5) / 3)
-        assert interquartile_mean([[9.0], [0.0], [6.0]]) == pytest.approx(5.0)
+        assert metric_of([[9.0], [0.0], [1.0], [2.0], [5.0]], "iqm") == pytest.approx((1 + 2 + 5) / 3)
+        assert metric_of([[9.0], [0.0], [6.0]], "iqm") == pytest.approx(5.0)
 
     def test_interquartile_mean_weighs_tasks_alike(self) -> None:
         # Five scores, so a fifth of the weight is dropped at each end. Task a's weigh 1/8 each: all of 0
         # and 0.075 of 1 go; that of b weighs 1/2, of which 0.2 goes.
         scores = {"a": [0.0, 1.0, 2.0, 3.0], "b": [10.0]}
         kept = 0.05 * 1 + 0.125 * 2 + 0.125 * 3 + 0.3 * 10
-        assert interquartile_mean(scores) == pytest.approx(kept / 0.6)
+        assert metric_of(scores, "iqm") == pytest.approx(kept / 0.6)
 
     def test_optimality_gap(self) -> None:
-        assert optimality_gap([[0.5, 2.0], [0.0, 1.0]]) == (0.5 + 0 + 1 + 0) / 4
-        assert optimality_gap({"a": [0.5, 0.0, 0.1], "b": [2.0]}) == pytest.approx((0.8 + 0) / 2)
-        assert optimality_gap([[0.5, 2.0], [0.0, 1.0]], gamma=2.0) == (1.5 + 0 + 2 + 1) / 4
+        assert metric_of([[0.5, 2.0], [0.0, 1.0]], "optimality_gap") == (0.5 + 0 + 1 + 0) / 4
+        assert metric_of({"a": [0.5, 0.0, 0.1], "b": [2.0]}, "optimality_gap") == pytest.approx((0.8 + 0) / 2)
+        assert metric_of([[0.5, 2.0], [0.0, 1.0]], "optimality_gap", gamma=2.0) == (1.5 + 0 + 2 + 1) / 4
 
     def test_mean_and_median_are_of_the_means_of_tasks(self) -> None:
         scores = {"a": [0.0, 1.0, 2.0], "b": [5.0], "c": [1.0, 3.0]}
-        assert (mean_score(scores), median_score(scores)) == (pytest.approx(8 / 3), 2.0)
+        assert (metric_of(scores, "mean"), metric_of(scores, "median")) == (pytest.approx(8 / 3), 2.0)
 
     def test_probability_of_improvement(self) -> None:
         ours, theirs = {"a": [1.0, 3.0], "b": [0.0]}, {"a": [2.0, 3.0, 0.0], "b": [1.0]}
@@ -132,10 +129,10 @@ class TestAgainstPlainPython:
     @given(ragged)
     @settings(max_examples=60, deadline=None)
     def test_metrics(self, scores: Ragged) -> None:
-        assert interquartile_mean(scores) == pytest.approx(slow_iqm(scores), abs=1e-12)
-        assert mean_score(scores) == pytest.approx(slow_mean(scores), abs=1e-12)
-        assert median_score(scores) == pytest.approx(slow_median(scores), abs=1e-12)
-        assert optimality_gap(scores, 0.6) == pytest.approx(slow_gap(scores, 0.6), abs=1e-12)
+        assert metric_of(scores, "iqm") == pytest.approx(slow_iqm(scores), abs=1e-12)
+        assert metric_of(scores, "mean") == pytest.approx(slow_mean(scores), abs=1e-12)
+        assert metric_of(scores, "median") == pytest.approx(slow_median(scores), abs=1e-12)
+        assert metric_of(scores, "optimality_gap", 0.6) == pytest.approx(slow_gap(scores, 0.6), abs=1e-12)
 
     @given(ragged, st.data())
     @settings(max_examples=40, deadline=None)
@@ -189,7 +186,7 @@ class TestAgainstScipy:
     @pytest.mark.parametrize("shape", [(1, 1), (3, 3), (3, 16), (7, 5)])
     def test_interquartile_mean_is_the_trimmed_mean(self, shape: tuple[int, int]) -> None:
         scores = np.random.default_rng(1).normal(size=shape)
-        assert interquartile_mean(scores) == pytest.approx(scipy.stats.trim_mean(scores, 0.25, axis=None))
+        assert metric_of(scores, "iqm") == pytest.approx(scipy.stats.trim_mean(scores, 0.25, axis=None))
 
     def test_probability_of_improvement_is_the_statistic_of_mann_and_whitney(self) -> None:
         rng = np.random.default_rng(2)
@@ -270,7 +267,7 @@ class TestWrongInput:
     )
     def test_scores(self, scores: object, facts: tuple[object, ...]) -> None:
         with raises(ValueError, *facts):
-            interquartile_mean(scores)  # type: ignore[arg-type]
+            metric_of(scores, "iqm")  # type: ignore[arg-type]
 
     def test_the_algorithm_is_named(self) -> None:
         with raises(ValueError, "IMPALA: maze", "finite", "inf"):
