@@ -13,9 +13,8 @@ from rich.table import Table
 
 from ...trainers.progress import clock_time
 from ..errors import UserError
-from .run_process import RunProcess, last_lines, last_metrics
-from .run_records import read_run
-from .training_jobs import TrainingJob
+from .run_records import last_lines, last_metrics, read_run
+from .training_jobs import RunProcess, TrainingJob
 
 
 class QueueView:

@@ -13,12 +13,10 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import FrameType
-from typing import Literal
 
 from rich.console import Console
 
 from ...files import replace_file
-from ...ragged import available_cores
 from ...trainers.runs.run_lock import RunLockedError, run_lock
 from ..arguments import parse
 from ..config import RUN_CONFIG
@@ -28,11 +26,9 @@ from ..microrts.match_plan import MicroRTSEvalArguments, make_plan
 from ..microrts.match_results import ResultsFile
 from .queue_view import QueueView
 from .run_child import LOCKED
-from .run_process import RunProcess, last_lines
-from .run_records import read_run
-from .training_jobs import TrainingJob, check_folder, in_order
+from .run_records import LOG, last_lines, read_run
+from .training_jobs import RunProcess, Stage, TrainingJob, check_folder, in_order
 
-Stage = Literal["train", "eval", "done", "locked"]
 #: Seconds between looks at the processes, and at runs that others work on.
 _PAUSE, _LOCKED_PAUSE = 0.2, 2.0
 #: Lines of its log that a failure is told with.
@@ -62,7 +58,7 @@ class RunQueue:
         console: Console | None = None,
     ) -> None:
         if processes < 1:
-            raise ValueError(f"jobs must be positive, got {processes}")
+            raise ValueError(f"jobs: expected at least 1, got {processes}")
         self.directory, self.processes, self.device = directory, processes, device
         self.waiting = in_order(jobs, directory)
         self.running: list[RunProcess] = []
@@ -94,7 +90,7 @@ class RunQueue:
             return 130
         self.view.tell(f"{len(self.view.done)} of {len(self.view.jobs)} runs are done in {self.directory}")
         for job in self.failed:
-            self.view.tell(f"{job.name} failed; its log is {job.folder(self.directory) / 'log.txt'}")
+            self.view.tell(f"{job.name} failed; its log is {job.folder(self.directory) / LOG}")
         return 1 if self.failed else 0
 
     # -- starting -------------------------------------------------------------------------------------------
@@ -107,29 +103,24 @@ class RunQueue:
             if time.monotonic() - self._locked.get(job.name, -_LOCKED_PAUSE) < _LOCKED_PAUSE:
                 continue
             self.waiting.remove(job)
-            self._start_one(job)
+            self._advance(job)
 
-    def _start_one(self, job: TrainingJob) -> None:
+    def _advance(self, job: TrainingJob, ended: RunProcess | None = None) -> None:
+        """Start the next stage of a run, after the one that has `ended`, if there is one left to do here."""
         try:
             stage = self._prepare(job)
-            if stage in ("train", "eval"):
-                self.running.append(self._process(job, stage))
+            if ended is not None and stage == ended.stage:
+                self._fail(job, [f"{stage} ended early", *last_lines(ended.folder, _LOG_LINES)])
+            elif stage == "locked":
+                self._wait_for_others(job)
+            elif stage == "done":
+                self.view.finish(job)
+            else:
+                folder = job.folder(self.directory)
+                self.running.append(RunProcess.start(job, stage, folder, self.device))
+                self.view.start(job, stage)
         except (UserError, OSError) as error:
             self._fail(job, [str(error)])
-            return
-        if stage == "locked":
-            self._wait_for_others(job)
-        elif stage == "done":
-            self.view.finish(job)
-        else:
-            self.view.start(job, stage)
-
-    def _process(self, job: TrainingJob, stage: Stage) -> RunProcess:
-        words = ["--device", self.device]
-        if stage == "eval" and job.evaluation is not None:
-            words = [*job.evaluation.words(), "--workers", "0"]
-        threads = job.config.ppo.num_threads or available_cores()
-        return RunProcess(job, stage, job.folder(self.directory), words, threads)
 
     def _prepare(self, job: TrainingJob) -> Stage:
         """Return the next stage of a run, and prepare its folder."""
@@ -163,35 +154,20 @@ class RunQueue:
 
     def _look_after_running(self) -> None:
         for process in list(self.running):
-            code = process.exit_code()
+            code = process.popen.poll()
             if code is None:
                 continue
-            process.close()
+            process.stop()
             self.running.remove(process)
             if code == LOCKED:
                 self._wait_for_others(process.job)
-            elif not self._signals:
-                self._after(process, code)
-
-    def _after(self, process: RunProcess, code: int) -> None:
-        """A process has ended by itself: on to the next stage, if this one is complete."""
-        job = process.job
-        lines = last_lines(process.folder, _LOG_LINES)
-        if code:
-            how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
-            self._fail(job, [f"{process.stage} {how}", *lines])
-            return
-        try:
-            stage = self._prepare(job)
-        except (UserError, OSError) as error:
-            self._fail(job, [str(error)])
-            return
-        if stage == process.stage:
-            self._fail(job, [f"{process.stage} ended early", *lines])
-        elif stage == "done":
-            self.view.finish(job)
-        else:
-            self.waiting.insert(0, job)
+            elif self._signals:
+                continue
+            elif code:
+                how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
+                self._fail(process.job, [f"{process.stage} {how}", *last_lines(process.folder, _LOG_LINES)])
+            else:
+                self._advance(process.job, process)
 
     def _fail(self, job: TrainingJob, lines: Sequence[str]) -> None:
         self.failed.append(job)
@@ -216,10 +192,11 @@ class RunQueue:
             if self._signals == 1:
                 process.stop()
             else:
-                process.kill()
+                process.popen.kill()
 
     def _kill_all(self) -> None:
         """Whatever went wrong, no process stays behind."""
         for process in self.running:
-            process.kill()
-            process.close()
+            process.popen.kill()
+            process.stop()
+            process.popen.wait()

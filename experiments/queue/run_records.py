@@ -6,8 +6,9 @@ DIR/runs/<case>/<network>/<seed>/        run folders, as `entitize train` makes 
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Iterable
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,10 @@ from ..run_config import read_run_config
 
 #: The folder of run folders in that of an experiment.
 RUNS = "runs"
+#: What the processes of a run have printed.
+LOG = "log.txt"
+#: More than a line of metrics or a few lines of a log have.
+_TAIL = 16_384
 
 
 @dataclass(frozen=True)
@@ -84,7 +89,10 @@ def read_runs(directory: Path) -> list[RunRecord]:
     Raises:
         UserError: there is no such folder, or a configuration or a checkpoint in it can't be read.
     """
-    return _in_order(read_run(folder) for folder in _run_folders(directory))
+    records, problems = read_sound_runs(directory)
+    if problems:
+        raise UserError(problems[0])
+    return records
 
 
 def read_sound_runs(directory: Path) -> tuple[list[RunRecord], list[str]]:
@@ -99,7 +107,8 @@ def read_sound_runs(directory: Path) -> tuple[list[RunRecord], list[str]]:
             records.append(read_run(folder))
         except UserError as error:
             problems.append(str(error))
-    return _in_order(records), problems
+    records.sort(key=lambda record: (record.case, record.network, record.seed))
+    return records, problems
 
 
 def _run_folders(directory: Path) -> list[Path]:
@@ -109,9 +118,34 @@ def _run_folders(directory: Path) -> list[Path]:
     return [path.parent for path in paths if path.parent.name.isdecimal()]
 
 
-def _in_order(records: Iterable[RunRecord]) -> list[RunRecord]:
-    return sorted(records, key=lambda record: (record.case, record.network, record.seed))
-
-
 def _no_tensors(content: bytes) -> dict[str, Any]:
     raise AssertionError("only the metadata is read")
+
+
+def last_metrics(folder: Path) -> dict[str, Any]:
+    """Return the last whole line of a run's metrics that can be read; empty where there is none yet."""
+    text = _tail(folder / "metrics.jsonl")
+    for line in reversed(text[: text.rfind("\n") + 1].splitlines()):
+        try:
+            metrics = json.loads(line)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(metrics, dict):
+            return metrics
+    return {}
+
+
+def last_lines(folder: Path, count: int) -> list[str]:
+    """The last lines of a run's log that say something."""
+    lines = [line.rstrip() for line in _tail(folder / LOG).splitlines()]
+    return [line for line in lines if line][-count:]
+
+
+def _tail(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            file.seek(0, os.SEEK_END)
+            file.seek(max(0, file.tell() - _TAIL))
+            return file.read().decode(errors="replace")
+    except FileNotFoundError:
+        return ""

@@ -1,22 +1,28 @@
-"""Jobs of an experiment, their order, and checks that a folder can take them."""
+"""Jobs of an experiment, their order and processes, and checks that a folder can take them."""
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import yaml
 
 from ...files import replace_file
+from ...ragged import available_cores
 from ..config import RUN_CONFIG, TrainConfig
 from ..config_file import read_yaml, to_yaml
 from ..errors import UserError, differences
 from ..run_config import read_run_config
-from .run_records import run_folder
+from .run_records import LOG, run_folder
 
 EXPERIMENT = "experiment.yaml"
+#: What a run needs next; locked: another process works on it.
+Stage = Literal["train", "eval", "done", "locked"]
 
 #: What a run may differ in and be the same: where it is trained, what it keeps, and how it is judged after.
 _SAME_ANYHOW = (
@@ -57,6 +63,39 @@ class TrainingJob:
     def folder(self, directory: Path) -> Path:
         """Its run folder in the experiment's."""
         return run_folder(directory, self.case, self.network, self.seed)
+
+
+@dataclass(frozen=True, eq=False)
+class RunProcess:
+    """A process that trains or evaluates a run."""
+
+    job: TrainingJob
+    stage: Stage
+    folder: Path
+    popen: subprocess.Popen[bytes]
+
+    @classmethod
+    def start(cls, job: TrainingJob, stage: Stage, folder: Path, device: str) -> RunProcess:
+        """Start a stage of a run, whose folder has a configuration; its output goes to the log there."""
+        words = ["--device", device]
+        if stage == "eval" and job.evaluation is not None:
+            words = [*job.evaluation.words(), "--workers", "0"]
+        threads = job.config.ppo.num_threads or available_cores()
+        with (folder / LOG).open("ab") as log:
+            popen = subprocess.Popen(
+                [sys.executable, "-m", f"{__package__}.run_child", stage, str(folder), *words],
+                stdin=subprocess.PIPE,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env={**os.environ, "OMP_NUM_THREADS": str(threads), "PYTHONUNBUFFERED": "1"},
+                start_new_session=True,  # Ctrl-C on the terminal is the queue's to handle
+            )
+        return cls(job, stage, folder, popen)
+
+    def stop(self) -> None:
+        """Ask it to end where it can go on from."""
+        assert self.popen.stdin is not None
+        self.popen.stdin.close()
 
 
 def in_order(jobs: Sequence[TrainingJob], directory: Path) -> list[TrainingJob]:
