@@ -14,7 +14,7 @@ from ..experiments.environments import make_environments, played
 from ..experiments.errors import UserError
 from ..experiments.networks import RANDOM
 from ..trainers import CheckpointError
-from ..trainers.threads import thread_count
+from ..trainers.schedule import thread_count
 from .agent_flags import AgentFlags
 from .evaluate import judge, results_table
 

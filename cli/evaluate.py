@@ -18,7 +18,7 @@ from ..experiments.networks import RANDOM
 from ..experiments.variations import Series, check_series, settings_of
 from ..trainers import EpisodeResults, bootstrap_interval, evaluate
 from ..trainers.evaluation import Actor
-from ..trainers.threads import thread_count
+from ..trainers.schedule import thread_count
 from .agent_flags import AgentFlags
 
 

@@ -14,7 +14,7 @@ from ..experiments.env_config import EnvConfig
 from ..experiments.environments import make_environments, played
 from ..experiments.microrts.microrts_lanes import with_lanes
 from ..trainers.evaluation import Actor
-from ..trainers.threads import thread_count
+from ..trainers.schedule import thread_count
 from .agent_flags import AgentFlags
 from .drawing import Camera, EntityDrawing, HasCamera
 from .video import Frame, check_ending, write_video

@@ -18,7 +18,7 @@ from ..experiments.config import TrainConfig
 from ..experiments.env_config import EnvConfig
 from ..experiments.environments import Levels, make_environments, played
 from ..experiments.errors import UserError
-from ..trainers.threads import thread_count
+from ..trainers.schedule import thread_count
 from .agent_flags import AgentFlags
 
 

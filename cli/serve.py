@@ -16,7 +16,7 @@ from ..experiments.arguments import parse
 from ..experiments.errors import UserError
 from ..policies.checkpoint import CheckpointError
 from ..policies.runtime import Agent, load_agent
-from ..trainers.idle import Shown
+from ..trainers.lanes import Shown
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from entitize.experiments.reports.plots import save
 from entitize.experiments.training import train
 from entitize.trainers import EpisodeResults, Interval, bootstrap_interval, read_metrics
 from entitize.trainers.evaluation import Actor
-from entitize.trainers.threads import thread_count
+from entitize.trainers.schedule import thread_count
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter
 from rich.console import Console

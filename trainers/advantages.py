@@ -1,16 +1,20 @@
-"""Generalized advantage estimation with the right bootstrap at every kind of end.
+"""Generalized advantage estimation, and the values that it bootstraps from at every kind of end.
 
 Shape alphabet: T steps, E environments.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..policies.policy import Policy
 from ..ragged.compiled import compiled
+from .lanes import Shown
+from .runs.guard import check_lanes
 
 
 def generalized_advantages(
@@ -33,21 +37,20 @@ def generalized_advantages(
               final_valuesₜ     where it was only truncated: the value of the state that it was cut off in,
               V(sₜ₊₁)           otherwise; for the last step of the rollout that is next_values.
 
-    Steps at which an environment is idle (see `EntityVectorEnv`) are left out: t counts its active steps
-    alone, and so does the discounting. To the last active step before them belong their rewards, which are
-    added to its own, and the first end that comes at it or after it. What comes after that end and before the
-    next active step belongs to none, and what comes before the first active step of a rollout belongs to an
-    earlier one and is not seen here.
+    Steps at which an environment is inactive (see `EntityVectorEnv`) are left out: t counts its active steps
+    alone, and so does the discounting. Rewards and the first episode end received while inactive are credited
+    to the preceding active step; anything between that end and the next active step is dropped, as is what
+    comes before the first active step of a rollout.
 
     Args:
         rewards, values, final_values: float (T, E); `final_values` is read only at truncations.
         next_values: float (E,), V of the observations after the rollout's last step.
         terminated, truncated: bool (T, E).
         gamma, gae_lambda: γ and λ.
-        active: bool (T, E), false where an environment was idle; None: it never was.
+        active: bool (T, E), false where an environment was inactive; None: it never was.
 
     Returns:
-        advantages and returns (T, E) of the dtype of `values`, 0 at idle steps; sums are kept in float64.
+        advantages and returns (T, E) of the dtype of `values`, 0 at inactive steps; sums are kept in float64.
 
     Raises:
         ValueError: the shapes don't agree.
@@ -78,7 +81,7 @@ def _scan(  # type: ignore[no-untyped-def]
     num_steps, num_envs = rewards.shape
     following = next_values.astype(np.float64)
     advantage = np.zeros(num_envs)
-    late = np.zeros(num_envs)  # rewards of idle steps that an earlier active one will get
+    late = np.zeros(num_envs)  # rewards of inactive steps that an earlier active one will get
     for t in range(num_steps - 1, -1, -1):
         for env in range(num_envs):
             if terminated[t, env] or truncated[t, env]:
@@ -95,3 +98,54 @@ def _scan(  # type: ignore[no-untyped-def]
             advantages[t, env] = advantage[env]
             returns[t, env] = advantage[env] + value
             following[env] = value
+
+
+def final_values(
+    policy: Policy,
+    last_values: NDArray[np.float32],
+    terminated: NDArray[np.bool_],
+    truncated: NDArray[np.bool_],
+    info: Mapping[str, Any],
+) -> NDArray[np.float32]:
+    """Return the values to bootstrap from at truncations (E,).
+
+    That is the value of the last observation where the environments give it (`info["final_obs"]`), and
+    otherwise of the last one before it at which the environment was active, which is in `last_values` (E,)
+    already.
+
+    Raises:
+        NonFiniteError: a value is NaN or infinite.
+    """
+    cut_off = truncated & ~terminated
+    if not cut_off.any() or "final_obs" not in info:
+        return last_values
+    lanes = np.flatnonzero(info["_final_obs"])  # final_obs holds these, in this order
+    wanted = cut_off[lanes]
+    if not wanted.any():
+        return last_values
+    values = last_values.copy()
+    values[lanes[wanted]] = policy.value(info["final_obs"].gather(np.flatnonzero(wanted)))
+    check_lanes("value of the final observation", values)
+    return values
+
+
+def next_values(policy: Policy, last_values: NDArray[np.float32], shown: Shown) -> NDArray[np.float32]:
+    """Return the values to bootstrap from at the end of a rollout (E,).
+
+    That is the value of the current observation or, of an inactive environment, of its last active one, as in
+    `last_values` (E,): the value of an inactive observation is never trained.
+    """
+    if shown.active is None:
+        return policy.value(shown.batch)
+    values = last_values.copy()
+    if shown.active.any():
+        values[shown.active] = policy.value(shown.at_work())
+    return values
+
+
+def explained_variance(values: NDArray[Any], returns: NDArray[Any]) -> float | None:
+    """1 − Var(returns − values) / Var(returns): 1 is perfect, 0 a constant's; None: returns don't vary."""
+    variance = float(np.var(returns, dtype=np.float64))
+    if variance == 0:
+        return None
+    return 1.0 - float(np.var(returns - values, dtype=np.float64)) / variance

@@ -15,8 +15,7 @@ from ..envs import EntityActionSpace, EntityBatch, EntityVectorEnv, sample_actio
 from ..envs.vector.episode_counts import episode_quota
 from ..policies.policy import ActResult, frozen_weights
 from .compatibility import check_vector_env
-from .idle import active_lanes
-from .statistics import EpisodeStatistics
+from .lanes import EpisodeStatistics, active_lanes
 
 __all__ = [
     "Actor",
@@ -54,7 +53,7 @@ class EpisodeResults:
     """n finished episodes, ordered by environment and then by time."""
 
     returns: NDArray[np.float64]  # (n,)
-    lengths: NDArray[np.int64]  # (n,), in steps at which the environment was not idle
+    lengths: NDArray[np.int64]  # (n,), in steps at which the environment was active
     lanes: NDArray[np.int64]  # (n,), the environment that each was played in
 
 
@@ -77,7 +76,7 @@ def evaluate(
 
     How many episodes each environment plays is fixed beforehand (as evenly as `episodes` allows), and all are
     played to their end.
-    Where environments are idle for a while, episodes are told apart as `EpisodeStatistics` does it.
+    Where environments are inactive for a while, episodes are separated as by `EpisodeStatistics`.
 
     Args:
         policy: acts; put into evaluation mode meanwhile if it is a module.

@@ -22,11 +22,10 @@ from ..envs.errors import positive_number, whole_number
 from ..policies.engines.graphs.cuda import matrix_precision
 from ..policies.policy import ActResult, Policy, frozen_weights
 from ..ragged import keep_freed_memory
-from .bootstraps import final_values, next_values
-from .clock import Clock
+from .advantages import explained_variance, final_values, next_values
 from .compatibility import checked_callbacks, checked_module
 from .config import PPOConfig
-from .idle import Shown
+from .lanes import EpisodeStatistics, Shown
 from .learners.device import make_optimizer, place, set_learning_rate
 from .learners.learner import Learner, make_learner
 from .progress import Detail, detail_of, shown_progress
@@ -38,10 +37,8 @@ from .runs.opening import open_run, run_folder
 from .runs.run_folder import RunFolder
 from .runs.run_origin import note_origin
 from .runs.trainer_state import EvolvingVectorEnv, capture, derived_seed, restore
-from .schedule import annealed, is_due
+from .schedule import Clock, annealed, is_due, thread_count
 from .starting_policy import StartingPolicy, policy_parameters
-from .statistics import EpisodeStatistics, explained_variance
-from .threads import thread_count
 
 #: Called after every update with the trainer and its metrics; a true result stops the training.
 Callback = Callable[["PPO", dict[str, float]], bool | None]

@@ -154,7 +154,7 @@ class TrainingProgress:
     def describe(self, step: int, metrics: Mapping[str, float], seconds: float) -> str:
         """One line: where training is after `seconds`."""
         episodic_return = metrics.get("charts/episodic_return")
-        entropy = metrics.get("losses/entropy")  # none where all environments were idle
+        entropy = metrics.get("losses/entropy")  # none where all environments were inactive
         parts = [
             f"{step:,}/{self._total:,} steps",
             f"{metrics['charts/SPS']:,.0f} samples/s",

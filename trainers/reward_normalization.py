@@ -33,7 +33,7 @@ class RewardNormalizer:
     divided by it. Rewards are not centred, so that what is good stays good. `NormalizeReward` of Gymnasium
     differs in two things: it does not clip, and at a termination it counts r alone.
 
-    A step at which a lane is idle is none (see `EntityVectorEnv`): its reward is added to R without a
+    A step at which a lane is inactive does not count (see `EntityVectorEnv`): its reward is added to R without a
     discount, is divided like the others, and gives the variance no number.
     """
 
@@ -55,7 +55,7 @@ class RewardNormalizer:
         Args:
             rewards: finite, (T, E).
             ended: (T, E), where an episode ended.
-            active: (T, E), where an environment was not idle; None: everywhere.
+            active: (T, E), where an environment was active; None: everywhere.
         """
         normalized = np.empty(rewards.shape, np.float32)
         _normalize(rewards, ended, active, self.gamma, self._statistics, self._sums, normalized)

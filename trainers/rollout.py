@@ -1,8 +1,8 @@
 """Rollout storage: what was seen, done and estimated at each step, without padding.
 
-Steps lie time-major: step t of environment e is row t · num_envs + e. Steps at which an environment was idle
+Steps lie time-major: step t of environment e is row t · num_envs + e. Steps at which an environment was inactive
 (see `EntityVectorEnv`) have no row; those behind them move up.
-Shape alphabet: T steps, E environments, B rows (T · E if nobody was idle), A actors of one action at all
+Shape alphabet: T steps, E environments, B rows (T · E if all were active), A actors of one action at all
 rows, K numbers of a continuous action, M components of a composite order.
 """
 
@@ -90,20 +90,20 @@ class RolloutBuffer:
         self.final_values = np.zeros(shape, np.float32)
         self.terminated = np.zeros(shape, bool)
         self.truncated = np.zeros(shape, bool)
-        self.active = np.ones(shape, bool)  # false where an environment was idle
+        self.active = np.ones(shape, bool)  # false where an environment was inactive
         self.last_values = np.zeros(num_envs, np.float32)  # (E,), each at its last active step; 0 before one
         self._acted = self._ended = 0
-        self._any_idle = False
+        self._any_inactive = False
 
     @property
     def num_rows(self) -> int:
-        """B of the last rollout: the steps at which environments were not idle."""
-        return int(self.active.sum()) if self._any_idle else self.active.size
+        """B of the last rollout: the steps at which environments were active."""
+        return int(self.active.sum()) if self._any_inactive else self.active.size
 
     @property
     def lanes(self) -> NDArray[np.int64] | None:
         """The environment of each row (B,); None: of row b it is b modulo E."""
-        return np.nonzero(self.active)[1] if self._any_idle else None
+        return np.nonzero(self.active)[1] if self._any_inactive else None
 
     def clear(self) -> None:
         """Forget the content and keep the memory."""
@@ -111,7 +111,7 @@ class RolloutBuffer:
         for buffer in (*self._actions.values(), *self._log_probs.values()):
             buffer.clear()
         self._acted = self._ended = 0
-        self._any_idle = False
+        self._any_inactive = False
         self.active[:] = True
         self.last_values = np.zeros_like(self.last_values)
 
@@ -125,7 +125,7 @@ class RolloutBuffer:
         if active is None:
             self.values[t] = self.last_values = acted.values
         else:
-            self._any_idle = True
+            self._any_inactive = True
             self.active[t] = active
             self.values[t, active] = acted.values
             self.last_values = np.where(active, self.values[t], self.last_values)
@@ -153,7 +153,7 @@ class RolloutBuffer:
 
     def normalized_rewards(self, normalizer: RewardNormalizer) -> NDArray[np.float32]:
         """The rewards (T, E) after `normalizer`, which takes them in."""
-        active = self.active if self._any_idle else None
+        active = self.active if self._any_inactive else None
         return normalizer.normalize(self.rewards, self.terminated | self.truncated, active)
 
     def samples(
@@ -170,7 +170,7 @@ class RolloutBuffer:
             gamma, gae_lambda: see `generalized_advantages`.
             rewards: (T, E), in place of those that were recorded.
         """
-        active = self.active if self._any_idle else None
+        active = self.active if self._any_inactive else None
         advantages, returns = generalized_advantages(
             *(self.rewards if rewards is None else rewards, self.values, next_values),
             *(self.final_values, self.terminated, self.truncated),

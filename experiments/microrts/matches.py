@@ -22,7 +22,7 @@ from ...adapters.microrts.java.rewards import REWARDS
 from ...envs.vector.episode_counts import episode_quota
 from ...ragged import RaggedArray, concatenate
 from ...trainers.evaluation import Actor
-from ...trainers.threads import thread_count
+from ...trainers.schedule import thread_count
 from ..networks import RANDOM, RandomActor, load_agent
 from .published_microrts import SEARCH_BOTS
 

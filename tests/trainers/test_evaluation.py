@@ -9,7 +9,8 @@ import pytest
 from entitize.envs import EntityVectorEnv
 from entitize.policies.policy import ActResult
 from entitize.trainers import bootstrap_interval, evaluate, wilson_interval
-from entitize.trainers.statistics import EpisodeStatistics, explained_variance
+from entitize.trainers.advantages import explained_variance
+from entitize.trainers.lanes import EpisodeStatistics
 
 from facts import raises
 

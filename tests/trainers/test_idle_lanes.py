@@ -14,8 +14,7 @@ from entitize.policies.policy import ActResult
 from entitize.ragged import RaggedArray
 from entitize.trainers import PPO, NonFiniteError, PPOConfig, evaluate, generalized_advantages
 from entitize.trainers.evaluation import RandomActor
-from entitize.trainers.idle import Shown, active_lanes
-from entitize.trainers.statistics import EpisodeStatistics
+from entitize.trainers.lanes import EpisodeStatistics, Shown, active_lanes
 
 from facts import raises
 

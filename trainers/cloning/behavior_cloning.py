@@ -32,8 +32,7 @@ from ..runs.guard import NonFiniteError, Snapshot, check_module
 from ..runs.learning_state import check_policy, optimizer_state, rng_of
 from ..runs.run_folder import RunFolder
 from ..runs.run_origin import note_origin
-from ..schedule import annealed
-from ..threads import thread_count
+from ..schedule import annealed, thread_count
 from .cloning_config import BehaviorCloningConfig
 from .cloning_learner import FusedCloningLearner, TorchCloningLearner
 from .demonstrations import Demonstration, Demonstrations

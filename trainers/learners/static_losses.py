@@ -31,7 +31,7 @@ def loss_fields(names: list[str], sizes: Sizes) -> dict[str, Field]:
         "loss/old": Field((u,), np.float32),  # log-probabilities when the actions were taken
         "loss/padding": Field((u,), bool),
         "loss/step": Field((u,), np.int64),
-        "loss/idle": Field((b,), bool),  # nobody acts at the step
+        "loss/no_actor": Field((b,), bool),  # nobody acts at the step
         "loss/scalars": Field((3,), np.float32),  # 1 / units, 1 / steps, entropy bonus
     }
     for name in ("advantages", "returns", "values"):
@@ -45,14 +45,14 @@ def write_loss(
     """Fill them from a minibatch, whose advantages are normalised where that is wished."""
     old, padding, step = (arrays[f"loss/{name}"] for name in ("old", "padding", "step"))
     old[:], padding[:], step[:] = 0, True, 0
-    idle = arrays["loss/idle"]
-    idle[:] = True
+    no_actor = arrays["loss/no_actor"]
+    no_actor[:] = True
     place = 0
     for name, chosen in samples.actions.items():
         part = slice(place, place + chosen.num_items)
         old[part], padding[part] = samples.log_probs[name].values, False
         step[part] = chosen.sequence_indices()
-        idle[: len(samples)] &= chosen.lengths == 0
+        no_actor[: len(samples)] &= chosen.lengths == 0
         place += sizes[f"action/{name}/actors"]
     for name in ("advantages", "returns", "values"):
         array = arrays[f"loss/{name}"]
@@ -78,7 +78,7 @@ def static_losses(
     if config.joint_log_prob:
         nothing = log_ratio.new_zeros(len(advantages))
         log_ratio, entropy = nothing.index_add(0, step, log_ratio), nothing.index_add(0, step, entropy)
-        padding = arrays["loss/idle"]
+        padding = arrays["loss/no_actor"]
     else:
         advantages = advantages.index_select(0, step)
     ratio = log_ratio.exp()

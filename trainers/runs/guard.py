@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import nn
 
 from ...envs import EntityBatch
 from ...policies.checkpoint import checkpoint_paths
@@ -40,40 +39,18 @@ class Snapshot:
     """Copies of a module's weights and statistics and of its optimizer's moments."""
 
     def __init__(self, module: nn.Module, optimizer: torch.optim.Optimizer) -> None:
-        weights, self._optimizer = module.state_dict(), optimizer.state_dict()
-        state = self._optimizer["state"]
-        self._names = list(weights)
-        self._moments = [(index, name) for index, entry in state.items() for name in entry]
-        tensors = [*weights.values(), *(state[index][name] for index, name in self._moments)]
-        self._shapes = [tensor.shape for tensor in tensors]
-        self._groups = _by_kind(tensors)
-        self._joined = [_joined([tensors[i] for i in group]) for group in self._groups]
+        self._weights = {name: tensor.clone() for name, tensor in module.state_dict().items()}
+        state = optimizer.state_dict()
+        moments = {
+            index: {name: value.clone() for name, value in entry.items()}
+            for index, entry in state["state"].items()
+        }
+        self._optimizer = {**state, "state": moments}
 
     def put_back(self, module: nn.Module, optimizer: torch.optim.Optimizer) -> None:
         """Restore the module and the optimizer. Call it once: the optimizer then owns the copies."""
-        copies: dict[int, Tensor] = {}
-        for group, joined in zip(self._groups, self._joined, strict=True):
-            parts = joined.split([self._shapes[i].numel() for i in group])
-            for i, part in zip(group, parts, strict=True):
-                copies[i] = part.clone().view(self._shapes[i])
-        module.load_state_dict({name: copies[i] for i, name in enumerate(self._names)})
-        state: defaultdict[int, dict[str, Tensor]] = defaultdict(dict)
-        for i, (index, name) in enumerate(self._moments, len(self._names)):
-            state[index][name] = copies[i]
-        optimizer.load_state_dict({**self._optimizer, "state": dict(state)})
-
-
-def _by_kind(tensors: Sequence[Tensor]) -> list[list[int]]:
-    """Group the positions of tensors by dtype and device."""
-    kinds: defaultdict[tuple[torch.dtype, torch.device], list[int]] = defaultdict(list)
-    for i, tensor in enumerate(tensors):
-        kinds[tensor.dtype, tensor.device].append(i)
-    return list(kinds.values())
-
-
-def _joined(tensors: Sequence[Tensor]) -> Tensor:
-    """Join all numbers: one torch call for hundreds of small tensors."""
-    return torch.cat([tensor.detach().reshape(-1) for tensor in tensors])
+        module.load_state_dict(self._weights)
+        optimizer.load_state_dict(self._optimizer)
 
 
 def check_losses(losses: Mapping[str, float], module: nn.Module, grad_norm: float) -> None:
@@ -91,13 +68,9 @@ def check_losses(losses: Mapping[str, float], module: nn.Module, grad_norm: floa
 
 def check_module(module: nn.Module) -> None:
     """Raises NonFiniteError if a parameter or a buffer (normalization statistics) is not finite."""
-    tensors = module.state_dict()
-    floats = [tensor for tensor in tensors.values() if tensor.is_floating_point()]
-    if all(bool(_joined([floats[i] for i in group]).isfinite().all()) for group in _by_kind(floats)):
-        return
     culprits = [
         f"{name} is not finite"
-        for name, tensor in tensors.items()
+        for name, tensor in module.state_dict().items()
         if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all())
     ]
     if culprits:

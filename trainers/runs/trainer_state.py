@@ -16,10 +16,9 @@ from ...envs import EntityBatch, EntityVectorEnv
 from ...envs.spaces.space_schema import space_schema
 from ...policies.checkpoint import MALFORMED, in_short
 from ..config import PPOConfig
-from ..idle import Shown
+from ..lanes import EpisodeStatistics, Shown
 from ..reward_normalization import RewardNormalizer
 from ..starting_policy import StartingPolicy
-from ..statistics import EpisodeStatistics
 from .checkpoint import Checkpoint, CheckpointError
 from .learning_state import Learning, check_policy, optimizer_state, rng_of
 

@@ -130,7 +130,7 @@ class PastSelfPlay(EntityVectorEnv):
         self._grown_at = 0
         self._rng = np.random.default_rng(seed)
         self._batch: EntityBatch | None = None  # the environments' observations, of all lanes
-        self._idle = np.zeros(venv.num_envs, bool)  # the lanes that are inactive in it for any player
+        self._inactive = np.zeros(venv.num_envs, bool)  # the lanes that are inactive in it for any player
         self._moves: list[tuple[NDArray[np.int64], Actions]] | None = None  # opponents', at `_batch`
 
     # -- stepping -------------------------------------------------------------------------------------------
@@ -149,13 +149,13 @@ class PastSelfPlay(EntityVectorEnv):
 
     def _step(self, actions: Actions) -> StepResult:
         theirs = self.seats.players != LEARNER
-        at_work = int(np.count_nonzero(~theirs & ~self._idle))
+        at_work = int(np.count_nonzero(~theirs & ~self._inactive))
         if theirs.any():
             actions = self._joined(actions, theirs)
         after, rewards, terminated, truncated, info = self.venv.step(actions)
         self.steps += at_work
         self._see(after, info)
-        self.seats.follow(rewards, terminated | truncated, self._idle, info, self._rng)
+        self.seats.follow(rewards, terminated | truncated, self._inactive, info, self._rng)
         if theirs.any():
             rewards = np.where(theirs, np.float32(0), rewards)
             terminated, truncated = terminated & ~theirs, truncated & ~theirs
@@ -163,7 +163,7 @@ class PastSelfPlay(EntityVectorEnv):
         return self._shown(), rewards, terminated, truncated, self._with_inactive(info)
 
     def _see(self, batch: EntityBatch, info: Mapping[str, Any]) -> None:
-        self._batch, self._idle, self._moves = batch, inactive_lanes(info, self.num_envs), None
+        self._batch, self._inactive, self._moves = batch, inactive_lanes(info, self.num_envs), None
 
     def _shown(self) -> EntityBatch:
         """Return the batch without the actors of opponents."""
@@ -173,7 +173,7 @@ class PastSelfPlay(EntityVectorEnv):
 
     def _with_inactive(self, info: dict[str, Any]) -> dict[str, Any]:
         theirs = self.seats.players != LEARNER
-        return {**info, "inactive": self._idle | theirs} if theirs.any() else info
+        return {**info, "inactive": self._inactive | theirs} if theirs.any() else info
 
     def _joined(self, actions: Actions, theirs: NDArray[np.bool_]) -> dict[str, RaggedArray]:
         """Join the learner's actions and the opponents', lane by lane."""
@@ -288,7 +288,7 @@ class StatefulPastSelfPlay(PastSelfPlay):
     def get_state(self) -> dict[str, NDArray[Any]]:
         """Return the environments' state, and the players."""
         assert isinstance(self.venv, StatefulVectorEnv)
-        own = {"idle": self._idle, **self.seats.get_state()}
+        own = {"idle": self._inactive, **self.seats.get_state()}
         return {**self.venv.get_state(), **{_PREFIX + name: array.copy() for name, array in own.items()}}
 
     def set_state(self, state: Mapping[str, NDArray[Any]]) -> EntityBatch:
@@ -303,7 +303,7 @@ class StatefulPastSelfPlay(PastSelfPlay):
         self._batch, self._is_playing = self.venv.set_state(others), True
         self._moves = None
         self.seats.set_state(own)
-        self._idle = np.array(own["idle"], bool) if own else np.zeros(self.num_envs, bool)
+        self._inactive = np.array(own["idle"], bool) if own else np.zeros(self.num_envs, bool)
         self._last = self._shown()
         return self._last
 

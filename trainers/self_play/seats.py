@@ -99,7 +99,7 @@ class Seats:
         self,
         rewards: NDArray[Any],
         ended: NDArray[np.bool_],
-        idle: NDArray[np.bool_],
+        inactive: NDArray[np.bool_],
         info: Mapping[str, Any],
         rng: np.random.Generator,
     ) -> None:
@@ -116,7 +116,7 @@ class Seats:
                 self._scores[lane] = _SCORES[info["outcome"][lane]]
         if not self._ended.any():
             return
-        again = self._ended & ~idle
+        again = self._ended & ~inactive
         for game, lanes in enumerate(self._lanes):
             if self._ended[lanes].all() or again[lanes].any():
                 self._record(game)

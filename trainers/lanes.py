@@ -1,14 +1,59 @@
-"""Returns and lengths of episodes, and how well values explain returns."""
+"""Lanes of vector environments: which are active (see `EntityVectorEnv`), and their episodes.
+
+Shape alphabet: E environments (lanes).
+"""
 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..envs import EntityBatch
 from ..envs.vector.episode_counts import count_step
+from ..envs.vector.infos import inactive_flags
+from ..ragged import RaggedArray
+
+
+def active_lanes(info: Mapping[str, Any]) -> NDArray[np.bool_] | None:
+    """The environments (E,) that are active in the batch that came with `info`; None: all are."""
+    inactive = inactive_flags(info)
+    if inactive is None:
+        return None
+    active = ~np.asarray(inactive, bool)
+    return None if active.all() else active
+
+
+@dataclass(frozen=True, eq=False)
+class Shown:
+    """Observations of E lanes, and which lanes are active."""
+
+    batch: EntityBatch
+    active: NDArray[np.bool_] | None = None  # (E,); None: all are
+
+    @classmethod
+    def of(cls, batch: EntityBatch, info: Mapping[str, Any]) -> Shown:
+        """As a vector environment returned it."""
+        return cls(batch, active_lanes(info))
+
+    def at_work(self) -> EntityBatch:
+        """The steps of the environments that are active."""
+        return self.batch if self.active is None else self.batch.gather(np.flatnonzero(self.active))
+
+    def for_all(self, actions: Mapping[str, RaggedArray]) -> Mapping[str, RaggedArray]:
+        """Actions of the environments that are active as actions of all, with none for the inactive ones."""
+        if self.active is None:
+            return actions
+        before = np.zeros(len(self.active) + 1, np.int64)  # how many are active before each environment
+        np.cumsum(self.active, out=before[1:])
+        return {
+            name: RaggedArray.unchecked(chosen.values, chosen.offsets[before])
+            for name, chosen in actions.items()
+        }
 
 
 class EpisodeStatistics:
@@ -29,7 +74,7 @@ class EpisodeStatistics:
     def record(
         self, rewards: NDArray[Any], ended: NDArray[np.bool_], active: NDArray[np.bool_] | None = None
     ) -> list[tuple[int, float, int]]:
-        """Take in a step's rewards (E,) and ends (E,), and which environments were not idle (None: all).
+        """Take in a step's rewards (E,) and ends (E,), and which environments were active (None: all).
 
         Returns:
             (environment, return, length) of each episode that ended.
@@ -81,11 +126,3 @@ class EpisodeStatistics:
         self.finished = int(state["finished"][0])
         recent = zip(state["recent_returns"].tolist(), state["recent_lengths"].tolist(), strict=True)
         self._recent = deque(recent, maxlen=self.WINDOW)
-
-
-def explained_variance(values: NDArray[Any], returns: NDArray[Any]) -> float | None:
-    """1 − Var(returns − values) / Var(returns): 1 is perfect, 0 a constant's; None: returns don't vary."""
-    variance = float(np.var(returns, dtype=np.float64))
-    if variance == 0:
-        return None
-    return 1.0 - float(np.var(returns - values, dtype=np.float64)) / variance
