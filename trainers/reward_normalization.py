@@ -33,8 +33,8 @@ class RewardNormalizer:
     divided by it. Rewards are not centred, so that what is good stays good. `NormalizeReward` of Gymnasium
     differs in two things: it does not clip, and at a termination it counts r alone.
 
-    A step at which a lane is inactive does not count (see `EntityVectorEnv`): its reward is added to R without a
-    discount, is divided like the others, and gives the variance no number.
+    Steps at which a lane is inactive (see `EntityVectorEnv`) do not count: their reward is added to R without
+    a discount, is divided like the others, and gives the variance no number.
     """
 
     def __init__(self, num_envs: int, gamma: float) -> None:

@@ -1,7 +1,7 @@
 """Rollout storage: what was seen, done and estimated at each step, without padding.
 
-Steps lie time-major: step t of environment e is row t · num_envs + e. Steps at which an environment was inactive
-(see `EntityVectorEnv`) have no row; those behind them move up.
+Steps lie time-major: step t of environment e is row t · num_envs + e. Steps at which an environment
+was inactive (see `EntityVectorEnv`) have no row; those behind them move up.
 Shape alphabet: T steps, E environments, B rows (T · E if all were active), A actors of one action at all
 rows, K numbers of a continuous action, M components of a composite order.
 """
