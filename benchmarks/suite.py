@@ -19,7 +19,7 @@ from pathlib import Path
 import tyro
 from entitize.experiments.arguments import parse
 from entitize.experiments.errors import UserError
-from entitize.trainers.runs.machine import processor
+from entitize.trainers.runs.run_origin import processor
 
 from report import (
     Results,

@@ -30,7 +30,7 @@ def check_vector_env(where: str, venv: object) -> None:
     elif isinstance(venv, gymnasium.vector.VectorEnv):
         hint = ". Wrap it: entitize.wrap_vec(venv)"
     elif isinstance(venv, gymnasium.Env):
-        hint = ". Trainers take vector environments: entitize.make_vec"
+        hint = ". Make one: entitize.make_vec, or entitize.vector.ListVectorEnv([make_env] * num_envs)"
     elif isinstance(venv, nn.Module):
         hint = _ORDER
     raise TypeError(f"{where}: expected an EntityVectorEnv, got {_named(venv)}{hint}")
@@ -74,12 +74,21 @@ def checked_module(policy: Policy, venv: EntityVectorEnv) -> nn.Module:
             f"the policy's actions: expected those of the environments, {venv.single_action_space},"
             f" got {policy.action_space}"
         )
+    check_autoreset("PPO", venv)
+    return policy
+
+
+def check_autoreset(where: str, venv: EntityVectorEnv) -> None:
+    """Check that `venv` resets in the step that ends an episode.
+
+    Raises:
+        ValueError: it does not; the message says how to make one that does.
+    """
     mode = venv.metadata.get("autoreset_mode")
     if mode != AutoresetMode.SAME_STEP:
         raise ValueError(
-            f"PPO: autoreset mode of {type(venv).__name__}: expected SAME_STEP, got {mode}. The mode of a"
+            f"{where}: autoreset mode of {type(venv).__name__}: expected SAME_STEP, got {mode}. The mode of a"
             " native vector environment cannot be changed. Wrap single environments: ez.wrap_vec("
             "gymnasium.make_vec(…, vectorization_mode='sync')), or 'async' (AsyncVectorEnv, with shared"
             " memory)."
         )
-    return policy

@@ -16,7 +16,6 @@ import torch
 from ...files import parse_json, read_regular, replace_file
 from ...ragged import available_cores
 from ...version import __version__
-from .machine import processor
 
 RUN_ORIGIN = "run.json"
 _CHECKOUT = Path(__file__).resolve().parents[2]
@@ -100,3 +99,13 @@ def _commit() -> str | None:
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
     except (OSError, subprocess.CalledProcessError):
         return None
+
+
+def processor() -> str:
+    """The model where the system tells it, else the family."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    models = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    return models[0] if models else platform.machine()

@@ -11,9 +11,8 @@ if importlib.util.find_spec("gym") is not None:  # Procgen installs it, and Stab
     with contextlib.redirect_stderr(io.StringIO()), contextlib.suppress(Exception):
         importlib.import_module("gym")  # prints that it is unmaintained, which does not concern us
 
-from .algorithms import PPO
+from .algorithms import PPO, export_policy
 from .buffer import RaggedRolloutBuffer
-from .export import export_policy
 from .extractor import RogueNetExtractor
 from .sb3_policy import RogueNetPolicy
 from .vec_env import RaggedVecEnv, make_vec, vec_env

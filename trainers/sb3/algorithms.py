@@ -1,11 +1,13 @@
-"""`PPO`: Stable-Baselines3's PPO, with the arguments that ragged observations need filled in."""
+"""`PPO`: Stable-Baselines3's PPO, with the arguments that ragged observations need filled in; its export."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import gymnasium
 import stable_baselines3
+from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.vec_env import (
     VecEnv,
     VecEnvWrapper,
@@ -15,7 +17,9 @@ from stable_baselines3.common.vec_env import (
 )
 
 from ...envs import EntityVectorEnv
+from ...envs.spaces.space_schema import space_schema
 from ...policies.rogue_net import RogueNet
+from ..runs.checkpoint import write_checkpoint
 from .buffer import RaggedRolloutBuffer
 from .sb3_policy import RogueNetPolicy
 from .vec_env import RaggedVecEnv, make_vec
@@ -108,3 +112,33 @@ def _checked_env(env: Any) -> VecEnv:
     elif isinstance(inner, str):
         hint = f"; use entitize.sb3.make_vec({inner!r}, num_envs)"
     raise TypeError(f"PPO needs an environment of entitize.sb3.make_vec or vec_env, got {inner!r}{hint}")
+
+
+def export_policy(model: BaseAlgorithm | RogueNetPolicy, folder: str | Path) -> Path:
+    """Write the network of `model` as safetensors and JSON, to be read by `entitize.load_policy(folder)`.
+
+    Unlike the zip files of Stable-Baselines3 it holds no code that reading it would run. It is the network
+    alone: to go on with training, use `model.save`.
+
+    Args:
+        model: a model with a `RogueNetPolicy`, or that policy.
+        folder: where to put `checkpoints/step_<steps>`; an export of the same step is replaced.
+
+    Returns:
+        the path of the checkpoint.
+
+    Raises:
+        TypeError: `model` has another policy.
+        CheckpointError: the system refused to write.
+    """
+    policy = model.policy if isinstance(model, BaseAlgorithm) else model
+    if not isinstance(policy, RogueNetPolicy):
+        raise TypeError(f"export_policy: expected a model with a RogueNetPolicy, got {type(policy).__name__}")
+    network = policy.network
+    metadata = {
+        "spaces": space_schema(network.observation_space),
+        "policy": {"class": type(network).__name__, "config": network.config},
+    }
+    step = model.num_timesteps if isinstance(model, BaseAlgorithm) else 0
+    tensors = {name: tensor.cpu() for name, tensor in network.state_dict().items()}
+    return write_checkpoint(Path(folder) / "checkpoints", step, {"policy": tensors}, metadata)

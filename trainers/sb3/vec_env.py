@@ -10,7 +10,6 @@ from typing import Any
 
 import gymnasium
 import numpy as np
-from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 from stable_baselines3.common.env_util import is_wrapped
 from stable_baselines3.common.vec_env import VecEnv, VecMonitor
@@ -30,18 +29,12 @@ from ...envs import (
 )
 from ...envs.batch.packed import PackedBatch
 from ...envs.errors import reset_needed
+from ..compatibility import check_autoreset, check_vector_env
 
 #: What an entity vector environment says of all lanes in one piece, and `RaggedVecEnv` says lane by lane.
-_OF_THE_STEP = (
-    "final_obs",
-    "_final_obs",
-    "final_info",
-    "_final_info",
-    "inactive",
-    "_inactive",
-    "idle",
-    "_idle",
-)
+_OF_THE_STEP = {
+    prefix + name for name in ("final_obs", "final_info", "inactive", "idle") for prefix in ("", "_")
+}
 
 
 class RaggedVecEnv(VecEnv):
@@ -68,7 +61,12 @@ class RaggedVecEnv(VecEnv):
     """
 
     def __init__(self, vector_env: EntityVectorEnv) -> None:
-        _check_vector_env(vector_env)
+        if isinstance(vector_env, VecEnv):
+            raise TypeError(
+                f"{type(vector_env).__name__} is a VecEnv already: pass it to the algorithm unchanged"
+            )
+        check_vector_env("RaggedVecEnv", vector_env)
+        check_autoreset("RaggedVecEnv", vector_env)
         self.vector_env = vector_env
         self.entity_space = vector_env.single_observation_space
         self.spec = vector_env.spec
@@ -239,27 +237,6 @@ def make_vec(env: str | EntityVectorEnv, num_envs: int | None = None, **kwargs: 
         ValueError, gymnasium.error.NameNotFound: see `entitize.make_vec` and `RaggedVecEnv`.
     """
     return VecMonitor(vec_env(env, num_envs, **kwargs))
-
-
-def _check_vector_env(vector_env: Any) -> None:
-    if isinstance(vector_env, VecEnv):
-        raise TypeError(
-            f"{type(vector_env).__name__} is a VecEnv already: pass it to the algorithm unchanged"
-        )
-    if not isinstance(vector_env, EntityVectorEnv):
-        hint = ""
-        if isinstance(vector_env, gymnasium.vector.VectorEnv):
-            hint = "; make one of it with entitize.wrap_vec"
-        elif isinstance(vector_env, gymnasium.Env):
-            hint = "; make one with entitize.vector.ListVectorEnv([make_env] * num_envs)"
-        raise TypeError(f"expected an EntityVectorEnv, got {vector_env!r}{hint}")
-    mode = vector_env.metadata.get("autoreset_mode")
-    if mode != AutoresetMode.SAME_STEP:
-        raise ValueError(
-            f"autoreset mode of {type(vector_env).__name__}: expected SAME_STEP, got {mode}. The mode of a"
-            " native vector environment cannot be changed: wrap single environments, made with"
-            " gymnasium.make_vec(…, vectorization_mode='sync')."
-        )
 
 
 def _without_step_keys(info: dict[str, Any]) -> dict[str, Any]:

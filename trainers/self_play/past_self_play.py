@@ -6,6 +6,7 @@ Shape alphabet: E environments (lanes).
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,6 @@ from ..runs.checkpoint import CheckpointError
 from ..runs.learning_state import rng_of
 from ..runs.trainer_state import StatefulVectorEnv
 from ..schedule import is_due
-from .hidden_lanes import hide_infos, without_actors
 from .opponents import OpponentPool
 from .seats import LEARNER, Games, Seats, games_of
 
@@ -159,7 +159,7 @@ class PastSelfPlay(EntityVectorEnv):
         if theirs.any():
             rewards = np.where(theirs, np.float32(0), rewards)
             terminated, truncated = terminated & ~theirs, truncated & ~theirs
-            info = hide_infos(info, theirs)
+            info = _hide_infos(info, theirs)
         return self._shown(), rewards, terminated, truncated, self._with_inactive(info)
 
     def _see(self, batch: EntityBatch, info: Mapping[str, Any]) -> None:
@@ -169,7 +169,7 @@ class PastSelfPlay(EntityVectorEnv):
         """Return the batch without the actors of opponents."""
         assert self._batch is not None
         theirs = self.seats.players != LEARNER
-        return without_actors(self._batch, theirs) if theirs.any() else self._batch
+        return _without_actors(self._batch, theirs) if theirs.any() else self._batch
 
     def _with_inactive(self, info: dict[str, Any]) -> dict[str, Any]:
         theirs = self.seats.players != LEARNER
@@ -318,3 +318,30 @@ def _are_plain(actions: Any, space: EntityActionSpace, num_envs: int) -> bool:
         and len(order) == num_envs
         for name, order in actions.items()
     )
+
+
+def _without_actors(batch: EntityBatch, lanes: NDArray[np.bool_]) -> EntityBatch:
+    """Return `batch` without actors in these `lanes` (E,); their entities stay."""
+
+    def emptied(array: RaggedArray) -> RaggedArray:
+        kept = ~array.broadcast(lanes)
+        return RaggedArray.from_lengths(array.values[kept], np.where(lanes, 0, array.lengths))
+
+    actions = {name: part.map(emptied) for name, part in batch.actions.items()}
+    return replace(batch, actions=actions)
+
+
+def _hide_infos(info: dict[str, Any], lanes: NDArray[np.bool_]) -> dict[str, Any]:
+    """Return `info` of a step without the values of these `lanes` (E,).
+
+    A value has lanes where `info` has a mask `_key` (E,) beside the `key`, as in Gymnasium's vector
+    environments. The last observations of these lanes are left out.
+    """
+    hidden = dict(info)
+    for key, mask in info.items():
+        if key.startswith("_") and key[1:] in info and getattr(mask, "shape", None) == lanes.shape:
+            hidden[key] = mask & ~lanes
+    if "final_obs" in info:
+        shown = ~lanes[np.flatnonzero(info["_final_obs"])]  # final_obs holds these, in this order
+        hidden["final_obs"] = info["final_obs"].gather(np.flatnonzero(shown))
+    return hidden
