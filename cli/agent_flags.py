@@ -8,8 +8,9 @@ from pathlib import Path
 import tyro
 
 from ..envs import EntityVectorEnv
+from ..experiments.arguments import Pairs
 from ..experiments.config import TrainConfig
-from ..experiments.env_config import EvalConfig, Pairs
+from ..experiments.env_config import EvalConfig
 from ..experiments.networks import RandomActor, load_agent
 from ..experiments.run_config import EnvChoice, read_run_config
 from ..trainers.evaluation import Actor

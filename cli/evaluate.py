@@ -11,11 +11,10 @@ from rich.console import Console
 from rich.table import Table
 
 from ..envs import EntityVectorEnv
-from ..experiments.arguments import parse
-from ..experiments.env_config import EvalConfig
+from ..experiments.arguments import Series, parse
+from ..experiments.env_config import EvalConfig, check_series, settings_of
 from ..experiments.environments import Levels, make_environments, played
 from ..experiments.networks import RANDOM
-from ..experiments.variations import Series, check_series, settings_of
 from ..trainers import EpisodeResults, bootstrap_interval, evaluate
 from ..trainers.evaluation import Actor
 from ..trainers.schedule import thread_count

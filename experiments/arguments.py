@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
-from typing import TypeVar, cast
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any, TypeVar, cast
 
 import tyro
 
+from .config_file import number
 from .errors import UserError
 
 T = TypeVar("T")
@@ -39,3 +40,39 @@ def peek(arguments: Sequence[str], *names: str) -> list[str | None]:
         parser.add_argument(f"--{name}", nargs="?")
     found, _ = parser.parse_known_args(list(arguments))
     return [getattr(found, name) for name in names]
+
+
+def named_values(metavar: str, read: Callable[[str], Any], show: Callable[[Any], str]) -> Any:
+    """Return the tyro type that reads words of the form `metavar` into a dict.
+
+    Args:
+        read: the value out of what stands behind the `=`; raises ValueError.
+        show: the other way.
+    """
+
+    def from_words(words: list[str]) -> dict[str, Any]:
+        for word in words:
+            if "=" not in word:
+                raise ValueError(f"expected {metavar.lower()}, got {word!r}")
+        return {name: read(value) for name, value in (word.split("=", 1) for word in words)}
+
+    return tyro.constructors.PrimitiveConstructorSpec(
+        nargs="*",
+        metavar=metavar,
+        instance_from_str=from_words,
+        is_instance=lambda value: isinstance(value, dict),
+        str_from_instance=lambda value: [f"{name}={show(part)}" for name, part in value.items()],
+    )
+
+
+#: A dict on the command line: `--env.kwargs num_levels=200 distribution_mode=easy`, values as in YAML.
+Pairs = Annotated[dict[str, Any], named_values("NAME=VALUE", number, str)]
+#: Lists of values on the command line: `--vary width=6,12 nmines=5,20`, values as in YAML.
+Series = Annotated[
+    dict[str, Any],
+    named_values(
+        "NAME=VALUE,VALUE",
+        read=lambda text: [number(value) for value in text.split(",")],
+        show=lambda values: ",".join(map(str, values)),
+    ),
+]

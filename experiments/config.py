@@ -8,18 +8,49 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Annotated, Literal
+
+import tyro
 
 from ..policies.rogue_net import RogueNetConfig
 from ..trainers import PPOConfig
-from .env_config import EnvConfig, EvalConfig, Pairs
+from ..trainers.progress import Detail
+from .arguments import Pairs
+from .env_config import EnvConfig, EvalConfig
 from .errors import UserError
 from .network_options import ROGUE_NET, Network, check_options
-from .run_opponents import OpponentsConfig
 
 #: Configurations that come with the package.
 CONFIGS = Path(__file__).parent / "configs"
 #: Name of the resolved configuration in a run folder.
 RUN_CONFIG = "config.yaml"
+
+
+@dataclass(frozen=True)
+class OpponentsConfig:
+    """Learned opponents where lanes play each other; in a file, `opponents: {}` takes all defaults."""
+
+    interval: int = 100_000
+    """Environment steps after which the learner goes into the pool once more."""
+    latest_share: float = 0.8
+    """Share of the games in which the learner plays all sides itself."""
+    max_size: int = 20
+    """How many opponents are kept; of snapshots those that stay spread over the history."""
+    weighting: Literal["uniform", "hard", "variance"] = "uniform"
+    """How opponents are drawn: all alike, rather those that win, or rather those of equal strength."""
+    checkpoints: tuple[str, ...] = ()
+    """Run folders (their newest checkpoint) or checkpoints of earlier runs, as further opponents."""
+
+    def __post_init__(self) -> None:
+        if self.interval < 1:
+            raise ValueError(f"interval: expected at least 1, got {self.interval}")
+        if not 0 <= self.latest_share <= 1:
+            raise ValueError(f"latest_share: expected a number from 0 to 1, got {self.latest_share}")
+        if self.max_size <= len(self.checkpoints):
+            raise ValueError(
+                f"max_size: expected room for a snapshot beside the {len(self.checkpoints)} checkpoints,"
+                f" got {self.max_size}"
+            )
 
 
 @dataclass(frozen=True)
@@ -45,7 +76,7 @@ class TrainConfig:
     def __post_init__(self) -> None:
         check_options(self.network, self.net, self.baseline)
         if self.max_minutes is not None and not self.max_minutes > 0:
-            raise ValueError(f"max_minutes must be positive, got {self.max_minutes}")
+            raise ValueError(f"max_minutes: expected a number above 0, got {self.max_minutes}")
 
 
 def config_names() -> list[str]:
@@ -63,8 +94,9 @@ def find_config(name: str) -> Path:
         return Path(name)
     if name in config_names():
         return CONFIGS / f"{name}.yaml"
-    names = ", ".join(config_names())
-    raise UserError(f"there is no file {name}, and the configurations that come along are {names}")
+    raise UserError(
+        f"--config: expected a file or one of {', '.join(config_names())}, got {name}: no such file"
+    )
 
 
 def with_flags_over_file(flags: TrainConfig, file: TrainConfig) -> TrainConfig:
@@ -72,3 +104,30 @@ def with_flags_over_file(flags: TrainConfig, file: TrainConfig) -> TrainConfig:
     env = replace(flags.env, kwargs={**file.env.kwargs, **flags.env.kwargs})
     evaluation = replace(flags.eval, kwargs={**file.eval.kwargs, **flags.eval.kwargs})
     return replace(flags, env=env, eval=evaluation, baseline={**file.baseline, **flags.baseline})
+
+
+_CONFIG_HELP = f"A YAML file, or the name of a configuration of the package: {', '.join(config_names())}."
+
+
+@dataclass(frozen=True)
+class TrainArguments:
+    """Train a network with PPO. Flags override the configuration file, which overrides the defaults shown.
+
+    Example: entitize train --config procgen --env.id Procgen/coinrun --run runs/coinrun
+    """
+
+    settings: Annotated[TrainConfig, tyro.conf.arg(name="")] = field(default_factory=TrainConfig)
+    config: Annotated[str | None, tyro.conf.arg(help=_CONFIG_HELP)] = None
+    game: str | None = None
+    """A game with a loop of its own, module:function (docs/programs.md); sets env.id."""
+    listen: str | None = None
+    """Train in games that connect by WebSocket at HOST:PORT (docs/protocol.md); sets env.id."""
+    token: str | None = None
+    """With --listen: what games must send; needed unless HOST is a loopback address (default: the
+    environment variable ENTITIZE_TOKEN)."""
+    run: Path | None = None
+    """The folder of this run (default: runs/<environment>-<time>)."""
+    resume: Path | None = None
+    """Continue the run in this folder, with its configuration; flags may change it."""
+    progress: Detail = "short"
+    """Lines of progress: none, short, or full (episode length, losses and shares of time as well)."""

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import Any
 
-from .config_file import number
-from .named_values import named_values
-from .variations import Series, check_series
-
-#: A dict on the command line: `--env.kwargs num_levels=200 distribution_mode=easy`, values as in YAML.
-Pairs = Annotated[dict[str, Any], named_values("NAME=VALUE", number, str)]
+from .arguments import Pairs, Series
 
 
 @dataclass(frozen=True)
@@ -29,7 +25,7 @@ class EnvConfig:
 
     def __post_init__(self) -> None:
         if self.num_envs < 1:
-            raise ValueError(f"num_envs must be positive, got {self.num_envs}")
+            raise ValueError(f"num_envs: expected at least 1, got {self.num_envs}")
 
 
 @dataclass(frozen=True)
@@ -52,5 +48,30 @@ class EvalConfig:
     def __post_init__(self) -> None:
         for name in ("episodes", "num_envs"):
             if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be positive, got {getattr(self, name)}")
+                raise ValueError(f"{name}: expected at least 1, got {getattr(self, name)}")
         check_series(self.vary)
+
+
+def check_series(series: Mapping[str, Any]) -> None:
+    """Check that every option has a list of values, all of one length.
+
+    Raises:
+        ValueError: one has not; the message names it.
+    """
+    for name, values in series.items():
+        if not isinstance(values, (list, tuple)) or not values:
+            raise ValueError(f"vary.{name}: expected a list of values, got {values!r}")
+    lengths = {name: len(values) for name, values in series.items()}
+    if len(set(lengths.values())) > 1:
+        told = ", ".join(f"{name} has {length}" for name, length in lengths.items())
+        raise ValueError(f"vary: expected as many values of each option, got {told}")
+
+
+def settings_of(series: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
+    """The settings, one after the other: {a: [1, 2], b: [3, 4]} are {a: 1, b: 3} and {a: 2, b: 4}.
+
+    Without options there is one, and it is empty.
+    """
+    if not series:
+        return [{}]
+    return [dict(zip(series, values, strict=True)) for values in zip(*series.values(), strict=True)]

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, get_args
 
+from .arguments import Pairs
 from .config import RUN_CONFIG, TrainConfig
 from .config_file import ConfigError, read_plain, read_yaml
-from .env_config import Pairs
 from .errors import UserError
 from .network_options import ROGUE_NET, Network
 

@@ -12,7 +12,14 @@ from rich.console import Console
 from ..envs import EntityVectorEnv, WorkerError
 from ..files import replace_file
 from ..policies.loading import AnyNetwork
-from ..trainers import PPO, CheckpointError, NonFiniteError, checkpoint_paths
+from ..trainers import (
+    PPO,
+    CheckpointError,
+    NonFiniteError,
+    OpponentPool,
+    checkpoint_paths,
+    past_self_play,
+)
 from ..trainers.progress import Detail, TrainingProgress, clock_time
 from ..trainers.runs.checkpoint import step_of
 from ..trainers.runs.run_folder import RunFolder
@@ -21,7 +28,6 @@ from .config_file import to_yaml
 from .environments import make_environments
 from .errors import UserError
 from .networks import initial_policy
-from .run_opponents import with_opponents
 
 
 def train(
@@ -123,7 +129,16 @@ def _open(
     run = folder.path
     try:
         if config.opponents is not None:
-            venv = with_opponents(config.opponents, venv, policy, run, config.ppo.seed)
+            chosen = config.opponents
+            pool = OpponentPool(
+                policy,
+                folder=run / "opponents",
+                checkpoints=chosen.checkpoints,
+                max_size=chosen.max_size,
+                weighting=chosen.weighting,
+            )
+            share, interval = chosen.latest_share, chosen.interval
+            venv = past_self_play(venv, pool, latest_share=share, interval=interval, seed=config.ppo.seed)
         return PPO(policy, venv, config.ppo, folder, resume=resume)
     except FileExistsError as error:
         raise UserError(

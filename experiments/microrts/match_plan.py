@@ -17,7 +17,8 @@ from ...adapters.microrts.java.rewards import weights_array
 from ...adapters.microrts.options import check_options
 from ...trainers import CheckpointError, checkpoint_paths, read_checkpoint
 from ...trainers.runs.checkpoint import step_of
-from ..env_config import EnvConfig, Pairs
+from ..arguments import Pairs
+from ..env_config import EnvConfig
 from ..errors import UserError
 from ..networks import RANDOM
 from ..run_config import read_run_config

@@ -15,10 +15,9 @@ from ...ragged import available_cores
 from ...trainers import PPOConfig
 from ...trainers.learners.device import find_device
 from ..arguments import parse
-from ..config import TrainConfig, find_config, with_flags_over_file
+from ..config import TrainArguments, TrainConfig, find_config, with_flags_over_file
 from ..config_file import read_config
 from ..errors import UserError, unknown
-from ..train_flags import TrainArguments
 from .run_queue import RunQueue
 from .training_jobs import TrainingJob, open_experiment
 

@@ -10,10 +10,9 @@ from typing import Any
 import entitize as ez
 import pytest
 import yaml
-from entitize.experiments.config import CONFIGS, TrainConfig
+from entitize.experiments.config import CONFIGS, OpponentsConfig, TrainConfig
 from entitize.experiments.config_file import read_config
 from entitize.experiments.run_config import read_run_config
-from entitize.experiments.run_opponents import OpponentsConfig
 
 Run = Callable[..., tuple[int, str, str]]
 
