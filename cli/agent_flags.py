@@ -8,7 +8,7 @@ from pathlib import Path
 import tyro
 
 from ..envs import EntityVectorEnv
-from ..experiments.arguments import Pairs
+from ..experiments.arguments import Pairs, check_at_least
 from ..experiments.config import TrainConfig
 from ..experiments.env_config import EvalConfig
 from ..experiments.networks import RandomActor, load_agent
@@ -33,19 +33,7 @@ class AgentFlags:
     """Options of the environment that differ from training, e.g. opponents=workerRushAI side=1."""
 
     def __post_init__(self) -> None:
-        if self.seed is not None and self.seed < 0:
-            raise ValueError(f"--seed: expected no number below 0, got {self.seed}")
-
-    def check_positive(self, *names: str) -> None:
-        """Check that these flags, where given, are at least 1.
-
-        Raises:
-            ValueError: one is not.
-        """
-        for name in names:
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise ValueError(f"--{name.replace('_', '-')}: expected at least 1, got {value}")
+        check_at_least(self, 0, "seed")
 
     @property
     def path(self) -> Path:

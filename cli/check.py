@@ -29,7 +29,7 @@ from ..envs import (
     check_entity_env,
 )
 from ..envs.registration import find_namespace
-from ..experiments.arguments import parse
+from ..experiments.arguments import check_at_least, parse
 from ..experiments.errors import UserError
 
 #: Packages whose code is not the environment's own.
@@ -55,10 +55,8 @@ class CheckArguments:
     """Options of the environment: key=value, values as in JSON or plain words; or one JSON object."""
 
     def __post_init__(self) -> None:
-        if self.steps < 1:
-            raise ValueError(f"--steps must be at least 1, got {self.steps}")
-        if self.seed < 0:
-            raise ValueError(f"--seed must not be negative, got {self.seed}")
+        check_at_least(self, 1, "steps")
+        check_at_least(self, 0, "seed")
 
 
 def main(arguments: Sequence[str]) -> int:

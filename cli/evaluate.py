@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ..envs import EntityVectorEnv
-from ..experiments.arguments import Series, parse
+from ..experiments.arguments import Series, check_at_least, parse
 from ..experiments.env_config import EvalConfig, check_series, settings_of
 from ..experiments.environments import Levels, make_environments, played
 from ..experiments.networks import RANDOM
@@ -41,7 +41,7 @@ class EvalArguments(AgentFlags):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.check_positive("episodes")
+        check_at_least(self, 1, "episodes")
         check_series(self.vary)
 
 

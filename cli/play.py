@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from ..envs import EntityVectorEnv
-from ..experiments.arguments import parse
+from ..experiments.arguments import check_at_least, parse
 from ..experiments.env_config import EnvConfig
 from ..experiments.environments import make_environments, played
 from ..experiments.microrts.microrts_lanes import with_lanes
@@ -40,7 +40,7 @@ class PlayArguments(AgentFlags):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.check_positive("episodes", "max_steps", "fps")
+        check_at_least(self, 1, "episodes", "max_steps", "fps")
 
 
 def main(arguments: Sequence[str]) -> None:

@@ -13,7 +13,7 @@ from .. import __version__
 from ..datasets import EntityDataset
 from ..datasets.recorder import record
 from ..envs import EntityVectorEnv
-from ..experiments.arguments import parse
+from ..experiments.arguments import check_at_least, parse
 from ..experiments.config import TrainConfig
 from ..experiments.env_config import EnvConfig
 from ..experiments.environments import Levels, make_environments, played
@@ -51,7 +51,7 @@ class RecordArguments(AgentFlags):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.check_positive("episodes", "steps", "num_envs")
+        check_at_least(self, 1, "episodes", "steps", "num_envs")
         if self.episodes is not None and self.steps is not None:
             raise ValueError("give either --episodes or --steps, not both")
         if self.random and self.bots:

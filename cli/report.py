@@ -69,9 +69,7 @@ def write_report(directory: Path, folder: Path) -> Document:
     asked = read_experiment(directory) or {}
     kind = asked.get("kind") or _kind_of(records, directory)
     if kind not in KINDS:
-        raise UserError(
-            f"{directory / EXPERIMENT}: there are no reports of kind {kind!r}, only of {', '.join(KINDS)}"
-        )
+        raise UserError(f"{directory / EXPERIMENT}: kind: expected one of {', '.join(KINDS)}, got {kind!r}")
     table = run_table(records)
     known = {*table, *(network for networks in table.values() for network in networks)}
     missing = [

@@ -24,7 +24,7 @@ Frame = NDArray[np.uint8]  # (H, W, 3)
 def check_ending(path: Path) -> None:
     """Raises UserError unless `write_video` knows the kind of file that the path's ending says."""
     if path.suffix not in (".mp4", ".gif"):
-        raise UserError(f"a video is an .mp4 or a .gif file, not {path.name}")
+        raise UserError(f"--out: expected an .mp4 or a .gif file, got {path.name}")
 
 
 def write_video(path: Path, frames: Sequence[Frame], fps: int) -> None:
@@ -35,7 +35,7 @@ def write_video(path: Path, frames: Sequence[Frame], fps: int) -> None:
         ValueError: there are no frames.
     """
     if not frames:
-        raise ValueError("a video needs at least one frame")
+        raise ValueError("frames: expected at least one, got none")
     check_ending(path)
     write = _write_mp4 if path.suffix == ".mp4" else _write_gif
     try:
@@ -70,7 +70,7 @@ def find_ffmpeg() -> str:
         for binary in sorted((Path(package.origin).parent / "binaries").glob("ffmpeg-*")):
             return str(binary)
     if (system := shutil.which("ffmpeg")) is None:
-        raise UserError("there is no ffmpeg for an mp4 (pip install imageio-ffmpeg); a .gif needs none")
+        raise UserError("an mp4 needs ffmpeg: pip install imageio-ffmpeg; a .gif does not")
     return system
 
 

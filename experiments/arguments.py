@@ -14,6 +14,18 @@ from .errors import UserError
 T = TypeVar("T")
 
 
+def check_at_least(flags: Any, least: int, *names: str) -> None:
+    """Check that the flags of these names are `least` or more, or None.
+
+    Raises:
+        ValueError: one is not.
+    """
+    for name in names:
+        value = getattr(flags, name)
+        if value is not None and not value >= least:
+            raise ValueError(f"--{name.replace('_', '-')}: expected at least {least}, got {value}")
+
+
 def parse(kind: type[T], command: str, arguments: Sequence[str], default: T | None = None) -> T:
     """`arguments` as the dataclass `kind`; help and unknown flags end the program as tyro does (code 0 or 2).
 

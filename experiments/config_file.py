@@ -180,8 +180,8 @@ class _Reader:
         if not near:
             paths = {path.split(".")[-1]: path for path in _key_paths(self.root)}
             suggestions = [paths[name] for name in nearest(where[-1], paths, 1, 0.6)]
-        hint = f"; did you mean {suggestions[0]!r}?" if suggestions else f"; there are {', '.join(names)}"
-        return f"unknown key {'.'.join(where)!r}{hint}"
+        hint = f"did you mean {suggestions[0]!r}?" if suggestions else f"expected one of {', '.join(names)}"
+        return f"unknown key {'.'.join(where)!r}: {hint}"
 
     def simple(self, hint: Any, value: Any, where: tuple[str, ...]) -> Any:
         """`value` as one type that is no dataclass, or `_WrongType`."""

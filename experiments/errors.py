@@ -13,11 +13,11 @@ class UserError(Exception):
 
 
 def unknown(what: str, name: str, known: Iterable[str], where: str = "") -> UserError:
-    """There is no `what` called `name`: suggests the nearest of those that are known, or lists them."""
+    """Return the error of an unknown name: it suggests the nearest known one, or lists them all."""
     names = list(known)
     near = nearest(name, names, 1, 0.6)
-    hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(names)}"
-    return UserError(f"there is no {what} {name!r}{where}; {hint}")
+    hint = f"did you mean {near[0]!r}?" if near else f"expected one of {', '.join(names)}"
+    return UserError(f"unknown {what} {name!r}{where}: {hint}")
 
 
 def differences(theirs: Mapping[str, Any], ours: Mapping[str, Any], now: str) -> str:

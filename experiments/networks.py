@@ -89,7 +89,7 @@ def _with_size(config: TrainConfig) -> dict[str, Any]:
     missing = [name for name in ("height", "width") if name not in options]
     if missing:
         words = " ".join(f"{name}=…" for name in missing)
-        raise UserError(f"{config.network} must be told the size of the map: --baseline {words}")
+        raise UserError(f"{config.network}: expected the size of the map, got none: --baseline {words}")
     return options
 
 

@@ -67,9 +67,9 @@ def _read_data(run: Path) -> Any:
     """Return the plain data of a run's configuration in today's format."""
     path = run / RUN_CONFIG
     if not run.is_dir():
-        raise UserError(f"there is no run folder {run}")
+        raise UserError(f"{run}: expected a run folder, got no folder")
     if not path.is_file():
-        raise UserError(f"{run} is not a run folder: it has no {RUN_CONFIG}")
+        raise UserError(f"{run}: expected a run folder, got a folder without {RUN_CONFIG}")
     data = read_yaml(path)
     return _in_todays_format(data) if isinstance(data, Mapping) else data
 

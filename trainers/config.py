@@ -108,17 +108,19 @@ class PPOConfig:
         for name in _POSITIVE:
             value = getattr(self, name)
             if value is not None and not value > 0:
-                raise ValueError(f"{name} must be positive, got {value}")
+                raise ValueError(f"{name}: expected a number above 0, got {value}")
         for name in _NOT_NEGATIVE:
             if not getattr(self, name) >= 0:
-                raise ValueError(f"{name} must not be negative, got {getattr(self, name)}")
+                raise ValueError(f"{name}: expected no number below 0, got {getattr(self, name)}")
         if not _DEVICE.fullmatch(self.device):
-            raise ValueError(f"device must be 'auto', 'cpu', 'cuda' or 'cuda:<number>', got {self.device!r}")
+            raise ValueError(
+                f"device: expected 'auto', 'cpu', 'cuda' or 'cuda:<number>', got {self.device!r}"
+            )
         if self.precision not in _PRECISIONS:
-            raise ValueError(f"precision must be one of {', '.join(_PRECISIONS)}, got {self.precision!r}")
+            raise ValueError(f"precision: expected one of {', '.join(_PRECISIONS)}, got {self.precision!r}")
         for name in _FRACTIONS:
             if not 0 <= getattr(self, name) <= 1:
-                raise ValueError(f"{name} must lie between 0 and 1, got {getattr(self, name)}")
+                raise ValueError(f"{name}: expected a number from 0 to 1, got {getattr(self, name)}")
 
 
 def check_type(name: str, value: Any, annotation: str) -> None:
@@ -135,4 +137,4 @@ def check_type(name: str, value: Any, annotation: str) -> None:
     else:
         right = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
     if not right:
-        raise TypeError(f"{name} must be {annotation}, got {value!r} ({type(value).__name__})")
+        raise TypeError(f"{name}: expected {annotation}, got {value!r} ({type(value).__name__})")

@@ -136,9 +136,8 @@ def bootstrap_interval(
     """
     values = np.asarray(values, np.float64)
     if values.ndim != 1 or len(values) == 0 or not np.isfinite(values).all():
-        raise ValueError(f"need a list of finite values, got shape {values.shape}: {values}")
-    if not 0 < level < 1:
-        raise ValueError(f"level must lie between 0 and 1, got {level}")
+        raise ValueError(f"values: expected a list of finite numbers, got shape {values.shape}: {values}")
+    _check_level(level)
     rng = np.random.default_rng(seed)
     means: Any = [values[rng.integers(0, len(values), len(values))].mean() for _ in range(resamples)]
     low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
@@ -153,12 +152,18 @@ def wilson_interval(successes: int, trials: int, level: float = 0.95) -> Interva
             between 0 and 1.
     """
     if trials < 1 or not 0 <= successes <= trials:
-        raise ValueError(f"need 0 to {trials} successes of at least one trial, got {successes} of {trials}")
-    if not 0 < level < 1:
-        raise ValueError(f"level must lie between 0 and 1, got {level}")
+        raise ValueError(
+            f"successes: expected 0 to {trials} of at least one trial, got {successes} of {trials}"
+        )
+    _check_level(level)
     z = NormalDist().inv_cdf((1 + level) / 2)
     share = successes / trials
     centre = (share + z**2 / (2 * trials)) / (1 + z**2 / trials)
     half = z * math.sqrt(share * (1 - share) / trials + (z / (2 * trials)) ** 2) / (1 + z**2 / trials)
     # Rounding must not leave the share outside, nor the bounds outside of 0 and 1.
     return Interval(share, max(0.0, min(share, centre - half)), min(1.0, max(share, centre + half)))
+
+
+def _check_level(level: float) -> None:
+    if not 0 < level < 1:
+        raise ValueError(f"level: expected a number between 0 and 1, got {level}")

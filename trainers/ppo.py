@@ -85,7 +85,7 @@ class PPO:
         callbacks: Sequence[Callback] = (),
     ) -> None:
         if not isinstance(config, PPOConfig):
-            raise TypeError(f"PPO: config must be a PPOConfig, got {config!r}; use PPOConfig(**options)")
+            raise TypeError(f"PPO: config: expected a PPOConfig, got {config!r}. Use PPOConfig(**options)")
         self.policy = policy
         self.module = checked_module(policy, venv)
         keep_freed_memory()

@@ -17,7 +17,7 @@ from ...adapters.microrts.java.rewards import weights_array
 from ...adapters.microrts.options import check_options
 from ...trainers import CheckpointError, checkpoint_paths, read_checkpoint
 from ...trainers.runs.checkpoint import step_of
-from ..arguments import Pairs
+from ..arguments import Pairs, check_at_least
 from ..env_config import EnvConfig
 from ..errors import UserError
 from ..networks import RANDOM
@@ -81,12 +81,8 @@ class MicroRTSEvalArguments:
             names = getattr(self, name)
             if len(set(names)) < len(names):
                 raise ValueError(f"--{name} names one twice: {' '.join(names)}")
-        if self.games < (2 if self.side == "both" else 1):
-            raise ValueError(f"--games must be at least 1 for each side, got {self.games}")
-        if self.workers is not None and self.workers < 0:
-            raise ValueError(f"--workers must not be negative, got {self.workers}")
-        if self.seed < 0:
-            raise ValueError(f"--seed must not be negative, got {self.seed}")
+        check_at_least(self, 2 if self.side == "both" else 1, "games")
+        check_at_least(self, 0, "workers", "seed")
 
 
 @dataclass(frozen=True)
@@ -168,7 +164,7 @@ def _environment_of(run: Path | None, chosen: MicroRTSEvalArguments) -> EnvConfi
     if run is None:
         return plain
     if not run.is_dir():
-        raise UserError(f"there is no run folder {run}")
+        raise UserError(f"{run}: expected a run folder, got no folder")
     try:
         env = read_run_config(run).env
     except UserError as error:

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import tyro
 
 from ...adapters.microrts.java.maps import Map, find_map
+from ..arguments import check_at_least
 from ..errors import UserError
 from ..queue.queue_flags import QueueFlags, configured, names, read_base
 from ..queue.training_jobs import EvaluationFlags, TrainingJob
@@ -52,10 +53,8 @@ class MicroRTSArguments(QueueFlags):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.eval_games < 2:
-            raise ValueError(f"--eval-games must be at least 1 for each side, got {self.eval_games}")
-        if self.eval_max_steps < 1:
-            raise ValueError(f"--eval-max-steps must be positive, got {self.eval_max_steps}")
+        check_at_least(self, 2, "eval_games")  # one for each side
+        check_at_least(self, 1, "eval_max_steps")
 
 
 def microrts_jobs(chosen: MicroRTSArguments, train_flags: Sequence[str] = ()) -> list[TrainingJob]:

@@ -14,7 +14,7 @@ import tyro
 from ...ragged import available_cores
 from ...trainers import PPOConfig
 from ...trainers.learners.device import find_device
-from ..arguments import parse
+from ..arguments import check_at_least, parse
 from ..config import TrainArguments, TrainConfig, find_config, with_flags_over_file
 from ..config_file import read_config
 from ..errors import UserError, unknown
@@ -34,7 +34,7 @@ def read_steps(words: list[str]) -> int:
     match = _NUMBER.fullmatch(words[0])
     steps = float(match[1]) * _UNITS[match[2]] if match else 0.0
     if steps < 1 or steps != int(steps):
-        raise ValueError(f"steps are a positive number such as 25M, 500k or 2_000_000, not {words[0]!r}")
+        raise ValueError(f"expected a number of steps such as 25M, 500k or 2_000_000, got {words[0]!r}")
     return int(steps)
 
 
@@ -75,12 +75,9 @@ class QueueFlags:
     """Device to train on: cpu, cuda or cuda:1 (default: the GPU if torch finds one)."""
 
     def __post_init__(self) -> None:
-        if self.seeds < 1:
-            raise ValueError(f"--seeds must be positive, got {self.seeds}")
-        if self.jobs is not None and self.jobs < 1:
-            raise ValueError(f"--jobs must be positive, got {self.jobs}")
+        check_at_least(self, 1, "seeds", "jobs")
         if self.max_minutes is not None and not self.max_minutes > 0:
-            raise ValueError(f"--max-minutes must be positive, got {self.max_minutes}")
+            raise ValueError(f"--max-minutes: expected a number above 0, got {self.max_minutes}")
 
 
 def run_jobs(
@@ -130,8 +127,8 @@ def read_base(name: str, train_flags: Sequence[str]) -> TrainConfig:
     for flag in _FLAGS_OF_QUEUE:
         if flag in given:
             raise UserError(
-                f"{flag} must not follow --: the queue sets cases, networks, seeds, steps, devices and"
-                " progress"
+                f"{flag}: expected none after --, because the queue sets cases, networks, seeds, steps,"
+                " devices and progress"
             )
     chosen = parse(TrainArguments, "train", train_flags, TrainArguments(file))
     return with_flags_over_file(chosen.settings, file)
@@ -167,5 +164,5 @@ def names(what: str, words: Sequence[str], known: Iterable[str]) -> list[str]:
         elif name:
             raise unknown(what, name, known)
     if not chosen:
-        raise UserError(f"name at least one {what}; there are {', '.join(known)}")
+        raise UserError(f"{what}: expected at least one of {', '.join(known)}, got none")
     return list(dict.fromkeys(chosen))

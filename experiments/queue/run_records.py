@@ -113,7 +113,7 @@ def read_sound_runs(directory: Path) -> tuple[list[RunRecord], list[str]]:
 
 def _run_folders(directory: Path) -> list[Path]:
     if not directory.is_dir():
-        raise UserError(f"there is no folder {directory}")
+        raise UserError(f"{directory}: expected a folder, got none")
     paths = (directory / RUNS).glob(f"*/*/*/{RUN_CONFIG}")
     return [path.parent for path in paths if path.parent.name.isdecimal()]
 

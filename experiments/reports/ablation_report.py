@@ -51,7 +51,7 @@ def ablation_report(
         UserError: no baseline is named.
     """
     if baseline is None:
-        raise UserError("experiment.yaml of an ablation must name the variant to compare with: baseline: …")
+        raise UserError("experiment.yaml: expected the variant to compare with, got none. Add baseline: …")
     games = variants_by_game(table, baseline)
     rows = variant_rows(games, baseline)
     lead = [f"Every variant beside {baseline}."]

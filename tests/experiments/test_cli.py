@@ -69,7 +69,7 @@ def test_the_version_is_told(entitize: Run) -> None:
 
 
 def test_an_unknown_command_suggests_the_nearest(entitize: Run) -> None:
-    assert entitize("trian") == (2, "", "entitize: there is no command 'trian'; did you mean 'train'?\n")
+    assert entitize("trian") == (2, "", "entitize: unknown command 'trian': did you mean 'train'?\n")
 
 
 def test_help_loads_nothing_heavy() -> None:
@@ -81,7 +81,7 @@ def test_a_mistake_ends_the_process_with_code_2_and_without_a_traceback(tmp_path
     command = [sys.executable, "-m", "entitize.cli.main", "eval", str(tmp_path / "missing")]
     result = subprocess.run(command, capture_output=True, text=True)
     assert result.returncode == 2
-    assert result.stderr == f"entitize: there is no run folder {tmp_path / 'missing'}\n"
+    assert result.stderr == f"entitize: {tmp_path / 'missing'}: expected a run folder, got no folder\n"
 
 
 @pytest.mark.parametrize(
@@ -327,7 +327,7 @@ def test_a_wrong_key_in_the_file_is_told(entitize: Run, tmp_path: Path) -> None:
     assert code == 2
     assert (
         err
-        == f"entitize: {tmp_path}/a.yaml: unknown key 'ppo.learning_rat'; did you mean 'ppo.learning_rate'?\n"
+        == f"entitize: {tmp_path}/a.yaml: unknown key 'ppo.learning_rat': did you mean 'ppo.learning_rate'?\n"
     )
 
 
@@ -408,4 +408,7 @@ def test_a_damaged_checkpoint_is_told(entitize: Run, trained: Path, tmp_path: Pa
 @pytest.mark.parametrize("command", ["eval", "play"])
 def test_what_is_no_run_is_told(entitize: Run, tmp_path: Path, command: str) -> None:
     code, _, err = entitize(command, tmp_path)
-    assert (code, err) == (2, f"entitize: {tmp_path} is not a run folder: it has no config.yaml\n")
+    assert (code, err) == (
+        2,
+        f"entitize: {tmp_path}: expected a run folder, got a folder without config.yaml\n",
+    )

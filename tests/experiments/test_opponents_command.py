@@ -67,12 +67,12 @@ def test_a_run_against_past_selves_is_resumed_with_them(
 @pytest.mark.parametrize(
     ("opponents", "message"),
     [
-        ({"interval": 0}, "opponents: interval must be positive, got 0"),
-        ({"latest_share": 2}, "opponents: latest_share must lie between 0 and 1, got 2.0"),
+        ({"interval": 0}, "opponents: interval: expected at least 1, got 0"),
+        ({"latest_share": 2}, "opponents: latest_share: expected a number from 0 to 1, got 2.0"),
         ({"weighting": "soft"}, "opponents.weighting: expected"),
         ({"max_size": 1, "checkpoints": ["a"]}, "max_size must leave a place for a past self"),
         ({"checkpoints": ["nowhere"]}, "checkpoint nowhere: expected a folder"),
-        ({"latest": 1}, "unknown key 'opponents.latest'; did you mean 'opponents.latest_share'?"),
+        ({"latest": 1}, "unknown key 'opponents.latest': did you mean 'opponents.latest_share'?"),
     ],
 )
 def test_wrong_options_are_told(

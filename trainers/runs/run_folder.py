@@ -45,7 +45,7 @@ class RunFolder:
         if parent is not None and not parent.is_dir():
             raise NotADirectoryError(f"run folder {self.path}: expected {parent} to be a folder, got a file")
         if must_exist and not self.path.exists():
-            raise FileNotFoundError(f"there is no run folder {self.path} to resume")
+            raise FileNotFoundError(f"{self.path}: expected a run folder to resume, got no folder")
         self.path.mkdir(parents=True, exist_ok=True)
         self._writer: SummaryWriter | None = None
         self._purge_step: int | None = None

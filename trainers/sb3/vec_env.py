@@ -82,7 +82,7 @@ class RaggedVecEnv(VecEnv):
         """Start an episode in every lane, with the seed of `seed` and the options of `set_options`."""
         options = self._options[0]
         if any(other != options for other in self._options[1:]):
-            raise ValueError("options must be the same for all environments of an entity vector environment")
+            raise ValueError(f"options: expected the same for all environments, got {self._options}")
         batch, info = self.vector_env.reset(seed=self._seeds[0], options=options or None)
         self._refuse_inactive_lanes(info)
         self._reset_seeds()

@@ -111,9 +111,9 @@ class PastSelfPlay(EntityVectorEnv):
         seed: int | None,
     ) -> None:
         if not 0 <= latest_share <= 1:
-            raise ValueError(f"latest_share must lie between 0 and 1, got {latest_share}")
+            raise ValueError(f"latest_share: expected a number from 0 to 1, got {latest_share}")
         if interval < 1:
-            raise ValueError(f"interval must be positive, got {interval}")
+            raise ValueError(f"interval: expected at least 1, got {interval}")
         checked_module(pool.learner, venv)
         self.venv = venv
         self.pool = pool

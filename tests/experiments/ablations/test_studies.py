@@ -194,19 +194,19 @@ def test_one_command_tells_the_return_by_count(entitize: Run, tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("chunk_sise", "maze", "chunk_5"), "there is no study 'chunk_sise'; did you mean 'chunk_size'?"),
+        (("chunk_sise", "maze", "chunk_5"), "unknown study 'chunk_sise': did you mean 'chunk_size'?"),
         (
             ("chunk_size", "maize", "chunk_5"),
-            "there is no game 'maize' in chunk_size; did you mean 'maze'?",
+            "unknown game 'maize' in chunk_size: did you mean 'maze'?",
         ),
         (
             ("chunk_size", "bigfish", "chunk_5"),
-            "there is no game 'bigfish' in chunk_size; there are coinrun, ma",
+            "unknown game 'bigfish' in chunk_size: expected one of coinrun, ma",
         ),
-        (("robots", "MultiSnake", "two"), "there is no game 'MultiSnake' in robots; there are MineSweeper"),
+        (("robots", "MultiSnake", "two"), "unknown game 'MultiSnake' in robots: expected one of MineSweeper"),
         (
             ("width", "maze", "d16"),
-            "there is no variant 'd16' of width; did you mean 'd_16'?",
+            "unknown variant 'd16' of width: did you mean 'd_16'?",
         ),
     ],
 )

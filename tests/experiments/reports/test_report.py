@@ -310,7 +310,7 @@ def test_steps_for_people(steps: int, told: str) -> None:
 
 def test_what_is_no_experiment(tmp_path: Path, entitize: Callable[..., tuple[int, str, str]]) -> None:
     missing = tmp_path / "missing"
-    assert entitize("report", missing) == (2, "", f"entitize: there is no folder {missing}\n")
+    assert entitize("report", missing) == (2, "", f"entitize: {missing}: expected a folder, got none\n")
     code, _, error = entitize("report", tmp_path)
     assert code == 2 and str(tmp_path) in error and "runs/<case>/<network>/<seed>" in error
     make_run(tmp_path, "a/roguenet/0", [(0, 1.0), (UPDATE, 1.0)], env="MineSweeper")
