@@ -10,7 +10,7 @@ import tyro
 from ..envs import EntityVectorEnv
 from ..experiments.arguments import Pairs, check_at_least
 from ..experiments.config import TrainConfig
-from ..experiments.env_config import EvalConfig
+from ..experiments.environments import EvalConfig
 from ..experiments.networks import RandomActor, load_agent
 from ..experiments.run_config import EnvChoice, read_run_config
 from ..trainers.evaluation import Actor

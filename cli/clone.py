@@ -19,7 +19,7 @@ from ..policies.loading import AnyNetwork
 from ..policies.rogue_net import RogueNet, RogueNetConfig
 from ..trainers.cloning import BehaviorCloning, BehaviorCloningConfig
 from ..trainers.runs.guard import NonFiniteError
-from ..trainers.runs.run_lock import RunLockedError
+from ..trainers.runs.run_folder import RunLockedError
 
 
 @dataclass(frozen=True)

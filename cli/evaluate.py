@@ -12,8 +12,14 @@ from rich.table import Table
 
 from ..envs import EntityVectorEnv
 from ..experiments.arguments import Series, check_at_least, parse
-from ..experiments.env_config import EvalConfig, check_series, settings_of
-from ..experiments.environments import Levels, make_environments, played
+from ..experiments.environments import (
+    EvalConfig,
+    Levels,
+    check_series,
+    make_environments,
+    played,
+    settings_of,
+)
 from ..experiments.networks import RANDOM
 from ..trainers import EpisodeResults, bootstrap_interval, evaluate
 from ..trainers.evaluation import Actor

@@ -14,8 +14,7 @@ import tyro
 from .. import __version__
 from ..envs import EntitySpace
 from ..experiments.arguments import Pairs, parse
-from ..experiments.env_config import EnvConfig
-from ..experiments.environments import make_environments
+from ..experiments.environments import EnvConfig, make_environments
 from ..experiments.errors import UserError
 from ..experiments.network_options import ROGUE_NET, Network, check_options
 from ..policies.rogue_net import RogueNetConfig

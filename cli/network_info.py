@@ -8,10 +8,8 @@ from typing import Any
 
 from ..envs import EntitySpace, EntityVectorEnv
 from ..experiments.config import TrainConfig
-from ..experiments.env_config import EnvConfig
-from ..experiments.environments import make_environments
+from ..experiments.environments import EnvConfig, make_environments, with_lanes
 from ..experiments.errors import UserError
-from ..experiments.microrts.microrts_lanes import with_lanes
 from ..experiments.network_options import Network
 from ..experiments.networks import load_agent, make_policy
 from ..experiments.reports.network_costs import count_entities

@@ -10,9 +10,7 @@ import numpy as np
 
 from ..envs import EntityVectorEnv
 from ..experiments.arguments import check_at_least, parse
-from ..experiments.env_config import EnvConfig
-from ..experiments.environments import make_environments, played
-from ..experiments.microrts.microrts_lanes import with_lanes
+from ..experiments.environments import EnvConfig, make_environments, played, with_lanes
 from ..trainers.evaluation import Actor
 from ..trainers.schedule import thread_count
 from .agent_flags import AgentFlags

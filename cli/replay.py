@@ -11,8 +11,7 @@ import tyro
 from ..datasets import DatasetError, EntityDataset
 from ..datasets.replay_check import replay
 from ..experiments.arguments import Pairs, parse
-from ..experiments.env_config import EnvConfig
-from ..experiments.environments import make_environments
+from ..experiments.environments import EnvConfig, make_environments
 from ..experiments.errors import UserError
 
 

@@ -11,8 +11,8 @@ import tyro
 
 from ..experiments.arguments import parse
 from ..experiments.config import RUN_CONFIG
+from ..experiments.environments import is_microrts
 from ..experiments.errors import UserError
-from ..experiments.microrts.microrts_lanes import is_microrts
 from ..experiments.queue.run_records import RunRecord, read_sound_runs
 from ..experiments.queue.training_jobs import EXPERIMENT, read_experiment
 from ..experiments.reports.ablation_report import ablation_report

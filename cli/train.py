@@ -23,7 +23,7 @@ from ..experiments.config_file import read_config
 from ..experiments.errors import UserError
 from ..experiments.run_config import EnvChoice, read_run_config
 from ..experiments.training import train
-from ..trainers.runs.run_lock import RunLockedError
+from ..trainers.runs.run_folder import RunLockedError
 
 _NOTICE = "\nstopping: the update at hand is finished and a checkpoint written; Ctrl-C again ends at once\n"
 

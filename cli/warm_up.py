@@ -14,7 +14,7 @@ from rich.console import Console
 
 from ..experiments.arguments import Pairs, parse
 from ..experiments.config import TrainConfig
-from ..experiments.env_config import EnvConfig
+from ..experiments.environments import EnvConfig
 from ..experiments.training import train
 from ..policies.rogue_net import RogueNetConfig
 from ..ragged.compiled import cache_folder

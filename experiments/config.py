@@ -16,7 +16,7 @@ from ..policies.rogue_net import RogueNetConfig
 from ..trainers import PPOConfig
 from ..trainers.progress import Detail
 from .arguments import Pairs
-from .env_config import EnvConfig, EvalConfig
+from .environments import EnvConfig, EvalConfig
 from .errors import UserError
 from .network_options import ROGUE_NET, Network, check_options
 

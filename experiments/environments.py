@@ -1,18 +1,139 @@
-"""The environments of a configuration: those that an agent trains in, and those that it is judged in."""
+"""Environments of a configuration: those that an agent trains in, and those that it is evaluated in."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import gymnasium
 
 from ..adapters.environment_resolver import make_vec
+from ..adapters.microrts.java.maps import Map, find_map
 from ..envs import EntityVectorEnv, WorkerError
-from .env_config import EnvConfig, EvalConfig
+from .arguments import Pairs, Series
 from .errors import UserError
-from .microrts.microrts_lanes import with_lanes
+
+
+@dataclass(frozen=True)
+class EnvConfig:
+    """The environments to train in."""
+
+    id: str = "Procgen/bigfish"
+    """The environment: Procgen/<game>, MicroRTS/<map>, MineSweeper, any Gymnasium id, or module:function."""
+    num_envs: int = 64
+    """Environments stepped at once."""
+    kwargs: Pairs = field(default_factory=dict)
+    """Options of the environment, e.g. num_levels=200 distribution_mode=hard."""
+    view: Pairs = field(default_factory=dict)
+    """How observations of a Gymnasium environment become entities, e.g. view=Rows presence=presence (default:
+    chosen by the observation space)."""
+
+    def __post_init__(self) -> None:
+        if self.num_envs < 1:
+            raise ValueError(f"num_envs: expected at least 1, got {self.num_envs}")
+
+
+@dataclass(frozen=True)
+class EvalConfig:
+    """Evaluation of a trained agent: whole episodes, on levels that training did not use."""
+
+    episodes: int = 128
+    """Episodes to play."""
+    num_envs: int = 64
+    """Environments stepped at once."""
+    deterministic: bool = False
+    """Take the most probable action instead of sampling."""
+    seed: int = 1_000_003
+    """Seed of environments and actions."""
+    kwargs: Pairs = field(default_factory=dict)
+    """Options of the environment that differ from training; Procgen's levels are always held out."""
+    vary: Series = field(default_factory=dict)
+    """Options with several values, e.g. nrobots=1,2,4; `entitize eval` prints one line for each."""
+
+    def __post_init__(self) -> None:
+        for name in ("episodes", "num_envs"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name}: expected at least 1, got {getattr(self, name)}")
+        check_series(self.vary)
+
+
+def check_series(series: Mapping[str, Any]) -> None:
+    """Check that every option has a list of values, all of one length.
+
+    Raises:
+        ValueError: one has not; the message names it.
+    """
+    for name, values in series.items():
+        if not isinstance(values, (list, tuple)) or not values:
+            raise ValueError(f"vary.{name}: expected a list of values, got {values!r}")
+    lengths = {name: len(values) for name, values in series.items()}
+    if len(set(lengths.values())) > 1:
+        told = ", ".join(f"{name} has {length}" for name, length in lengths.items())
+        raise ValueError(f"vary: expected as many values of each option, got {told}")
+
+
+def settings_of(series: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
+    """The settings, one after the other: {a: [1, 2], b: [3, 4]} are {a: 1, b: 3} and {a: 2, b: 4}.
+
+    Without options there is one, and it is empty.
+    """
+    if not series:
+        return [{}]
+    return [dict(zip(series, values, strict=True)) for values in zip(*series.values(), strict=True)]
+
+
+_NAMESPACE, _GYMNASIUM_ID = "MicroRTS/", "MicroRTS-v0"
+#: The map of the Gymnasium id, where none is named.
+_DEFAULT_MAP = "basesWorkers8x8"
+
+
+def is_microrts(env_id: str) -> bool:
+    """Return True if `entitize.make_vec` makes games of μRTS for this id."""
+    return env_id.removeprefix("entitize/").startswith((_NAMESPACE, _GYMNASIUM_ID))
+
+
+def board_of(env_id: str, kwargs: Mapping[str, Any]) -> Map:
+    """The map of an environment that can be made, or the first of several, which are of one size."""
+    named = env_id.removeprefix("entitize/")
+    name = named.removeprefix(_NAMESPACE) if named.startswith(_NAMESPACE) else kwargs.get("map", _DEFAULT_MAP)
+    return find_map(kwargs["maps"][0] if kwargs.get("maps") else name)
+
+
+def with_lanes(env: EnvConfig, num_envs: int) -> EnvConfig:
+    """`env` with `num_envs` lanes.
+
+    Those of μRTS that play each other, and those that play each bot, keep their shares as far as whole lanes
+    can; what is left goes to bots. There are no more worker processes than games, and none for one.
+    """
+    if num_envs == env.num_envs:
+        return env
+    kwargs = dict(env.kwargs)
+    if is_microrts(env.id):
+        if kwargs.get("selfplay"):
+            kwargs["selfplay"] = kwargs["selfplay"] * num_envs // env.num_envs // 2 * 2
+        bots = kwargs.get("opponents")
+        if isinstance(bots, (Mapping, list, tuple)):
+            counts = dict(bots) if isinstance(bots, Mapping) else Counter(bots)
+            kwargs["opponents"] = _shares(counts, num_envs - kwargs.get("selfplay", 0))
+    games = num_envs - kwargs.get("selfplay", 0) // 2 if is_microrts(env.id) else num_envs
+    if kwargs.get("num_workers", 0) > games:
+        kwargs["num_workers"] = games if games > 1 else 0
+    return replace(env, num_envs=num_envs, kwargs=kwargs)
+
+
+def _shares(counts: Mapping[str, int], total: int) -> dict[str, int] | None:
+    """`total` in the proportions of `counts`: rounded down, and the rest to the largest remainders."""
+    whole = sum(counts.values())
+    if not whole:
+        return None
+    shares = {name: count * total // whole for name, count in counts.items()}
+    by_remainder = sorted(counts, key=lambda name: counts[name] * total % whole, reverse=True)
+    for name in by_remainder[: total - sum(shares.values())]:
+        shares[name] += 1
+    return shares
+
 
 #: Procgen draws a level's seed from the numbers below this.
 _LEVELS = 2**31 - 1

@@ -15,8 +15,8 @@ from ..policies.rogue_net import RogueNet, RogueNetConfig
 from ..trainers import CheckpointError, checkpoint_paths, load_policy
 from ..trainers.evaluation import RandomActor as RandomActor
 from .config import TrainConfig
+from .environments import board_of, is_microrts
 from .errors import UserError
-from .microrts.microrts_lanes import board_of, is_microrts
 from .network_options import ROGUE_NET, baseline_options, reads_maps
 
 #: What the random policy is called in tables.

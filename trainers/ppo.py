@@ -26,8 +26,8 @@ from .advantages import explained_variance, final_values, next_values
 from .compatibility import checked_callbacks, checked_module
 from .config import PPOConfig
 from .lanes import EpisodeStatistics, Shown
-from .learners.device import make_optimizer, place, set_learning_rate
 from .learners.learner import Learner, make_learner
+from .learners.optimizer import make_optimizer, place, set_learning_rate
 from .progress import Detail, detail_of, shown_progress
 from .reward_normalization import RewardNormalizer
 from .rollout import RolloutBuffer, Samples

@@ -2,19 +2,142 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
-from collections.abc import Iterable, Sequence
+import signal
+import traceback
+from collections.abc import Callable, Iterable, Sequence
+from multiprocessing.connection import Connection, wait
+from multiprocessing.context import SpawnProcess
 from types import TracebackType
+from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from ..errors import UserError
 from .match_plan import MicroRTSEvalArguments, make_plan
-from .match_results import ResultsFile
-from .match_scores import score_all
-from .match_tables import report
-from .match_workers import play_jobs
-from .matches import MatchJob, PlayedMatches
+from .match_scores import report, score_all
+from .matches import MatchJob, MatchPlayer, MatchSettings, PlayedMatches, ResultsFile
+
+#: Seconds that a worker is given to end by itself.
+_PATIENCE = 5.0
+
+
+def play_jobs(
+    jobs: Sequence[MatchJob], settings: MatchSettings, workers: int, finished: Callable[[PlayedMatches], None]
+) -> None:
+    """Play `jobs` and hand each to `finished` as it ends, in this process's own order of ends.
+
+    Args:
+        workers: processes to play in; 0: this one.
+
+    Raises:
+        UserError: a job can't be played, or its worker died; jobs that had ended before have been handed on.
+    """
+    if workers == 0:
+        player = MatchPlayer(settings)
+        for job in jobs:
+            finished(player.play(job))
+        return
+    pool = [_Worker(settings) for _ in range(min(workers, len(jobs)))]
+    try:
+        _share_out(list(jobs), pool, finished)
+    finally:
+        for worker in pool:
+            worker.end()
+        for worker in pool:
+            worker.join()
+
+
+def _share_out(
+    jobs: list[MatchJob], pool: Sequence[_Worker], finished: Callable[[PlayedMatches], None]
+) -> None:
+    """Give every worker a job and, when it is done, the next one."""
+    waiting = jobs[::-1]
+    for worker in pool:
+        worker.give(waiting.pop())
+    while busy := {worker.connection: worker for worker in pool if worker.job is not None}:
+        for connection in wait(list(busy)):
+            worker = busy[connection]  # type: ignore[index]
+            finished(worker.take())
+            if waiting:
+                worker.give(waiting.pop())
+
+
+class _Worker:
+    """The parent's end of a worker process."""
+
+    def __init__(self, settings: MatchSettings) -> None:
+        # A JVM does not survive a fork, and neither do torch's threads.
+        context = multiprocessing.get_context("spawn")
+        self.connection, theirs = context.Pipe()
+        self.process: SpawnProcess = context.Process(target=_work, args=(theirs, settings), daemon=True)
+        self.process.start()
+        theirs.close()  # or the end of the worker would not end the pipe
+        self.job: MatchJob | None = None
+
+    def give(self, job: MatchJob) -> None:
+        self.job = job
+        try:
+            self.connection.send(job)
+        except OSError:
+            raise self._died() from None
+
+    def take(self) -> PlayedMatches:
+        """The finished job.
+
+        Raises:
+            UserError: there is none.
+        """
+        try:
+            answer: Any = self.connection.recv()
+        except (EOFError, OSError):
+            raise self._died() from None
+        if isinstance(answer, str):
+            raise UserError(f"{self.job}: {answer}")
+        self.job = None
+        return answer
+
+    def _died(self) -> UserError:
+        self.process.join(_PATIENCE)
+        return UserError(
+            f"{self.job}: its worker died (exit code {self.process.exitcode}). Jobs that were finished are"
+            " kept; the same command goes on with what is missing"
+        )
+
+    def end(self) -> None:
+        """Ask it to end; one in the middle of a job is stopped."""
+        self.connection.close()
+        if self.job is not None:
+            self.process.kill()
+
+    def join(self) -> None:
+        self.process.join(_PATIENCE)
+        if self.process.is_alive():
+            self.process.kill()
+            self.process.join()
+
+
+def _work(connection: Connection, settings: MatchSettings) -> None:
+    """Play jobs until the parent closes the pipe or is gone. The target of the process."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
+    player = MatchPlayer(settings)
+    try:
+        while True:
+            connection.send(_answer(player, connection.recv()))
+    except (EOFError, OSError):
+        return
+
+
+def _answer(player: MatchPlayer, job: MatchJob) -> PlayedMatches | str:
+    """A played job, or what stood in its way."""
+    try:
+        return player.play(job)
+    except UserError as error:
+        return str(error)
+    except Exception:
+        return f"its worker raised\n{traceback.format_exc()}"
 
 
 def evaluate_matches(chosen: MicroRTSEvalArguments) -> None:

@@ -18,7 +18,7 @@ from ...adapters.microrts.options import check_options
 from ...trainers import CheckpointError, checkpoint_paths, read_checkpoint
 from ...trainers.runs.checkpoint import step_of
 from ..arguments import Pairs, check_at_least
-from ..env_config import EnvConfig
+from ..environments import EnvConfig
 from ..errors import UserError
 from ..networks import RANDOM
 from ..run_config import read_run_config

@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from ...trainers.runs.run_lock import RunLockedError, run_lock
+from ...trainers.runs.run_folder import RunLockedError, run_lock
 from ..arguments import parse
 from ..errors import UserError
 from ..run_config import read_run_config

@@ -17,6 +17,7 @@ from .measured_runs import (
     RunTable,
     curves_and_tails,
     number,
+    origin_section,
     progress,
     short_steps,
     spread,
@@ -24,7 +25,6 @@ from .measured_runs import (
     steps_told,
 )
 from .network_costs import CostCounter, cost_values, millions
-from .origin_section import origin_section
 from .plots import CurvePanel, learning_curves
 
 #: Game -> variant -> its runs.

@@ -10,10 +10,8 @@ from typing import Any
 
 from ...trainers import Interval
 from ..errors import UserError
-from ..microrts.match_results import distinct_games
-from ..microrts.match_scores import ALL_BOTS, BOTH_SIDES, MatchScore, score_all
-from ..microrts.match_tables import METHODS
-from ..microrts.matches import PlayedMatches
+from ..microrts.match_scores import ALL_BOTS, BOTH_SIDES, METHODS, MatchScore, score_all
+from ..microrts.matches import PlayedMatches, distinct_games
 from ..microrts.published_microrts import (
     SHOWN,
     SOURCES,
@@ -30,13 +28,13 @@ from .measured_runs import (
     curves_and_tails,
     network_name,
     number,
+    origin_section,
     progress,
     spread,
     state,
     steps_told,
 )
 from .network_costs import CostCounter, cost_values, millions
-from .origin_section import origin_section
 from .plots import CurvePanel, learning_curves, outcome_bars
 
 #: What `entitize eval microrts RUN` leaves in a run folder.

@@ -11,10 +11,8 @@ import numpy as np
 from ...envs import EntityVectorEnv, sample_actions
 from ...policies.rogue_net.summary import impala_cost
 from ..config import TrainConfig
-from ..env_config import EnvConfig
-from ..environments import make_environments
+from ..environments import EnvConfig, make_environments, with_lanes
 from ..errors import UserError
-from ..microrts.microrts_lanes import with_lanes
 from ..networks import make_policy
 from .document import ReportColumn, ReportTable, Row, Section
 from .measured_runs import RunTable, network_name, number

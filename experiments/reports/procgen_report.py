@@ -22,6 +22,7 @@ from .measured_runs import (
     curves_and_tails,
     network_name,
     number,
+    origin_section,
     progress,
     rollout_size,
     short_steps,
@@ -30,10 +31,16 @@ from .measured_runs import (
     steps_told,
 )
 from .network_costs import CostCounter, cost_section
-from .origin_section import origin_section
 from .plots import CurvePanel, beside_published, learning_curves
-from .procgen_aggregates import PUBLISHED, aggregate_section, counted, headlines, names_of
-from .procgen_scores import aggregate_rows, game_of
+from .procgen_aggregates import (
+    PUBLISHED,
+    aggregate_rows,
+    aggregate_section,
+    counted,
+    game_of,
+    headlines,
+    names_of,
+)
 
 RANDOM = "random policy"
 _RANDOM_SOURCE = PROCGEN_SOURCES["lapo"].partition(";")[0]

@@ -11,8 +11,7 @@ from ..queue.run_records import RunRecord, record_of
 from ..run_config import read_run_config, read_run_outline
 from ..statistics.curves import RETURN, Curve, MeanCurve, read_curve
 from .document import Document, Picture, ReportColumn, ReportTable, Row, Section
-from .measured_runs import MeasuredRun, network_name, number, progress, state, steps_told
-from .origin_section import origin_section
+from .measured_runs import MeasuredRun, network_name, number, origin_section, progress, state, steps_told
 from .plots import CurvePanel, learning_curves
 
 

@@ -369,7 +369,7 @@ def test_play_writes_a_video(entitize: Run, trained: Path, tmp_path: Path) -> No
 def test_play_refuses_another_kind_of_file(entitize: Run, trained: Path, tmp_path: Path) -> None:
     code, _, err = entitize("play", trained, "--out", tmp_path / "a.webm")
     assert code == 2
-    assert "an .mp4 or a .gif file, not a.webm" in err
+    assert "an .mp4 or a .gif file, got a.webm" in err
 
 
 def test_info_tells_versions(entitize: Run) -> None:

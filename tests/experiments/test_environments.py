@@ -4,8 +4,7 @@ import entitize as ez
 import numpy as np
 import pytest
 from entitize import make_vec
-from entitize.experiments.env_config import EnvConfig, EvalConfig
-from entitize.experiments.environments import held_out, make_environments
+from entitize.experiments.environments import EnvConfig, EvalConfig, held_out, make_environments
 from entitize.experiments.errors import UserError
 
 from facts import raises

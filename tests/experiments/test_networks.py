@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from entitize.envs import EntityVectorEnv
 from entitize.experiments.config import TrainConfig
-from entitize.experiments.env_config import EnvConfig
+from entitize.experiments.environments import EnvConfig
 from entitize.experiments.errors import UserError
 from entitize.experiments.networks import make_policy
 from entitize.experiments.run_config import read_run_config

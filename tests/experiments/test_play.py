@@ -7,8 +7,7 @@ from entitize import RaggedArray, make_vec
 from entitize.adapters.procgen.games import GAMES
 from entitize.cli.drawing import COLOURS, FRAME_HEIGHT, Camera, HasCamera
 from entitize.cli.play import make_visible, record
-from entitize.experiments.env_config import EnvConfig
-from entitize.experiments.microrts.microrts_lanes import with_lanes
+from entitize.experiments.environments import EnvConfig, with_lanes
 from PIL import ImageColor
 
 

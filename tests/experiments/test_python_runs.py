@@ -13,7 +13,7 @@ import entitize as ez
 import pytest
 import yaml
 from entitize.experiments.run_config import EnvChoice, read_run_config
-from entitize.trainers.runs.run_lock import RunLockedError, run_lock
+from entitize.trainers.runs.run_folder import RunLockedError, run_lock
 from entitize.trainers.runs.run_origin import read_origin
 
 from facts import raises
@@ -140,7 +140,7 @@ def test_make_vec_records_names_and_plain_options() -> None:
 def test_a_run_of_python_is_trained_by_one_process_at_a_time(tmp_path: Path) -> None:
     program = (
         "import sys; from pathlib import Path\n"
-        "from entitize.trainers.runs.run_lock import run_lock\n"
+        "from entitize.trainers.runs.run_folder import run_lock\n"
         "with run_lock(Path(sys.argv[1])):\n print('locked', flush=True); sys.stdin.read()"
     )
     run = tmp_path / "run"

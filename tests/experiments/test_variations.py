@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from entitize.experiments.config import TrainConfig
 from entitize.experiments.config_file import ConfigError, read_config, to_yaml
-from entitize.experiments.env_config import EvalConfig, settings_of
+from entitize.experiments.environments import EvalConfig, settings_of
 
 from facts import raises
 

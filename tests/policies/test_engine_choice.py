@@ -27,8 +27,8 @@ from entitize.policies.rogue_net import RogueNetConfig
 from entitize.policies.rogue_net.blocks import Block
 from entitize.policies.rogue_net.heads import LogitsHead, ValueHead
 from entitize.trainers import PPOConfig
-from entitize.trainers.learners.device import make_optimizer
 from entitize.trainers.learners.learner import make_learner
+from entitize.trainers.learners.optimizer import make_optimizer
 from entitize.trainers.rollout import Samples
 from torch import Tensor, nn
 from torch.nn import functional

@@ -12,9 +12,9 @@ import torch
 from entitize import RogueNet, make_vec
 from entitize.policies.engines.graphs import cuda
 from entitize.trainers import PPO, NonFiniteError, PPOConfig
-from entitize.trainers.learners.device import make_optimizer, place, set_learning_rate
 from entitize.trainers.learners.graph_learner import GraphLearner
 from entitize.trainers.learners.learner import make_learner
+from entitize.trainers.learners.optimizer import make_optimizer, place, set_learning_rate
 from entitize.trainers.learners.torch_learner import TorchLearner
 
 from facts import raises

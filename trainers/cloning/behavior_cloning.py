@@ -20,7 +20,7 @@ from ...envs.spaces.space_schema import space_schema
 from ...policies.checkpoint import MALFORMED, CheckpointError, in_short
 from ...policies.policy import Policy, frozen_weights
 from ...policies.rogue_net import RogueNet
-from ..learners.device import move_to, optimizer_for, set_learning_rate
+from ..learners.optimizer import move_to, optimizer_for, set_learning_rate
 from ..runs.checkpoint import (
     Checkpoint,
     checkpoint_paths,
@@ -29,9 +29,9 @@ from ..runs.checkpoint import (
     write_checkpoint,
 )
 from ..runs.guard import NonFiniteError, Snapshot, check_module
-from ..runs.learning_state import check_policy, optimizer_state, rng_of
 from ..runs.run_folder import RunFolder
 from ..runs.run_origin import note_origin
+from ..runs.trainer_state import check_policy, optimizer_state, rng_of
 from ..schedule import annealed, thread_count
 from .cloning_config import BehaviorCloningConfig
 from .cloning_learner import FusedCloningLearner, TorchCloningLearner

@@ -1,16 +1,154 @@
-"""`AdamW` and gradient clipping over all parameters in one kernel call each."""
+"""Devices, optimizers and gradient clipping: AdamW is one kernel call over all parameters on the CPU."""
 
 from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from .tensor_kernels import adamw, addresses, are_plain, multiply, sizes, sum_of_squares
+from ...policies.kernels.tiles.simd import floats_at, kernel
+from ..config import PPOConfig
+
+
+def are_plain(tensors: Iterable[Tensor]) -> bool:
+    """Return True if kernels can read `tensors` in place: float32, contiguous, on the CPU."""
+    return all(t.dtype is torch.float32 and t.is_cpu and t.is_contiguous() for t in tensors)
+
+
+def addresses(tensors: Sequence[Tensor]) -> NDArray[np.int64]:
+    """Return the addresses of the tensors (K,); read them at every use, because tensors may move."""
+    return np.array([tensor.data_ptr() for tensor in tensors], np.int64)
+
+
+def sizes(tensors: Sequence[Tensor]) -> NDArray[np.int64]:
+    """Return the sizes of the tensors (K,)."""
+    return np.array([tensor.numel() for tensor in tensors], np.int64)
+
+
+@kernel
+def sum_of_squares(places: Any, counts: Any) -> float:
+    """Over all numbers; not finite if one of them is not."""
+    total = 0.0
+    for k in range(len(places)):
+        numbers = floats_at(places[k], counts[k])
+        part: Any = 0.0
+        for i in range(len(numbers)):
+            part += np.float64(numbers[i]) * np.float64(numbers[i])
+        total += part
+    return total
+
+
+@kernel
+def multiply(places: Any, counts: Any, factor: float) -> None:
+    """All numbers by `factor`, in place."""
+    for k in range(len(places)):
+        numbers = floats_at(places[k], counts[k])
+        for i in range(len(numbers)):
+            numbers[i] *= np.float32(factor)
+
+
+@kernel
+def adamw(
+    weights: Any, gradients: Any, means: Any, squares: Any, steps: Any, counts: Any,
+    rate: float, beta1: float, beta2: float, eps: float, decay: float,
+) -> None:  # fmt: skip
+    """One step of AdamW (Loshchilov and Hutter 2019, arXiv:1711.05101) for each of K tensors.
+
+        w ← (1 − rate decay) w;   m ← β₁ m + (1 − β₁) g;   v ← β₂ v + (1 − β₂) g²
+        w ← w − rate / (1 − β₁ᵗ) · m / (√v / √(1 − β₂ᵗ) + eps)
+
+    `steps` are the addresses of t, one float32 each, which is raised first.
+    """
+    keep, blend1, blend2 = np.float32(1 - rate * decay), np.float32(1 - beta1), np.float32(1 - beta2)
+    for k in range(len(weights)):
+        step = floats_at(steps[k], 1)
+        step[0] += np.float32(1)
+        size = np.float32(rate / (1 - beta1 ** np.float64(step[0])))
+        root = np.float32(1 / math.sqrt(1 - beta2 ** np.float64(step[0])))
+        w, g = floats_at(weights[k], counts[k]), floats_at(gradients[k], counts[k])
+        m, v = floats_at(means[k], counts[k]), floats_at(squares[k], counts[k])
+        for i in range(counts[k]):
+            m[i] += blend1 * (g[i] - m[i])
+            v[i] = np.float32(beta2) * v[i] + blend2 * g[i] * g[i]
+            w[i] = keep * w[i] - size * m[i] / (np.float32(math.sqrt(v[i])) * root + np.float32(eps))
+
+
+def device_of(module: nn.Module) -> torch.device:
+    """The device of a module's parameters; the CPU for one without."""
+    parameter = next(module.parameters(), None)
+    return torch.device("cpu") if parameter is None else parameter.device
+
+
+def find_device(name: str) -> torch.device:
+    """The device that torch calls `name`.
+
+    Raises:
+        ValueError: torch sees no such GPU.
+    """
+    device = torch.device(name)
+    count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    if device.type == "cuda" and (device.index or 0) >= count:
+        raise ValueError(f"device={name!r}: torch sees {count} GPUs that it can use")
+    return device
+
+
+def move_to(module: nn.Module, device: str) -> torch.device:
+    """Move a policy to `device` and return it; with "auto" it stays where it is.
+
+    Raises:
+        ValueError: torch sees no such device.
+    """
+    if device != "auto":
+        module.to(find_device(device))
+    return device_of(module)
+
+
+def place(module: nn.Module, config: PPOConfig) -> torch.device:
+    """Move a policy to `config.device`; with "auto" it stays where it is.
+
+    Raises:
+        ValueError: torch sees no such device, or the precision is one that only GPUs have.
+    """
+    device = move_to(module, config.device)
+    if device.type == "cpu" and config.precision != "float32":
+        raise ValueError(
+            f"precision={config.precision!r} is for GPUs, and the policy is on the CPU,"
+            " which computes in float32"
+        )
+    return device
+
+
+def optimizer_for(
+    parameters: Iterable[nn.Parameter], learning_rate: float, device: torch.device, options: Mapping[str, Any]
+) -> torch.optim.AdamW:
+    """AdamW; on a GPU one whose steps a CUDA graph can hold, with the learning rate on the device as well."""
+    if device.type != "cuda":
+        return AdamW(parameters, lr=learning_rate, **options)
+    rate = torch.tensor(learning_rate, device=device)
+    return torch.optim.AdamW(parameters, lr=rate, fused=True, capturable=True, **options)
+
+
+def make_optimizer(
+    parameters: Iterable[nn.Parameter], config: PPOConfig, device: torch.device
+) -> torch.optim.AdamW:
+    """Return the optimizer of a configuration; see `optimizer_for`."""
+    options = {"eps": config.adam_eps, "weight_decay": config.weight_decay}
+    return optimizer_for(parameters, config.learning_rate, device, options)
+
+
+def set_learning_rate(optimizer: torch.optim.Optimizer, learning_rate: float) -> None:
+    """For all parameters; in place where a graph may hold the number."""
+    for group in optimizer.param_groups:
+        if isinstance(group["lr"], Tensor):
+            group["lr"].fill_(learning_rate)
+        else:
+            group["lr"] = learning_rate
 
 
 def clip_gradients(parameters: Sequence[Tensor], max_norm: float) -> float:

@@ -27,8 +27,7 @@ from ...policies.checkpoint import MALFORMED, in_short
 from ...ragged import RaggedArray, concatenate
 from ..compatibility import checked_module
 from ..runs.checkpoint import CheckpointError
-from ..runs.learning_state import rng_of
-from ..runs.trainer_state import StatefulVectorEnv
+from ..runs.trainer_state import StatefulVectorEnv, rng_of
 from ..schedule import is_due
 from .opponents import OpponentPool
 from .seats import LEARNER, Games, Seats, games_of

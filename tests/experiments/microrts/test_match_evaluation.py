@@ -13,7 +13,7 @@ import pytest
 from entitize.adapters.microrts.java import jvm
 from entitize.adapters.microrts.java.jvm import EngineMissingError
 from entitize.cli.main import main
-from entitize.experiments.microrts import match_workers
+from entitize.experiments.microrts import match_evaluation
 from entitize.experiments.microrts.matches import MatchJob, MatchPlayer, PlayedMatches
 
 Run = Callable[..., tuple[int, str, str]]
@@ -167,7 +167,7 @@ def test_an_interrupt_leaves_what_was_finished(
                 raise KeyboardInterrupt
             return super().play(job)
 
-    monkeypatch.setattr(match_workers, "MatchPlayer", Interrupted)
+    monkeypatch.setattr(match_evaluation, "MatchPlayer", Interrupted)
     code, out, err = entitize("eval", "microrts", "--random", *QUICK, "--games", 4, "--out", tmp_path)
     assert (code, err) == (130, "entitize: interrupted\n")
     assert "2 of 56 games" in out.replace("\n", " ")

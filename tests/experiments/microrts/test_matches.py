@@ -14,8 +14,8 @@ import pytest
 from entitize.adapters.microrts.java.rewards import weights_array
 from entitize.envs import EntityBatch, sample_actions
 from entitize.experiments.errors import UserError
+from entitize.experiments.microrts.match_evaluation import play_jobs
 from entitize.experiments.microrts.match_scores import score_all
-from entitize.experiments.microrts.match_workers import play_jobs
 from entitize.experiments.microrts.matches import (
     Duel,
     MatchJob,

@@ -14,8 +14,7 @@ import pytest
 from entitize.adapters.microrts.java.rewards import weights_array
 from entitize.experiments.config import TrainConfig, config_names, find_config
 from entitize.experiments.config_file import read_config
-from entitize.experiments.environments import make_environments
-from entitize.experiments.microrts.microrts_lanes import with_lanes
+from entitize.experiments.environments import make_environments, with_lanes
 from entitize.experiments.networks import make_policy
 
 CONFIGS = [name for name in config_names() if name.startswith("microrts")]

@@ -3,9 +3,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from entitize.experiments.env_config import EnvConfig, EvalConfig
-from entitize.experiments.environments import held_out, make_environments
-from entitize.experiments.microrts.microrts_lanes import board_of, with_lanes
+from entitize.experiments.environments import (
+    EnvConfig,
+    EvalConfig,
+    board_of,
+    held_out,
+    make_environments,
+    with_lanes,
+)
 
 MIX = {"coacAI": 18, "randomBiasedAI": 2, "lightRushAI": 2, "workerRushAI": 2}
 

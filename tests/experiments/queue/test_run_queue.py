@@ -23,7 +23,7 @@ from entitize.experiments.queue.run_queue import RunQueue
 from entitize.experiments.queue.run_records import read_run, read_runs
 from entitize.experiments.queue.training_jobs import TrainingJob
 from entitize.experiments.run_config import read_run_config
-from entitize.trainers.runs.run_lock import RunLockedError, run_lock
+from entitize.trainers.runs.run_folder import RunLockedError, run_lock
 from entitize.trainers.runs.run_origin import read_origin
 from rich.console import Console
 
@@ -215,7 +215,7 @@ def test_a_run_is_trained_by_one_process_at_a_time(
 def test_a_dead_process_holds_no_lock(tmp_path: Path) -> None:
     program = (
         "import os, signal, sys; from pathlib import Path;"
-        "from entitize.trainers.runs.run_lock import run_lock\n"
+        "from entitize.trainers.runs.run_folder import run_lock\n"
         "with run_lock(Path(sys.argv[1])): os.kill(os.getpid(), signal.SIGKILL)"
     )
     killed = subprocess.run([sys.executable, "-c", program, str(tmp_path)])

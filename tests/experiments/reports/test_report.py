@@ -24,7 +24,7 @@ from entitize.cli.report import write_report
 from entitize.envs import sample_actions
 from entitize.experiments.config import TrainConfig
 from entitize.experiments.config_file import to_yaml
-from entitize.experiments.env_config import EnvConfig
+from entitize.experiments.environments import EnvConfig
 from entitize.experiments.errors import UserError
 from entitize.experiments.procgen.published_procgen import IMPALA_MEAN_NORMALISED, IMPALA_STEPS
 from entitize.experiments.queue.run_records import read_runs
@@ -33,7 +33,7 @@ from entitize.experiments.reports import network_costs
 from entitize.experiments.reports.ablation_report import variants_by_game
 from entitize.experiments.reports.measured_runs import measure, run_table, short_steps
 from entitize.experiments.reports.network_costs import count_entities
-from entitize.experiments.reports.procgen_scores import MILESTONES, aggregate_rows, improvement_rows
+from entitize.experiments.reports.procgen_aggregates import MILESTONES, aggregate_rows, improvement_rows
 from entitize.trainers import PPOConfig
 from entitize.trainers.runs.checkpoint import write_checkpoint
 from PIL import Image
