@@ -15,8 +15,7 @@ from ..datasets.recorder import record
 from ..envs import EntityVectorEnv
 from ..experiments.arguments import check_at_least, parse
 from ..experiments.config import TrainConfig
-from ..experiments.env_config import EnvConfig
-from ..experiments.environments import Levels, make_environments, played
+from ..experiments.environments import EnvConfig, Levels, make_environments, played
 from ..experiments.errors import UserError
 from ..trainers.schedule import thread_count
 from .agent_flags import AgentFlags
