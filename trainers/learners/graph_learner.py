@@ -20,7 +20,7 @@ from ...policies.rogue_net import RogueNet
 from ..config import PPOConfig
 from ..rollout import Samples
 from ..runs.guard import check_losses
-from .losses import Counts, count, normalize_advantages
+from .losses import NUMBERS, Counts, count, loss_terms, normalize_advantages
 from .optimizer import forget_gradients
 
 
@@ -125,10 +125,6 @@ class _Numbers(Mapping[str, float]):
         return len(NUMBERS) + 1
 
 
-#: What is logged, in the order of the numbers that `static_losses` returns.
-NUMBERS = ("loss", "policy_loss", "value_loss", "entropy", "approx_kl", "old_approx_kl", "clipfrac")
-
-
 def loss_fields(names: list[str], sizes: Sizes) -> dict[str, Field]:
     """The arrays that the loss reads, for actions of these names and these capacities."""
     b, u = sizes["steps"], sum(sizes[f"action/{name}/actors"] for name in names)
@@ -171,7 +167,7 @@ def static_losses(
 ) -> tuple[Tensor, Tensor]:
     """The minibatch's loss with gradients, and `NUMBERS` (7,) without; padding has no part in either."""
     dtype = evaluation.values.dtype
-    padding, step = arrays["loss/padding"], arrays["loss/step"]
+    padding, step, no_step = arrays["loss/padding"], arrays["loss/step"], arrays["loss/no_step"]
     per_unit, per_step, ent_coef = arrays["loss/scalars"].to(dtype).unbind()
     advantages, returns, old_values = (
         arrays[f"loss/{name}"].to(dtype) for name in ("advantages", "returns", "values")
@@ -186,28 +182,8 @@ def static_losses(
         padding = arrays["loss/no_actor"]
     else:
         advantages = advantages.index_select(0, step)
-    ratio = log_ratio.exp()
-    clipped_ratio = ratio.clamp(1 - config.clip_coef, 1 + config.clip_coef)
-    gains = torch.minimum(ratio * advantages, clipped_ratio * advantages).masked_fill(padding, 0.0)
-    policy_loss = -gains.sum() * per_unit
-    entropy_mean = entropy.sum() * per_unit
-    values = evaluation.values
-    errors = (values - returns) ** 2
-    if config.clip_vloss:
-        clipped = old_values + (values - old_values).clamp(-config.clip_coef, config.clip_coef)
-        errors = torch.maximum(errors, (clipped - returns) ** 2)
-    value_loss = errors.masked_fill(arrays["loss/no_step"], 0.0).sum() * per_step / 2
-    total = policy_loss - ent_coef * entropy_mean + config.vf_coef * value_loss
-    with torch.no_grad():
-        numbers = torch.stack(
-            [
-                total,
-                policy_loss,
-                value_loss,
-                entropy_mean,
-                (ratio - 1 - log_ratio).sum() * per_unit,
-                -log_ratio.sum() * per_unit,
-                ((ratio - 1).abs() > config.clip_coef).to(dtype).sum() * per_unit,
-            ]
-        )
-    return total, numbers
+    return loss_terms(
+        *(log_ratio, entropy, advantages.masked_fill(padding, 0.0)),
+        *(evaluation.values.masked_fill(no_step, 0.0), returns, old_values),
+        *(per_unit, per_step, ent_coef, config),
+    )

@@ -54,42 +54,76 @@ def normalize_advantages(samples: Samples) -> Samples:
     return replace(samples, advantages=advantages)
 
 
+#: What is logged, in the order of the numbers that `loss_terms` returns.
+NUMBERS = ("loss", "policy_loss", "value_loss", "entropy", "approx_kl", "old_approx_kl", "clipfrac")
+
+
 def ppo_losses(
     evaluation: Evaluation, samples: Samples, counts: Counts, config: PPOConfig, ent_coef: float
 ) -> Losses:
-    """The loss of `samples` as a share of the minibatch that `counts` measures.
+    """Return `loss_terms` of `samples` as a share of the minibatch that `counts` measures.
+
+    Args:
+        evaluation: of the samples' actions under the current parameters.
+        samples: the minibatch or a part of it, with advantages already normalized where that is configured.
+        ent_coef: the entropy coefficient at this time, which may be annealed.
+    """
+    like = evaluation.values
+    log_ratio, entropy, unit_steps = _units(evaluation, samples, config.joint_log_prob)
+    advantages, returns, old_values = (
+        _tensor(array, like) for array in (samples.advantages, samples.returns, samples.values)
+    )
+    total, numbers = loss_terms(
+        *(log_ratio, entropy, advantages[unit_steps], evaluation.values, returns, old_values),
+        *(1 / counts.units, 1 / counts.steps, ent_coef, config),
+    )
+    return Losses(total, dict(zip(NUMBERS, numbers.tolist(), strict=True)))
+
+
+def loss_terms(
+    log_ratio: Tensor,
+    entropy: Tensor,
+    advantage: Tensor,
+    values: Tensor,
+    returns: Tensor,
+    old_values: Tensor,
+    per_unit: float | Tensor,
+    per_step: float | Tensor,
+    ent_coef: float | Tensor,
+    config: PPOConfig,
+) -> tuple[Tensor, Tensor]:
+    """Return the loss with gradients, and `NUMBERS` (7,) without.
 
         ratio ρ = exp(log π(a) − log π_old(a))                                per unit
         policy loss = −mean over units of min(ρ Â, clip(ρ, 1 ± clip_coef) Â)  with its step's advantage Â
         value loss  = ½ mean over steps of max((V − R)², (V_old + clip(V − V_old, ± clip_coef) − R)²)
         total = policy loss − ent_coef · mean entropy over units + vf_coef · value loss
 
+    A unit whose log-ratio, entropy and advantage are 0, and a step whose values and return are 0, add nothing.
+
     Args:
-        evaluation: of the samples' actions under the current parameters.
-        samples: the minibatch or a part of it, with advantages already normalised where that is wished.
-        ent_coef: the entropy bonus at this time, which annealing may have lowered.
+        log_ratio, entropy, advantage: (U,).
+        values, returns, old_values: (B,).
+        per_unit, per_step: 1 / the number of units and of steps in the whole minibatch.
     """
-    like = evaluation.values
-    log_ratio, entropy, unit_steps = _units(evaluation, samples, config.joint_log_prob)
-    advantage = _tensor(samples.advantages, like)[unit_steps]  # (U,)
     ratio = log_ratio.exp()
     clipped_ratio = ratio.clamp(1 - config.clip_coef, 1 + config.clip_coef)
-    policy_loss = -torch.minimum(ratio * advantage, clipped_ratio * advantage).sum() / counts.units
-    entropy_mean = entropy.sum() / counts.units
-    value_loss = _value_errors(evaluation.values, samples, config).sum() / (2 * counts.steps)
+    policy_loss = -torch.minimum(ratio * advantage, clipped_ratio * advantage).sum() * per_unit
+    entropy_mean = entropy.sum() * per_unit
+    errors = (values - returns) ** 2
+    if config.clip_vloss:
+        clipped = old_values + (values - old_values).clamp(-config.clip_coef, config.clip_coef)
+        errors = torch.maximum(errors, (clipped - returns) ** 2)
+    value_loss = errors.sum() * per_step / 2
     total = policy_loss - ent_coef * entropy_mean + config.vf_coef * value_loss
     log_ratio, ratio = log_ratio.detach(), ratio.detach()
-    numbers = {
-        "loss": total,
-        "policy_loss": policy_loss,
-        "value_loss": value_loss,
-        "entropy": entropy_mean,
-        "approx_kl": (ratio - 1 - log_ratio).sum() / counts.units,
-        "old_approx_kl": -log_ratio.sum() / counts.units,
-        "clipfrac": ((ratio - 1).abs() > config.clip_coef).to(like.dtype).sum() / counts.units,
-    }
-    values = torch.stack([number.detach() for number in numbers.values()]).tolist()
-    return Losses(total, dict(zip(numbers, values, strict=True)))
+    numbers = (
+        *(total, policy_loss, value_loss, entropy_mean),
+        (ratio - 1 - log_ratio).sum() * per_unit,
+        -log_ratio.sum() * per_unit,
+        ((ratio - 1).abs() > config.clip_coef).to(values.dtype).sum() * per_unit,
+    )
+    return total, torch.stack([number.detach() for number in numbers])
 
 
 def _units(evaluation: Evaluation, samples: Samples, joint: bool) -> tuple[Tensor, Tensor, Tensor]:
@@ -107,17 +141,6 @@ def _units(evaluation: Evaluation, samples: Samples, joint: bool) -> tuple[Tenso
     acting, unit_of_actor = torch.unique(steps, return_inverse=True)
     empty = log_ratio.new_zeros(len(acting))
     return empty.index_add(0, unit_of_actor, log_ratio), empty.index_add(0, unit_of_actor, entropy), acting
-
-
-def _value_errors(values: Tensor, samples: Samples, config: PPOConfig) -> Tensor:
-    """Squared error of each step's value (B,), the larger of plain and clipped."""
-    returns = _tensor(samples.returns, values)
-    errors = (values - returns) ** 2
-    if not config.clip_vloss:
-        return errors
-    old = _tensor(samples.values, values)
-    clipped = old + (values - old).clamp(-config.clip_coef, config.clip_coef)
-    return torch.maximum(errors, (clipped - returns) ** 2)
 
 
 def _tensor(array: NDArray[Any], like: Tensor) -> Tensor:
