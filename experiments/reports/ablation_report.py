@@ -24,7 +24,7 @@ from .measured_runs import (
     state,
     steps_told,
 )
-from .network_costs import CostCounter, cost_values, millions
+from .network_costs import CostCounter, millions
 from .plots import CurvePanel, learning_curves
 
 #: Game -> variant -> its runs.
@@ -143,7 +143,7 @@ def variant_rows(games: Variants, baseline: str) -> list[dict[str, Any]]:
             row["compared_at"] = None
             if variant != baseline:
                 row |= _difference(runs, variants.get(baseline, ()))
-            rows.append({**row, **cost_values(counter.of(runs[0].record.config))})
+            rows.append({**row, **counter.of(runs[0].record.config)})
     return rows
 
 

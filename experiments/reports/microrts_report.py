@@ -34,7 +34,7 @@ from .measured_runs import (
     state,
     steps_told,
 )
-from .network_costs import CostCounter, cost_values, millions
+from .network_costs import CostCounter, millions
 from .plots import CurvePanel, learning_curves, outcome_bars
 
 #: What `entitize eval microrts RUN` leaves in a run folder.
@@ -151,7 +151,7 @@ def _map_rows(
         row["bots"] = len({score.bot for score in scores if score.agent == network} - {ALL_BOTS})
         for name in ("wins", "ties", "losses", "shaped_return"):
             _put(row, name, None if overall is None else getattr(overall, name))
-        rows.append({**row, **cost_values(counter.of(runs[0].record.config))})
+        rows.append({**row, **counter.of(runs[0].record.config)})
     first = next(iter(networks.values()))[0]
     for one in published_training_for(_map(first)):
         row = {"map": case, "network": one.name, "source": one.source, "bots": 13, "games": 1300}

@@ -28,17 +28,6 @@ class EntityCounts:
     largest: int  # of all types, in any step
 
 
-@dataclass(frozen=True)
-class NetworkCost:
-    """Size of a network, and multiply-adds of a step with the mean number of entities."""
-
-    parameters: int
-    blog_parameters: int | None  # by the blog's formula; None: it is not about this network
-    multiply_adds: float
-    blog_multiply_adds: float | None
-    entities: EntityCounts
-
-
 def count_entities(venv: EntityVectorEnv, steps: int = 200, seed: int = 0) -> EntityCounts:
     """Let the random policy take `steps` steps in each environment, and count what it is shown."""
     rng = np.random.default_rng(seed)
@@ -65,21 +54,24 @@ class CostCounter:
     """Counts for configurations; environments with the same options are played in once."""
 
     def __init__(self) -> None:
-        self._known: dict[str, NetworkCost | str] = {}
+        self._known: dict[str, dict[str, Any]] = {}
 
-    def of(self, config: TrainConfig) -> NetworkCost | str:
-        """Return the cost of a network, or why it cannot be computed here."""
+    def of(self, config: TrainConfig) -> dict[str, Any]:
+        """Return `network_cost`, or why it cannot be computed here as "not_counted"."""
         key = repr((config.env, config.network, config.net, config.baseline))
         if key not in self._known:
             try:
                 self._known[key] = network_cost(config)
             except UserError as error:  # an engine that isn't installed, say: the rest of a report stands
-                self._known[key] = str(error)
+                self._known[key] = {"not_counted": str(error)}
         return self._known[key]
 
 
-def network_cost(config: TrainConfig, lanes: int = 8) -> NetworkCost:
-    """The cost of the network of a run, with entities as the random policy sees them in `lanes` lanes.
+def network_cost(config: TrainConfig, lanes: int = 8) -> dict[str, Any]:
+    """Return the size of a run's network, and multiply-adds of a step, as values of a row.
+
+    Entities are those that the random policy observes in `lanes` lanes. The formulas are those of the blog;
+    None where they are not about this network.
 
     Raises:
         UserError: the environment or the network can't be made.
@@ -88,37 +80,26 @@ def network_cost(config: TrainConfig, lanes: int = 8) -> NetworkCost:
         policy = make_policy(config, venv)
         entities = count_entities(venv)
     summary = policy.summary(entities.by_type, entities.actors)
-    cost = summary.cost
-    assert cost is not None  # entity counts were given
-    return NetworkCost(summary.total, summary.blog_parameters, cost.total, cost.blog, entities)
+    assert summary.cost is not None  # entity counts were given
+    return {
+        "parameters": summary.total,
+        "formula_parameters": summary.blog_parameters,
+        "multiply_adds": summary.cost.total,
+        "formula_multiply_adds": summary.cost.blog,
+        "mean_entities": entities.mean if entities.by_type else None,
+        "largest_entities": entities.largest if entities.by_type else None,
+        **{f"mean {name}": count for name, count in entities.by_type.items()},
+    }
 
 
 def impala_config(env: EnvConfig) -> TrainConfig:
-    """IMPALA on the pixels of a Procgen environment, whatever it shows in `env`."""
+    """IMPALA on the pixels of a Procgen environment, whatever `env` observes."""
     kwargs: dict[str, Any] = {"features": "pixels"}
     kwargs |= {name: env.kwargs[name] for name in ("distribution_mode", "num_levels") if name in env.kwargs}
-    return TrainConfig(replace(env, kwargs=kwargs), network="ImpalaNet")
+    return TrainConfig(replace(env, kwargs=kwargs), network=_IMPALA)
 
-
-# -- in a report --------------------------------------------------------------------------------------------
 
 _IMPALA = "ImpalaNet"
-
-
-def cost_values(cost: NetworkCost | str) -> dict[str, Any]:
-    """A cost, or why there is none, as values of a row."""
-    if isinstance(cost, str):
-        return {"not_counted": cost}
-    has_entities = bool(cost.entities.by_type)
-    return {
-        "parameters": cost.parameters,
-        "formula_parameters": cost.blog_parameters,
-        "multiply_adds": cost.multiply_adds,
-        "formula_multiply_adds": cost.blog_multiply_adds,
-        "mean_entities": cost.entities.mean if has_entities else None,
-        "largest_entities": cost.entities.largest if has_entities else None,
-        **{f"mean {name}": count for name, count in cost.entities.by_type.items()},
-    }
 
 
 def millions(value: float | None) -> str:
@@ -134,15 +115,13 @@ def cost_rows(table: RunTable, counter: CostCounter) -> list[dict[str, Any]]:
             config = runs[0].record.config
             if config.network == _IMPALA:
                 continue
-            row = {"game": case, "network": network, **cost_values(counter.of(config))}
+            row = {"game": case, "network": network, **counter.of(config)}
             impala = counter.of(impala_config(config.env))
-            if isinstance(impala, NetworkCost) and "parameters" in row:
-                row["impala_parameters"], row["impala_multiply_adds"] = (
-                    impala.parameters,
-                    impala.multiply_adds,
-                )
-                row["parameters_ratio"] = impala.parameters / row["parameters"]
-                row["multiply_adds_ratio"] = impala.multiply_adds / row["multiply_adds"]
+            if "parameters" in impala and "parameters" in row:
+                for name in ("parameters", "multiply_adds"):
+                    row[f"impala_{name}"] = impala[name]
+                for name in ("parameters", "multiply_adds"):
+                    row[f"{name}_ratio"] = impala[name] / row[name]
             rows.append(row)
     return rows
 

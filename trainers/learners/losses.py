@@ -99,7 +99,7 @@ def loss_terms(
         value loss  = ½ mean over steps of max((V − R)², (V_old + clip(V − V_old, ± clip_coef) − R)²)
         total = policy loss − ent_coef · mean entropy over units + vf_coef · value loss
 
-    A unit whose log-ratio, entropy and advantage are 0, and a step whose values and return are 0, add nothing.
+    Units whose log-ratio, entropy and advantage are 0, and steps whose values and return are 0, add nothing.
 
     Args:
         log_ratio, entropy, advantage: (U,).
