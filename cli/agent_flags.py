@@ -9,10 +9,9 @@ import tyro
 
 from ..envs import EntityVectorEnv
 from ..experiments.arguments import Pairs, check_at_least
-from ..experiments.config import TrainConfig
+from ..experiments.config import EnvChoice, TrainConfig, read_run_config
 from ..experiments.environments import EvalConfig
 from ..experiments.networks import RandomActor, load_agent
-from ..experiments.run_config import EnvChoice, read_run_config
 from ..trainers.evaluation import Actor
 
 

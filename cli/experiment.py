@@ -2,58 +2,265 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated, Any
 
-from ..experiments.ablations.ablation_experiment import AblationArguments, ablation_jobs, listing
-from ..experiments.ablations.studies import find_study
-from ..experiments.arguments import parse
-from ..experiments.errors import unknown
-from ..experiments.microrts.microrts_experiment import MicroRTSArguments, microrts_jobs
-from ..experiments.procgen.procgen_experiment import ProcgenArguments, procgen_jobs
-from ..experiments.queue.queue_flags import run_jobs, split_train_flags
+import tyro
 
-#: Kind -> what it does.
-KINDS = {
-    "procgen": "RogueNet and IMPALA on Procgen's games",
-    "microrts": "RogueNet and the published networks on maps of μRTS, evaluated against its bots",
-    "ablation": "variants of RogueNet or of its observations, compared with a baseline",
+from ..adapters.microrts.java.maps import Map, find_map
+from ..adapters.procgen.games import GAMES
+from ..experiments.ablations.studies import Study, ablation_config, find_study, read_studies
+from ..experiments.arguments import check_at_least, parse
+from ..experiments.config import TrainConfig
+from ..experiments.config_file import plain
+from ..experiments.errors import UserError, unknown
+from ..experiments.queue.queue_flags import (
+    QueueFlags,
+    configured,
+    names,
+    read_base,
+    run_jobs,
+    split_train_flags,
+)
+from ..experiments.queue.training_jobs import EvaluationFlags, TrainingJob
+
+#: Name of a network in an experiment -> the configuration that trains it.
+PROCGEN_NETWORKS = {
+    "roguenet": "procgen",
+    "roguenet_normalized": "procgen_normalized",
+    "roguenet_fourier": "procgen_fourier",
+    "impala": "procgen_impala",
 }
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProcgenArguments(QueueFlags):
+    """Train networks on Procgen's games: one run for each game, network and seed.
+
+    Example: entitize experiment procgen --games maze,heist --out runs/procgen -- --env.num-envs 32.
+    The same command continues after a stop or a kill. Flags after `--` are those of `entitize train`.
+    """
+
+    games: Annotated[tuple[str, ...], tyro.conf.UseAppendAction, tyro.conf.arg(metavar="A,B")] = ()
+    """Games, or all (default)."""
+    net: Annotated[
+        tuple[str, ...], tyro.conf.UseAppendAction, tyro.conf.arg(aliases=["--nets"], metavar="A,B")
+    ] = ()
+    """Networks: roguenet (default), roguenet_normalized, roguenet_fourier, impala."""
+
+
+def procgen_jobs(chosen: ProcgenArguments, train_flags: Sequence[str] = ()) -> list[TrainingJob]:
+    """The runs that are asked for.
+
+    Raises:
+        UserError: there is no such game, network or flag.
+    """
+    games = names("game", chosen.games or ["all"], GAMES)
+    bases = {
+        net: read_base(PROCGEN_NETWORKS[net], train_flags)
+        for net in names("network", chosen.net or ["roguenet"], PROCGEN_NETWORKS)
+    }
+    return [
+        TrainingJob(game, network, seed, configured(base, f"Procgen/{game}", seed, chosen))
+        for seed in range(chosen.seeds)
+        for network, base in bases.items()
+        for game in games
+    ]
+
+
+#: Name of a network in an experiment -> the configuration that trains it, and its options.
+MICRORTS_NETWORKS: dict[str, tuple[str, dict[str, Any]]] = {
+    "roguenet": ("microrts", {}),
+    "transformer": ("microrts_transformer", {"position": "one_hot"}),
+    "transformer_embedding": ("microrts_transformer", {"position": "embedding"}),
+    "gridnet": ("microrts_gridnet", {}),
+    "uas": ("microrts_uas", {}),
+}
+#: RogueNet has a configuration of its own for maps of at most so many cells.
+_SMALL_MAP, _SMALL_MAP_CONFIG = 64, "microrts_8x8"
+#: Up to so many cells the paper tells them to the TransformerNet one-hot; wider, its heads don't fit.
+_ONE_HOT = 64
+
+
+@dataclass(frozen=True, kw_only=True)
+class MicroRTSArguments(QueueFlags):
+    """Train networks on maps of μRTS, then evaluate them against its bots.
+
+    Example: entitize experiment microrts --maps 8x8 --out runs/microrts -- --ppo.checkpoint-interval 200000.
+    The same command continues after a stop or a kill. Flags after `--` are those of `entitize train`; another
+    number of environments needs other opponents: `-- --env.num-envs 12 --env.kwargs opponents=coacAI`.
+    """
+
+    maps: Annotated[tuple[str, ...], tyro.conf.UseAppendAction, tyro.conf.arg(metavar="A,B")] = ()
+    """Maps (default: 8x8,16x16); NxN is basesWorkersNxN."""
+    net: Annotated[
+        tuple[str, ...], tyro.conf.UseAppendAction, tyro.conf.arg(aliases=["--nets"], metavar="A,B")
+    ] = ()
+    """Networks: roguenet, transformer (up to 8x8), transformer_embedding, gridnet, uas, or all (default)."""
+    eval_games: int = 100
+    """Games against each bot."""
+    eval_max_steps: int = 2000
+    """Ticks until a game is a tie: 2000 in the papers, 4000 in Huang et al."""
+    all_bots: bool = False
+    """Also play the search bots, which takes hours."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_at_least(self, 2, "eval_games")  # one for each side
+        check_at_least(self, 1, "eval_max_steps")
+
+
+def microrts_jobs(chosen: MicroRTSArguments, train_flags: Sequence[str] = ()) -> list[TrainingJob]:
+    """The runs that are asked for. `transformer` is left out where a map is too large for it.
+
+    Raises:
+        UserError: there is no such map, network or flag.
+    """
+    boards = _boards(chosen.maps or ("8x8,16x16",))
+    networks = names("network", chosen.net or ["all"], MICRORTS_NETWORKS)
+    pairs = [
+        (board, network)
+        for network in networks
+        for board in boards
+        if network != "transformer" or board.width * board.height <= _ONE_HOT
+    ]
+    if not pairs:
+        raise UserError(
+            "transformer tells at most 64 cells apart; on larger maps there is transformer_embedding"
+        )
+    bases = {name: read_base(name, train_flags) for name in {_config_of(*pair) for pair in pairs}}
+    evaluation = EvaluationFlags(chosen.eval_games, chosen.all_bots, chosen.eval_max_steps)
+    jobs = []
+    for seed in range(chosen.seeds):
+        for board, network in pairs:
+            base = bases[_config_of(board, network)]
+            base = replace(base, baseline={**base.baseline, **MICRORTS_NETWORKS[network][1]})
+            config = configured(base, f"MicroRTS/{board.name}", seed, chosen)
+            jobs.append(TrainingJob(board.name, network, seed, config, evaluation))
+    return jobs
+
+
+def _config_of(board: Map, network: str) -> str:
+    if network == "roguenet" and board.width * board.height <= _SMALL_MAP:
+        return _SMALL_MAP_CONFIG
+    return MICRORTS_NETWORKS[network][0]
+
+
+def _boards(words: Sequence[str]) -> list[Map]:
+    asked = [name.strip() for word in words for name in word.split(",") if name.strip()]
+    full = [f"basesWorkers{name}" if re.fullmatch(r"\d+x\d+", name) else name for name in asked]
+    try:
+        return [find_map(name) for name in dict.fromkeys(full)]
+    except (ValueError, ImportError) as error:
+        raise UserError(str(error)) from error
+
+
+@dataclass(frozen=True, kw_only=True)
+class AblationArguments(QueueFlags):
+    """Train the variants of a study: one run for each game, variant and seed.
+
+    Example: entitize experiment ablation pooling --games heist,maze --out runs/pooling -- --env.num-envs 32.
+    `entitize experiment ablation` lists the studies. The same command continues after a stop or a kill. Flags
+    after `--` are those of `entitize train`.
+    """
+
+    study: tyro.conf.Positional[str]
+    """The study, e.g. chunk_size."""
+    games: Annotated[tuple[str, ...], tyro.conf.UseAppendAction, tyro.conf.arg(metavar="A,B")] = ()
+    """Games (default: those of the study), or all that the study allows."""
+    variants: Annotated[tuple[str, ...], tyro.conf.UseAppendAction, tyro.conf.arg(metavar="A,B")] = ()
+    """Variants (default: all)."""
+
+
+def listing() -> str:
+    """The studies, what they ask, and where."""
+    lines = ["usage: entitize experiment ablation STUDY --out DIR [OPTIONS] [-- FLAGS OF TRAIN]"]
+    for name, study in read_studies().items():
+        others = [variant for variant in study.variants if variant != study.baseline]
+        variants = f"{study.baseline}, beside {', '.join(others)}"
+        lines += ["", f"{name}: {study.question}", f"    {variants}; {', '.join(study.games)}"]
+    return "\n".join(lines)
+
+
+def ablation_jobs(chosen: AblationArguments, train_flags: Sequence[str] = ()) -> list[TrainingJob]:
+    """The runs that are asked for.
+
+    Raises:
+        UserError: there is no such study, game, variant or flag, or a flag says what is the study's to say.
+    """
+    study = find_study(chosen.study)
+    games = names("game", chosen.games or study.games, study.allowed_games())
+    variants = names("variant", chosen.variants or ["all"], study.variants)
+    base = _base(chosen.study, study, train_flags)
+    jobs = []
+    for seed in range(chosen.seeds):
+        for game in games:
+            for variant in variants:
+                config = ablation_config(chosen.study, game, variant, base)
+                jobs.append(TrainingJob(game, variant, seed, configured(config, config.env.id, seed, chosen)))
+    return jobs
+
+
+def _base(name: str, study: Study, train_flags: Sequence[str]) -> TrainConfig:
+    """The configuration that the variants change, with flags of `entitize train` over it."""
+    base = read_base(study.config, train_flags)
+    before, after = plain(read_base(study.config, ())), plain(base)
+    for key in sorted(study.changes()):
+        if _value(before, key) != _value(after, key):
+            raise UserError(f"{key} is what the study {name} sets, so it can't be given after --")
+    return base
+
+
+def _value(data: Mapping[str, Any], key: str) -> Any:
+    """Return the value of a dotted key; None if it does not exist."""
+    value: Any = data
+    for name in key.split("."):
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return value
+
+
+#: Kind -> its flags, the runs that they ask for, and what it does.
+KINDS: dict[str, tuple[type[QueueFlags], Callable[..., list[TrainingJob]], str]] = {
+    "procgen": (ProcgenArguments, procgen_jobs, "RogueNet and IMPALA on Procgen's games"),
+    "microrts": (
+        MicroRTSArguments,
+        microrts_jobs,
+        "RogueNet and the published networks on maps of μRTS, evaluated against its bots",
+    ),
+    "ablation": (
+        AblationArguments,
+        ablation_jobs,
+        "variants of RogueNet or of its observations, compared with a baseline",
+    ),
+}
+_HELP = """usage: entitize experiment KIND --out DIR [OPTIONS] [-- FLAGS OF TRAIN]
+
+Train many runs in a queue. The same command continues after a stop or a kill.
+
+Example: entitize experiment procgen --games maze,heist --seeds 3 --out runs/procgen
+
+{kinds}
+
+`entitize experiment KIND --help` lists its options."""
 
 
 def main(arguments: Sequence[str]) -> int:
     """Run a kind of experiment; returns the exit code."""
     if not arguments or arguments[0] in ("-h", "--help"):
-        lines = [f"  {name:10} {text}" for name, text in KINDS.items()]
-        print(
-            "\n".join(
-                [
-                    "usage: entitize experiment KIND --out DIR [OPTIONS] [-- FLAGS OF TRAIN]",
-                    "",
-                    "Train many runs in a queue. The same command continues after a stop or a kill.",
-                    "",
-                    "Example: entitize experiment procgen --games maze,heist --seeds 3 --out runs/procgen",
-                    "",
-                    *lines,
-                    "",
-                    "`entitize experiment KIND --help` lists its options.",
-                ]
-            )
-        )
+        print(_HELP.format(kinds="\n".join(f"  {name:10} {text}" for name, (_, _, text) in KINDS.items())))
         return 0
     kind, *rest = arguments
+    if kind not in KINDS:
+        raise unknown("experiment", kind, KINDS)
+    if kind == "ablation" and not rest:
+        print(listing())
+        return 0
+    flags, jobs, _ = KINDS[kind]
     words, train_flags = split_train_flags(rest)
-    command = f"experiment {kind}"
-    if kind == "procgen":
-        procgen = parse(ProcgenArguments, command, words)
-        return run_jobs(kind, procgen_jobs(procgen, train_flags), procgen)
-    if kind == "microrts":
-        microrts = parse(MicroRTSArguments, command, words)
-        return run_jobs(kind, microrts_jobs(microrts, train_flags), microrts)
-    if kind == "ablation":
-        if not rest:
-            print(listing())
-            return 0
-        ablation = parse(AblationArguments, command, words)
-        about = {"study": ablation.study, "baseline": find_study(ablation.study).baseline}
-        return run_jobs(kind, ablation_jobs(ablation, train_flags), ablation, about)
-    raise unknown("experiment", kind, KINDS)
+    chosen = parse(flags, f"experiment {kind}", words)
+    about = None
+    if isinstance(chosen, AblationArguments):
+        about = {"study": chosen.study, "baseline": find_study(chosen.study).baseline}
+    return run_jobs(kind, jobs(chosen, train_flags), chosen, about)

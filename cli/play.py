@@ -14,8 +14,7 @@ from ..experiments.environments import EnvConfig, make_environments, played, wit
 from ..trainers.evaluation import Actor
 from ..trainers.schedule import thread_count
 from .agent_flags import AgentFlags
-from .drawing import Camera, EntityDrawing, HasCamera
-from .video import Frame, check_ending, write_video
+from .video import Camera, EntityDrawing, Frame, HasCamera, check_ending, write_video
 
 
 @dataclass(frozen=True, kw_only=True)

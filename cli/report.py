@@ -13,8 +13,7 @@ from ..experiments.arguments import parse
 from ..experiments.config import RUN_CONFIG
 from ..experiments.environments import is_microrts
 from ..experiments.errors import UserError
-from ..experiments.queue.run_records import RunRecord, read_sound_runs
-from ..experiments.queue.training_jobs import EXPERIMENT, read_experiment
+from ..experiments.queue.training_jobs import EXPERIMENT, RunRecord, read_experiment, read_sound_runs
 from ..experiments.reports.ablation_report import ablation_report
 from ..experiments.reports.document import Document, write_document
 from ..experiments.reports.measured_runs import NETWORK_NAMES, MeasuredRun, RunTable, measure, run_table

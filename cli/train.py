@@ -18,10 +18,16 @@ import gymnasium
 
 from ..adapters.environment_resolver import resolve
 from ..experiments.arguments import parse, peek
-from ..experiments.config import TrainArguments, TrainConfig, find_config, with_flags_over_file
+from ..experiments.config import (
+    EnvChoice,
+    TrainArguments,
+    TrainConfig,
+    find_config,
+    read_run_config,
+    with_flags_over_file,
+)
 from ..experiments.config_file import read_config
 from ..experiments.errors import UserError
-from ..experiments.run_config import EnvChoice, read_run_config
 from ..experiments.training import train
 from ..trainers.runs.run_folder import RunLockedError
 

@@ -1,6 +1,6 @@
-"""Frames to mp4 or gif files.
+"""Entities drawn over frames, and frames as mp4 or gif files.
 
-Shape alphabet: T frames, H × W pixels.
+Shape alphabet: n entities, T frames, H × W pixels.
 """
 
 from __future__ import annotations
@@ -10,12 +10,15 @@ import os
 import shutil
 import subprocess
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
+from PIL import Image, ImageDraw, ImageFont
 
+from ..envs import EntityBatch, EntitySpace
 from ..experiments.errors import UserError
 
 Frame = NDArray[np.uint8]  # (H, W, 3)
@@ -79,3 +82,125 @@ def _write_gif(path: Path, frames: Sequence[Frame], fps: int) -> None:
     method, dither = Image.Quantize.FASTOCTREE, Image.Dither.NONE
     first, *others = [Image.fromarray(frame).quantize(256, method, dither=dither) for frame in frames]
     first.save(path, save_all=True, append_images=others, duration=round(1000 / fps), loop=0, optimize=True)
+
+
+#: Colours that people with any colour vision tell apart (Okabe & Ito 2008), then four more.
+COLOURS = (
+    *("#E69F00", "#56B4E9", "#009E73", "#F0E442", "#0072B2", "#D55E00", "#CC79A7"),
+    *("#FFFFFF", "#7F3C8D", "#80FF80", "#A0522D"),
+)
+#: Names of the features that are a position.
+POSITIONS = (("x", "y"), ("x_pos", "y_pos"))
+#: Pixels.
+FRAME_HEIGHT, LEGEND_WIDTH, LINE_HEIGHT = 512, 176, 22
+_BACKGROUND = "#101418"
+
+
+@dataclass(frozen=True)
+class Camera:
+    """The part of the world that a frame shows, in the units of the features x and y. y grows upwards, or
+    downwards with a negative height, and `bottom` is the y of the frame's lower edge.
+    """
+
+    left: float
+    bottom: float
+    width: float
+    height: float
+
+    def pixels(
+        self, x: NDArray[np.float32], y: NDArray[np.float32], size: tuple[int, int]
+    ) -> NDArray[np.float64]:
+        """Column and row (n, 2) of positions in a picture of `size` (width, height)."""
+        columns = (x - self.left) / self.width * size[0]
+        rows = (1 - (y - self.bottom) / self.height) * size[1]
+        return np.stack([columns, rows], 1).astype(np.float64)
+
+
+@runtime_checkable
+class HasCamera(Protocol):
+    """A vector environment that says which part of the world `render()` shows."""
+
+    def camera(self, lane: int) -> tuple[float, float, float, float]:
+        """Left, bottom, width and height of what the frame of `lane` shows, in the units of x and y."""
+        ...
+
+
+class EntityDrawing:
+    """Draws step after step of one environment; a type keeps its colour.
+
+    Types without a position, and chunks of a tile map (the type Tiles), are counted in the legend only.
+    Without a frame the entities stand on an empty ground as large as everything seen so far.
+    """
+
+    def __init__(self, space: EntitySpace) -> None:
+        self._columns = {
+            name: (features.index(x), features.index(y))
+            for name, features in space.entities.items()
+            for x, y in POSITIONS
+            if x in features and y in features and name != "Tiles"
+        }
+        self._colours = {name: COLOURS[i % len(COLOURS)] for i, name in enumerate(self._columns)}
+        self._types = list(space.entities)
+        self._lowest = np.full(2, np.inf)
+        self._highest = np.full(2, -np.inf)
+        self._font = ImageFont.load_default(14)
+
+    def draw(
+        self,
+        batch: EntityBatch,
+        lane: int,
+        caption: str,
+        frame: Frame | None = None,
+        camera: Camera | None = None,
+    ) -> Frame:
+        """The picture (H, W, 3) of one environment: frame with markers, and the legend on its right."""
+        positions = {
+            name: batch.entities[name][lane][:, list(columns)] for name, columns in self._columns.items()
+        }
+        if camera is None:
+            camera, frame = self._whole_world(positions), None
+        picture = Image.new("RGB", (FRAME_HEIGHT, FRAME_HEIGHT), _BACKGROUND)
+        if frame is not None:
+            scale = FRAME_HEIGHT / frame.shape[0]
+            size = (round(frame.shape[1] * scale), FRAME_HEIGHT)
+            picture = Image.fromarray(frame).resize(size, Image.Resampling.NEAREST)
+        pen = ImageDraw.Draw(picture)
+        for name, where in positions.items():
+            for column, row in camera.pixels(where[:, 0], where[:, 1], picture.size):
+                _marker(pen, column, row, self._colours[name])
+        counts = {name: len(batch.entities[name][lane]) for name in self._types}
+        return self._with_legend(picture, counts, caption)
+
+    def _whole_world(self, positions: dict[str, NDArray[np.float32]]) -> Camera:
+        for where in positions.values():
+            if len(where):
+                self._lowest = np.minimum(self._lowest, where.min(0))
+                self._highest = np.maximum(self._highest, where.max(0))
+        if not np.isfinite(self._lowest).all():
+            return Camera(0.0, 0.0, 1.0, 1.0)
+        extent = float(max(1.0, (self._highest - self._lowest).max()))
+        left, bottom = (float(v) for v in (self._lowest + self._highest) / 2 - 0.6 * extent)
+        return Camera(left, bottom, 1.2 * extent, 1.2 * extent)
+
+    def _with_legend(self, picture: Image.Image, counts: dict[str, int], caption: str) -> Frame:
+        whole = Image.new("RGB", (picture.width + LEGEND_WIDTH, picture.height), _BACKGROUND)
+        whole.paste(picture)
+        pen = ImageDraw.Draw(whole)
+        left, top = picture.width + 12, 12
+        for line in caption.splitlines():
+            pen.text((left, top), line, "white", self._font)
+            top += LINE_HEIGHT
+        top += LINE_HEIGHT // 2
+        for name, count in counts.items():
+            if name in self._colours:
+                _marker(pen, left + 6, top + 9, self._colours[name])
+            pen.text((left + 20, top), f"{name} {count}", "white" if count else "#707880", self._font)
+            top += LINE_HEIGHT
+        return np.asarray(whole)
+
+
+def _marker(pen: ImageDraw.ImageDraw, column: float, row: float, colour: str, radius: int = 7) -> None:
+    """A ring with a dark rim, so that it is seen on any ground and hides little of it."""
+    box = (column - radius, row - radius, column + radius, row + radius)
+    pen.ellipse((box[0] - 1, box[1] - 1, box[2] + 1, box[3] + 1), outline="black", width=4)
+    pen.ellipse(box, outline=colour, width=2)

@@ -18,7 +18,7 @@ import entitize as ez
 import gymnasium
 import numpy as np
 from entitize.adapters.procgen.games import GAMES
-from entitize.cli.drawing import POSITIONS, EntityDrawing
+from entitize.cli.video import POSITIONS, EntityDrawing
 from PIL import Image
 
 HERE = Path(__file__).resolve().parent

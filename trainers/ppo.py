@@ -33,9 +33,8 @@ from .reward_normalization import RewardNormalizer
 from .rollout import RolloutBuffer, Samples
 from .runs.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 from .runs.guard import Snapshot, check_batch, check_lanes, check_module, check_values, naming_update
-from .runs.opening import open_run, run_folder
 from .runs.run_folder import RunFolder
-from .runs.run_origin import note_origin
+from .runs.run_origin import note_origin, open_run, run_folder
 from .runs.trainer_state import EvolvingVectorEnv, capture, derived_seed, restore
 from .schedule import Clock, annealed, is_due, thread_count
 from .starting_policy import StartingPolicy, policy_parameters

@@ -18,10 +18,10 @@ from ...adapters.microrts.options import check_options
 from ...trainers import CheckpointError, checkpoint_paths, read_checkpoint
 from ...trainers.runs.checkpoint import step_of
 from ..arguments import Pairs, check_at_least
+from ..config import read_run_config
 from ..environments import EnvConfig
 from ..errors import UserError
 from ..networks import RANDOM
-from ..run_config import read_run_config
 from .matches import MatchJob, MatchSettings, plan_jobs
 from .published_microrts import ALL_BOTS, SEARCH_BOTS
 

@@ -21,8 +21,8 @@ from pathlib import Path
 
 from ...trainers.runs.run_folder import RunLockedError, run_lock
 from ..arguments import parse
+from ..config import read_run_config
 from ..errors import UserError
-from ..run_config import read_run_config
 from ..training import train
 
 #: The exit code that says: another process works in this run folder.

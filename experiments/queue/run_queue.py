@@ -28,8 +28,17 @@ from ..errors import UserError
 from ..microrts.match_plan import MicroRTSEvalArguments, make_plan
 from ..microrts.matches import ResultsFile
 from .run_child import LOCKED
-from .run_records import LOG, last_lines, last_metrics, read_run
-from .training_jobs import RunProcess, Stage, TrainingJob, check_folder, in_order
+from .training_jobs import (
+    LOG,
+    RunProcess,
+    Stage,
+    TrainingJob,
+    check_folder,
+    in_order,
+    last_lines,
+    last_metrics,
+    read_run,
+)
 
 
 class QueueView:

@@ -12,7 +12,7 @@ import numpy as np
 from ...trainers import read_metrics
 from ...trainers.runs.run_origin import RunPart, read_origin
 from ..procgen.published_procgen import IMPALA_WINDOW
-from ..queue.run_records import RunRecord
+from ..queue.training_jobs import RunRecord
 from ..statistics.curves import RETURN, Curve, MeanCurve, curve_of, metrics_file, range_curve, whole_number
 from .document import ReportColumn, ReportTable, Section
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..config import read_run_config, read_run_outline
 from ..errors import UserError
 from ..network_options import ROGUE_NET
-from ..queue.run_records import RunRecord, record_of
-from ..run_config import read_run_config, read_run_outline
+from ..queue.training_jobs import RunRecord, record_of
 from ..statistics.curves import RETURN, Curve, MeanCurve, read_curve
 from .document import Document, Picture, ReportColumn, ReportTable, Row, Section
 from .measured_runs import MeasuredRun, network_name, number, origin_section, progress, state, steps_told

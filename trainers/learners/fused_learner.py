@@ -26,19 +26,21 @@ from ...ragged import RaggedArray
 from ..config import PPOConfig
 from ..rollout import Samples
 from . import torch_learner
-from .loss_kernels import (
+from .losses import (
     CLIPPED,
     ENTROPY,
     KL,
     LOG_RATIO,
     POLICY,
     VALUE,
+    Counts,
+    Losses,
     actor_units,
     add_actors,
+    count,
     step_units,
     value_errors,
 )
-from .losses import Counts, Losses, count
 from .torch_learner import TorchLearner
 
 #: Computes the logged losses, and the gradients (P,) in the order of the engine's layout.

@@ -9,10 +9,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from entitize.experiments.config import read_run_config
 from entitize.experiments.queue.run_queue import QueueView
-from entitize.experiments.queue.run_records import last_lines, last_metrics
-from entitize.experiments.queue.training_jobs import TrainingJob
-from entitize.experiments.run_config import read_run_config
+from entitize.experiments.queue.training_jobs import TrainingJob, last_lines, last_metrics
 from rich.console import Console
 
 

@@ -18,11 +18,10 @@ from pathlib import Path
 
 import pytest
 from entitize.cli.main import main
+from entitize.experiments.config import read_run_config
 from entitize.experiments.queue import run_child
 from entitize.experiments.queue.run_queue import RunQueue
-from entitize.experiments.queue.run_records import read_run, read_runs
-from entitize.experiments.queue.training_jobs import TrainingJob
-from entitize.experiments.run_config import read_run_config
+from entitize.experiments.queue.training_jobs import TrainingJob, read_run, read_runs
 from entitize.trainers.runs.run_folder import RunLockedError, run_lock
 from entitize.trainers.runs.run_origin import read_origin
 from rich.console import Console

@@ -10,14 +10,12 @@ from typing import Any
 import pytest
 import yaml
 from entitize.adapters.procgen.games import GAMES
+from entitize.cli import experiment
+from entitize.cli.experiment import MicroRTSArguments, ProcgenArguments
 from entitize.experiments.arguments import parse
 from entitize.experiments.config import TrainConfig, find_config
 from entitize.experiments.config_file import read_config, to_yaml
 from entitize.experiments.errors import UserError
-from entitize.experiments.microrts import microrts_experiment
-from entitize.experiments.microrts.microrts_experiment import MicroRTSArguments
-from entitize.experiments.procgen import procgen_experiment
-from entitize.experiments.procgen.procgen_experiment import ProcgenArguments
 from entitize.experiments.queue.queue_flags import read_steps
 from entitize.experiments.queue.training_jobs import TrainingJob, in_order, open_experiment, read_experiment
 
@@ -27,15 +25,13 @@ Run = Callable[..., tuple[int, str, str]]
 
 
 def procgen(*words: str, train_flags: tuple[str, ...] = ()) -> list[TrainingJob]:
-    return procgen_experiment.procgen_jobs(
+    return experiment.procgen_jobs(
         parse(ProcgenArguments, "experiment procgen", ["--out", "x", *words]), train_flags
     )
 
 
 def microrts(*words: str) -> list[TrainingJob]:
-    return microrts_experiment.microrts_jobs(
-        parse(MicroRTSArguments, "experiment microrts", ["--out", "x", *words])
-    )
+    return experiment.microrts_jobs(parse(MicroRTSArguments, "experiment microrts", ["--out", "x", *words]))
 
 
 def shipped(name: str) -> TrainConfig:

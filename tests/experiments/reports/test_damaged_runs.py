@@ -16,8 +16,7 @@ from entitize.cli.report import write_report
 from entitize.experiments.config import EnvConfig
 from entitize.experiments.errors import UserError
 from entitize.experiments.microrts.matches import PlayedMatches
-from entitize.experiments.queue.run_records import last_metrics, read_run
-from entitize.experiments.queue.training_jobs import read_experiment
+from entitize.experiments.queue.training_jobs import last_metrics, read_experiment, read_run
 from entitize.experiments.reports import network_costs
 from entitize.experiments.reports.measured_runs import measure
 from entitize.trainers import read_metrics

@@ -27,7 +27,7 @@ from entitize.experiments.config_file import to_yaml
 from entitize.experiments.environments import EnvConfig
 from entitize.experiments.errors import UserError
 from entitize.experiments.procgen.published_procgen import IMPALA_MEAN_NORMALISED, IMPALA_STEPS
-from entitize.experiments.queue.run_records import read_runs
+from entitize.experiments.queue.training_jobs import read_runs
 from entitize.experiments.reports import document as report_document
 from entitize.experiments.reports import network_costs
 from entitize.experiments.reports.ablation_report import variants_by_game
