@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -21,6 +19,7 @@ from rich.table import Table
 from ...adapters.microrts.java.rewards import weights_array
 from ...files import replace_file
 from ...trainers import Interval, bootstrap_interval, wilson_interval
+from ..reports.document import csv_text, interval_values, markdown_table
 from ..reports.plots import outcome_bars
 from ..statistics.aggregates import bootstrap
 from .matches import MatchJob, PlayedMatches
@@ -172,9 +171,8 @@ class TextTable:
         return table
 
     def markdown(self) -> str:
-        ruler = ["---", *["---:"] * (len(self.headings) - 1)]
-        lines = ["| " + " | ".join(row) + " |" for row in (self.headings, ruler, *self.rows)]
-        return "\n".join([f"### {self.title}", "", *lines, ""])
+        is_text = [True, *[False] * (len(self.headings) - 1)]
+        return "\n".join([f"### {self.title}", "", *markdown_table(self.headings, is_text, self.rows), ""])
 
 
 def report(
@@ -197,12 +195,14 @@ def report(
     beside = [_beside_table(board, _on(scores, board), published_for(board)) for board in boards]
     for table in (*own, *shown):
         console.print(table.rich())
-    notes = [METHODS + ".", *_source_lines(boards), *_failure_lines(failures)]
+    notes = [METHODS + ".", *_source_lines(boards)]
+    if failures:
+        notes.append(f"{len(failures)} games ended as ties because a bot failed; the first: {failures[0]}.")
     for note in notes:
         console.print(note, highlight=False, markup=False, soft_wrap=True)
     markdown = "\n".join([*(table.markdown() for table in (*own, *beside)), *(f"- {note}" for note in notes)])
     replace_file(folder / "table.md", f"{markdown}\n".encode())
-    replace_file(folder / "table.csv", _csv(scores).encode())
+    replace_file(folder / "table.csv", csv_text(list(map(_row, scores))).encode())
     summary = {
         "settings": settings,
         "intervals": METHODS,
@@ -212,7 +212,7 @@ def report(
         "sources": SOURCES,
     }
     replace_file(folder / "summary.json", json.dumps(summary, indent=1, default=str).encode())
-    panels = {board: _panels(_on(scores, board), published_for(board, SHOWN)) for board in boards}
+    panels = {board: outcome_panels(_on(scores, board), published_for(board, SHOWN)) for board in boards}
     outcome_bars(folder / "winrates.png", panels)
 
 
@@ -256,20 +256,27 @@ def _beside_table(board: str, scores: Sequence[MatchScore], published: Sequence[
     return TextTable(f"wins/ties/losses in % on {board}", ["bot", *columns], rows)
 
 
-def _panels(
-    scores: Sequence[MatchScore], published: Sequence[PublishedAgent]
+def outcome_panels(
+    scores: Sequence[MatchScore], published: Sequence[PublishedAgent], named: Callable[[str], str] = str
 ) -> dict[str, dict[str, tuple[Rates, Interval | None]]]:
-    """By agent and bot the rates, and where it is ours the interval of the wins."""
+    """Return by agent and bot the rates, and where it is ours the interval of the wins.
+
+    Published agents are left out where fewer than half of the bots are known.
+
+    Args:
+        named: the names of our agents in the picture.
+    """
     panels: dict[str, dict[str, tuple[Rates, Interval | None]]] = {}
     for score in scores:
-        panels.setdefault(score.agent, {})[score.bot] = score.rates, score.wins
+        panels.setdefault(named(score.agent), {})[score.bot] = score.rates, score.wins
     bots = {score.bot for score in scores}
     comparable = bots.issuperset(PAPER_BOTS)  # or `all` would mean something else
     for agent in published:
-        everything = {**agent.rates, **({ALL_BOTS: agent.overall} if comparable else {})}
-        panels[f"{agent.name}\n({agent.source})"] = {
-            bot: (rates, None) for bot, rates in everything.items() if bot in bots
-        }
+        rates = {**agent.rates, **({ALL_BOTS: agent.overall} if comparable else {})}
+        if 2 * len(bots & set(rates)) >= len(bots):
+            panels[f"{agent.name}\n({agent.source})"] = {
+                bot: (known, None) for bot, known in rates.items() if bot in bots
+            }
     return panels
 
 
@@ -284,26 +291,12 @@ def _source_lines(boards: Sequence[str]) -> list[str]:
     return lines
 
 
-def _failure_lines(failures: Sequence[str]) -> list[str]:
-    """Return lines about failed bots: their number, and the first failure."""
-    if not failures:
-        return []
-    return [f"{len(failures)} games ended as ties because a bot failed; the first: {failures[0]}."]
-
-
-def _csv(scores: Sequence[MatchScore]) -> str:
-    """A line per score; intervals are three columns."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    for position, score in enumerate(scores):
-        flat: dict[str, Any] = {}
-        for name, value in vars(score).items():
-            if name.endswith("return") or isinstance(value, Interval):
-                for part in ("mean", "low", "high"):
-                    flat[f"{name}_{part}"] = "" if value is None else getattr(value, part)
-            elif name != "outcomes":  # shares and games say it
-                flat[name] = value
-        if position == 0:
-            writer.writerow(flat)
-        writer.writerow(flat.values())
-    return text.getvalue()
+def _row(score: MatchScore) -> dict[str, Any]:
+    """Return a score as values of a row; intervals are three of them."""
+    row: dict[str, Any] = {}
+    for name, value in vars(score).items():
+        if name.endswith("return") or isinstance(value, Interval):
+            row |= interval_values(name, value)
+        elif name != "outcomes":  # shares and games say it
+            row[name] = value
+    return row

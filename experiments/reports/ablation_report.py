@@ -11,7 +11,7 @@ import numpy as np
 from ...trainers import Interval
 from ..errors import UserError
 from ..statistics.aggregates import LEAST_RUNS, bootstrap
-from .document import Document, Picture, ReportColumn, ReportTable, Section
+from .document import Document, Picture, ReportColumn, ReportTable, Section, interval_values
 from .measured_runs import (
     MeasuredRun,
     RunTable,
@@ -155,8 +155,7 @@ def _difference(runs: Sequence[MeasuredRun], others: Sequence[MeasuredRun]) -> d
     if not ours or not theirs:
         return {}
     difference = _bootstrap_difference(ours, theirs)
-    parts = {"mean": difference.mean, "low": difference.low, "high": difference.high}
-    return {"compared_at": step, **{f"difference_{name}": value for name, value in parts.items()}}
+    return {"compared_at": step, **interval_values("difference", difference)}
 
 
 def _bootstrap_difference(ours: Sequence[float], theirs: Sequence[float]) -> Interval:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ...files import replace_file
+from ...trainers import Interval
 
 #: A row of a table: raw values by name, as the CSV file has them.
 Row = Mapping[str, Any]
@@ -92,6 +93,12 @@ def csv_text(rows: Sequence[Row]) -> str:
     return text.getvalue()
 
 
+def interval_values(name: str, interval: Interval | None) -> dict[str, float | None]:
+    """Return an interval as the values `<name>_mean`, `_low` and `_high` of a row; None: not known."""
+    parts = ("mean", "low", "high")
+    return {f"{name}_{part}": None if interval is None else getattr(interval, part) for part in parts}
+
+
 def as_markdown(document: Document) -> str:
     """The report for a README: without folded pictures, which lie beside it."""
     lines = [f"# {document.title}", "", *_spaced(document.paragraphs)]
@@ -101,7 +108,10 @@ def as_markdown(document: Document) -> str:
             if not picture.is_folded:
                 lines += [f"![{Path(picture.file).stem}]({picture.file})", "", picture.caption, ""]
         for table in section.tables:
-            lines += [f"### {table.title}", "", *_markdown_table(table), "", *_spaced(table.notes)]
+            headings, is_text = zip(*((c.heading, c.is_text) for c in table.columns), strict=True)
+            cells = [[column.show(row) for column in table.columns] for row in table.rows]
+            lines += [f"### {table.title}", "", *markdown_table(headings, is_text, cells), ""]
+            lines += _spaced(table.notes)
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -109,13 +119,13 @@ def _spaced(paragraphs: Sequence[str]) -> list[str]:
     return [line for paragraph in paragraphs for line in (paragraph, "")]
 
 
-def _markdown_table(table: ReportTable) -> list[str]:
-    rows = [
-        [column.heading for column in table.columns],
-        ["---" if column.is_text else "---:" for column in table.columns],
-        *([column.show(row).replace("|", "\\|") for column in table.columns] for row in table.rows),
-    ]
-    return ["| " + " | ".join(row) + " |" for row in rows]
+def markdown_table(
+    headings: Sequence[str], is_text: Sequence[bool], rows: Sequence[Sequence[str]]
+) -> list[str]:
+    """Return the lines of a table; text is to the left and numbers are to the right."""
+    ruler = ["---" if left else "---:" for left in is_text]
+    cells = [headings, ruler, *([cell.replace("|", "\\|") for cell in row] for row in rows)]
+    return ["| " + " | ".join(row) + " |" for row in cells]
 
 
 _STYLE = """

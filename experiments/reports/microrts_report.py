@@ -8,20 +8,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ...trainers import Interval
 from ..errors import UserError
-from ..microrts.match_scores import ALL_BOTS, BOTH_SIDES, METHODS, MatchScore, score_all
+from ..microrts.match_scores import ALL_BOTS, BOTH_SIDES, METHODS, MatchScore, outcome_panels, score_all
 from ..microrts.matches import PlayedMatches, distinct_games
 from ..microrts.published_microrts import (
     SHOWN,
     SOURCES,
     PublishedAgent,
-    Rates,
     published_for,
     published_training_for,
 )
 from ..networks import RANDOM
-from .document import Document, Picture, ReportColumn, ReportTable, Row, Section
+from .document import Document, Picture, ReportColumn, ReportTable, Row, Section, interval_values
 from .measured_runs import (
     MeasuredRun,
     RunTable,
@@ -150,7 +148,7 @@ def _map_rows(
         row["games"] = None if overall is None else overall.games
         row["bots"] = len({score.bot for score in scores if score.agent == network} - {ALL_BOTS})
         for name in ("wins", "ties", "losses", "shaped_return"):
-            _put(row, name, None if overall is None else getattr(overall, name))
+            row |= interval_values(name, None if overall is None else getattr(overall, name))
         rows.append({**row, **counter.of(runs[0].record.config)})
     first = next(iter(networks.values()))[0]
     for one in published_training_for(_map(first)):
@@ -158,11 +156,6 @@ def _map_rows(
         row |= {"wins_mean": one.win_rate, "shaped_return_mean": one.shaped_return, "hours": one.hours}
         rows.append({**row, "parameters": one.parameters})
     return rows
-
-
-def _put(row: dict[str, Any], name: str, interval: Interval | None) -> None:
-    for part in ("mean", "low", "high"):
-        row[f"{name}_{part}"] = None if interval is None else getattr(interval, part)
 
 
 def percent(row: Row, name: str) -> str:
@@ -229,7 +222,7 @@ def _bot_section(scores: Mapping[str, Sequence[MatchScore]], folder: Path) -> Se
             continue
         published = published_for(case, SHOWN)
         tables.append(_bot_table(case, both, published))
-        panels[case] = _panels(both, published)
+        panels[case] = outcome_panels(both, published, network_name)
     if not tables:
         return Section("Bot by bot", ["No games have been played yet."])
     outcome_bars(folder / "outcomes.png", panels)
@@ -245,7 +238,7 @@ def _bot_table(case: str, scores: Sequence[MatchScore], published: Sequence[Publ
             if score.bot == bot:
                 row[f"{score.agent} games"] = score.games
                 for name in ("wins", "ties", "losses", "shaped_return"):
-                    _put(row, f"{score.agent} {name}", getattr(score, name))
+                    row |= interval_values(f"{score.agent} {name}", getattr(score, name))
         for agent in published:
             rates = agent.overall if bot == ALL_BOTS else agent.rates.get(bot)
             told = f" ({agent.num_bots} bots)" if bot == ALL_BOTS else ""
@@ -272,23 +265,6 @@ def _cell(agent: str) -> Any:
         return "/".join(f"{share:.0f}" for share in shares) + f" [{low:.0f}, {high:.0f}]"
 
     return show
-
-
-def _panels(
-    scores: Sequence[MatchScore], published: Sequence[PublishedAgent]
-) -> dict[str, dict[str, tuple[Rates, Interval | None]]]:
-    """By agent and bot the rates, and where it is ours the interval of the wins."""
-    panels: dict[str, dict[str, tuple[Rates, Interval | None]]] = {}
-    for score in scores:
-        panels.setdefault(network_name(score.agent), {})[score.bot] = score.rates, score.wins
-    bots = {score.bot for score in scores}
-    for agent in published:
-        known: dict[str, tuple[Rates, Interval | None]] = {
-            bot: (rates, None) for bot, rates in agent.rates.items() if bot in bots
-        }
-        if 2 * len(known) >= len(bots):  # or else the panel would be empty words
-            panels[f"{agent.name}\n({agent.source})"] = known
-    return panels
 
 
 # -- learning curves -----------------------------------------------------------------------------------------

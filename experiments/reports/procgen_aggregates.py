@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from ...trainers import Interval
 from ..procgen.published_procgen import (
     IMPALA_MEAN_NORMALISED,
     IMPALA_STEPS,
@@ -23,7 +22,7 @@ from ..procgen.published_procgen import (
 )
 from ..statistics.aggregates import LEAST_RUNS, Metric, bootstrap, improvements
 from ..statistics.curves import Curve, MeanCurve, aggregate_curve
-from .document import Picture, ReportColumn, ReportTable, Section
+from .document import Picture, ReportColumn, ReportTable, Section, interval_values
 from .measured_runs import (
     MeasuredRun,
     RunTable,
@@ -111,7 +110,7 @@ def aggregate_rows(table: RunTable) -> list[dict[str, Any]]:
                 "runs": sum(map(len, scores.values())),
             }
             for metric in _METRICS:
-                _put(row, metric, bootstrap(scores, metric, resamples=RESAMPLES))
+                row |= interval_values(metric, bootstrap(scores, metric, resamples=RESAMPLES))
             games = [game_of(table[case][network][0]) for case in scores]
             row["published_mean"] = published_mean(step, games)
             row["published_mean_16"] = IMPALA_MEAN_NORMALISED[step]
@@ -133,17 +132,13 @@ def improvement_rows(table: RunTable) -> list[dict[str, Any]]:
                 name: {case: own[case] for case in common} for name, own in ((first, ours), (second, theirs))
             }
             row: dict[str, Any] = {"steps": step, "first": first, "second": second, "games": len(common)}
-            _put(row, "probability", improvements(scores, resamples=RESAMPLES)[first, second])
+            row |= interval_values("probability", improvements(scores, resamples=RESAMPLES)[first, second])
             for name, own in (("first", first), ("second", second)):
                 row[f"{name}_runs"] = sum(map(len, scores[own].values()))
-                _put(row, f"{name}_mean", bootstrap(scores[own], "mean", resamples=RESAMPLES))
+                row |= interval_values(f"{name}_mean", bootstrap(scores[own], "mean", resamples=RESAMPLES))
             row["names"] = " ".join(common)
             rows.append(row)
     return rows
-
-
-def _put(row: dict[str, Any], name: str, interval: Interval) -> None:
-    row[f"{name}_mean"], row[f"{name}_low"], row[f"{name}_high"] = interval.mean, interval.low, interval.high
 
 
 def _networks(table: RunTable) -> list[str]:
