@@ -16,7 +16,7 @@ matplotlib.use("Agg")  # no screen is needed
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import EngFormatter, MultipleLocator
+from matplotlib.ticker import EngFormatter
 
 from ...files import replace_file
 from ...trainers import Interval
@@ -103,7 +103,7 @@ def learning_curves(
     no curve has that name. One legend is for all.
 
     Args:
-        over: what curves are by: environment steps, or "hours": seconds, which are told as hours.
+        over: what curves are by: environment steps, or "hours": seconds, drawn as hours.
         unit: the name of the steps.
     """
     columns = min(4, len(panels))
@@ -114,12 +114,11 @@ def learning_curves(
     colours = _panel_colours(panels.values())
     handles: dict[str, Artist] = {}
     for index, (axes, (task, panel)) in enumerate(zip(grid, panels.items(), strict=False)):
-        for name, artist in _curve_panel(axes, panel, colours).items():
+        for name, artist in _curve_panel(axes, panel, colours, 1 if over == "steps" else 3600).items():
             handles.setdefault(name, artist)
         axes.set_title(task, fontsize=9)
-        axes.xaxis.set_major_formatter(EngFormatter(sep="") if over == "steps" else _short_hours)
-        if over == "hours":
-            axes.xaxis.set_major_locator(_hour_locator(axes))
+        if over == "steps":
+            axes.xaxis.set_major_formatter(EngFormatter(sep=""))
         if index + columns >= len(panels):
             axes.set_xlabel(unit if over == "steps" else "hours of training", fontsize=8)
         axes.tick_params(labelsize=7)
@@ -152,29 +151,28 @@ def _panel_colours(panels: Iterable[CurvePanel]) -> dict[str, str]:
     return colours
 
 
-def _curve_panel(axes: Axes, panel: CurvePanel, colours: Mapping[str, str]) -> dict[str, Artist]:
-    """Draw a panel; return the artist of each name in the legend."""
+def _curve_panel(axes: Axes, panel: CurvePanel, colours: Mapping[str, str], unit: int) -> dict[str, Artist]:
+    """Draw a panel, with steps divided by `unit`; return the artist of each name in the legend."""
     handles: dict[str, Artist] = {}
     for name, curve in panel.curves.items():
         mark = "." if len(curve.steps) == 1 else None  # of one point there is no line to see
-        (line,) = axes.plot(curve.steps, curve.mean, color=colours[name], marker=mark)
-        axes.fill_between(curve.steps, curve.low, curve.high, color=colours[name], alpha=0.2, linewidth=0)
+        (line,) = axes.plot(curve.steps / unit, curve.mean, color=colours[name], marker=mark)
+        axes.fill_between(
+            curve.steps / unit, curve.low, curve.high, color=colours[name], alpha=0.2, linewidth=0
+        )
         handles[name] = line
     for name, tails in panel.tails.items():
         for tail in tails:
-            (line,) = axes.plot(tail.steps, tail.values, color=colours[name], linewidth=0.8, alpha=0.7)
+            (line,) = axes.plot(tail.steps / unit, tail.values, color=colours[name], linewidth=0.8, alpha=0.7)
             handles.setdefault(name, line)
     for name, points in panel.points.items():
         style = "o" if name in panel.guides else "o:"
-        (dots,) = axes.plot(
-            *(zip(*points.items(), strict=True) if points else ((), ())),
-            style,
-            color=colours[name],
-            markersize=4,
-        )
+        places = [step / unit for step in points]
+        (dots,) = axes.plot(places, list(points.values()), style, color=colours[name], markersize=4)
         handles.setdefault(name, dots)
     for name, guide in panel.guides.items():
-        (line,) = axes.plot(*zip(*guide.items(), strict=True), ":", color=colours[name], linewidth=1)
+        places = [step / unit for step in guide]
+        (line,) = axes.plot(places, list(guide.values()), ":", color=colours[name], linewidth=1)
         handles.setdefault(name, line)
     for name, level in panel.levels.items():
         handles.setdefault(name, axes.axhline(level, color=colours[name], linestyle="--", linewidth=1))
@@ -264,22 +262,6 @@ def performance_profile(
     axes.grid(alpha=0.3)
     axes.legend()
     save(figure, path)
-
-
-def _short_hours(seconds: float, _: object) -> str:
-    return f"{seconds / 3600:.3g}"
-
-
-def _hour_locator(axes: Axes) -> MultipleLocator:
-    """Ticks at round numbers of hours."""
-    hours = max(axes.get_xlim()[1] / 3600, 1e-3)
-    step = next(
-        size
-        for power in range(-4, 16)
-        for size in (10.0**power, 2 * 10.0**power, 5 * 10.0**power)
-        if hours / size <= 6
-    )
-    return MultipleLocator(3600 * step)
 
 
 def save(figure: Figure, path: Path) -> None:

@@ -73,10 +73,10 @@ def test_learning_curves_over_hours_beside_a_line_and_single_runs(
     plots.learning_curves(tmp_path / "hours.png", {"maze": panel}, "", over="hours")
     axes = drawn[0].axes[0]
     mean, single, dots, line, level = axes.get_lines()
-    np.testing.assert_array_equal(mean.get_xydata(), [[3600, 1], [9000, 2]])
-    np.testing.assert_array_equal(single.get_xydata(), [[9000, 2], [18000, 5]])
+    np.testing.assert_array_equal(mean.get_xydata(), [[1, 1], [2.5, 2]])
+    np.testing.assert_array_equal(single.get_xydata(), [[2.5, 2], [5, 5]])
     assert len(dots.get_xydata()) == 0
-    np.testing.assert_array_equal(line.get_xydata(), [[0, 0.5], [18000, 3]])
+    np.testing.assert_array_equal(line.get_xydata(), [[0, 0.5], [5, 3]])
     assert mean.get_color() == single.get_color() == plots.COLOURS[0]
     assert line.get_color() == dots.get_color() != level.get_color()
     assert {line.get_color(), level.get_color()}.isdisjoint(plots.COLOURS)
