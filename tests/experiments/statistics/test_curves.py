@@ -107,7 +107,7 @@ class TestBins:
         np.testing.assert_allclose(values, np.reshape(list(expected.values()), (-1, 3)).T)
 
     def test_wrong_input(self) -> None:
-        with raises(ValueError, "one curve"):
+        with raises(ValueError, "curves"):
             common_bins([], 10)
         with raises(ValueError, "width", "positive", 0):
             common_bins([curve((1, 1.0))], 0)
