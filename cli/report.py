@@ -76,8 +76,9 @@ def write_report(directory: Path, folder: Path) -> Document:
     ]
 
     def document() -> Document:
-        made = _document(kind, table, folder, missing, asked)
-        told = [f"Can't be read, and left out: {problem}" for problem in problems]
+        made = _document(kind, table, folder, asked)
+        told = [f"Asked for, and without a run yet: {', '.join(missing)}."] if missing else []
+        told += [f"Can't be read, and left out: {problem}" for problem in problems]
         return replace(made, paragraphs=[*made.paragraphs, *told])
 
     return _written(folder, document)
@@ -97,18 +98,16 @@ def _run_document(run: MeasuredRun, folder: Path) -> Document:
     """Return the report of a single run; of Procgen or μRTS, that of an experiment with this run."""
     record = run.record
     if run.has_returns and record.network in NETWORK_NAMES and (kind := _kind_by_environments([record])):
-        return _document(kind, {record.case: {record.network: [run]}}, folder, (), {})
+        return _document(kind, {record.case: {record.network: [run]}}, folder, {})
     return run_report(run, folder)
 
 
-def _document(
-    kind: str, table: RunTable, folder: Path, missing: Sequence[str], asked: dict[str, Any]
-) -> Document:
+def _document(kind: str, table: RunTable, folder: Path, asked: dict[str, Any]) -> Document:
     if kind == "procgen":
-        return procgen_report(table, folder, missing)
+        return procgen_report(table, folder)
     if kind == "microrts":
-        return microrts_report(table, folder, missing)
-    return ablation_report(table, folder, missing, asked.get("baseline"), asked.get("study"))
+        return microrts_report(table, folder)
+    return ablation_report(table, folder, asked.get("baseline"), asked.get("study"))
 
 
 def _kind_of(records: Sequence[RunRecord], directory: Path) -> str:

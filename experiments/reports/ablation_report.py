@@ -15,7 +15,6 @@ from .document import Document, Picture, ReportColumn, ReportTable, Section, int
 from .measured_runs import (
     MeasuredRun,
     RunTable,
-    curves_and_tails,
     number,
     origin_section,
     progress,
@@ -25,7 +24,7 @@ from .measured_runs import (
     steps_told,
 )
 from .network_costs import CostCounter, millions
-from .plots import CurvePanel, learning_curves
+from .plots import learning_curves, run_panel
 
 #: Game -> variant -> its runs.
 Variants = Mapping[str, Mapping[str, Sequence[MeasuredRun]]]
@@ -34,16 +33,11 @@ _RESAMPLES = 2000
 
 
 def ablation_report(
-    table: RunTable,
-    folder: Path,
-    missing: Sequence[str],
-    baseline: str | None,
-    study: str | None = None,
+    table: RunTable, folder: Path, baseline: str | None, study: str | None = None
 ) -> Document:
     """Draw the pictures into `folder`, and say what they and the tables are.
 
     Args:
-        missing: games and variants that were asked for and have no run.
         baseline: the variant that the others are compared with; it may have no runs yet.
         study: what the ablation is called.
 
@@ -57,8 +51,6 @@ def ablation_report(
     lead = [f"Every variant beside {baseline}."]
     if not any(baseline in variants for variants in games.values()):
         lead = [f"There are no runs of {baseline} yet, beside which every variant is to be."]
-    if missing:
-        lead.append(f"Asked for, and without a run yet: {', '.join(missing)}.")
     notes = (
         "Returns are means over the last 100 episodes of training, averaged over the last 0.5 million"
         " steps; brackets go from the worst seed to the best.",
@@ -106,11 +98,9 @@ def _curve_section(games: Variants, baseline: str, folder: Path) -> Section:
             if variant == baseline and len(variants) > 1:
                 continue
             pair = {baseline: variants.get(baseline, ()), "variant": runs}
-            if variant == baseline:
-                pair = {baseline: runs}
-            curves, tails = curves_and_tails(pair)
-            if curves or tails:
-                panels[variant] = CurvePanel(curves, tails=tails)
+            panel = run_panel({baseline: runs} if variant == baseline else pair)
+            if not panel.is_empty:
+                panels[variant] = panel
         if not panels:
             silent.append(game)
             continue

@@ -23,7 +23,6 @@ from .document import Document, Picture, ReportColumn, ReportTable, Row, Section
 from .measured_runs import (
     MeasuredRun,
     RunTable,
-    curves_and_tails,
     network_name,
     number,
     origin_section,
@@ -33,25 +32,21 @@ from .measured_runs import (
     steps_told,
 )
 from .network_costs import CostCounter, millions
-from .plots import CurvePanel, learning_curves, outcome_bars
+from .plots import curve_pictures, outcome_bars, run_panel
 
 #: What `entitize eval microrts RUN` leaves in a run folder.
 RESULTS = Path("eval_microrts", "results.jsonl")
 
 
-def microrts_report(table: RunTable, folder: Path, missing: Sequence[str]) -> Document:
-    """Draw the pictures into `folder`, and say what they and the tables are.
-
-    Args:
-        missing: maps and networks that were asked for and have no run.
-    """
+def microrts_report(table: RunTable, folder: Path) -> Document:
+    """Draw the pictures into `folder`, and say what they and the tables are."""
     problems: list[str] = []
     scores = {case: _scores(case, networks, problems) for case, networks in table.items()}
     counter = CostCounter()
     rows = [
         row for case, networks in table.items() for row in _map_rows(case, networks, scores[case], counter)
     ]
-    lead = [f"Asked for, and without a run yet: {', '.join(missing)}."] if missing else []
+    lead = []
     unplayed = [
         f"{row['map']}/{row['network']}" for row in rows if not row["source"] and row["games"] is None
     ]
@@ -60,7 +55,8 @@ def microrts_report(table: RunTable, folder: Path, missing: Sequence[str]) -> Do
             f"Not evaluated yet (`entitize eval microrts RUN` does it): {', '.join(unplayed)}. Their win"
             " rates are left out."
         )
-    lead += [f"{row['map']}/{row['network']}: {state(row)}." for row in rows if _is_unfinished(row)]
+    unfinished = (row for row in rows if not row["source"] and row["done"] < row["seeds"])
+    lead += [f"{row['map']}/{row['network']}: {state(row)}." for row in unfinished]
     lead += problems
     sections = [
         Section(
@@ -72,10 +68,6 @@ def microrts_report(table: RunTable, folder: Path, missing: Sequence[str]) -> Do
         origin_section(table),
     ]
     return Document("μRTS: RogueNet beside the published networks", lead, sections)
-
-
-def _is_unfinished(row: Row) -> bool:
-    return not row["source"] and row["done"] < row["seeds"]
 
 
 # -- games ---------------------------------------------------------------------------------------------------
@@ -271,21 +263,13 @@ def _cell(agent: str) -> Any:
 
 
 def _curve_section(table: RunTable, folder: Path) -> Section:
-    pictures = []
-    for over in ("steps", "hours"):
-        panels = {}
-        for case, networks in table.items():
-            curves, tails = curves_and_tails(networks, by_time=over == "hours")
-            if curves or tails:
-                panels[case] = CurvePanel(curves, tails=tails)
-        if not panels:
-            return Section("Learning curves", ["No game has ended yet."])
-        file = f"curves_{over}.png"
-        learning_curves(folder / file, panels, f"Returns by {over}", over=over)
-        caption = (
-            "Return per game in training, mean over the last 100 games, by the run's own rewards (also"
-            " where these change on the way: final_reward_weights). Lines are means over seeds, bands from"
-            " the worst seed to the best; a thin line is one seed alone."
-        )
-        pictures.append(Picture(file, caption))
-    return Section("Learning curves", pictures=pictures)
+    by_steps, by_time = (
+        {case: run_panel(networks, by_time) for case, networks in table.items()} for by_time in (False, True)
+    )
+    caption = (
+        "Return per game in training, mean over the last 100 games, by the run's own rewards (also where"
+        " these change on the way: final_reward_weights). Lines are means over seeds, bands from the worst"
+        " seed to the best; a thin line is one seed alone."
+    )
+    pictures = curve_pictures(folder, by_steps, by_time, (caption, caption))
+    return Section("Learning curves", [] if pictures else ["No game has ended yet."], pictures)

@@ -23,8 +23,8 @@ from ...trainers import Interval
 from ..microrts.published_microrts import Rates
 from ..statistics.aggregates import Profile
 from ..statistics.curves import Curve, MeanCurve
-from .document import Row
-from .measured_runs import steps_told
+from .document import Picture, Row
+from .measured_runs import MeasuredRun, curves_and_tails, steps_told
 
 #: Colours that people with any colour vision tell apart (Okabe & Ito 2008).
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9")
@@ -39,6 +39,35 @@ class CurvePanel:
     levels: Mapping[str, float] = field(default_factory=dict)  # drawn as lines across
     guides: Mapping[str, Mapping[float, float]] = field(default_factory=dict)  # dotted lines, without dots
     tails: Mapping[str, Sequence[Curve]] = field(default_factory=dict)  # single runs, drawn thinly
+
+    @property
+    def is_empty(self) -> bool:
+        """Return True if no run has a curve to draw."""
+        return not self.curves and not self.tails
+
+
+def run_panel(networks: Mapping[str, Sequence[MeasuredRun]], by_time: bool = False) -> CurvePanel:
+    """Return the panel of a case: `curves_and_tails` of its networks."""
+    curves, tails = curves_and_tails(networks, by_time)
+    return CurvePanel(curves, tails=tails)
+
+
+def curve_pictures(
+    folder: Path,
+    by_steps: Mapping[str, CurvePanel],
+    by_time: Mapping[str, CurvePanel],
+    captions: tuple[str, str],
+) -> list[Picture]:
+    """Draw `learning_curves` of all cases over steps and over hours into `folder`, with these captions."""
+    pictures = []
+    over: Literal["steps", "hours"]
+    for over, panels, caption in zip(("steps", "hours"), (by_steps, by_time), captions, strict=True):
+        drawn = {case: panel for case, panel in panels.items() if not panel.is_empty}
+        if drawn:
+            title = "Returns by environment steps" if over == "steps" else "Returns by hours of training"
+            learning_curves(folder / f"curves_{over}.png", drawn, title, over=over)
+            pictures.append(Picture(f"curves_{over}.png", caption))
+    return pictures
 
 
 def outcome_bars(

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ..networks import RANDOM
 from ..procgen.published_procgen import (
     IMPALA_STEPS,
     PROCGEN_SOURCES,
@@ -19,7 +21,6 @@ from .document import Document, Picture, ReportColumn, ReportTable, Section
 from .measured_runs import (
     MeasuredRun,
     RunTable,
-    curves_and_tails,
     network_name,
     number,
     origin_section,
@@ -31,7 +32,7 @@ from .measured_runs import (
     steps_told,
 )
 from .network_costs import CostCounter, cost_section
-from .plots import CurvePanel, beside_published, learning_curves
+from .plots import CurvePanel, beside_published, curve_pictures, learning_curves, run_panel
 from .procgen_aggregates import (
     PUBLISHED,
     aggregate_rows,
@@ -42,7 +43,6 @@ from .procgen_aggregates import (
     names_of,
 )
 
-RANDOM = "random policy"
 _RANDOM_SOURCE = PROCGEN_SOURCES["lapo"].partition(";")[0]
 
 _PROTOCOL = (
@@ -57,12 +57,8 @@ _INTERPOLATED = (
 )
 
 
-def procgen_report(table: RunTable, folder: Path, missing: Sequence[str]) -> Document:
-    """Draw the pictures into `folder`, and say what they and the tables are.
-
-    Args:
-        missing: games and networks that were asked for and have no run.
-    """
+def procgen_report(table: RunTable, folder: Path) -> Document:
+    """Draw the pictures into `folder`, and say what they and the tables are."""
     rows, over_games = game_rows(table), aggregate_rows(table)
     sections = [
         _curve_section(table, folder),
@@ -71,11 +67,11 @@ def procgen_report(table: RunTable, folder: Path, missing: Sequence[str]) -> Doc
         cost_section(table, CostCounter()),
         origin_section(table),
     ]
-    lead = [*headlines(over_games), *_lead(table, rows, missing)]
+    lead = [*headlines(over_games), *_lead(table, rows)]
     return Document("Procgen: RogueNet beside IMPALA", lead, sections)
 
 
-def _lead(table: RunTable, rows: Sequence[Mapping[str, Any]], missing: Sequence[str]) -> list[str]:
+def _lead(table: RunTable, rows: Sequence[Mapping[str, Any]]) -> list[str]:
     lines = []
     for network in dict.fromkeys(row["network"] for row in rows):
         own = [row for row in rows if row["network"] == network]
@@ -100,8 +96,6 @@ def _lead(table: RunTable, rows: Sequence[Mapping[str, Any]], missing: Sequence[
     ]
     if unfinished:
         lines.append(f"Unfinished, shown with the steps that they have: {', '.join(unfinished)}.")
-    if missing:
-        lines.append(f"Asked for, and without a run yet: {', '.join(missing)}.")
     played = {game_of(run).name for networks in table.values() for runs in networks.values() for run in runs}
     if absent := [name for name in PUBLISHED_PROCGEN if name not in played]:
         lines.append(f"Of the 16 games there are no runs of {', '.join(absent)}.")
@@ -114,62 +108,49 @@ def _lead(table: RunTable, rows: Sequence[Mapping[str, Any]], missing: Sequence[
 def _curve_section(table: RunTable, folder: Path) -> Section:
     by_steps = {case: steps_panel(networks) for case, networks in table.items()}
     by_time = {case: hours_panel(networks) for case, networks in table.items()}
-    pictures = []
-    quantity = "return per episode"
-    for panels, over in ((by_steps, "steps"), (by_time, "hours")):
-        drawn = {case: panel for case, panel in panels.items() if panel.curves or panel.tails}
-        if not drawn:
-            continue
-        file = f"curves_{over}.png"
-        title = "Returns by environment steps" if over == "steps" else "Returns by hours of training"
-        learning_curves(folder / file, drawn, title, quantity, over)  # type: ignore[arg-type]
-        pictures.append(Picture(file, _curve_caption(over)))
+    lines = "Lines are means over seeds, bands from the worst seed to the best; a thin line is one seed."
+    captions = (
+        f"{lines} Dots: {PROCGEN_SOURCES['train-procgen']}. Random policy: {_RANDOM_SOURCE}.",
+        f"{lines} Hours are those of training on the machine that the runs were made on. {PUBLISHED}, same"
+        " steps: its return after as many steps as the longest run has, whatever time they took.",
+    )
+    pictures = curve_pictures(folder, by_steps, by_time, captions)
+    silent = []
     for case, panel in by_steps.items():
-        if panel.curves or panel.tails:
-            learning_curves(folder / f"{case}.png", {case: panel}, "", quantity)
+        if panel.is_empty:
+            silent.append(case)
+        else:
+            learning_curves(folder / f"{case}.png", {case: panel}, "")
             pictures.append(Picture(f"{case}.png", f"{case}, larger", is_folded=True))
-    silent = [case for case, panel in by_steps.items() if not panel.curves and not panel.tails]
     words = [f"No episode has ended yet in {', '.join(silent)}."] if silent else []
     return Section("Learning curves", words, pictures)
 
 
-def _curve_caption(over: str) -> str:
-    told = "Lines are means over seeds, bands from the worst seed to the best; a thin line is one seed alone."
-    if over == "steps":
-        return f"{told} Dots: {PROCGEN_SOURCES['train-procgen']}. Random policy: {_RANDOM_SOURCE}."
-    return (
-        f"{told} Hours are those of training on the machine that the runs were made on. {PUBLISHED}, same"
-        " steps: its return after as many steps as the longest run has, whatever time they took."
-    )
-
-
 def steps_panel(networks: Mapping[str, Sequence[MeasuredRun]]) -> CurvePanel:
     """Curves over steps of one game, with published IMPALA's points as far as the runs came."""
-    curves, tails = curves_and_tails(networks)
-    game = game_of(next(iter(networks.values()))[0])
+    panel, game = run_panel(networks), game_of(next(iter(networks.values()))[0])
     if not game.is_published:
-        return CurvePanel(curves, tails=tails)
+        return panel
     known = PUBLISHED_PROCGEN[game.name]
     end = max(run.steps for runs in networks.values() for run in runs)
     points = {step: value for step, value in known.impala.items() if step <= end}
     guide: dict[float, float] = {0.0: known.random, **{float(step): value for step, value in points.items()}}
     if (at_end := impala_return(game.name, end)) is not None:
         guide[float(end)] = at_end.value
-    return CurvePanel(curves, {PUBLISHED: points}, {RANDOM: known.random}, {PUBLISHED: guide}, tails)
+    levels = {RANDOM: known.random}
+    return replace(panel, points={PUBLISHED: points}, levels=levels, guides={PUBLISHED: guide})
 
 
 def hours_panel(networks: Mapping[str, Sequence[MeasuredRun]]) -> CurvePanel:
     """Curves over seconds of training of one game."""
-    curves, tails = curves_and_tails(networks, by_time=True)
-    game = game_of(next(iter(networks.values()))[0])
+    panel, game = run_panel(networks, by_time=True), game_of(next(iter(networks.values()))[0])
     if not game.is_published:
-        return CurvePanel(curves, tails=tails)
-    known = PUBLISHED_PROCGEN[game.name]
+        return panel
+    levels = {RANDOM: PUBLISHED_PROCGEN[game.name].random}
     at_end = impala_return(game.name, max(run.steps for runs in networks.values() for run in runs))
-    levels = {RANDOM: known.random}
     if at_end is not None:
         levels[f"{PUBLISHED}, same steps"] = at_end.value
-    return CurvePanel(curves, levels=levels, tails=tails)
+    return replace(panel, levels=levels)
 
 
 # -- the table of games --------------------------------------------------------------------------------------
