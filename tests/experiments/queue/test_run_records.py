@@ -65,7 +65,7 @@ def test_a_half_made_run_has_taken_no_steps(trained: Path, tmp_path: Path) -> No
 
 
 def test_what_cannot_be_read_is_told(trained: Path, tmp_path: Path) -> None:
-    with raises(UserError, "no folder", str(tmp_path / "missing")):
+    with raises(UserError, "folder", str(tmp_path / "missing")):
         read_runs(tmp_path / "missing")
     assert read_runs(tmp_path) == []
     folder = put(trained, tmp_path, "maze", "roguenet", 0)
