@@ -304,7 +304,7 @@ def test_flags_change_a_section_that_the_file_has(
         (["--ppo.gamma", "2"], ["gamma", 0, 1, 2.0]),
         (["--env.num-envs", "0"], ["num_envs", 0]),
         (["--config", "demo", "--resume", "x"], ["--resume", "--config"]),
-        (["--run", "y", "--resume", "x"], ["run folder x"]),
+        (["--run", "y", "--resume", "x"], ["run folder", "x"]),
         (["--env.kwargs", "speed"], ["'speed'", "name=value"]),
         (["--ppo.learning-rat", "1"], ["--ppo.learning-rate"]),
         (["--ppo.gamma", "high"], ["'high'"]),
