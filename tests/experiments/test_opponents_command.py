@@ -69,7 +69,7 @@ def test_a_run_against_past_selves_is_resumed_with_them(
         ({"interval": 0}, "opponents: interval: expected at least 1, got 0"),
         ({"latest_share": 2}, "opponents: latest_share: expected a number from 0 to 1, got 2.0"),
         ({"weighting": "soft"}, "opponents.weighting: expected"),
-        ({"max_size": 1, "checkpoints": ["a"]}, "max_size must leave a place for a past self"),
+        ({"max_size": 1, "checkpoints": ["a"]}, "max_size: expected room for a snapshot"),
         ({"checkpoints": ["nowhere"]}, "checkpoint nowhere: expected a folder"),
         ({"latest": 1}, "unknown key 'opponents.latest': did you mean 'opponents.latest_share'?"),
     ],
