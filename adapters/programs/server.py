@@ -20,6 +20,7 @@ from websockets.http11 import Request, Response
 from websockets.sync.server import Server, ServerConnection, serve
 
 from ...envs.batch.entity_batch import EntityBatch
+from ...envs.errors import whole_number
 from ...envs.spaces import EntitySpace
 from . import protocol
 from .lane import GameStopped, Lane
@@ -70,7 +71,9 @@ class ListeningVectorEnv(QuestionVectorEnv):
         max_wait: float | None = 0.1,
         limits: Limits | None = None,
     ) -> None:
-        door = Door(address, space, token or os.environ.get(TOKEN) or None, limits or Limits())
+        num_envs = whole_number("ListeningVectorEnv: num_envs", num_envs)
+        token = token or os.environ.get(TOKEN) or None
+        door = Door(address, num_envs, space, token, limits or Limits())
         try:
             super().__init__(door.declared_space(), num_envs, max_wait, None)
         except BaseException:
@@ -107,7 +110,9 @@ class Door:
     Each connection has a thread, which reads its messages and asks the questions of its game.
     """
 
-    def __init__(self, address: str, space: EntitySpace | None, token: str | None, limits: Limits) -> None:
+    def __init__(
+        self, address: str, num_lanes: int, space: EntitySpace | None, token: str | None, limits: Limits
+    ) -> None:
         host, port = _host_and_port(address)
         if token is None and not _is_loopback(host):
             raise ValueError(
@@ -115,6 +120,7 @@ class Door:
                 f" Give a token: --token, or the environment variable {TOKEN}"
             )
         self._space, self._token, self._limits = space, token, limits
+        self._most_connections = num_lanes + _WAITING
         self._declared = threading.Event()
         self._is_open = threading.Event()
         self._is_closed = False
@@ -169,7 +175,7 @@ class Door:
         origin = request.headers.get("Origin")
         if origin is not None and self._token is None and not _is_loopback(urlsplit(origin).hostname or ""):
             return connection.respond(HTTPStatus.FORBIDDEN, f"origin {origin}: a token is needed\n")
-        if len(self._server.connections) > len(self._lanes) + _WAITING:
+        if len(self._server.connections) >= self._most_connections:
             return connection.respond(HTTPStatus.SERVICE_UNAVAILABLE, "too many connections\n")
         return None
 

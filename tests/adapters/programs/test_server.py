@@ -181,11 +181,14 @@ def test_the_first_game_declares_the_spaces_and_others_must_agree() -> None:
                 answers.append(ask(game, {"type": "hello", "protocol": 1, "spaces": SPACES}))
                 break
 
-    game = threading.Thread(target=first)
-    game.start()
-    with ListeningVectorEnv(address, 2) as venv:
+    games = [threading.Thread(target=first) for _ in range(30)]
+    for game in games:
+        game.start()
+    with ListeningVectorEnv(address, 30) as venv:
         assert venv.single_observation_space == SPACE
-        game.join()
+        for game in games:
+            game.join()
+        assert len(answers) == 30
         assert answers[0]["spaces"]["entities"] == SPACES["entities"]
         other = {**SPACES, "entities": {"Dog": ["x"]}}
         with raises(client.AgentError, "Cat"):
