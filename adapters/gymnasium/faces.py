@@ -26,9 +26,15 @@ from ...envs import (
 )
 from ...envs.actions.array_checks import MOST_ENTITIES
 from ...envs.errors import reset_needed
-from .flat_actions import FlatActions, flat_masks
+from .flattening import (
+    FlatActions,
+    flat_masks,
+    observation_paths,
+    padded_action,
+    part_at,
+    renamed_keys,
+)
 from .limits import Beyond, Limit, Limited, Nearest
-from .observation_keys import observation_paths, part_at, renamed_keys
 from .wrap import env_name
 
 Layout = Literal["ragged", "padded", "flat"]
@@ -131,8 +137,7 @@ class GymnasiumFace(gymnasium.Wrapper[Any, Any, dict[str, Any], Mapping[str, Any
     def _fail(self, name: str, problem: str) -> NoReturn:
         raise ActionError(
             f"{self._name}: action {name!r}: {problem}. Choose actions that the mask allows, or pass"
-            " illegal='replace' to take"
-            " the first legal choice"
+            " illegal='replace' to take the first legal choice"
         )
 
     def _check_form(self, action: Any) -> None:
@@ -205,8 +210,7 @@ class PaddedFace(GymnasiumFace):
     all, in the order of the Dict.
 
     `action_masks()` gives the legal choices as one bool vector, as `sb3_contrib.MaskablePPO` asks for; a
-    number that nobody is behind is allowed its 0 alone, and so is a component of an order of which the mask
-    allows nothing.
+    choice without an actor, or of which the mask allows nothing, is allowed its 0 only.
 
     Infos get `"dropped"`: how many entities of each type were left out of the observation. Actors among them
     take their first legal choice at the next step; `info["dropped_actors"]` counts them by action.
@@ -237,22 +241,12 @@ class PaddedFace(GymnasiumFace):
         if separator != "/":
             own = spaces.Dict({new: own[key] for key, new in self._renamed.items()})
         self.observation_space = own
-        parts = spaces.Dict({name: self._action_part(name) for name in self._space.actions})
+        limits, actees = self._layout.max_actors, self._layout.max_actees
+        actions = self._space.actions.items()
+        parts = spaces.Dict({n: padded_action(a, limits[n], actees.get(n, 0)) for n, a in actions})
         self._flat = FlatActions(self._name, parts.spaces) if flat_actions else None
         self._names = list(parts)
         self.action_space = parts if self._flat is None else self._flat.space
-
-    def _action_part(self, name: str) -> spaces.Space[Any]:
-        action, actors = self._space.actions[name], self._layout.max_actors[name]
-        one = action.gymnasium_space(self._layout.max_actees.get(name, 0))
-        if action.is_global:
-            return one
-        if isinstance(one, spaces.Box):
-            return spaces.Box(np.tile(one.low, (actors, 1)), np.tile(one.high, (actors, 1)), dtype=np.float32)
-        if isinstance(one, spaces.MultiDiscrete):
-            return spaces.MultiDiscrete(np.tile(one.nvec, (actors, 1)))
-        assert isinstance(one, spaces.Discrete)
-        return spaces.MultiDiscrete(np.full(actors, one.n))
 
     def start_episode(self, seed: int | None) -> None:
         # Its own numbers: what is left out must not change how the environment goes on.
@@ -386,8 +380,7 @@ def to_gymnasium(
         if maxima is not None or max_actors is not None or beyond != "error" or flat_actions:
             raise ValueError(
                 "layout 'ragged': expected none of maxima, max_actors, beyond and flat_actions, got at"
-                " least one."
-                " Remove them, or use layout='padded' or 'flat'"
+                " least one. Remove them, or use layout='padded' or 'flat'"
             )
         return RaggedFace(env, illegal, separator)
     if layout not in ("padded", "flat"):

@@ -131,8 +131,7 @@ class WrappedVectorEnv(EntityVectorEnv):
             if "final_obs" not in info:
                 raise ObservationError(
                     f"{self._name}: info: expected 'final_obs' where an episode ended (autoreset mode"
-                    " SAME_STEP),"
-                    " got none"
+                    " SAME_STEP), got none"
                 )
             final = stack(space, [info["final_obs"][lane] for lane in lanes])
             info["final_obs"] = self._translation.batch(final, len(lanes))

@@ -132,8 +132,7 @@ def _union(env: str, agents: Mapping[str, EntitySpace]) -> EntitySpace:
             if entities.setdefault(name, features) != features:
                 raise ViewError(
                     f"{env}: agent {agent!r}: entity type {name!r}: expected the features"
-                    f" {list(entities[name])}"
-                    f" as of another agent, got {list(features)}"
+                    f" {list(entities[name])} as of another agent, got {list(features)}"
                 )
         for before, after in pairwise(space.entities):
             order.add(after, before)
@@ -141,8 +140,7 @@ def _union(env: str, agents: Mapping[str, EntitySpace]) -> EntitySpace:
             if actions.setdefault(name, action) != action:
                 raise ViewError(
                     f"{env}: action {name!r} of agent {agent!r}: expected {actions[name]!r} as of"
-                    " another agent,"
-                    f" got {action!r}"
+                    f" another agent, got {action!r}"
                 )
     try:
         types = {name: entities[name] for name in order.static_order()}

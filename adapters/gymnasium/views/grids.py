@@ -193,8 +193,7 @@ class Cells(View):
         if count < 0:
             raise ViewError(
                 f"{scope.place}: expected at least {len(self.objects)} channels for {len(self.objects)}"
-                " one-hot objects,"
-                f" got {len(self.objects) + count}"
+                f" one-hot objects, got {len(self.objects) + count}"
             )
         properties = (
             {f"property_{i}": None for i in range(count)} if self.properties is None else self.properties

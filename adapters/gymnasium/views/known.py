@@ -130,8 +130,7 @@ class UnknownWords(View):
         path = "/".join(scope.path)
         raise ViewError(
             f"{scope.place}: the words of {type(space).__name__} are unknown: expected a vocabulary,"
-            " got none."
-            f" Declare it: views.Items({{{path!r}: views.Words([…])}});"
+            f" got none. Declare it: views.Items({{{path!r}: views.Words([…])}});"
             f" or drop the text: views.Items({{{path!r}: None}})"
         )
 

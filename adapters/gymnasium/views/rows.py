@@ -121,8 +121,7 @@ class Rows(View):
         elif len(shape) == 1:
             raise ViewError(
                 f"{scope.place}: expected the number of columns for a flat space of {shape[0]} numbers,"
-                " got none."
-                " Pass columns="
+                " got none. Pass columns="
             )
         else:
             raise scope.refuse(self, space, "a table: Box (n, f)")
