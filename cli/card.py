@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from ..experiments.arguments import parse
+from ..experiments.arguments import check_at_least, parse
 from ..experiments.card import check_new_folder, write_card
 from ..experiments.environments import make_environments, played
 from ..experiments.errors import UserError
@@ -16,7 +16,7 @@ from ..experiments.networks import RANDOM
 from ..trainers import CheckpointError
 from ..trainers.schedule import thread_count
 from .agent_flags import AgentFlags
-from .evaluate import judge, results_table
+from .evaluate import TableRow, judge, results_table
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +39,7 @@ class CardArguments(AgentFlags):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.check_positive("episodes")
+        check_at_least(self, 1, "episodes")
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -65,6 +65,6 @@ def main(arguments: Sequence[str]) -> None:
         write_card(chosen.run, chosen.path, chosen.out, config, results, protocol, title, chosen.license)
     except CheckpointError as error:
         raise UserError(str(error)) from error
-    rows = [(name, {}, result) for name, result in results.items()]
+    rows: list[TableRow] = [(name, {}, result) for name, result in results.items()]
     Console().print(results_table(title, f"{config.env.id}, {told}", rows))
     print(f"{chosen.out}: written")
