@@ -54,8 +54,8 @@ def engine_of(options: Mapping[str, Any]) -> Engine:
 
 def retire_attention(config: Any) -> None:
     """Set `attention`, an option of version 0.1, to "auto"; warn if it was another one."""
-    _one_of("attention", config.attention, ("auto", "fused", "numba", "sorted", "padded"))
-    if config.attention in ("numba", "sorted", "padded"):
+    _one_of("attention", config.attention, ("auto", "numba", "sorted", "padded"))
+    if config.attention != "auto":
         warnings.warn(
             f"attention={config.attention!r} is deprecated: there is one implementation. Remove the option;"
             " for a RogueNet that torch computes use engine='torch'.",
@@ -266,6 +266,8 @@ class RogueNetConfig:
             if isinstance(value, Mapping):
                 object.__setattr__(self, name, from_options(kind, value))
         object.__setattr__(self, "engine", engine_of(vars(self)))
+        if self.attention == "fused":  # as it was called before the heads were fused as well
+            object.__setattr__(self, "attention", "auto")
         retire_attention(self)
         _one_of("engine", self.engine, ("auto", "fused", "torch", "graphs"))
         _one_of("pooling", self.pooling, (None, "mean", "max", "meanmax"))
