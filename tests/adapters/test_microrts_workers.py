@@ -144,7 +144,7 @@ def test_a_worker_that_is_killed_is_an_error_that_names_its_lanes(
     workers: ez.vector.ShardedVectorEnv,
 ) -> None:
     workers.reset(seed=0)
-    (worker,) = workers._pool.workers
+    worker = workers._pool.workers[-1]
     assert worker.process.pid is not None
     os.kill(worker.process.pid, signal.SIGINT)  # Java leaves Ctrl-C to the parent too
     workers.step({})
