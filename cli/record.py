@@ -81,7 +81,9 @@ def main(arguments: Sequence[str]) -> None:
     with thread_count(config.ppo.num_threads), make_environments(env) as venv:
         try:
             record(
-                *(venv, _player(chosen, venv), chosen.out),
+                venv,
+                _player(chosen, venv),
+                chosen.out,
                 episodes=episodes,
                 steps=chosen.steps,
                 deterministic=settings.deterministic,

@@ -67,8 +67,17 @@ def generalized_advantages(
     advantages = np.zeros_like(values)
     returns = np.zeros_like(values)
     _scan(
-        *(rewards, values, next_values, final_values, terminated, truncated),
-        *(gamma, gae_lambda, active, advantages, returns),
+        rewards,
+        values,
+        next_values,
+        final_values,
+        terminated,
+        truncated,
+        gamma,
+        gae_lambda,
+        active,
+        advantages,
+        returns,
     )
     return advantages, returns
 

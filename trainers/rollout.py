@@ -172,9 +172,15 @@ class RolloutBuffer:
         """
         active = self.active if self._any_inactive else None
         advantages, returns = generalized_advantages(
-            *(self.rewards if rewards is None else rewards, self.values, next_values),
-            *(self.final_values, self.terminated, self.truncated),
-            *(gamma, gae_lambda, active),
+            self.rewards if rewards is None else rewards,
+            self.values,
+            next_values,
+            self.final_values,
+            self.terminated,
+            self.truncated,
+            gamma,
+            gae_lambda,
+            active,
         )
 
         def by_row(numbers: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -129,7 +129,9 @@ class Door:
         self._lanes: list[Lane] = []
         try:
             self._server: Server = serve(
-                *(self._talk, host, port),
+                self._talk,
+                host,
+                port,
                 process_request=self._check_request,
                 max_size=limits.message_bytes,
                 compression=None,  # decompression could make much of a small message

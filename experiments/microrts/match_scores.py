@@ -100,7 +100,11 @@ def _score(
     outcomes = Counter(outcome for one in played for outcome in one.outcomes)
     rewards = np.concatenate([np.asarray(one.rewards) for one in played])  # (games, 6)
     return MatchScore(
-        *(agent, board, bot, side, len(rewards)),
+        agent,
+        board,
+        bot,
+        side,
+        len(rewards),
         outcomes=(outcomes["win"], outcomes["draw"], outcomes["loss"]),
         wins=_share(played, "win"),
         ties=_share(played, "draw"),

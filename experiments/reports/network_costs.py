@@ -96,7 +96,7 @@ def impala_config(env: EnvConfig) -> TrainConfig:
     """IMPALA on the pixels of a Procgen environment, whatever `env` observes."""
     kwargs: dict[str, Any] = {"features": "pixels"}
     kwargs |= {name: env.kwargs[name] for name in ("distribution_mode", "num_levels") if name in env.kwargs}
-    return TrainConfig(replace(env, kwargs=kwargs), network=_IMPALA)
+    return TrainConfig(replace(env, kwargs=kwargs), network="ImpalaNet")
 
 
 _IMPALA = "ImpalaNet"

@@ -60,11 +60,13 @@ def curve_pictures(
 ) -> list[Picture]:
     """Draw `learning_curves` of all cases over steps and over hours into `folder`, with these captions."""
     pictures = []
-    over: Literal["steps", "hours"]
-    for over, panels, caption in zip(("steps", "hours"), (by_steps, by_time), captions, strict=True):
+    ways: list[tuple[Literal["steps", "hours"], Mapping[str, CurvePanel], str, str]] = [
+        ("steps", by_steps, captions[0], "Returns by environment steps"),
+        ("hours", by_time, captions[1], "Returns by hours of training"),
+    ]
+    for over, panels, caption, title in ways:
         drawn = {case: panel for case, panel in panels.items() if not panel.is_empty}
         if drawn:
-            title = "Returns by environment steps" if over == "steps" else "Returns by hours of training"
             learning_curves(folder / f"curves_{over}.png", drawn, title, over=over)
             pictures.append(Picture(f"curves_{over}.png", caption))
     return pictures

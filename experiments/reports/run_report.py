@@ -29,7 +29,7 @@ class _Quantity:
 #: The first one that a run has is shown: returns of PPO, otherwise likelihoods of cloning.
 _QUANTITIES = (
     _Quantity(
-        *(RETURN, "return per episode", "environment steps"),
+        RETURN, "return per episode", "environment steps",
         "Mean over the last 100 episodes of training.",
         is_cloned=False,
     ),

@@ -123,8 +123,13 @@ class FusedLearner(TorchLearner):
         network, weights, masks = engine.network, engine.read(), part.observations.actions
         log_probs, entropies, encoded = network.evaluate(prepared, masks, part.actions, weights)
         sums, d = loss_and_gradients(
-            *(log_probs, entropies, encoded.values),
-            *(part, counts, self.config, ent_coef),
+            log_probs,
+            entropies,
+            encoded.values,
+            part,
+            counts,
+            self.config,
+            ent_coef,
         )
         g = network.gradients(encoded, weights, d.log_probs, d.entropies, d.values)
         return logged(sums, counts, self.config, ent_coef), g
@@ -178,8 +183,13 @@ def loss_and_gradients(
     d_entropies = {name: np.full_like(log_probs[name], -ent_coef * scale) for name in samples.actions}
     d_values = np.empty_like(values)
     sums[VALUE] = value_errors(
-        *(values, samples.values, samples.returns, config.clip_vloss, config.clip_coef),
-        *(config.vf_coef * share, d_values),
+        values,
+        samples.values,
+        samples.returns,
+        config.clip_vloss,
+        config.clip_coef,
+        config.vf_coef * share,
+        d_values,
     )
     return sums, LossGradients(d_log_probs, d_entropies, d_values)
 
@@ -211,8 +221,15 @@ def _apart(
     for name, old in samples.log_probs.items():
         gradients[name] = np.empty_like(log_probs[name])
         actor_units(
-            *(log_probs[name], old.values, entropies[name], old.offsets, samples.advantages),
-            *(clip, scale, gradients[name], sums),
+            log_probs[name],
+            old.values,
+            entropies[name],
+            old.offsets,
+            samples.advantages,
+            clip,
+            scale,
+            gradients[name],
+            sums,
         )
     return gradients
 

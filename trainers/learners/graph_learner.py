@@ -183,7 +183,14 @@ def static_losses(
     else:
         advantages = advantages.index_select(0, step)
     return loss_terms(
-        *(log_ratio, entropy, advantages.masked_fill(padding, 0.0)),
-        *(evaluation.values.masked_fill(no_step, 0.0), returns, old_values),
-        *(per_unit, per_step, ent_coef, config),
+        log_ratio,
+        entropy,
+        advantages.masked_fill(padding, 0.0),
+        evaluation.values.masked_fill(no_step, 0.0),
+        returns,
+        old_values,
+        per_unit,
+        per_step,
+        ent_coef,
+        config,
     )

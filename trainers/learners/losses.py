@@ -84,8 +84,16 @@ def ppo_losses(
         _tensor(array, like) for array in (samples.advantages, samples.returns, samples.values)
     )
     total, numbers = loss_terms(
-        *(log_ratio, entropy, advantages[unit_steps], evaluation.values, returns, old_values),
-        *(1 / counts.units, 1 / counts.steps, ent_coef, config),
+        log_ratio,
+        entropy,
+        advantages[unit_steps],
+        evaluation.values,
+        returns,
+        old_values,
+        1 / counts.units,
+        1 / counts.steps,
+        ent_coef,
+        config,
     )
     return Losses(total, dict(zip(NUMBERS, numbers.tolist(), strict=True)))
 
@@ -128,7 +136,10 @@ def loss_terms(
     total = policy_loss - ent_coef * entropy_mean + config.vf_coef * value_loss
     log_ratio, ratio = log_ratio.detach(), ratio.detach()
     numbers = (
-        *(total, policy_loss, value_loss, entropy_mean),
+        total,
+        policy_loss,
+        value_loss,
+        entropy_mean,
         (ratio - 1 - log_ratio).sum() * per_unit,
         -log_ratio.sum() * per_unit,
         ((ratio - 1).abs() > config.clip_coef).to(values.dtype).sum() * per_unit,
