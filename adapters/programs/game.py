@@ -45,7 +45,7 @@ class Program:
 
     @property
     def name(self) -> str:
-        """What errors call the game: "module:function"."""
+        """The name of the game in errors: "module:function"."""
         function = getattr(self.main, "__qualname__", type(self.main).__name__)
         return f"{getattr(self.main, '__module__', '?')}:{function}"
 

@@ -30,7 +30,7 @@ class GameStopped(BaseException):
 
 @dataclass(slots=True)
 class Report:
-    """What happened in a lane since the step before."""
+    """A lane since the step before."""
 
     question: ResolvedObservation | None = None  # None: the game has not asked
     reward: float = 0.0
@@ -40,7 +40,7 @@ class Report:
 
 
 class Exchange:
-    """What the lanes of one vector environment share: a lock, and counts of those that have asked.
+    """Shared by the lanes of one vector environment: a lock, and counts of those that have asked.
 
     Attributes:
         changed: its lock guards this object and all lanes; notified when a waiting step may go on.

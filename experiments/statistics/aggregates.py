@@ -36,7 +36,7 @@ _BLOCK = 1000
 
 
 class Resampling(TypedDict, total=False):
-    """How an interval is computed."""
+    """Options of an interval."""
 
     level: float
     """Of confidence (default: 0.95)."""

@@ -28,7 +28,7 @@ from .features import (
 )
 from .layout import ENTITY_BYTES
 from .memory import RX, RY, X, Y, kernel, load_float, load_int
-from .plan import Plan
+from .plan import DecodePlan
 from .scan import ScannedStates
 from .tiles import cut_chunks
 
@@ -44,7 +44,7 @@ def _fill_given(
     player: int,
     numbers: NDArray[np.float64],
     time: float,
-    plan: Plan,
+    plan: DecodePlan,
     kind: int,
     given: NDArray[np.float64],
 ) -> None:
@@ -118,7 +118,7 @@ def _fill_entities(
     kinds: NDArray[np.int16],
     numbers: NDArray[np.float64],
     time: float,
-    plan: Plan,
+    plan: DecodePlan,
     given: NDArray[np.float64],
     next_row: NDArray[np.int64],
     rows: NDArray[np.float32],
@@ -156,7 +156,7 @@ def _fill_entities(
 @compiled
 def fill_states(
     buffer: NDArray[np.uint8],
-    plan: Plan,
+    plan: DecodePlan,
     states: ScannedStates,
     bounds: NDArray[np.int64],
     given: NDArray[np.float64],

@@ -75,8 +75,8 @@ _OPTIONS = np.dtype(
 )
 
 
-class Plan(NamedTuple):
-    """What the kernels are to read, keep and write."""
+class DecodePlan(NamedTuple):
+    """The parts of a dump that the kernels read, keep and write."""
 
     game: NDArray[np.uint8]
     fields: NDArray[Any]  # (n,) `_FIELD`
@@ -89,7 +89,7 @@ class Plan(NamedTuple):
 
 
 def fields_plan(game: ProcgenGame) -> tuple[NDArray[Any], NDArray[np.uint32]]:
-    """`Plan.fields` and `Plan.entity_checks`."""
+    """`DecodePlan.fields` and `DecodePlan.entity_checks`."""
 
     def compiled(field: DumpField) -> tuple[Any, ...]:
         kind = field.kind.removesuffix("s")
@@ -114,7 +114,7 @@ def id_table(
     tiles: Sequence[TileKind],
     visible_only: bool,
 ) -> tuple[NDArray[Any], tuple[str, ...]]:
-    """`Plan.ids`, and the names of the columns of tiles, which are as drawn where `visible_only`.
+    """`DecodePlan.ids`, and the names of the columns of tiles, which are as drawn where `visible_only`.
 
     Args:
         types: with `Other` last: what no type claims and is not `dropped` goes there.
@@ -137,7 +137,7 @@ def id_table(
 
 
 def options_record(game: ProcgenGame, view: ViewOptions, columns: Sequence[str], space: int) -> NDArray[Any]:
-    """`Plan.options`; `columns` of the one-hots of tiles, and which of them is `space`."""
+    """`DecodePlan.options`; `columns` of the one-hots of tiles, and which of them is `space`."""
     reference = view.is_reference
     chunk = reference_chunk_size(game.name) if reference else 5
     skip_space = not reference if view.skip_space is None else view.skip_space
@@ -162,7 +162,7 @@ def options_record(game: ProcgenGame, view: ViewOptions, columns: Sequence[str],
 
 def plan_states(
     game: ProcgenGame, mode: str, view: ViewOptions
-) -> tuple[Plan, dict[str, list[str]], list[str], tuple[str, ...]]:
+) -> tuple[DecodePlan, dict[str, list[str]], list[str], tuple[str, ...]]:
     """Plan how to decode the dumps of a game in a mode under some options.
 
     Returns:
@@ -192,7 +192,7 @@ def plan_states(
         ]
     tracked = [kind.tracked and mode != "memory" for kind in types]
     widths = [len(names) for names in entities.values()]
-    kernels = Plan(
+    kernels = DecodePlan(
         np.frombuffer(game.name.encode(), np.uint8).copy(),
         *fields_plan(game),
         ids,

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ....ragged.compiled import compiled
 from .layout import END_OF_DUMP, ENTITY_BYTES, ENTITY_FIELDS, VERSION
 from .memory import RX, RY, X, Y, kernel, load_float, load_int
-from .plan import ENTITIES, HEADER, MAP, VECTOR, Plan
+from .plan import ENTITIES, HEADER, MAP, VECTOR, DecodePlan
 from .tiles import cut_chunks, id_entry
 
 # What may be wrong with a dump; `errors` holds one of these and a byte offset per state.
@@ -71,7 +71,7 @@ _PLACE = np.dtype(
 
 
 class ScannedStates(NamedTuple):
-    """What `scan_states` finds in B dumps."""
+    """The places that `scan_states` finds in B dumps."""
 
     numbers: NDArray[np.float64]  # (B, S), the slots of `layout.slot_table`
     places: NDArray[Any]  # (B,) `_PLACE`
@@ -149,7 +149,7 @@ def _check_string(
 
 @compiled(separate=True)
 def _read_state(
-    buffer: NDArray[np.uint8], at: int, end: int, plan: Plan, numbers: NDArray[np.float64], place: Any
+    buffer: NDArray[np.uint8], at: int, end: int, plan: DecodePlan, numbers: NDArray[np.float64], place: Any
 ) -> tuple[int, int]:
     """Walk through a dump; fills `numbers` (S,) and the offsets in `place`: (error, its offset)."""
     error, slot = WHOLE, 0
@@ -219,7 +219,11 @@ def _look(buffer: NDArray[np.uint8], numbers: NDArray[np.float64], options: Any,
 
 @compiled(separate=True)
 def _sort_entities(
-    buffer: NDArray[np.uint8], numbers: NDArray[np.float64], place: Any, plan: Plan, kinds: NDArray[np.int16]
+    buffer: NDArray[np.uint8],
+    numbers: NDArray[np.float64],
+    place: Any,
+    plan: DecodePlan,
+    kinds: NDArray[np.int16],
 ) -> None:
     """Find the visible rectangle of a state and the type of each entity, -1 where it is left out."""
     _look(buffer, numbers, plan.options[0], place)
@@ -251,7 +255,7 @@ def scan_states(
     buffer: NDArray[np.uint8],
     starts: NDArray[np.int64],
     lengths: NDArray[np.int64],
-    plan: Plan,
+    plan: DecodePlan,
     states: ScannedStates,
     no_rows: NDArray[np.float32],
 ) -> int:

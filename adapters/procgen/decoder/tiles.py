@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from ....ragged.compiled import compiled
 from .memory import X, Y, kernel, load_float, load_int
-from .plan import ID_TABLE_SIZE, Plan
+from .plan import ID_TABLE_SIZE, DecodePlan
 
 
 @kernel
@@ -90,7 +90,7 @@ def cut_chunks(
     buffer: NDArray[np.uint8],
     numbers: NDArray[np.float64],
     place: Any,
-    plan: Plan,
+    plan: DecodePlan,
     writes: bool,
     rows: NDArray[np.float32],
     start: int,
