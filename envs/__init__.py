@@ -58,6 +58,9 @@ if TYPE_CHECKING:
     from .registration import register_env as register_env
     from .registration import register_vec as register_vec
     from .spaces.entity_space import EntitySpace as EntitySpace
+    from .spaces.space_schema import schema_difference as schema_difference
+    from .spaces.space_schema import space_from_schema as space_from_schema
+    from .spaces.space_schema import space_schema as space_schema
     from .vector.infos import inactive_lanes as inactive_lanes
     from .vector.infos import lane_infos as lane_infos
     from .vector.list_vector import ListVectorEnv as ListVectorEnv

@@ -5,6 +5,7 @@ from .advantages import generalized_advantages
 from .config import PPOConfig
 from .evaluation import EpisodeResults, Interval, bootstrap_interval, evaluate, wilson_interval
 from .ppo import PPO
+from .rollout import Samples
 from .runs.checkpoint import Checkpoint, CheckpointError, checkpoint_paths, read_checkpoint
 from .runs.guard import NonFiniteError
 from .runs.run_folder import RunFolder, read_metrics
@@ -25,6 +26,7 @@ __all__ = [
     "PPOConfig",
     "PastSelfPlay",
     "RunFolder",
+    "Samples",
     "StatefulVectorEnv",
     "bootstrap_interval",
     "checkpoint_paths",

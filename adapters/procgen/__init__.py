@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from .decoder.decode import ProcgenStateError as ProcgenStateError
     from .decoder.decode import StateDecoder as StateDecoder
     from .env import ProcgenEnv as ProcgenEnv
+    from .games import GAMES as GAMES
+    from .options import ACTIONS as ACTIONS
     from .options import EngineOptions as EngineOptions
     from .options import ViewOptions as ViewOptions
     from .registration import register as register

@@ -7,9 +7,9 @@ import math
 import entitize as ez
 import numpy as np
 import pytest
+from entitize.adapters.procgen import GAMES
 from entitize.adapters.procgen.decoder import features
 from entitize.adapters.procgen.decoder.layout import ENTITY
-from entitize.adapters.procgen.games import GAMES
 from entitize.adapters.procgen.reference import reference_features
 
 from facts import raises

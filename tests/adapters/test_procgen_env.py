@@ -12,7 +12,7 @@ import entitize as ez
 import gymnasium
 import numpy as np
 import pytest
-from entitize.adapters.procgen.options import ACTIONS
+from entitize.adapters.procgen import ACTIONS
 from entitize.envs import window
 from entitize.ragged import RaggedArray
 from gymnasium.utils.env_checker import check_env, data_equivalence

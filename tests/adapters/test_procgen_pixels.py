@@ -8,8 +8,8 @@ import entitize as ez
 import gymnasium
 import numpy as np
 import pytest
+from entitize.adapters.procgen import ACTIONS
 from entitize.adapters.procgen.engine import StateBuffer, import_engine
-from entitize.adapters.procgen.options import ACTIONS
 from entitize.ragged import RaggedArray
 from gymnasium.utils.env_checker import check_env
 

@@ -9,8 +9,7 @@ from typing import Any
 import entitize as ez
 import numpy as np
 import pytest
-from entitize.adapters.procgen import terse
-from entitize.adapters.procgen.games import GAMES
+from entitize.adapters.procgen import GAMES, terse
 from entitize.adapters.procgen.terse import terse_dumps, without_generators
 from hypothesis import given
 from hypothesis import strategies as st

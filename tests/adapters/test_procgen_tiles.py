@@ -5,7 +5,7 @@ from __future__ import annotations
 import entitize as ez
 import numpy as np
 import pytest
-from entitize.adapters.procgen.games import GAMES
+from entitize.adapters.procgen import GAMES
 from entitize.adapters.procgen.reference import reference_tiles
 
 WITH_TILES = sorted(name for name, game in GAMES.items() if game.tiles)

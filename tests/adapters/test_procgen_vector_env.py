@@ -10,8 +10,8 @@ import entitize as ez
 import gymnasium
 import numpy as np
 import pytest
+from entitize.adapters.procgen import ACTIONS
 from entitize.adapters.procgen.engine import import_engine
-from entitize.adapters.procgen.options import ACTIONS
 from entitize.envs import ActionError, EntityVectorEnv, concatenate_batches
 from entitize.ragged import RaggedArray
 

@@ -7,7 +7,7 @@ import re
 import entitize as ez
 import numpy as np
 import pytest
-from entitize.adapters.procgen.games import GAMES
+from entitize.adapters.procgen import GAMES
 
 CENTRED = [
     ("caveflyer", "easy"),

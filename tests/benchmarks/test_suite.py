@@ -12,7 +12,7 @@ from pathlib import Path
 import matplotlib.image
 import pytest
 from entitize.cli import bench
-from entitize.experiments.errors import UserError
+from entitize.experiments import UserError
 
 from facts import raises
 from report import (

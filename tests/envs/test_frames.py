@@ -14,9 +14,11 @@ from entitize.envs import (
     PaddedLayout,
     batch_observations,
     concatenate_batches,
+    schema_difference,
+    space_from_schema,
+    space_schema,
     unbatch_observation,
 )
-from entitize.envs.spaces.space_schema import schema_difference, space_from_schema, space_schema
 from entitize.envs.vector.workers.shared_memory import StepLayout
 
 from facts import raises

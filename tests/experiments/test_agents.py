@@ -5,8 +5,7 @@ from pathlib import Path
 import numpy as np
 from entitize import EntitySpace, make_vec
 from entitize.envs import EntityBatch
-from entitize.experiments.errors import UserError
-from entitize.experiments.networks import load_agent
+from entitize.experiments import UserError, load_agent
 from entitize.trainers import load_policy
 
 from facts import raises

@@ -16,9 +16,9 @@ import gymnasium
 import pytest
 from entitize.cli.main import COMMANDS
 from entitize.cli.train import stop_on_signals
-from entitize.experiments.config import CONFIGS, TrainConfig, read_run_config
-from entitize.experiments.config_file import read_config
-from entitize.policies.rogue_net import RogueNetConfig
+from entitize.experiments import TrainConfig, read_config, read_run_config
+from entitize.experiments.config import CONFIGS
+from entitize.policies import RogueNetConfig
 from entitize.ragged.compiled import cache_folder
 from entitize.trainers.runs.run_origin import read_origin
 from PIL import Image

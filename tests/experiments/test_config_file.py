@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pytest
-from entitize.experiments.config_file import ConfigError, number, read_config, to_yaml
+from entitize.experiments import ConfigError, read_config, to_yaml
+from entitize.experiments.config_file import number
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -19,7 +19,7 @@ from entitize.envs import (
     GlobalContinuousMask,
     Observation,
 )
-from entitize.experiments.config import read_run_config
+from entitize.experiments import read_run_config
 
 Run = Callable[..., tuple[int, str, str]]
 

@@ -5,11 +5,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from entitize.experiments.config import TrainConfig, find_config, read_run_config
-from entitize.experiments.config_file import read_config
-from entitize.experiments.environments import make_environments
-from entitize.experiments.errors import UserError
-from entitize.experiments.networks import make_policy
+from entitize.experiments import (
+    TrainConfig,
+    UserError,
+    find_config,
+    make_environments,
+    make_policy,
+    read_config,
+    read_run_config,
+)
 from entitize.trainers import Interval
 from PIL import Image
 from rich.console import Console

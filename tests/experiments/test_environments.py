@@ -4,8 +4,7 @@ import entitize as ez
 import numpy as np
 import pytest
 from entitize import make_vec
-from entitize.experiments.environments import EnvConfig, EvalConfig, held_out, make_environments
-from entitize.experiments.errors import UserError
+from entitize.experiments import EnvConfig, EvalConfig, UserError, held_out, make_environments
 
 from facts import raises
 

@@ -11,11 +11,8 @@ import entitize as ez
 import numpy as np
 import pytest
 from entitize.envs import EntityVectorEnv
-from entitize.experiments.config import TrainConfig, read_run_config
-from entitize.experiments.environments import EnvConfig
-from entitize.experiments.errors import UserError
-from entitize.experiments.networks import make_policy
-from entitize.policies.rogue_net import RogueNetConfig
+from entitize.experiments import EnvConfig, TrainConfig, UserError, make_policy, read_run_config
+from entitize.policies import RogueNetConfig
 
 from facts import mentions, raises
 

@@ -10,8 +10,8 @@ from typing import Any
 import entitize as ez
 import pytest
 import yaml
-from entitize.experiments.config import CONFIGS, OpponentsConfig, TrainConfig, read_run_config
-from entitize.experiments.config_file import read_config
+from entitize.experiments import TrainConfig, read_config, read_run_config
+from entitize.experiments.config import CONFIGS, OpponentsConfig
 
 Run = Callable[..., tuple[int, str, str]]
 

@@ -4,10 +4,10 @@ import entitize as ez
 import numpy as np
 import pytest
 from entitize import RaggedArray, make_vec
-from entitize.adapters.procgen.games import GAMES
+from entitize.adapters.procgen import GAMES
 from entitize.cli.play import make_visible, record
 from entitize.cli.video import COLOURS, FRAME_HEIGHT, Camera, HasCamera
-from entitize.experiments.environments import EnvConfig, with_lanes
+from entitize.experiments import EnvConfig, with_lanes
 from PIL import ImageColor
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from entitize.experiments.config import TrainConfig, find_config
-from entitize.experiments.config_file import read_config
+from entitize.experiments import TrainConfig, find_config, read_config
 
 Run = Callable[..., tuple[int, str, str]]
 ENV = ("--env.num-envs", "2", "--env.kwargs", "num_threads=1")

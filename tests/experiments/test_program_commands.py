@@ -16,7 +16,7 @@ import entitize as ez
 import pytest
 from entitize.adapters.programs import ListeningVectorEnv
 from entitize.cli.serve import decide
-from entitize.experiments.config import read_run_config
+from entitize.experiments import read_run_config
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 

@@ -12,7 +12,7 @@ from typing import Any
 import entitize as ez
 import pytest
 import yaml
-from entitize.experiments.config import EnvChoice, read_run_config
+from entitize.experiments import EnvChoice, read_run_config
 from entitize.trainers.runs.run_folder import RunLockedError, run_lock
 from entitize.trainers.runs.run_origin import read_origin
 

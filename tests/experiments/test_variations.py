@@ -7,9 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from entitize.experiments.config import TrainConfig
-from entitize.experiments.config_file import ConfigError, read_config, to_yaml
-from entitize.experiments.environments import EvalConfig, settings_of
+from entitize.experiments import ConfigError, EvalConfig, TrainConfig, read_config, to_yaml
+from entitize.experiments.environments import settings_of
 
 from facts import raises
 

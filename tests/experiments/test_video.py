@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from entitize.cli import video
-from entitize.experiments.errors import UserError
+from entitize.experiments import UserError
 from PIL import Image, ImageColor
 
 from facts import raises

@@ -22,14 +22,13 @@ from entitize.envs import (
     SelectEntity,
     batch_observations,
 )
+from entitize.policies import RogueNetConfig
 from entitize.policies.engines.proof import generate
-from entitize.policies.rogue_net import RogueNetConfig
 from entitize.policies.rogue_net.blocks import Block
 from entitize.policies.rogue_net.heads import LogitsHead, ValueHead
-from entitize.trainers import PPOConfig
+from entitize.trainers import PPOConfig, Samples
 from entitize.trainers.learners.learner import make_learner
 from entitize.trainers.learners.optimizer import make_optimizer
-from entitize.trainers.rollout import Samples
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.utils import parametrizations, prune

@@ -16,7 +16,8 @@ import pytest
 import torch
 from entitize import RogueNet
 from entitize.envs import Categorical, EntityActionSpace, EntityBatch, EntitySpace
-from entitize.policies.rogue_net import FourierFeatures, RogueNetConfig
+from entitize.policies import RogueNetConfig
+from entitize.policies.rogue_net import FourierFeatures
 from entitize.ragged import RaggedArray
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from hypothesis import given

@@ -26,8 +26,8 @@ from entitize.envs import (
     SelectEntity,
     batch_observations,
 )
+from entitize.policies import RogueNetConfig
 from entitize.policies.kernels import parallel
-from entitize.policies.rogue_net import RogueNetConfig
 from entitize.ragged import RaggedArray
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -11,12 +11,8 @@ import pytest
 import torch
 from entitize import RogueNet
 from entitize.envs import Categorical, EntityActionSpace, EntityBatch, EntityBatchSpace, EntitySpace
-from entitize.policies.rogue_net import (
-    RelativePosition,
-    RogueNetConfig,
-    Translation,
-    convert_reference_weights,
-)
+from entitize.policies import RogueNetConfig
+from entitize.policies.rogue_net import RelativePosition, Translation, convert_reference_weights
 from entitize.policies.rogue_net.names import module_key
 from entitize.ragged import RaggedArray
 

@@ -23,9 +23,9 @@ from entitize.envs import (
     Observation,
     ObservationError,
     batch_observations,
+    space_schema,
     unbatch_observation,
 )
-from entitize.envs.spaces.space_schema import space_schema
 from entitize.policies.policy import frozen_weights
 from entitize.ragged import RaggedArray
 from entitize.trainers import PPO, CheckpointError, PPOConfig, checkpoint_paths, evaluate, load_policy

@@ -19,7 +19,7 @@ from entitize.envs import (
     SelectEntity,
     validate_actions,
 )
-from entitize.policies.policy import ActResult, Evaluation
+from entitize.policies import ActResult, Evaluation
 from entitize.ragged import RaggedArray
 from torch import Tensor, nn
 

@@ -20,9 +20,11 @@ from entitize.envs import (
     EntityVectorEnv,
     MultiCategorical,
     sample_actions,
+    schema_difference,
+    space_from_schema,
+    space_schema,
     validate_actions,
 )
-from entitize.envs.spaces.space_schema import schema_difference, space_from_schema, space_schema
 from entitize.ragged import RaggedArray
 from entitize.trainers import PPO, PPOConfig, evaluate, load_policy
 

@@ -13,8 +13,7 @@ import stable_baselines3
 import torch
 from entitize.envs import batch_observations
 from entitize.ragged import RaggedArray
-from entitize.trainers import PPO, PPOConfig
-from entitize.trainers.rollout import Samples
+from entitize.trainers import PPO, PPOConfig, Samples
 from stable_baselines3.common.utils import obs_as_tensor
 
 CPU = torch.device("cpu")

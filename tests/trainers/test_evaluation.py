@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from entitize.envs import EntityVectorEnv
-from entitize.policies.policy import ActResult
+from entitize.policies import ActResult
 from entitize.trainers import bootstrap_interval, evaluate, wilson_interval
 from entitize.trainers.advantages import explained_variance
 from entitize.trainers.lanes import EpisodeStatistics

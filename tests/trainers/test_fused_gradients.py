@@ -24,11 +24,10 @@ from entitize.envs import (
 )
 from entitize.policies.kernels import parallel
 from entitize.ragged import RaggedArray
-from entitize.trainers import PPOConfig
+from entitize.trainers import PPOConfig, Samples
 from entitize.trainers.learners.fused_learner import FusedLearner
 from entitize.trainers.learners.losses import Counts, count, ppo_losses
 from entitize.trainers.learners.optimizer import AdamW
-from entitize.trainers.rollout import Samples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 from entitize.envs import EntityVectorEnv
-from entitize.policies.policy import ActResult
+from entitize.policies import ActResult
 from entitize.ragged import RaggedArray
 from entitize.trainers import PPO, NonFiniteError, PPOConfig, evaluate, generalized_advantages
 from entitize.trainers.evaluation import RandomActor

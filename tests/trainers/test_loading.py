@@ -10,8 +10,15 @@ import numpy as np
 import pytest
 import torch
 from entitize import RogueNet, make_vec
-from entitize.envs import Continuous, EntityActionSpace, EntitySpace, GlobalContinuous
-from entitize.envs.spaces.space_schema import schema_difference, space_from_schema, space_schema
+from entitize.envs import (
+    Continuous,
+    EntityActionSpace,
+    EntitySpace,
+    GlobalContinuous,
+    schema_difference,
+    space_from_schema,
+    space_schema,
+)
 from entitize.trainers import PPO, CheckpointError, PPOConfig, checkpoint_paths, load_policy, read_checkpoint
 from entitize.trainers.runs.checkpoint import write_checkpoint
 

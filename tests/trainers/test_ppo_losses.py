@@ -11,9 +11,8 @@ import pytest
 import torch
 from entitize.envs import EntityBatch
 from entitize.ragged import RaggedArray
-from entitize.trainers import PPOConfig
+from entitize.trainers import PPOConfig, Samples
 from entitize.trainers.learners.losses import count, normalize_advantages, ppo_losses
-from entitize.trainers.rollout import Samples
 
 ENT_COEF = 0.03
 

@@ -11,8 +11,7 @@ import pytest
 import torch
 from entitize.envs import batch_observations
 from entitize.ragged import RaggedArray
-from entitize.trainers import generalized_advantages
-from entitize.trainers.rollout import Samples
+from entitize.trainers import Samples, generalized_advantages
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import configure
 

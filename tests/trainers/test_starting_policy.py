@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 import torch
 from entitize.cli.main import main
-from entitize.experiments.config import TrainConfig
-from entitize.experiments.errors import UserError
+from entitize.experiments import TrainConfig, UserError
 from entitize.experiments.networks import initial_policy
 from entitize.ragged import RaggedArray
 from entitize.trainers import PPO, CheckpointError, PPOConfig, load_policy, read_checkpoint, read_metrics

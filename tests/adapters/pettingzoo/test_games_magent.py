@@ -8,8 +8,7 @@ from typing import Any
 import entitize as ez
 import numpy as np
 import pytest
-from entitize.adapters.pettingzoo.games import find_view
-from entitize.adapters.pettingzoo.games.magent import MagentView
+from entitize.adapters.pettingzoo.games import MagentView, find_view
 
 from facts import raises
 

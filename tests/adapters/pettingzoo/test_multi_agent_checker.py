@@ -6,7 +6,7 @@ import entitize as ez
 import gymnasium
 import numpy as np
 import pytest
-from entitize.adapters.pettingzoo.to_pettingzoo.checker import check_multi_agent_env
+from entitize.adapters.pettingzoo import check_multi_agent_env
 
 from facts import raises
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 import yaml
-from entitize.adapters.procgen.games import GAMES
+from entitize.adapters.procgen import GAMES
 from entitize.cli.experiment import AblationArguments, ablation_jobs
+from entitize.experiments import UserError
 from entitize.experiments.ablations.studies import ablation_config, read_studies
-from entitize.experiments.errors import UserError
 from entitize.experiments.queue.training_jobs import read_runs
 
 from facts import raises

@@ -10,16 +10,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 from entitize import RogueNet
-from entitize.adapters.procgen.games import GAMES
+from entitize.adapters.procgen import GAMES
 from entitize.envs import EntityBatch, EntityVectorEnv, sample_actions
+from entitize.experiments import (
+    TrainConfig,
+    UserError,
+    find_config,
+    held_out,
+    make_environments,
+    make_policy,
+    read_config,
+)
 from entitize.experiments.ablations.studies import Study, ablation_config, find_study, read_studies
-from entitize.experiments.config import TrainConfig, find_config
-from entitize.experiments.config_file import read_config
-from entitize.experiments.environments import held_out, make_environments
-from entitize.experiments.errors import UserError
-from entitize.experiments.networks import make_policy
 from entitize.experiments.training import train
-from entitize.policies.rogue_net import RogueNetConfig
+from entitize.policies import RogueNetConfig
 from entitize.trainers import PPO
 from torch import nn
 

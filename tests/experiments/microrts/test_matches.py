@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from entitize.adapters.microrts.java.rewards import weights_array
 from entitize.envs import EntityBatch, sample_actions
-from entitize.experiments.errors import UserError
+from entitize.experiments import UserError
 from entitize.experiments.microrts.match_evaluation import play_jobs
 from entitize.experiments.microrts.match_scores import score_all
 from entitize.experiments.microrts.matches import (

@@ -12,10 +12,15 @@ import entitize as ez
 import numpy as np
 import pytest
 from entitize.adapters.microrts.java.rewards import weights_array
-from entitize.experiments.config import TrainConfig, config_names, find_config
-from entitize.experiments.config_file import read_config
-from entitize.experiments.environments import make_environments, with_lanes
-from entitize.experiments.networks import make_policy
+from entitize.experiments import (
+    TrainConfig,
+    find_config,
+    make_environments,
+    make_policy,
+    read_config,
+    with_lanes,
+)
+from entitize.experiments.config import config_names
 
 CONFIGS = [name for name in config_names() if name.startswith("microrts")]
 

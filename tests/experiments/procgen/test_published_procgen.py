@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from entitize.adapters.procgen.games import GAMES
+from entitize.adapters.procgen import GAMES
 from entitize.experiments.procgen.published_procgen import (
     IMPALA_MEAN_NORMALISED,
     IMPALA_STEPS,

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from entitize.experiments.config import read_run_config
+from entitize.experiments import read_run_config
 from entitize.experiments.queue.run_queue import QueueView
 from entitize.experiments.queue.training_jobs import TrainingJob, last_lines, last_metrics
 from rich.console import Console

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 from entitize.cli.main import main
-from entitize.experiments.config import read_run_config
+from entitize.experiments import read_run_config
 from entitize.experiments.queue import run_child
 from entitize.experiments.queue.run_queue import RunQueue
 from entitize.experiments.queue.training_jobs import TrainingJob, read_run, read_runs

@@ -4,7 +4,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from entitize.experiments.errors import UserError
+from entitize.experiments import UserError
 from entitize.experiments.queue.training_jobs import RunRecord, read_run, read_runs, run_folder
 
 from facts import raises

@@ -9,13 +9,11 @@ from typing import Any
 
 import pytest
 import yaml
-from entitize.adapters.procgen.games import GAMES
+from entitize.adapters.procgen import GAMES
 from entitize.cli import experiment
 from entitize.cli.experiment import MicroRTSArguments, ProcgenArguments
+from entitize.experiments import TrainConfig, UserError, find_config, read_config, to_yaml
 from entitize.experiments.arguments import parse
-from entitize.experiments.config import TrainConfig, find_config
-from entitize.experiments.config_file import read_config, to_yaml
-from entitize.experiments.errors import UserError
 from entitize.experiments.queue.queue_flags import read_steps
 from entitize.experiments.queue.training_jobs import TrainingJob, in_order, open_experiment, read_experiment
 

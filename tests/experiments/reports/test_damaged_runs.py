@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 import yaml
 from entitize.cli.report import write_report
-from entitize.experiments.config import EnvConfig
-from entitize.experiments.errors import UserError
+from entitize.experiments import EnvConfig, UserError
 from entitize.experiments.microrts.matches import PlayedMatches
 from entitize.experiments.queue.training_jobs import last_metrics, read_experiment, read_run
 from entitize.experiments.reports import network_costs

@@ -22,10 +22,7 @@ import pytest
 import yaml
 from entitize.cli.report import write_report
 from entitize.envs import sample_actions
-from entitize.experiments.config import TrainConfig
-from entitize.experiments.config_file import to_yaml
-from entitize.experiments.environments import EnvConfig
-from entitize.experiments.errors import UserError
+from entitize.experiments import EnvConfig, TrainConfig, UserError, to_yaml
 from entitize.experiments.procgen.published_procgen import IMPALA_MEAN_NORMALISED, IMPALA_STEPS
 from entitize.experiments.queue.training_jobs import read_runs
 from entitize.experiments.reports import document as report_document

@@ -12,8 +12,7 @@ import entitize as ez
 import pytest
 import yaml
 from entitize.cli.report import write_report
-from entitize.experiments.config import EnvConfig
-from entitize.experiments.errors import UserError
+from entitize.experiments import EnvConfig, UserError
 from entitize.experiments.reports import network_costs
 
 from facts import raises
