@@ -70,8 +70,8 @@ def check_series(series: Mapping[str, Any]) -> None:
             raise ValueError(f"vary.{name}: expected a list of values, got {values!r}")
     lengths = {name: len(values) for name, values in series.items()}
     if len(set(lengths.values())) > 1:
-        told = ", ".join(f"{name} has {length}" for name, length in lengths.items())
-        raise ValueError(f"vary: expected as many values of each option, got {told}")
+        counts = ", ".join(f"{length} of {name}" for name, length in lengths.items())
+        raise ValueError(f"vary: expected as many values of each option, got {counts}")
 
 
 def settings_of(series: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:

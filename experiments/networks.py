@@ -73,7 +73,8 @@ def make_policy(config: TrainConfig, venv: EntityVectorEnv) -> AnyNetwork:
             hint = " (Procgen shows its pixels with the option features=pixels)"
         elif is_microrts(config.env.id) and config.env.kwargs.get("features") != "planes":
             hint = " (μRTS shows its planes with the option features=planes)"
-        raise UserError(f"{config.network}: {error}{hint}") from error
+        where = "" if str(error).startswith(config.network) else f"{config.network}: "
+        raise UserError(f"{where}{error}{hint}") from error
 
 
 def _with_size(config: TrainConfig) -> dict[str, Any]:

@@ -66,7 +66,8 @@ def unique_names(names: Sequence[str], what: str) -> tuple[str, ...]:
 
 def array_problem(value: Any, dtype: DTypeLike, shape: tuple[int | None, ...]) -> str | None:
     """Check that `value` is an array of this dtype and shape; a None in `shape` is any length."""
-    wanted = f"an array of {np.dtype(dtype)} ({', '.join('n' if n is None else str(n) for n in shape)})"
+    sizes = ", ".join("n" if n is None else str(n) for n in shape) + "," * (len(shape) == 1)
+    wanted = f"an array of {np.dtype(dtype)} ({sizes})"
     if not isinstance(value, np.ndarray):
         return f"expected {wanted}, got {type(value).__name__}"
     fits = value.ndim == len(shape) and all(n in (None, m) for n, m in zip(shape, value.shape, strict=True))

@@ -299,6 +299,7 @@ def test_lanes_of_games_of_pettingzoo_keep_the_rules(name: str) -> None:
     check(lambda: ez.from_pettingzoo(PETTINGZOO[name], num_envs=2, view=views.auto), steps)
 
 
+@pytest.mark.filterwarnings("ignore:.*sum to 0:UserWarning")  # of opponents as one team
 @pytest.mark.parametrize("name", TEAMS)
 def test_teams_of_games_of_pettingzoo_keep_the_rules(name: str) -> None:
     check(lambda: ez.from_pettingzoo(PETTINGZOO[name], "team", view=views.auto), 30)

@@ -93,13 +93,13 @@ PROBLEMS: dict[tuple[str, ...], Change] = {
     ("entity type 'Unit'", "feature 'y'", "entity 1", "nan"): lambda o: entity(
         o, Unit=np.array([[1, 1, 1], [1, np.nan, 1]], np.float32)
     ),
-    ("'globals' (time, score)", "float32 (2)", "(3,)"): lambda o: o.update(globals=np.zeros(3, np.float32)),
+    ("'globals' (time, score)", "float32 (2,)", "(3,)"): lambda o: o.update(globals=np.zeros(3, np.float32)),
     ("global feature 'score'", "inf"): lambda o: o.update(globals=np.array([0, np.inf], np.float32)),
     ("'visible'", "missing", "'Food'"): lambda o: o["visible"].pop("Food"),
     ("'visible'", "'Unit'", "int8 (2)", "int8 (1,)"): lambda o: o["visible"].update(Unit=np.ones(1, np.int8)),
     ("'visible'", "'Unit'", "0 and 1"): lambda o: o["visible"].update(Unit=np.full(2, 7, np.int8)),
     ("action 'Walk'", "missing", "'mask'"): lambda o: o["actions"]["Walk"].pop("mask"),
-    ("action 'Walk'", "'actors'", "int64 (n)", "int32"): part("Walk", "actors", np.zeros(1, np.int32)),
+    ("action 'Walk'", "'actors'", "int64 (n,)", "int32"): part("Walk", "actors", np.zeros(1, np.int32)),
     ("action 'Walk'", "'actors'", "entity 3", "3 entities"): part("Walk", "actors", np.array([3])),
     ("action 'Walk'", "'actors'", "entity -1"): part("Walk", "actors", np.array([-1])),
     ("action 'Walk'", "'actors'", "twice"): part("Walk", "actors", np.array([1, 1])),

@@ -28,5 +28,5 @@ def test_an_agent_plays_where_there_is_more_to_see_than_in_training(trained: Pat
 def test_an_agent_that_misses_a_feature_is_told(trained: Path) -> None:
     space = load_policy(trained).observation_space
     blind = EntitySpace({**space.entities, "Robot": ()}, space.actions, space.global_features)
-    with raises(UserError, "entity type 'Robot'", "lacks"):
+    with raises(UserError, "entity type 'Robot'", "x, y"):
         load_agent(trained, blind)

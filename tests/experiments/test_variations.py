@@ -63,7 +63,7 @@ def test_what_is_varied_reaches_the_game(entitize: Run, trained: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--vary", "nrobots=1,2", "nmines=3"], "as many values each: nrobots has 2, nmines has 1"),
+        (["--vary", "nrobots=1,2", "nmines=3"], "got 2 of nrobots, 1 of nmines"),
         (["--vary", "nrobots=1,99"], "99 robots do not fit"),
         (["--kwargs", "nrobot=1"], "can't be made"),
     ],
