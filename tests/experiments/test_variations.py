@@ -25,7 +25,7 @@ def test_options_vary_together() -> None:
     [
         ({"a": 1}, ("vary.a", "list", 1)),
         ({"a": []}, ("vary.a", "list", "[]")),
-        ({"a": [1, 2], "b": [1]}, ("a has 2", "b has 1")),
+        ({"a": [1, 2], "b": [1]}, ("2 of a", "1 of b")),
     ],
 )
 def test_a_series_that_can_not_be_meant(series: dict[str, object], facts: tuple[object, ...]) -> None:
