@@ -8,8 +8,8 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import urlsplit
@@ -185,23 +185,21 @@ class Door:
         """Play the game of one connection, from its hello to its end."""
         with suppress(ConnectionClosed):
             try:
-                lane = self._greet(connection)
-                try:
+                space = self._greet(connection)
+                with self._free_lane() as lane:
+                    connection.send(protocol.hello_message(space, lane))
                     self._play(connection, lane)
-                finally:
-                    with self._lock:
-                        self._free.append(lane)
             except GameStopped:
                 connection.close(1001, "the trainer has ended")
             except ProtocolError as error:
                 connection.send(protocol.error_message(error, True))
                 connection.close(1008, str(error)[:100])
 
-    def _greet(self, connection: ServerConnection) -> int:
-        """Check the hello of a connection; return its lane.
+    def _greet(self, connection: ServerConnection) -> EntitySpace:
+        """Check the hello of a connection; return the spaces that it agreed to.
 
         Raises:
-            ProtocolError: fatal; there is none, or no free lane.
+            ProtocolError: fatal; there is none, or it is wrong.
         """
         try:
             message = protocol.read_message(connection.recv(10))
@@ -211,14 +209,25 @@ class Door:
         token = message.get("token")
         if self._token is not None and not hmac.compare_digest(self._token.encode(), str(token).encode()):
             raise ProtocolError(f"hello: token: expected that of the trainer, got {_what(token)}", True)
-        space = self._agreed_space(message.get("spaces"))
-        self._is_open.wait()
+        return self._agreed_space(message.get("spaces"))
+
+    @contextmanager
+    def _free_lane(self) -> Iterator[int]:
+        """Take a lane for the time of a connection.
+
+        Raises:
+            ProtocolError: fatal; no lane is free.
+        """
+        self._is_open.wait(10)
         with self._lock:
             if self._is_closed or not self._free:
                 raise ProtocolError(f"hello: expected a free lane, got none of {len(self._lanes)}", True)
             lane = self._free.pop()
-        connection.send(protocol.hello_message(space, lane))
-        return lane
+        try:
+            yield lane
+        finally:
+            with self._lock:
+                self._free.append(lane)
 
     def _agreed_space(self, schema: Any) -> EntitySpace:
         with self._lock:

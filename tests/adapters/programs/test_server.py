@@ -21,7 +21,7 @@ import entitize as ez
 import gymnasium
 import numpy as np
 import pytest
-from entitize.adapters.programs import ListeningVectorEnv
+from entitize.adapters.programs import ListeningVectorEnv, protocol
 from entitize.adapters.programs.protocol import Limits
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
@@ -213,6 +213,26 @@ def test_there_are_as_many_games_as_lanes() -> None:
         ask(game)
         with raises(client.AgentError, "lane", 1):
             client.Agent.connect(f"ws://{trainer.venv.address}")
+
+
+def test_a_game_that_leaves_before_its_hello_is_answered_leaves_its_lane(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with training(num_envs=1) as trainer:
+        with raw(trainer) as game:
+            text = protocol.hello_message
+
+            def late(*arguments: Any) -> str:
+                monkeypatch.setattr(protocol, "hello_message", text)
+                game.close()
+                return text(*arguments)
+
+            monkeypatch.setattr(protocol, "hello_message", late)
+            game.send(json.dumps({"type": "hello", "protocol": 1}))
+            with pytest.raises(ConnectionClosed):
+                game.recv(5)
+        with back(trainer) as agent:
+            play(agent)
 
 
 def test_a_silent_game_is_disconnected() -> None:
