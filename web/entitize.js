@@ -61,7 +61,10 @@ export class Agent {
     return (await this.#ask("act", { ...observation, type: "observe" })).actions;
   }
 
-  /** End the episode: `score` or `reward`, `truncated`, and perhaps the last observation (as for `act`). */
+  /**
+   * End the episode: `score` or `reward`, `truncated`, and perhaps the last observation (as for `act`).
+   * There is no answer: if it is wrong, the next call throws the error, and the connection is closed.
+   */
   gameOver(result = {}) {
     if (this.#ended) throw this.#ended;
     this.#socket.send(JSON.stringify({ ...result, type: "game_over" }));

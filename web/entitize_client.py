@@ -22,6 +22,7 @@ from contextlib import ExitStack
 from types import TracebackType
 from typing import Any, Self
 
+from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import ClientConnection, connect
 
 PROTOCOL = 1
@@ -78,15 +79,26 @@ class Agent:
 
         Raises:
             AgentError: the observation is not of the spaces; the episode can go on with another one.
+            ValueError: a number is infinite or NaN.
             websockets.exceptions.ConnectionClosed: training is over.
         """
-        message = {"type": "observe", "entities": entities, "actions": actions, **observation}
-        self._connection.send(json.dumps(message))
+        self._send({"type": "observe", "entities": entities, "actions": actions, **observation})
         return _answer(self._connection, "act")["actions"]
 
     def game_over(self, **result: Any) -> None:
-        """End the episode: score or reward, truncated, and perhaps the last observation (as for `act`)."""
-        self._connection.send(json.dumps({"type": "game_over", **result}))
+        """End the episode: score or reward, truncated, and perhaps the last observation (as for `act`).
+
+        There is no answer: if it is wrong, the next call raises the AgentError, and the connection is closed.
+        """
+        self._send({"type": "game_over", **result})
+
+    def _send(self, message: dict[str, Any]) -> None:
+        text = json.dumps(message, allow_nan=False)
+        try:
+            self._connection.send(text)
+        except ConnectionClosed:
+            _answer(self._connection, "act")  # raises the error that was sent before the end
+            raise
 
     def close(self) -> None:
         """Close the connection; an episode that is not over is truncated."""

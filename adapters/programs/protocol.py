@@ -58,11 +58,7 @@ class Limits:
 
 
 class ProtocolError(ValueError):
-    """A message that the protocol does not allow. `is_fatal`: the connection is closed."""
-
-    def __init__(self, message: str, is_fatal: bool = False) -> None:
-        super().__init__(message)
-        self.is_fatal = is_fatal
+    """A message that the protocol does not allow."""
 
 
 @dataclass
@@ -74,7 +70,7 @@ class SentObservation(Observation):
 
 
 def read_message(text: str | bytes) -> dict[str, Any]:
-    """Return a message of a game: an object with a known `type` and known fields.
+    """Return a message of a game: an object with a known `type`.
 
     Raises:
         ProtocolError: it is something else.
@@ -90,41 +86,51 @@ def read_message(text: str | bytes) -> dict[str, Any]:
     kind = message.get("type")
     if not isinstance(kind, str) or kind not in _FIELDS:
         raise ProtocolError(f"type: expected one of {', '.join(_FIELDS)}, got {_short(kind)}")
+    return message
+
+
+def check_fields(message: Mapping[str, Any]) -> None:
+    """Check that a message has no unknown fields.
+
+    Raises:
+        ProtocolError: it has.
+    """
+    kind = message["type"]
     unknown = sorted(set(message) - {"type", *_FIELDS[kind]})
     if unknown:
         raise ProtocolError(f"{kind}: expected {', '.join(_FIELDS[kind])}, got {_short(unknown[0])}")
-    return message
 
 
 def check_hello(message: Mapping[str, Any]) -> None:
     """Check that a connection begins with a `hello` of this version.
 
     Raises:
-        ProtocolError: fatal; it does not.
+        ProtocolError: it does not.
     """
     if message["type"] != "hello":
-        raise ProtocolError(f"type: expected hello as the first message, got {message['type']}", True)
+        raise ProtocolError(f"type: expected hello as the first message, got {message['type']}")
+    check_fields(message)
     version = message.get("protocol")
     if version != VERSION or isinstance(version, bool):
-        raise ProtocolError(f"hello: protocol: expected version {VERSION}, got {_short(version)}", True)
+        raise ProtocolError(f"hello: protocol: expected version {VERSION}, got {_short(version)}")
 
 
 def read_spaces(schema: Any) -> EntitySpace:
     """Return the spaces that a `hello` declares.
 
     Raises:
-        ProtocolError: fatal; they are none.
+        ProtocolError: they are none.
     """
     try:
         for action in schema["actions"].values():
             _check_lists(action)
         space = space_from_schema({"global_features": [], "hidden": False, **schema})
     except Exception as error:  # whatever is wrong with it is the game's fault
-        raise ProtocolError(f"hello: spaces: {type(error).__name__}: {error}", True) from None
+        raise ProtocolError(f"hello: spaces: {type(error).__name__}: {error}") from None
     if space.frame is not None:
-        raise ProtocolError("hello: spaces: expected no frame, got one", True)
+        raise ProtocolError("hello: spaces: expected no frame, got one")
     if not len(space.actions):
-        raise ProtocolError("hello: spaces: expected at least one action, got none", True)
+        raise ProtocolError("hello: spaces: expected at least one action, got none")
     return space
 
 
@@ -143,11 +149,11 @@ def check_same_spaces(space: EntitySpace, schema: Any) -> None:
     """Check that a `hello` declares `space`.
 
     Raises:
-        ProtocolError: fatal; it declares others.
+        ProtocolError: it declares others.
     """
     difference = schema_difference(space_schema(space), space_schema(read_spaces(schema)))
     if difference is not None:
-        raise ProtocolError(f"hello: spaces: expected those of this agent: {difference}", True)
+        raise ProtocolError(f"hello: spaces: expected those of this agent: {difference}")
 
 
 def read_observation(space: EntitySpace, message: Mapping[str, Any], limits: Limits) -> SentObservation:

@@ -199,16 +199,16 @@ class Door:
         """Check the hello of a connection; return the spaces that it agreed to.
 
         Raises:
-            ProtocolError: fatal; there is none, or it is wrong.
+            ProtocolError: there is none, or it is wrong.
         """
         try:
             message = protocol.read_message(connection.recv(10))
             protocol.check_hello(message)
         except TimeoutError:
-            raise ProtocolError("hello: expected one within 10 seconds, got none", True) from None
+            raise ProtocolError("hello: expected one within 10 seconds, got none") from None
         token = message.get("token")
         if self._token is not None and not hmac.compare_digest(self._token.encode(), str(token).encode()):
-            raise ProtocolError(f"hello: token: expected that of the trainer, got {_what(token)}", True)
+            raise ProtocolError(f"hello: token: expected that of the trainer, got {_what(token)}")
         return self._agreed_space(message.get("spaces"))
 
     @contextmanager
@@ -216,12 +216,12 @@ class Door:
         """Take a lane for the time of a connection.
 
         Raises:
-            ProtocolError: fatal; no lane is free.
+            ProtocolError: no lane is free.
         """
         self._is_open.wait(10)
         with self._lock:
             if self._is_closed or not self._free:
-                raise ProtocolError(f"hello: expected a free lane, got none of {len(self._lanes)}", True)
+                raise ProtocolError(f"hello: expected a free lane, got none of {len(self._lanes)}")
             lane = self._free.pop()
         try:
             yield lane
@@ -233,7 +233,7 @@ class Door:
         with self._lock:
             if self._space is None:
                 if schema is None:
-                    raise ProtocolError("hello: spaces: expected them of the first game, got none", True)
+                    raise ProtocolError("hello: spaces: expected them of the first game, got none")
                 self._space = protocol.read_spaces(schema)
                 self._declared.set()
                 return self._space
@@ -251,14 +251,16 @@ class Door:
         lane.begin()
         try:
             while True:
+                message = self._receive(connection, pace)
                 try:
-                    self._handle(connection, agent, self._receive(connection, pace))
+                    self._handle(connection, agent, message)
                 except (GameStopped, ConnectionClosed):
                     raise
                 except Exception as error:  # a message can do no more harm than this
                     errors += 1
-                    if getattr(error, "is_fatal", False) or errors >= self._limits.errors:
-                        raise ProtocolError(str(error), True) from error
+                    # A game reads answers to `observe` alone: another error would be read as the next answer.
+                    if message["type"] != "observe" or errors >= self._limits.errors:
+                        raise ProtocolError(str(error)) from error
                     connection.send(protocol.error_message(error, False))
         finally:
             with suppress(GameStopped):
@@ -270,11 +272,12 @@ class Door:
         try:
             text = connection.recv(self._limits.silence)
         except TimeoutError:
-            raise ProtocolError(f"expected a message within {self._limits.silence:g} seconds", True) from None
+            raise ProtocolError(f"expected a message within {self._limits.silence:g} seconds") from None
         pace.count()
         return protocol.read_message(text)
 
     def _handle(self, connection: ServerConnection, agent: TrainingAgent, message: dict[str, Any]) -> None:
+        protocol.check_fields(message)
         kind, space = message["type"], agent.observation_space
         if kind == "hello":
             raise ProtocolError("type: expected observe or game_over, got a second hello")
@@ -301,14 +304,14 @@ class Pace:
         """Count one message.
 
         Raises:
-            ProtocolError: fatal; there were too many within a second.
+            ProtocolError: there were too many within a second.
         """
         now = self._clock()
         if now - self._began >= 1:
             self._began, self._count = now, 0
         self._count += 1
         if self._count > self._per_second:
-            raise ProtocolError(f"expected at most {self._per_second:g} messages per second, got more", True)
+            raise ProtocolError(f"expected at most {self._per_second:g} messages per second, got more")
 
 
 def _host_and_port(address: str) -> tuple[str, int]:

@@ -164,7 +164,13 @@ def test_the_python_client_plays_episodes() -> None:
         with client.Agent.connect(f"ws://{trainer.venv.address}", SPACES) as agent:
             assert agent.spaces["entities"] == SPACES["entities"] and agent.lane in (0, 1)
             scores = [play(agent) for _ in range(3)]
-            with suppress(client.AgentError):
+            with raises(client.AgentError, "Dog"):
+                agent.act({"Dog": [[0.0]]}, {"move": {"actors": [0]}}, score=0)
+            with raises(ValueError, "JSON"):
+                agent.act({"Cat": [[float("nan")]]}, {"move": {"actors": [0]}}, score=0)
+            agent.act({"Cat": [[0.0]]}, {"move": {"actors": [0]}}, score=0)
+            agent.game_over(score="much")
+            with raises(client.AgentError, "much"):
                 agent.act({"Cat": [[0.0]]}, {"move": {"actors": [0]}}, score=0)
         assert trainer.total(0) == sum(scores) and trainer.total(1) == 3
 
@@ -300,13 +306,7 @@ def _node_version() -> int:
 @pytest.mark.parametrize(
     ("message", "fact"),
     [
-        ("{", "JSON"),
-        ("[" * 100_000, "JSON"),
-        ("[]", "object"),
-        ('{"type": "observe", "score": NaN}', "NaN"),
-        ({"type": "dance"}, "dance"),
         ({**OBSERVE, "extra": 1}, "extra"),
-        ({"type": "hello", "protocol": 1}, "hello"),
         ({**OBSERVE, "entities": []}, "entities"),
         ({**OBSERVE, "entities": {"Dog": [[1]]}}, "Dog"),
         ({**OBSERVE, "entities": {"Cat": [[1, 2]]}}, "Cat"),
@@ -325,15 +325,39 @@ def _node_version() -> int:
         ({**OBSERVE, "score": 1e300}, "score"),
         ({**OBSERVE, "reward": 1}, "reward"),
         ({**OBSERVE, "visible": {"Cat": [1]}}, "visible"),
-        ({"type": "game_over", "truncated": 3}, "truncated"),
     ],
     ids=str,
 )
-def test_a_wrong_message_gets_an_error_and_the_game_can_go_on(message: Any, fact: object) -> None:
+def test_a_wrong_question_gets_an_error_and_the_game_can_go_on(message: Any, fact: object) -> None:
     with training() as trainer, hello(trainer) as game:
         answer = ask(game, message)
         assert answer["type"] == "error" and not answer["fatal"] and str(fact) in answer["message"], answer
         assert ask(game)["type"] == "act"
+
+
+@pytest.mark.parametrize(
+    ("message", "fact"),
+    [
+        ("{", "JSON"),
+        ("[" * 100_000, "JSON"),
+        ("[]", "object"),
+        ('{"type": "observe", "score": NaN}', "NaN"),
+        ({"type": "dance"}, "dance"),
+        ({"type": "hello", "protocol": 1}, "hello"),
+        ({"type": "game_over", "truncated": 3}, "truncated"),
+        ({"type": "game_over", "score": "much"}, "score"),
+        ({"type": "game_over", "extra": 1}, "extra"),
+    ],
+    ids=str,
+)
+def test_any_other_wrong_message_ends_the_connection(message: Any, fact: object) -> None:
+    """Its error would be read as the answer to the next question."""
+    with training() as trainer, hello(trainer) as game:
+        assert ask(game)["type"] == "act"
+        answer = ask(game, message)
+        assert answer["type"] == "error" and answer["fatal"] and str(fact) in answer["message"], answer
+        with pytest.raises(ConnectionClosed):
+            game.recv(5)
 
 
 @pytest.mark.parametrize(
@@ -369,7 +393,8 @@ def test_messages_are_bounded_in_size_number_and_errors() -> None:
         with hello(trainer) as game, pytest.raises(ConnectionClosed):
             ask(game, " " * 6000)
         with hello(trainer) as game:
-            assert [ask(game, "{")["fatal"] for _ in range(5)] == [False] * 4 + [True]
+            wrong = {**OBSERVE, "extra": 1}
+            assert [ask(game, wrong)["fatal"] for _ in range(5)] == [False] * 4 + [True]
         with hello(trainer) as game, suppress(ConnectionClosed):
             for _ in range(60):
                 game.send(json.dumps({"type": "game_over"}))
@@ -435,6 +460,11 @@ def _damaged_text(text: str, rng: random.Random) -> str | bytes:
     return changed.encode() if rng.random() < 0.1 else changed
 
 
+def _type(message: str | bytes) -> Any:
+    with suppress(ValueError, TypeError, KeyError, RecursionError):
+        return None if isinstance(message, bytes) else json.loads(message)["type"]
+
+
 def test_no_message_ends_the_trainer() -> None:
     """ENTITIZE_FUZZ: how many messages."""
     count, rng = int(os.environ.get("ENTITIZE_FUZZ", 500)), random.Random(0)
@@ -442,16 +472,20 @@ def test_no_message_ends_the_trainer() -> None:
     sent = 0
     with training(num_envs=2, limits=Limits(silence=5.0, messages_per_second=1e9)) as trainer:
         while sent < count:
-            with hello(trainer) as game, suppress(ConnectionClosed):
+            with hello(trainer) as game:
                 while sent < count:
                     sent += 1
                     message = damaged(rng)
                     game.send(message)
-                    if isinstance(message, str) and '"game_over"' in message:
-                        continue  # has no answer if it is right; a wrong one's is read as the next one's
-                    with suppress(TimeoutError):
-                        kind = json.loads(game.recv(20))["type"]
-                        kinds[kind] = kinds.get(kind, 0) + 1
+                    if _type(message) == "game_over":  # has no answer if it is right
+                        with suppress(ConnectionClosed):
+                            game.send(json.dumps(OBSERVE))
+                    answer = json.loads(game.recv(20))
+                    kinds[answer["type"]] = kinds.get(answer["type"], 0) + 1
+                    if answer["type"] == "error":
+                        assert answer["fatal"] or _type(message) == "observe"
+                    if answer.get("fatal"):
+                        break
             assert trainer.error is None, trainer.error
         with hello(trainer) as game:
             assert ask(game)["type"] == "act"
