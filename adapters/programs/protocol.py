@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -41,6 +42,8 @@ _MASK_FIELDS = {
 
 #: Bound of every number in an observation: larger ones could make a loss infinite.
 LARGEST = 1e9
+#: Bounds of declared spaces, whose masks and lists of used components grow with the products of these.
+MOST_CHOICES, MOST_COMPONENTS, MOST_LETTERS = 4096, 64, 256
 
 
 @dataclass(frozen=True)
@@ -122,27 +125,46 @@ def read_spaces(schema: Any) -> EntitySpace:
         ProtocolError: they are none.
     """
     try:
-        for action in schema["actions"].values():
-            _check_lists(action)
+        _check_sizes(schema)
         space = space_from_schema({"global_features": [], "hidden": False, **schema})
     except Exception as error:  # whatever is wrong with it is the game's fault
         raise ProtocolError(f"hello: spaces: {type(error).__name__}: {error}") from None
-    if space.frame is not None:
-        raise ProtocolError("hello: spaces: expected no frame, got one")
     if not len(space.actions):
         raise ProtocolError("hello: spaces: expected at least one action, got none")
     return space
 
 
-def _check_lists(action: Mapping[str, Any]) -> None:
-    """Refuse numbers in place of lists of names, which could be of any size.
+def _check_sizes(schema: Mapping[str, Any]) -> None:
+    """Check the sizes of declared spaces, before anything is made of them.
 
     Raises:
-        TypeError: there is one.
+        TypeError: there is a number in place of a list of names.
+        ValueError: there is a frame, or too many or too long names.
     """
-    named = [action.get("choices", []), *(names for _, names in action.get("components", []))]
-    if not all(isinstance(names, list) for names in named):
-        raise TypeError("choices: expected lists of names")
+    if schema.get("frame") is not None:
+        raise ValueError("frame: expected none, got one")
+    if _longest(schema) > MOST_LETTERS:
+        raise ValueError(f"expected names of at most {MOST_LETTERS} letters, got {_longest(schema)}")
+    for name, action in schema["actions"].items():
+        components = action.get("components", [])
+        named = [action.get("choices", []), *(choices for _, choices in components)]
+        if not all(isinstance(choices, list) for choices in named):
+            raise TypeError(f"action {name!r}: choices: expected lists of names")
+        count = max(sum(map(len, named)), len(action.get("low", [])))
+        if count > MOST_CHOICES or len(components) > MOST_COMPONENTS:
+            raise ValueError(
+                f"action {name!r}: expected at most {MOST_CHOICES} choices (or bounds) and {MOST_COMPONENTS}"
+                f" components, got {count} and {len(components)}"
+            )
+
+
+def _longest(value: Any) -> int:
+    """Return the length of the longest text in `value`."""
+    if isinstance(value, dict):
+        value = [*value, *value.values()]
+    if isinstance(value, list):
+        return max(map(_longest, value), default=0)
+    return len(value) if isinstance(value, str) else 0
 
 
 def check_same_spaces(space: EntitySpace, schema: Any) -> None:
@@ -176,7 +198,7 @@ def read_observation(space: EntitySpace, message: Mapping[str, Any], limits: Lim
         globals=_numbers("globals", message.get("globals", [])),
         actions=masks,
         ids=ids,
-        visible=_mapping(message, "visible"),
+        visible={name: _numbers(name, flags) for name, flags in _mapping(message, "visible").items()},
         **read_result(message),
     )
 
@@ -207,14 +229,23 @@ def _numbers(name: str, given: Any) -> NDArray[np.float64]:
     if not isinstance(given, list):
         raise ProtocolError(f"{name!r}: expected a list, got {_short(given)}")
     try:
-        array = np.array(given) if given else np.zeros(0)
+        array = np.array(given if _has_numbers(given) else [None]) if given else np.zeros(0)
     except (ValueError, OverflowError):  # rows of different lengths
         array = np.array([None])
-    if array.dtype.kind not in "biuf" or array.ndim > 2:
+    if array.dtype.kind not in "biuf":
         raise ProtocolError(f"{name!r}: expected numbers in rows of equal length, got {_short(given)}")
     if array.size and not np.abs(array.astype(np.float64)).max() <= LARGEST:
         raise ProtocolError(f"{name!r}: expected numbers up to {LARGEST:g}, got {_short(given)}")
     return array.astype(np.float64)
+
+
+def _has_numbers(given: list[Any]) -> bool:
+    """Return True if `given` has nothing but numbers, or rows of numbers.
+
+    An array of texts would need as much memory for each of them as for the longest.
+    """
+    rows = given if all(isinstance(row, list) for row in given) else [given]
+    return set(map(type, chain.from_iterable(rows))) <= {bool, int, float}
 
 
 def _mask(space: EntitySpace, name: str, given: Any) -> Any:
@@ -231,6 +262,10 @@ def _mask(space: EntitySpace, name: str, given: Any) -> Any:
             raise ProtocolError(f"actions: {name!r}: expected {', '.join(keys)}, got {_short(key)}")
         if not isinstance(given[key], list):
             raise ProtocolError(f"actions: {name!r}: {key}: expected a list, got {_short(given[key])}")
+        if key == "mask" and not _has_numbers(given[key]):
+            raise ProtocolError(
+                f"actions: {name!r}: mask: expected booleans, or rows of them, got {_short(given[key])}"
+            )
     return mask_type(**{keys[key]: value for key, value in given.items()})
 
 

@@ -257,8 +257,8 @@ class _MaskReader:
             return np.array(indices, np.int64)
         if types is None:
             return np.arange(self._resolved.starts[-1])
-        runs = [self._run(side, name) for name in types]
         self._check_once(side, types)
+        runs = [self._run(side, name) for name in types]
         return runs[0] if len(runs) == 1 else np.concatenate([np.zeros(0, np.int64), *runs])
 
     def _check_once(self, side: str, named: Sequence[Hashable]) -> None:

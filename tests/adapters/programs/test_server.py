@@ -41,6 +41,12 @@ OBSERVE = {
     "actions": {"move": {"actors": [0]}},
     "score": 1.0,
 }
+CROWD = {"Cat": [[0]] * 1000}
+NAMES = [str(number) for number in range(5000)]
+
+
+def declaring(**spaces: Any) -> dict[str, Any]:
+    return {"type": "hello", "protocol": 1, "spaces": {**SPACES, **spaces}}
 
 
 def load_client() -> Any:
@@ -325,8 +331,13 @@ def _node_version() -> int:
         ({**OBSERVE, "score": 1e300}, "score"),
         ({**OBSERVE, "reward": 1}, "reward"),
         ({**OBSERVE, "visible": {"Cat": [1]}}, "visible"),
+        # in an array of texts each would be as long as the longest
+        ({**OBSERVE, "entities": {"Cat": ["x" * 700_000] + [""] * 70_000}}, "Cat"),
+        ({**OBSERVE, "actions": {"move": {"mask": [["x" * 700_000] + [""] * 70_000]}}}, "mask"),
+        ({**OBSERVE, "visible": {"Cat": ["x" * 700_000] + [""] * 70_000}}, "Cat"),
+        ({**OBSERVE, "entities": CROWD, "actions": {"move": {"actor_types": ["Cat"] * 100_000}}}, "Cat"),
     ],
-    ids=str,
+    ids=lambda value: str(value)[:80],
 )
 def test_a_wrong_question_gets_an_error_and_the_game_can_go_on(message: Any, fact: object) -> None:
     with training() as trainer, hello(trainer) as game:
@@ -377,8 +388,19 @@ def test_any_other_wrong_message_ends_the_connection(message: Any, fact: object)
             },
             "choices",
         ),
+        (declaring(frame=[100_000, 100_000, 4]), "frame"),
+        (declaring(actions={"a": {"kind": "Categorical", "choices": NAMES}}), 5000),
+        (declaring(actions={"a": {"kind": "MultiCategorical", "components": [["k", NAMES]]}}), 5000),
+        (
+            declaring(
+                actions={"a": {"kind": "MultiCategorical", "components": [[n, ["x"]] for n in NAMES[:99]]}}
+            ),
+            99,
+        ),
+        (declaring(actions={"a": {"kind": "Continuous", "low": [0] * 5000, "high": [1] * 5000}}), 5000),
+        (declaring(entities={"x" * 700: ["x"]}), 700),
     ],
-    ids=str,
+    ids=lambda value: str(value)[:80],
 )
 def test_a_wrong_hello_ends_the_connection(message: Any, fact: object) -> None:
     with training() as trainer, raw(trainer) as game:
