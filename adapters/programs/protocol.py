@@ -58,6 +58,8 @@ class Limits:
     """Messages with errors, after which the connection is closed."""
     silence: float = 60.0
     """Seconds without a message, after which the connection is closed."""
+    sending: float = 10.0
+    """Seconds that the game may take to read a message, after which the connection is closed."""
 
 
 class ProtocolError(ValueError):

@@ -183,6 +183,7 @@ class Door:
 
     def _talk(self, connection: ServerConnection) -> None:
         """Play the game of one connection, from its hello to its end."""
+        connection.socket.settimeout(self._limits.sending)
         with suppress(ConnectionClosed):
             try:
                 space = self._greet(connection)

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 import time
+from base64 import b64encode
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -250,6 +251,27 @@ def test_a_game_that_leaves_before_its_hello_is_answered_leaves_its_lane(
 def test_a_silent_game_is_disconnected() -> None:
     with training(num_envs=1, limits=Limits(silence=0.1)) as trainer, hello(trainer) as game:
         assert json.loads(game.recv(5))["fatal"]
+
+
+def test_a_game_that_never_reads_does_not_hold_the_end_of_training() -> None:
+    large = ez.EntitySpace(
+        SPACES["entities"],  # type: ignore[arg-type]
+        ez.EntityActionSpace({"move": ez.Categorical([f"{number:04000}" for number in range(4000)])}),
+    )
+    venv = ListeningVectorEnv("127.0.0.1:0", 1, large, limits=Limits(sending=0.2))
+    host, port = venv.address.split(":")
+    with socket.create_connection((host, int(port))) as game:
+        game.sendall(
+            b"GET / HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+            b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: " + b64encode(bytes(16)) + b"\r\n\r\n"
+        )
+        assert b" 101 " in game.recv(4096)
+        message = b'{"type": "hello", "protocol": 1}'  # is answered by 16 MB
+        game.sendall(bytes([0x81, 0x80 | len(message), 0, 0, 0, 0]) + message)
+        assert game.recv(1)
+        began = time.monotonic()
+        venv.close()
+        assert time.monotonic() - began < 5
 
 
 def test_the_end_of_training_closes_the_connections() -> None:
