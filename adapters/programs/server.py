@@ -136,6 +136,7 @@ class Door:
                 max_size=limits.message_bytes,
                 compression=None,  # decompression could make much of a small message
                 close_timeout=1,
+                ping_interval=None,  # games that compute for long answer no pings: see `Limits.silence`
                 logger=_quiet_logger(),
             )
         except OSError as error:
