@@ -193,9 +193,11 @@ class Door:
                     self._play(connection, lane)
             except GameStopped:
                 connection.close(1001, "the trainer has ended")
-            except ProtocolError as error:
+            except ConnectionClosed:
+                raise
+            except Exception as error:  # most often a ProtocolError
                 connection.send(protocol.error_message(error, True))
-                connection.close(1008, str(error)[:100])
+                connection.close(1008)
 
     def _greet(self, connection: ServerConnection) -> EntitySpace:
         """Check the hello of a connection; return the spaces that it agreed to.
@@ -208,10 +210,15 @@ class Door:
             protocol.check_hello(message)
         except TimeoutError:
             raise ProtocolError("hello: expected one within 10 seconds, got none") from None
-        token = message.get("token")
-        if self._token is not None and not hmac.compare_digest(self._token.encode(), str(token).encode()):
-            raise ProtocolError(f"hello: token: expected that of the trainer, got {_what(token)}")
+        self._check_token(message.get("token"))
         return self._agreed_space(message.get("spaces"))
+
+    def _check_token(self, token: Any) -> None:
+        if self._token is None:
+            return
+        ours, theirs = (str(text).encode(errors="surrogatepass") for text in (self._token, token))
+        if not (isinstance(token, str) and hmac.compare_digest(ours, theirs)):
+            raise ProtocolError(f"hello: token: expected that of the trainer, got {_what(token)}")
 
     @contextmanager
     def _free_lane(self) -> Iterator[int]:

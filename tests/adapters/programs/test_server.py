@@ -450,12 +450,17 @@ def test_messages_are_bounded_in_size_number_and_errors() -> None:
 
 def test_a_token_is_asked_for_and_web_pages_of_others_are_refused() -> None:
     with training(token="secret") as trainer:
-        for token, shown in ((None, "none"), ("guess", "str"), (3, "int")):
+        for token, shown in ((None, "none"), ("guess", "str"), ("\ud800", "str"), (3, "int")):
             with raw(trainer) as game:
                 answer = ask(game, {"type": "hello", "protocol": 1, "token": token})
                 assert answer["fatal"] and shown in answer["message"] and "secret" not in answer["message"]
+                with pytest.raises(ConnectionClosed) as closed:
+                    game.recv(5)
+                assert closed.value.rcvd is not None and closed.value.rcvd.code == 1008
         with hello(trainer, "secret") as game:
             assert ask(game)["type"] == "act"
+    with training(token="None") as trainer, raw(trainer) as game:
+        assert ask(game, {"type": "hello", "protocol": 1})["fatal"]
     with training() as trainer:
         with pytest.raises(InvalidStatus), raw(trainer, origin="https://example.com"):
             pass
