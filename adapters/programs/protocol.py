@@ -213,11 +213,12 @@ def read_result(message: Mapping[str, Any]) -> dict[str, float | None]:
     """
     result: dict[str, float | None] = {}
     for name in _RESULT:
-        value = message.get(name)
-        is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        if value is not None and not (is_number and abs(value) <= LARGEST):
-            raise ProtocolError(f"{name}: expected a number up to {LARGEST:g}, got {_short(value)}")
+        value: Any = message.get(name)
         result[name] = value
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        # null is no number: JavaScript sends it for NaN
+        if name in message and not (is_number and abs(value) <= LARGEST):
+            raise ProtocolError(f"{name}: expected a number up to {LARGEST:g}, got {_short(value)}")
     return result
 
 

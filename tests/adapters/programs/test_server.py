@@ -351,6 +351,7 @@ def _node_version() -> int:
         ({**OBSERVE, "actions": {"move": {"actees": [0]}}}, "actees"),
         ({**OBSERVE, "score": "much"}, "score"),
         ({**OBSERVE, "score": 1e300}, "score"),
+        ({**OBSERVE, "score": None}, "score"),
         ({**OBSERVE, "reward": 1}, "reward"),
         ({**OBSERVE, "visible": {"Cat": [1]}}, "visible"),
         # in an array of texts each would be as long as the longest
