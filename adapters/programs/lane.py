@@ -47,14 +47,14 @@ class Exchange:
         asked: how many lanes have a question.
         owing: how many lanes have a game that has not asked since its last answer.
         failed: the lanes whose games have failed.
-        is_closed: steps no longer wait.
+        ended: what waiting steps raise from now on; None: they may wait.
     """
 
     def __init__(self) -> None:
         self.changed = Condition()
         self.asked = self.owing = 0
         self.failed: list[Lane] = []
-        self.is_closed = False
+        self.ended: Exception | None = None
         self._is_late = False  # whether one question is enough for the step to go on
 
     def wait(self, lanes: Sequence[Lane], max_wait: float | None, timeout: float | None) -> None:
@@ -64,6 +64,7 @@ class Exchange:
 
         Raises:
             gymnasium.error.ClosedEnvironmentError: another thread has closed the environment.
+            Exception: what `close` got.
             TimeoutError: games have not asked for `timeout` seconds; it names their lanes.
         """
         late_at = None if max_wait is None else time.monotonic() + max_wait
@@ -81,13 +82,15 @@ class Exchange:
                     if hanging:
                         raise TimeoutError(", ".join(lane.name for lane in hanging))
                 self.changed.wait(min(ends, default=None))
-            if self.is_closed:
-                raise gymnasium.error.ClosedEnvironmentError("closed while a step waited for questions")
+            if self.ended is not None:
+                raise self.ended
 
-    def close(self) -> None:
-        """End a waiting step, and let none wait from now on."""
+    def close(self, error: Exception | None = None) -> None:
+        """End a waiting step with `error`, and let none wait from now on."""
         with self.changed:
-            self.is_closed = True
+            self.ended = error or gymnasium.error.ClosedEnvironmentError(
+                "closed while a step waited for questions"
+            )
             self.changed.notify()
 
     def notify(self) -> None:
@@ -96,7 +99,9 @@ class Exchange:
             self.changed.notify()
 
     def _may_go_on(self) -> bool:
-        return self.is_closed or bool(self.failed) or (self.asked > 0 and (self._is_late or not self.owing))
+        if self.ended is not None or self.failed:
+            return True
+        return self.asked > 0 and (self._is_late or not self.owing)
 
 
 class Lane:

@@ -20,10 +20,10 @@ from websockets.http11 import Request, Response
 from websockets.sync.server import Server, ServerConnection, serve
 
 from ...envs.batch.entity_batch import EntityBatch
-from ...envs.errors import whole_number
+from ...envs.errors import WorkerError, whole_number
 from ...envs.spaces import EntitySpace
 from . import protocol
-from .lane import GameStopped, Lane
+from .lane import Exchange, GameStopped, Lane
 from .protocol import Limits, ProtocolError
 from .training_agent import TrainingAgent
 from .vector_env import QuestionVectorEnv
@@ -33,7 +33,7 @@ _log = logging.getLogger(__name__)
 #: The environment variable with the token, which must not be written into a run folder.
 TOKEN = "ENTITIZE_TOKEN"
 
-#: Connections that may wait for a lane, or to say hello.
+#: Connections that may wait for a lane, or to say hello; and as many that have sent nothing.
 _WAITING = 16
 
 
@@ -59,7 +59,8 @@ class ListeningVectorEnv(QuestionVectorEnv):
 
     Raises:
         ValueError: the address has another form, can't be used, or is no loopback address and there is no
-            token; or a number is out of its range.
+            token; or a number is out of its range, or of more connections than the process may open.
+        WorkerError: by `reset` and `step`: the server has ended.
     """
 
     def __init__(
@@ -83,7 +84,7 @@ class ListeningVectorEnv(QuestionVectorEnv):
         self.address = door.address
         self._name = f"ListeningVectorEnv({self.address})"
         self._lanes = [Lane(f"game {number}", self._exchange) for number in range(self.num_envs)]
-        door.open(self._lanes)
+        door.open(self._lanes, self._exchange)
 
     def _reset(self, seeds: Any, options: dict[str, Any] | None) -> tuple[EntityBatch, dict[str, Any]]:
         """Begin with the questions at hand: games can't be made to start over."""
@@ -123,16 +124,19 @@ class Door:
         self._most_connections = num_lanes + _WAITING
         self._declared = threading.Event()
         self._is_open = threading.Event()
-        self._is_closed = False
+        self._is_closed = self._has_ended = False
         self._lock = threading.Lock()
         self._free: list[int] = []
         self._lanes: list[Lane] = []
+        self._exchange: Exchange | None = None
+        _allow_open_files(4 * (self._most_connections + _WAITING) + 128)
         try:
             self._server: Server = serve(
                 self._talk,
                 host,
                 port,
                 process_request=self._check_request,
+                create_connection=self._connection,  # type: ignore[arg-type]  # any factory will do
                 max_size=limits.message_bytes,
                 compression=None,  # decompression could make much of a small message
                 close_timeout=1,
@@ -145,23 +149,32 @@ class Door:
             ) from error
         bound = self._server.socket.getsockname()
         self.address = f"{f'[{bound[0]}]' if ':' in bound[0] else bound[0]}:{bound[1]}"
-        self._thread = threading.Thread(target=self._server.serve_forever, name="listener", daemon=True)
+        self._thread = threading.Thread(target=self._accept, name="listener", daemon=True)
         self._thread.start()
 
     def declared_space(self) -> EntitySpace:
-        """Return the spaces, as soon as a connection has declared them."""
+        """Return the spaces, as soon as a connection has declared them.
+
+        Raises:
+            WorkerError: the server has ended.
+        """
         if self._space is None:
             _log.warning(
                 "listening on ws://%s: the first game that connects declares the spaces", self.address
             )
         while self._space is None:
             self._declared.wait(0.5)
+            if self._has_ended:
+                raise self._end()
         return self._space
 
-    def open(self, lanes: list[Lane]) -> None:
+    def open(self, lanes: list[Lane], exchange: Exchange) -> None:
         """Let connections have these lanes."""
         with self._lock:
             self._lanes, self._free = lanes, list(reversed(range(len(lanes))))
+            self._exchange = exchange
+            if self._has_ended:
+                exchange.close(self._end())
         self._is_open.set()
 
     def close(self) -> None:
@@ -171,14 +184,36 @@ class Door:
         self._server.shutdown(reason="the trainer has ended")
         self._thread.join()
 
+    def _accept(self) -> None:
+        self._server.serve_forever()  # returns, without a word, where a connection can't be accepted
+        with self._lock:
+            self._has_ended = True
+            if self._exchange is not None and not self._is_closed:
+                self._exchange.close(self._end())
+
+    def _end(self) -> WorkerError:
+        return WorkerError(
+            f"listen: {self.address}: expected to accept connections, got an error of the system"
+        )
+
     # -- a connection ---------------------------------------------------------------------------------------
+
+    def _connection(self, *arguments: Any, **options: Any) -> ServerConnection:
+        """Make the connection of an accepted socket.
+
+        Raises:
+            ConnectionError: there are too many that have not sent a request; the socket is closed.
+        """
+        if len(self._server.handler_threads) > self._most_connections + _WAITING:
+            raise ConnectionError("too many connections")
+        return ServerConnection(*arguments, **options)
 
     def _check_request(self, connection: ServerConnection, request: Request) -> Response | None:
         """Refuse web pages of other hosts, which could reach a loopback address through a browser."""
         origin = request.headers.get("Origin")
         if origin is not None and self._token is None and not _is_loopback(urlsplit(origin).hostname or ""):
             return connection.respond(HTTPStatus.FORBIDDEN, f"origin {origin}: a token is needed\n")
-        if len(self._server.connections) >= self._most_connections:
+        if len(self._server.handler_threads) > self._most_connections:
             return connection.respond(HTTPStatus.SERVICE_UNAVAILABLE, "too many connections\n")
         return None
 
@@ -321,6 +356,28 @@ class Pace:
         self._count += 1
         if self._count > self._per_second:
             raise ProtocolError(f"expected at most {self._per_second:g} messages per second, got more")
+
+
+def _allow_open_files(count: int) -> None:
+    """Raise this process's limit of open files to `count`.
+
+    Raises:
+        ValueError: the system does not allow it.
+    """
+    try:
+        import resource
+    except ImportError:  # Windows, which has no such limit
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY or soft >= count:
+        return
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (count, hard))
+    except (OSError, ValueError):
+        raise ValueError(
+            f"listen: expected to be allowed {count} open files, got at most {hard}. Listen to fewer games"
+            " (--env.num-envs, --games), or raise the limit (ulimit -n)"
+        ) from None
 
 
 def _host_and_port(address: str) -> tuple[str, int]:

@@ -14,7 +14,7 @@ import threading
 import time
 from base64 import b64encode
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +24,9 @@ import numpy as np
 import pytest
 from entitize.adapters.programs import ListeningVectorEnv, protocol
 from entitize.adapters.programs.protocol import Limits
-from websockets.exceptions import ConnectionClosed, InvalidStatus
+from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
+from websockets.sync.server import Server
 
 from facts import raises
 
@@ -151,7 +152,7 @@ def back(trainer: Trainer) -> Any:
     while True:
         try:
             return client.Agent.connect(f"ws://{trainer.venv.address}")
-        except client.AgentError:
+        except (client.AgentError, InvalidHandshake):
             assert time.monotonic() < end
             time.sleep(0.01)
 
@@ -251,6 +252,38 @@ def test_a_game_that_leaves_before_its_hello_is_answered_leaves_its_lane(
 def test_a_silent_game_is_disconnected() -> None:
     with training(num_envs=1, limits=Limits(silence=0.1)) as trainer, hello(trainer) as game:
         assert json.loads(game.recv(5))["fatal"]
+
+
+def test_a_server_that_ends_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    broken = threading.Event()
+
+    accept_all = Server.serve_forever
+
+    def accept(server: Server) -> None:
+        broken.wait()
+        server.socket.close()
+        accept_all(server)
+
+    monkeypatch.setattr(Server, "serve_forever", accept)
+    with ListeningVectorEnv("127.0.0.1:0", 1, SPACE) as venv:
+        threading.Timer(0.1, broken.set).start()
+        with raises(ez.WorkerError, venv.address):
+            venv.reset()
+    with raises(ez.WorkerError, "127.0.0.1"):
+        ListeningVectorEnv("127.0.0.1:0", 1)
+    with raises(ValueError, "open files"):
+        ListeningVectorEnv("127.0.0.1:0", 10**9, SPACE)
+
+
+def test_sockets_that_send_nothing_are_bounded() -> None:
+    with training(num_envs=1) as trainer, ExitStack() as stack:
+        host, port = trainer.venv.address.split(":")
+        silent = [stack.enter_context(socket.create_connection((host, int(port)))) for _ in range(40)]
+        silent[-1].settimeout(5)
+        assert silent[-1].recv(1) == b""
+        stack.close()
+        with back(trainer) as agent:
+            play(agent)
 
 
 def test_a_game_that_never_reads_does_not_hold_the_end_of_training() -> None:
@@ -517,7 +550,7 @@ def _type(message: str | bytes) -> Any:
 
 def test_no_message_ends_the_trainer() -> None:
     """ENTITIZE_FUZZ: how many messages."""
-    count, rng = int(os.environ.get("ENTITIZE_FUZZ", 500)), random.Random(0)
+    count, rng = int(os.environ.get("ENTITIZE_FUZZ", 200)), random.Random(0)
     kinds: dict[str, int] = {}
     sent = 0
     with training(num_envs=2, limits=Limits(silence=5.0, messages_per_second=1e9)) as trainer:
