@@ -125,6 +125,7 @@ class Lane:
         self._report = Report()
         self._answers: SimpleQueue[Answer | None] = SimpleQueue()  # None: the game is to stop
         self._is_stopped = False
+        self._is_asking = False
 
     # -- what a game calls ----------------------------------------------------------------------------------
 
@@ -139,15 +140,20 @@ class Lane:
 
         Raises:
             GameStopped: there will be none.
+            RuntimeError: another thread waits for an answer.
         """
         with self._exchange.changed:
             self._check_going()
+            if self._is_asking:
+                raise RuntimeError(f"{self.name}: expected one question at a time, got one of a second thread")
+            self._is_asking = True
             self.question = question
             self._report.reward += reward
             self._exchange.asked += 1
             self._set_owing(False)
             self._exchange.notify()
         answer = self._answers.get()
+        self._is_asking = False
         if answer is None:
             raise GameStopped
         return answer

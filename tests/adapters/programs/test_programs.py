@@ -334,6 +334,31 @@ def test_an_environment_that_is_forgotten_ends_its_games() -> None:
         time.sleep(0.01)
 
 
+def test_two_threads_of_a_game_cannot_ask_at_the_same_time() -> None:
+    def main(agent: Any) -> None:
+        refused: list[BaseException] = []
+
+        def second() -> None:
+            while not refused:
+                try:
+                    agent.act(ez.Obs(Cat(2.0), score=0), Move)
+                except (RuntimeError, GameStopped) as error:
+                    refused.append(error)
+
+        agent.act(ez.Obs(Cat(0.0), score=0), Move)
+        asking = threading.Thread(target=second, name="game's own")
+        asking.start()
+        while not refused:
+            try:
+                agent.act(ez.Obs(Cat(1.0), score=0), Move)
+            except RuntimeError as error:
+                refused.append(error)
+        asking.join()
+        raise refused[0]
+
+    failing(main, "RuntimeError", "one question")
+
+
 def test_an_agent_that_is_asked_by_another_thread_of_the_game() -> None:
     def main(agent: Any) -> None:
         asking = threading.Thread(target=chase.play, args=(agent, agent.rng), name="game's own")
