@@ -57,15 +57,17 @@ class Exchange:
         self.ended: Exception | None = None
         self._is_late = False  # whether one question is enough for the step to go on
 
-    def wait(self, lanes: Sequence[Lane], max_wait: float | None, timeout: float | None) -> None:
+    def wait(self, lanes: Sequence[Lane], max_wait: float | None, timeout: float | None) -> list[Lane]:
         """Wait until every lane with a game has asked; after `max_wait` seconds until one has.
 
         Ends early where a game has failed.
 
+        Returns:
+            the lanes whose games have not asked for `timeout` seconds; empty where the step can go on.
+
         Raises:
             gymnasium.error.ClosedEnvironmentError: another thread has closed the environment.
             Exception: what `close` got.
-            TimeoutError: games have not asked for `timeout` seconds; it names their lanes.
         """
         late_at = None if max_wait is None else time.monotonic() + max_wait
         with self.changed:
@@ -80,10 +82,11 @@ class Exchange:
                     ends += [lane.answered_at + timeout - now for lane in lanes if lane.is_owing]
                     hanging = [lane for lane in lanes if lane.is_owing and now >= lane.answered_at + timeout]
                     if hanging:
-                        raise TimeoutError(", ".join(lane.name for lane in hanging))
+                        return hanging
                 self.changed.wait(min(ends, default=None))
             if self.ended is not None:
                 raise self.ended
+        return []
 
     def close(self, error: Exception | None = None) -> None:
         """End a waiting step with `error`, and let none wait from now on."""
@@ -145,7 +148,9 @@ class Lane:
         with self._exchange.changed:
             self._check_going()
             if self._is_asking:
-                raise RuntimeError(f"{self.name}: expected one question at a time, got one of a second thread")
+                raise RuntimeError(
+                    f"{self.name}: expected one question at a time, got one of a second thread"
+                )
             self._is_asking = True
             self.question = question
             self._report.reward += reward

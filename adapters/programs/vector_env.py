@@ -26,19 +26,30 @@ from .lane import Exchange, Lane, Report
 
 #: The folders of our own code between a game and its error.
 _NOT_THE_GAMES = tuple(Path(__file__).resolve().parents[2] / part for part in ("adapters", "envs"))
+#: Seconds that a worker may take, after a game has hung for `timeout`, to end its games and to report it.
+_MARGIN = 10.0
 
 
-def make_vec(program: Program, num_envs: int = 1, num_workers: int = 0, **options: Any) -> EntityVectorEnv:
+def make_vec(
+    program: Program,
+    num_envs: int = 1,
+    num_workers: int = 0,
+    timeout: float | None = 60.0,
+    **options: Any,
+) -> EntityVectorEnv:
     """Run `num_envs` games of `program`, each in a thread.
 
     Args:
         num_workers: how many processes share the threads; 0: they are in this one.
+        timeout: of `ProgramVectorEnv`. `worker_timeout` is longer, so that the error names the game.
         options: of `ProgramVectorEnv`; with workers also those of `share_lanes`.
 
     Raises:
         TypeError, ValueError: an option is unknown or out of its range.
     """
-    return share_lanes(partial(ProgramVectorEnv, program), num_envs, num_workers, **options)
+    options.setdefault("worker_timeout", None if timeout is None else timeout + _MARGIN)
+    make = partial(ProgramVectorEnv, program)
+    return share_lanes(make, num_envs, num_workers, timeout=timeout, **options)
 
 
 class QuestionVectorEnv(EntityVectorEnv):
@@ -109,14 +120,14 @@ class QuestionVectorEnv(EntityVectorEnv):
         Raises:
             WorkerError: a game failed or hangs; it is named.
         """
-        try:
-            self._exchange.wait(self._lanes, self.max_wait, self.timeout)
-        except TimeoutError as error:
+        hanging = self._exchange.wait(self._lanes, self.max_wait, self.timeout)
+        if hanging:
             raise WorkerError(
-                f"{self._where}: {error}: expected a question or the end of the program within"
-                f" {self.timeout:g} seconds, got none. Ask more often, or give a longer timeout",
-                [number for number, lane in enumerate(self._lanes) if lane.is_owing],
-            ) from None
+                f"{self._where}: {', '.join(lane.name for lane in hanging)}: expected a question or the end"
+                f" of the program within {self.timeout:g} seconds, got none. Ask more often, or give a longer"
+                " timeout",
+                [self.first_lane + self._lanes.index(lane) for lane in hanging],
+            )
         with self._exchange.changed:
             for lane in self._exchange.failed:
                 raise self._failure(lane)

@@ -14,7 +14,7 @@ from typing import Any
 import entitize as ez
 import numpy as np
 import pytest
-from entitize.adapters.programs import GameStopped, ProgramVectorEnv
+from entitize.adapters.programs import GameStopped, ProgramVectorEnv, vector_env
 
 from facts import mentions, raises
 
@@ -228,6 +228,30 @@ def test_a_game_that_hangs_is_named_and_ended() -> None:
             time.sleep(0.01)
 
     failing(busy, "game 0", 0.2, timeout=0.2)
+
+
+def test_a_game_that_hangs_is_named_by_its_lane_before_its_worker_process_is_given_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def main(agent: Any) -> None:
+        while True:
+            agent.act(ez.Obs(Cat(0.0), score=0), Move)
+            while agent.questions == 3 and agent.rng.bit_generator.seed_seq.entropy == 1:
+                time.sleep(0.01)
+
+    with ez.make_vec(program(main), 3, timeout=0.5) as venv:
+        venv.first_lane = 4  # as in a worker
+        venv.reset(seed=0)
+        with raises(ez.WorkerError, "game 5", 0.5) as failure:
+            for _ in range(5):
+                go(venv, Move.LEFT)
+    assert failure.value.env_indices == (5,) and "game 4" not in str(failure.value)
+
+    made: list[Any] = []
+    monkeypatch.setattr(vector_env, "share_lanes", lambda *_, **options: made.append(options))
+    vector_env.make_vec(chase.main, 4, 2, timeout=90.0)
+    vector_env.make_vec(chase.main, 4, 2, timeout=None)
+    assert made[0]["worker_timeout"] > made[0]["timeout"] == 90.0 and made[1]["worker_timeout"] is None
 
 
 def test_a_game_must_ask_as_declared() -> None:
