@@ -6,6 +6,7 @@ import hmac
 import ipaddress
 import logging
 import os
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -135,6 +136,7 @@ class Door:
                 self._talk,
                 host,
                 port,
+                family=socket.AF_INET6 if ":" in host else socket.AF_INET,
                 process_request=self._check_request,
                 create_connection=self._connection,  # type: ignore[arg-type]  # any factory will do
                 max_size=limits.message_bytes,

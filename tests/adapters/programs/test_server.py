@@ -51,6 +51,13 @@ def declaring(**spaces: Any) -> dict[str, Any]:
     return {"type": "hello", "protocol": 1, "spaces": {**SPACES, **spaces}}
 
 
+def _has_ipv6() -> bool:
+    with suppress(OSError), socket.socket(socket.AF_INET6) as probe:
+        probe.bind(("::1", 0))
+        return True
+    return False
+
+
 def load_client() -> Any:
     """The Python client, which is no part of the package."""
     spec = importlib.util.spec_from_file_location("entitize_client", CHECKOUT / "web" / "entitize_client.py")
@@ -500,6 +507,14 @@ def test_a_token_is_asked_for_and_web_pages_of_others_are_refused() -> None:
             pass
         with raw(trainer, origin="http://localhost:8000"):
             pass
+
+
+@pytest.mark.skipif(not _has_ipv6(), reason="needs IPv6")
+def test_addresses_of_version_6_can_be_used() -> None:
+    with ListeningVectorEnv("[::1]:0", 1, SPACE) as venv:
+        assert venv.address.startswith("[::1]:")
+        with connect(f"ws://{venv.address}", compression=None) as game:
+            assert ask(game, {"type": "hello", "protocol": 1})["type"] == "hello"
 
 
 def test_addresses_that_cannot_be_used_are_refused() -> None:
