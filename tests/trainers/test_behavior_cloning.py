@@ -251,6 +251,52 @@ def test_actions_that_masks_forbid_are_counted_and_may_be_dropped(tmp_path: Path
     assert parts.learned.tolist() == [1, 3, 5, 7, 9]
 
 
+def test_actions_without_actors_are_not_learned(tmp_path: Path) -> None:
+    """One action never has an actor, and in the last file none has."""
+    go, aim = ez.Categorical(["l", "r"]), ez.MultiCategorical({"x": 3, "y": 3})
+    space = ez.EntitySpace({"A": ["x"]}, ez.EntityActionSpace({"Go": go, "Aim": aim}))
+    count, steps_per_part = 12, 8
+    actors = [np.arange(step < steps_per_part) for step in range(count)]
+    batch = batch_observations(
+        space,
+        [
+            {
+                "entities": {"A": np.ones((1, 1), np.float32)},
+                "actions": {
+                    "Go": {"actors": acting, "mask": np.ones((len(acting), 2), np.int8)},
+                    "Aim": {"actors": acting[:0], "mask": np.ones((0, 6), np.int8)},
+                },
+            }
+            for acting in actors
+        ],
+    )
+    no = np.zeros(count, bool)
+    with DatasetWriter(tmp_path / "plays", space, steps_per_part=steps_per_part) as writer:
+        for rows in np.split(np.arange(count), [steps_per_part]):
+            part = batch.gather(rows)
+            writer.append(
+                Steps(
+                    part,
+                    sample_actions(space.actions, part, np.random.default_rng(0)),
+                    lane=np.zeros(len(rows), np.int32),
+                    episode=rows.astype(np.int64),
+                    step=np.zeros(len(rows), np.int32),
+                    reward=np.ones(len(rows), np.float32),
+                    terminated=~no[rows],
+                    truncated=no[rows],
+                    final=no[rows],
+                    inactive=no[rows],
+                )
+            )
+    dataset = EntityDataset(tmp_path / "plays")
+    assert dataset.num_parts == 2 and dataset.part(1).actions["Go"].num_items == 0
+    for engine in ("fused", "torch"):
+        net = ez.RogueNet(space, space.actions, d_model=8, n_layer=1, engine=engine)
+        config = ez.BehaviorCloningConfig(epochs=1, held_out=0.5, minibatch_size=2)
+        metrics = ez.BehaviorCloning(net, dataset, config).train()
+        assert "held_out/accuracy/Go" in metrics and "held_out/accuracy/Aim" not in metrics
+
+
 def test_wrong_calls_are_named(plays: Path, tmp_path: Path) -> None:
     net, dataset = make_net(), EntityDataset(plays)
     with raises(TypeError, "BehaviorCloningConfig"):

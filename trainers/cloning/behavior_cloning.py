@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -241,7 +242,7 @@ class BehaviorCloning:
                     if action.is_continuous:
                         key, found = f"held_out/error/{name}", np.abs(ours - theirs)
                     else:
-                        same = (ours == theirs).reshape(len(ours), -1)
+                        same = (ours == theirs).reshape(len(ours), math.prod(ours.shape[1:]))
                         if isinstance(action, MultiCategorical):  # of what its kind uses
                             same |= ~action.used[theirs[:, 0]]
                         key, found = f"held_out/accuracy/{name}", same.all(1)

@@ -118,7 +118,8 @@ def _legal_rows(dataset: EntityDataset) -> tuple[NDArray[np.bool_], dict[str, in
                 wrong = chosen.lengths != part.actors.lengths
             else:
                 replaced, _ = action.replace_illegal(np.array(chosen.values), part)
-                differs = (replaced != chosen.values).reshape(len(replaced), -1).any(1)
+                differs = replaced != chosen.values
+                differs = differs.any(tuple(range(1, differs.ndim)))
                 wrong = np.zeros(len(chosen), bool)
                 wrong[chosen.sequence_indices()[differs]] = True
             dropped[name] += int(wrong.sum())
