@@ -20,7 +20,7 @@ from ..envs.spaces.space_schema import schema_difference, space_from_schema, spa
 from ..ragged import concatenate
 from .errors import DatasetError
 from .steps import NUMBERS, Steps, arrow_schema, from_arrow
-from .writer import FORMAT_VERSION, MANIFEST
+from .writer import FORMAT_VERSION, MANIFEST, OF_THE_FILES, manifest_sum
 
 #: A manifest is small; a larger file is none.
 _MAX_MANIFEST = 64 * 2**20
@@ -64,10 +64,11 @@ class EntityDataset:
     def __init__(self, path: str | Path, *, verify: bool = True) -> None:
         self.path = Path(path)
         manifest = _read_manifest(self.path / MANIFEST)
-        self.metadata: dict[str, Any] = {n: v for n, v in manifest.items() if n not in ("parts", "spaces")}
+        repeated = {name: value for name, value in manifest.items() if name not in OF_THE_FILES}
+        self.metadata: dict[str, Any] = {n: v for n, v in repeated.items() if n != "spaces"}
         self.space = _space(self.path / MANIFEST, manifest)
         parts = _listed_parts(self.path / MANIFEST, manifest)
-        schema = arrow_schema(self.space, {n: v for n, v in manifest.items() if n != "parts"})
+        schema = arrow_schema(self.space, repeated)
         opened = [_open_part(self.path / name, steps, schema) for name, steps, _ in parts]
         self._mappings, self._parts = [mapping for mapping, _ in opened], [part for _, part in opened]
         self._first_rows = np.cumsum([0, *(steps for _, steps, _ in parts)])
@@ -222,6 +223,9 @@ def _read_manifest(path: Path) -> dict[str, Any]:
             f"{path}: expected version {FORMAT_VERSION} of the format, got {version!r}."
             " Read it with the version of Entitize that wrote it"
         )
+    # Manifests had no sum at first; the files then witness all of it but their own list.
+    if "sha256" in manifest and manifest["sha256"] != manifest_sum(manifest):
+        raise DatasetError(f"{path}: damaged: it has changed since it was written (its SHA-256 differs)")
     return manifest
 
 
@@ -268,6 +272,8 @@ def _open_part(path: Path, steps: int, schema: pa.Schema) -> tuple[mmap.mmap, pa
             raise DatasetError(f"{path}: expected 1 record batch, got {file.num_record_batches}")
         if not file.schema.equals(schema):
             raise DatasetError(f"{path}: its columns are not those of the spaces in {MANIFEST}")
+        if not file.schema.equals(schema, check_metadata=True):
+            raise DatasetError(f"{path}: damaged: {MANIFEST} says something else about the recording")
         batch = file.get_batch(0)
     except (OSError, pa.ArrowException) as error:
         raise DatasetError(f"{path}: cannot be read as an Arrow file: {error}") from error

@@ -22,6 +22,14 @@ from .steps import NUMBERS, Steps, arrow_schema, to_arrow
 #: Of the files: raised whenever a reader of the former version could not read them.
 FORMAT_VERSION = 1
 MANIFEST = "dataset.json"
+#: Keys of the manifest that the Arrow files do not repeat.
+OF_THE_FILES = frozenset({"parts", "sha256"})
+
+
+def manifest_sum(manifest: Mapping[str, Any]) -> str:
+    """Return the SHA-256 of everything in a manifest but this sum itself."""
+    content = {name: value for name, value in manifest.items() if name != "sha256"}
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 class DatasetWriter:
@@ -38,7 +46,8 @@ class DatasetWriter:
 
     Raises:
         FileExistsError: the folder holds something.
-        ValueError: `steps_per_part` is not positive, or the action space can't be stored.
+        ValueError: `steps_per_part` is not positive, the action space can't be stored, or `metadata` has a
+            key "parts" or "sha256", which the manifest has itself.
     """
 
     PART_BYTES = 256 * 2**20
@@ -52,6 +61,8 @@ class DatasetWriter:
     ) -> None:
         if steps_per_part < 1:
             raise ValueError(f"steps_per_part must be positive, got {steps_per_part}")
+        if taken := OF_THE_FILES & (metadata or {}).keys():
+            raise ValueError(f"metadata: expected other keys than the manifest's, got {', '.join(taken)}")
         self.path = Path(path)
         if self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())):
             raise FileExistsError(f"{self.path}: expected a new or empty folder for the dataset")
@@ -135,5 +146,7 @@ class DatasetWriter:
         return sum(a.values.nbytes if isinstance(a, RaggedArray) else a.nbytes for a in arrays)
 
     def _write_manifest(self) -> None:
-        content = json.dumps({**self.metadata, "parts": self._parts}, indent=1).encode()
-        replace_file(self.path / MANIFEST, content)
+        # As JSON reads it back: keys that are numbers become texts, which are sorted otherwise.
+        manifest = json.loads(json.dumps({**self.metadata, "parts": self._parts}))
+        manifest["sha256"] = manifest_sum(manifest)
+        replace_file(self.path / MANIFEST, json.dumps(manifest, indent=1).encode())

@@ -6,11 +6,12 @@ import json
 import os
 import shutil
 from pathlib import Path
+from typing import Any
 
 import entitize as ez
 import numpy as np
 import pytest
-from entitize.datasets import DatasetError, EntityDataset, Steps
+from entitize.datasets import DatasetError, DatasetWriter, EntityDataset, Steps
 
 from facts import raises
 
@@ -35,7 +36,8 @@ def everything(dataset: EntityDataset) -> Steps:
 
 def test_no_byte_can_change_what_is_read(plays: Path, tmp_path: Path) -> None:
     rng = np.random.default_rng(int(os.environ.get("ENTITIZE_FUZZ_SEED", "0")))
-    expected = everything(EntityDataset(plays))
+    whole = EntityDataset(plays)
+    expected = everything(whole)
     names = sorted(file.name for file in plays.iterdir())
     refused = 0
     for round_ in range(ROUNDS):
@@ -50,11 +52,13 @@ def test_no_byte_can_change_what_is_read(plays: Path, tmp_path: Path) -> None:
                 content[rng.integers(len(content))] ^= 1 << rng.integers(8)
         file.write_bytes(bytes(content))
         try:
-            found = everything(EntityDataset(path))
+            dataset = EntityDataset(path)
+            found = everything(dataset)
         except DatasetError as error:
             assert str(path) in str(error)
             refused += 1
-        else:  # only metadata changed, or nothing did
+        else:  # nothing changed that says something
+            assert (dataset.space, dataset.metadata) == (whole.space, whole.metadata)
             assert found.observations.equals(expected.observations)
             assert all(found.actions[name] == expected.actions[name] for name in expected.actions)
             for name, numbers in expected.numbers().items():
@@ -86,9 +90,39 @@ def test_a_wrong_manifest_is_named(
 ) -> None:
     shutil.copytree(plays, tmp_path / "copy")
     manifest = tmp_path / "copy" / "dataset.json"
-    manifest.write_text(json.dumps({**json.loads(manifest.read_text()), **change}))
+    manifest.write_text(json.dumps({**without_sum(manifest), **change}))
     with raises(DatasetError, manifest, *facts):
         EntityDataset(tmp_path / "copy")
+
+
+def without_sum(manifest: Path) -> dict[str, Any]:
+    """Return a manifest as the first datasets had it."""
+    return {name: value for name, value in json.loads(manifest.read_text()).items() if name != "sha256"}
+
+
+@pytest.mark.parametrize("change", [{"num_envs": 4}, {"env": "Count"}, {"spaces": "renamed"}])
+def test_a_changed_manifest_is_refused_with_and_without_its_sum(
+    plays: Path, tmp_path: Path, change: dict[str, object]
+) -> None:
+    shutil.copytree(plays, tmp_path / "copy")
+    manifest = tmp_path / "copy" / "dataset.json"
+    content = without_sum(manifest)
+    manifest.write_text(json.dumps(content))
+    assert len(EntityDataset(tmp_path / "copy")) == len(EntityDataset(plays))
+    if change == {"spaces": "renamed"}:  # the columns stay as they are
+        change = {"spaces": json.loads(json.dumps(content["spaces"]).replace('"x"', '"z"'))}
+        assert change["spaces"] != content["spaces"]
+    manifest.write_text(json.dumps({**content, **change}))
+    with raises(DatasetError, "part-000000.arrow", "dataset.json"):
+        EntityDataset(tmp_path / "copy")
+    manifest.write_text(json.dumps({**json.loads((plays / "dataset.json").read_text()), **change}))
+    with raises(DatasetError, manifest, "SHA-256"):
+        EntityDataset(tmp_path / "copy")
+
+
+def test_keys_of_the_manifest_are_not_for_facts(plays: Path, tmp_path: Path) -> None:
+    with raises(ValueError, "metadata", "parts"):
+        DatasetWriter(tmp_path / "new", EntityDataset(plays).space, {"parts": 3})
 
 
 def test_nesting_without_end_is_refused(plays: Path, tmp_path: Path) -> None:
