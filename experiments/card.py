@@ -45,8 +45,8 @@ import entitize as ez
 agent = ez.load_agent("{folder}")
 ```
 
-On the command line: `entitize play {folder}` writes a video, `entitize eval {folder}` plays whole episodes,
-`entitize train --init-from {folder}` continues training.
+On the command line: `entitize play {folder}{flag}` writes a video, `entitize eval {folder}{flag}` plays
+whole episodes, `entitize train --init-from {folder}` continues training.{confirm}
 
 ## Evaluation
 
@@ -70,7 +70,7 @@ The interval is a percentile bootstrap of the mean over episodes (10,000 resampl
 - `checkpoint.json`: observation and action spaces, options of the network, and a SHA-256 of each file.
 - `{config}`: the configuration of the training.
 
-None of them contains pickle.
+None of them contains pickle. `{config}` names an environment, which commands make.
 """
 
 
@@ -125,6 +125,7 @@ def write_card(
         for name, one in returns.items()
     ]
     network = load_policy(out)
+    is_code = ":" in config.env.id
     options = [f"`{name}={value}`" for name, value in config.env.kwargs.items()]
     text = _TEXT.format(
         title=title,
@@ -134,6 +135,8 @@ def write_card(
         steps=step,
         entities=", ".join(network.observation_space.entities) or "none, but a picture",
         folder=out.name,
+        flag=f" --env.id {config.env.id}" if is_code else "",
+        confirm=" `--env.id` confirms that the code of the environment may run." if is_code else "",
         protocol=protocol,
         rows="\n".join(rows),
         matches=_matches(run),

@@ -6,13 +6,14 @@ text of a flag is the line below its field. A run folder has them in `config.yam
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
 import tyro
 
+from ..policies.checkpoint import METADATA
 from ..policies.rogue_net import RogueNetConfig
 from ..trainers import PPOConfig
 from ..trainers.progress import Detail
@@ -158,13 +159,49 @@ def read_run_config(run: Path, env: EnvChoice | None = None) -> TrainConfig:
 
     Raises:
         UnknownEnvError: neither the run folder nor `env` says which environment it is.
-        UserError: `run` is not a run folder, or its configuration can't be read.
+        UserError: `run` is not a run folder, its configuration can't be read, or it is that of a card which
+            names functions, and `env` does not confirm them.
     """
     data = _read_data(run)
     if isinstance(data, Mapping):
-        data = _with_environment(run, data, env or EnvChoice())
+        env = env or EnvChoice()
+        if env.id is None and is_card(run):
+            _check_names_no_code(run, data)
+        data = _with_environment(run, data, env)
         _check_network(run, data)
     return _as_config(run, data)
+
+
+def is_card(run: Path) -> bool:
+    """Return True if `run` is a folder of `entitize card`, which may come from others."""
+    return (run / METADATA).is_file()
+
+
+def _check_names_no_code(run: Path, data: Mapping[str, Any]) -> None:
+    """Check that the environment in `data` is made without functions or modules that `data` names.
+
+    Raises:
+        UserError: one is named: making the environment would import and call it.
+    """
+    env = data.get("env")
+    texts = list(_texts([env, data.get("eval")]))
+    if named := [text for text in texts if ":" in text]:
+        id_ = env.get("id") if isinstance(env, Mapping) else None
+        raise UserError(
+            f"{run / RUN_CONFIG} names code of this machine, which may be anything:"
+            f" {', '.join(map(repr, named))}. If you know it, confirm it with --env.id {id_ or 'ENVIRONMENT'}"
+        )
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Return all texts in plain data."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        yield from _texts(list(value.values()))
+    elif isinstance(value, list):
+        for item in value:
+            yield from _texts(item)
 
 
 def read_run_outline(run: Path) -> tuple[TrainConfig, str]:

@@ -95,3 +95,48 @@ def test_the_folder_is_read_by_the_commands(trained: Path, tmp_path: Path, entit
     (out / "policy.safetensors").write_bytes(b"broken")
     code, _, error = entitize("eval", out, "--episodes", 2)
     assert code == 2 and "policy.safetensors" in error
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"id": "os:system", "kwargs": {"command": "touch TOUCHED"}},
+        {"id": "CartPole-v1", "view": {"view": "Function", "function": "os:system"}},
+        {"id": "a_module:Game-v0"},
+        {"id": "MineSweeper", "kwargs": {"anything": ["os:system"]}},
+    ],
+)
+def test_a_card_runs_no_code_that_it_names(
+    change: dict[str, object], trained: Path, tmp_path: Path, entitize: Command
+) -> None:
+    out, touched = tmp_path / "card", tmp_path / "touched"
+    code, _, error = entitize("card", trained, "--out", out, "--episodes", 2)
+    assert code == 0, error
+    config = yaml.safe_load((out / "config.yaml").read_text())
+    text = json.dumps({**config, "env": {"num_envs": 2, **change}})
+    (out / "config.yaml").write_text(text.replace("TOUCHED", str(touched)))
+    for words in (
+        ["eval", out, "--episodes", 2],
+        ["play", out, "--out", tmp_path / "play.gif"],
+        ["record", out, "--out", tmp_path / "plays"],
+        ["card", out, "--out", tmp_path / "again"],
+        ["info", out],
+    ):
+        code, _, error = entitize(*words)
+        assert code == 2 and "--env.id" in error and ":" in error.split("anything:")[1], error
+    assert not touched.exists()
+
+
+def test_the_environment_of_a_card_can_be_confirmed(tmp_path: Path, entitize: Command) -> None:
+    name, run, out = "entitize.envs.games.count:Count", tmp_path / "run", tmp_path / "card"
+    small = ["--env.num-envs", 2, "--ppo.num-steps", 4, "--ppo.total-timesteps", 8, "--net.d-model", 8]
+    for words in (
+        ["train", "--env.id", name, "--run", run, *small],
+        ["card", run, "--out", out, "--episodes", 2],  # a run of one's own
+        ["eval", out, "--episodes", 2, "--env.id", name],
+    ):
+        code, _, error = entitize(*words)
+        assert code == 0, error
+    assert f"entitize play card --env.id {name}" in (out / "README.md").read_text()
+    code, _, error = entitize("eval", out, "--episodes", 2)
+    assert code == 2 and repr(name) in error
