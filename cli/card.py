@@ -13,6 +13,7 @@ from ..experiments.card import check_new_folder, write_card
 from ..experiments.environments import make_environments, played
 from ..experiments.errors import UserError
 from ..experiments.networks import RANDOM
+from ..policies.checkpoint import newest_checkpoint
 from ..trainers import CheckpointError
 from ..trainers.schedule import thread_count
 from .agent_flags import AgentFlags
@@ -52,6 +53,11 @@ def main(arguments: Sequence[str]) -> None:
     config = replace(config, eval=settings)  # so that `eval` of the folder plays the same
     env, told = played(config.env, settings, "held-out", {})
     title = chosen.title or chosen.out.resolve().name
+    try:  # once: a run that goes on writes others meanwhile
+        checkpoint = newest_checkpoint(chosen.path)
+    except CheckpointError as error:
+        raise UserError(str(error)) from error
+    chosen = replace(chosen, checkpoint=checkpoint)
     with thread_count(config.ppo.num_threads), make_environments(env) as venv:
         agents = {title: chosen.load(venv), RANDOM: chosen.load(venv, is_random=True)}
         results = judge(agents, venv, settings)
@@ -62,7 +68,7 @@ def main(arguments: Sequence[str]) -> None:
         f" in each, with {actions}; seed {settings.seed}. `entitize eval` plays the same episodes."
     )
     try:
-        write_card(chosen.run, chosen.path, chosen.out, config, results, protocol, title, chosen.license)
+        write_card(chosen.run, checkpoint, chosen.out, config, results, protocol, title, chosen.license)
     except CheckpointError as error:
         raise UserError(str(error)) from error
     rows: list[TableRow] = [(name, {}, result) for name, result in results.items()]

@@ -10,6 +10,7 @@ The folder is a checkpoint and a run folder at once: `load_agent`, `load_policy`
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +21,6 @@ import yaml
 
 from .. import __version__
 from ..files import parse_json, read_regular, replace_file
-from ..policies.checkpoint import newest_checkpoint
 from ..trainers import bootstrap_interval, load_policy
 from ..trainers.evaluation import EpisodeResults, Interval
 from ..trainers.runs.checkpoint import read_checkpoint, write_checkpoint
@@ -28,8 +28,10 @@ from ..trainers.runs.run_origin import RUN_ORIGIN
 from .config import RUN_CONFIG, TrainConfig
 from .config_file import to_yaml
 from .errors import UserError
+from .microrts.match_plan import has_played
 
 CARD = "README.md"
+_log = logging.getLogger(__name__)
 
 _TEXT = """\
 # {title}
@@ -96,7 +98,7 @@ def write_card(
     """Write the folder `out` for the agent of `run`.
 
     Args:
-        checkpoint: the checkpoint that was evaluated, or the run, whose newest is meant.
+        checkpoint: the one that was evaluated.
         config: of the run.
         results: the evaluation's episodes by name; the agent's come first.
         protocol: how they were played, a sentence or two.
@@ -108,7 +110,7 @@ def write_card(
         CheckpointError: the checkpoint is corrupt, or the system refused to write.
     """
     check_new_folder(out)
-    stored = read_checkpoint(newest_checkpoint(checkpoint))
+    stored = read_checkpoint(checkpoint)
     metadata = {name: stored.metadata[name] for name in ("spaces", "policy")}
     step = int(stored.metadata["step"])
     written = write_checkpoint(out, step, {"policy": stored.tensors["policy"]}, metadata)
@@ -139,7 +141,7 @@ def write_card(
         confirm=" `--env.id` confirms that the code of the environment may run." if is_code else "",
         protocol=protocol,
         rows="\n".join(rows),
-        matches=_matches(run),
+        matches=_matches(run, checkpoint),
         config=RUN_CONFIG,
         options=", ".join(options) or "none",
         origin=_origin(run),
@@ -175,10 +177,13 @@ def _front_matter(
     }
 
 
-def _matches(run: Path) -> str:
-    """Return the table of `entitize eval microrts`, if the run has one."""
+def _matches(run: Path, checkpoint: Path) -> str:
+    """Return the table of `entitize eval microrts`, if the run has one of this checkpoint."""
     table = run / "eval_microrts" / "table.md"
     if not table.is_file():
+        return ""
+    if not has_played(checkpoint, table.with_name("results.jsonl")):
+        _log.warning("%s is not known to be of %s, and is left out of the card", table, checkpoint)
         return ""
     return f"\n### Games against bots (`entitize eval microrts`)\n\n{table.read_text().strip()}\n"
 

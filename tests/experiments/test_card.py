@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +13,9 @@ import numpy as np
 import pytest
 import torch
 import yaml
+from entitize.cli.evaluate import judge
+from entitize.cli.main import main
+from entitize.trainers import EpisodeResults
 
 RESULTS = Path(__file__).parents[2] / "experiments" / "results"
 
@@ -140,3 +144,36 @@ def test_the_environment_of_a_card_can_be_confirmed(tmp_path: Path, entitize: Co
     assert f"entitize play card --env.id {name}" in (out / "README.md").read_text()
     code, _, error = entitize("eval", out, "--episodes", 2)
     assert code == 2 and repr(name) in error
+
+
+def test_games_of_other_weights_are_left_out(
+    tmp_path: Path, entitize: Command, caplog: pytest.LogCaptureFixture
+) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(RESULTS / "microrts_8x8", run)
+    results = run / "eval_microrts" / "results.jsonl"
+    text = results.read_text()
+    results.write_text(text.replace("SHA-256 f10a", "SHA-256 0000", 1))
+    assert results.read_text() != text
+    code, _, error = entitize("card", run, "--out", tmp_path / "card", "--episodes", 2)
+    assert code == 0, error
+    assert "Games against bots" not in (tmp_path / "card" / "README.md").read_text()
+    assert "table.md" in caplog.text
+
+
+def test_the_weights_of_a_card_are_those_that_were_evaluated(
+    trained: Path, tmp_path: Path, entitize: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, out = tmp_path / "run", tmp_path / "card"
+    shutil.copytree(trained, run)
+
+    def judged(*arguments: object) -> dict[str, EpisodeResults]:
+        results = judge(*arguments)  # type: ignore[arg-type]
+        assert main(["train", "--resume", str(run), "--ppo.total-timesteps", "64"]) == 0
+        return results
+
+    monkeypatch.setattr("entitize.cli.card.judge", judged)
+    code, _, error = entitize("card", run, "--out", out, "--episodes", 2)
+    assert code == 0, error
+    assert json.loads((out / "checkpoint.json").read_text())["step"] == 32
+    assert len(list((run / "checkpoints").iterdir())) == 2
