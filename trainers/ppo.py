@@ -12,6 +12,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -103,7 +104,7 @@ class PPO:
             RewardNormalizer(venv.num_envs, config.gamma) if config.normalize_rewards else None
         )
         self.clock = Clock()
-        self.start = StartingPolicy(policy) if config.start_kl_coef else None  # which it is costly to leave
+        self.start = StartingPolicy(policy) if config.start_kl_coef else None  # it is penalized to leave it
         self._frozen = policy_parameters(self.module) if config.value_warmup_steps else []
         self._total = config.total_timesteps
         self._max_seconds: float | None = None
@@ -308,6 +309,8 @@ class PPO:
         set_learning_rate(self.optimizer, learning_rate)
         is_warming_up = self.step - len(samples) < config.value_warmup_steps
         self.learner.frozen = self._frozen if is_warming_up else ()
+        # The clipped loss keeps a value within `clip_coef` of what it was: an untrained one goes further.
+        self.learner.config = replace(config, clip_vloss=False) if is_warming_up else config
         num_minibatches = -(-len(samples) // config.minibatch_size)
         history: defaultdict[str, list[float]] = defaultdict(list)
         for _ in range(config.update_epochs):

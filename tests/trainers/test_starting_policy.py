@@ -56,6 +56,23 @@ def test_value_warm_up_leaves_the_policy_as_it_is(engine: str, separate: bool, t
         assert any(name.startswith(part) for name in changed), part
 
 
+@pytest.mark.parametrize("engine", ["auto", "torch", "graphs"])
+def test_value_warm_up_is_not_held_back_by_clipping(engine: str, toy_venv: Any) -> None:
+    options = OPTIONS | {"update_epochs": 40, "clip_coef": 1e-6}
+    trainer = PPO(
+        network(toy_venv(4), engine=engine), toy_venv(4), PPOConfig(**options, value_warmup_steps=24)
+    )
+    errors = []
+    for _ in range(2):  # warm-up, and after it
+        samples = trainer.collect()
+        trainer.update()
+        after = trainer.policy.evaluate(samples.observations, samples.actions).values.detach().numpy()
+        errors.append([float(((v - samples.returns) ** 2).mean()) for v in (samples.values, after)])
+        assert trainer.learner.config.clip_vloss == (len(errors) == 2)
+    assert errors[0][1] < 0.5 * errors[0][0]
+    assert errors[1][1] > 0.5 * errors[1][0]
+
+
 def test_a_policy_without_a_part_for_the_value_is_named(toy_policy: Any, toy_venv: Any) -> None:
     with raises(ValueError, "value_warmup_steps", "ToyPolicy", "value_head", "critic"):
         PPO(toy_policy(), toy_venv(4), PPOConfig(**OPTIONS, value_warmup_steps=1))

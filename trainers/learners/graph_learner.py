@@ -39,7 +39,7 @@ class GraphLearner:
         self._parameters = list(module.parameters())
         self.frozen: Sequence[nn.Parameter] = ()
         self.optimizer = optimizer
-        self._config = config
+        self.config = config
         self._names = list(form.heads)
         self._capacities = Capacities()
         self._staging = Staging(form.device)
@@ -48,8 +48,8 @@ class GraphLearner:
 
     def step(self, minibatch: Samples, ent_coef: float) -> Mapping[str, float]:
         """Start one gradient step; reading the numbers waits for it. See `Learner.step`."""
-        counts = count(minibatch, self._config.joint_log_prob)
-        if self._config.norm_adv:
+        counts = count(minibatch, self.config.joint_log_prob)
+        if self.config.norm_adv:
             minibatch = normalize_advantages(minibatch)
         plan = Plan(self.form, minibatch.observations, minibatch.actions)
         capacity = self._capacities.fit(plan.sizes)
@@ -81,10 +81,10 @@ class GraphLearner:
         arrays = self._packing(capacity).tensors(block)
         self.optimizer.zero_grad(set_to_none=True)
         evaluation = self.form.evaluate(capacity, arrays)
-        total, numbers = static_losses(evaluation, self._names, arrays, self._config)
+        total, numbers = static_losses(evaluation, self._names, arrays, self.config)
         total.backward()
         forget_gradients(self.frozen)
-        norm = nn.utils.clip_grad_norm_(self._parameters, self._config.max_grad_norm)
+        norm = nn.utils.clip_grad_norm_(self._parameters, self.config.max_grad_norm)
         self.optimizer.step()
         return torch.cat([numbers, norm.detach().to(numbers.dtype).reshape(1)])
 
@@ -96,13 +96,13 @@ class GraphLearner:
         return self._packings[capacity]
 
     def _token(self) -> Hashable:
-        """Identity of all that a graph holds on to: parameters, which of them are frozen, and the optimizer's
-        state, which is replaced when it is loaded."""
+        """Identity of all that a graph holds on to: parameters, which of them are frozen, the optimizer's
+        state, which is replaced when it is loaded, and how the value's loss is computed."""
         states = self.optimizer.state
         moments = [states[p]["exp_avg"].data_ptr() for p in self._parameters if states.get(p)]
         rates = [group["lr"] for group in self.optimizer.param_groups]
         held = [rate.data_ptr() for rate in rates if isinstance(rate, Tensor)]
-        return self.form.token(), tuple(moments), tuple(held), len(self.frozen)
+        return self.form.token(), tuple(moments), tuple(held), len(self.frozen), self.config.clip_vloss
 
 
 class _Numbers(Mapping[str, float]):
