@@ -15,7 +15,7 @@ from ..datasets.recorder import record
 from ..envs import EntityVectorEnv
 from ..experiments.arguments import check_at_least, parse
 from ..experiments.config import TrainConfig
-from ..experiments.environments import EnvConfig, Levels, make_environments, played
+from ..experiments.environments import EnvConfig, EvalConfig, Levels, make_environments, played
 from ..experiments.errors import UserError
 from ..trainers.schedule import thread_count
 from .agent_flags import AgentFlags
@@ -59,7 +59,9 @@ class RecordArguments(AgentFlags):
     def config(self) -> TrainConfig:
         """Return the run's configuration, or one of the environment that bots play in."""
         if self.bots and not self.run.is_dir():
-            return TrainConfig(env=EnvConfig(str(self.run)))
+            # In as many lanes as are played, so that `selfplay` and `opponents` count those.
+            lanes = self.num_envs or EvalConfig().num_envs
+            return TrainConfig(env=EnvConfig(str(self.run), num_envs=lanes))
         return super().config()
 
 

@@ -80,6 +80,13 @@ def test_a_bot_against_a_bot_on_the_command_line(tmp_path: Path, capsys: pytest.
     assert "MicroRTSVectorEnv" in capsys.readouterr().err
 
 
+def test_bots_that_meet_on_the_command_line(tmp_path: Path) -> None:
+    words = ["record", f"MicroRTS/{MAP}", "--bots", "coacAI", "mayari", "--num-envs", "4", "--steps", "20"]
+    assert main([*words, "--kwargs", "selfplay=4", "--out", str(tmp_path / "plays")]) == 0
+    dataset = EntityDataset(tmp_path / "plays")
+    assert dataset.metadata["kwargs"]["selfplay"] == 4 == dataset.metadata["num_envs"]
+
+
 def test_wrong_environments_and_bots_are_named() -> None:
     venv = MicroRTSVectorEnv(MAP, 1, targets="entities")
     with raises(ValueError, "targets", "entities"):
