@@ -124,16 +124,19 @@ def read_stored(
         raise CheckpointError(f"{error}{_alternative(path, decode, only)}") from error.__cause__
 
 
-def check_weights(expected: Mapping[str, Any], checkpoint: StoredCheckpoint[T]) -> None:
+def check_weights(
+    expected: Mapping[str, Any], checkpoint: StoredCheckpoint[T], group: str = "policy"
+) -> None:
     """
     Args:
         expected: by name a tensor, or a shape.
+        group: the file of the weights, without its ending.
 
     Raises:
         CheckpointError: the checkpoint's weights don't have the names and shapes of `expected`, or hold
             numbers that no network has: NaN, infinities, negative sums of squares.
     """
-    found = stored_weights(checkpoint)
+    found = stored_weights(checkpoint, group)
     for name in [*expected, *(n for n in found if n not in expected)]:
         here, there = (_shape(side[name]) if name in side else "absent" for side in (expected, found))
         if here != there:
@@ -143,20 +146,20 @@ def check_weights(expected: Mapping[str, Any], checkpoint: StoredCheckpoint[T]) 
     for name, tensor in found.items():
         problem = _number_problem(name, _as_array(tensor))
         if problem:
-            raise _corrupt(checkpoint.path, "policy.safetensors", f"{name}: {problem}")
+            raise _corrupt(checkpoint.path, f"{group}{_ENDING}", f"{name}: {problem}")
 
 
-def stored_weights(checkpoint: StoredCheckpoint[T]) -> dict[str, T]:
-    """Return the weights of the network in a checkpoint.
+def stored_weights(checkpoint: StoredCheckpoint[T], group: str = "policy") -> dict[str, T]:
+    """Return the weights of a network in a checkpoint, by default of the policy.
 
     Raises:
         CheckpointError: it has none.
     """
-    if "policy" not in checkpoint.tensors:
+    if group not in checkpoint.tensors:
         raise _corrupt(
-            checkpoint.path, "policy.safetensors", f"{METADATA} does not list it: expected a network"
+            checkpoint.path, f"{group}{_ENDING}", f"{METADATA} does not list it: expected a network"
         )
-    return checkpoint.tensors["policy"]
+    return checkpoint.tensors[group]
 
 
 def _as_array(tensor: Any) -> NDArray[Any]:

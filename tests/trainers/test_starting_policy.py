@@ -15,6 +15,7 @@ from entitize.experiments import TrainConfig, UserError
 from entitize.experiments.networks import initial_policy
 from entitize.ragged import RaggedArray
 from entitize.trainers import PPO, CheckpointError, PPOConfig, load_policy, read_checkpoint, read_metrics
+from entitize.trainers.runs.checkpoint import write_checkpoint
 
 from facts import raises
 
@@ -190,6 +191,34 @@ def test_a_checkpoint_without_a_starting_policy_is_named(toy_venv: Any, tmp_path
     config = PPOConfig(**OPTIONS, start_kl_coef=0.1)
     with raises(CheckpointError, "start_kl_coef"):
         PPO(network(toy_venv(4)), toy_venv(4), config, tmp_path / "run", resume=True)
+
+
+@pytest.mark.parametrize("damage", ["name", "shape", "finite", "later"])
+def test_a_starting_policy_is_checked_before_anything_changes(
+    damage: str, stateful_toy_venv: Any, tmp_path: Path
+) -> None:
+    config = PPOConfig(**OPTIONS, start_kl_coef=0.1)
+    trainer = PPO(network(stateful_toy_venv(4)), stateful_toy_venv(4), config, tmp_path / "run")
+    stored = read_checkpoint(trainer.save_checkpoint())
+    tensors = {group: dict(entries) for group, entries in stored.tensors.items()}
+    metadata = {n: v for n, v in stored.metadata.items() if n not in ("format", "step", "sha256")}
+    start = tensors["start"] = {name: tensor + 1 for name, tensor in tensors["start"].items()}
+    name = next(name for name in start if name.endswith("weight"))
+    if damage == "name":
+        start["another"] = start.pop(name)
+    elif damage == "shape":
+        start[name] = torch.zeros(3)
+    elif damage == "finite":
+        start[name] = torch.full_like(start[name], torch.nan)
+    else:  # the starting policy is sound, but not what is restored after it
+        tensors["environments"] = {"nothing": torch.zeros(1)}
+    broken = write_checkpoint(tmp_path / "broken", 0, tensors, metadata)
+    assert trainer.start is not None
+    before = {name: tensor.clone() for name, tensor in trainer.start.module.state_dict().items()}
+    with raises(CheckpointError, broken):
+        trainer.restore(broken)
+    for name, tensor in trainer.start.module.state_dict().items():
+        assert torch.equal(tensor, before[name]), name
 
 
 def test_a_wider_space_is_read_by_name(stateful_toy_venv: Any, tmp_path: Path) -> None:

@@ -220,7 +220,7 @@ def restore(trainer: Trainer, checkpoint: Checkpoint) -> Shown | None:
         check_policy(trainer, checkpoint)
         state = _trainer_state(trainer, checkpoint)
         if trainer.start is not None:
-            _restore_start(trainer.start, checkpoint)
+            _check_start(trainer.start, checkpoint)
         shown = _restored_environments(trainer, checkpoint, state.arrays)
     except CheckpointError:
         raise
@@ -229,6 +229,8 @@ def restore(trainer: Trainer, checkpoint: Checkpoint) -> Shown | None:
             f"checkpoint {checkpoint.path} is not of this trainer: {in_short(error)}"
         ) from error
     trainer.module.load_state_dict(checkpoint.tensors["policy"])
+    if trainer.start is not None:
+        trainer.start.module.load_state_dict(checkpoint.tensors["start"])
     trainer.optimizer.load_state_dict(state.optimizer)
     trainer.rng = state.rng
     torch.set_rng_state(checkpoint.tensors["trainer"]["torch_rng"])
@@ -239,12 +241,12 @@ def restore(trainer: Trainer, checkpoint: Checkpoint) -> Shown | None:
     return shown
 
 
-def _restore_start(start: StartingPolicy, checkpoint: Checkpoint) -> None:
+def _check_start(start: StartingPolicy, checkpoint: Checkpoint) -> None:
     if "start" not in checkpoint.tensors:
         raise CheckpointError(
             f"checkpoint {checkpoint.path} has no starting policy: it was written with start_kl_coef=0"
         )
-    start.module.load_state_dict(checkpoint.tensors["start"])
+    check_weights(start.module.state_dict(), checkpoint, "start")
 
 
 @dataclass(frozen=True, eq=False)
