@@ -72,10 +72,17 @@ def main(arguments: Sequence[str]) -> int:
     stop = threading.Event()
     try:
         with stop_on_signals(stop):
-            train(settings, run, resume=chosen.resume is not None, stop=stop, detail=chosen.progress)
+            is_resumed, given = chosen.resume is not None, _network_flags(arguments)
+            train(settings, run, resume=is_resumed, stop=stop, detail=chosen.progress, given=given)
     except RunLockedError as error:
         raise UserError(str(error)) from error
     return 130 if stop.is_set() else 0
+
+
+def _network_flags(arguments: Sequence[str]) -> set[str]:
+    """Return the options of RogueNet that have a flag, such as "d_model" of `--net.d-model 32`."""
+    names = [re.split(r"[.=]", word)[1] for word in arguments if word.startswith("--net.")]
+    return {name.removeprefix("no-").replace("-", "_") for name in names}
 
 
 def _check_game(game: str) -> None:

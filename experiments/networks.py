@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,10 +24,13 @@ from .network_options import ROGUE_NET, baseline_options, reads_maps
 RANDOM = "random policy"
 
 
-def initial_policy(config: TrainConfig, venv: EntityVectorEnv, run: Path) -> tuple[AnyNetwork, TrainConfig]:
+def initial_policy(
+    config: TrainConfig, venv: EntityVectorEnv, run: Path, given: Collection[str] = ()
+) -> tuple[AnyNetwork, TrainConfig]:
     """Return the network to train in the folder `run`, and the configuration with the options that it has.
 
-    With `init_from` it is the network of that run; once `run` has checkpoints, its own.
+    With `init_from` it is the network of that run; once `run` has checkpoints, its own. Options in `config`
+    replace those of that network: all that differ from their defaults, and those whose names are `given`.
 
     Raises:
         UserError: there is no checkpoint, its network has other options than the configuration, or it does
@@ -37,7 +41,9 @@ def initial_policy(config: TrainConfig, venv: EntityVectorEnv, run: Path) -> tup
     torch.manual_seed(config.ppo.seed)
     path = run if checkpoint_paths(run / "checkpoints") else Path(config.init_from)
     default = RogueNetConfig().to_dict()
-    options = {name: value for name, value in config.net.to_dict().items() if value != default[name]}
+    options = {
+        name: value for name, value in config.net.to_dict().items() if value != default[name] or name in given
+    }
     try:
         policy = load_policy(path, **options, **config.baseline)
         policy.adapt_to(venv.single_observation_space)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -38,18 +38,21 @@ def train(
     console: Console | None = None,
     stop: threading.Event | None = None,
     detail: Detail = "short",
+    given: Collection[str] = (),
 ) -> PPO:
     """Train in the folder `run` and return the trainer, its environments closed.
 
-    `detail` is how much the lines of progress say. Once `stop` is set, training ends after the update at
-    hand, with a checkpoint.
+    `detail` is how much the lines of progress say; `given`: see `initial_policy`. Once `stop` is set,
+    training ends after the update at hand, with a checkpoint.
 
     Raises:
         RunLockedError: another process trains this run.
         UserError: the folder contains a run already (or none, to resume), or something in it can't be used.
     """
+    if config.init_from is not None and not resume and checkpoint_paths(run / "checkpoints"):
+        raise _contains_a_run(run)  # before the network is read from there
     with make_environments(config.env) as venv:
-        policy, config = initial_policy(config, venv, run)
+        policy, config = initial_policy(config, venv, run, given)
         with _locked(run) as folder:
             trainer = _open(config, folder, venv, policy, resume)
             return _train(trainer, config, run, resume, console or Console(), stop, detail)
@@ -115,6 +118,12 @@ def _train(
     return trainer
 
 
+def _contains_a_run(run: Path) -> UserError:
+    return UserError(
+        f"{run} contains a run already: continue it with --resume {run}, or name another with --run"
+    )
+
+
 def _how_to_resume(run: Path) -> str:
     """Return the command that continues a run, or say that nothing was saved."""
     paths = checkpoint_paths(run / "checkpoints")
@@ -141,9 +150,7 @@ def _open(
             venv = past_self_play(venv, pool, latest_share=share, interval=interval, seed=config.ppo.seed)
         return PPO(policy, venv, config.ppo, folder, resume=resume)
     except FileExistsError as error:
-        raise UserError(
-            f"{run} contains a run already: continue it with --resume {run}, or name another with --run"
-        ) from error
+        raise _contains_a_run(run) from error
     except OSError as error:
         raise UserError(f"{run} can't be written: {error}") from error
     except (CheckpointError, ValueError) as error:

@@ -295,6 +295,13 @@ def test_training_starts_from_a_run_on_the_command_line(
     assert main([*words, "--net.d-model", "32"]) == 2
     error = capsys.readouterr().err
     assert "another network" in error and "32" in error and "8" in error
+    assert main([*words, "--net.d-model", "16"]) == 2  # the default of a fresh network
+    error = capsys.readouterr().err
+    assert "another network" in error and "16" in error and "8" in error
+    there = ["train", "--env.id", "MineSweeper", "--run", str(second), "--init-from", str(tmp_path)]
+    assert main([*there, "--net.d-model", "32"]) == 2
+    error = capsys.readouterr().err
+    assert "contains a run already" in error and str(second) in error
     assert main(["train", "--resume", str(second), "--init-from", "elsewhere"]) == 2
     assert "--init-from" in capsys.readouterr().err
     assert main([*words[:-1], str(tmp_path / "nowhere")]) == 2
