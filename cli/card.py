@@ -53,6 +53,8 @@ def main(arguments: Sequence[str]) -> None:
     config = replace(config, eval=settings)  # so that `eval` of the folder plays the same
     env, told = played(config.env, settings, "held-out", {})
     title = chosen.title or chosen.out.resolve().name
+    if title == RANDOM:
+        raise UserError(f"--title: expected another name than that of the random policy, got {title!r}")
     try:  # once: a run that goes on writes others meanwhile
         checkpoint = newest_checkpoint(chosen.path)
     except CheckpointError as error:

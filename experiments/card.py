@@ -20,11 +20,11 @@ import torch
 import yaml
 
 from .. import __version__
-from ..files import parse_json, read_regular, replace_file
+from ..files import read_regular, replace_file
 from ..trainers import bootstrap_interval, load_policy
 from ..trainers.evaluation import EpisodeResults, Interval
 from ..trainers.runs.checkpoint import read_checkpoint, write_checkpoint
-from ..trainers.runs.run_origin import RUN_ORIGIN
+from ..trainers.runs.run_origin import read_origin
 from .config import RUN_CONFIG, TrainConfig
 from .config_file import to_yaml
 from .errors import UserError
@@ -77,7 +77,8 @@ None of them contains pickle. `{config}` names an environment, which commands ma
 
 
 def check_new_folder(path: Path) -> None:
-    """
+    """Check that the folder of a card may be written at `path`.
+
     Raises:
         UserError: `path` holds something.
     """
@@ -136,7 +137,7 @@ def write_card(
         env=config.env.id,
         steps=step,
         entities=", ".join(network.observation_space.entities) or "none, but a picture",
-        folder=out.name,
+        folder=out.resolve().name,
         flag=f" --env.id {config.env.id}" if is_code else "",
         confirm=" `--env.id` confirms that the code of the environment may run." if is_code else "",
         protocol=protocol,
@@ -180,23 +181,26 @@ def _front_matter(
 def _matches(run: Path, checkpoint: Path) -> str:
     """Return the table of `entitize eval microrts`, if the run has one of this checkpoint."""
     table = run / "eval_microrts" / "table.md"
-    if not table.is_file():
+    try:
+        text = read_regular(table).decode().strip()
+    except (OSError, UnicodeDecodeError):
         return ""
     if not has_played(checkpoint, table.with_name("results.jsonl")):
         _log.warning("%s is not known to be of %s, and is left out of the card", table, checkpoint)
         return ""
-    return f"\n### Games against bots (`entitize eval microrts`)\n\n{table.read_text().strip()}\n"
+    return f"\n### Games against bots (`entitize eval microrts`)\n\n{text}\n"
 
 
 def _origin(run: Path) -> str:
     """Return a table of the code and the machine that the run was trained on, and those of this card."""
     try:
-        parts = parse_json(read_regular(run / RUN_ORIGIN))["parts"]
-    except (OSError, ValueError, KeyError, TypeError):
+        parts = read_origin(run)
+    except ValueError as error:
+        _log.warning("%s", error)
         parts = []
     columns = ("from_step", "started", "version", "commit", "processor", "python", "torch")
     lines = [f"| {' | '.join(columns)} |", f"|{'---|' * len(columns)}"] if parts else []
-    lines += [f"| {' | '.join(str(part.get(name)) for name in columns)} |" for part in parts]
+    lines += [f"| {' | '.join(str(getattr(part, name)) for name in columns)} |" for part in parts]
     return "\n".join(
         [*lines, *([""] if lines else []), f"This card: Entitize {__version__}, torch {torch.__version__}."]
     )

@@ -15,7 +15,7 @@ from ...adapters.microrts.java.jvm import check_installed
 from ...adapters.microrts.java.maps import find_map
 from ...adapters.microrts.java.rewards import weights_array
 from ...adapters.microrts.options import check_options
-from ...files import parse_json
+from ...files import parse_json, read_regular
 from ...trainers import CheckpointError, checkpoint_paths, read_checkpoint
 from ...trainers.runs.checkpoint import step_of
 from ..arguments import Pairs, check_at_least
@@ -205,8 +205,7 @@ def _check_same_options(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> N
 def has_played(checkpoint: Path, results: Path) -> bool:
     """Return True if a file of results is of games of this checkpoint, at the head of its settings."""
     try:
-        with results.open(encoding="utf-8") as lines:
-            settings = parse_json(lines.readline())["settings"]
+        settings = parse_json(read_regular(results).partition(b"\n")[0])["settings"]
         agents = [value for name, value in settings.items() if name.startswith("checkpoint of ")]
         return agents == [_fingerprint(checkpoint)]
     except (OSError, ValueError, KeyError, TypeError, AttributeError):

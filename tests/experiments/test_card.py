@@ -15,6 +15,7 @@ import torch
 import yaml
 from entitize.cli.evaluate import judge
 from entitize.cli.main import main
+from entitize.experiments.networks import RANDOM
 from entitize.trainers import EpisodeResults
 
 RESULTS = Path(__file__).parents[2] / "experiments" / "results"
@@ -177,3 +178,22 @@ def test_the_weights_of_a_card_are_those_that_were_evaluated(
     assert code == 0, error
     assert json.loads((out / "checkpoint.json").read_text())["step"] == 32
     assert len(list((run / "checkpoints").iterdir())) == 2
+
+
+def test_a_card_of_this_folder_and_of_strange_files(
+    trained: Path, tmp_path: Path, entitize: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, out, secret = tmp_path / "run", tmp_path / "mines", tmp_path / "secret.txt"
+    shutil.copytree(trained, run)
+    secret.write_text("hidden")
+    (run / "eval_microrts").mkdir()
+    (run / "eval_microrts" / "table.md").symlink_to(secret)
+    (run / "run.json").write_text('{"parts": [7]}')
+    out.mkdir()
+    monkeypatch.chdir(out)
+    code, _, error = entitize("card", run, "--out", ".", "--episodes", 2)
+    assert code == 0, error
+    card = (out / "README.md").read_text()
+    assert "hidden" not in card and 'ez.load_agent("mines")' in card
+    code, _, error = entitize("card", run, "--out", tmp_path / "b", "--title", RANDOM)
+    assert code == 2 and "--title" in error and RANDOM in error
