@@ -49,7 +49,7 @@ def main(arguments: Sequence[str]) -> None:
     check_new_folder(chosen.out)
     config, settings = chosen.read()
     settings = replace(settings, episodes=chosen.episodes or settings.episodes)
-    settings = replace(settings, kwargs={**settings.kwargs, **chosen.kwargs})
+    settings = replace(settings, kwargs={**settings.kwargs, **chosen.kwargs}, vary={})
     config = replace(config, eval=settings)  # so that `eval` of the folder plays the same
     env, told = played(config.env, settings, "held-out", {})
     title = chosen.title or chosen.out.resolve().name
@@ -64,7 +64,7 @@ def main(arguments: Sequence[str]) -> None:
         agents = {title: chosen.load(venv), RANDOM: chosen.load(venv, is_random=True)}
         results = judge(agents, venv, settings)
     actions = "the most probable actions" if settings.deterministic else "sampled actions"
-    options = "".join(f" {name}={value}" for name, value in chosen.kwargs.items())
+    options = "".join(f" {name}={value}" for name, value in settings.kwargs.items())
     protocol = (
         f"{settings.episodes} whole episodes in {env.num_envs} environments ({told}{options}), a fixed number"
         f" in each, with {actions}; seed {settings.seed}. `entitize eval` plays the same episodes."

@@ -197,3 +197,19 @@ def test_a_card_of_this_folder_and_of_strange_files(
     assert "hidden" not in card and 'ez.load_agent("mines")' in card
     code, _, error = entitize("card", run, "--out", tmp_path / "b", "--title", RANDOM)
     assert code == 2 and "--title" in error and RANDOM in error
+
+
+def test_the_protocol_has_all_options_of_the_evaluation(
+    trained: Path, tmp_path: Path, entitize: Command
+) -> None:
+    run, out = tmp_path / "run", tmp_path / "card"
+    shutil.copytree(trained, run)
+    config = yaml.safe_load((run / "config.yaml").read_text())
+    config["eval"] |= {"kwargs": {"nmines": 4}, "vary": {"nrobots": [1, 2]}}
+    (run / "config.yaml").write_text(json.dumps(config))
+    code, _, error = entitize("card", run, "--out", out, "--episodes", 2, "--kwargs", "width=7")
+    assert code == 0, error
+    evaluation = (out / "README.md").read_text().split("## Evaluation")[1].split("## Training")[0]
+    assert "nmines=4" in evaluation and "width=7" in evaluation
+    written = yaml.safe_load((out / "config.yaml").read_text())["eval"]
+    assert written["kwargs"] == {"nmines": 4, "width": 7} and not written["vary"]
