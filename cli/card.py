@@ -35,8 +35,8 @@ class CardArguments(AgentFlags):
     """Episodes to play (default: the number in the run's configuration)."""
     title: str | None = None
     """Name of the agent (default: the name of the folder)."""
-    license: str = "mit"
-    """Licence of the weights, as model hubs write it."""
+    license: str | None = None
+    """Licence of the weights, as model hubs write it: mit, apache-2.0 (default: the card names none)."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

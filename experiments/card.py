@@ -94,7 +94,7 @@ def write_card(
     results: Mapping[str, EpisodeResults],
     protocol: str,
     title: str,
-    licence: str,
+    licence: str | None,
 ) -> None:
     """Write the folder `out` for the agent of `run`.
 
@@ -104,7 +104,7 @@ def write_card(
         results: the evaluation's episodes by name; the agent's come first.
         protocol: how they were played, a sentence or two.
         title: the name of the agent.
-        licence: of the weights, as model hubs write it ("mit").
+        licence: of the weights, as model hubs write it ("mit"); None: the card names none.
 
     Raises:
         UserError: `out` holds something.
@@ -118,7 +118,8 @@ def write_card(
     for file in written.iterdir():
         file.rename(out / file.name)
     written.rmdir()
-    replace_file(out / RUN_CONFIG, to_yaml(replace(config, init_from=None)).encode())
+    config = _shared(config)
+    replace_file(out / RUN_CONFIG, to_yaml(config).encode())
     returns = {name: bootstrap_interval(result.returns) for name, result in results.items()}
     counts = {name: len(result.returns) for name, result in results.items()}
     front = _front_matter(title, config.env.id, licence, returns, counts)
@@ -150,8 +151,21 @@ def write_card(
     replace_file(out / CARD, f"---\n{head}---\n\n{text}".encode())
 
 
+def _shared(config: TrainConfig) -> TrainConfig:
+    """Return `config` without the folders and the address of the machine that trained."""
+    if config.opponents is not None:
+        config = replace(config, opponents=replace(config.opponents, checkpoints=()))
+
+    def without_address(options: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: value for name, value in options.items() if name != "address"}
+
+    env = replace(config.env, kwargs=without_address(config.env.kwargs))
+    evaluation = replace(config.eval, kwargs=without_address(config.eval.kwargs))
+    return replace(config, init_from=None, env=env, eval=evaluation)
+
+
 def _front_matter(
-    title: str, env: str, licence: str, returns: Mapping[str, Interval], counts: Mapping[str, int]
+    title: str, env: str, licence: str | None, returns: Mapping[str, Interval], counts: Mapping[str, int]
 ) -> dict[str, Any]:
     """Return what model hubs read: https://huggingface.co/docs/hub/model-cards."""
     family, _, game = env.removeprefix("entitize/").rpartition("/")
@@ -171,7 +185,7 @@ def _front_matter(
     }
     return {
         "library_name": "entitize",
-        "license": licence,
+        **({"license": licence} if licence else {}),
         "pipeline_tag": "reinforcement-learning",
         "tags": [tag for tag in tags if tag],
         "model-index": [{"name": title, "results": [result]}],

@@ -6,6 +6,7 @@ import hashlib
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import entitize as ez
@@ -15,6 +16,8 @@ import torch
 import yaml
 from entitize.cli.evaluate import judge
 from entitize.cli.main import main
+from entitize.experiments.card import write_card
+from entitize.experiments.config import OpponentsConfig, read_run_config
 from entitize.experiments.networks import RANDOM
 from entitize.trainers import EpisodeResults
 
@@ -61,7 +64,7 @@ def test_a_kept_agent_gets_a_card(
     assert all(choices[0][action] == choices[1][action] for action in choices[0])
     # The card says what was measured, in the terms of model hubs.
     front = front_matter(out / "README.md")
-    assert front["library_name"] == "entitize" and front["license"] == "mit"
+    assert front["library_name"] == "entitize" and "license" not in front
     assert "reinforcement-learning" in front["tags"]
     (model,) = front["model-index"]
     (result,) = model["results"]
@@ -213,3 +216,17 @@ def test_the_protocol_has_all_options_of_the_evaluation(
     assert "nmines=4" in evaluation and "width=7" in evaluation
     written = yaml.safe_load((out / "config.yaml").read_text())["eval"]
     assert written["kwargs"] == {"nmines": 4, "width": 7} and not written["vary"]
+
+
+def test_a_card_has_no_paths_of_the_machine(trained: Path, tmp_path: Path) -> None:
+    config = read_run_config(trained)
+    opponents = OpponentsConfig(checkpoints=("/home/me/secret/run",))
+    env = replace(config.env, kwargs={"address": "10.1.2.3:7000", "nmines": 4})
+    config = replace(config, opponents=opponents, env=env, init_from="/home/me/secret/start")
+    results = {"it": EpisodeResults(np.ones(4), np.ones(4, np.int64), np.arange(4))}
+    checkpoint = next((trained / "checkpoints").iterdir())
+    write_card(trained, checkpoint, tmp_path / "card", config, results, "Played.", "it", None)
+    for name in ("README.md", "config.yaml", "checkpoint.json"):
+        text = (tmp_path / "card" / name).read_text()
+        assert "secret" not in text and "10.1.2.3" not in text
+    assert read_run_config(tmp_path / "card").env.kwargs == {"nmines": 4}
