@@ -81,10 +81,11 @@ def main(arguments: Sequence[str]) -> None:
     }
     episodes = chosen.episodes or (None if chosen.steps else 100)
     with thread_count(config.ppo.num_threads), make_environments(env) as venv:
+        player = _player(chosen, venv)
         try:
             record(
                 venv,
-                _player(chosen, venv),
+                player,
                 chosen.out,
                 episodes=episodes,
                 steps=chosen.steps,
@@ -94,10 +95,16 @@ def main(arguments: Sequence[str]) -> None:
             )
         except FileExistsError as error:
             raise UserError(str(error)) from error
+        except RuntimeError as error:
+            if not chosen.bots:
+                raise
+            raise UserError(str(error)) from error  # a bot raised something, or hangs
     dataset = EntityDataset(chosen.out, verify=False)
     whole = [episode.total_reward for episode in dataset.episodes if episode.is_complete]
     mean = f", mean return {sum(whole) / len(whole):.2f}" if whole else ""
     print(f"{chosen.out}: {len(dataset.decisions):,} steps, {len(whole)} whole episodes{mean}")
+    if chosen.bots and player.num_refused:
+        print(f"{player.num_refused:,} of {player.num_orders:,} orders were masked, and became waiting")
 
 
 def _name(chosen: RecordArguments) -> str:

@@ -36,7 +36,7 @@ class BotPlayers:
 
     Attributes:
         bots: the bot of each lane.
-        num_orders, num_refused: how many orders were given, and how many of them became waiting.
+        num_orders, num_refused: how many orders were given, and how many of them the masks forbade.
 
     Raises:
         TypeError: `venv` is another environment, or has workers.
@@ -64,7 +64,7 @@ class BotPlayers:
         """Return the orders for `batch`, which `venv` has just returned; `rng` seeds the bots of new games.
 
         Raises:
-            RuntimeError: a bot raised an exception.
+            RuntimeError: a bot raised an exception, or did not answer within `bot_timeout` of `venv`.
         """
         actors, observer = batch.actions["order"].actors, self._observer
         orders = np.zeros((actors.num_items, ORDER_SIZE), np.int64)

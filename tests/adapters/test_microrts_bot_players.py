@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import entitize as ez
 import numpy as np
 import pytest
 from entitize.adapters.microrts import BotPlayers, MicroRTSVectorEnv
+from entitize.adapters.microrts.java.jvm import start_engine
 from entitize.adapters.microrts.java.records import ORDER, UNIT
 from entitize.cli.main import main
 from entitize.datasets import EntityDataset, replay
@@ -85,6 +87,52 @@ def test_bots_that_meet_on_the_command_line(tmp_path: Path) -> None:
     assert main([*words, "--kwargs", "selfplay=4", "--out", str(tmp_path / "plays")]) == 0
     dataset = EntityDataset(tmp_path / "plays")
     assert dataset.metadata["kwargs"]["selfplay"] == 4 == dataset.metadata["num_envs"]
+
+
+class Faulty:
+    """A bot that hangs or raises, in place of one of Java's."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+
+    def clone(self) -> Faulty:
+        return self
+
+    def reset(self) -> None:
+        pass
+
+    def getAction(self, player: int, state: object) -> object:
+        time.sleep(self.seconds)
+        raise start_engine().JClass("java.lang.IllegalStateException")("no plan")
+
+
+@pytest.mark.parametrize(("seconds", "fact"), [(10, "bot_timeout"), (0, "no plan")])
+def test_a_bot_that_hangs_or_raises_ends_the_recording(
+    seconds: float,
+    fact: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    place = "entitize.adapters.microrts.java.bot_adviser"
+    monkeypatch.setattr(f"{place}.make_bot", lambda *_: Faulty(seconds))
+    monkeypatch.setattr(f"{place}.find_generators", lambda *_: [])
+    words = ["record", f"MicroRTS/{MAP}", "--bots", "rojo", "--num-envs", "1", "--steps", "3"]
+    began = time.monotonic()
+    assert main([*words, "--kwargs", "bot_timeout=0.2", "--out", str(tmp_path / "plays")]) == 2
+    assert time.monotonic() - began < 9
+    error = capsys.readouterr().err
+    assert "rojo" in error and fact in error
+
+
+def test_masked_orders_are_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    refused = "entitize.adapters.microrts.bot_players._allowed"
+    monkeypatch.setattr(refused, lambda space, orders, masks: np.arange(len(orders)) > 0)
+    words = ["record", f"MicroRTS/{MAP}", "--bots", "coacAI", "--num-envs", "1", "--steps", "30"]
+    assert main([*words, "--out", str(tmp_path / "plays")]) == 0
+    assert "masked" in capsys.readouterr().out
 
 
 def test_wrong_environments_and_bots_are_named() -> None:

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .bots import find_generators, make_bot
+from .bots import find_generators, make_bot, may_hang
 from .games import GameColumns
 from .handles import Handles
 from .records import ORDER, order_writer
 
 
 class BotAdviser:
-    """A bot that is asked for the orders of one player of a game; somebody else gives them.
+    """A bot that is asked for the orders of one player of a game; the caller gives them.
 
-    It draws from generators of its own, so that the game goes the same way without it.
+    It draws from generators of its own, so that the game goes the same way without it. A bot that may hang
+    is asked on a thread of its own, which stays with it if it does.
 
     Args:
         columns: of the games.
@@ -25,6 +27,7 @@ class BotAdviser:
         game: the index of the game.
         player: 0 or 1.
         name: the bot's.
+        timeout: seconds that a bot that may hang may take for an answer; None: it may take for ever.
     """
 
     def __init__(
@@ -37,6 +40,7 @@ class BotAdviser:
         game: int,
         player: int,
         name: str,
+        timeout: float | None,
     ) -> None:
         jpype = handles.jpype
         self.name, self.game, self._player, self._partial = name, game, player, partial
@@ -50,6 +54,7 @@ class BotAdviser:
         self._sampler.setAccessible(True)
         self._prototype = make_bot(jpype, name, unit_types)
         self._generators = find_generators(jpype, self._prototype)
+        self._timeout = timeout if may_hang(name, partial) else None
         self._bot: Any = None
         self._shared_generator: Any = None
         buffer, self._orders = handles.buffer(np.int32, 1 + num_cells * len(ORDER))
@@ -67,15 +72,39 @@ class BotAdviser:
         """Return the bot's orders in the game as it is now, rows `ORDER` (n, 7).
 
         Raises:
-            RuntimeError: it raised an exception.
+            RuntimeError: it raised an exception, or did not answer in time.
         """
         state = self._columns.states.array[self.game]
         self._unit.next_ID = self._columns.next_ids.array[self.game]
         self._sampler.set(None, self._shared_generator)
         try:
             seen = self._view(state, self._player) if self._partial else state
-            self._writer.accept(self._bot.getAction(self._player, seen))
+            self._writer.accept(self._answer(seen))
         except self._error as error:
             raise RuntimeError(f"MicroRTS: the bot {self.name} raised {error}") from error
         count = int(self._orders[0])
         return self._orders[1 : 1 + count * len(ORDER)].reshape(count, len(ORDER)).copy()
+
+    def _answer(self, seen: Any) -> Any:
+        """Return the bot's orders in the state `seen`, as the engine has them."""
+        if self._timeout is None:
+            return self._bot.getAction(self._player, seen)
+        answers: list[Any] = []
+        errors: list[BaseException] = []
+
+        def think() -> None:
+            try:
+                answers.append(self._bot.getAction(self._player, seen))
+            except BaseException as error:  # raised below
+                errors.append(error)
+
+        thread = threading.Thread(target=think, daemon=True)  # no process waits for it at its end
+        thread.start()
+        thread.join(self._timeout)
+        if thread.is_alive():
+            raise RuntimeError(
+                f"MicroRTS: the bot {self.name} did not answer within {self._timeout:g} s (bot_timeout)"
+            )
+        if errors:
+            raise errors[0]
+        return answers[0]

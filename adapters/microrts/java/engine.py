@@ -79,7 +79,7 @@ class MicroRTSEngine:
         bot_timeout: float | None = None,
     ) -> None:
         self.games = tuple(games)
-        self._partial = partial_observability
+        self._partial, self._bot_timeout = partial_observability, bot_timeout
         self.num_selfplay = sum(game.bot is None for game in games)
         if any(game.bot is None for game in games[self.num_selfplay :]):
             raise ValueError("games: expected games between two lanes before those against bots")
@@ -225,7 +225,7 @@ class MicroRTSEngine:
         """Return a bot that says what `player` should do in `game`; see `BotAdviser`."""
         cells = self.games[0].map.height * self.games[0].map.width
         common = self._handles, self._columns, self.unit_types, self._partial, cells
-        return BotAdviser(*common, game, player, bot)
+        return BotAdviser(*common, game, player, bot, self._bot_timeout)
 
     def close(self) -> None:
         """Forget the games, so that Java can free them."""
