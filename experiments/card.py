@@ -25,8 +25,9 @@ from ..trainers import bootstrap_interval, load_policy
 from ..trainers.evaluation import EpisodeResults, Interval
 from ..trainers.runs.checkpoint import read_checkpoint, write_checkpoint
 from ..trainers.runs.run_origin import read_origin
-from .config import RUN_CONFIG, TrainConfig
+from .config import RUN_CONFIG, UNNAMED, TrainConfig, read_run_outline
 from .config_file import to_yaml
+from .environments import EnvConfig
 from .errors import UserError
 from .microrts.match_plan import has_played
 
@@ -36,7 +37,7 @@ _log = logging.getLogger(__name__)
 _TEXT = """\
 # {title}
 
-{network} ({parameters:,} parameters) for {env}, trained with Entitize for {steps:,} steps.
+{network} ({parameters:,} parameters) for {env}, {training}.
 It observes entities: {entities}.
 
 ## Use
@@ -62,7 +63,7 @@ The interval is a percentile bootstrap of the mean over episodes (10,000 resampl
 {matches}
 ## Training
 
-`{config}` is the whole configuration. Options of the environment: {options}.
+`{config}` is the whole configuration{exception}. Options of the environment: {options}.
 
 {origin}
 
@@ -100,7 +101,7 @@ def write_card(
 
     Args:
         checkpoint: the one that was evaluated.
-        config: of the run.
+        config: of the run, in the environment of the evaluation.
         results: the evaluation's episodes by name; the agent's come first.
         protocol: how they were played, a sentence or two.
         title: the name of the agent.
@@ -112,12 +113,19 @@ def write_card(
     """
     check_new_folder(out)
     stored = read_checkpoint(checkpoint)
-    metadata = {name: stored.metadata[name] for name in ("spaces", "policy")}
+    told = ("spaces", "policy", "cloning")
+    metadata = {name: stored.metadata[name] for name in told if name in stored.metadata}
     step = int(stored.metadata["step"])
     written = write_checkpoint(out, step, {"policy": stored.tensors["policy"]}, metadata)
     for file in written.iterdir():
         file.rename(out / file.name)
     written.rmdir()
+    trained_in = _trained_in(run, config.env)
+    training = f"trained with Entitize for {step:,} steps"
+    if "cloning" in metadata:
+        training = f"cloned from recorded play with Entitize, {step:,} steps of it"
+    elif config.init_from is not None:
+        training += ", started from the network of another run"
     config = _shared(config)
     replace_file(out / RUN_CONFIG, to_yaml(config).encode())
     returns = {name: bootstrap_interval(result.returns) for name, result in results.items()}
@@ -129,19 +137,24 @@ def write_card(
         for name, one in returns.items()
     ]
     network = load_policy(out)
-    is_code = ":" in config.env.id
-    options = [f"`{name}={value}`" for name, value in config.env.kwargs.items()]
+    is_code, is_elsewhere = ":" in config.env.id, trained_in.id != config.env.id
+    options = [f"`{name}={value}`" for name, value in trained_in.kwargs.items()]
     text = _TEXT.format(
         title=title,
         network=type(network).__name__,
         parameters=sum(parameter.numel() for parameter in network.parameters()),
-        env=config.env.id,
-        steps=step,
+        env=trained_in.id,
+        training=training,
+        exception=f", but for the environment: {config.env.id} is that of the evaluation"
+        if is_elsewhere
+        else "",
         entities=", ".join(network.observation_space.entities) or "none, but a picture",
         folder=out.resolve().name,
         flag=f" --env.id {config.env.id}" if is_code else "",
         confirm=" `--env.id` confirms that the code of the environment may run." if is_code else "",
-        protocol=protocol,
+        protocol=f"In {config.env.id}, not the environment of the training. {protocol}"
+        if is_elsewhere
+        else protocol,
         rows="\n".join(rows),
         matches=_matches(run, checkpoint),
         config=RUN_CONFIG,
@@ -149,6 +162,12 @@ def write_card(
         origin=_origin(run),
     )
     replace_file(out / CARD, f"---\n{head}---\n\n{text}".encode())
+
+
+def _trained_in(run: Path, evaluated_in: EnvConfig) -> EnvConfig:
+    """Return the environment that the run folder names; `evaluated_in` where it names none."""
+    env = _shared(read_run_outline(run)[0]).env
+    return evaluated_in if env.id == UNNAMED else env
 
 
 def _shared(config: TrainConfig) -> TrainConfig:

@@ -230,3 +230,31 @@ def test_a_card_has_no_paths_of_the_machine(trained: Path, tmp_path: Path) -> No
         text = (tmp_path / "card" / name).read_text()
         assert "secret" not in text and "10.1.2.3" not in text
     assert read_run_config(tmp_path / "card").env.kwargs == {"nmines": 4}
+
+
+def test_a_card_says_how_the_agent_was_trained(trained: Path, tmp_path: Path, entitize: Command) -> None:
+    def card(run: Path, *words: object) -> str:
+        out = tmp_path / f"card of {run.name}"
+        code, _, error = entitize("card", run, "--out", out, "--episodes", 2, *words)
+        assert code == 0, error
+        return (out / "README.md").read_text()
+
+    second, plays, clone = (tmp_path / name for name in ("second", "plays", "clone"))
+    small = ["--env.num-envs", 2, "--ppo.num-steps", 4, "--ppo.total-timesteps", 8]
+    for words in (
+        ["train", "--env.id", "MineSweeper", "--run", second, "--init-from", trained, *small],
+        ["record", trained, "--steps", 20, "--out", plays],
+        ["clone", plays, "--run", clone, "--net.d-model", 8, "--cloning.epochs", 1, "--cloning.gamma", 0.5],
+    ):
+        code, _, error = entitize(*words)
+        assert code == 0, error
+    assert "network of another run" not in card(trained)
+    assert "network of another run" in card(second)
+    text = card(clone)
+    assert "cloned from recorded play" in text and "trained with Entitize for" not in text
+    stored = json.loads((tmp_path / "card of clone" / "checkpoint.json").read_text())
+    assert stored["cloning"]["gamma"] == 0.5
+    # Evaluated elsewhere: trained where it was.
+    text = card(clone.rename(tmp_path / "elsewhere"), "--env.id", "entitize/MineSweeper-v0")
+    assert "for MineSweeper," in text
+    assert "In entitize/MineSweeper-v0, not the environment of the training" in text
