@@ -253,8 +253,9 @@ class PPO:
         self._samples = buffer.samples(bootstraps, *estimation, scaled)
         if self.start is not None:
             coef = annealed(config.start_kl_coef, self._fraction_done(self.step) / config.start_kl_share)
-            scaled = self.start.penalized(scaled, self._samples, buffer.active, coef)
-            self._samples = buffer.samples(bootstraps, *estimation, scaled)
+            penalized = self.start.penalized(scaled, self._samples, buffer.active, coef)
+            if penalized is not scaled:
+                self._samples = buffer.samples(bootstraps, *estimation, penalized)
         clock.lap("storage")
         self.step += len(self._samples)
         return self._samples

@@ -74,7 +74,7 @@ class StartingPolicy:
     def penalized(
         self, rewards: NDArray[np.float32], samples: Samples, active: NDArray[np.bool_], coef: float
     ) -> NDArray[np.float32]:
-        """Return the rewards (T, E) less the penalty.
+        """Return the rewards (T, E) less the penalty; `rewards` themselves where there is none.
 
         Args:
             samples: the rollout, a row for each step that is `active` (T, E), in this order.

@@ -14,7 +14,15 @@ from entitize.cli.main import main
 from entitize.experiments import TrainConfig, UserError
 from entitize.experiments.networks import initial_policy
 from entitize.ragged import RaggedArray
-from entitize.trainers import PPO, CheckpointError, PPOConfig, load_policy, read_checkpoint, read_metrics
+from entitize.trainers import (
+    PPO,
+    CheckpointError,
+    PPOConfig,
+    load_policy,
+    read_checkpoint,
+    read_metrics,
+    rollout,
+)
 from entitize.trainers.runs.checkpoint import write_checkpoint
 
 from facts import raises
@@ -143,6 +151,17 @@ def test_the_weight_of_the_penalty_falls_to_0(toy_venv: Any) -> None:
     weights = [metrics["charts/start_kl_coef"] for metrics in found]
     assert weights == pytest.approx([0.4, 0.3, 0.2, 0.1, 0, 0, 0, 0])
     assert ["losses/start_kl" in metrics for metrics in found] == [True] * 4 + [False] * 4
+
+
+def test_advantages_are_estimated_once_without_a_penalty(
+    toy_venv: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counts = []
+    estimate = rollout.generalized_advantages
+    monkeypatch.setattr(rollout, "generalized_advantages", lambda *a: (counts.append(1), estimate(*a))[1])
+    config = PPOConfig(**OPTIONS | {"total_timesteps": 48}, start_kl_coef=0.4, start_kl_share=0.5)
+    PPO(network(toy_venv(4)), toy_venv(4), config).train(progress=False)
+    assert len(counts) == 2 + 1  # with β > 0, and with β = 0
 
 
 def test_inactive_lanes_have_no_penalty(waiting_venv: Any) -> None:
