@@ -1,4 +1,4 @@
-"""Flags of the commands that play a trained agent: `eval`, `play` and `record`."""
+"""Flags of the commands that play a trained agent: `eval`, `play`, `record` and `card`."""
 
 from __future__ import annotations
 

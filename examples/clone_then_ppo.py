@@ -3,10 +3,10 @@
     nice -n 19 python examples/clone_then_ppo.py runs/comparison --minutes 120 --record-minutes 60
 
 Four stages in the folder runs/comparison: `plays` (games of the bot, recorded), `clone` (behaviour cloning),
-`ppo` (PPO from the clone, in what is left of the time) and `scratch` (PPO without it, in all of the time).
-Then all three networks play the bots. After a stop, the same command continues: PPO and the games where they
-were, recording and cloning at their start. Leave the machine alone meanwhile: stages are timed by the clock.
-`times.json` holds the minutes of recording and cloning.
+`ppo` (PPO from the clone, in what is left of the time) and `scratch` (PPO from a fresh network, for the whole
+time). Then all three networks play the bots. After a stop, the same command continues: PPO and the games
+where they were, recording and cloning at their start. Leave the machine alone meanwhile: stages are timed by
+the clock. `times.json` holds the minutes of recording and cloning.
 """
 
 from __future__ import annotations

@@ -148,7 +148,7 @@ def write_card(
         exception=f", but for the environment: {config.env.id} is that of the evaluation"
         if is_elsewhere
         else "",
-        entities=", ".join(network.observation_space.entities) or "none, but a picture",
+        entities=", ".join(network.observation_space.entities) or "none, only a picture",
         folder=out.resolve().name,
         flag=f" --env.id {config.env.id}" if is_code else "",
         confirm=" `--env.id` confirms that the code of the environment may run." if is_code else "",
