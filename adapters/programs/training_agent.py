@@ -40,7 +40,7 @@ class TrainingAgent:
         self._lane = lane
         self._resolver = Resolver(space, name)
         self._score = 0.0
-        self._is_rewarded = False  # whether a score or a reward came in this episode
+        self._given: str | None = None  # "score" or "reward": what came in this episode
 
     @overload
     def act(self, seen: Observation, rng: type[_Choice]) -> _Choice | dict[Any, _Choice]: ...
@@ -54,7 +54,8 @@ class TrainingAgent:
         `rng` and `deterministic` are for trained agents: a trainer draws with its own generator.
 
         Raises:
-            ObservationError: the observation is not of the declared spaces, or its score is no finite number.
+            ObservationError: the observation is not of the declared spaces, or its score is no finite number,
+                or a reward came before it in this episode.
             TypeError: no action has the choices of the Enum.
             GameStopped: training is over. Let it pass.
         """
@@ -98,7 +99,7 @@ class TrainingAgent:
         if seen is not None and score is None and reward is None:
             score, reward = _result(seen)
         earned = self._earned(score, reward)
-        if not self._is_rewarded and not truncated:
+        if self._given is None and not truncated:
             raise ObservationError(
                 f"{self._resolver.env_name}: game_over: expected a score or a reward in the episode, got"
                 " neither. Write ez.Obs(..., score=...) or agent.game_over(score=...)"
@@ -110,7 +111,7 @@ class TrainingAgent:
         """Ask for the actions of `asked`, which is `seen` with its actors."""
         resolved = self._resolver.resolve(asked)
         if not self.is_playing:
-            self._score, self._is_rewarded = 0.0, False
+            self._score, self._given = 0.0, None
         earned = self._earned(*_result(seen))
         reward = earned if self.is_playing else 0.0  # what comes before the first decision is no reward
         self.is_playing = True
@@ -125,12 +126,18 @@ class TrainingAgent:
             )
         if score is None and reward is None:
             return 0.0
-        given = self._number("reward", reward) if score is None else self._number("score", score)
-        self._is_rewarded = True
-        if score is None:
-            return given
-        before, self._score = self._score, given
-        return given - before
+        name = "score" if reward is None else "reward"
+        if self._given not in (None, name):
+            raise ObservationError(
+                f"{self._resolver.env_name}: expected a {self._given}, as before in this episode, got a"
+                f" {name}"
+            )
+        number = self._number(name, score if reward is None else reward)
+        self._given = name
+        if name == "reward":
+            return number
+        before, self._score = self._score, number
+        return number - before
 
     def _number(self, what: str, value: Any) -> float:
         try:

@@ -292,6 +292,11 @@ def test_scores_must_be_finite_numbers_and_there_must_be_some() -> None:
         agent.act(ez.Obs(Cat(0.0)), Move)
         agent.game_over()
 
+    def mixed(agent: Any) -> None:
+        agent.act(ez.Obs(Cat(0.0), score=1), Move)
+        agent.game_over(reward=1)
+
+    failing(mixed, "score", "reward", "before")
     failing(infinite, "score", "inf")
     failing(both, "score", "reward")
     failing(none, "score", "reward", "neither")

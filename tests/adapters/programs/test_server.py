@@ -92,13 +92,13 @@ class Trainer:
         self._thread.start()
 
     def _run(self) -> None:
-        rng = np.random.default_rng(0)
+        rng, space = np.random.default_rng(0), self.venv.single_observation_space
         try:
             batch, info = self.venv.reset(seed=0)
             while True:
                 actions = ez.actions.sample_actions(self.venv.single_action_space, batch, rng)
                 batch, rewards, terminated, truncated, info = self.venv.step(actions)
-                assert SPACE.contains(ez.envs.unbatch_observation(SPACE, batch, 0))  # type: ignore[attr-defined]
+                assert space.contains(ez.envs.unbatch_observation(space, batch, 0))  # type: ignore[attr-defined]
                 self.steps.append((rewards, terminated, truncated, info.get("inactive")))
         except gymnasium.error.ClosedEnvironmentError:
             pass
@@ -115,9 +115,9 @@ class Trainer:
 
 
 @contextmanager
-def training(num_envs: int = 2, **options: Any) -> Iterator[Trainer]:
+def training(num_envs: int = 2, space: ez.EntitySpace = SPACE, **options: Any) -> Iterator[Trainer]:
     """A trainer that listens, and that is well at the end."""
-    venv = ListeningVectorEnv("127.0.0.1:0", num_envs, SPACE, **{"max_wait": 0.02, **options})
+    venv = ListeningVectorEnv("127.0.0.1:0", num_envs, space, **{"max_wait": 0.02, **options})
     trainer = Trainer(venv)
     try:
         yield trainer
@@ -234,6 +234,34 @@ def test_there_are_as_many_games_as_lanes() -> None:
         ask(game)
         with raises(client.AgentError, "lane", 1):
             client.Agent.connect(f"ws://{trainer.venv.address}")
+
+
+def test_the_answers_of_every_kind_of_action() -> None:
+    kinds = {"kind": ["wait", "move"], "move": ["north", "south"]}
+    actions = {
+        "turn": ez.Categorical(["left"]),
+        "speed": ez.GlobalCategorical(["fast"]),
+        "order": ez.MultiCategorical(kinds, {"move": ["move"]}),
+        "target": ez.SelectEntity(),
+        "push": ez.Continuous([-1, float("-inf")], [1, float("inf")]),
+        "wind": ez.GlobalContinuous([0], [1]),
+    }
+    space = ez.EntitySpace(SPACES["entities"], ez.EntityActionSpace(actions))  # type: ignore[arg-type]
+    both = [False, True, True, False]  # of kind and move
+    masks = {"order": {"actors": [0], "mask": [both]}, "target": {"actors": [0], "actees": [1]}}
+    for name in ("turn", "push"):
+        masks[name] = {"actors": [0]}
+    with training(space=space) as trainer, raw(trainer) as game:
+        declared = ask(game, {"type": "hello", "protocol": 1})["spaces"]["actions"]
+        answer = ask(game, {**OBSERVE, "actions": {**masks, "speed": {}, "wind": {}}})["actions"]
+    assert declared["push"]["low"] == [-1, "-inf"] and declared["push"]["high"] == [1, "inf"]
+    assert answer["turn"] == {"actors": [0], "choices": [0], "labels": ["left"]}
+    assert answer["speed"] == {"choice": 0, "label": "fast"}
+    labels = [{"kind": "move", "move": "north"}]
+    assert answer["order"] == {"actors": [0], "choices": [[1, 0]], "labels": labels}
+    assert answer["target"] == {"actors": [0], "actees": [1]}
+    assert answer["push"]["actors"] == [0] and len(answer["push"]["values"][0]) == 2
+    assert list(answer["wind"]) == ["values"] and 0 <= answer["wind"]["values"][0] <= 1
 
 
 def test_a_game_that_leaves_before_its_hello_is_answered_leaves_its_lane(
