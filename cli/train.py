@@ -57,11 +57,12 @@ def main(arguments: Sequence[str]) -> int:
         options = {**base.env.kwargs, "address": address} if base.env.id == LISTEN else {"address": address}
         base = replace(base, env=replace(base.env, id=LISTEN, kwargs=options))
     chosen = parse(TrainArguments, "train", arguments, TrainArguments(base))
-    if chosen.token is not None:
-        os.environ["ENTITIZE_TOKEN"] = (
-            chosen.token
-        )  # not an option, which would be written into the run folder
     settings = with_flags_over_file(chosen.settings, base)
+    if chosen.token is not None and settings.env.id != LISTEN:
+        raise UserError("--token: expected it together with --listen, got it without. Remove it")
+    if chosen.token is not None:
+        # Not an option, which would be written into the run folder.
+        os.environ["ENTITIZE_TOKEN"] = chosen.token
     if chosen.resume is not None and chosen.run is not None:
         raise UserError("a resumed run stays in its folder: give --resume or --run, not both")
     if chosen.resume is not None and settings.init_from != base.init_from:

@@ -154,5 +154,7 @@ def test_addresses_that_cannot_be_used_are_named(entitize: Run, tmp_path: Path, 
         assert code == 2 and used in err
     code, _, err = entitize("serve", tmp_path / "none", "--listen", address)
     assert code == 2 and "none" in err
+    code, _, err = entitize("train", "--env.id", "MineSweeper", "--token", "secret", "--run", run, *SMALL)
+    assert code == 2 and "--token" in err and "--listen" in err
     code, _, err = entitize("train", "--listen", address, "--game", "chase:main", *SMALL)
     assert code == 2 and "--game" in err and "--listen" in err
