@@ -9,6 +9,7 @@ import os
 import socket
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from http import HTTPStatus
@@ -81,10 +82,11 @@ class ListeningVectorEnv(QuestionVectorEnv):
         except BaseException:
             door.close()
             raise
-        self._door = door
         self.address = door.address
         self._name = f"ListeningVectorEnv({self.address})"
         self._lanes = [Lane(f"game {number}", self._exchange) for number in range(self.num_envs)]
+        # Also runs when this object is forgotten.
+        self._stop = weakref.finalize(self, _stop, self._exchange, self._lanes, door)
         door.open(self._lanes, self._exchange)
 
     def _reset(self, seeds: Any, options: dict[str, Any] | None) -> tuple[EntityBatch, dict[str, Any]]:
@@ -93,10 +95,15 @@ class ListeningVectorEnv(QuestionVectorEnv):
         return self._batch([report.question for report in reports]), self._info(reports)
 
     def close_extras(self, **kwargs: Any) -> None:
-        self._exchange.close()
-        for lane in self._lanes:
-            lane.stop()
-        self._door.close()
+        self._stop()
+
+
+def _stop(exchange: Exchange, lanes: list[Lane], door: Door) -> None:
+    """End a waiting step, the games and the server."""
+    exchange.close()
+    for lane in lanes:
+        lane.stop()
+    door.close()
 
 
 def listen(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib.util
 import json
 import os
@@ -287,6 +288,16 @@ def test_a_game_that_leaves_before_its_hello_is_answered_leaves_its_lane(
 def test_a_silent_game_is_disconnected() -> None:
     with training(num_envs=1, limits=Limits(silence=0.1)) as trainer, hello(trainer) as game:
         assert json.loads(game.recv(5))["fatal"]
+
+
+def test_an_environment_that_is_forgotten_closes_its_connections() -> None:
+    venv = ListeningVectorEnv("127.0.0.1:0", 1, SPACE)
+    with connect(f"ws://{venv.address}", compression=None) as game:
+        ask(game, {"type": "hello", "protocol": 1})
+        del venv
+        gc.collect()
+        with pytest.raises(ConnectionClosed):
+            game.recv(5)
 
 
 def test_a_server_that_ends_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
