@@ -45,14 +45,14 @@ class Exchange:
     Attributes:
         changed: its lock guards this object and all lanes; notified when a waiting step may go on.
         asked: how many lanes have a question.
-        owing: how many lanes have a game that has not asked since its last answer.
+        pending: how many lanes have a game that has not asked since its last answer.
         failed: the lanes whose games have failed.
         ended: what waiting steps raise from now on; None: they may wait.
     """
 
     def __init__(self) -> None:
         self.changed = Condition()
-        self.asked = self.owing = 0
+        self.asked = self.pending = 0
         self.failed: list[Lane] = []
         self.ended: Exception | None = None
         self._is_late = False  # whether one question is enough for the step to go on
@@ -79,8 +79,10 @@ class Exchange:
                     self._is_late = True
                     continue
                 if timeout is not None:
-                    ends += [lane.answered_at + timeout - now for lane in lanes if lane.is_owing]
-                    hanging = [lane for lane in lanes if lane.is_owing and now >= lane.answered_at + timeout]
+                    ends += [lane.answered_at + timeout - now for lane in lanes if lane.is_pending]
+                    hanging = [
+                        lane for lane in lanes if lane.is_pending and now >= lane.answered_at + timeout
+                    ]
                     if hanging:
                         return hanging
                 self.changed.wait(min(ends, default=None))
@@ -104,7 +106,7 @@ class Exchange:
     def _may_go_on(self) -> bool:
         if self.ended is not None or self.failed:
             return True
-        return self.asked > 0 and (self._is_late or not self.owing)
+        return self.asked > 0 and (self._is_late or not self.pending)
 
 
 class Lane:
@@ -113,7 +115,7 @@ class Lane:
     Attributes:
         name: what errors call the game.
         question: waits for its answer; None: there is none.
-        is_owing: there is a game, and it has not asked since its last answer.
+        is_pending: there is a game, and it has not asked since its last answer.
         answered_at: when it got that answer, or began.
         error: what ended the game before its time.
     """
@@ -121,7 +123,7 @@ class Lane:
     def __init__(self, name: str, exchange: Exchange) -> None:
         self.name = name
         self.question: ResolvedObservation | None = None
-        self.is_owing = False
+        self.is_pending = False
         self.answered_at = 0.0
         self.error: BaseException | None = None
         self._exchange = exchange
@@ -133,10 +135,10 @@ class Lane:
     # -- what a game calls ----------------------------------------------------------------------------------
 
     def begin(self) -> None:
-        """A game enters the lane: steps wait for its questions."""
+        """Enter the lane with a game: steps wait for its questions."""
         with self._exchange.changed:
             self.answered_at = time.monotonic()
-            self._set_owing(True)
+            self._set_pending(True)
 
     def ask(self, question: ResolvedObservation, reward: float) -> Answer:
         """Hand in a question with the reward since the last one; wait for its answer.
@@ -155,7 +157,7 @@ class Lane:
             self.question = question
             self._report.reward += reward
             self._exchange.asked += 1
-            self._set_owing(False)
+            self._set_pending(False)
             self._exchange.notify()
         answer = self._answers.get()
         self._is_asking = False
@@ -176,26 +178,26 @@ class Lane:
             report.is_over, report.is_truncated, report.final = True, is_truncated, final
 
     def fail(self, error: BaseException) -> None:
-        """The game ended with an error."""
+        """End the game with an error, which the next step raises."""
         with self._exchange.changed:
             self.error = error
             self._exchange.failed.append(self)
-            self._set_owing(False)
+            self._set_pending(False)
             self._exchange.notify()
 
     def leave(self) -> None:
-        """The game leaves the lane, between questions: steps no longer wait for it."""
+        """Leave the lane, between questions: steps no longer wait for the game."""
         with self._exchange.changed:
-            self._set_owing(False)
+            self._set_pending(False)
             self._exchange.notify()
 
     def _check_going(self) -> None:
         if self._is_stopped:
             raise GameStopped
 
-    def _set_owing(self, is_owing: bool) -> None:
-        self._exchange.owing += is_owing - self.is_owing
-        self.is_owing = is_owing
+    def _set_pending(self, is_pending: bool) -> None:
+        self._exchange.pending += is_pending - self.is_pending
+        self.is_pending = is_pending
 
     # -- what the environment calls -------------------------------------------------------------------------
 
@@ -209,7 +211,7 @@ class Lane:
         """Count the question as answered. The caller holds the lock and calls `answer` afterwards."""
         self.question, self.answered_at = None, time.monotonic()
         self._exchange.asked -= 1
-        self._set_owing(True)
+        self._set_pending(True)
 
     def answer(self, actions: Answer) -> None:
         """Let the game go on with the answer to its question."""

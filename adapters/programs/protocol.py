@@ -124,12 +124,12 @@ def read_spaces(schema: Any) -> EntitySpace:
     """Return the spaces that a `hello` declares.
 
     Raises:
-        ProtocolError: they are none.
+        ProtocolError: they are not valid, or too large.
     """
     try:
         _check_sizes(schema)
         space = space_from_schema({"global_features": [], "hidden": False, **schema})
-    except Exception as error:  # whatever is wrong with it is the game's fault
+    except Exception as error:  # the schema is untrusted: it can raise anything
         raise ProtocolError(f"hello: spaces: {type(error).__name__}: {error}") from None
     if not len(space.actions):
         raise ProtocolError("hello: spaces: expected at least one action, got none")
@@ -209,7 +209,7 @@ def read_result(message: Mapping[str, Any]) -> dict[str, float | None]:
     """Return `score` and `reward` of a message.
 
     Raises:
-        ProtocolError: one is no number, or too large.
+        ProtocolError: one of them is not a number, or too large.
     """
     result: dict[str, float | None] = {}
     for name in _RESULT:

@@ -35,7 +35,7 @@ _log = logging.getLogger(__name__)
 #: The environment variable with the token, which must not be written into a run folder.
 TOKEN = "ENTITIZE_TOKEN"
 
-#: Connections that may wait for a lane, or to say hello; and as many that have sent nothing.
+#: Connections without a lane that are accepted, and further ones that have sent no request.
 _WAITING = 16
 
 
@@ -43,8 +43,8 @@ class ListeningVectorEnv(QuestionVectorEnv):
     """Plays the games of WebSocket connections, each in a lane; docs/protocol.md describes the messages.
 
     A lane without a connection is inactive. A connection that is lost in the middle of an episode truncates
-    it, and its lane is free for the next one. No message can end the environment: a connection that keeps to
-    no rule gets an error and is closed.
+    it, and its lane is free for the next one. No message can end the environment: a connection that breaks
+    the protocol gets an error and is closed.
 
     Args:
         address: "HOST:PORT"; port 0 is any free one (see `address`).
@@ -76,18 +76,18 @@ class ListeningVectorEnv(QuestionVectorEnv):
     ) -> None:
         num_envs = whole_number("ListeningVectorEnv: num_envs", num_envs)
         token = token or os.environ.get(TOKEN) or None
-        door = Door(address, num_envs, space, token, limits or Limits())
+        listener = Listener(address, num_envs, space, token, limits or Limits())
         try:
-            super().__init__(door.declared_space(), num_envs, max_wait, None)
+            super().__init__(listener.declared_space(), num_envs, max_wait, None)
         except BaseException:
-            door.close()
+            listener.close()
             raise
-        self.address = door.address
+        self.address = listener.address
         self._name = f"ListeningVectorEnv({self.address})"
         self._lanes = [Lane(f"game {number}", self._exchange) for number in range(self.num_envs)]
         # Also runs when this object is forgotten.
-        self._stop = weakref.finalize(self, _stop, self._exchange, self._lanes, door)
-        door.open(self._lanes, self._exchange)
+        self._stop = weakref.finalize(self, _stop, self._exchange, self._lanes, listener)
+        listener.open(self._lanes, self._exchange)
 
     def _reset(self, seeds: Any, options: dict[str, Any] | None) -> tuple[EntityBatch, dict[str, Any]]:
         """Begin with the questions at hand: games can't be made to start over."""
@@ -98,12 +98,12 @@ class ListeningVectorEnv(QuestionVectorEnv):
         self._stop()
 
 
-def _stop(exchange: Exchange, lanes: list[Lane], door: Door) -> None:
+def _stop(exchange: Exchange, lanes: list[Lane], listener: Listener) -> None:
     """End a waiting step, the games and the server."""
     exchange.close()
     for lane in lanes:
         lane.stop()
-    door.close()
+    listener.close()
 
 
 def listen(
@@ -113,8 +113,8 @@ def listen(
     return ListeningVectorEnv(address, num_envs, space, max_wait=max_wait)
 
 
-class Door:
-    """Accepts connections, lets each say hello, and gives it a free lane.
+class Listener:
+    """Accept connections, check their hello messages, and give each a free lane.
 
     Each connection has a thread, which reads its messages and asks the questions of its game.
     """
@@ -140,14 +140,14 @@ class Door:
         _allow_open_files(4 * (self._most_connections + _WAITING) + 128)
         try:
             self._server: Server = serve(
-                self._talk,
+                self._serve_connection,
                 host,
                 port,
                 family=socket.AF_INET6 if ":" in host else socket.AF_INET,
                 process_request=self._check_request,
                 create_connection=self._connection,  # type: ignore[arg-type]  # any factory will do
                 max_size=limits.message_bytes,
-                compression=None,  # decompression could make much of a small message
+                compression=None,  # a small message could decompress to a very large one
                 close_timeout=1,
                 ping_interval=None,  # games that compute for long answer no pings: see `Limits.silence`
                 logger=_quiet_logger(),
@@ -226,12 +226,12 @@ class Door:
             return connection.respond(HTTPStatus.SERVICE_UNAVAILABLE, "too many connections\n")
         return None
 
-    def _talk(self, connection: ServerConnection) -> None:
+    def _serve_connection(self, connection: ServerConnection) -> None:
         """Play the game of one connection, from its hello to its end."""
         connection.socket.settimeout(self._limits.sending)
         with suppress(ConnectionClosed):
             try:
-                space = self._greet(connection)
+                space = self._handshake(connection)
                 with self._free_lane() as lane:
                     connection.send(protocol.hello_message(space, lane))
                     self._play(connection, lane)
@@ -243,7 +243,7 @@ class Door:
                 connection.send(protocol.error_message(error, True))
                 connection.close(1008)
 
-    def _greet(self, connection: ServerConnection) -> EntitySpace:
+    def _handshake(self, connection: ServerConnection) -> EntitySpace:
         """Check the hello of a connection; return the spaces that it agreed to.
 
         Raises:

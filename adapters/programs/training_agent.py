@@ -1,4 +1,4 @@
-"""`TrainingAgent`: what a game asks while a trainer learns from it."""
+"""`TrainingAgent`: the agent of a game in training, whose decisions come from a trainer."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class TrainingAgent:
         self.observation_space: EntitySpace = space
         self.action_space: EntityActionSpace = space.actions
         self.rng = rng
-        #: Whether an episode has begun and is not over.
+        #: True while an episode has begun and is not over.
         self.is_playing = False
         #: How many questions were asked.
         self.questions = 0
