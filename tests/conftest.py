@@ -38,6 +38,7 @@ QUICK = {
         " procgen_decode procgen_env procgen_visible sb3_vec_env"
     ),
     "adapters/entity_gym": "entity_gym_to",
+    "adapters/programs": "programs",
     "adapters/pettingzoo": "lanes opponents team to_pettingzoo turns",
     "datasets": "recording replay",
     "envs": (
