@@ -167,7 +167,7 @@ class Baseline(nn.Module, ABC):
 
         Subclasses implement this, or `_draw` and `_evaluate`.
         """
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} must define _logits_values, or _draw and _evaluate")
 
     @abstractmethod
     def _build(self) -> None:
