@@ -57,6 +57,21 @@ class Evaluation:
     values: Tensor  # (B,)
 
 
+@dataclass(frozen=True, eq=False)
+class Explanation:
+    """What a policy computes at a single step, for people to look at; n rows, A actors."""
+
+    #: Per action: the probability of each choice (A, C), in the columns of the mask; of each actee (A, E); or
+    #: of continuous actions the action one standard deviation below the mean, at the mean, and one above it
+    #: (A, 3, K). Masked choices have probability 0.
+    distributions: dict[str, NDArray[np.float32]]
+    #: Per block the weights (heads, n, n) with which each row reads the others: each row of weights sums to
+    #: 1. Empty: the policy has no attention.
+    attention: tuple[NDArray[np.float32], ...] = ()
+    #: The entity index of each of the rows (n,); -1 is the step as a whole.
+    rows: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+
+
 @runtime_checkable
 class Policy(Protocol):
     """An `nn.Module` that acts on entity batches; any object with these members can be trained."""
@@ -107,6 +122,19 @@ class Policy(Protocol):
 
     def train(self, mode: bool = True) -> Any:
         """Switch between training and evaluation mode (dropout), as `nn.Module.train` does."""
+        ...
+
+
+@runtime_checkable
+class ExplainablePolicy(Protocol):
+    """A policy that shows its distributions, and what it attends to."""
+
+    def explain(self, batch: EntityBatch) -> Explanation:
+        """Return what the policy computes at a batch of one step, without gradients.
+
+        Raises:
+            ValueError: the batch does not fit the space, or has another number of steps.
+        """
         ...
 
 

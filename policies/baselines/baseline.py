@@ -17,8 +17,9 @@ from torch import Tensor, nn
 from ...envs import ActionMask, ActionSpace, EntityActionSpace, EntityBatch, EntitySpace
 from ...ragged import RaggedArray
 from ..inputs.actors import Drawn, items_of
-from ..policy import ActResult, Evaluation
+from ..policy import ActResult, Evaluation, Explanation
 from ..rogue_net.config import from_options
+from ..rogue_net.explanation import check_one_step
 from ..rogue_net.heads import Distribution
 from ..rogue_net.summary import Cost, Summary, check_known, impala_cost
 from .config import BaselineConfig
@@ -100,6 +101,22 @@ class Baseline(nn.Module, ABC):
         chosen = items_of(self.name, actions, mask.actors)
         log_probs, entropies, values = self._evaluate(seen, mask, actors, chosen)
         return Evaluation({self.name: log_probs}, {self.name: entropies}, values)
+
+    def explain(self, batch: EntityBatch) -> Explanation:
+        """Return the distribution of the action at a single step; there is no attention to show.
+
+        A network that lets actors take turns has none before they do.
+
+        Raises:
+            ValueError: the batch does not fit the space, or has another number of steps.
+        """
+        check_one_step(batch)
+        if type(self)._logits_values is Baseline._logits_values:
+            return Explanation({})
+        with torch.inference_mode():
+            seen, mask, actors = self._read(batch)
+            logits, _ = self._logits_values(seen, actors, None)
+            return Explanation({self.name: self.distribution.probabilities(logits, mask.mask).cpu().numpy()})
 
     def forward(self, batch: EntityBatch, actions: Mapping[str, RaggedArray]) -> Evaluation:
         """Return `evaluate(batch, actions)`."""

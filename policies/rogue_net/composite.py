@@ -93,6 +93,13 @@ class CompositeOrders(nn.Module):
             as_tensor(counts, logits, logits.dtype),
         )
 
+    def probabilities(self, logits: Tensor, mask: RaggedArray) -> Tensor:
+        """Return the probability of each choice among those of its component (A, C); 0 for all of a component
+        of which the mask allows none."""
+        allowed = as_tensor(mask.values, logits)
+        parts = logits.masked_fill(~allowed, FORBIDDEN).split(self._sizes, 1)
+        return torch.cat([part.softmax(1) for part in parts], 1) * allowed
+
     def outcome(
         self, logits: Tensor, forbidden: Tensor | None, chosen: Tensor, something: Tensor, counts: Tensor
     ) -> tuple[Tensor, Tensor]:

@@ -92,6 +92,12 @@ class GaussianHead(nn.Module):
         """Return log-probabilities (A,) of the raw numbers u (A, K) and entropies (A,), from means (A, K)."""
         return self._log_probs(u, mean), self._entropies(mean)
 
+    def explain(self, x: Tensor, rows: RowLayout, mask: ActionMask) -> Tensor:
+        """Return the actions (A, 3, K) one standard deviation below the mean, at the mean, and one above."""
+        mean, spread = self._mean(x, rows, mask), self.log_std.exp()
+        raw = torch.stack([mean - spread, mean, mean + spread], 1)
+        return torch.as_tensor(self.numbers.actions(raw.float().cpu().numpy()))
+
     def actor_rows(self, rows: RowLayout, mask: ActionMask) -> NDArray[np.int64]:
         """Return the row that each actor's means come from (A,)."""
         return actor_rows(self.name, self.action.is_global, rows, mask, 0)

@@ -50,6 +50,10 @@ class Distribution(Protocol):
         """
         ...
 
+    def probabilities(self, logits: Tensor, mask: RaggedArray) -> Tensor:
+        """Return the probability of each choice (A, C), for people to look at."""
+        ...
+
 
 class Choices(nn.Module):
     """Distribution of discrete actions: a softmax over C choices."""
@@ -72,6 +76,10 @@ class Choices(nn.Module):
         check_choices(self.name, choices, allowed)
         forbidden = None if allowed.all() else as_tensor(~allowed, logits)
         return categorical(logits, forbidden, as_tensor(choices.values, logits))
+
+    def probabilities(self, logits: Tensor, mask: RaggedArray) -> Tensor:
+        """Return the probability of each choice (A, C)."""
+        return logits.masked_fill(as_tensor(~mask.values, logits), FORBIDDEN).softmax(1)
 
 
 def categorical(logits: Tensor, forbidden: Tensor | None, chosen: Tensor) -> tuple[Tensor, Tensor]:
@@ -111,6 +119,10 @@ class LogitsHead(nn.Module):
     ) -> tuple[Tensor, Tensor]:
         """Return the log-probability of each actor's action and the entropy of its distribution (A,)."""
         return self.distribution.evaluate(self._logits(x, rows, mask), mask.mask, actions)
+
+    def explain(self, x: Tensor, rows: RowLayout, mask: ActionMask) -> Tensor:
+        """Return the probability of each choice (A, C)."""
+        return self.distribution.probabilities(self._logits(x, rows, mask), mask.mask)
 
 
 class SelectEntityHead(nn.Module):
@@ -153,6 +165,13 @@ class SelectEntityHead(nn.Module):
         logits = (queries[of_actor] * keys[as_tensor(actee, x)]).sum(1) / math.sqrt(queries.shape[1])
         log_probs, entropies = ragged_log_softmax(logits, of_actor, len(queries))
         return log_probs[as_tensor(chosen, x)], entropies
+
+    def explain(self, x: Tensor, rows: RowLayout, mask: ActionMask) -> Tensor:
+        """Return the probability of each actee (A, E) at a single step."""
+        queries, keys = self._queries_keys(x, rows, mask)
+        allowed = as_tensor(mask.mask.values.reshape(len(queries), len(keys)), x)
+        scores = queries @ keys.T / math.sqrt(queries.shape[1])
+        return scores.masked_fill(~allowed, FORBIDDEN).softmax(1)
 
 
 def ragged_log_softmax(logits: Tensor, owner: Tensor, owners: int) -> tuple[Tensor, Tensor]:

@@ -28,12 +28,13 @@ from ...ragged import RaggedArray
 from ..inputs.actors import Drawn, items_of
 from ..inputs.prepare import Inputs, Prepared
 from ..inputs.rows import RowLayout
-from ..policy import ActResult, Evaluation
+from ..policy import ActResult, Evaluation, Explanation
 from .attention import length_groups
 from .blocks import Backbone
 from .composite import CompositeOrders
 from .config import RogueNetConfig, from_options
 from .embedding import Embedding
+from .explanation import check_one_step, entities_of_rows, watch_attention
 from .gaussian import GaussianHead
 from .heads import Choices, LogitsHead, SelectEntityHead, ValueHead
 from .names import NamedModules
@@ -188,6 +189,22 @@ class RogueNetwork(nn.Module):
     def forward(self, batch: EntityBatch, actions: Mapping[str, RaggedArray]) -> Evaluation:
         """Return `evaluate(batch, actions)`."""
         return self.evaluate(batch, actions)
+
+    def explain(self, batch: EntityBatch) -> Explanation:
+        """Return distributions of actions and attention weights at a single step.
+
+        Raises:
+            ValueError: the batch does not fit the space, or has another number of steps.
+        """
+        check_one_step(batch)
+        blocks = self.policy_net.backbone.blocks
+        with torch.inference_mode(), watch_attention(blocks) as weights:
+            x, rows, _ = self.encode(self.inputs.prepare(batch))  # (n, D)
+            distributions = {
+                name: self.action_heads[name].explain(x, rows, batch.actions[name]).float().cpu().numpy()  # type: ignore[operator]
+                for name in self.action_heads.names
+            }
+        return Explanation(distributions, tuple(weights[: len(blocks)]), entities_of_rows(rows))
 
     def as_drawn(self, actions: Mapping[str, RaggedArray]) -> dict[str, RaggedArray]:
         """Return actions of any origin (demonstrations, say) in the form that `evaluate` takes.

@@ -1,0 +1,29 @@
+"""`explain` of the published networks: distributions, and no attention."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from entitize.policies.baselines import GridNet, TransformerNet, UnitActionNet
+from entitize.policies.policy import ExplainablePolicy
+
+
+@pytest.mark.parametrize("network", [GridNet, TransformerNet])
+def test_components_sum_to_1_or_are_masked(rts_space, map_batch, network):
+    space = rts_space()
+    batch = map_batch(space, 8, 8).gather([0])
+    policy = network(space, space.actions, height=8, width=8)
+    assert isinstance(policy, ExplainablePolicy)
+    explained = policy.explain(batch)
+    assert explained.attention == ()
+    ((name, found),) = explained.distributions.items()
+    action, mask = space.actions[name], batch.actions[name].mask.values
+    assert (found[~mask] == 0).all()
+    for start, stop in zip(action.offsets, action.offsets[1:], strict=False):
+        np.testing.assert_allclose(found[:, start:stop].sum(1), mask[:, start:stop].any(1), rtol=1e-5)
+
+
+def test_a_network_that_takes_turns_has_no_distributions(rts_space, map_batch):
+    space = rts_space()
+    policy = UnitActionNet(space, space.actions, height=8, width=8)
+    assert policy.explain(map_batch(space, 8, 8).gather([0])).distributions == {}
