@@ -15,6 +15,7 @@ from ..randomness import uniform
 from ..spaces import EntitySpace
 from ..vector.native import NativeVectorEnv, all_true
 from ..vector.native_env import native_game
+from ..vector.saved_state import Bounds, State
 from .parts import (
     Doubles,
     Flags,
@@ -64,6 +65,14 @@ class CherryPickVectorEnv(NativeVectorEnv):
 
     def _start(self, lanes: Ints) -> None:
         _draw_cherries(lanes, self.random_state, self._qualities, self._counts)
+
+    def _bounds(self) -> Bounds:
+        return {"_counts": (1, self.num_cherries)}
+
+    def _check_state(self, state: State) -> None:
+        counts = state["_counts"]
+        at_steps_pace = counts >= self.num_cherries - state["steps"]
+        self._expect(at_steps_pace, "_counts", "at most one cherry taken in each of 'steps'", counts)
 
     def _advance(self, actions: dict[str, RaggedArray]) -> tuple[Floats, Flags]:
         rewards = np.zeros(self.num_envs, np.float32)

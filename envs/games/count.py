@@ -14,6 +14,7 @@ from ..randomness import below, draw_first
 from ..spaces import EntitySpace
 from ..vector.native import NativeVectorEnv, all_true
 from ..vector.native_env import native_game
+from ..vector.saved_state import Bounds, State
 from .parts import Flags, Floats, Ints, Words, even, featureless, offsets_of, sole_choices
 
 _NUM_CHOICES = 10
@@ -53,6 +54,14 @@ class CountVectorEnv(NativeVectorEnv):
 
     def _start(self, lanes: Ints) -> None:
         _draw_beans(lanes, self.random_state, self.masked_choices, self._beans, self._allowed)
+
+    def _bounds(self) -> Bounds:
+        return {"_beans": (0, self.masked_choices - 1)}
+
+    def _check_state(self, state: State) -> None:
+        beans = state["_beans"]
+        is_allowed = state["_allowed"][self.all_lanes, beans]
+        self._expect(is_allowed, "_beans", "a number that is in '_allowed'", beans)
 
     def _advance(self, actions: dict[str, RaggedArray]) -> tuple[Floats, Flags]:
         rewards = (sole_choices(actions["count"]) == self._beans).astype(np.float32)

@@ -14,6 +14,7 @@ from ..randomness import below, draw_first
 from ..spaces import EntitySpace
 from ..vector.native import NativeVectorEnv, all_true, free_choice
 from ..vector.native_env import native_game
+from ..vector.saved_state import Bounds
 from .parts import Flags, Floats, Ints, Words, even, sole_choices
 
 _WIDTH = 1000  # the player starts at whole coordinates from -_WIDTH to _WIDTH
@@ -56,6 +57,14 @@ class FloorIsLavaVectorEnv(NativeVectorEnv):
         _draw_tiles(
             lanes, self.random_state, _STEPS, self._player, self._high_ground, self._lava, self._num_lava
         )
+
+    def _bounds(self) -> Bounds:
+        return {
+            "_player": (-_WIDTH, _WIDTH),
+            "_high_ground": (-_WIDTH - 1, _WIDTH + 1),
+            "_lava": (-_WIDTH - 1, _WIDTH + 1),
+            "_num_lava": (0, self._lava.shape[1]),
+        }
 
     def _advance(self, actions: dict[str, RaggedArray]) -> tuple[Floats, Flags]:
         choices = sole_choices(actions["move"])

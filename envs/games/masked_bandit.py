@@ -14,6 +14,7 @@ from ..randomness import below
 from ..spaces import EntitySpace
 from ..vector.native import NativeVectorEnv, all_true, global_choice
 from ..vector.native_env import native_game
+from ..vector.saved_state import Bounds, State
 from .parts import Flags, Floats, Ints, Words, sole_choices
 
 
@@ -49,6 +50,14 @@ class MaskedBanditVectorEnv(NativeVectorEnv):
 
     def _start(self, lanes: Ints) -> None:
         _draw_arms(lanes, self.random_state, self._open, self._best)
+
+    def _bounds(self) -> Bounds:
+        return {"_best": (0, self.num_arms - 1)}
+
+    def _check_state(self, state: State) -> None:
+        is_open, best = state["_open"], state["_best"]
+        best_open = np.where(is_open, np.arange(self.num_arms), -1).max(1)
+        self._expect(best == best_open, "_best", "the last arm of '_open'", best)
 
     def _advance(self, actions: dict[str, RaggedArray]) -> tuple[Floats, Flags]:
         rewards = (sole_choices(actions["Pull"]) == self._best).astype(np.float32)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
 from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...ragged import RaggedArray
 from ...ragged.compiled import compiled
@@ -16,6 +15,7 @@ from ..batch.entity_batch import EntityBatch
 from ..randomness import draw_first
 from ..registration import share_lanes
 from ..vector.native import NativeVectorEnv, all_true
+from ..vector.saved_state import Bounds
 from .mine_sweeper import MineSweeper
 from .parts import Flags, Floats, Ints, Pixels, Words
 
@@ -94,11 +94,15 @@ class MineSweeperVectorEnv(NativeVectorEnv):
         self.has_cannon[lanes] = bool(state.get("orbital_cannon", game.orbital_cannon))
         self.cooldowns[lanes] = int(state.get("orbital_cannon_cooldown", game.cooldown_period))
 
-    def _check_state(self, state: Mapping[str, NDArray[Any]]) -> None:
-        for name, counts in (("mines", "mine_counts"), ("robots", "robot_counts")):
-            most = state[name].shape[1]
-            if not ((state[counts] >= 0) & (state[counts] <= most)).all():
-                raise ValueError(f"{type(self).__name__}: state {counts!r}: expected 0 to {most}, got others")
+    def _bounds(self) -> Bounds:
+        corner = (self.game.width - 1, self.game.height - 1)
+        return {
+            "mines": (0, corner),
+            "mine_counts": (1, self.mines.shape[1]),
+            "robots": (0, corner),
+            "robot_counts": (1, self.robots.shape[1]),
+            "cooldowns": (0, math.inf),
+        }
 
     def _advance(self, actions: dict[str, RaggedArray]) -> tuple[Floats, Flags]:
         rewards, terminated = np.empty(self.num_envs, np.float32), np.empty(self.num_envs, bool)

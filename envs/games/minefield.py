@@ -15,6 +15,7 @@ from ..randomness import uniform
 from ..spaces import EntitySpace
 from ..vector.native import NativeVectorEnv, even_offsets, free_choice
 from ..vector.native_env import native_game
+from ..vector.saved_state import Bounds
 from .parts import Doubles, Flags, Floats, Ints, Pixels, Words, lane_offsets
 
 _LEFT, _FORWARD, _RIGHT = range(3)
@@ -93,6 +94,9 @@ class MinefieldVectorEnv(NativeVectorEnv):
         _lay_out(
             lanes, self.random_state, self.width, self.vehicles, self.targets, self.mines, self.mine_counts
         )
+
+    def _bounds(self) -> Bounds:
+        return {"mine_counts": (0, self.mines.shape[1])}
 
     def _advance(self, actions: dict[str, RaggedArray]) -> tuple[Floats, Flags]:
         rewards = np.empty(self.num_envs, np.float32)

@@ -11,8 +11,9 @@ from ..batch.entity_batch import EntityBatch
 from ..spaces import EntitySpace
 from ..vector.native import even_offsets, free_choice
 from ..vector.native_env import native_game
+from ..vector.saved_state import Bounds
 from .parts import Flags, Floats, Ints, Pixels, Words
-from .snake_boards import MOVES, SnakeBoards, creep, free_cell, head_cell, neighbour, set_up
+from .snake_boards import ALIVE, MOVES, SnakeBoards, creep, free_cell, head_cell, neighbour, set_up
 
 
 class MultiSnakeVectorEnv(SnakeBoards):
@@ -70,6 +71,9 @@ class MultiSnakeVectorEnv(SnakeBoards):
 
     def _start(self, lanes: Ints) -> None:
         _set_up_games(lanes, self.random_state, self.board_size, *self.boards)
+
+    def _bounds(self) -> Bounds:
+        return {**super()._bounds(), "status": (ALIVE, ALIVE)}  # the game ends with the first snake
 
     def _advance(self, actions: dict[str, RaggedArray]) -> tuple[Floats, Flags]:
         rewards, terminated = np.empty(self.num_envs, np.float32), np.empty(self.num_envs, bool)

@@ -14,6 +14,7 @@ from ..randomness import below
 from ..spaces import EntitySpace
 from ..vector.native import NativeVectorEnv, all_true
 from ..vector.native_env import native_game
+from ..vector.saved_state import Bounds, State
 from .parts import Flags, Floats, Ints, Words, even, offsets_of, sole_choices
 
 _NUM_COLORS = 6
@@ -76,6 +77,21 @@ class PickMatchingBallsVectorEnv(NativeVectorEnv):
         _draw_balls(
             lanes, self.random_state, fewest, self._colors, self._selected, self._counts, self._num_selected
         )
+
+    def _bounds(self) -> Bounds:
+        return {
+            "_colors": (0, _NUM_COLORS - 1),
+            "_counts": (_MIN_BALLS, self.max_balls),
+            "_num_selected": (0, self.max_balls - 1),
+            "_wanted": (0, _NUM_COLORS - 1),
+        }
+
+    def _check_state(self, state: State) -> None:
+        counts, num_selected = state["_counts"], state["_num_selected"]
+        is_there = np.arange(self.max_balls) < counts[:, None]
+        selected = (state["_selected"] & is_there).sum(1)
+        self._expect(num_selected == selected, "_num_selected", "the number of '_selected'", num_selected)
+        self._expect(num_selected < counts, "_num_selected", "less than in '_counts'", num_selected)
 
     def _advance(self, actions: dict[str, RaggedArray]) -> tuple[Floats, Flags]:
         rewards, terminated = np.zeros(self.num_envs, np.float32), np.zeros(self.num_envs, bool)

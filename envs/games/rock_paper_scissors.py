@@ -14,6 +14,7 @@ from ..randomness import uniform
 from ..spaces import EntitySpace
 from ..vector.native import NativeVectorEnv, all_true, free_choice
 from ..vector.native_env import native_game
+from ..vector.saved_state import Bounds
 from .parts import Flags, Floats, Ints, Words, even, featureless, sole_choices
 
 _THROWS = ["rock", "paper", "scissors"]
@@ -47,6 +48,9 @@ class RockPaperScissorsVectorEnv(NativeVectorEnv):
 
     def _start(self, lanes: Ints) -> None:
         _draw_throws(lanes, self.random_state, self._thrown)
+
+    def _bounds(self) -> Bounds:
+        return {"_thrown": (0, len(_THROWS) - 1)}
 
     def _advance(self, actions: dict[str, RaggedArray]) -> tuple[Floats, Flags]:
         # Each throw beats the one before it in the list, and the first one the last.

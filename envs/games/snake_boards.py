@@ -14,6 +14,7 @@ from ...ragged.compiled import compiled
 from ..randomness import below
 from ..spaces import EntitySpace
 from ..vector.native import NativeVectorEnv
+from ..vector.saved_state import Bounds, State
 from .parts import Ints, Pixels, Words
 
 MOVES = ["up", "down", "left", "right"]
@@ -85,6 +86,32 @@ class SnakeBoards(NativeVectorEnv):
     def boards(self) -> tuple[Ints, Ints, Ints, Ints, Ints, Ints]:
         """The arrays of `state_names`, as kernels take them."""
         return self.segments, self.tails, self.lengths, self.status, self.taken, self.food
+
+    def _bounds(self) -> Bounds:
+        last_cell = self.taken.shape[1] - 1
+        return {
+            "segments": (0, last_cell),
+            "tails": (0, self.max_snake_length - 1),
+            "lengths": (1, self.max_snake_length),
+            "status": (GONE, ENDED),
+            "food": ((-1, 0), (last_cell, self.num_snakes - 1)),
+        }
+
+    def _check_state(self, state: State) -> None:
+        segments, status, food = state["segments"], state["status"], state["food"][..., 0]
+        wall = np.pad(np.zeros((self.board_size, self.board_size), np.int64), 1, constant_values=1).ravel()
+        is_alive = status == ALIVE
+        places = (np.arange(self.max_snake_length) - state["tails"][..., None]) % self.max_snake_length
+        is_there = (places < state["lengths"][..., None]) & (status != GONE)[..., None]
+        # The head of a snake that ended may be in the wall.
+        fits = (wall[segments] == 0) | ~(is_there & is_alive[..., None])
+        self._expect(fits, "segments", "cells inside the wall", segments)
+        fits = (wall[food] == 0) | ((food == -1) & ~is_alive)
+        self._expect(fits, "food", "cells inside the wall, or -1 for a snake that ended", food)
+        # Else `free_cell` may find none.
+        taken = np.tile(wall, (self.num_games, 1))
+        np.add.at(taken, (is_there.nonzero()[0], segments[is_there]), 1)
+        self._expect(state["taken"] == taken, "taken", "the wall and the segments", state["taken"])
 
     def _draw_game(self, game: int) -> Pixels:
         """The board with its wall, y upwards: (16 * board_size + 32, same, 3)."""

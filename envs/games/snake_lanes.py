@@ -16,6 +16,7 @@ from ..batch.entity_batch import EntityBatch
 from ..registration import share_lanes
 from ..spaces import EntitySpace
 from ..vector.native import free_choice
+from ..vector.saved_state import State
 from ..vector.vector_env import EntityVectorEnv
 from .parts import Flags, Floats, Ints, Pixels, Words
 from .snake_boards import (
@@ -97,6 +98,14 @@ class SnakeLanesVectorEnv(SnakeBoards):
         _set_up_games(
             lanes[:: self.num_snakes] // self.num_snakes, self.random_state, self.board_size, *self.boards
         )
+
+    def _check_state(self, state: State) -> None:
+        super()._check_state(state)
+        is_alive, lengths = state["status"] == ALIVE, state["lengths"]
+        self._expect(is_alive.any(1), "status", "a living snake in each game", state["status"])
+        # One with full length has won.
+        fits = ~is_alive | (lengths < self.max_snake_length)
+        self._expect(fits, "lengths", f"less than {self.max_snake_length} of a living snake", lengths)
 
     def _advance(self, actions: dict[str, RaggedArray]) -> tuple[Floats, Flags]:
         rewards, terminated = np.zeros(self.num_envs, np.float32), np.zeros(self.num_envs, bool)

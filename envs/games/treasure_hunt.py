@@ -14,6 +14,7 @@ from ..randomness import draw_first
 from ..spaces import EntitySpace
 from ..vector.native import NativeVectorEnv, all_true, global_choice
 from ..vector.native_env import native_game
+from ..vector.saved_state import Bounds
 from .parts import Flags, Floats, Ints, Words, even, first_items, sole_choices
 
 _NUM_TRAPS = _NUM_TREASURES = 5
@@ -61,6 +62,14 @@ class TreasureHuntVectorEnv(NativeVectorEnv):
         self._player[lanes] = 0
         self._num_treasures[lanes] = _NUM_TREASURES
         _draw_map(lanes, self.random_state, self._traps, self._treasures)
+
+    def _bounds(self) -> Bounds:
+        return {
+            "_player": (-_BORDER, _BORDER),
+            "_traps": (-_REACH, _REACH),
+            "_treasures": (-_REACH, _REACH),
+            "_num_treasures": (1, _NUM_TREASURES),
+        }
 
     def _advance(self, actions: dict[str, RaggedArray]) -> tuple[Floats, Flags]:
         rewards, terminated = np.zeros(self.num_envs, np.float32), np.zeros(self.num_envs, bool)

@@ -14,6 +14,7 @@ from ..randomness import below
 from ..spaces import EntitySpace
 from ..vector.native import NativeVectorEnv, all_true, free_choice, global_choice
 from ..vector.native_env import native_game
+from ..vector.saved_state import Bounds
 from .parts import Flags, Floats, Ints, Words, even, sole_choices
 
 _CHOICES = ["equal", "different"]
@@ -64,6 +65,9 @@ class XorVectorEnv(NativeVectorEnv):
 
     def _start(self, lanes: Ints) -> None:
         _draw_bits(lanes, self.random_state, self._bits, self._negated, self._right)
+
+    def _bounds(self) -> Bounds:
+        return {"_bits": (0, 1), "_negated": (0, 1), "_right": (0, 1)}
 
     def _advance(self, actions: dict[str, RaggedArray]) -> tuple[Floats, Flags]:
         rewards = (sole_choices(actions["Answer"]) == self._right).astype(np.float32)

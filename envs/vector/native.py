@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
-from collections.abc import Mapping
 from typing import Any, ClassVar, NamedTuple, final
 
 import numpy as np
@@ -15,6 +15,7 @@ from ..batch.entity_batch import EntityBatch
 from ..errors import check_render_mode
 from ..randomness import STATE_WORDS, seed_lane
 from ..spaces import EntitySpace
+from .saved_state import Bounds, State, check_arrays
 from .vector_env import Actions, EntityVectorEnv, StepResult
 
 
@@ -40,7 +41,8 @@ class NativeVectorEnv(EntityVectorEnv):
       lanes show now.
 
     The base seeds the lanes, checks the actions, counts the steps, truncates at `max_steps`, keeps the last
-    observations of ended episodes, starts the next ones and saves and restores the state.
+    observations of ended episodes, starts the next ones and saves and restores the state. A game declares in
+    `_bounds` and `_check_state` which saved states are valid.
 
     Random numbers: lane i of `reset(seed=s)` is seeded with s + i (modulo 2**64), and its game depends on
     nothing else; without a seed its stream goes on, and at the first `reset` begins anywhere.
@@ -169,7 +171,7 @@ class NativeVectorEnv(EntityVectorEnv):
         return {name: np.array(getattr(self, name)) for name in self._saved_names()}
 
     @final
-    def set_state(self, state: Mapping[str, NDArray[Any]]) -> EntityBatch:
+    def set_state(self, state: State) -> EntityBatch:
         """Go back to what `get_state` returned; returns the observations of that moment.
 
         Raises:
@@ -177,27 +179,53 @@ class NativeVectorEnv(EntityVectorEnv):
                 has changed.
         """
         self._check_open()
-        arrays = {name: np.asarray(state[name]) for name in self._saved_names() if name in state}
-        for name in self._saved_names():
-            own = getattr(self, name)
-            given = arrays.get(name)
-            if given is None or given.shape != own.shape or given.dtype != own.dtype:
-                got = "nothing" if given is None else f"{given.dtype} {given.shape}"
-                expected = f"{own.dtype} {own.shape}"
-                raise ValueError(f"{type(self).__name__}: state {name!r}: expected {expected}, got {got}")
+        own = {name: getattr(self, name) for name in self._saved_names()}
+        arrays = {name: np.asarray(state[name]) for name in own if name in state}
+        check_arrays(type(self).__name__, own, arrays)
+        self._check_numbers(arrays)
         self._check_state(arrays)
         for name, array in arrays.items():
-            getattr(self, name)[...] = array
+            own[name][...] = array
         self._is_seeded, self._is_playing = True, True
         self._last = self._look(None)
         return self._last
 
-    def _check_state(self, state: Mapping[str, NDArray[Any]]) -> None:
-        """Check the numbers of a state that kernels use as counts or places: they check no bounds.
+    def _bounds(self) -> Bounds:
+        """Return the bounds of each integer array in `state_names`.
+
+        Saved states may be damaged or hostile, and kernels check no index.
+        """
+        return {}
+
+    def _check_state(self, state: State) -> None:
+        """Check with `_expect` what must hold between the arrays of a state whose numbers are in `_bounds`.
 
         Raises:
-            ValueError: one is out of range; nothing has changed.
+            ValueError: it does not hold; nothing has changed.
         """
+
+    def _expect(self, holds: NDArray[np.bool_], name: str, expected: str, got: NDArray[Any]) -> None:
+        """Raise a ValueError about the state `name` where `holds` (N, …), for N lanes or games, is False.
+
+        `got` has one entry for each in `holds`.
+        """
+        if not holds.all():
+            place = tuple(np.argwhere(~holds)[0])
+            lane = place[0] * self.num_envs // len(holds)
+            where = f"{type(self).__name__}: state {name!r} of lane {lane}"
+            raise ValueError(f"{where}: expected {expected}, got {got[place]}")
+
+    def _check_numbers(self, state: State) -> None:
+        words = state["random_state"]  # xoshiro never leaves a state of zeros, and then a draw may not end
+        self._expect(words.any(1), "random_state", "a word that is not 0", words[:, 0])
+        for name, (low, high) in {"steps": (0, math.inf), **self._bounds()}.items():
+            array = state[name]
+            fits = np.less_equal(low, array) & np.less_equal(array, high)
+            self._expect(fits, name, f"{low} to {high}", array)
+        for name, array in state.items():
+            if array.dtype.kind == "f":
+                fits = np.abs(array) <= np.finfo(np.float32).max  # neither nan nor inf, as a feature either
+                self._expect(fits, name, "finite numbers", array)
 
     def _saved_names(self) -> tuple[str, ...]:
         return ("random_state", "steps", *self.state_names)

@@ -287,6 +287,29 @@ def small_net(venv: Any, seed: int) -> Any:
     return ez.RogueNet(*spaces, d_model=8, n_layer=1, n_head=1)
 
 
+def test_saved_players_that_fit_no_game_are_refused_and_each_game_keeps_the_learner() -> None:
+    venv = snakes()
+    pool = OpponentPool(small_net(venv, 0))
+    pool.add(0)
+    venv = past_self_play(venv, pool)
+    venv.reset(seed=0)
+    state = venv.get_state()
+    prefix = "past_self_play/"
+    for name, array in {
+        "players": np.zeros(3, np.int64),
+        "returns": np.zeros(4, np.float32),
+        "ended": np.full(4, 7, np.uint8).view(bool),
+        "tails": state["tails"] - 2**40,
+    }.items():
+        key = name if name in state else prefix + name
+        with raises(ValueError, f"state {name!r}", "expected"):
+            venv.set_state({**state, key: array})
+        for own, same in venv.get_state().items():
+            np.testing.assert_array_equal(same, state[own])
+    venv.set_state({**state, prefix + "players": np.full(4, pool.members[0].number)})
+    assert (venv.seats.players == -1).all()
+
+
 def train_snakes(folder: Path, seed: int, sources: tuple[Path, ...] = (), resume: bool = False) -> Any:
     venv = snakes()
     policy = small_net(venv, seed)

@@ -16,6 +16,7 @@ from torch.optim import Adam, Optimizer
 
 from ...envs import EntityBatch, EntityVectorEnv
 from ...envs.spaces.space_schema import schema_difference, space_schema
+from ...envs.vector.saved_state import check_arrays
 from ...policies.checkpoint import MALFORMED, check_weights, in_short
 from ...policies.policy import Policy
 from ...policies.rogue_net import RogueNet
@@ -307,10 +308,8 @@ def _restored_environments(
     """Put the environments where they were; return what they show, or None if they start new episodes."""
     same_lanes = checkpoint.metadata["num_envs"] == trainer.venv.num_envs
     active = extra.get("active")
-    if same_lanes and active is not None and (active.dtype, active.shape) != (bool, (trainer.venv.num_envs,)):
-        raise ValueError(
-            f"active: expected bool ({trainer.venv.num_envs},), got {active.dtype} {active.shape}"
-        )
+    if same_lanes and active is not None:
+        check_arrays("trainer", {"active": np.zeros(trainer.venv.num_envs, bool)}, {"active": active})
     if TRAINING_STATE in checkpoint.metadata:
         if isinstance(trainer.venv, EvolvingVectorEnv):
             trainer.venv.set_training_state(checkpoint.metadata[TRAINING_STATE])

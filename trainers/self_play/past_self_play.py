@@ -22,6 +22,7 @@ from ...envs import (
     validate_actions,
 )
 from ...envs.seeds import Seeds
+from ...envs.vector.saved_state import check_arrays
 from ...envs.vector.vector_env import Actions, StepResult
 from ...policies.checkpoint import MALFORMED, in_short
 from ...ragged import RaggedArray, concatenate
@@ -295,9 +296,14 @@ class StatefulPastSelfPlay(PastSelfPlay):
 
         The learner plays lanes without a known player until their games are over: those of a state of the
         environments alone, and those whose player has left the pool.
+
+        Raises:
+            ValueError: the state is of another game or of another number of lanes; nothing has changed.
         """
         assert isinstance(self.venv, StatefulVectorEnv)
         own = {name.removeprefix(_PREFIX): a for name, a in state.items() if name.startswith(_PREFIX)}
+        if own:
+            check_arrays(type(self).__name__, {"idle": self._inactive, **self.seats.get_state()}, own)
         others = {name: array for name, array in state.items() if not name.startswith(_PREFIX)}
         self._batch, self._is_playing = self.venv.set_state(others), True
         self._moves = None

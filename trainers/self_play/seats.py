@@ -159,13 +159,16 @@ class Seats:
     def set_state(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Restore the state that `get_state` returned.
 
-        The learner plays the lanes of players that have left the pool.
+        The learner plays the lanes of players that have left the pool, those that are in no game, and games
+        that would be without it.
         """
         self.clear()
         if not state:
             return
-        self.players[:] = state["players"]
         self._returns[:], self._scores[:] = state["returns"], state["scores"]
         self._ended[:] = state["ended"]
-        known = [LEARNER, *(member.number for member in self._pool.members)]
-        self.players[~np.isin(self.players, known)] = LEARNER
+        members = [member.number for member in self._pool.members]
+        for lanes in self._lanes:
+            theirs = np.isin(state["players"][lanes], members)
+            theirs &= not theirs.all()
+            self.players[lanes] = np.where(theirs, state["players"][lanes], LEARNER)
