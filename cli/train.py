@@ -29,6 +29,7 @@ from ..experiments.config import (
 from ..experiments.config_file import read_config
 from ..experiments.errors import UserError
 from ..experiments.training import train
+from ..trainers.ranks import RankError
 from ..trainers.runs.run_folder import RunLockedError
 
 _NOTICE = "\nstopping: the update at hand is finished and a checkpoint written; Ctrl-C again ends at once\n"
@@ -75,7 +76,7 @@ def main(arguments: Sequence[str]) -> int:
         with stop_on_signals(stop):
             is_resumed, given = chosen.resume is not None, _network_flags(arguments)
             train(settings, run, resume=is_resumed, stop=stop, detail=chosen.progress, given=given)
-    except RunLockedError as error:
+    except (RankError, RunLockedError) as error:
         raise UserError(str(error)) from error
     return 130 if stop.is_set() else 0
 

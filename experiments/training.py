@@ -21,11 +21,12 @@ from ..trainers import (
     past_self_play,
 )
 from ..trainers.progress import Detail, TrainingProgress, clock_time
+from ..trainers.ranks import RankError, Ranks, process_group
 from ..trainers.runs.checkpoint import step_of
 from ..trainers.runs.run_folder import RunFolder
 from .config import RUN_CONFIG, TrainConfig
 from .config_file import to_yaml
-from .environments import make_environments
+from .environments import EnvConfig, make_environments, with_lanes
 from .errors import UserError
 from .networks import initial_policy
 
@@ -49,17 +50,34 @@ def train(
         RunLockedError: another process trains this run.
         UserError: the folder contains a run already (or none, to resume), or something in it can't be used.
     """
-    if config.init_from is not None and not resume and checkpoint_paths(run / "checkpoints"):
-        raise _contains_a_run(run)  # before the network is read from there
-    with make_environments(config.env) as venv:
-        policy, config = initial_policy(config, venv, run, given)
-        with _locked(run) as folder:
-            trainer = _open(config, folder, venv, policy, resume)
-            return _train(trainer, config, run, resume, console or Console(), stop, detail)
+    with process_group() as ranks:
+        if config.init_from is not None and not resume and checkpoint_paths(run / "checkpoints"):
+            raise _contains_a_run(run)  # before the network is read from there
+        console = (console or Console()) if ranks.is_first else Console(quiet=True)
+        with make_environments(_share(config.env, ranks)) as venv:
+            policy, config = initial_policy(config, venv, run, given)
+            with _locked(run, ranks) as folder:
+                trainer = _open(config, run, folder, venv, policy, resume)
+                return _train(trainer, config, run, resume, console, stop, detail)
+
+
+def _share(env: EnvConfig, ranks: Ranks) -> EnvConfig:
+    """Return the environments of this rank: as many as each other has.
+
+    Raises:
+        UserError: they can't be divided evenly.
+    """
+    if env.num_envs % ranks.size:
+        raise UserError(f"env.num_envs: expected a multiple of the {ranks.size} ranks, got {env.num_envs}")
+    return with_lanes(env, env.num_envs // ranks.size)
 
 
 @contextmanager
-def _locked(run: Path) -> Iterator[RunFolder]:
+def _locked(run: Path, ranks: Ranks) -> Iterator[RunFolder | None]:
+    """Give the folder, which the first of `ranks` works in alone."""
+    if not ranks.is_first:
+        yield None
+        return
     with ExitStack() as stack:
         try:
             folder = RunFolder(run)
@@ -80,10 +98,12 @@ def _train(
     stop: threading.Event | None,
     detail: Detail,
 ) -> PPO:
-    replace_file(run / RUN_CONFIG, to_yaml(config).encode())
+    if trainer.ranks.is_first:
+        replace_file(run / RUN_CONFIG, to_yaml(config).encode())
+    ranks = "" if trainer.ranks.size == 1 else f" of {trainer.ranks.size} ranks"
     resumed = f", resumed at step {trainer.step:,}" if resume else ""
     console.print(
-        f"{config.env.id}, {trainer.venv.num_envs} environments, in {run}{resumed}",
+        f"{config.env.id}, {trainer.episodes.num_envs} environments{ranks}, in {run}{resumed}",
         highlight=False,
         soft_wrap=True,
     )
@@ -103,7 +123,7 @@ def _train(
             trainer.train(max_seconds=max_seconds, progress=False)  # it is shown here
         except (NonFiniteError, CheckpointError) as error:
             raise UserError(str(error)) from error
-        except WorkerError as error:
+        except (WorkerError, RankError) as error:
             raise UserError(f"{error}\n{_how_to_resume(run)}") from error
         except KeyboardInterrupt:
             console.print(_how_to_resume(run), highlight=False, soft_wrap=True)
@@ -133,9 +153,13 @@ def _how_to_resume(run: Path) -> str:
 
 
 def _open(
-    config: TrainConfig, folder: RunFolder, venv: EntityVectorEnv, policy: AnyNetwork, resume: bool
+    config: TrainConfig,
+    run: Path,
+    folder: RunFolder | None,
+    venv: EntityVectorEnv,
+    policy: AnyNetwork,
+    resume: bool,
 ) -> PPO:
-    run = folder.path
     try:
         if config.opponents is not None:
             chosen = config.opponents
@@ -153,5 +177,5 @@ def _open(
         raise _contains_a_run(run) from error
     except OSError as error:
         raise UserError(f"{run} can't be written: {error}") from error
-    except (CheckpointError, ValueError) as error:
+    except (CheckpointError, RankError, ValueError) as error:
         raise UserError(str(error)) from error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import gymnasium
@@ -10,7 +11,11 @@ from gymnasium.vector import AutoresetMode
 from torch import nn
 
 from ..envs import EntityVectorEnv
+from ..envs.spaces.space_schema import space_schema
 from ..policies.policy import Policy
+from .config import PPOConfig
+from .ranks import Ranks
+from .runs.trainer_state import EvolvingVectorEnv
 
 #: Advice where policy and environments are swapped.
 _ORDER = ". The policy comes first, then the environments"
@@ -48,6 +53,29 @@ def checked_callbacks(callbacks: Sequence[Callable[..., Any]]) -> list[Callable[
         if not callable(callback):
             raise TypeError(f"callbacks: expected functions, got {callback!r}")
     return list(callbacks)
+
+
+def checked_ranks(
+    ranks: Ranks, policy: Policy, venv: EntityVectorEnv, config: PPOConfig
+) -> tuple[slice, int]:
+    """Return the lanes of this rank among those of all ranks, and their number.
+
+    Raises:
+        ValueError: the ranks differ in configuration, spaces, network or versions; or `venv` can't be split.
+    """
+    if ranks.size == 1:
+        return slice(0, venv.num_envs), venv.num_envs
+    if isinstance(venv, EvolvingVectorEnv):
+        raise ValueError(
+            f"{type(venv).__name__}: expected one process, got {ranks.size}. Its opponents are not shared"
+        )
+    options = {name: value for name, value in asdict(config).items() if name != "device"}
+    network = {f"policy.{name}": value for name, value in policy.config.items()}
+    spaces = {"spaces": space_schema(policy.observation_space)}
+    ranks.check_alike({**options, "policy": type(policy).__name__, **network, **spaces})
+    counts = ranks.gather(venv.num_envs)
+    first = sum(counts[: ranks.rank])
+    return slice(first, first + venv.num_envs), sum(counts)
 
 
 def _named(value: object) -> str:

@@ -68,6 +68,7 @@ class EpisodeStatistics:
     def __init__(self, num_envs: int) -> None:
         self.running_returns = np.zeros(num_envs)  # (E,) float64
         self.running_lengths = np.zeros(num_envs, np.int64)  # (E,)
+        self.num_envs = num_envs
         self.finished = 0
         self._recent: deque[tuple[float, int]] = deque(maxlen=self.WINDOW)
 

@@ -16,28 +16,29 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 from torch.optim import Optimizer
 
-from ..envs import EntityBatch, EntityVectorEnv, no_actions
+from ..envs import EntityVectorEnv
 from ..envs.errors import positive_number, whole_number
 from ..policies.engines.graphs.cuda import matrix_precision
-from ..policies.policy import ActResult, Policy, frozen_weights
+from ..policies.policy import Policy, frozen_weights
 from ..ragged import keep_freed_memory
-from .advantages import explained_variance, final_values, next_values
-from .compatibility import checked_callbacks, checked_module
+from .advantages import explained_variance
+from .collector import Collector
+from .compatibility import checked_callbacks, checked_module, checked_ranks
 from .config import PPOConfig
-from .lanes import EpisodeStatistics, Shown
 from .learners.learner import Learner, make_learner
 from .learners.optimizer import make_optimizer, place, set_learning_rate
 from .progress import Detail, detail_of, shown_progress
-from .reward_normalization import RewardNormalizer
-from .rollout import RolloutBuffer, Samples
+from .ranks import Ranks
+from .rollout import Samples
 from .runs.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
-from .runs.guard import Snapshot, check_batch, check_lanes, check_module, check_values, naming_update
+from .runs.guard import Snapshot, check_batch, check_module, naming_update
 from .runs.run_folder import RunFolder
 from .runs.run_origin import note_origin, open_run, run_folder
 from .runs.trainer_state import EvolvingVectorEnv, capture, derived_seed, restore
-from .schedule import Clock, annealed, is_due, thread_count
+from .schedule import annealed, is_due, thread_count
 from .starting_policy import StartingPolicy, policy_parameters
 
 #: Called after every update with the trainer and its metrics; a true result stops the training.
@@ -54,6 +55,9 @@ class PPO:
     `clock` adds up the seconds of environments, inference, storage and update. Only `train` sets the number
     of threads.
 
+    Under a process group of `torch.distributed` all of its processes train one policy, each in its own `venv`
+    (docs/scaling.md); the first one writes the run folder.
+
     Args:
         policy: an `nn.Module` that satisfies `Policy`.
         venv: resets its environments in the step that ends an episode (autoreset SAME_STEP).
@@ -66,6 +70,7 @@ class PPO:
 
     Raises:
         TypeError: `policy` is no module or no `Policy`, or `config` no `PPOConfig`.
+        RankError: another process that trains along is gone, or its policy differs after an update.
         FileNotFoundError: there is no `run_dir` to resume.
         NotADirectoryError: `run_dir` is a file, or below one.
         ValueError: policy and environments have different actions, or the autoreset mode is another.
@@ -91,31 +96,42 @@ class PPO:
         keep_freed_memory()
         self.venv = venv
         self.config = config
+        self.ranks = Ranks.current()
+        lanes, num_lanes = checked_ranks(self.ranks, policy, venv, config)
         self.callbacks = checked_callbacks(callbacks)
         self.device = place(self.module, config)
         optimizer = make_optimizer(self.module.parameters(), config, self.device)
-        self.learner: Learner = make_learner(policy, self.module, optimizer, config)
+        self.learner: Learner = make_learner(policy, self.module, optimizer, config, self.ranks)
         self.rng = np.random.default_rng(config.seed)
         self.step = 0  # active environment steps, over all environments
         self.updates = 0
         self.elapsed_seconds = 0.0  # in rollouts and updates, of earlier parts of a resumed run as well
-        self.episodes = EpisodeStatistics(venv.num_envs)
-        self.reward_normalizer = (
-            RewardNormalizer(venv.num_envs, config.gamma) if config.normalize_rewards else None
-        )
-        self.clock = Clock()
-        self.start = StartingPolicy(policy) if config.start_kl_coef else None  # it is penalized to leave it
+        start = StartingPolicy(policy) if config.start_kl_coef else None
+        self.collector = Collector(policy, self.module, venv, config, self.ranks, lanes, num_lanes, start)
+        self.clock, self.episodes = self.collector.clock, self.collector.episodes
         self._frozen = policy_parameters(self.module) if config.value_warmup_steps else []
         self._total = config.total_timesteps
         self._max_seconds: float | None = None
-        self._buffer = RolloutBuffer(venv.single_observation_space, config.num_steps, venv.num_envs)
-        self.shown: Shown | None = None  # the current observations; None: new episodes come next
         self._samples: Samples | None = None  # the rollout that waits for its update
-        self._run = run_folder(run_dir, resume)
+        self._rows: NDArray[np.int64] | None = None  # of all ranks: see `rows_of_rank`
+        self._num_samples = 0  # of the last rollout, on all ranks
+        self._run = run_folder(run_dir, resume) if self.ranks.is_first else None
         self._saved_step: int | None = None
         if self._run is not None:
             with self._run.locked():
                 open_run(self, self._run, resume)
+        if self.ranks.size > 1:
+            self._join_ranks()
+        self._draw_apart()
+
+    def _join_ranks(self) -> None:
+        """Take over the state of rank 0, and statistics of what all ranks see from now on."""
+        tensors, metadata = capture(self)
+        state = Checkpoint(Path("of rank 0"), tensors, {"step": self.step, **metadata})
+        state = self.ranks.from_first(state)
+        if not self.ranks.is_first:
+            self.restore(state)
+        self.ranks.share_statistics(self.module)
 
     @property
     def optimizer(self) -> Optimizer:
@@ -180,10 +196,10 @@ class PPO:
             metrics = self._iterate()
             show(self.step, metrics)
             stops = [callback(self, metrics) for callback in self.callbacks]
-            step_before = self.step - self._buffer.num_rows  # of the rollout that was just learned
+            step_before = self.step - self._num_samples
             if self._run and is_due(step_before, self.step, self.config.checkpoint_interval):
                 self.save_checkpoint()
-            if any(stops):
+            if any(self.ranks.gather(any(stops))):
                 break
         if self._run and self._saved_step != self.step:
             self.save_checkpoint()
@@ -205,11 +221,11 @@ class PPO:
             with frozen_weights(self.policy):
                 self.collect()
             metrics = self.update()
-        seconds = time.perf_counter() - began
+        seconds = self.ranks.from_first(time.perf_counter() - began)
         self.elapsed_seconds += seconds
         if isinstance(self.venv, EvolvingVectorEnv):
             metrics.update(self.venv.training_metrics())
-        metrics["charts/SPS"] = self._buffer.num_rows / seconds
+        metrics["charts/SPS"] = self._num_samples / seconds
         metrics["time/elapsed"] = self.elapsed_seconds
         for name, total in self.clock.wall.items():
             metrics[f"time/{name}"] = total - before.get(name, 0.0)
@@ -222,61 +238,45 @@ class PPO:
 
         Steps at which an environment is inactive are taken but left out of the rollout.
         """
-        shown = self._start() if self.shown is None else self.shown
-        buffer, clock, config = self._buffer, self.clock, self.config
-        self.shown = self._samples = None  # after an error, new episodes start
-        buffer.clear()
-        self.module.eval()
-        clock.start()
-        for _ in range(config.num_steps):
-            batch = shown.at_work()
-            acted = self._act(shown, batch)
-            clock.lap("inference")
-            buffer.append(batch, acted, shown.active)
-            clock.lap("storage")
-            after, rewards, terminated, truncated, info = self.venv.step(shown.for_all(acted.actions))
-            clock.lap("env")
-            check_lanes("reward", rewards)
-            bootstraps = final_values(self.policy, buffer.last_values, terminated, truncated, info)
-            clock.lap("inference")
-            buffer.record(rewards, terminated, truncated, bootstraps)
-            self.episodes.record(rewards, terminated | truncated, shown.active)
-            clock.lap("storage")
-            shown = Shown.of(after, info)
-        self.shown = shown
-        bootstraps = next_values(self.policy, buffer.last_values, shown)
-        check_values(self.module, shown.batch, bootstraps, self.venv.num_envs)
-        clock.lap("inference")
-        normalizer = self.reward_normalizer
-        scaled = buffer.rewards if normalizer is None else buffer.normalized_rewards(normalizer)
-        estimation = config.gamma, config.gae_lambda
-        self._samples = buffer.samples(bootstraps, *estimation, scaled)
-        if self.start is not None:
-            coef = annealed(config.start_kl_coef, self._fraction_done(self.step) / config.start_kl_share)
-            penalized = self.start.penalized(scaled, self._samples, buffer.active, coef)
-            if penalized is not scaled:
-                self._samples = buffer.samples(bootstraps, *estimation, penalized)
-        clock.lap("storage")
-        self.step += len(self._samples)
-        return self._samples
+        self._samples = None
+        if self.collector.shown is None:
+            self._start()
+        done = self._fraction_done(self.step)
+        samples = self._samples = self.collector.collect(self._action_rng, done)
+        self._rows = self.collector.rows
+        self._count(len(samples))
+        return samples
 
-    def update(self) -> dict[str, float]:
-        """Learn from the last rollout, then update the normalization statistics with it; return the metrics.
+    def _count(self, num_samples: int) -> None:
+        self._num_samples = self.ranks.total(num_samples)[0]
+        self.step += self._num_samples
+
+    def update(self, samples: Samples | None = None) -> dict[str, float]:
+        """Learn from a rollout, then update the normalization statistics with it; return the metrics.
 
         If all environments were inactive throughout the rollout, nothing is learned.
+
+        Args:
+            samples: from elsewhere, such as `collect` of another trainer; its steps are counted here. None:
+                the last rollout of `collect`.
 
         Raises:
             RuntimeError: there is no rollout to learn from.
             NonFiniteError: see `train`. After this or any other error, policy and optimizer are as before.
         """
-        if self._samples is None:
+        if samples is None:
+            samples = self._samples
+        elif samples is not self._samples:
+            self._count(len(samples))
+            self._rows = self.ranks.rows_behind_each_other(len(samples))
+        if samples is None:
             raise RuntimeError("collect a rollout before the update")
-        samples, self._samples = self._samples, None
-        if not len(samples):
+        self._samples = None
+        if not self._num_samples:
             self.updates += 1
             return self.episodes.summary()
         self.clock.start()
-        check_batch(samples.observations, self.venv.num_envs, self._buffer.lanes)
+        check_batch(samples.observations, self.venv.num_envs, self.collector.buffer.lanes)
         before = Snapshot(self.module, self.optimizer)
         try:
             self.module.train()
@@ -288,35 +288,38 @@ class PPO:
         except BaseException:
             before.put_back(self.module, self.optimizer)
             raise
+        self.ranks.check_policy(self.module)
         self.updates += 1
         self.clock.lap("update")
-        if (explained := explained_variance(samples.values, samples.returns)) is not None:
+        values, returns = (self.ranks.concatenate(a)[0] for a in (samples.values, samples.returns))
+        if (explained := explained_variance(values, returns)) is not None:
             metrics["losses/explained_variance"] = explained
-        if self.reward_normalizer is not None:
-            metrics["charts/reward_deviation"] = self.reward_normalizer.deviation
-        if self.start is not None:
-            metrics |= self.start.metrics()
+        if self.collector.reward_normalizer is not None:
+            metrics["charts/reward_deviation"] = self.collector.reward_normalizer.deviation
+        if self.collector.start is not None:
+            metrics |= self.collector.start.metrics()
         return {**self.episodes.summary(), **metrics}
 
     def _optimise(self, samples: Samples) -> dict[str, float]:
         """Run all epochs over `samples`; return the means over their minibatches."""
         config = self.config
-        done = self._fraction_done(self.step - len(samples))
+        num_samples, step_before = self._num_samples, self.step - self._num_samples
+        done = self._fraction_done(step_before)
         learning_rate, ent_coef = config.learning_rate, config.ent_coef
         if config.anneal_lr:
             learning_rate = annealed(learning_rate, done)
         if config.anneal_entropy:
             ent_coef = annealed(ent_coef, done)
         set_learning_rate(self.optimizer, learning_rate)
-        is_warming_up = self.step - len(samples) < config.value_warmup_steps
+        is_warming_up = step_before < config.value_warmup_steps
         self.learner.frozen = self._frozen if is_warming_up else ()
         # The clipped loss keeps a value within `clip_coef` of what it was: an untrained one goes further.
         self.learner.config = replace(config, clip_vloss=False) if is_warming_up else config
-        num_minibatches = -(-len(samples) // config.minibatch_size)
+        num_minibatches = -(-num_samples // config.minibatch_size)
         history: defaultdict[str, list[float]] = defaultdict(list)
         for _ in range(config.update_epochs):
-            minibatches = np.array_split(self.rng.permutation(len(samples)), num_minibatches)
-            steps = [self.learner.step(samples.gather(indices), ent_coef) for indices in minibatches]
+            minibatches = np.array_split(self.rng.permutation(num_samples), num_minibatches)
+            steps = [self.learner.step(samples.gather(self._own(rows)), ent_coef) for rows in minibatches]
             for losses in steps:
                 for name, value in losses.items():
                     history[name].append(value)
@@ -329,37 +332,19 @@ class PPO:
         metrics["charts/epochs"] = float(len(history["approx_kl"]) // num_minibatches)
         return metrics
 
-    # -- the environments -----------------------------------------------------------------------------------
+    def _own(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return which samples of this rank are among `rows` of all ranks."""
+        if self._rows is None:
+            return rows
+        own = self._rows[rows]
+        return own[own >= 0]
 
-    def _start(self) -> Shown:
+    def _start(self) -> None:
         """Start the first episodes; a new policy takes its first normalization statistics from them."""
-        self.episodes.forget_running()
-        if self.reward_normalizer is not None:
-            self.reward_normalizer.forget_running()
         seed = derived_seed(self.config.seed, self.step) if self.step else self.config.seed
-        shown = Shown.of(*self.venv.reset(seed=seed))
-        batch = shown.at_work()
-        if self.step == 0 and len(batch):
-            check_batch(shown.batch, self.venv.num_envs)
-            if not self._frozen:
-                self.policy.update_normalization(batch)
-        return shown
-
-    def _act(self, shown: Shown, batch: EntityBatch) -> ActResult:
-        """Return the policy's actions at `batch`, the steps of `shown` that are active.
-
-        If a number is not finite, the error names its source, whether or not the policy fails on it.
-        """
-        if not len(batch):
-            return ActResult(no_actions(self.venv.single_action_space, 0), {}, np.zeros(0, np.float32))
-        try:
-            acted = self.policy.act(batch, self.rng)
-        except Exception:
-            check_batch(shown.batch, self.venv.num_envs)
-            check_module(self.module)
-            raise
-        check_values(self.module, shown.batch, acted.values, self.venv.num_envs, shown.active)
-        return acted
+        batch = self.collector.start_episodes(seed)
+        if self.step == 0 and self.ranks.total(len(batch))[0] and not self._frozen:
+            self.policy.update_normalization(batch)
 
     # -- runs and checkpoints -------------------------------------------------------------------------------
 
@@ -381,7 +366,7 @@ class PPO:
             )
         self._saved_step = self.step
         if self.config.reset_at_checkpoint:
-            self.shown = None
+            self.collector.shown = None
         return path
 
     def restore(self, checkpoint: str | Path | Checkpoint) -> None:
@@ -395,6 +380,12 @@ class PPO:
         """
         if not isinstance(checkpoint, Checkpoint):
             checkpoint = read_checkpoint(checkpoint)
-        self.shown = restore(self, checkpoint)
+        self.collector.shown = restore(self, checkpoint)
         self._samples = None
         self._saved_step = self.step
+        self._draw_apart()
+
+    def _draw_apart(self) -> None:
+        """Let each rank draw actions of its own, while `rng`, which shuffles, stays the same on all."""
+        seeds = self.config.seed, self.step, self.ranks.rank
+        self._action_rng = self.rng if self.ranks.size == 1 else np.random.default_rng(seeds)

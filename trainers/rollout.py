@@ -8,17 +8,17 @@ rows, K numbers of a continuous action, M components of a composite order.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..envs import EntityBatch, EntityBatchBuffer, EntitySpace
+from ..envs.batch import concatenate_batches
 from ..policies.policy import ActResult
-from ..ragged import RaggedArray, RaggedBuffer, gather_all
+from ..ragged import RaggedArray, RaggedBuffer, concatenate, gather_all
 from .advantages import generalized_advantages
-from .reward_normalization import RewardNormalizer
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,8 +59,34 @@ class Samples:
             self.returns[indices],
         )
 
+    @classmethod
+    def concatenate(cls, parts: Sequence[Samples]) -> Samples:
+        """The steps of all `parts`, at least one, in order, as copies.
+
+        Raises:
+            ValueError: there are no parts, or they have different spaces or actions.
+        """
+        if not parts:
+            raise ValueError("Samples.concatenate: expected at least one part, got none")
+        names = list(parts[0].actions)
+        for index, part in enumerate(parts):
+            if list(part.actions) != names:
+                raise ValueError(
+                    f"Samples.concatenate: part {index}: expected actions {names}, got {list(part.actions)}"
+                )
+        return cls(
+            concatenate_batches([part.observations for part in parts]),
+            {name: concatenate([part.actions[name] for part in parts]) for name in names},
+            {name: concatenate([part.log_probs[name] for part in parts]) for name in names},
+            np.concatenate([part.values for part in parts]),
+            np.concatenate([part.advantages for part in parts]),
+            np.concatenate([part.returns for part in parts]),
+        )
+
     def split(self, size: int | None) -> Iterator[Samples]:
-        """Consecutive parts of at most `size` steps, as views; None: one part."""
+        """Consecutive parts of at most `size` steps, as views; None: one part. None of no steps."""
+        if not len(self):
+            return
         if size is None or size >= len(self):
             yield self
             return
@@ -150,11 +176,6 @@ class RolloutBuffer:
         self.rewards[t], self.final_values[t] = rewards, final_values
         self.terminated[t], self.truncated[t] = terminated, truncated
         self._ended += 1
-
-    def normalized_rewards(self, normalizer: RewardNormalizer) -> NDArray[np.float32]:
-        """The rewards (T, E) after `normalizer`, which takes them in."""
-        active = self.active if self._any_inactive else None
-        return normalizer.normalize(self.rewards, self.terminated | self.truncated, active)
 
     def samples(
         self,

@@ -228,10 +228,9 @@ class RogueNetwork(nn.Module):
             ValueError: a feature is NaN or infinite; no statistic has changed.
         """
         norms: Any = {name: self.normalization[name] for name in self.normalization.names}
-        columns = self.inputs.columns(batch)
-        take_in(norms, columns, self.inputs.features)
-        for name in norms.keys() & columns.keys():
-            norms[name].refresh()
+        take_in(norms, self.inputs.columns(batch), self.inputs.features)
+        for norm in norms.values():
+            norm.refresh()
         for encoder in (self.policy_net, self.value_net):
             if encoder is not None and encoder.backbone.relpos_encoding is not None:
                 encoding = encoder.backbone.relpos_encoding

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,12 @@ class InputNorm(nn.Module):
 
     The statistics are float64 buffers (`count`, `mean`, `squares_sum`) and travel with the state dict. A
     feature that never changed is only centred; before two rows were seen, features are only clipped.
+
+    Where several processes train together, each sets `share`, which returns the moments that all of them
+    gave: they update at the same time, and have the same statistics afterwards.
     """
+
+    share: Callable[[Moments | None], list[Moments | None]] | None = None
 
     count: Tensor  # () float64
     mean: Tensor  # (F,) float64
@@ -46,9 +51,14 @@ class InputNorm(nn.Module):
 
     def update(self, values: NDArray[np.floating[Any]]) -> None:
         """Take in the rows of `values` (N, F), which must be finite."""
-        if len(values):
-            self.join(self.moments([Columns(values)]))
-            self.refresh()
+        self.take_in(self.moments([Columns(values)]) if len(values) else None)
+        self.refresh()
+
+    def take_in(self, rows: Moments | None) -> None:
+        """Take in rows, None for none, and those that other processes share."""
+        for part in [rows] if self.share is None else self.share(rows):
+            if part is not None:
+                self.join(part)
 
     def moments(self, parts: Sequence[Columns]) -> Moments:
         """Of the rows whose features are those of `parts`, one after the other: in one pass over each part.
@@ -66,6 +76,16 @@ class InputNorm(nn.Module):
             start = end
         return Moments(parts[0].count, np.concatenate(means), np.concatenate(squares))
 
+    def statistics(self) -> Moments | None:
+        """Return what was seen so far; None: nothing."""
+        if not self.count:
+            return None
+        return Moments(int(self.count), *self._sums())
+
+    def _sums(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        mean, squares_sum = (tensor.double().cpu().numpy() for tensor in (self.mean, self.squares_sum))
+        return mean, squares_sum
+
     def join(self, rows: Moments) -> None:
         """Take in rows; what `forward` does stays the same until `refresh`."""
         count, mean = float(self.count), self.mean.double().cpu().numpy()
@@ -78,8 +98,7 @@ class InputNorm(nn.Module):
 
     def refresh(self) -> None:
         """Derive what `forward` uses from the statistics."""
-        mean, squares_sum = (tensor.double().cpu().numpy() for tensor in (self.mean, self.squares_sum))
-        shift, scale = shift_and_scale(float(self.count), mean, squares_sum)
+        shift, scale = shift_and_scale(float(self.count), *self._sums())
         self.shift.copy_(torch.from_numpy(shift))
         self.scale.copy_(torch.from_numpy(scale))
 
@@ -108,5 +127,5 @@ def take_in(
         culprit = rows.first_not_finite()
         if culprit is not None:
             raise ValueError(f"{name}: feature {features[name][culprit]!r} is NaN or infinite in the batch")
-    for name, rows in moments.items():
-        norms[name].join(rows)
+    for name, norm in norms.items():
+        norm.take_in(moments.get(name))

@@ -169,12 +169,15 @@ class RelativeEncoding(nn.Module):
         """Move the statistics of offsets by all pairs of the groups (rows (b, M), real slots (b, M))."""
         if self.offset_norm is None:
             return
+        seen = InputNorm(self.offset_norm.mean.numel())
         for index, real in indices:
             here = places.select(index)
             known = here.known if real is None else here.known & real
             both = known[:, :, None] & known[:, None]
             offsets = here.position[:, :, None] - here.position[:, None]
-            self.offset_norm.update(_with_length(offsets)[both].cpu().numpy())
+            seen.update(_with_length(offsets)[both].cpu().numpy())
+        self.offset_norm.take_in(seen.statistics())
+        self.offset_norm.refresh()
 
     # -- buckets --------------------------------------------------------------------------------------------
 

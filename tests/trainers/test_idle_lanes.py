@@ -160,7 +160,9 @@ def test_a_resumed_run_knows_who_was_idle(toy_policy: Any, waiting_venv: Any, tm
     whole.train()
     stopped = PPO(toy_policy(), waiting_venv(4, share=0.6), CONFIG, tmp_path, callbacks=[stop_at(3)])
     stopped.train()
-    assert stopped.shown is not None and stopped.shown.active is not None, "some must be idle just then"
+    assert stopped.collector.shown is not None and stopped.collector.shown.active is not None, (
+        "some must be idle just then"
+    )
     resumed = PPO(
         toy_policy(), waiting_venv(4, share=0.6), CONFIG, tmp_path, resume=True, callbacks=[stop_at(6)]
     )

@@ -53,7 +53,7 @@ def test_a_truncated_episode_bootstraps_from_its_last_observation(
     trainer = PPO(policy, Recording(4), PPOConfig(num_steps=6))
     samples = trainer.collect()
     values = samples.values.reshape(6, 4)
-    rewards, advantages = trainer._buffer.rewards, samples.advantages.reshape(6, 4)
+    rewards, advantages = trainer.collector.buffer.rewards, samples.advantages.reshape(6, 4)
     # lanes 0 and 2 end their episodes by termination, 1 and 3 by truncation, after lane + 2 steps
     checked = 0
     for t, info in enumerate(finals):
@@ -86,7 +86,7 @@ def test_training_makes_well_rewarded_actions_more_likely(toy_policy: Any, toy_v
         total_timesteps=320, num_steps=8, minibatch_size=64, update_epochs=4, learning_rate=0.5, ent_coef=0.0
     )
     rewards: list[float] = []
-    record = [lambda trainer, _: rewards.append(float(trainer._buffer.rewards.mean()))]
+    record = [lambda trainer, _: rewards.append(float(trainer.collector.buffer.rewards.mean()))]
     PPO(toy_policy(), toy_venv(8), config, callbacks=record).train()
     assert np.mean(rewards[-3:]) > rewards[0] + 0.1
 

@@ -145,12 +145,12 @@ def test_the_trainer_learns_from_normalised_rewards_and_logs_raw_ones(
     }
     normalizer = RewardNormalizer(4, 0.99)
     samples = {on: trainer.collect() for on, trainer in trainers.items()}
-    buffer = trainers[True]._buffer
-    np.testing.assert_array_equal(buffer.rewards, trainers[False]._buffer.rewards)
+    buffer = trainers[True].collector.buffer
+    np.testing.assert_array_equal(buffer.rewards, trainers[False].collector.buffer.rewards)
     rewards = normalizer.normalize(buffer.rewards, buffer.terminated | buffer.truncated, buffer.active)
-    following = trainers[True].policy.value(trainers[True].shown.at_work())  # type: ignore[union-attr]
+    following = trainers[True].policy.value(trainers[True].collector.shown.at_work())  # type: ignore[union-attr]
     values = buffer.last_values.copy()
-    values[trainers[True].shown.active] = following  # type: ignore[union-attr]
+    values[trainers[True].collector.shown.active] = following  # type: ignore[union-attr]
     advantages, returns = generalized_advantages(
         *(rewards, buffer.values, values, buffer.final_values, buffer.terminated, buffer.truncated),
         *(0.99, 0.95, buffer.active),
@@ -180,9 +180,9 @@ def test_a_resumed_run_is_bit_equal_to_an_uninterrupted_one(
     resumed = PPO(toy_policy(scale=0.1), stateful_toy_venv(4), config, tmp_path, resume=True)
     assert resumed.step == 48
     resumed.train()
-    assert whole.reward_normalizer is not None and resumed.reward_normalizer is not None
-    for name, array in whole.reward_normalizer.state().items():
-        np.testing.assert_array_equal(array, resumed.reward_normalizer.state()[name], err_msg=name)
+    assert whole.collector.reward_normalizer is not None and resumed.collector.reward_normalizer is not None
+    for name, array in whole.collector.reward_normalizer.state().items():
+        np.testing.assert_array_equal(array, resumed.collector.reward_normalizer.state()[name], err_msg=name)
     for ours, theirs in zip(whole.module.parameters(), resumed.module.parameters(), strict=True):
         assert ours.equal(theirs)
 
@@ -193,13 +193,16 @@ def test_statistics_go_on_with_other_lanes_and_begin_anew_where_there_were_none(
     off, on = PPOConfig(**OPTIONS | {"normalize_rewards": False}), PPOConfig(**OPTIONS)
     PPO(toy_policy(), stateful_toy_venv(4), off, tmp_path / "off").train(24)
     fresh = PPO(toy_policy(), stateful_toy_venv(4), on, tmp_path / "off", resume=True)
-    assert fresh.reward_normalizer is not None and fresh.reward_normalizer.deviation == pytest.approx(1)
+    assert (
+        fresh.collector.reward_normalizer is not None
+        and fresh.collector.reward_normalizer.deviation == pytest.approx(1)
+    )
 
     PPO(toy_policy(), stateful_toy_venv(4), on, tmp_path / "on").train(24)
     wider = PPO(toy_policy(), stateful_toy_venv(6), on, tmp_path / "on", resume=True)
     same = PPO(toy_policy(), stateful_toy_venv(4), on, tmp_path / "on", resume=True)
-    assert wider.reward_normalizer is not None and same.reward_normalizer is not None
-    assert wider.reward_normalizer.deviation == same.reward_normalizer.deviation != 1
-    assert not wider.reward_normalizer.state()["reward_sums"].any()
-    assert same.reward_normalizer.state()["reward_sums"].any()
+    assert wider.collector.reward_normalizer is not None and same.collector.reward_normalizer is not None
+    assert wider.collector.reward_normalizer.deviation == same.collector.reward_normalizer.deviation != 1
+    assert not wider.collector.reward_normalizer.state()["reward_sums"].any()
+    assert same.collector.reward_normalizer.state()["reward_sums"].any()
     wider.train(48)

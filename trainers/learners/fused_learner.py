@@ -24,6 +24,7 @@ from ...policies.rogue_net import RogueNet
 from ...policies.rogue_net.network import RogueNetwork
 from ...ragged import RaggedArray
 from ..config import PPOConfig
+from ..ranks import ALONE, Ranks
 from ..rollout import Samples
 from . import torch_learner
 from .losses import (
@@ -99,8 +100,15 @@ _log = logging.getLogger(__name__)
 class FusedLearner(TorchLearner):
     """Makes the gradient steps of `TorchLearner` with the kernels of the fused engine, where it runs."""
 
-    def __init__(self, policy: RogueNet, module: nn.Module, optimizer: Optimizer, config: PPOConfig) -> None:
-        super().__init__(policy, module, optimizer, config)
+    def __init__(
+        self,
+        policy: RogueNet,
+        module: nn.Module,
+        optimizer: Optimizer,
+        config: PPOConfig,
+        ranks: Ranks = ALONE,
+    ) -> None:
+        super().__init__(policy, module, optimizer, config, ranks)
         self.net = policy
         #: The last engine and loss that were compared with torch, and what differs.
         self._compared: tuple[FusedEngine, object, str | None] | None = None

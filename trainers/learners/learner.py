@@ -12,6 +12,7 @@ from torch.optim import Optimizer
 from ...policies.policy import Policy
 from ...policies.rogue_net import RogueNet
 from ..config import PPOConfig
+from ..ranks import ALONE, Ranks
 from ..rollout import Samples
 from .fused_learner import FusedLearner
 from .graph_learner import GraphLearner
@@ -47,18 +48,22 @@ class Learner(Protocol):
         ...
 
 
-def make_learner(policy: Policy, module: nn.Module, optimizer: Optimizer, config: PPOConfig) -> Learner:
+def make_learner(
+    policy: Policy, module: nn.Module, optimizer: Optimizer, config: PPOConfig, ranks: Ranks = ALONE
+) -> Learner:
     """Return the learner for `policy`, whose parameters `module` holds and `optimizer` updates.
 
     RogueNet on the CPU: `FusedLearner`, which computes with torch where RogueNet's engine is torch. RogueNet
     with `engine="graphs"`: `GraphLearner`. Every other policy, and RogueNet on a GPU: `TorchLearner`.
 
     Raises:
-        ValueError: precision "bf16" with another learner than `GraphLearner`.
+        ValueError: precision "bf16" with another learner than `GraphLearner`, or that one with several ranks.
     """
     graphs = isinstance(policy, RogueNet) and policy.engine.name == "graphs"
     if graphs and config.microbatch_size is None:
         assert isinstance(policy, RogueNet)
+        if ranks.size > 1:
+            raise ValueError(f"engine='graphs': expected one process, got {ranks.size}. Use engine='torch'")
         return GraphLearner(policy, module, optimizer, config)
     reason = "microbatch_size splits minibatches" if graphs else "the policy's engine is not 'graphs'"
     if config.precision == "bf16":
@@ -68,5 +73,5 @@ def make_learner(policy: Policy, module: nn.Module, optimizer: Optimizer, config
     if graphs:
         _log.warning("updates run without graphs: %s", reason)
     if isinstance(policy, RogueNet):
-        return FusedLearner(policy, module, optimizer, config)
-    return TorchLearner(policy, module, optimizer, config)
+        return FusedLearner(policy, module, optimizer, config, ranks)
+    return TorchLearner(policy, module, optimizer, config, ranks)

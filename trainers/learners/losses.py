@@ -28,6 +28,7 @@ from torch import Tensor
 from ...policies.policy import Evaluation
 from ...ragged.compiled import compiled
 from ..config import PPOConfig
+from ..ranks import ALONE, Ranks
 from ..rollout import Samples
 
 
@@ -47,21 +48,24 @@ class Losses:
     numbers: dict[str, float]  # what to log, by name
 
 
-def count(samples: Samples, joint_log_prob: bool) -> Counts:
-    """The sizes of a minibatch; never 0, so that a mean over no units is 0."""
+def count(samples: Samples, joint_log_prob: bool, ranks: Ranks = ALONE) -> Counts:
+    """The sizes of a minibatch on all `ranks`; never 0, so that a mean over no units is 0."""
     units = samples.num_acting_steps if joint_log_prob else samples.num_actors
-    return Counts(max(units, 1), max(len(samples), 1))
+    units, steps = ranks.total(units, len(samples))
+    return Counts(max(units, 1), max(steps, 1))
 
 
-def normalize_advantages(samples: Samples) -> Samples:
+def normalize_advantages(samples: Samples, ranks: Ranks = ALONE) -> Samples:
     """The same steps with advantages of mean 0 and standard deviation 1 (by n − 1, as CleanRL has it).
 
-    To be done for a whole minibatch, before it is split. A single step has no spread: its advantage is 0.
+    To be done for a whole minibatch on all `ranks`, before it is split. A single step has no spread: its
+    advantage is 0.
     """
-    advantages = np.zeros_like(samples.advantages)
+    advantages, own = ranks.concatenate(samples.advantages)
+    normalized = np.zeros_like(advantages)
     if len(advantages) > 1:
-        normalize(samples.advantages, advantages)
-    return replace(samples, advantages=advantages)
+        normalize(advantages, normalized)
+    return replace(samples, advantages=normalized[own])
 
 
 #: What is logged, in the order of the numbers that `loss_terms` returns.

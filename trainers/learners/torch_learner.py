@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from torch import nn
@@ -10,9 +9,10 @@ from torch.optim import Optimizer
 
 from ...policies.policy import Policy
 from ..config import PPOConfig
+from ..ranks import ALONE, Ranks
 from ..rollout import Samples
 from ..runs.guard import check_losses
-from .losses import Counts, count, normalize_advantages, ppo_losses
+from .losses import NUMBERS, Counts, count, normalize_advantages, ppo_losses
 from .optimizer import clip_gradients, forget_gradients
 
 __all__ = ["TorchLearner", "ppo_losses"]
@@ -21,22 +21,31 @@ __all__ = ["TorchLearner", "ppo_losses"]
 class TorchLearner:
     """Makes gradient steps for any `Policy`; a `Learner`."""
 
-    def __init__(self, policy: Policy, module: nn.Module, optimizer: Optimizer, config: PPOConfig) -> None:
+    def __init__(
+        self,
+        policy: Policy,
+        module: nn.Module,
+        optimizer: Optimizer,
+        config: PPOConfig,
+        ranks: Ranks = ALONE,
+    ) -> None:
         self.policy, self.module, self.optimizer, self.config = policy, module, optimizer, config
+        self.ranks = ranks
         self.parameters = list(module.parameters())
         self.frozen: Sequence[nn.Parameter] = ()
 
     def step(self, minibatch: Samples, ent_coef: float) -> Mapping[str, float]:
         """Make one gradient step; see `Learner.step`."""
         config = self.config
-        counts = count(minibatch, config.joint_log_prob)
+        counts = count(minibatch, config.joint_log_prob, self.ranks)
         if config.norm_adv:
-            minibatch = normalize_advantages(minibatch)
+            minibatch = normalize_advantages(minibatch, self.ranks)
         forget_gradients(self.parameters)
-        losses: defaultdict[str, float] = defaultdict(float)
+        losses = dict.fromkeys(NUMBERS, 0.0)
         for part in minibatch.split(config.microbatch_size):  # the parts' losses and gradients add up
             for name, value in self.differentiate(part, counts, ent_coef).items():
                 losses[name] += value
+        losses = self.ranks.add_gradients(self.parameters, losses)  # as those of the ranks do
         forget_gradients(self.frozen)
         grad_norm = clip_gradients(self.parameters, config.max_grad_norm)
         check_losses(losses, self.module, grad_norm)

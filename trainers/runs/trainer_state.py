@@ -21,9 +21,9 @@ from ...policies.checkpoint import MALFORMED, check_weights, in_short
 from ...policies.policy import Policy
 from ...policies.rogue_net import RogueNet
 from ...policies.rogue_net.config import RogueNetConfig, engine_of
+from ..collector import Collector
 from ..config import PPOConfig
-from ..lanes import EpisodeStatistics, Shown
-from ..reward_normalization import RewardNormalizer
+from ..lanes import Shown
 from ..starting_policy import StartingPolicy
 from .checkpoint import Checkpoint, CheckpointError
 
@@ -162,10 +162,7 @@ class Trainer(Learning, Protocol):
     venv: EntityVectorEnv
     config: PPOConfig
     rng: np.random.Generator
-    episodes: EpisodeStatistics
-    reward_normalizer: RewardNormalizer | None
-    shown: Shown | None
-    start: StartingPolicy | None
+    collector: Collector
     step: int
     updates: int
     elapsed_seconds: float
@@ -178,18 +175,21 @@ def derived_seed(seed: int, step: int) -> int:
 
 def capture(trainer: Trainer) -> tuple[dict[str, dict[str, Tensor]], dict[str, Any]]:
     """Return the tensors and the metadata of a checkpoint of `trainer` at this moment."""
+    collector = trainer.collector
     moments = trainer.optimizer.state_dict()["state"]
     tensors = {
         "policy": dict(trainer.module.state_dict()),
         "optimizer": {f"{i}/{name}": value for i, entry in moments.items() for name, value in entry.items()},
-        "trainer": {"torch_rng": torch.get_rng_state(), **_as_tensors(trainer.episodes.state())},
+        "trainer": {"torch_rng": torch.get_rng_state(), **_as_tensors(collector.episodes.state())},
     }
-    if trainer.reward_normalizer is not None:
-        tensors["trainer"] |= _as_tensors(trainer.reward_normalizer.state())
-    if trainer.start is not None:
-        tensors["start"] = dict(trainer.start.module.state_dict())
-    # None: the trainer resets the environments next, so that their state does not matter.
-    shown = None if trainer.config.reset_at_checkpoint else trainer.shown
+    if collector.reward_normalizer is not None:
+        tensors["trainer"] |= _as_tensors(collector.reward_normalizer.state())
+    if collector.start is not None:
+        tensors["start"] = dict(collector.start.module.state_dict())
+    # None: the trainer resets the environments next, so that their state does not matter; or they are those
+    # of several ranks, of which one writes.
+    is_lost = trainer.config.reset_at_checkpoint or collector.ranks.size > 1
+    shown = None if is_lost else collector.shown
     if shown is not None and isinstance(trainer.venv, StatefulVectorEnv):
         tensors["environments"] = _as_tensors(trainer.venv.get_state())
         if shown.active is not None:
@@ -197,7 +197,7 @@ def capture(trainer: Trainer) -> tuple[dict[str, dict[str, Tensor]], dict[str, A
     metadata = {
         "updates": trainer.updates,
         "elapsed_seconds": trainer.elapsed_seconds,
-        "num_envs": trainer.venv.num_envs,
+        "num_envs": collector.num_lanes,
         "rng": trainer.rng.bit_generator.state,
         "spaces": space_schema(trainer.policy.observation_space),
         "policy": {"class": type(trainer.policy).__name__, "config": trainer.policy.config},
@@ -217,11 +217,12 @@ def restore(trainer: Trainer, checkpoint: Checkpoint) -> Shown | None:
     Raises:
         CheckpointError: the checkpoint is of another network, other spaces or another trainer.
     """
+    collector = trainer.collector
     try:
         check_policy(trainer, checkpoint)
         state = _trainer_state(trainer, checkpoint)
-        if trainer.start is not None:
-            _check_start(trainer.start, checkpoint)
+        if collector.start is not None:
+            _check_start(collector.start, checkpoint)
         shown = _restored_environments(trainer, checkpoint, state.arrays)
     except CheckpointError:
         raise
@@ -230,15 +231,15 @@ def restore(trainer: Trainer, checkpoint: Checkpoint) -> Shown | None:
             f"checkpoint {checkpoint.path} is not of this trainer: {in_short(error)}"
         ) from error
     trainer.module.load_state_dict(checkpoint.tensors["policy"])
-    if trainer.start is not None:
-        trainer.start.module.load_state_dict(checkpoint.tensors["start"])
+    if collector.start is not None:
+        collector.start.module.load_state_dict(checkpoint.tensors["start"])
     trainer.optimizer.load_state_dict(state.optimizer)
     trainer.rng = state.rng
     torch.set_rng_state(checkpoint.tensors["trainer"]["torch_rng"])
     trainer.step, trainer.updates, trainer.elapsed_seconds = state.step, state.updates, state.elapsed
-    trainer.episodes.restore(state.arrays)
-    if trainer.reward_normalizer is not None:
-        trainer.reward_normalizer.restore(state.arrays)
+    collector.episodes.restore(state.arrays)
+    if collector.reward_normalizer is not None:
+        collector.reward_normalizer.restore(state.arrays)
     return shown
 
 
@@ -275,11 +276,12 @@ def _trainer_state(trainer: Trainer, checkpoint: Checkpoint) -> _TrainerState:
     if not 0 <= elapsed < math.inf:
         raise ValueError(f"elapsed_seconds: expected a finite number, not below 0, got {elapsed}")
     arrays = _as_arrays(tensors)
-    _check_arrays(trainer.episodes.state(), arrays)
+    collector = trainer.collector
+    _check_arrays(collector.episodes.state(), arrays)
     if len(arrays["recent_returns"]) != len(arrays["recent_lengths"]) or len(arrays["finished"]) != 1:
         raise ValueError("recent_returns, recent_lengths: expected as many of both")
-    if trainer.reward_normalizer is not None and "reward_statistics" in arrays:
-        _check_arrays(trainer.reward_normalizer.state(), arrays)
+    if collector.reward_normalizer is not None and "reward_statistics" in arrays:
+        _check_arrays(collector.reward_normalizer.state(), arrays)
         if arrays["reward_statistics"].shape != (3,) or (arrays["reward_statistics"][1:] < 0).any():
             raise ValueError(f"reward_statistics: expected 3 numbers, got {arrays['reward_statistics']}")
     return _TrainerState(optimizer_state(trainer, checkpoint), rng, step, updates, elapsed, arrays)
@@ -306,7 +308,8 @@ def _restored_environments(
     trainer: Trainer, checkpoint: Checkpoint, extra: Mapping[str, NDArray[Any]]
 ) -> Shown | None:
     """Put the environments where they were; return what they show, or None if they start new episodes."""
-    same_lanes = checkpoint.metadata["num_envs"] == trainer.venv.num_envs
+    is_alone = trainer.collector.ranks.size == 1
+    same_lanes = is_alone and checkpoint.metadata["num_envs"] == trainer.venv.num_envs
     active = extra.get("active")
     if same_lanes and active is not None:
         check_arrays("trainer", {"active": np.zeros(trainer.venv.num_envs, bool)}, {"active": active})

@@ -1,0 +1,165 @@
+"""Several processes train one policy: as one process with all their environments would."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import entitize as ez
+import numpy as np
+import pytest
+from entitize.trainers import PPO, PPOConfig, Samples, read_metrics
+
+PROGRAM = Path(__file__).with_name("rank_program.py")
+# "--": or else torchrun takes `--run` for an option of its own, `--run-path`.
+TORCHRUN = (sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "-m", "--", "entitize")
+TRAIN = (
+    *("-m", "entitize", "train", "--env.id", "MultiSnake", "--env.num-envs", "4"),
+    *("--net.d-model", "8", "--net.n-layer", "1", "--ppo.num-steps", "8", "--ppo.minibatch-size", "16"),
+)
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(ez.__file__).parents[1]), "OMP_NUM_THREADS": "1"}
+
+
+def start(size: int, command: list[str]) -> list[subprocess.Popen[str]]:
+    """Start a process for each rank, as `torchrun` does."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    shared = {**ENVIRONMENT, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": str(size)}
+    return [
+        subprocess.Popen(
+            [sys.executable, *command],
+            env={**shared, "RANK": str(rank)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(size)
+    ]
+
+
+def outcome(
+    folder: Path, size: int, **options: Any
+) -> tuple[list[dict[str, Any]], list[dict[str, np.ndarray]]]:
+    """Run the program with `size` ranks; return what each told, and its weights."""
+    processes = start(size, [str(PROGRAM), json.dumps({"folder": str(folder), **options})])
+    for process in processes:
+        errors = process.communicate(timeout=300)[1]
+        assert process.returncode == 0, errors
+    paths = [folder / f"{size}_{rank}" for rank in range(size)]
+    told = [json.loads(path.with_suffix(".json").read_text()) for path in paths]
+    return told, [dict(np.load(path.with_suffix(".npz"))) for path in paths]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"game": "MultiSnake", "minibatch_size": 64, "normalize_rewards": True, "target_kl": 0.05},
+        {"game": "MineSweeper", "minibatch_size": 3, "num_steps": 4, "joint_log_prob": True},
+        {"game": "CherryPick", "minibatch_size": 24, "microbatch_size": 5, "engine": "torch"},
+    ],
+    ids=["one actor", "several actors, minibatches that leave a rank out", "torch"],
+)
+def test_two_ranks_learn_what_one_process_does(options: dict[str, Any], tmp_path: Path) -> None:
+    options = {"lanes": 6, "updates": 3, "num_steps": 16, "seed": 3, **options}
+    (alone,), (expected,) = outcome(tmp_path, 1, **options)
+    told, weights = outcome(tmp_path, 2, **options)
+    assert told[0]["step"] == told[1]["step"] == alone["step"]
+    assert told[0]["finished"] == told[1]["finished"] == alone["finished"] > 0
+    for name, array in expected.items():
+        np.testing.assert_array_equal(weights[0][name], weights[1][name], err_msg=name)
+        np.testing.assert_allclose(weights[0][name], array, rtol=1e-5, atol=1e-5, err_msg=name)
+    for ours, theirs in zip(told[0]["metrics"], alone["metrics"], strict=True):
+        assert ours == pytest.approx(theirs, rel=1e-4, abs=1e-5)
+
+
+def test_ranks_with_other_options_are_refused(tmp_path: Path) -> None:
+    options = {"folder": str(tmp_path), "game": "MultiSnake", "lanes": 4, "updates": 1}
+    processes = start(2, [str(PROGRAM), json.dumps({**options, "learning_rate": [0.001, 0.01]})])
+    for process in processes:
+        errors = process.communicate(timeout=120)[1]
+        assert process.returncode
+        assert all(word in errors for word in ("rank 1", "learning_rate", "0.001", "0.01")), errors
+
+
+def test_environments_that_cannot_be_divided_are_refused(tmp_path: Path) -> None:
+    for process in start(2, [*TRAIN, "--env.num-envs", "3", "--run", str(tmp_path / "run")]):
+        errors = process.communicate(timeout=120)[1]
+        assert process.returncode == 2
+        assert "num_envs" in errors and "multiple of the 2 ranks" in errors, errors
+    assert not (tmp_path / "run").exists()
+
+
+def test_torchrun_trains_a_run_that_one_process_resumes(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    command = [*TORCHRUN, *TRAIN[2:], "--run", str(run), "--ppo.total-timesteps", "64"]
+    done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("environments of 2 ranks") == 1, "rank 0 alone speaks"
+    assert [line["step"] for line in read_metrics(run / "metrics.jsonl")] == [32, 64]
+    command = [sys.executable, "-m", "entitize", "train", "--resume", str(run), "--ppo.total-timesteps", "96"]
+    done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0 and "resumed at step 64" in done.stdout, done.stderr
+    assert [line["step"] for line in read_metrics(run / "metrics.jsonl")] == [32, 64, 96]
+    ez.load_agent(run)
+
+
+def test_a_rank_that_is_killed_ends_the_others_and_the_run_resumes(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    options = ("--ppo.total-timesteps", "1000000000", "--ppo.checkpoint-interval", "32")
+    first, second = start(2, [*TRAIN, "--run", str(run), *options])
+    deadline = time.monotonic() + 240
+    while not list(run.glob("checkpoints/step_*")):
+        assert first.poll() is None and time.monotonic() < deadline, first.communicate()
+        time.sleep(0.1)
+    second.kill()
+    second.communicate()
+    errors = first.communicate(timeout=60)[1]
+    assert first.returncode == 2
+    assert "rank 0 of 2: another rank ended or hangs" in errors and "--resume" in errors, errors
+    assert "Traceback" not in errors, errors
+    step = read_metrics(run / "metrics.jsonl")[-1]["step"]
+    processes = start(2, [*TRAIN[:3], "--resume", str(run), "--ppo.total-timesteps", str(step + 32)])
+    outputs = [process.communicate(timeout=240) for process in processes]
+    assert [process.returncode for process in processes] == [0, 0], outputs
+    assert "resumed at step" in outputs[0][0] and not outputs[1][0], outputs
+    assert read_metrics(run / "metrics.jsonl")[-1]["step"] >= step
+
+
+def trainer(seed: int, lanes: int = 4) -> PPO:
+    venv = ez.make_vec("MultiSnake", lanes)
+    net = ez.RogueNet(venv.single_observation_space, venv.single_action_space, d_model=8, n_layer=1)
+    return PPO(net, venv, PPOConfig(num_steps=8, minibatch_size=16, seed=seed))
+
+
+def test_a_trainer_learns_from_the_rollouts_of_others() -> None:
+    learner, *others = (trainer(seed) for seed in range(3))
+    for other in others:
+        other.policy.load_state_dict(learner.policy.state_dict())
+    parts = [other.collect() for other in others]
+    whole = Samples.concatenate(parts)
+    assert len(whole) == 64
+    assert whole.gather(np.arange(32, 64)).observations.equals(parts[1].observations)
+    metrics = learner.update(whole)
+    assert learner.step == 64 and learner.updates == 1
+    assert metrics["losses/approx_kl"] < 0.1 and np.isfinite(metrics["losses/loss"])
+    own = learner.collect()
+    learner.update(own)
+    assert learner.step == 96, "the steps of its own rollout count once"
+    with pytest.raises(RuntimeError):
+        learner.update()
+
+
+def test_rollouts_of_other_actions_are_not_joined() -> None:
+    other = ez.make_vec("CherryPick", 2)
+    net = ez.RogueNet(other.single_observation_space, other.single_action_space, d_model=8, n_layer=1)
+    with pytest.raises(ValueError):
+        Samples.concatenate([trainer(0).collect(), PPO(net, other, PPOConfig(num_steps=8)).collect()])
+    with pytest.raises(ValueError):
+        Samples.concatenate([])

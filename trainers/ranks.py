@@ -1,0 +1,216 @@
+"""`Ranks`: the processes that train one policy together, each in environments of its own.
+
+They are the ranks of the default process group of `torch.distributed`, such as `torchrun` starts them. All
+ranks hold the same policy and take the same gradient steps; docs/scaling.md says what they exchange.
+
+Shape alphabet: T steps, E environments of this rank, W environments of all ranks, B rows of all ranks.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any, TypeVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import distributed, nn
+
+from ..policies.rogue_net.normalization import InputNorm
+from ..version import __version__
+
+_T = TypeVar("_T")
+
+#: How long a rank waits for the others: longer than a rollout and an update take.
+_PATIENCE = timedelta(minutes=30)
+
+
+class RankError(RuntimeError):
+    """Another rank ended, hangs, or does something else than this one."""
+
+
+class Ranks:
+    """This process and those that it trains with; by itself, every method returns what it was given.
+
+    Every rank calls the methods in the same order: each waits for all ranks, and raises RankError if one is
+    gone.
+    """
+
+    def __init__(self, rank: int = 0, size: int = 1) -> None:
+        self.rank, self.size = rank, size
+
+    @classmethod
+    def current(cls) -> Ranks:
+        """Return those of the default process group; without one, this process alone."""
+        if not (distributed.is_available() and distributed.is_initialized()):
+            return cls()
+        return cls(distributed.get_rank(), distributed.get_world_size())
+
+    @property
+    def is_first(self) -> bool:
+        """True for the rank that writes the run folder and shows progress."""
+        return self.rank == 0
+
+    def gather(self, value: _T) -> list[_T]:
+        """Return the values that the ranks gave, in order. They are pickled."""
+        if self.size == 1:
+            return [value]
+        values: list[Any] = [None] * self.size
+        with self._contact():
+            distributed.all_gather_object(values, value)
+        return values
+
+    def from_first(self, value: _T) -> _T:
+        """Return what rank 0 gave."""
+        if self.size == 1:
+            return value
+        values = [value]
+        with self._contact():
+            distributed.broadcast_object_list(values)
+        return values[0]
+
+    def total(self, *numbers: int) -> list[int]:
+        """Return the sums of the numbers over the ranks."""
+        return np.sum(self.gather(numbers), 0).tolist()
+
+    def concatenate(self, array: NDArray[Any]) -> tuple[NDArray[Any], slice]:
+        """Return the ranks' arrays behind each other, and where that of this rank lies."""
+        arrays = self.gather(array)
+        start = sum(map(len, arrays[: self.rank]))
+        return np.concatenate(arrays), slice(start, start + len(array))
+
+    def rows_behind_each_other(self, num_rows: int) -> NDArray[np.int64] | None:
+        """Return `rows_of_rank` where the rows of rank 0 come first; None for a process by itself."""
+        if self.size == 1:
+            return None
+        rows, own = self.concatenate(np.full(num_rows, -1))
+        rows[own] = np.arange(num_rows)
+        return rows
+
+    def add_gradients(
+        self, parameters: Sequence[nn.Parameter], losses: Mapping[str, float]
+    ) -> dict[str, float]:
+        """Replace the gradients by their sums over the ranks; return the sums of the losses.
+
+        A parameter that has a gradient on no rank keeps none.
+        """
+        if self.size == 1:
+            return dict(losses)
+        like = parameters[0]
+        has = torch.tensor([float(p.grad is not None) for p in parameters]).to(like)
+        numbers = torch.tensor(list(losses.values())).to(like)
+        gradients = [torch.zeros_like(p) if p.grad is None else p.grad for p in parameters]
+        flat = torch.cat([*(gradient.flatten() for gradient in gradients), has, numbers])
+        with self._contact():
+            distributed.all_reduce(flat)
+        *summed, has, numbers = flat.split([*(p.numel() for p in parameters), len(parameters), len(losses)])
+        for parameter, gradient, count in zip(parameters, summed, has.tolist(), strict=True):
+            parameter.grad = gradient.view_as(parameter) if count else None
+        return dict(zip(losses, numbers.tolist(), strict=True))
+
+    def share_statistics(self, module: nn.Module) -> None:
+        """Let the input statistics of `module` take in what every rank has seen."""
+        if self.size > 1:
+            for part in module.modules():
+                if isinstance(part, InputNorm):
+                    part.share = self.gather
+
+    def check_alike(self, what: Mapping[str, Any]) -> None:
+        """Check that all ranks gave the same.
+
+        Raises:
+            ValueError: they did not; the message names rank and entry.
+        """
+        what = {
+            "entitize": __version__,
+            "torch": torch.__version__,
+            "python": platform.python_version(),
+            **what,
+        }
+        first, *others = self.gather(what)
+        for rank, other in enumerate(others, 1):
+            for name in [*first, *(name for name in other if name not in first)]:
+                theirs, ours = other.get(name, "absent"), first.get(name, "absent")
+                if theirs != ours:
+                    raise ValueError(
+                        f"rank {rank}: {name}: expected {ours!r:.200}, as rank 0 has it, got {theirs!r:.200}."
+                        " Start all ranks with the same configuration and versions"
+                    )
+
+    def check_policy(self, module: nn.Module) -> None:
+        """Check that all ranks hold the same weights and statistics.
+
+        A policy that computes statistics of its own may not.
+
+        Raises:
+            RankError: they do not; the message names rank and tensor.
+        """
+        if self.size == 1:
+            return
+        sums = {
+            name: zlib.crc32(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy())
+            for name, tensor in module.state_dict().items()
+        }
+        first, *others = self.gather(sums)
+        for rank, other in enumerate(others, 1):
+            for name, number in first.items():
+                if other[name] != number:
+                    raise RankError(
+                        f"rank {rank}: {name} of {type(module).__name__} differs from that of rank 0 after an"
+                        " update. Statistics of a policy of your own must be the same on all ranks"
+                    )
+
+    @contextmanager
+    def _contact(self) -> Iterator[None]:
+        try:
+            yield
+        except RuntimeError as error:  # of gloo and NCCL
+            reason = str(error).splitlines()[0]
+            raise RankError(
+                f"rank {self.rank} of {self.size}: another rank ended or hangs: {reason}"
+            ) from error
+
+
+#: A process that trains by itself.
+ALONE = Ranks()
+
+
+def rows_of_rank(active: NDArray[np.bool_], lanes: slice) -> NDArray[np.int64]:
+    """Return for each row of all ranks its index among those of the environments `lanes`, else -1: (B,).
+
+    Rows are time-major: the steps of all environments at one time, those that are `active` (T, W), then those
+    at the next.
+    """
+    own = np.zeros_like(active)
+    own[:, lanes] = active[:, lanes]
+    is_own = own[active]
+    return np.where(is_own, np.cumsum(is_own) - 1, -1)
+
+
+@contextmanager
+def process_group() -> Iterator[Ranks]:
+    """Join the process group that `torchrun` has started this process for; alone without one.
+
+    Raises:
+        RankError: the others can't be reached.
+    """
+    if distributed.is_initialized() or int(os.environ.get("WORLD_SIZE", "1")) == 1:
+        yield Ranks.current()
+        return
+    backend = "gloo"
+    if torch.cuda.is_available():
+        torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")) % torch.cuda.device_count())
+        backend = "cpu:gloo,cuda:nccl"
+    try:
+        distributed.init_process_group(backend, timeout=_PATIENCE)
+    except (RuntimeError, ValueError) as error:
+        raise RankError(f"rank {os.environ.get('RANK')}: can't join the other ranks: {error}") from error
+    try:
+        yield Ranks.current()
+    finally:
+        distributed.destroy_process_group()
