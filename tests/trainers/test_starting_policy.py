@@ -232,11 +232,11 @@ def test_a_starting_policy_is_checked_before_anything_changes(
     else:  # the starting policy is sound, but not what is restored after it
         tensors["environments"] = {"nothing": torch.zeros(1)}
     broken = write_checkpoint(tmp_path / "broken", 0, tensors, metadata)
-    assert trainer.start is not None
-    before = {name: tensor.clone() for name, tensor in trainer.start.module.state_dict().items()}
+    assert trainer.collector.start is not None
+    before = {name: tensor.clone() for name, tensor in trainer.collector.start.module.state_dict().items()}
     with raises(CheckpointError, broken):
         trainer.restore(broken)
-    for name, tensor in trainer.start.module.state_dict().items():
+    for name, tensor in trainer.collector.start.module.state_dict().items():
         assert torch.equal(tensor, before[name]), name
 
 
