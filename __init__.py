@@ -17,6 +17,7 @@ from .version import __version__ as __version__
 if TYPE_CHECKING:  # the public names, read by type checkers and by `attach`
     from . import datasets as datasets
     from . import ragged as ragged
+    from . import viewer as viewer
     from .adapters import gymnasium as gymnasium
     from .adapters import microrts as microrts
     from .adapters import pettingzoo as pettingzoo

@@ -20,7 +20,7 @@ COMMANDS = {
     "train": ("cli.train", "train a network with PPO"),
     "eval": ("cli.evaluate", "play whole episodes on held-out levels: returns with confidence intervals"),
     "report": ("cli.report", "write curves, tables and sources of an experiment's runs as HTML and Markdown"),
-    "play": ("cli.play", "write a video of an agent with the entities drawn over the frames"),
+    "play": ("cli.play", "write a video of an agent, or a page that shows why it acts (--html)"),
     "record": ("cli.record", "record what an agent plays, as a dataset"),
     "clone": ("cli.clone", "train a network to choose the actions of recorded play"),
     "card": ("cli.card", "write an agent as a folder for a model hub, with a card of its returns"),

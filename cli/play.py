@@ -1,4 +1,4 @@
-"""`entitize play`: a video of the agent with the observed entities drawn over the frames."""
+"""`entitize play`: what an agent does and observes, as a video or as a page that also shows why it acts."""
 
 from __future__ import annotations
 
@@ -11,8 +11,11 @@ import numpy as np
 from ..envs import EntityVectorEnv
 from ..experiments.arguments import check_at_least, parse
 from ..experiments.environments import EnvConfig, make_environments, played, with_lanes
+from ..experiments.errors import UserError
 from ..trainers.evaluation import Actor
 from ..trainers.schedule import thread_count
+from ..viewer.page import check_has_entities, write_page
+from ..viewer.recording import record_episodes
 from .agent_flags import AgentFlags
 from .video import Camera, EntityDrawing, Frame, HasCamera, check_ending, write_video
 
@@ -22,10 +25,17 @@ class PlayArguments(AgentFlags):
     """Write a video of a trained agent on a held-out level, with the observed entities drawn over the frames.
 
     Example: entitize play runs/coinrun --out coinrun.mp4
+
+    With --html it writes a page for browsers instead, which also shows features, attention and probabilities:
+    entitize play runs/coinrun --html coinrun.html
     """
 
     out: Path | None = None
     """The video file, .mp4 or .gif (default: play.mp4 in the run folder)."""
+    html: Path | None = None
+    """Write this page, .html, instead of a video."""
+    position: tuple[str, str] | None = None
+    """With --html: the two features that are an entity's position (default: chosen by their names)."""
     episodes: int = 1
     """Episodes to record."""
     max_steps: int = 1000
@@ -38,11 +48,18 @@ class PlayArguments(AgentFlags):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_at_least(self, 1, "episodes", "max_steps", "fps")
+        if self.out is not None and self.html is not None:
+            raise ValueError("give either --out or --html, not both")
+        if self.position is not None and self.html is None:
+            raise ValueError("--position: expected --html as well: it is for the page")
 
 
 def main(arguments: Sequence[str]) -> None:
     """Parse and run the command."""
     chosen = parse(PlayArguments, "play", arguments)
+    if chosen.html is not None:
+        play_as_page(chosen, chosen.html)
+        return
     out = chosen.out or chosen.run / "play.mp4"
     check_ending(out)
     config, settings = chosen.read()
@@ -56,14 +73,79 @@ def main(arguments: Sequence[str]) -> None:
     print(f"{out}: {len(frames)} steps on {told}, returns {', '.join(f'{value:.1f}' for value in returns)}")
 
 
+def play_as_page(chosen: PlayArguments, out: Path) -> None:
+    """Play and write the page.
+
+    Raises:
+        UserError: the page can't be written, there is no agent, or the environment has nothing to show. All
+            of this is found before the agent plays.
+    """
+    check_page(out)
+    config, settings = chosen.read()
+    env, told = played(config.env, settings, "held-out", chosen.kwargs)
+    with thread_count(config.ppo.num_threads), make_visible(env) as venv:
+        actor = chosen.load(venv, chosen.random)
+        try:
+            check_has_entities(venv.single_observation_space, chosen.position)
+            recording = record_episodes(
+                actor,
+                venv,
+                episodes=chosen.episodes,
+                max_steps=chosen.max_steps,
+                seed=settings.seed,
+                deterministic=settings.deterministic,
+            )
+            steps = write_page(out, recording, title=f"{env.id}, {told}", position=chosen.position)
+        except ValueError as error:
+            raise UserError(f"--html: {env.id}: {error}") from error
+        except OSError as error:
+            raise UserError(f"could not write {out}: {error}") from error
+    cut = "" if steps == len(recording.steps) else f" of {len(recording.steps)}, to keep the page small,"
+    returns = ", ".join(f"{value:.1f}" for lane in recording.returns for value in lane)
+    print(f"{out}: {steps} steps{cut} on {told}, returns {returns}, {out.stat().st_size / 1e6:.1f} MB")
+
+
+def check_page(path: Path) -> None:
+    """
+    Raises:
+        UserError: `path` is a folder, does not end in .html, or can't be written.
+    """
+    if path.is_dir():
+        raise UserError(f"--html: expected a file, got the folder {path}")
+    if path.suffix not in (".html", ".htm"):
+        raise UserError(f"--html: expected an .html file, got {path.name}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        existed = path.exists()
+        with path.open("ab"):
+            pass
+        if not existed:
+            path.unlink()
+    except OSError as error:
+        raise UserError(f"--html: could not write {path}: {error}") from error
+
+
 def make_visible(env: EnvConfig) -> EntityVectorEnv:
-    """One environment that renders frames, or one without where the kind has none."""
+    """One environment, or all lanes of one game, with rendered frames where the kind has them."""
     single = with_lanes(env, 1)
-    venv = make_environments(single)
+    try:
+        venv = make_environments(single)
+    except UserError:
+        if env.num_envs == 1:
+            raise
+        single = with_lanes(env, _lanes_of_a_game(env))
+        venv = make_environments(single)
     if "rgb_array" not in venv.metadata["render_modes"]:
         return venv
     venv.close()
     return make_environments(single, render_mode="rgb_array")
+
+
+def _lanes_of_a_game(env: EnvConfig) -> int:
+    """How many lanes meet in the first game: agents of one game can't be made one by one."""
+    with make_environments(env) as venv:
+        games = venv.lane_games
+        return 1 if games is None else int((games == games[0]).sum())
 
 
 def record(

@@ -10,9 +10,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +18,10 @@ from PIL import Image, ImageDraw, ImageFont
 
 from ..envs import EntityBatch, EntitySpace
 from ..experiments.errors import UserError
+from ..viewer.scene import COLOURS as COLOURS
+from ..viewer.scene import Camera as Camera
+from ..viewer.scene import HasCamera as HasCamera
+from ..viewer.scene import position_columns
 
 Frame = NDArray[np.uint8]  # (H, W, 3)
 
@@ -84,45 +86,9 @@ def _write_gif(path: Path, frames: Sequence[Frame], fps: int) -> None:
     first.save(path, save_all=True, append_images=others, duration=round(1000 / fps), loop=0, optimize=True)
 
 
-#: Colours that people with any colour vision tell apart (Okabe & Ito 2008), then four more.
-COLOURS = (
-    *("#E69F00", "#56B4E9", "#009E73", "#F0E442", "#0072B2", "#D55E00", "#CC79A7"),
-    *("#FFFFFF", "#7F3C8D", "#80FF80", "#A0522D"),
-)
-#: Names of the features that are a position.
-POSITIONS = (("x", "y"), ("x_pos", "y_pos"))
 #: Pixels.
 FRAME_HEIGHT, LEGEND_WIDTH, LINE_HEIGHT = 512, 176, 22
 _BACKGROUND = "#101418"
-
-
-@dataclass(frozen=True)
-class Camera:
-    """The part of the world that a frame shows, in the units of the features x and y. y grows upwards, or
-    downwards with a negative height, and `bottom` is the y of the frame's lower edge.
-    """
-
-    left: float
-    bottom: float
-    width: float
-    height: float
-
-    def pixels(
-        self, x: NDArray[np.float32], y: NDArray[np.float32], size: tuple[int, int]
-    ) -> NDArray[np.float64]:
-        """Column and row (n, 2) of positions in a picture of `size` (width, height)."""
-        columns = (x - self.left) / self.width * size[0]
-        rows = (1 - (y - self.bottom) / self.height) * size[1]
-        return np.stack([columns, rows], 1).astype(np.float64)
-
-
-@runtime_checkable
-class HasCamera(Protocol):
-    """A vector environment that says which part of the world `render()` shows."""
-
-    def camera(self, lane: int) -> tuple[float, float, float, float]:
-        """Left, bottom, width and height of what the frame of `lane` shows, in the units of x and y."""
-        ...
 
 
 class EntityDrawing:
@@ -133,12 +99,8 @@ class EntityDrawing:
     """
 
     def __init__(self, space: EntitySpace) -> None:
-        self._columns = {
-            name: (features.index(x), features.index(y))
-            for name, features in space.entities.items()
-            for x, y in POSITIONS
-            if x in features and y in features and name != "Tiles"
-        }
+        columns = {name: position_columns(features) for name, features in space.entities.items()}
+        self._columns = {name: found for name, found in columns.items() if found and name != "Tiles"}
         self._colours = {name: COLOURS[i % len(COLOURS)] for i, name in enumerate(self._columns)}
         self._types = list(space.entities)
         self._lowest = np.full(2, np.inf)

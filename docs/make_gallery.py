@@ -18,7 +18,8 @@ import entitize as ez
 import gymnasium
 import numpy as np
 from entitize.adapters.procgen.games import GAMES
-from entitize.cli.video import POSITIONS, EntityDrawing
+from entitize.cli.video import EntityDrawing
+from entitize.viewer.scene import position_columns
 from PIL import Image
 
 HERE = Path(__file__).resolve().parent
@@ -150,7 +151,7 @@ def picture(entry: Entry, env: Any) -> Image.Image | str:
         if not vector and (terminated or truncated):
             observation, _ = env.reset()
     if drawing is not None:
-        if not any(set(pair) <= set(names) for names in space.entities.values() for pair in POSITIONS):
+        if not any(position_columns(names) for names in space.entities.values()):
             return table(space, observation)
         return Image.fromarray(drawing.draw(observation, 0, ""))
     frame = np.asarray(env.render())

@@ -54,6 +54,7 @@ QUICK = {
     "trainers": (
         "advantages checkpoints fused_learner graph_learner ppo_config ppo_losses ppo_training self_play"
     ),
+    "viewer": "recording scene",
 }
 QUICK_FILES = {
     TESTS / folder / f"test_{name}.py" for folder, names in QUICK.items() for name in names.split()

@@ -31,6 +31,7 @@ FLOORS = {
     "datasets": 2,
     "policies": 2,
     "trainers": 3,
+    "viewer": 3,
     "experiments": 4,
     "cli": 5,
 }
@@ -44,6 +45,7 @@ ALLOWED = {
     "adapters": CORE | {"gymnasium", "procgen", "gym3", "cffi", "pettingzoo", "entity_gym", "websockets"},
     "datasets": {"numpy", "gymnasium", "pyarrow"},
     "policies": CORE | {"gymnasium", "torch", "safetensors"},
+    "viewer": {"numpy"},
 }
 
 
@@ -100,6 +102,11 @@ def test_the_package_data_names_every_yaml_file() -> None:
         if any((CHECKOUT / folder).glob("*.yaml"))
     }
     assert found == {package for package, patterns in data.items() if "*.yaml" in patterns}
+
+
+def test_the_package_data_has_the_parts_of_the_page() -> None:
+    found = {path.name for path in (CHECKOUT / "viewer").iterdir() if path.suffix in (".html", ".css", ".js")}
+    assert found == set(PYPROJECT["tool"]["setuptools"]["package-data"]["entitize.viewer"])
 
 
 def test_every_folder_with_code_stands_on_a_floor() -> None:
