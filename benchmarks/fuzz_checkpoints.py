@@ -3,7 +3,9 @@
 A reader may only return, or raise a CheckpointError that names the checkpoint, within some processor seconds.
 `test_hostile_checkpoints.py` runs a few hundred; all of them:
 
-    python benchmarks/fuzz_checkpoints.py 100000 [SEED]
+    python benchmarks/fuzz_checkpoints.py 100000 [SEED] [GAME …]
+
+Without a game they go round all native games, whose saved states are part of the checkpoints.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ import sys
 import tempfile
 import traceback
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -36,6 +38,7 @@ from entitize.envs import (
     GlobalCategorical,
     MultiCategorical,
     SelectEntity,
+    sample_actions,
 )
 from entitize.envs.spaces.space_schema import space_schema
 from entitize.policies.baselines import GridNet, ImpalaNet, TransformerNet
@@ -45,9 +48,16 @@ from entitize.trainers import PPO, PPOConfig, load_policy, read_checkpoint
 from entitize.trainers.runs.checkpoint import write_checkpoint
 
 SECONDS = 5  # of processor time, for one reader
+GAMES = (
+    *("CherryPick", "Count", "FloorIsLava", "MaskedBandit", "MineSweeper", "Minefield", "MoveToOrigin"),
+    *("MultiArmedBandit", "MultiSnake", "MultiSnake/lanes", "NotHotdog", "PickMatchingBalls"),
+    *("RockPaperScissors", "TreasureHunt", "Xor"),
+)
 #: How often each of `sound_checkpoints` is taken; networks that take long to build are rare.
 SHARES = (0.45, 0.2, 0.14, 0.15, 0.01, 0.05)
 TENSORS_ENDING = ".safetensors"
+STATE = "environments" + TENSORS_ENDING
+DTYPES = {"I64": np.int64, "U64": np.uint64, "F32": np.float32, "F64": np.float64, "BOOL": np.uint8}
 
 #: Values to put anywhere into the metadata.
 POISON: list[Any] = [
@@ -97,14 +107,19 @@ class Files(dict[str, bytes]):
 # -- sound checkpoints --------------------------------------------------------------------------------------
 
 
-def sound_checkpoints(folder: Path) -> tuple[list[Files], PPO]:
-    """Checkpoints of several networks, the first of them of the trainer that is returned too."""
-    venv = make_vec("entitize/MineSweeper-v0", num_envs=2)
+def trained(folder: Path, game: str) -> tuple[Files, PPO]:
+    """A checkpoint with the state of a game's environments, and the trainer that wrote it."""
+    venv = make_vec(game, num_envs=2)
     config = PPOConfig(total_timesteps=16, num_steps=8, minibatch_size=8, normalize_rewards=True)
     net = RogueNet(venv.single_observation_space, venv.single_action_space, d_model=8, n_layer=1, d_qk=4)
-    trainer = PPO(net, venv, config, folder / "run")
+    trainer = PPO(net, venv, config, folder / "runs" / game)
     trainer.train(progress=False)
-    checkpoints = [Files.read(trainer.save_checkpoint())]
+    return Files.read(trainer.save_checkpoint()), trainer
+
+
+def networks(folder: Path) -> list[Files]:
+    """Checkpoints of several networks, without the state of a trainer."""
+    checkpoints = []
     units = MultiCategorical({"kind": ["none", "move"], "move": 4}, {"move": ["move"]})
     board = EntitySpace(
         {"own": ["x", "y", "p"], "enemy": ["x", "y", "p"]}, EntityActionSpace({"Order": units})
@@ -126,7 +141,7 @@ def sound_checkpoints(folder: Path) -> tuple[list[Files], PPO]:
     fourier = {"features": ["x"], "wavelengths": [2.0, 4.0]}
     relative = {"extent": [2, 2], "position": ["x", "y"], "key_projection": True}
     small = {"d_model": 8, "n_layer": 1, "d_qk": 4}
-    networks = [
+    nets = [
         RogueNet(scene, scene.actions, **small, translation=translation, fourier=fourier),
         RogueNet(
             scene,
@@ -140,14 +155,14 @@ def sound_checkpoints(folder: Path) -> tuple[list[Files], PPO]:
         GridNet(board, board.actions, height=8, width=8, empty_planes=[0]),
         ImpalaNet(frames, frames.actions, channels=(4, 4), hidden=8),
     ]
-    for network in networks:
+    for network in nets:
         metadata = {
             "spaces": space_schema(network.observation_space),
             "policy": {"class": type(network).__name__, "config": network.config},
         }
         path = write_checkpoint(folder / "other", 1, {"policy": network.state_dict()}, metadata)
         checkpoints.append(Files.read(path))
-    return checkpoints, trainer
+    return checkpoints
 
 
 # -- damage -------------------------------------------------------------------------------------------------
@@ -185,6 +200,31 @@ def damage_metadata(files: Files, rng: np.random.Generator) -> Files:
         else:
             holder[key] = copy.deepcopy(POISON[rng.integers(len(POISON))])
     return files.with_metadata(metadata)
+
+
+NUMBERS = (-(2**63), -(2**40), -2, -1, 0, 1, 2, 3, 5, 11, 36, 100, 2**31, 2**40, 2**63 - 1)
+
+
+def damage_state(files: Files, rng: np.random.Generator) -> Files:
+    """Other numbers in the state of the environments, of which some are still valid."""
+    if STATE not in files:
+        return damage_tensors(files, rng)
+    content = bytearray(files[STATE])
+    start = 8 + struct.unpack("<Q", content[:8])[0]
+    table = json.loads(content[8:start])
+    arrays = [entry for entry in table.values() if math.prod(entry.get("shape", [0]))]
+    for _ in range(int(rng.choice([1, 1, 2, 5]))):
+        entry = arrays[rng.integers(len(arrays))]
+        first = start + entry["data_offsets"][0]
+        numbers = np.frombuffer(
+            content, DTYPES[entry["dtype"]], offset=first, count=math.prod(entry["shape"])
+        )
+        place = rng.integers(len(numbers)) if rng.random() < 0.8 else slice(None)
+        if numbers.dtype.kind == "f":
+            numbers[place] = rng.choice([float("nan"), float("inf"), -1.0, 0.5, 1e30, 3e38])
+        else:
+            numbers[place] = np.array(NUMBERS[rng.integers(len(NUMBERS))]).astype(numbers.dtype)
+    return files.with_tensors(STATE, bytes(content))
 
 
 POISON_NAMES = (
@@ -290,7 +330,7 @@ def damage_files(files: Files, rng: np.random.Generator) -> Files:
     return files.with_tensors(name, bytes(content))
 
 
-DAMAGES = (damage_metadata, damage_metadata, damage_tensors, damage_text, damage_files)
+DAMAGES = (damage_metadata, damage_metadata, damage_tensors, damage_text, damage_files, damage_state)
 
 
 # -- reading ------------------------------------------------------------------------------------------------
@@ -305,6 +345,15 @@ def _ring(*_: Any) -> None:
 
 
 def readers(trainer: PPO) -> dict[str, Callable[[Path], Any]]:
+    def restore(path: Path) -> None:
+        """Restore, and play on from there: kernels would trip over numbers out of range."""
+        trainer.restore(path)
+        if trainer.shown is not None:
+            batch = trainer.shown.batch
+            for step in range(6):
+                rng = np.random.default_rng(step)
+                batch, *_ = trainer.venv.step(sample_actions(trainer.venv.single_action_space, batch, rng))
+
     def act(path: Path) -> None:
         agent = load_agent(path, seed=0)
         agent.observation_space.seed(0)
@@ -315,22 +364,33 @@ def readers(trainer: PPO) -> dict[str, Callable[[Path], Any]]:
         "load_agent": act,
         "load_policy": load_policy,
         "read": read_checkpoint,
-        "restore": trainer.restore,
+        "restore": restore,
     }
 
 
-def run(number: int, seed: int, folder: Path, report: Callable[[str], None] = print) -> Counter[str]:
+def run(
+    number: int,
+    seed: int,
+    folder: Path,
+    report: Callable[[str], None] = print,
+    games: Sequence[str] = GAMES,
+) -> Counter[str]:
     """Damage and read `number` checkpoints; returns outcomes by reader. Each failure is reported."""
     rng = np.random.default_rng(seed)
-    checkpoints, trainer = sound_checkpoints(folder)
-    every = readers(trainer)
+    others = networks(folder)
+    runs = [trained(folder, game) for game in games]
     counts: Counter[str] = Counter()
     path = folder / "fuzz" / "step_000000000016"
     signal.signal(signal.SIGPROF, _ring)
     for i in range(number):
-        place = int(rng.choice(len(checkpoints), p=SHARES))
-        damaged = DAMAGES[rng.integers(len(DAMAGES))](checkpoints[place], rng)
-        name = list(every)[rng.integers(len(every) - (place > 0))]  # `restore` is for the first
+        files, trainer = runs[i % len(runs)]
+        place = int(rng.choice(len(SHARES), p=SHARES))
+        damage = DAMAGES[rng.integers(len(DAMAGES))]
+        damaged = damage([files, *others][place], rng)
+        every = readers(trainer)
+        name = list(every)[rng.integers(len(every))] if damage is not damage_state else "restore"
+        if place > 0 and name == "restore":  # that is for checkpoints of the trainer
+            name = "read"
         damaged.write(path)
         signal.setitimer(signal.ITIMER_PROF, SECONDS)
         try:
@@ -350,10 +410,11 @@ def run(number: int, seed: int, folder: Path, report: Callable[[str], None] = pr
             counts["failures"] += 1
             kept = Path(tempfile.gettempdir()) / f"fuzz_checkpoints_{seed}_{i}"
             shutil.copytree(path, kept, dirs_exist_ok=True)
-            report(f"case {i}, {name}: {outcome}; kept in {kept}\n{text}")
+            report(f"case {i}, {games[i % len(games)]}, {name}: {outcome}; kept in {kept}\n{text}")
         if (i + 1) % 1000 == 0:
             report(f"{i + 1}: {dict(sorted(counts.items()))}")
-    trainer.venv.close()
+    for _, trainer in runs:
+        trainer.venv.close()
     return counts
 
 
@@ -362,7 +423,8 @@ if __name__ == "__main__":
     number, seed = int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 0
     memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
     with tempfile.TemporaryDirectory(dir=memory) as scratch:
-        result = run(number, seed, Path(scratch), lambda text: print(text, flush=True))
+        games = sys.argv[3:] or GAMES
+        result = run(number, seed, Path(scratch), lambda text: print(text, flush=True), games)
     print(
         dict(sorted(result.items())), f"peak {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10} MiB"
     )

@@ -17,14 +17,16 @@ from entitize.policies.checkpoint import METADATA
 from entitize.trainers import PPO, CheckpointError, load_policy, read_checkpoint
 
 from facts import raises
-from fuzz_checkpoints import Files, deep, run, sound_checkpoints
+from fuzz_checkpoints import Files, deep, networks, run, trained
 
 SECONDS = 10  # for one refusal, on a busy machine; each took minutes, or the memory
 
 
 @pytest.fixture(scope="module")
 def sound(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Files], PPO]:
-    return sound_checkpoints(tmp_path_factory.mktemp("sound"))
+    folder = tmp_path_factory.mktemp("sound")
+    files, trainer = trained(folder, "MineSweeper")
+    return [files, *networks(folder)], trainer
 
 
 @pytest.fixture
@@ -231,7 +233,7 @@ def test_a_state_of_the_trainer_that_is_none(
 
 def test_damaged_checkpoints_are_read_or_refused(tmp_path: Path) -> None:
     failures: list[str] = []
-    counts = run(300, 7, tmp_path, failures.append)
+    counts = run(300, 7, tmp_path, failures.append, ["MineSweeper", "MultiSnake/lanes"])
     assert not failures, failures[0]
     outcomes = {
         word: sum(n for key, n in counts.items() if key.endswith(word)) for word in ("read", "refused")
