@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -11,22 +10,8 @@ import entitize as ez
 import numpy as np
 import pytest
 
+from chase import Cat, Mouse, Move
 from facts import raises
-
-
-@ez.entity
-class Cat:
-    x: float
-
-
-@ez.entity
-class Mouse:
-    x: float
-
-
-class Move(Enum):
-    LEFT = -1
-    RIGHT = 1
 
 
 def main(agent: Any) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import sys
 import threading
 import time
@@ -16,21 +15,9 @@ import numpy as np
 import pytest
 from entitize.adapters.programs import GameStopped, ProgramVectorEnv, vector_env
 
+import chase
+from chase import Cat, Mouse, Move
 from facts import mentions, raises
-
-
-def load_chase() -> Any:
-    """The game beside this file, importable by name as a user's is."""
-    spec = importlib.util.spec_from_file_location("chase", Path(__file__).with_name("chase.py"))
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["chase"] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-chase = load_chase()
-Cat, Mouse, Move = chase.Cat, chase.Mouse, chase.Move
 
 
 @pytest.fixture(autouse=True)
@@ -124,8 +111,7 @@ def test_a_seed_repeats_the_games() -> None:
     assert first.equals(again) and not first.equals(other)
 
 
-def test_worker_processes_play_the_same_games(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(Path(__file__).parent))
+def test_worker_processes_play_the_same_games() -> None:
     with ez.make_vec("chase:main", 4, num_workers=2) as split, ez.make_vec("chase:main", 4) as whole:
         ours, theirs = split.reset(seed=1)[0], whole.reset(seed=1)[0]
         for _ in range(20):
@@ -163,8 +149,7 @@ def test_a_slow_game_is_inactive_and_does_not_hold_the_others() -> None:
         assert ended and rewards_of_slow == 3.0
 
 
-def test_the_game_of_a_worker_process_is_named_by_its_lane(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(Path(__file__).parent))
+def test_the_game_of_a_worker_process_is_named_by_its_lane() -> None:
 
     def broken(agent: Any) -> None:
         agent.act(ez.Obs(Cat(float(agent.rng.bit_generator.seed_seq.entropy)), score=0), Move)

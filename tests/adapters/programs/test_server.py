@@ -1,178 +1,42 @@
-"""Games that connect by WebSocket: what they may send, and that nothing they send ends the trainer."""
+"""Games that connect by WebSocket: how they play, come and go, and how their training ends."""
 
 from __future__ import annotations
 
 import gc
-import importlib.util
 import json
-import os
-import random
 import shutil
 import socket
 import subprocess
-import sys
 import threading
 import time
 from base64 import b64encode
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
 import entitize as ez
-import gymnasium
-import numpy as np
 import pytest
 from entitize.adapters.programs import ListeningVectorEnv, protocol
 from entitize.adapters.programs.protocol import Limits
-from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus
-from websockets.sync.client import ClientConnection, connect
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.client import connect
 from websockets.sync.server import Server
 
 from facts import raises
-
-CHECKOUT = Path(__file__).resolve().parents[3]
-MOVE = {"kind": "Categorical", "choices": ["LEFT", "RIGHT"]}
-SPACES = {"entities": {"Cat": ["x"], "Mouse": ["x", "y"]}, "actions": {"move": MOVE}}
-SPACE = ez.EntitySpace(
-    SPACES["entities"],
-    ez.EntityActionSpace({"move": ez.Categorical(["LEFT", "RIGHT"])}),  # type: ignore[arg-type]
+from websocket_games import (
+    CHECKOUT,
+    OBSERVE,
+    SPACE,
+    SPACES,
+    ask,
+    back,
+    client,
+    hello,
+    play,
+    raw,
+    training,
+    wait_for,
 )
-OBSERVE = {
-    "type": "observe",
-    "entities": {"Cat": [[0.5]], "Mouse": [[1, 2], [3, 4]]},
-    "actions": {"move": {"actors": [0]}},
-    "score": 1.0,
-}
-CROWD = {"Cat": [[0]] * 1000}
-NAMES = [str(number) for number in range(5000)]
-
-
-def declaring(**spaces: Any) -> dict[str, Any]:
-    return {"type": "hello", "protocol": 1, "spaces": {**SPACES, **spaces}}
-
-
-def _has_ipv6() -> bool:
-    with suppress(OSError), socket.socket(socket.AF_INET6) as probe:
-        probe.bind(("::1", 0))
-        return True
-    return False
-
-
-def load_client() -> Any:
-    """The Python client, which is no part of the package."""
-    spec = importlib.util.spec_from_file_location("entitize_client", CHECKOUT / "web" / "entitize_client.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["entitize_client"] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-client = load_client()
-
-
-@pytest.fixture(autouse=True)
-def no_thread_is_left(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.delenv("ENTITIZE_TOKEN", raising=False)
-    before = set(threading.enumerate())
-    yield
-    end = time.monotonic() + 5
-    while set(threading.enumerate()) - before:
-        assert time.monotonic() < end, threading.enumerate()
-        time.sleep(0.01)
-
-
-class Trainer:
-    """Steps an environment with random actions in a thread of its own, as a trainer would."""
-
-    def __init__(self, venv: ListeningVectorEnv) -> None:
-        self.venv, self.error = venv, None
-        self.steps: list[tuple[Any, ...]] = []  # rewards, terminated, truncated, inactive
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
-
-    def _run(self) -> None:
-        rng, space = np.random.default_rng(0), self.venv.single_observation_space
-        try:
-            batch, info = self.venv.reset(seed=0)
-            while True:
-                actions = ez.actions.sample_actions(self.venv.single_action_space, batch, rng)
-                batch, rewards, terminated, truncated, info = self.venv.step(actions)
-                assert space.contains(ez.envs.unbatch_observation(space, batch, 0))  # type: ignore[attr-defined]
-                self.steps.append((rewards, terminated, truncated, info.get("inactive")))
-        except gymnasium.error.ClosedEnvironmentError:
-            pass
-        except BaseException as error:
-            self.error = error
-
-    def end(self) -> None:
-        self.venv.close()  # ends the step that waits for questions
-        self._thread.join(10)
-        assert not self._thread.is_alive() and self.error is None, self.error
-
-    def total(self, column: int) -> float:
-        return float(sum(step[column].sum() for step in self.steps))
-
-
-@contextmanager
-def training(num_envs: int = 2, space: ez.EntitySpace = SPACE, **options: Any) -> Iterator[Trainer]:
-    """A trainer that listens, and that is well at the end."""
-    venv = ListeningVectorEnv("127.0.0.1:0", num_envs, space, **{"max_wait": 0.02, **options})
-    trainer = Trainer(venv)
-    try:
-        yield trainer
-    finally:
-        trainer.end()
-
-
-def raw(trainer: Trainer, **options: Any) -> Any:
-    return connect(f"ws://{trainer.venv.address}", compression=None, **options)
-
-
-@contextmanager
-def hello(trainer: Trainer, token: str | None = None) -> Iterator[ClientConnection]:
-    with raw(trainer) as game:
-        answer = ask(game, {"type": "hello", "protocol": 1, **({} if token is None else {"token": token})})
-        assert answer["type"] == "hello", answer
-        yield game
-
-
-def ask(game: ClientConnection, message: Any = OBSERVE) -> dict[str, Any]:
-    game.send(message if isinstance(message, str) else json.dumps(message))
-    answer: dict[str, Any] = json.loads(game.recv(10))
-    return answer
-
-
-def play(agent: Any, steps: int = 4) -> float:
-    """One episode with the Python client: its score."""
-    x = 0.0
-    for _ in range(steps):
-        answer = agent.act({"Cat": [[x]], "Mouse": [[3, 4]]}, {"move": {"actors": [0]}}, score=x)
-        x += 1 if answer["move"]["labels"] == ["RIGHT"] else -1
-    agent.game_over(score=x)
-    return x
-
-
-def back(trainer: Trainer) -> Any:
-    """Connect as soon as a lane is free."""
-    end = time.monotonic() + 10
-    while True:
-        try:
-            return client.Agent.connect(f"ws://{trainer.venv.address}")
-        except (client.AgentError, InvalidHandshake):
-            assert time.monotonic() < end
-            time.sleep(0.01)
-
-
-def wait_for(condition: Callable[[], bool], seconds: float = 10) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.005)
-
-
-# -- playing -------------------------------------------------------------------------------------------------
 
 
 def test_the_python_client_plays_episodes() -> None:
@@ -405,225 +269,3 @@ console.log(JSON.stringify({ total, refused, lane: agent.lane }));
 
 def _node_version() -> int:
     return int(subprocess.run(["node", "--version"], capture_output=True, text=True).stdout[1:].split(".")[0])
-
-
-# -- what is refused -----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("message", "fact"),
-    [
-        ({**OBSERVE, "extra": 1}, "extra"),
-        ({**OBSERVE, "entities": []}, "entities"),
-        ({**OBSERVE, "entities": {"Dog": [[1]]}}, "Dog"),
-        ({**OBSERVE, "entities": {"Cat": [[1, 2]]}}, "Cat"),
-        ({**OBSERVE, "entities": {"Cat": [["1"]]}}, "Cat"),
-        ({**OBSERVE, "entities": {"Cat": [[1], [2, 3]]}}, "Cat"),
-        ({**OBSERVE, "entities": {"Cat": [[1e30]]}}, "Cat"),
-        ({**OBSERVE, "entities": {"Cat": [[10**400]]}}, "Cat"),
-        ({**OBSERVE, "entities": {"Cat": [[1]] * 1001}}, 1001),
-        ({**OBSERVE, "globals": [1]}, "globals"),
-        ({**OBSERVE, "actions": {"jump": {}}}, "jump"),
-        ({**OBSERVE, "actions": {"move": {"actors": [9]}}}, 9),
-        ({**OBSERVE, "actions": {"move": {"actors": [[0]]}}}, "move"),
-        ({**OBSERVE, "actions": {"move": {"actors": [0], "mask": [[False, False]]}}}, "move"),
-        ({**OBSERVE, "actions": {"move": {"actees": [0]}}}, "actees"),
-        ({**OBSERVE, "score": "much"}, "score"),
-        ({**OBSERVE, "score": 1e300}, "score"),
-        ({**OBSERVE, "score": None}, "score"),
-        ({**OBSERVE, "reward": 1}, "reward"),
-        ({**OBSERVE, "visible": {"Cat": [1]}}, "visible"),
-        # in an array of texts each would be as long as the longest
-        ({**OBSERVE, "entities": {"Cat": ["x" * 700_000] + [""] * 70_000}}, "Cat"),
-        ({**OBSERVE, "actions": {"move": {"mask": [["x" * 700_000] + [""] * 70_000]}}}, "mask"),
-        ({**OBSERVE, "visible": {"Cat": ["x" * 700_000] + [""] * 70_000}}, "Cat"),
-        ({**OBSERVE, "entities": CROWD, "actions": {"move": {"actor_types": ["Cat"] * 100_000}}}, "Cat"),
-    ],
-    ids=lambda value: str(value)[:80],
-)
-def test_a_wrong_question_gets_an_error_and_the_game_can_go_on(message: Any, fact: object) -> None:
-    with training() as trainer, hello(trainer) as game:
-        answer = ask(game, message)
-        assert answer["type"] == "error" and not answer["fatal"] and str(fact) in answer["message"], answer
-        assert ask(game)["type"] == "act"
-
-
-@pytest.mark.parametrize(
-    ("message", "fact"),
-    [
-        ("{", "JSON"),
-        ("[" * 100_000, "JSON"),
-        ("[]", "object"),
-        ('{"type": "observe", "score": NaN}', "NaN"),
-        ({"type": "dance"}, "dance"),
-        ({"type": "hello", "protocol": 1}, "hello"),
-        ({"type": "game_over", "truncated": 3}, "truncated"),
-        ({"type": "game_over", "score": "much"}, "score"),
-        ({"type": "game_over", "extra": 1}, "extra"),
-    ],
-    ids=str,
-)
-def test_any_other_wrong_message_ends_the_connection(message: Any, fact: object) -> None:
-    """Its error would be read as the answer to the next question."""
-    with training() as trainer, hello(trainer) as game:
-        assert ask(game)["type"] == "act"
-        answer = ask(game, message)
-        assert answer["type"] == "error" and answer["fatal"] and str(fact) in answer["message"], answer
-        with pytest.raises(ConnectionClosed):
-            game.recv(5)
-
-
-@pytest.mark.parametrize(
-    ("message", "fact"),
-    [
-        (OBSERVE, "hello"),
-        ({"type": "hello"}, "1"),
-        ({"type": "hello", "protocol": 2}, "2"),
-        ({"type": "hello", "protocol": 1, "spaces": {"entities": {}}}, "spaces"),
-        ({"type": "hello", "protocol": 1, "spaces": 3}, "spaces"),
-        ({"type": "hello", "protocol": 1, "spaces": {**SPACES, "hidden": True}}, "hidden"),
-        (
-            {
-                "type": "hello",
-                "protocol": 1,
-                "spaces": {**SPACES, "actions": {"a": {"kind": "Categorical", "choices": 10**9}}},
-            },
-            "choices",
-        ),
-        (declaring(frame=[100_000, 100_000, 4]), "frame"),
-        (declaring(actions={"a": {"kind": "Categorical", "choices": NAMES}}), 5000),
-        (declaring(actions={"a": {"kind": "MultiCategorical", "components": [["k", NAMES]]}}), 5000),
-        (
-            declaring(
-                actions={"a": {"kind": "MultiCategorical", "components": [[n, ["x"]] for n in NAMES[:99]]}}
-            ),
-            99,
-        ),
-        (declaring(actions={"a": {"kind": "Continuous", "low": [0] * 5000, "high": [1] * 5000}}), 5000),
-        (declaring(entities={"x" * 700: ["x"]}), 700),
-    ],
-    ids=lambda value: str(value)[:80],
-)
-def test_a_wrong_hello_ends_the_connection(message: Any, fact: object) -> None:
-    with training() as trainer, raw(trainer) as game:
-        answer = ask(game, message)
-        assert answer["type"] == "error" and answer["fatal"] and str(fact) in answer["message"], answer
-        with pytest.raises(ConnectionClosed):
-            game.recv(5)
-
-
-def test_messages_are_bounded_in_size_number_and_errors() -> None:
-    with training(limits=Limits(message_bytes=5000, messages_per_second=50, errors=5)) as trainer:
-        with hello(trainer) as game, pytest.raises(ConnectionClosed):
-            ask(game, " " * 6000)
-        with hello(trainer) as game:
-            wrong = {**OBSERVE, "extra": 1}
-            assert [ask(game, wrong)["fatal"] for _ in range(5)] == [False] * 4 + [True]
-        with hello(trainer) as game, suppress(ConnectionClosed):
-            for _ in range(60):
-                game.send(json.dumps({"type": "game_over"}))
-            answer = json.loads(game.recv(5))
-            assert answer["fatal"] and "50" in answer["message"]
-        with hello(trainer) as game:
-            assert ask(game)["type"] == "act"
-
-
-def test_a_token_is_asked_for_and_web_pages_of_others_are_refused() -> None:
-    with training(token="secret") as trainer:
-        for token, shown in ((None, "none"), ("guess", "str"), ("\ud800", "str"), (3, "int")):
-            with raw(trainer) as game:
-                answer = ask(game, {"type": "hello", "protocol": 1, "token": token})
-                assert answer["fatal"] and shown in answer["message"] and "secret" not in answer["message"]
-                with pytest.raises(ConnectionClosed) as closed:
-                    game.recv(5)
-                assert closed.value.rcvd is not None and closed.value.rcvd.code == 1008
-        with hello(trainer, "secret") as game:
-            assert ask(game)["type"] == "act"
-    with training(token="None") as trainer, raw(trainer) as game:
-        assert ask(game, {"type": "hello", "protocol": 1})["fatal"]
-    with training() as trainer:
-        with pytest.raises(InvalidStatus), raw(trainer, origin="https://example.com"):
-            pass
-        with raw(trainer, origin="http://localhost:8000"):
-            pass
-
-
-@pytest.mark.skipif(not _has_ipv6(), reason="needs IPv6")
-def test_addresses_of_version_6_can_be_used() -> None:
-    with ListeningVectorEnv("[::1]:0", 1, SPACE) as venv:
-        assert venv.address.startswith("[::1]:")
-        with connect(f"ws://{venv.address}", compression=None) as game:
-            assert ask(game, {"type": "hello", "protocol": 1})["type"] == "hello"
-
-
-def test_addresses_that_cannot_be_used_are_refused() -> None:
-    for address, fact in (("7000", "HOST:PORT"), ("127.0.0.1:99999", "99999"), ("192.0.2.1:0", "token")):
-        with raises(ValueError, fact):
-            ListeningVectorEnv(address, 1, SPACE)
-    with raises(ValueError, "192.0.2.1"):
-        ListeningVectorEnv("192.0.2.1:0", 1, SPACE, token="secret")
-
-
-# -- fuzzing -------------------------------------------------------------------------------------------------
-
-
-def damaged(rng: random.Random) -> str | bytes:
-    """A message, most often changed at random: its text, or a value somewhere in it."""
-    base = rng.choice([OBSERVE, OBSERVE, {"type": "game_over", "score": 1}, {"type": "hello", "protocol": 1}])
-    message = json.loads(json.dumps(base))
-    if rng.random() < 0.2:
-        return json.dumps(message)
-    if rng.random() < 0.5:
-        return _damaged_text(json.dumps(message), rng)
-    place, key = message, rng.choice([*message, "new"])
-    while isinstance(place.get(key), dict) and place[key] and rng.random() < 0.7:
-        place, key = place[key], rng.choice([*place[key], "new"])
-    values: list[Any] = [None, True, -1, 1e308, 10**30, "x", "", [], {}, [[]], [[1]], [None], [[1, 2], [3]]]
-    values += [
-        {"actors": [0, 0]},
-        {"actors": [-1]},
-        {"actor_types": ["Mouse"]},
-        {"mask": [[1, 1]]},
-        [0.5] * 99,
-    ]
-    place[key] = rng.choice(values)
-    return json.dumps(message)
-
-
-def _damaged_text(text: str, rng: random.Random) -> str | bytes:
-    start, stop = sorted(rng.randrange(len(text) + 1) for _ in range(2))
-    middle = rng.choice(["", text[start:stop] * 3, "\x00", '"', "[" * 2000, "é\ud7ff", "NaN", "1" * 5000])
-    changed = text[:start] + middle + text[stop:]
-    return changed.encode() if rng.random() < 0.1 else changed
-
-
-def _type(message: str | bytes) -> Any:
-    with suppress(ValueError, TypeError, KeyError, RecursionError):
-        return None if isinstance(message, bytes) else json.loads(message)["type"]
-
-
-def test_no_message_ends_the_trainer() -> None:
-    """ENTITIZE_FUZZ: how many messages."""
-    count, rng = int(os.environ.get("ENTITIZE_FUZZ", 200)), random.Random(0)
-    kinds: dict[str, int] = {}
-    sent = 0
-    with training(num_envs=2, limits=Limits(silence=5.0, messages_per_second=1e9)) as trainer:
-        while sent < count:
-            with hello(trainer) as game:
-                while sent < count:
-                    sent += 1
-                    message = damaged(rng)
-                    game.send(message)
-                    if _type(message) == "game_over":  # has no answer if it is right
-                        with suppress(ConnectionClosed):
-                            game.send(json.dumps(OBSERVE))
-                    answer = json.loads(game.recv(20))
-                    kinds[answer["type"]] = kinds.get(answer["type"], 0) + 1
-                    if answer["type"] == "error":
-                        assert answer["fatal"] or _type(message) == "observe"
-                    if answer.get("fatal"):
-                        break
-            assert trainer.error is None, trainer.error
-        with hello(trainer) as game:
-            assert ask(game)["type"] == "act"
-    assert kinds["error"] > kinds["act"] > 0
