@@ -66,6 +66,7 @@ if TYPE_CHECKING:  # the public names, read by type checkers and by `attach`
     from .envs.entities import entity as entity
     from .policies import baselines as baselines
     from .policies import runtime as runtime
+    from .policies.export import export_onnx as export_onnx
     from .policies.loading import load_policy as load_policy
     from .policies.padded import PaddedRogueNet as PaddedRogueNet
     from .policies.policy import Policy as Policy

@@ -24,6 +24,8 @@ _EXTRAS = {
     "PIL": "train",
     "jpype": "microrts",
     "matplotlib": "train",
+    "onnx": "onnx",
+    "onnxruntime": "onnx",
     "pettingzoo": "pettingzoo",
     "procgen": "procgen",
     "pyarrow": "datasets",

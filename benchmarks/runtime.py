@@ -1,5 +1,7 @@
 """Agents without torch: the time of one decision, of loading, and of one long step among short ones.
 
+A decision by ONNX Runtime is measured as well, if it is installed.
+
     python benchmarks/runtime.py [--quick] [--json PATH]
 
 The network has d_model 16, 2 layers, 2 heads, random parameters, one categorical action of 15 choices and 5
@@ -10,6 +12,7 @@ the players take turns, medians. Loading is told in wall time as well.
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
 import os
 import statistics
@@ -112,6 +115,27 @@ def decisions(folder: Path, repeats: int) -> dict[str, float]:
     return measure(runs, repeats)
 
 
+def beside_onnx(folder: Path, repeats: int) -> dict[str, float]:
+    """Microseconds of one decision by the agent, and of one run of the ONNX file on one thread."""
+    if importlib.util.find_spec("onnxruntime") is None:
+        return {}
+    import onnxruntime
+    from entitize.policies.export.comparison import flat_observation
+
+    agent, _, _ = make_players(folder)
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    path = ez.export_onnx(folder, folder / "agent.onnx").path
+    session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    runs: dict[str, Callable[[], Any]] = {}
+    for count in (10, 50):
+        observation = unbatch_observation(SPACE, make_batch([count]), 0)
+        feeds = flat_observation(observation)
+        runs[f"agent, {count} entities"] = lambda seen=observation: agent.act(seen)
+        runs[f"ONNX Runtime, {count} entities"] = lambda feeds=feeds: session.run(None, feeds)
+    return measure(runs, repeats)
+
+
 def skewed(folder: Path, repeats: int) -> dict[str, float]:
     """Microseconds of 2,047 steps of 5 entities and one of 1,000: together, and apart."""
     agent, _, _ = make_players(folder)
@@ -148,6 +172,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         report = {
             "one decision": decisions(Path(name), repeats),
+            "one decision beside ONNX Runtime": beside_onnx(Path(name), repeats),
             "one long step among short ones": skewed(Path(name), max(5, repeats // 4)),
             "import and load_agent": loading(Path(name), 2 if options.quick else 5),
         }

@@ -23,6 +23,7 @@ COMMANDS = {
     "play": ("cli.play", "write a video of an agent, or a page that shows why it acts (--html)"),
     "record": ("cli.record", "record what an agent plays, as a dataset"),
     "clone": ("cli.clone", "train a network to choose the actions of recorded play"),
+    "export": ("cli.export", "write an agent's network as an ONNX file"),
     "card": ("cli.card", "write an agent as a folder for a model hub, with a card of its returns"),
     "replay": ("cli.replay", "play a dataset again and report the first step that differs"),
     "serve": ("cli.serve", "decide for games that connect by WebSocket"),

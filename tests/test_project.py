@@ -44,7 +44,7 @@ ALLOWED = {
     "envs": CORE | {"gymnasium", "cloudpickle"},
     "adapters": CORE | {"gymnasium", "procgen", "gym3", "cffi", "pettingzoo", "entity_gym", "websockets"},
     "datasets": {"numpy", "gymnasium", "pyarrow"},
-    "policies": CORE | {"gymnasium", "torch", "safetensors"},
+    "policies": CORE | {"gymnasium", "torch", "safetensors", "onnx", "onnxruntime"},
     "viewer": {"numpy"},
 }
 

@@ -16,8 +16,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from ...envs import EntityBatch, EntitySpace, batch_observations
+from ...envs import EntityBatch
 from ...ragged import RaggedArray
+from ..inputs.generated import generate
 from ..inputs.prepare import Inputs, Prepared
 from ..kernels.tiles.tile_kernels import LAYER_NORM_EPSILON
 from ..policy import ActResult
@@ -25,9 +26,6 @@ from ..rogue_net.config import RogueNetConfig
 from ..rogue_net.network import RogueNetwork
 from ..rogue_net.normalization import InputNorm
 from .fused_engine import FusedEngine, FusedRows
-
-#: Entities of each type at the steps of the generated batch.
-_COUNTS = (1, 0, 2, 5)
 
 #: Largest difference of an output, as a part of the largest of its kind; likewise of a gradient.
 _OUTPUTS, _GRADIENTS = 5e-4, 5e-4
@@ -167,40 +165,6 @@ def _far(found: NDArray[Any], expected: NDArray[Any], tolerance: float) -> bool:
         return True
     scale = max(1.0, float(np.abs(expected).max(initial=0.0)))
     return not float(np.abs(found - expected).max(initial=0.0)) <= tolerance * scale
-
-
-def generate(space: EntitySpace, settings: RogueNetConfig, rng: np.random.Generator) -> EntityBatch:
-    """Return random steps of `space`: all entity types, actions, masks, hidden entities and an empty step."""
-    single = None if settings.translation is None else settings.translation.reference
-    observations = []
-    for count in _COUNTS:
-        counts = {name: min(count, 1) if name == single else count for name in space.entities}
-        total = sum(counts.values())
-        observation: dict[str, Any] = {
-            "entities": {
-                name: (rng.standard_normal((counts[name], len(features))) * 2 + 1).astype(np.float32)
-                for name, features in space.entities.items()
-            },
-            "actions": {name: space.actions[name].sample_mask(total, rng) for name in space.actions},
-        }
-        if space.global_features:
-            observation["globals"] = rng.standard_normal(len(space.global_features)).astype(np.float32)
-        if space.hidden:
-            observation["visible"] = _visible(counts, observation["actions"], rng)
-        observations.append(observation)
-    return batch_observations(space, observations)
-
-
-def _visible(
-    counts: Mapping[str, int], actions: Mapping[str, Any], rng: np.random.Generator
-) -> dict[str, NDArray[np.int8]]:
-    """Return random flags of visibility; actors and actees are visible."""
-    flags = rng.random(sum(counts.values())) < 0.6
-    for part in actions.values():
-        for role in ("actors", "actees"):
-            flags[part.get(role, [])] = True
-    parts = np.split(flags.astype(np.int8), np.cumsum(list(counts.values()))[:-1])
-    return dict(zip(counts, parts, strict=True))
 
 
 @contextmanager

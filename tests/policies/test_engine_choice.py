@@ -23,7 +23,7 @@ from entitize.envs import (
     batch_observations,
 )
 from entitize.policies import RogueNetConfig
-from entitize.policies.engines.proof import generate
+from entitize.policies.inputs.generated import generate
 from entitize.policies.rogue_net.blocks import Block
 from entitize.policies.rogue_net.heads import LogitsHead, ValueHead
 from entitize.trainers import PPOConfig, Samples

@@ -17,7 +17,8 @@ from torch.optim import Optimizer
 
 from ...envs import sample_actions
 from ...policies.engines.fused_engine import FusedEngine
-from ...policies.engines.proof import compared, generate, gradients_difference
+from ...policies.engines.proof import compared, gradients_difference
+from ...policies.inputs.generated import generate
 from ...policies.inputs.prepare import Inputs, Prepared
 from ...policies.policy import Evaluation
 from ...policies.rogue_net import RogueNet
