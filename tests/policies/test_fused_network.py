@@ -24,7 +24,6 @@ from entitize.envs import (
     GlobalContinuous,
     MultiCategorical,
     SelectEntity,
-    batch_observations,
 )
 from entitize.policies import RogueNetConfig
 from entitize.policies.kernels import parallel
@@ -34,6 +33,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from facts import mentions, raises, warns
+from nets import fused_net, in_torch, sampled_batch
 
 ORDER = MultiCategorical(
     {"kind": ["wait", "move", "build"], "where": 4, "what": 3},
@@ -56,25 +56,12 @@ def make_space(types: int, features: int, actions: list[str], global_features: i
     return EntitySpace(entities, chosen, [f"g{i}" for i in range(global_features)])
 
 
-def make_batch(space: EntitySpace, steps: int, seed: int) -> EntityBatch:
-    """Random steps, some of them empty, with random masks; `steps` may be 0."""
-    space.seed(seed)
-    batch = batch_observations(space, [space.sample() for _ in range(steps + 1)])
-    return batch.gather(np.arange(steps))
-
-
 def make_nets(space: EntitySpace, batch: EntityBatch, **options: Any) -> tuple[RogueNet, RogueNet]:
     """The same random network on the fused engine, and in float64 on torch's."""
-    torch.manual_seed(0)
-    fused = RogueNet(space, space.actions, engine="fused", **options)
-    with torch.no_grad():
-        for parameter in fused.parameters():
-            parameter.add_(torch.randn_like(parameter) * 0.15)
+    fused = fused_net(space, 0, 0.15, **options)
     if len(batch):
         fused.update_normalization(batch)
-    exact = RogueNet(space, space.actions, engine="torch", **options).double()
-    exact.load_state_dict(fused.state_dict())
-    return fused, exact
+    return fused, in_torch(fused).double()
 
 
 def loss_of(
@@ -108,13 +95,6 @@ def numbers_of(
     return {**{f"output {k}": output.detach() for k, output in enumerate(outputs)}, **gradients}
 
 
-def in_torch(fused: RogueNet) -> RogueNet:
-    """The same network on torch's engine, in float32."""
-    net = RogueNet(fused.observation_space, fused.action_space, **{**fused.config, "engine": "torch"})
-    net.load_state_dict(fused.state_dict())
-    return net
-
-
 def assert_alike(
     fused: RogueNet, exact: RogueNet, batch: EntityBatch, actions: dict[str, RaggedArray]
 ) -> None:
@@ -136,7 +116,7 @@ def test_rounds_about_as_much_as_torch() -> None:
     ours, torchs = [], []
     for seed in range(12):
         space = make_space(3, 6, ["move", "aim", "speed"], 1)
-        batch = make_batch(space, 6, seed)
+        batch = sampled_batch(space, 6, seed)
         fused, exact = make_nets(space, batch, d_model=[32, 128][seed % 2], n_head=1, n_layer=1 + seed % 3)
         drawn = exact.act(batch, np.random.default_rng(0)).drawn
         wanted = numbers_of(exact, batch, drawn)
@@ -156,7 +136,7 @@ def test_outputs_and_gradients_are_those_of_torch_in_float64(data: st.DataObject
     n_head = draw(st.sampled_from([1, 2, 4]))
     actions = draw(st.lists(st.sampled_from(list(ACTIONS)), unique=True))
     space = make_space(draw(st.integers(1, 4)), draw(st.integers(0, 20)), actions, draw(st.integers(0, 2)))
-    batch = make_batch(space, draw(st.integers(0, 12)), draw(st.integers(0, 1000)))
+    batch = sampled_batch(space, draw(st.integers(0, 12)), draw(st.integers(0, 1000)))
     separate = draw(st.booleans())
     fused, exact = make_nets(
         space,
@@ -182,7 +162,7 @@ def test_many_actors_fill_tiles_and_threads(threads: int, monkeypatch: pytest.Mo
     monkeypatch.setattr(parallel, "allowed_threads", lambda: threads)
     monkeypatch.setattr(parallel, "ROWS_PER_THREAD", 100)
     space = make_space(4, 3, list(ACTIONS))
-    batch = make_batch(space, 150, 0)
+    batch = sampled_batch(space, 150, 0)
     fused, exact = make_nets(space, batch, separate_value_net=threads == 3)
     assert batch.actions["move"].actors.num_items > 300
     assert_alike(fused, exact, batch, exact.act(batch, np.random.default_rng(0)).drawn)
@@ -211,7 +191,7 @@ def test_selections_among_many_span_more_than_a_tile(actors: int, actees: int) -
 
 def test_both_engines_draw_the_same_from_the_same_numbers() -> None:
     space = make_space(3, 4, list(ACTIONS), 1)
-    batch = make_batch(space, 40, 1)
+    batch = sampled_batch(space, 40, 1)
     fused, exact = make_nets(space, batch)
     for deterministic in (False, True):
         got, wanted = (net.act(batch, np.random.default_rng(2), deterministic) for net in (fused, exact))
@@ -225,7 +205,7 @@ def test_both_engines_draw_the_same_from_the_same_numbers() -> None:
 
 def test_what_nobody_asked_for_has_no_gradient() -> None:
     space = make_space(3, 4, ["move", "aim"])
-    batch = make_batch(space, 6, 0)
+    batch = sampled_batch(space, 6, 0)
     fused, exact = make_nets(space, batch)
     actions = exact.act(batch, np.random.default_rng(0)).drawn
     for net in (fused, exact):
@@ -238,7 +218,7 @@ def test_what_nobody_asked_for_has_no_gradient() -> None:
 
 def test_copies_and_changed_weights_are_seen() -> None:
     space = make_space(2, 4, ["move"])
-    batch = make_batch(space, 6, 0)
+    batch = sampled_batch(space, 6, 0)
     fused, _ = make_nets(space, batch)
     before = fused.value(batch)
     twin = copy.deepcopy(fused)
@@ -267,14 +247,14 @@ def test_what_the_kernels_do_not_do_is_left_to_torch(options: dict[str, Any], fa
     space = make_space(1, 2, ["move"])
     net = RogueNet(space, space.actions, **options)
     assert net.engine.name == "torch" and re.search(mentions(*facts), net.engine.reason)
-    batch = make_batch(space, 3, 0)
+    batch = sampled_batch(space, 3, 0)
     net.evaluate(batch, net.act(batch, np.random.default_rng(0)).drawn).values.sum().backward()
 
 
 def test_the_engine_changes_with_dtype_and_mode_and_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     space = make_space(1, 2, ["move"])
     net = RogueNet(space, space.actions, dropout=0.1)
-    batch = make_batch(space, 3, 0)
+    batch = sampled_batch(space, 3, 0)
     with caplog.at_level(logging.INFO, "entitize.policies.engines.engine_choice"):
         net.value(batch)
         net.value(batch)

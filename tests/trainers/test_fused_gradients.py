@@ -20,7 +20,6 @@ from entitize.envs import (
     GlobalContinuous,
     MultiCategorical,
     SelectEntity,
-    batch_observations,
 )
 from entitize.policies.kernels import parallel
 from entitize.ragged import RaggedArray
@@ -32,6 +31,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from facts import raises
+from nets import fused_net, in_torch, sampled_batch
 
 ACTIONS: dict[str, Any] = {
     "each": Categorical(5),
@@ -45,20 +45,8 @@ def make_nets(names: list[str], seed: int, **options: Any) -> tuple[RogueNet, Ro
     """A random network, and the same on torch in float64; types of 0, 3 and 20 features."""
     types = {"a": ["x", "y", "z"], "b": [], "c": [f"f{i}" for i in range(20)]}
     space = EntitySpace(types, EntityActionSpace({name: ACTIONS[name] for name in names}), ["g"])
-    torch.manual_seed(seed)
-    fused = RogueNet(space, space.actions, engine="fused", **options)
-    with torch.no_grad():
-        for parameter in fused.parameters():
-            parameter.add_(torch.randn_like(parameter) * 0.1)
-    exact = RogueNet(space, space.actions, engine="torch", **options).double()
-    exact.load_state_dict(fused.state_dict())
-    return fused, exact
-
-
-def make_batch(space: EntitySpace, steps: int, seed: int) -> EntityBatch:
-    space.seed(seed)
-    batch = batch_observations(space, [space.sample() for _ in range(steps + 1)])
-    return batch.gather(np.arange(steps))
+    fused = fused_net(space, seed, 0.1, **options)
+    return fused, in_torch(fused).double()
 
 
 def make_samples(net: RogueNet, batch: EntityBatch, seed: int) -> Samples:
@@ -119,7 +107,9 @@ def test_losses_and_gradients_are_those_of_torch_in_float64(data: st.DataObject)
         composite=draw(st.sampled_from(["used", "all"])),
         global_features=draw(st.sampled_from(["entity", "concat"])),
     )
-    samples = make_samples(fused, make_batch(fused.observation_space, draw(st.integers(0, 12)), seed), seed)
+    samples = make_samples(
+        fused, sampled_batch(fused.observation_space, draw(st.integers(0, 12)), seed), seed
+    )
     assert_alike(fused, exact, samples, PPOConfig(clip_vloss=draw(st.booleans()), clip_coef=0.15))
 
 
@@ -144,7 +134,7 @@ def test_many_steps_fill_tiles_and_threads(threads: int, monkeypatch: pytest.Mon
 
 def test_parts_of_a_minibatch_add_up() -> None:
     fused, exact = make_nets(["order", "aim"], 3, d_model=8, n_layer=1)
-    samples = make_samples(fused, make_batch(fused.observation_space, 20, 3), 3)
+    samples = make_samples(fused, sampled_batch(fused.observation_space, 20, 3), 3)
     counts, config = count(samples, False), PPOConfig()
     fused.zero_grad()
     shares = [differentiate(fused, part, counts, config) for part in samples.split(7)]
@@ -180,12 +170,9 @@ def test_every_kind_of_network_has_the_gradients_of_torch() -> None:
         net = kind(space, actions, d_model=8, n_layer=1, **options)
         if hooks:
             net.value_head.proj.bias.register_hook(lambda gradient: 2 * gradient)
-        samples, config = make_samples(net, make_batch(space, 3, 0), 0), PPOConfig(joint_log_prob=joint)
+        samples, config = make_samples(net, sampled_batch(space, 3, 0), 0), PPOConfig(joint_log_prob=joint)
         numbers = differentiate(net, samples, count(samples, joint), config)
-        exact = RogueNet(
-            space, actions, **{"d_model": 8, "n_layer": 1, **options, "engine": "torch"}
-        ).double()
-        exact.load_state_dict(net.state_dict())
+        exact = in_torch(net).double()
         expected, gradients = expected_of(exact, samples, config, count(samples, joint))
         assert numbers == pytest.approx(expected, rel=1e-4, abs=1e-5)
         if hooks:
@@ -198,7 +185,7 @@ def test_every_kind_of_network_has_the_gradients_of_torch() -> None:
 
 def test_an_action_that_was_not_allowed_changes_no_gradient() -> None:
     fused, _ = make_nets(["each", "aim"], 0, d_model=8, n_layer=1)
-    samples = make_samples(fused, make_batch(fused.observation_space, 6, 0), 0)
+    samples = make_samples(fused, sampled_batch(fused.observation_space, 6, 0), 0)
     for name in ("each", "aim"):
         values = samples.actions[name].values.copy()
         values[1] = 70
