@@ -190,7 +190,9 @@ class Listener:
         """Close all connections and end their threads."""
         self._is_closed = True
         self._is_open.set()
-        self._server.shutdown(reason="the trainer has ended")
+        # At the exit of the process no thread can start, and the system closes the connections.
+        with suppress(RuntimeError):
+            self._server.shutdown(reason="the trainer has ended")
         self._thread.join()
 
     def _accept(self) -> None:

@@ -7,6 +7,7 @@ import json
 import shutil
 import socket
 import subprocess
+import sys
 import threading
 import time
 from base64 import b64encode
@@ -227,6 +228,24 @@ def test_the_end_of_training_closes_the_connections() -> None:
         with pytest.raises(ConnectionClosed) as closed:
             game.recv(5)
     assert closed.value.rcvd is not None and closed.value.rcvd.code == 1001
+
+
+def test_a_process_ends_although_its_environment_is_open() -> None:
+    program = (
+        "import sys, entitize as ez; from entitize.adapters.programs import ListeningVectorEnv\n"
+        "space = ez.EntitySpace({}, ez.EntityActionSpace({'move': ez.GlobalCategorical(2)}))\n"
+        "venv = ListeningVectorEnv('127.0.0.1:0', 2, space)\n"
+        "print(venv.address, flush=True); sys.stdin.read()"
+    )
+    pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    with subprocess.Popen([sys.executable, "-c", program], text=True, **pipes) as process:
+        assert process.stdout is not None
+        with connect(f"ws://{process.stdout.readline().strip()}", compression=None) as game:
+            assert ask(game, {"type": "hello", "protocol": 1})["type"] == "hello"
+            _, errors = process.communicate(timeout=30)
+            with pytest.raises(ConnectionClosed):
+                game.recv(10)
+    assert process.returncode == 0 and not errors, errors
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="needs Node")
