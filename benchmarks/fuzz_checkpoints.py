@@ -348,8 +348,8 @@ def readers(trainer: PPO) -> dict[str, Callable[[Path], Any]]:
     def restore(path: Path) -> None:
         """Restore, and play on from there: kernels would trip over numbers out of range."""
         trainer.restore(path)
-        if trainer.shown is not None:
-            batch = trainer.shown.batch
+        if trainer.collector.shown is not None:
+            batch = trainer.collector.shown.batch
             for step in range(6):
                 rng = np.random.default_rng(step)
                 batch, *_ = trainer.venv.step(sample_actions(trainer.venv.single_action_space, batch, rng))
