@@ -36,9 +36,10 @@ function distribution(shown, about, action, actor, row) {
   if (about.kind === "select-entity") {
     const list = entitiesOf(shown), order = row.map((_, i) => i).filter((i) => row[i] !== null);
     order.sort((a, b) => row[b] - row[a]);
-    const bars = order.slice(0, 12).map((i) =>
+    const first = order.filter((i, rank) => rank < 12 || action.actees[i] === chosen);
+    const bars = first.map((i) =>
       bar(nameOf(list[action.actees[i]]), row[i], percent(row[i]), action.actees[i] === chosen ? "chosen" : ""));
-    if (order.length > 12) bars.push(element("p", {}, `and ${order.length - 12} others`));
+    if (order.length > first.length) bars.push(element("p", {}, `and ${order.length - first.length} others`));
     return bars;
   }
   if (about.kind === "multi-discrete") {

@@ -197,14 +197,13 @@ def _frames(venv: EntityVectorEnv) -> Iterator[tuple[bytes | None, Camera | None
 
 
 def picture_file(frame: NDArray[np.uint8]) -> bytes:
-    """Return a frame (H, W, 3) of `LARGEST_FRAME` at most, as the smaller of a PNG and a JPEG file."""
+    """Return a frame (H, W, 3) as a PNG file, or one above `LARGEST_FRAME` as a JPEG file of that size."""
     from PIL import Image
 
-    picture = Image.fromarray(frame)
-    picture.thumbnail((LARGEST_FRAME, LARGEST_FRAME))
-    files = []
-    for options in ({"format": "PNG"}, {"format": "JPEG", "quality": 80}):
-        file = io.BytesIO()
-        picture.save(file, **options)
-        files.append(file.getvalue())
-    return min(files, key=len)
+    picture, file = Image.fromarray(frame), io.BytesIO()
+    if max(picture.size) <= LARGEST_FRAME:
+        picture.save(file, format="PNG")
+    else:
+        picture.thumbnail((LARGEST_FRAME, LARGEST_FRAME))
+        picture.save(file, format="JPEG", quality=80)
+    return file.getvalue()

@@ -111,7 +111,7 @@ def test_every_kind_of_environment_is_drawn(
     page = shown(browser, tmp_path / "page.html")
     assert page.run(TEXT, "chosen") == expected
     positions = any(page.run("return data.types.map((type) => type.position)"))
-    assert page.run("return document.getElementById('scene').hidden") is not positions
+    assert (page.run("return document.getElementById('scene').clientHeight") > 100) is positions
     if not positions:
         assert page.run("return document.querySelectorAll('#table tbody tr').length") > 0
     for lane in range(len(recording.lanes)):
