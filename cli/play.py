@@ -66,7 +66,7 @@ def main(arguments: Sequence[str]) -> None:
     env, told = played(config.env, settings, "held-out", chosen.kwargs)
     with thread_count(config.ppo.num_threads), make_visible(env) as venv:
         actor = chosen.load(venv, chosen.random)
-        frames, returns = record(
+        frames, returns = record_video(
             actor, venv, chosen.episodes, chosen.max_steps, settings.seed, settings.deterministic
         )
     write_video(out, frames, chosen.fps)
@@ -148,7 +148,7 @@ def _lanes_of_a_game(env: EnvConfig) -> int:
         return 1 if games is None else int((games == games[0]).sum())
 
 
-def record(
+def record_video(
     actor: Actor, venv: EntityVectorEnv, episodes: int, max_steps: int, seed: int, deterministic: bool = False
 ) -> tuple[list[Frame], list[float]]:
     """Frames of the first environment of `venv`, and the return of each episode (the last one's so far)."""

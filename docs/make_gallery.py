@@ -18,7 +18,7 @@ import entitize as ez
 import gymnasium
 import numpy as np
 from entitize.adapters.procgen.games import GAMES
-from entitize.cli.video import EntityDrawing
+from entitize.cli import EntityDrawing
 from entitize.viewer.scene import position_columns
 from PIL import Image
 

@@ -12,9 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from entitize.cli.evaluate import judge, results_table
-from entitize.cli.play import make_visible, record
-from entitize.cli.video import write_video
+from entitize.cli import judge, make_visible, record_video, results_table, write_video
 from entitize.experiments.arguments import parse
 from entitize.experiments.config import RUN_CONFIG, TrainConfig, find_config
 from entitize.experiments.config_file import read_config
@@ -78,7 +76,7 @@ def run_demo(config: TrainConfig, out: Path, max_frames: int, console: Console |
         policy = _train_and_judge(config, out, console)
         env, _ = held_out(config.env, config.eval)
         with make_visible(env) as venv:
-            frames, _ = record(policy, venv, 1, max_frames, config.eval.seed, config.eval.deterministic)
+            frames, _ = record_video(policy, venv, 1, max_frames, config.eval.seed, config.eval.deterministic)
     write_video(out / VIDEO, frames, FPS)
     write_video(out / SMALL_VIDEO, frames[::2], FPS // 2)
     console.print(f"Learning curve, table and videos are in {out}", highlight=False, soft_wrap=True)

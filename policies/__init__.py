@@ -10,9 +10,16 @@ from typing import TYPE_CHECKING
 from ..lazy import attach
 
 if TYPE_CHECKING:
+    from .checkpoint import METADATA as METADATA
+    from .checkpoint import CheckpointError as CheckpointError
+    from .checkpoint import checkpoint_paths as checkpoint_paths
+    from .checkpoint import newest_checkpoint as newest_checkpoint
+    from .checkpoint import step_of as step_of
+    from .loading import load_policy as load_policy
     from .policy import ActResult as ActResult
     from .policy import Evaluation as Evaluation
     from .policy import Policy as Policy
+    from .policy import frozen_weights as frozen_weights
     from .rogue_net import RogueNet as RogueNet
     from .rogue_net import RogueNetConfig as RogueNetConfig
 else:

@@ -11,10 +11,17 @@ from ...lazy import attach
 
 if TYPE_CHECKING:
     from ..engines.rogue_net import RogueNet as RogueNet
+    from .attention import KernelAttention as KernelAttention
+    from .blocks import Block as Block
     from .config import FourierFeatures as FourierFeatures
     from .config import RelativePosition as RelativePosition
     from .config import RogueNetConfig as RogueNetConfig
     from .config import Translation as Translation
+    from .heads import LogitsHead as LogitsHead
+    from .heads import ValueHead as ValueHead
+    from .names import NamedModules as NamedModules
+    from .network import RogueNetwork as RogueNetwork
+    from .normalization import InputNorm as InputNorm
     from .reference import convert_reference_weights as convert_reference_weights
     from .summary import Summary as Summary
     from .summary import impala_cost as impala_cost

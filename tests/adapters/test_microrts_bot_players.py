@@ -11,7 +11,7 @@ import pytest
 from entitize.adapters.microrts import BotPlayers, MicroRTSVectorEnv
 from entitize.adapters.microrts.java.jvm import start_engine
 from entitize.adapters.microrts.java.records import ORDER, UNIT
-from entitize.cli.main import main
+from entitize.cli import main
 from entitize.datasets import EntityDataset, replay
 
 from facts import raises

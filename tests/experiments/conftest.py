@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from entitize.cli.main import main
+from entitize.cli import main
 
 #: Flags for a run of a second: two updates of a tiny network.
 SMALL = (

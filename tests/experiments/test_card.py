@@ -14,11 +14,8 @@ import numpy as np
 import pytest
 import torch
 import yaml
-from entitize.cli.evaluate import judge
-from entitize.cli.main import main
-from entitize.experiments.card import write_card
-from entitize.experiments.config import OpponentsConfig, read_run_config
-from entitize.experiments.networks import RANDOM
+from entitize.cli import judge, main
+from entitize.experiments import RANDOM, OpponentsConfig, read_run_config, write_card
 from entitize.trainers import EpisodeResults
 
 RESULTS = Path(__file__).parents[2] / "experiments" / "results"

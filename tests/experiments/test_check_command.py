@@ -268,7 +268,7 @@ def test_numbers_out_of_range_are_told(entitize: Run, flag: str) -> None:
 
 
 def test_the_process_ends_with_the_code_and_looks_beside_itself(folder: Path) -> None:
-    command = [sys.executable, "-m", "entitize.cli.main", "check", "checked_games:NaN", "--steps", "3"]
+    command = [sys.executable, "-m", "entitize", "check", "checked_games:NaN", "--steps", "3"]
     result = subprocess.run(command, capture_output=True, text=True, cwd=folder)
     assert result.returncode == 1
     assert result.stdout.endswith(

@@ -14,13 +14,11 @@ from typing import Any
 import entitize as ez
 import gymnasium
 import pytest
-from entitize.cli.main import COMMANDS
-from entitize.cli.train import stop_on_signals
-from entitize.experiments import TrainConfig, read_config, read_run_config
-from entitize.experiments.config import CONFIGS
+from entitize.cli import COMMANDS, stop_on_signals
+from entitize.experiments import CONFIGS, TrainConfig, read_config, read_run_config
 from entitize.policies import RogueNetConfig
 from entitize.ragged.compiled import cache_folder
-from entitize.trainers.runs.run_origin import read_origin
+from entitize.trainers import read_origin
 from PIL import Image
 
 from facts import mentions
@@ -71,12 +69,12 @@ def test_an_unknown_command_suggests_the_nearest(entitize: Run) -> None:
 
 
 def test_help_loads_nothing_heavy() -> None:
-    program = "import sys; from entitize.cli.main import main; main([]); sys.exit('torch' in sys.modules)"
+    program = "import sys; from entitize.cli import main; main([]); sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], capture_output=True).returncode == 0
 
 
 def test_a_mistake_ends_the_process_with_code_2_and_without_a_traceback(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "entitize.cli.main", "eval", str(tmp_path / "missing")]
+    command = [sys.executable, "-m", "entitize", "eval", str(tmp_path / "missing")]
     result = subprocess.run(command, capture_output=True, text=True)
     assert result.returncode == 2
     assert result.stderr == f"entitize: {tmp_path / 'missing'}: expected a run folder, got no folder\n"

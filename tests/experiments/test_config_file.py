@@ -5,8 +5,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pytest
-from entitize.experiments import ConfigError, read_config, to_yaml
-from entitize.experiments.config_file import number
+from entitize.experiments import ConfigError, Pairs, parse, read_config, to_yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -139,11 +138,12 @@ def test_what_is_written_is_read_back(tmp_path_factory: pytest.TempPathFactory, 
     assert read_config(Outer, path) == config
 
 
+@dataclass
+class Words:
+    values: Pairs = field(default_factory=dict)
+
+
 def test_words_of_the_command_line_are_read_as_yaml() -> None:
-    assert [number(word) for word in ("200", "1e-3", "true", "easy", "null")] == [
-        200,
-        1e-3,
-        True,
-        "easy",
-        None,
-    ]
+    words = ["--values", "a=200", "b=1e-3", "c=true", "d=easy", "e=null"]
+    read = parse(Words, "", words)
+    assert read.values == {"a": 200, "b": 1e-3, "c": True, "d": "easy", "e": None}

@@ -7,7 +7,7 @@ from pathlib import Path
 import entitize as ez
 import pytest
 import torch
-from entitize.cli.main import main
+from entitize.cli import main
 from entitize.datasets import EntityDataset
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from entitize import Categorical, EntityActionSpace, EntityBatch, EntitySpace, RaggedArray
-from entitize.cli.video import COLOURS, FRAME_HEIGHT, LEGEND_WIDTH, Camera, EntityDrawing
+from entitize.cli import COLOURS, FRAME_HEIGHT, LEGEND_WIDTH, Camera, EntityDrawing
 from PIL import ImageColor
 
 from facts import raises

@@ -43,7 +43,7 @@ def venv() -> Iterator[EntityVectorEnv]:
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a finished run of a small TransformerNet; tests read it and leave it as it is."""
-    from entitize.cli.main import main
+    from entitize.cli import main
 
     run = tmp_path_factory.mktemp("runs") / "transformer"
     assert main(["train", *TINY, "--run", str(run), "--ppo.total-timesteps", "48"]) == 0

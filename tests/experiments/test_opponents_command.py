@@ -10,8 +10,7 @@ from typing import Any
 import entitize as ez
 import pytest
 import yaml
-from entitize.experiments import TrainConfig, read_config, read_run_config
-from entitize.experiments.config import CONFIGS, OpponentsConfig
+from entitize.experiments import CONFIGS, OpponentsConfig, TrainConfig, read_config, read_run_config
 
 Run = Callable[..., tuple[int, str, str]]
 

@@ -5,8 +5,7 @@ import numpy as np
 import pytest
 from entitize import RaggedArray, make_vec
 from entitize.adapters.procgen import GAMES
-from entitize.cli.play import make_visible, record
-from entitize.cli.video import COLOURS, FRAME_HEIGHT, Camera, HasCamera
+from entitize.cli import COLOURS, FRAME_HEIGHT, Camera, HasCamera, make_visible, record_video
 from entitize.experiments import EnvConfig, with_lanes
 from PIL import ImageColor
 
@@ -44,8 +43,8 @@ def test_a_recording_shows_every_step_of_the_episodes() -> None:
     with venv:
         assert venv.num_envs == 1
         actor = ez.evaluation.RandomActor(venv.single_action_space)
-        frames, returns = record(actor, venv, episodes=2, max_steps=10_000, seed=1)
-        short, _ = record(actor, venv, episodes=2, max_steps=7, seed=1)
+        frames, returns = record_video(actor, venv, episodes=2, max_steps=10_000, seed=1)
+        short, _ = record_video(actor, venv, episodes=2, max_steps=7, seed=1)
     assert len(returns) == 2
     assert all(frame.shape[0] == FRAME_HEIGHT for frame in frames)
     assert len(short) == 7 < len(frames)
@@ -54,7 +53,7 @@ def test_a_recording_shows_every_step_of_the_episodes() -> None:
 
 def test_an_environment_without_frames_is_drawn_all_the_same() -> None:
     with make_visible(EnvConfig("MineSweeper", 3)) as venv:
-        frames, returns = record(
+        frames, returns = record_video(
             ez.evaluation.RandomActor(venv.single_action_space), venv, episodes=1, max_steps=20, seed=1
         )
     assert len(returns) == 1
@@ -72,7 +71,9 @@ def test_a_lane_of_microrts_is_drawn_over_its_picture(opponents: object) -> None
         for x, y in [(0, 0), (7, 0), (3, 6)]:
             centre = camera.pixels(np.array([x]), np.array([y]), (192, 192))[0]
             assert centre.tolist() == [24 * x + 12, 24 * y + 12]
-        frames, returns = record(ez.evaluation.RandomActor(venv.single_action_space), venv, 2, 100, seed=1)
+        frames, returns = record_video(
+            ez.evaluation.RandomActor(venv.single_action_space), venv, 2, 100, seed=1
+        )
     assert len(returns) == 2 and len(frames) == 60
     base = frames[0][64 : 2 * 64, 2 * 64 : 3 * 64]  # at (2, 1): enlarged as it is painted, a ring in it
     assert (base[32, 32] == (225, 225, 225)).all() and (base[10, 10] == (70, 130, 255)).all()

@@ -15,7 +15,7 @@ from pathlib import Path
 import entitize as ez
 import pytest
 from entitize.adapters.programs import ListeningVectorEnv
-from entitize.cli.serve import decide
+from entitize.cli import decide
 from entitize.experiments import read_run_config
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect

@@ -13,8 +13,7 @@ import entitize as ez
 import pytest
 import yaml
 from entitize.experiments import EnvChoice, read_run_config
-from entitize.trainers.runs.run_folder import RunLockedError, run_lock
-from entitize.trainers.runs.run_origin import read_origin
+from entitize.trainers import RunLockedError, read_origin, run_lock
 
 from facts import raises
 

@@ -7,8 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from entitize.experiments import ConfigError, EvalConfig, TrainConfig, read_config, to_yaml
-from entitize.experiments.environments import settings_of
+from entitize.experiments import ConfigError, EvalConfig, TrainConfig, read_config, settings_of, to_yaml
 
 from facts import raises
 

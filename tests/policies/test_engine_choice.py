@@ -23,12 +23,10 @@ from entitize.envs import (
     batch_observations,
 )
 from entitize.policies import RogueNetConfig
-from entitize.policies.inputs.generated import generate
-from entitize.policies.rogue_net.blocks import Block
-from entitize.policies.rogue_net.heads import LogitsHead, ValueHead
+from entitize.policies.inputs import generate
+from entitize.policies.rogue_net import Block, LogitsHead, ValueHead
 from entitize.trainers import PPOConfig, Samples
-from entitize.trainers.learners.learner import make_learner
-from entitize.trainers.learners.optimizer import make_optimizer
+from entitize.trainers.learners import make_learner, make_optimizer
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.utils import parametrizations, prune

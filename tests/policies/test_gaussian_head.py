@@ -18,7 +18,7 @@ from entitize.envs import (
     GlobalContinuous,
     validate_actions,
 )
-from entitize.policies.inputs.number_units import units
+from entitize.policies.inputs import units
 from entitize.ragged import RaggedArray
 from torch import distributions
 

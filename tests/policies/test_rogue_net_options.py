@@ -12,8 +12,7 @@ import torch
 from entitize import RogueNet
 from entitize.envs import Categorical, EntityActionSpace, EntityBatch, EntityBatchSpace, EntitySpace
 from entitize.policies import RogueNetConfig
-from entitize.policies.rogue_net import RelativePosition, Translation, convert_reference_weights
-from entitize.policies.rogue_net.names import module_key
+from entitize.policies.rogue_net import NamedModules, RelativePosition, Translation, convert_reference_weights
 from entitize.ragged import RaggedArray
 
 from facts import raises, warns
@@ -110,8 +109,10 @@ def test_wrong_options_are_named(make_space, options, error, facts):
 
 def test_any_name_can_be_a_type_and_an_action():
     names = ["type", "a.b", "", "values", "100%", "forward", "Move", "training"]
-    assert len({module_key(name) for name in names}) == len(names)
-    assert module_key("Move") == "Move"
+    parts = {name: torch.nn.Linear(1, 1) for name in names}
+    named = NamedModules(parts)
+    assert len(named) == len(names) and all(named[name] is part for name, part in parts.items())
+    assert "Move.weight" in named.state_dict(), "plain names stay as they are"
     actions = EntityActionSpace({name: Categorical(2) for name in names})
     space = EntitySpace(dict.fromkeys(names, ("x",)), actions)
     net = RogueNet(space, actions)

@@ -11,7 +11,7 @@ import pytest
 import torch
 from entitize.envs import PackedActionSpace, PackedBatchSpace, batch_observations
 from entitize.ragged import RaggedArray
-from entitize.trainers.sb3.sb3_policy import RolloutSteps
+from entitize.trainers.sb3 import RolloutSteps
 from stable_baselines3.common.utils import obs_as_tensor
 
 from facts import raises
@@ -184,7 +184,7 @@ def test_whatever_looks_at_the_policy_after_an_update_sees_its_statistics() -> N
     ):
         policy, rollout = make_policy(), batch_of(8)
         policy.set_training_mode(True)
-        actions = policy._network.act(rollout, np.random.default_rng(0)).drawn
+        actions = policy.network.act(rollout, np.random.default_rng(0)).drawn
         policy.evaluate_actions(RolloutSteps(rollout, rollout), actions)
         before = statistics(policy)
         look(policy)

@@ -9,16 +9,24 @@ import pytest
 import torch
 from entitize import RogueNet
 from entitize.envs import EntityBatch, concatenate_batches
-from entitize.policies.engines.graphs import cuda
-from entitize.policies.engines.graphs import static_attention as attention
-from entitize.policies.engines.graphs.capacity import Capacities, Capacity, rounded_up
-from entitize.policies.engines.graphs.captured_graphs import WARM_UP, Graphs
-from entitize.policies.engines.graphs.packing import Field, Packing
-from entitize.policies.engines.graphs.staging import Staging
-from entitize.policies.engines.graphs.static_attention import Capabilities, choose_path
-from entitize.policies.engines.graphs.static_network import Plan, StaticForm
-from entitize.policies.engines.graphs.static_tiles import Tiles
-from entitize.policies.inputs.rows import RowLayout
+from entitize.policies.engines.graphs import (
+    WARM_UP,
+    Capabilities,
+    Capacities,
+    Capacity,
+    Field,
+    Graphs,
+    Packing,
+    Plan,
+    Staging,
+    StaticForm,
+    Tiles,
+    capabilities,
+    choose_path,
+    cuda,
+    rounded_up,
+)
+from entitize.policies.inputs import RowLayout
 from torch import Tensor
 
 from facts import raises
@@ -161,7 +169,7 @@ def test_variable_length_attention_gets_the_steps_as_sequences(
     """The kernel is for GPUs; a slow one of the same signature stands in, and takes float32."""
     space = make_space()
     batch = concatenate_batches([random_batch(space, steps=4), random_batch(space, 2, most=60, seed=1)])
-    monkeypatch.setattr(attention, "choose_path", lambda *_: "varlen")
+    monkeypatch.setattr("entitize.policies.engines.graphs.static_attention.choose_path", lambda *_: "varlen")
     monkeypatch.setattr("entitize.policies.engines.graphs.static_network.choose_path", lambda *_: "varlen")
     monkeypatch.setattr("torch.nn.attention.varlen.varlen_attn", slow_varlen)
     net = make_net(space, batch, engine="torch")
@@ -176,7 +184,7 @@ def test_the_attention_path_follows_from_what_there_is() -> None:
     assert choose_path(has, torch.bfloat16, 4, 256) == "tiles"
     assert choose_path(has, torch.bfloat16, 264, 256) == "tiles"
     assert choose_path(has, torch.bfloat16, 8, 128) == "tiles"
-    assert attention.capabilities(CPU) == lacks
+    assert capabilities(CPU) == lacks
 
 
 @pytest.mark.parametrize(("capability", "varlen"), [((7, 5), False), ((8, 0), True), ((9, 0), True)])
@@ -185,9 +193,9 @@ def test_capabilities_of_gpus(
 ) -> None:
     monkeypatch.setattr(torch.version, "cuda", "13.0")
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: capability)
-    assert attention.capabilities.__wrapped__(torch.device("cuda")).varlen == varlen
-    monkeypatch.setattr(attention, "find_spec", lambda name: None)
-    assert not attention.capabilities.__wrapped__(torch.device("cuda")).varlen
+    assert capabilities.__wrapped__(torch.device("cuda")).varlen == varlen
+    monkeypatch.setattr("entitize.policies.engines.graphs.static_attention.find_spec", lambda name: None)
+    assert not capabilities.__wrapped__(torch.device("cuda")).varlen
 
 
 def test_bfloat16_is_near_and_leaves_parameters_and_results_in_float32(

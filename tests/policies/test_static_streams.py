@@ -9,9 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from entitize.policies.engines.graphs import cuda
-from entitize.policies.engines.graphs.packing import Field, Packing
-from entitize.policies.engines.graphs.staging import Staging
+from entitize.policies.engines.graphs import Field, Packing, Staging, cuda
 
 GPU = torch.device("cuda", 1)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from entitize.policies.rogue_net.attention import KernelAttention
+from entitize.policies.rogue_net import KernelAttention
 from torch import Tensor
 
 #: Empty steps, steps of one, lengths on both sides of multiples of 4 and 16; neighbours that have fewer than

@@ -14,8 +14,7 @@ import torch
 from entitize.datasets import DatasetError, DatasetWriter, EntityDataset, Steps
 from entitize.envs import batch_observations, sample_actions
 from entitize.ragged import RaggedArray
-from entitize.trainers.cloning import Demonstrations
-from entitize.trainers.cloning.cloning_learner import FusedCloningLearner, TorchCloningLearner
+from entitize.trainers.cloning import Demonstrations, FusedCloningLearner, TorchCloningLearner
 
 from facts import raises
 

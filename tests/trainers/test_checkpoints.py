@@ -9,9 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from entitize.trainers import PPO, CheckpointError, PPOConfig, checkpoint_paths, read_checkpoint
-from entitize.trainers.runs import checkpoint as checkpoint_module
-from entitize.trainers.runs.checkpoint import step_of, write_checkpoint
+from entitize.trainers import (
+    PPO,
+    CheckpointError,
+    PPOConfig,
+    checkpoint_paths,
+    read_checkpoint,
+    step_of,
+    write_checkpoint,
+)
 
 from facts import raises
 
@@ -60,7 +66,7 @@ def test_a_failed_write_leaves_the_older_checkpoint_and_no_rubbish(
     def refuse(*_: Any) -> None:
         raise OSError("No space left on device")
 
-    monkeypatch.setattr(checkpoint_module, call, refuse)
+    monkeypatch.setattr(f"entitize.trainers.runs.checkpoint.{call}", refuse)
     with raises(CheckpointError, "step_000000000002", "No space left"):
         write_checkpoint(tmp_path, 2, TENSORS, {}, keep=1)
     assert list(tmp_path.iterdir()) == [older]

@@ -8,9 +8,13 @@ import numpy as np
 import pytest
 from entitize.envs import EntityVectorEnv
 from entitize.policies import ActResult
-from entitize.trainers import bootstrap_interval, evaluate, wilson_interval
-from entitize.trainers.advantages import explained_variance
-from entitize.trainers.lanes import EpisodeStatistics
+from entitize.trainers import (
+    EpisodeStatistics,
+    bootstrap_interval,
+    evaluate,
+    explained_variance,
+    wilson_interval,
+)
 
 from facts import raises
 

@@ -24,9 +24,8 @@ from entitize.envs import (
 from entitize.policies.kernels import parallel
 from entitize.ragged import RaggedArray
 from entitize.trainers import PPOConfig, Samples
-from entitize.trainers.learners.fused_learner import FusedLearner
-from entitize.trainers.learners.losses import Counts, count, ppo_losses
-from entitize.trainers.learners.optimizer import AdamW
+from entitize.trainers.learners import AdamW, FusedLearner, ppo_losses
+from entitize.trainers.learners.losses import Counts, count
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

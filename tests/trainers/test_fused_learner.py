@@ -13,10 +13,9 @@ from entitize import RogueNet, make_vec
 from entitize.policies import Evaluation
 from entitize.ragged import RaggedArray
 from entitize.trainers import PPO, PPOConfig, Samples
-from entitize.trainers.learners.fused_learner import FusedLearner, logged, loss_and_gradients
-from entitize.trainers.learners.losses import Counts, count, ppo_losses
-from entitize.trainers.learners.optimizer import AdamW, clip_gradients
-from entitize.trainers.learners.torch_learner import TorchLearner
+from entitize.trainers.learners import AdamW, FusedLearner, TorchLearner, clip_gradients, ppo_losses
+from entitize.trainers.learners.fused_learner import logged, loss_and_gradients
+from entitize.trainers.learners.losses import Counts, count
 from torch import Tensor, nn
 
 DTYPES = [torch.float32, torch.float64]

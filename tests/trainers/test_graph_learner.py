@@ -10,12 +10,16 @@ import numpy as np
 import pytest
 import torch
 from entitize import RogueNet, make_vec
-from entitize.policies.engines.graphs import cuda
+from entitize.policies.engines.graphs import matrix_precision
 from entitize.trainers import PPO, NonFiniteError, PPOConfig
-from entitize.trainers.learners.graph_learner import GraphLearner
-from entitize.trainers.learners.learner import make_learner
-from entitize.trainers.learners.optimizer import make_optimizer, place, set_learning_rate
-from entitize.trainers.learners.torch_learner import TorchLearner
+from entitize.trainers.learners import (
+    GraphLearner,
+    TorchLearner,
+    make_learner,
+    make_optimizer,
+    place,
+    set_learning_rate,
+)
 
 from facts import raises
 
@@ -61,20 +65,31 @@ def test_selecting_actions_are_learned_alike() -> None:
     assert_same_training(*trainers, 2)  # type: ignore[arg-type]
 
 
-def test_a_replayed_graph_makes_the_same_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a stand-in for CUDA graphs: a capture runs nothing, a replay works on the capture's memory."""
-    replays = []
+def stand_in_for_graphs(monkeypatch: pytest.MonkeyPatch) -> list[list[torch.Tensor]]:
+    """Stand in for CUDA graphs: a capture runs nothing, a replay works on the capture's memory.
+
+    Returns for each capture the results of its replays.
+    """
+    captures: list[list[torch.Tensor]] = []
 
     def capture(function: Any, device: torch.device) -> Any:
         result = torch.zeros(8, dtype=torch.float64)
+        replays: list[torch.Tensor] = []
+        captures.append(replays)
         return result, lambda: replays.append(result.copy_(function().detach()))
 
-    monkeypatch.setattr(cuda, "aside", lambda function, device: function())
-    monkeypatch.setattr(cuda, "capture", capture)
+    cuda = "entitize.policies.engines.graphs.cuda"
+    monkeypatch.setattr(f"{cuda}.aside", lambda function, device: function())
+    monkeypatch.setattr(f"{cuda}.capture", capture)
+    return captures
+
+
+def test_a_replayed_graph_makes_the_same_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    captures = stand_in_for_graphs(monkeypatch)
     graphed, plain = trainer_of(CONFIG, True), trainer_of(CONFIG, True)
     learner_of(graphed).graphs.captures = True
     assert_same_training(graphed, plain, 3)
-    assert len(replays) > 9
+    assert sum(map(len, captures)) > 9
 
 
 def test_a_step_that_is_not_finite_is_undone() -> None:
@@ -90,23 +105,28 @@ def test_a_step_that_is_not_finite_is_undone() -> None:
         torch.testing.assert_close(tensor, before[name], rtol=0, atol=0)
 
 
-def test_graphs_are_not_used_once_the_optimizer_was_loaded() -> None:
+def test_graphs_are_not_used_once_the_optimizer_was_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    captures = stand_in_for_graphs(monkeypatch)
     trainer = trainer_of(CONFIG, True)
-    trainer.collect()
-    trainer.update()
-    update = learner_of(trainer)
-    token = update._token()
-    trainer.collect()
-    trainer.update()
-    assert update._token() == token
+    learner, samples = learner_of(trainer), trainer.collect()
+    learner.graphs.captures = True
+
+    def captured() -> int:
+        before = len(captures)
+        for _ in range(5):
+            learner.step(samples, 0.01)
+        learner.read()
+        return len(captures) - before
+
+    assert (captured(), captured()) == (1, 0)
     trainer.optimizer.load_state_dict(trainer.optimizer.state_dict())
-    assert update._token() == token  # torch keeps the tensors that it is given
+    assert captured() == 0  # torch keeps the tensors that it is given
     state = {
         i: {n: t.clone() for n, t in entry.items()}
         for i, entry in trainer.optimizer.state_dict()["state"].items()
     }
     trainer.optimizer.load_state_dict({**trainer.optimizer.state_dict(), "state": state})
-    assert update._token() != token
+    assert captured() == 1
 
 
 def test_split_minibatches_are_left_to_torch_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
@@ -150,7 +170,7 @@ def test_devices_and_precisions() -> None:
     with raises(TypeError, "device", "str"):
         PPOConfig(device=0)  # type: ignore[arg-type]
     before = torch.get_float32_matmul_precision()
-    with cuda.matrix_precision("tf32"):
+    with matrix_precision("tf32"):
         assert torch.get_float32_matmul_precision() == "high"
     assert torch.get_float32_matmul_precision() == before
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from entitize import load_agent
-from entitize.policies.checkpoint import METADATA
+from entitize.policies import METADATA
 from entitize.trainers import PPO, CheckpointError, load_policy, read_checkpoint
 
 from facts import raises

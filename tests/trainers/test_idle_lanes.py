@@ -12,9 +12,17 @@ import torch
 from entitize.envs import EntityVectorEnv
 from entitize.policies import ActResult
 from entitize.ragged import RaggedArray
-from entitize.trainers import PPO, NonFiniteError, PPOConfig, evaluate, generalized_advantages
-from entitize.trainers.evaluation import RandomActor
-from entitize.trainers.lanes import EpisodeStatistics, Shown, active_lanes
+from entitize.trainers import (
+    PPO,
+    EpisodeStatistics,
+    NonFiniteError,
+    PPOConfig,
+    RandomActor,
+    Shown,
+    active_lanes,
+    evaluate,
+    generalized_advantages,
+)
 
 from facts import raises
 

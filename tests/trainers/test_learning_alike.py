@@ -7,7 +7,7 @@ import pytest
 import torch
 from entitize import RogueNet, make_vec
 from entitize.trainers import PPO, PPOConfig
-from entitize.trainers.learners.torch_learner import TorchLearner
+from entitize.trainers.learners import TorchLearner
 from torch import Tensor, nn
 
 

@@ -19,8 +19,15 @@ from entitize.envs import (
     space_from_schema,
     space_schema,
 )
-from entitize.trainers import PPO, CheckpointError, PPOConfig, checkpoint_paths, load_policy, read_checkpoint
-from entitize.trainers.runs.checkpoint import write_checkpoint
+from entitize.trainers import (
+    PPO,
+    CheckpointError,
+    PPOConfig,
+    checkpoint_paths,
+    load_policy,
+    read_checkpoint,
+    write_checkpoint,
+)
 
 from facts import raises
 

@@ -7,8 +7,7 @@ from dataclasses import FrozenInstanceError, asdict, fields
 from typing import Any
 
 import pytest
-from entitize.trainers import PPOConfig
-from entitize.trainers.schedule import annealed, is_due
+from entitize.trainers import PPOConfig, annealed, is_due
 
 from facts import raises
 

@@ -12,7 +12,8 @@ import torch
 from entitize.envs import EntityBatch
 from entitize.ragged import RaggedArray
 from entitize.trainers import PPOConfig, Samples
-from entitize.trainers.learners.losses import count, normalize_advantages, ppo_losses
+from entitize.trainers.learners import normalize_advantages, ppo_losses
+from entitize.trainers.learners.losses import count
 
 ENT_COEF = 0.03
 

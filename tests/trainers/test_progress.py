@@ -5,7 +5,7 @@ import re
 from typing import Any
 
 import pytest
-from entitize.trainers.progress import TrainingProgress, clock_time, detail_of
+from entitize.trainers import TrainingProgress, clock_time, detail_of
 from rich.console import Console
 
 from facts import raises

@@ -24,8 +24,8 @@ from entitize.trainers import (
     checkpoint_paths,
     read_checkpoint,
     read_metrics,
+    step_of,
 )
-from entitize.trainers.runs.checkpoint import step_of
 
 from facts import raises
 

@@ -8,13 +8,13 @@ from typing import Any, ClassVar
 import gymnasium
 import numpy as np
 import pytest
-from entitize.trainers import PPO, PPOConfig, generalized_advantages
-from entitize.trainers.reward_normalization import CLIP, RewardNormalizer
+from entitize.trainers import PPO, PPOConfig, RewardNormalizer, generalized_advantages
 from gymnasium.vector import AutoresetMode
 from gymnasium.wrappers.vector import NormalizeReward
 from numpy.typing import NDArray
 
 STEPS, LANES = 200, 5
+CLIP = 10.0  # of VecNormalize and of ours
 OPTIONS: dict[str, Any] = {
     "total_timesteps": 144,
     "num_steps": 6,

@@ -12,6 +12,7 @@ import torch
 from entitize.envs import batch_observations
 from entitize.ragged import RaggedArray
 from entitize.trainers import Samples, generalized_advantages
+from entitize.trainers.learners import make_learner
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import configure
 
@@ -32,11 +33,13 @@ class Record(BaseCallback):
         self.rewards: list[Any] = []
         self.dones: list[Any] = []
         self.infos: list[Any] = []
+        self.last_observation: Any = None
 
     def _on_step(self) -> bool:
         self.rewards.append(self.locals["rewards"].copy())
         self.dones.append(self.locals["dones"].copy())
         self.infos.append(self.locals["infos"])
+        self.last_observation = self.locals["new_obs"]
         return True
 
 
@@ -45,8 +48,9 @@ def collected(venv: Any, **options: Any) -> tuple[Any, Record]:
     model = ez.sb3.PPO(venv, policy_kwargs=SMALL, seed=1, **options)
     model.set_logger(configure(None, []))
     scramble(model.policy, seed=2)  # a fresh network values everything at 0
-    _, callback = model._setup_learn(1, record := Record())
-    model.collect_rollouts(model.env, callback, model.rollout_buffer, model.n_steps)
+    model.train = lambda: None
+    model.learn(model.n_steps * model.n_envs, record := Record())
+    del model.train
     return model, record
 
 
@@ -69,7 +73,7 @@ def test_advantages_agree_at_every_kind_of_end(toy_venv: Any, has_final_obs: boo
                 engine.single_observation_space, [record.infos[t][lane]["terminal_observation"]]
             )
             finals[t, lane] = network.value(batch)[0]
-    following = network.value(model.policy.observation_space.layout.unpack(model._last_obs))
+    following = network.value(model.policy.observation_space.layout.unpack(record.last_observation))
     advantages, returns = generalized_advantages(
         np.array(record.rewards), buffer.values, following, finals, terminated, truncated, 0.9, 0.8
     )  # fmt: skip
@@ -83,19 +87,18 @@ def as_samples(model: Any) -> Samples:
     Its log-probabilities are sums over a step; only their sums count with `joint_log_prob`, so that the first
     actor of a step may have all of it.
     """
-    buffer = model.rollout_buffer
-    rollout, actions = buffer._steps.batch(), {n: b.array() for n, b in buffer._orders.items()}
-    left = buffer.log_probs.reshape(-1).copy()
+    rows = next(model.rollout_buffer.get())  # all of them, in random order
+    left = rows.old_log_prob.numpy().copy()
     log_probs = {}
-    for name, order in actions.items():
+    for name, order in rows.actions.items():
         numbers = np.zeros(order.num_items, np.float32)
         first = order.offsets[:-1][order.lengths > 0]
         numbers[first] = left[order.lengths > 0]
         left[order.lengths > 0] = 0
         log_probs[name] = RaggedArray(numbers, order.offsets)
     assert not left.any()  # somebody acts at every step
-    columns = (buffer.values, buffer.advantages, buffer.returns)
-    return Samples(rollout, actions, log_probs, *(column.reshape(-1) for column in columns))
+    columns = (rows.old_values.numpy(), rows.advantages.numpy(), rows.returns.numpy())
+    return Samples(rows.observations.batch, rows.actions, log_probs, *columns)
 
 
 @pytest.mark.parametrize("game", ["MineSweeper", "Procgen/bigfish"])
@@ -118,17 +121,16 @@ def test_one_update_of_both_has_the_same_loss_and_gradients(game: str, learned: 
     for optimised in (model.policy, network):
         optimised.optimizer = torch.optim.SGD(optimised.parameters(), lr=1.0)
     model.lr_schedule = lambda _: 1.0
-    trainer = ez.PPO(network, ez.make_vec(game, 8), config)
-    trainer.optimizer = network.optimizer
-    trainer._samples = samples
-    metrics = trainer.update()
+    learner = make_learner(network, network, network.optimizer, config)
+    losses = learner.step(samples, config.ent_coef)
+    network.update_normalization(samples.observations)
     model.train()
     logged = model.logger.name_to_value
-    assert logged["train/loss"] == pytest.approx(metrics["losses/loss"], abs=1e-5)
-    assert logged["train/policy_gradient_loss"] == pytest.approx(metrics["losses/policy_loss"], abs=1e-5)
-    assert logged["train/value_loss"] == pytest.approx(2 * metrics["losses/value_loss"], abs=1e-5)
-    assert -logged["train/entropy_loss"] == pytest.approx(metrics["losses/entropy"], abs=1e-5)
-    assert logged["train/approx_kl"] == pytest.approx(metrics["losses/approx_kl"], abs=1e-5)
+    assert logged["train/loss"] == pytest.approx(losses["loss"], abs=1e-5)
+    assert logged["train/policy_gradient_loss"] == pytest.approx(losses["policy_loss"], abs=1e-5)
+    assert logged["train/value_loss"] == pytest.approx(2 * losses["value_loss"], abs=1e-5)
+    assert -logged["train/entropy_loss"] == pytest.approx(losses["entropy"], abs=1e-5)
+    assert logged["train/approx_kl"] == pytest.approx(losses["approx_kl"], abs=1e-5)
     assert (logged["train/approx_kl"] > 1e-3) == learned
     theirs = dict(model.policy.network.named_parameters())
     gradients = {name: float((before[name] - theirs[name]).detach().abs().max()) for name in before}

@@ -262,11 +262,11 @@ def test_statistics_move_once_before_and_once_after_each_update() -> None:
     """As in `entitize.PPO`: by the first observations, and by each rollout once it was learned from."""
     model = make_model(n_epochs=3)
     seen: list[Any] = []
-    network = model.policy._network
+    steps: list[Any] = []
+    network = model.policy.network
+    model.policy.optimizer.register_step_post_hook(lambda *arguments: steps.append(arguments))
     update = network.update_normalization
-    network.update_normalization = lambda batch: (seen.append((len(batch), model._n_updates)), update(batch))[
-        1
-    ]
+    network.update_normalization = lambda batch: (seen.append((len(batch), len(steps))), update(batch))[1]
     model.learn(
         96, callback=EvalCallback(ez.sb3.make_vec("MineSweeper", 2, max_steps=3), eval_freq=4, verbose=0)
     )

@@ -14,7 +14,7 @@ import torch
 from entitize.envs import ActionError
 from entitize.ragged import RaggedArray
 from entitize.trainers import PPO, OpponentPool, PPOConfig, past_self_play
-from entitize.trainers.self_play.seats import LEARNER
+from entitize.trainers.self_play import LEARNER
 
 from facts import raises
 

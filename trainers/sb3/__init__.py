@@ -14,7 +14,7 @@ if importlib.util.find_spec("gym") is not None:  # Procgen installs it, and Stab
 from .algorithms import PPO, export_policy
 from .buffer import RaggedRolloutBuffer
 from .extractor import RogueNetExtractor
-from .sb3_policy import RogueNetPolicy
+from .sb3_policy import RogueNetPolicy, RolloutSteps
 from .vec_env import RaggedVecEnv, make_vec, vec_env
 
 __all__ = [
@@ -23,6 +23,7 @@ __all__ = [
     "RaggedVecEnv",
     "RogueNetExtractor",
     "RogueNetPolicy",
+    "RolloutSteps",
     "export_policy",
     "make_vec",
     "vec_env",

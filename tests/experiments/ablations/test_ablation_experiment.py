@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 import yaml
 from entitize.adapters.procgen import GAMES
-from entitize.cli.experiment import AblationArguments, ablation_jobs
+from entitize.cli import AblationArguments, ablation_jobs
 from entitize.experiments import UserError
-from entitize.experiments.ablations.studies import ablation_config, read_studies
-from entitize.experiments.queue.training_jobs import read_runs
+from entitize.experiments.ablations import ablation_config, read_studies
+from entitize.experiments.queue import read_runs
 
 from facts import raises
 

@@ -20,9 +20,9 @@ from entitize.experiments import (
     make_environments,
     make_policy,
     read_config,
+    train,
 )
-from entitize.experiments.ablations.studies import Study, ablation_config, find_study, read_studies
-from entitize.experiments.training import train
+from entitize.experiments.ablations import Study, ablation_config, find_study, read_studies
 from entitize.policies import RogueNetConfig
 from entitize.trainers import PPO
 from torch import nn

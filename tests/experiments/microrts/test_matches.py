@@ -13,10 +13,8 @@ import numpy as np
 import pytest
 from entitize.adapters.microrts.java.rewards import weights_array
 from entitize.envs import EntityBatch, sample_actions
-from entitize.experiments import UserError
-from entitize.experiments.microrts.match_evaluation import play_jobs
-from entitize.experiments.microrts.match_scores import score_all
-from entitize.experiments.microrts.matches import (
+from entitize.experiments import RANDOM, UserError
+from entitize.experiments.microrts import (
     Duel,
     MatchJob,
     MatchPlayer,
@@ -24,8 +22,9 @@ from entitize.experiments.microrts.matches import (
     PlayedMatches,
     plan_jobs,
     play_games,
+    play_jobs,
+    score_all,
 )
-from entitize.experiments.networks import RANDOM
 from entitize.trainers import bootstrap_interval, wilson_interval
 
 from facts import raises

@@ -14,13 +14,13 @@ import pytest
 from entitize.adapters.microrts.java.rewards import weights_array
 from entitize.experiments import (
     TrainConfig,
+    config_names,
     find_config,
     make_environments,
     make_policy,
     read_config,
     with_lanes,
 )
-from entitize.experiments.config import config_names
 
 CONFIGS = [name for name in config_names() if name.startswith("microrts")]
 

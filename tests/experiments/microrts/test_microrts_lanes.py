@@ -3,8 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from entitize.experiments import EnvConfig, EvalConfig, held_out, make_environments, with_lanes
-from entitize.experiments.environments import board_of
+from entitize.experiments import EnvConfig, EvalConfig, board_of, held_out, make_environments, with_lanes
 
 MIX = {"coacAI": 18, "randomBiasedAI": 2, "lightRushAI": 2, "workerRushAI": 2}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import entitize as ez
 import numpy as np
 import pytest
-from entitize.experiments.microrts.published_microrts import (
+from entitize.experiments.microrts import (
     ALL_BOTS,
     PAPER_BOTS,
     PUBLISHED,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from entitize.adapters.procgen import GAMES
-from entitize.experiments.procgen.published_procgen import (
+from entitize.experiments.procgen import (
     IMPALA_MEAN_NORMALISED,
     IMPALA_STEPS,
     PROGRAM_EASY_RANGES,

@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 from entitize.experiments import read_run_config
-from entitize.experiments.queue.run_queue import QueueView
-from entitize.experiments.queue.training_jobs import TrainingJob, last_lines, last_metrics
+from entitize.experiments.queue import QueueView, TrainingJob, last_lines, last_metrics
 from rich.console import Console
 
 

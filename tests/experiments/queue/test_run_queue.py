@@ -16,14 +16,10 @@ from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 
-import pytest
-from entitize.cli.main import main
+from entitize.cli import main
 from entitize.experiments import read_run_config
-from entitize.experiments.queue import run_child
-from entitize.experiments.queue.run_queue import RunQueue
-from entitize.experiments.queue.training_jobs import TrainingJob, read_run, read_runs
-from entitize.trainers.runs.run_folder import RunLockedError, run_lock
-from entitize.trainers.runs.run_origin import read_origin
+from entitize.experiments.queue import LOCKED, RunQueue, TrainingJob, read_run, read_runs
+from entitize.trainers import RunLockedError, read_origin, run_lock
 from rich.console import Console
 
 from facts import mentions, raises
@@ -64,7 +60,7 @@ def test_an_experiment_survives_kills(entitize: Run, tmp_path: Path) -> None:
     folder = tmp_path / "runs" / "maze" / "roguenet" / "0"
 
     # kill -9, the queue and its run: what came after the last checkpoint is lost.
-    command = [sys.executable, "-m", "entitize.cli.main", *words]
+    command = [sys.executable, "-m", "entitize", *words]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL) as queue:
         wait_until(lambda: steps_in(folder)[-1:] > [160])
         os.kill(process_of(folder), signal.SIGKILL)
@@ -193,9 +189,7 @@ def test_a_damaged_run_is_a_failed_one(trained: Path, tmp_path: Path) -> None:
 # -- locks ---------------------------------------------------------------------------------------------------
 
 
-def test_a_run_is_trained_by_one_process_at_a_time(
-    entitize: Run, trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_is_trained_by_one_process_at_a_time(entitize: Run, trained: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
     shutil.copytree(trained, run)
     with run_lock(run):
@@ -203,10 +197,9 @@ def test_a_run_is_trained_by_one_process_at_a_time(
             pass
         code, _, err = entitize("train", "--resume", run, "--ppo.total-timesteps", 64)
         assert (code, f"{run} is in use by process {os.getpid()}" in err) == (2, True)
-        monkeypatch.setattr(run_child, "_at_the_end_of_input", lambda stop: None)
-        monkeypatch.setattr(signal, "signal", lambda number, handler: None)
         for stage in ("train", "eval"):
-            assert run_child.main([stage, str(run)]) == run_child.LOCKED
+            command = [sys.executable, "-m", "entitize.experiments.queue.run_child", stage, str(run)]
+            assert subprocess.run(command, stdin=subprocess.PIPE, capture_output=True).returncode == LOCKED
     assert steps_in(run) == [16, 32]
     assert main(["train", "--resume", str(run), "--ppo.total-timesteps", "48"]) == 0
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from entitize.experiments import UserError
-from entitize.experiments.queue.training_jobs import RunRecord, read_run, read_runs, run_folder
+from entitize.experiments.queue import RunRecord, read_run, read_runs, run_folder
 
 from facts import raises
 

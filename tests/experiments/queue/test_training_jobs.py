@@ -10,26 +10,19 @@ from typing import Any
 import pytest
 import yaml
 from entitize.adapters.procgen import GAMES
-from entitize.cli import experiment
-from entitize.cli.experiment import MicroRTSArguments, ProcgenArguments
-from entitize.experiments import TrainConfig, UserError, find_config, read_config, to_yaml
-from entitize.experiments.arguments import parse
-from entitize.experiments.queue.queue_flags import read_steps
-from entitize.experiments.queue.training_jobs import TrainingJob, in_order, open_experiment, read_experiment
-
-from facts import raises
+from entitize.cli import MicroRTSArguments, ProcgenArguments, microrts_jobs, procgen_jobs
+from entitize.experiments import TrainConfig, UserError, find_config, parse, read_config, to_yaml
+from entitize.experiments.queue import TrainingJob, in_order, open_experiment, read_experiment
 
 Run = Callable[..., tuple[int, str, str]]
 
 
 def procgen(*words: str, train_flags: tuple[str, ...] = ()) -> list[TrainingJob]:
-    return experiment.procgen_jobs(
-        parse(ProcgenArguments, "experiment procgen", ["--out", "x", *words]), train_flags
-    )
+    return procgen_jobs(parse(ProcgenArguments, "experiment procgen", ["--out", "x", *words]), train_flags)
 
 
 def microrts(*words: str) -> list[TrainingJob]:
-    return experiment.microrts_jobs(parse(MicroRTSArguments, "experiment microrts", ["--out", "x", *words]))
+    return microrts_jobs(parse(MicroRTSArguments, "experiment microrts", ["--out", "x", *words]))
 
 
 def shipped(name: str) -> TrainConfig:
@@ -88,13 +81,16 @@ def test_steps_time_and_flags_of_train_go_to_every_run() -> None:
     [("25M", 25_000_000), ("2.5M", 2_500_000), ("500k", 500_000), ("2_000_000", 2_000_000), ("7", 7)],
 )
 def test_steps_are_read(text: str, steps: int) -> None:
-    assert read_steps([text]) == steps
+    (job,) = procgen("--games", "maze", "--seeds", "1", f"--steps={text}")
+    assert job.config.ppo.total_timesteps == steps
 
 
 @pytest.mark.parametrize("text", ["0", "-5", "1.5", "25G", "many", "0.0001k", "", "M"])
-def test_what_are_no_steps_is_told(text: str) -> None:
-    with raises(ValueError, "25M", f"'{text}'"):
-        read_steps([text])
+def test_what_are_no_steps_is_told(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        procgen(f"--steps={text}")
+    told = capsys.readouterr().err
+    assert stopped.value.code == 2 and "25M" in told and f"'{text}'" in told
 
 
 def test_microrts_trains_each_network_on_each_map() -> None:

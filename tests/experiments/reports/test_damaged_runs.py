@@ -12,14 +12,12 @@ from pathlib import Path
 
 import pytest
 import yaml
-from entitize.cli.report import write_report
+from entitize.cli import write_report
 from entitize.experiments import EnvConfig, UserError
-from entitize.experiments.microrts.matches import PlayedMatches
-from entitize.experiments.queue.training_jobs import last_metrics, read_experiment, read_run
-from entitize.experiments.reports import network_costs
-from entitize.experiments.reports.measured_runs import measure
-from entitize.trainers import read_metrics
-from entitize.trainers.runs.run_origin import read_origin
+from entitize.experiments.microrts import PlayedMatches
+from entitize.experiments.queue import last_metrics, read_experiment, read_run
+from entitize.experiments.reports import measure
+from entitize.trainers import read_metrics, read_origin
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -140,7 +138,7 @@ def test_a_report_stands_beside_a_broken_run(
     def refuse(env: EnvConfig) -> None:
         raise UserError("not counted")
 
-    monkeypatch.setattr(network_costs, "make_environments", refuse)
+    monkeypatch.setattr("entitize.experiments.reports.network_costs.make_environments", refuse)
     asked = {"kind": "procgen", "cases": ["mines"], "networks": ["roguenet"], "seeds": [0, 1]}
     (tmp_path / "experiment.yaml").write_text(yaml.safe_dump(asked))
     copy(sound, tmp_path, 0)

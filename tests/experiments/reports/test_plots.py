@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from entitize.experiments.reports import plots
-from entitize.experiments.statistics.aggregates import Profile
-from entitize.experiments.statistics.curves import Curve, MeanCurve
+from entitize.experiments.statistics import Curve, MeanCurve, Profile
 from entitize.trainers import Interval
 from matplotlib.figure import Figure
 from PIL import Image

@@ -20,19 +20,29 @@ import entitize as ez
 import numpy as np
 import pytest
 import yaml
-from entitize.cli.report import write_report
+from entitize.cli import write_report
 from entitize.envs import sample_actions
 from entitize.experiments import EnvConfig, TrainConfig, UserError, to_yaml
-from entitize.experiments.procgen.published_procgen import IMPALA_MEAN_NORMALISED, IMPALA_STEPS
-from entitize.experiments.queue.training_jobs import read_runs
-from entitize.experiments.reports import document as report_document
-from entitize.experiments.reports import network_costs
-from entitize.experiments.reports.ablation_report import variants_by_game
-from entitize.experiments.reports.measured_runs import measure, run_table, short_steps
-from entitize.experiments.reports.network_costs import count_entities
-from entitize.experiments.reports.procgen_aggregates import MILESTONES, aggregate_rows, improvement_rows
-from entitize.trainers import PPOConfig
-from entitize.trainers.runs.checkpoint import write_checkpoint
+from entitize.experiments.procgen import IMPALA_MEAN_NORMALISED, IMPALA_STEPS
+from entitize.experiments.queue import read_runs
+from entitize.experiments.reports import (
+    MILESTONES,
+    Document,
+    ReportColumn,
+    ReportTable,
+    Section,
+    aggregate_rows,
+    as_html,
+    as_markdown,
+    count_entities,
+    csv_text,
+    improvement_rows,
+    measure,
+    run_table,
+    short_steps,
+    variants_by_game,
+)
+from entitize.trainers import PPOConfig, write_checkpoint
 from PIL import Image
 
 from facts import raises
@@ -230,7 +240,7 @@ class TestProcgen:
 
     def test_it_is_the_same_again(self, experiment: Path) -> None:
         table = run_table(read_runs(experiment))
-        told = report_document.csv_text(aggregate_rows(table))
+        told = csv_text(aggregate_rows(table))
         assert told == (experiment / "report" / "aggregates.csv").read_text()
         assert len(improvement_rows(table)) == 1
 
@@ -334,7 +344,7 @@ def no_environments(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(env: EnvConfig) -> None:
         raise UserError(f"{env.id} can't be made")
 
-    monkeypatch.setattr(network_costs, "make_environments", refuse)
+    monkeypatch.setattr("entitize.experiments.reports.network_costs.make_environments", refuse)
 
 
 def test_microrts(tmp_path: Path, no_environments: None) -> None:
@@ -433,10 +443,10 @@ def test_entities_are_counted_as_by_a_loop() -> None:
 
 
 def test_cells_are_escaped() -> None:
-    column = report_document.ReportColumn("a<b", lambda row: row["x"], is_text=True)
-    table = report_document.ReportTable("t", "T & U", [{"x": "1 < 2 | 3", "y": None}], [column])
-    document = report_document.Document("<D>", sections=[report_document.Section("S", tables=[table])])
-    page = report_document.as_html(document, Path())
+    column = ReportColumn("a<b", lambda row: row["x"], is_text=True)
+    table = ReportTable("t", "T & U", [{"x": "1 < 2 | 3", "y": None}], [column])
+    document = Document("<D>", sections=[Section("S", tables=[table])])
+    page = as_html(document, Path())
     assert '<td class="text">1 &lt; 2 | 3</td>' in page and "T &amp; U" in page and "&lt;D&gt;" in page
-    assert "| 1 < 2 \\| 3 |" in report_document.as_markdown(document)
-    assert report_document.csv_text(table.rows) == "x,y\n1 < 2 | 3,\n"
+    assert "| 1 < 2 \\| 3 |" in as_markdown(document)
+    assert csv_text(table.rows) == "x,y\n1 < 2 | 3,\n"

@@ -11,9 +11,8 @@ from pathlib import Path
 import entitize as ez
 import pytest
 import yaml
-from entitize.cli.report import write_report
+from entitize.cli import write_report
 from entitize.experiments import EnvConfig, UserError
-from entitize.experiments.reports import network_costs
 
 from facts import raises
 
@@ -86,7 +85,7 @@ def test_a_run_without_returns_and_a_run_of_procgen(tmp_path: Path, monkeypatch:
     def refuse(env: EnvConfig) -> None:
         raise UserError("not counted")
 
-    monkeypatch.setattr(network_costs, "make_environments", refuse)
+    monkeypatch.setattr("entitize.experiments.reports.network_costs.make_environments", refuse)
     config = {"env": {"id": "Procgen/bigfish"}}
     silent = write_run(tmp_path / "silent", config, [{"step": 8}])
     write_report(silent, silent / "report")

@@ -10,7 +10,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 import scipy.stats
-from entitize.experiments.statistics.aggregates import (
+from entitize.experiments.statistics import (
     METRICS,
     Metric,
     aggregate,

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from entitize.experiments.statistics.aggregates import bootstrap
-from entitize.experiments.statistics.curves import (
+from entitize.experiments.statistics import (
     RETURN,
     Curve,
     aggregate_curve,
+    bootstrap,
     common_bins,
     mean_curve,
     range_curve,
