@@ -27,8 +27,8 @@ _ENV_ENTRY_POINTS: dict[str, str] = {}
 #: Namespace -> the names in it, where they are known.
 _NAMES: dict[str, tuple[str, ...]] = {}
 
-#: The games in `envs/games`: name -> module; the class has the game's name.
-_GAMES = {
+#: The built-in games: name -> module in `envs/games`; the class has the game's name.
+GAMES = {
     "CherryPick": "cherry_pick",
     "Count": "count",
     "FloorIsLava": "floor_is_lava",
@@ -98,7 +98,7 @@ def register_games() -> None:
     "MultiSnake/lanes", every lane of which is a snake, is for `make_vec` only.
     """
     package = f"{__package__}.games"
-    for name, module in _GAMES.items():
+    for name, module in GAMES.items():
         vector_module = _VECTOR_MODULES.get(name, module)
         register_env(
             f"{_NAMESPACE}/{name}-v0", f"{package}.{module}:{name}", f"{package}.{vector_module}:make_vec"
@@ -139,7 +139,7 @@ def known_ids(wanted: str) -> list[str]:
     namespace, _, name = wanted.partition("/")
     known = [f"{space}/{name}" for space, names in _NAMES.items() for name in names]
     known += [key for key in _ENTRY_POINTS if "/" in key]
-    known += _GAMES
+    known += GAMES
     if name:  # the names of some namespaces are not known here: assume that only the namespace is misspelt
         open_spaces = [space for space, names in _NAMES.items() if not names and "/" not in space]
         known += [f"{space}/{name}" for space in nearest(namespace, open_spaces, 1, 0.7)]

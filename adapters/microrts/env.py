@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...envs.vector.one_lane_env import OneLaneEnv
+from .java.engine import MicroRTSEngine
 from .java.names import argument_names
 from .options import check_options, is_player
 from .vector_env import MicroRTSVectorEnv
@@ -69,3 +70,9 @@ class MicroRTSEnv(OneLaneEnv):
             **options,
         )
         super().__init__(venv, is_seeded=seed is not None)
+
+    @property
+    def engine(self) -> MicroRTSEngine:
+        """The engine that plays the game, for tools that read its state."""
+        engine: MicroRTSEngine = self._venv.engine
+        return engine

@@ -10,9 +10,8 @@ import numpy as np
 
 from ...envs import EntityVectorEnv
 from .java.bots import expected_cost
-from .java.games import GameSetup
 from .java.maps import find_map
-from .options import Opponents, Side, plan_games
+from .options import Opponents, Side, plan_arguments, plan_games
 from .vector_env import MicroRTSVectorEnv
 
 
@@ -59,7 +58,10 @@ def make_vec(
     num_lanes = [len(game.players) for game in games]
     runs = shares([expected_cost(game.bot) for game in games], num_workers, "games")
     venv = ShardedVectorEnv(
-        [partial(MicroRTSVectorEnv, **_players(games[run.start : run.stop]), **options) for run in runs],
+        [
+            partial(MicroRTSVectorEnv, **plan_arguments(games[run.start : run.stop]), **options)
+            for run in runs
+        ],
         [sum(num_lanes[run.start : run.stop]) for run in runs],
         seed,
         parent_works,
@@ -67,14 +69,3 @@ def make_vec(
     )
     venv.lane_games = np.repeat(np.arange(len(games)), num_lanes)
     return venv
-
-
-def _players(games: Sequence[GameSetup]) -> dict[str, Any]:
-    """The arguments with which a `MicroRTSVectorEnv` plans just these games."""
-    return {
-        "num_envs": sum(len(game.players) for game in games),
-        "opponents": [game.bot for game in games if game.bot is not None],
-        "selfplay": 2 * sum(game.bot is None for game in games),
-        "side": [game.side for game in games if game.bot is not None],
-        "maps": [game.map.name for game in games],
-    }

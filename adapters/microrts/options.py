@@ -111,6 +111,17 @@ def plan_games(
     return [GameSetup(boards[game % len(boards)], bot, lane) for game, (bot, lane) in enumerate(players)]
 
 
+def plan_arguments(games: Sequence[GameSetup]) -> dict[str, Any]:
+    """Return the arguments with which `MicroRTSVectorEnv` plans just these games: `plan_games` undone."""
+    return {
+        "num_envs": sum(len(game.players) for game in games),
+        "opponents": [game.bot for game in games if game.bot is not None],
+        "selfplay": 2 * sum(game.bot is None for game in games),
+        "side": [game.side for game in games if game.bot is not None],
+        "maps": [game.map.name for game in games],
+    }
+
+
 def _sides(side: Side, first: int, count: int) -> list[int]:
     """The players that the lanes of `count` games against bots are; `first` is the first game's index."""
     if isinstance(side, Iterable) and not isinstance(side, str):

@@ -73,6 +73,7 @@ class MicroRTSVectorEnv(EntityVectorEnv):
     Attributes:
         engine: the engine of all games, for tools that read its state; only this class steps it.
         observer: converts the engine's state to batches.
+        reward_weights: float64 (6,), those of the next step.
 
     Raises:
         ValueError: an unknown map or bot (the nearest name is given), maps of different sizes, or an option
@@ -156,7 +157,7 @@ class MicroRTSVectorEnv(EntityVectorEnv):
         raw_rewards, rewards = np.empty(earned.shape), np.empty(self.num_envs, _FLOAT32)
         terminated, truncated = np.empty(self.num_envs, _BOOL), np.empty(self.num_envs, _BOOL)
         batch = self.observer.look()
-        step = failed, self._weights, earned, raw_rewards, rewards, terminated, truncated
+        step = failed, self.reward_weights, earned, raw_rewards, rewards, terminated, truncated
         any_ended = judge(self.observer.headers, self.observer.lanes, self.options.max_steps, *step)
         info: dict[str, Any] = {"raw_rewards": raw_rewards}
         if any_ended:
@@ -171,7 +172,7 @@ class MicroRTSVectorEnv(EntityVectorEnv):
         Raises:
             ValueError: `fraction` does not lie between 0 and 1; the weights stay.
         """
-        self._weights = weights_at(fraction, self._first_weights, self._last_weights)
+        self.reward_weights = weights_at(fraction, self._first_weights, self._last_weights)
 
     def _play(self) -> tuple[NDArray[np.float64], list[BotFailure]]:
         """The ticks of one step, and reading: the raw rewards (num_envs, 6) of it, which are the engine's own

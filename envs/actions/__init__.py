@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from ...lazy import attach
 
 if TYPE_CHECKING:
+    from ..batch.batch_actions import illegal_actions as illegal_actions
     from ..batch.batch_actions import no_actions as no_actions
     from ..batch.batch_actions import sample_actions as sample_actions
     from ..batch.batch_actions import validate_actions as validate_actions

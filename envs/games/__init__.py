@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from ...lazy import attach
 
 if TYPE_CHECKING:
+    from ..registration import GAMES as GAMES
     from .cherry_pick import CherryPick as CherryPick
     from .count import Count as Count
     from .floor_is_lava import FloorIsLava as FloorIsLava

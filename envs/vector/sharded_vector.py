@@ -82,6 +82,25 @@ class ShardedVectorEnv(EntityVectorEnv):
         self.single_action_space = self._pool.space.actions
         self.metadata, self.render_mode = self._pool.metadata, self._pool.render_mode
 
+    @property
+    def worker_lanes(self) -> tuple[range, ...]:
+        """The lanes of each worker."""
+        return tuple(self._pool.lanes)
+
+    @property
+    def worker_pids(self) -> tuple[int, ...]:
+        """The id of each worker's process, to watch or debug it; none once the environment is closed."""
+        return tuple(worker.pid for worker in self._pool.workers)
+
+    @property
+    def worker_timeout(self) -> float | None:
+        """Seconds after which a worker that does not answer is ended (None: never); it may be assigned."""
+        return self._pool.timeout
+
+    @worker_timeout.setter
+    def worker_timeout(self, seconds: float | None) -> None:
+        self._pool.timeout = seconds
+
     def _seeds(self, seed: Seeds) -> list[Seeds]:
         """Each environment's: a number where one was given, otherwise one (or None) for each of its lanes."""
         seeds = lane_seeds(seed, self.num_envs)

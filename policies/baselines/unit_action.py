@@ -119,7 +119,7 @@ class UnitActionNet(ImagePolicy):
             orders, more, _ = self.distribution.draw(of_order, allowed, rng)
             drawn[actor, :-1], drawn[actor, -1] = orders, turn
             log_probs[actor] = log_prob + more
-            grid[steps, as_tensor(chosen, grid)] = self._ordered(seen, actors[actor], orders)
+            grid[steps, as_tensor(chosen, grid)] = self.planes_ordered(seen, actors[actor], orders)
             actor_at[acting, chosen] = -1
             turn += 1
             acting = acting[mask.actors.lengths[acting] > turn]
@@ -138,7 +138,7 @@ class UnitActionNet(ImagePolicy):
         one, other = turns.before()
         maps = grid[as_tensor(turns.steps[later], grid)]
         changed = as_tensor(place[one] - len(grid), grid), as_tensor(turns.cells[other], grid)
-        maps[changed] = self._ordered(seen, actors[other], orders.values[other])
+        maps[changed] = self.planes_ordered(seen, actors[other], orders.values[other])
         encoded = self._encode(torch.cat([grid, maps]))
         of_cell, of_order = self._split(self.actor(encoded.index_select(0, as_tensor(place, grid))))
         forbidden = as_tensor(~turns.waiting(self.map.num_cells), grid)
@@ -153,7 +153,7 @@ class UnitActionNet(ImagePolicy):
         of_cell, of_order = logits.split([self.map.num_cells, self.action.num_choices], 1)
         return of_cell.contiguous(), of_order.contiguous()
 
-    def _ordered(self, seen: MapEntities, rows: NDArray[np.int64], orders: NDArray[np.int64]) -> Tensor:
+    def planes_ordered(self, seen: MapEntities, rows: NDArray[np.int64], orders: NDArray[np.int64]) -> Tensor:
         """The planes (n, P) of entities once they have been given `orders` (n, M)."""
         planes = seen.planes[rows]
         planes[:, self._action_planes] = orders[:, :1] == np.arange(self.num_kinds)

@@ -18,7 +18,6 @@ import gymnasium
 import pettingzoo
 import pytest
 from entitize.envs import games
-from entitize.envs.registration import _GAMES
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from magent2.environments import battle_v4, tiger_deer_v4
 from mpe2 import simple_crypto_v3, simple_speaker_listener_v4, simple_tag_v3, simple_world_comm_v3
@@ -32,7 +31,7 @@ with warnings.catch_warnings():
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore:.*freesansbold")
 views = ez.views
-each_game = pytest.mark.parametrize("game", _GAMES)
+each_game = pytest.mark.parametrize("game", games.GAMES)
 
 
 def check(make: Callable[[], Any], steps: int = 25) -> None:
@@ -64,7 +63,7 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("TreasureHunt", {"max_steps": 7}),
     ("Xor", {"answer": "actor", "negate": True}),
 ]
-GAMES = [*((game, {}) for game in _GAMES), *VARIANTS]
+GAMES = [*((game, {}) for game in games.GAMES), *VARIANTS]
 SINGLE = [(game, options) for game, options in GAMES if "/" not in game]
 STEPS = 40
 

@@ -9,8 +9,7 @@ import entitize as ez
 import numpy as np
 import pytest
 from entitize.adapters.microrts import BotPlayers, MicroRTSVectorEnv
-from entitize.adapters.microrts.java.jvm import start_engine
-from entitize.adapters.microrts.java.records import ORDER, UNIT
+from entitize.adapters.microrts.java import ORDER, UNIT, start_engine
 from entitize.cli import main
 from entitize.datasets import EntityDataset, replay
 

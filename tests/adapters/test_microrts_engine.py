@@ -10,13 +10,17 @@ from xml.etree import ElementTree
 import entitize as ez
 import numpy as np
 import pytest
-from entitize.adapters.microrts.java.engine import MASK_SIZE, ORDER_SIZE, MicroRTSEngine
-from entitize.adapters.microrts.java.games import GameSetup
-from entitize.adapters.microrts.java.jvm import engine_folder, start_engine
-from entitize.adapters.microrts.java.maps import find_map
-from entitize.adapters.microrts.java.records import HEADER, UNIT
-from entitize.adapters.microrts.java.rewards import REWARDS
-from entitize.adapters.microrts.observe import Observer
+from entitize.adapters.microrts import REWARDS, Observer, find_map
+from entitize.adapters.microrts.java import (
+    HEADER,
+    MASK_SIZE,
+    ORDER_SIZE,
+    UNIT,
+    GameSetup,
+    MicroRTSEngine,
+    engine_folder,
+    start_engine,
+)
 
 from facts import raises
 

@@ -11,7 +11,7 @@ import entitize as ez
 import gymnasium
 import numpy as np
 import pytest
-from entitize.envs import unbatch_observation, window
+from entitize.envs import import_pygame, unbatch_observation
 
 from facts import raises, warns
 
@@ -38,7 +38,7 @@ def assert_same(one: Any, other: Any) -> None:
 
 def test_the_checker_passes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
-    monkeypatch.setattr(window, "sleep", lambda seconds: None)
+    monkeypatch.setattr("entitize.envs.window.sleep", lambda seconds: None)
     env = gymnasium.make("entitize/MicroRTS-v0", map="basesWorkers8x8Obstacle", opponent="randomBiasedAI")
     ez.check_entity_env(env.unwrapped)
     env.close()
@@ -128,7 +128,7 @@ def test_a_lost_game_shows_its_last_state_until_the_reset() -> None:
 def test_a_bot_that_raises_ends_the_game_and_is_told() -> None:
     env = make()
     env.reset(seed=0)
-    env._venv.engine._bots.array[0] = None  # Java raises where it is called
+    env.engine.columns.bots.array[0] = None  # Java raises where it is called
     with warns(UserWarning, "workerRushAI", "raised"):
         _, _, terminated, truncated, info = env.step(WAIT)
     assert truncated and not terminated and info["outcome"] == "draw" and "workerRushAI" in info["bot_error"]
@@ -176,7 +176,7 @@ def test_bad_options_are_told() -> None:
 @pytest.fixture
 def pygame(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """pygame without a screen."""
-    pygame = window.import_pygame()
+    pygame = import_pygame()
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
     yield pygame
     pygame.display.quit()
@@ -186,8 +186,8 @@ def pygame(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 def naps(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The seconds that windows would have slept; the clock stands still."""
     slept: list[float] = []
-    monkeypatch.setattr(window, "sleep", slept.append)
-    monkeypatch.setattr(window, "monotonic", lambda: 100.0)
+    monkeypatch.setattr("entitize.envs.window.sleep", slept.append)
+    monkeypatch.setattr("entitize.envs.window.monotonic", lambda: 100.0)
     return slept
 
 

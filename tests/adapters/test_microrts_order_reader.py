@@ -7,7 +7,7 @@ from typing import Any
 import entitize as ez
 import numpy as np
 import pytest
-from entitize.adapters.microrts.java.engine import ORDER_SIZE
+from entitize.adapters.microrts.java import ORDER_SIZE, start_engine
 
 
 class BothReaders:
@@ -15,10 +15,13 @@ class BothReaders:
 
     def __init__(self, env: ez.microrts.MicroRTSVectorEnv) -> None:
         self.engine, self.partial = env.engine, env.options.partial_observability
-        self.jpype: Any = self.engine._jpype
+        self.jpype: Any = start_engine()
         board = self.engine.games[0].map
         shape = self.engine.num_lanes, board.height * board.width, ORDER_SIZE
-        buffer, self.board = self.engine._handles.buffer(np.int32, *shape)
+        memory = bytearray(4 * int(np.prod(shape)))
+        self.board = np.frombuffer(memory, np.int32).reshape(shape)
+        buffer = self.jpype.nio.convertToDirectBuffer(memory)
+        buffer = buffer.order(self.jpype.JClass("java.nio.ByteOrder").nativeOrder()).asIntBuffer()
         sizes = self.jpype.JArray(self.jpype.JInt)(list(shape))
         self.buffer = self.jpype.JClass("util.NDBuffer")(buffer, sizes)
         self.theirs = self.jpype.JClass("ai.jni.JNIAI")(100, 0, self.engine.unit_types)
@@ -26,7 +29,7 @@ class BothReaders:
 
     def compare(self) -> None:
         """What both read of each lane, before the orders are carried out."""
-        engine, columns = self.engine, self.engine._columns
+        engine, columns = self.engine, self.engine.columns
         self.board[:] = 0
         for lane, rows in enumerate(engine.orders):
             given = rows[1 : 1 + rows[0, 0]]
@@ -62,13 +65,13 @@ def test_both_readers_read_the_same(options: dict[str, Any]) -> None:
     # Many units on a board that is no square: their orders get into each other's way.
     env = ez.make_vec("MicroRTS/melee14x12Mixed18", 3, selfplay=2, side=1, max_steps=60, **options)
     assert isinstance(env, ez.microrts.MicroRTSVectorEnv)
-    both, play, rng = BothReaders(env), env._play, np.random.default_rng(1)
+    both, play, rng = BothReaders(env), env.engine.play, np.random.default_rng(1)
 
     def compared() -> Any:
         both.compare()
         return play()
 
-    env._play = compared  # type: ignore[method-assign]
+    env.engine.play = compared  # type: ignore[method-assign]
     env.action_space.seed(2)
     batch, _ = env.reset(seed=3)
     for _ in range(70):

@@ -7,7 +7,8 @@ from typing import Any
 import entitize as ez
 import numpy as np
 import pytest
-from entitize.adapters.microrts.features import PLANE29_FEATURES, PLANES
+from entitize.adapters.microrts import PLANE29_FEATURES, PLANES
+from entitize.adapters.microrts.java import start_engine
 
 BOARD = "basesWorkers8x8Obstacle"
 #: How many planes the package makes of each layer of a matrix.
@@ -26,9 +27,9 @@ def engine_planes(
 ) -> tuple[np.ndarray, np.ndarray | None]:
     """The planes (8, 8, 27) that the package makes of the engine's matrix, and its visible cells (8, 8)."""
     engine = env.engine
-    state, player = engine._states.array[engine.lane_game[lane]], int(engine.lane_player[lane])
+    state, player = engine.columns.states.array[engine.lane_game[lane]], int(engine.lane_player[lane])
     if partial:
-        state = engine._jpype.JClass("rts.PartiallyObservableGameState")(state, player)
+        state = start_engine().JClass("rts.PartiallyObservableGameState")(state, player)
     layers = np.array(state.getMatrixObservation(player))
     layers[2][layers[3] == RESOURCE] = 0  # the engine gives resources to player 1
     one_hots = [np.eye(n)[layer.clip(0, n - 1)] for n, layer in zip(LAYERS, layers, strict=False)]
@@ -68,7 +69,7 @@ def test_the_planes_are_the_engines(partial: bool) -> None:
 def test_the_terrain_is_the_engines() -> None:
     with make(opponents="passiveAI", partial_observability=True) as env:
         batch, _ = env.reset(seed=0)
-        terrain = env.engine._states.array[0].getPhysicalGameState()
+        terrain = env.engine.columns.states.array[0].getPhysicalGameState()
         walls = [[terrain.getTerrain(x, y) for x in range(8)] for y in range(8)]
         assert np.sum(walls) == 8
         for lane in range(3):
@@ -91,7 +92,7 @@ def test_the_networks_for_grids_see_free_cells_and_walls() -> None:
             batch, _ = env.reset(seed=0)
         # An order shows in the planes of the current action, wherever these are.
         seen = net.map.read(batch)
-        ordered = net._ordered(seen, np.array([0]), np.array([[4, 0, 0, 0, 0, 0, 0]]))[0]
+        ordered = net.planes_ordered(seen, np.array([0]), np.array([[4, 0, 0, 0, 0, 0, 0]]))[0]
         changed = np.flatnonzero(ordered.numpy() != seen.planes[0])
         assert changed.tolist() == [PLANES.index("action_none"), PLANES.index("action_produce")]
         net = ez.baselines.TransformerNet(*spaces, height=8, width=8, n_head=3)

@@ -7,8 +7,8 @@ from typing import Any
 import entitize as ez
 import numpy as np
 import pytest
-from entitize.adapters.microrts.java.records import ACTIONS, UNIT_TYPES
-from entitize.adapters.microrts.java.rewards import SHAPED, weights_array, weights_at
+from entitize.adapters.microrts import weights_array
+from entitize.adapters.microrts.java import ACTIONS, SHAPED, UNIT_TYPES, weights_at
 
 from facts import raises
 

@@ -8,8 +8,7 @@ from typing import Any
 import entitize as ez
 import numpy as np
 import pytest
-from entitize.adapters.microrts.java.engine import COMPONENT_SIZES
-from entitize.adapters.microrts.java.records import ACTIONS
+from entitize.adapters.microrts.java import ACTIONS, COMPONENT_SIZES
 from entitize.adapters.microrts.kernels.target_kernels import targeted_order
 
 from facts import raises

@@ -11,8 +11,8 @@ import entitize as ez
 import gymnasium
 import numpy as np
 import pytest
-from entitize.adapters.microrts.features import PLANES, UNIT_FEATURES
-from entitize.adapters.microrts.java.records import ACTIONS, HEADER, UNIT, UNIT_TYPES
+from entitize.adapters.microrts import PLANES, UNIT_FEATURES
+from entitize.adapters.microrts.java import ACTIONS, HEADER, UNIT, UNIT_TYPES
 
 from facts import mentions, raises, warns
 

@@ -16,11 +16,8 @@ import entitize as ez
 import gymnasium
 import numpy as np
 import pytest
-from entitize.adapters.microrts.java.bots import may_hang
-from entitize.adapters.microrts.java.engine import BotFailure, MicroRTSEngine
-from entitize.adapters.microrts.java.games import GameSetup
-from entitize.adapters.microrts.java.jvm import start_engine
-from entitize.adapters.microrts.java.maps import find_map
+from entitize.adapters.microrts import find_map
+from entitize.adapters.microrts.java import BotFailure, GameSetup, MicroRTSEngine, may_hang, start_engine
 
 from facts import raises, warns
 
@@ -83,9 +80,8 @@ def records(engine: MicroRTSEngine) -> np.ndarray:
 
 def wait_until_idle(engine: MicroRTSEngine) -> None:
     """Until all of the engine's threads have come back."""
-    watch: Any = engine._watch
     end = time.monotonic() + 20
-    while watch._pool.getActiveCount():
+    while engine.watch and engine.watch.busy_threads:
         assert time.monotonic() < end, "a thread has not come back"
         time.sleep(0.01)
 
@@ -111,7 +107,7 @@ def test_a_bot_that_hangs_ends_its_game_alone(server: SlowServer) -> None:
 
         for _ in range(30):
             step_both()
-        engine._bots.array[2] = server.bot(engine)
+        engine.columns.bots.array[2] = server.bot(engine)
         with warns(UserWarning, "env 3", "passiveAI", "1 s"):
             batch, rewards, terminated, truncated, info = step_both()
         assert server.asked.is_set()
@@ -129,11 +125,11 @@ def test_a_bot_that_hangs_ends_its_game_alone(server: SlowServer) -> None:
             batch = step_both()[0]
             assert batch.globals[3, 0] == np.float32(step / 2000)
 
-        before = records(engine), int(statics.next_ID), [*engine._columns.orders_b.array]
-        assert engine._watch._pool.getActiveCount() == 1  # type: ignore[union-attr]
+        before = records(engine), int(statics.next_ID), [*engine.columns.orders_b.array]
+        assert engine.watch is not None and engine.watch.busy_threads == 1
         server.may_answer.set()
         wait_until_idle(engine)
-        after = records(engine), int(statics.next_ID), [*engine._columns.orders_b.array]
+        after = records(engine), int(statics.next_ID), [*engine.columns.orders_b.array]
         assert np.array_equal(before[0], after[0]) and before[1] == after[1]
         assert all(one is other or one.equals(other) for one, other in zip(before[2], after[2], strict=True))
         for _ in range(30):
@@ -147,7 +143,7 @@ def test_two_bots_may_hang_in_one_step(no_trust: None) -> None:
     ) as env:
         env.reset(seed=0)
         for lane, server in zip((0, 2), servers, strict=True):
-            env.engine._bots.array[lane] = server.bot(env.engine)
+            env.engine.columns.bots.array[lane] = server.bot(env.engine)
         with warns(UserWarning, "did not answer") as warned:
             batch, _, _, truncated, _ = env.step({})
         assert len(warned) == 2 and truncated.tolist() == [True, False, True]
@@ -162,10 +158,10 @@ def test_a_bot_that_hangs_when_told_of_the_end_takes_nothing_back(
 ) -> None:
     with ez.microrts.MicroRTSVectorEnv(BOARD, 1, opponents="passiveAI", bot_timeout=0.5) as env:
         env.reset(seed=0)
-        state = env.engine._states.array[0]
+        state = env.engine.columns.states.array[0]
         for unit in [unit for unit in state.getUnits() if unit.getPlayer() == 1]:
             state.removeUnit(unit)
-        env.engine._bots.array[0] = server.bot(env.engine)
+        env.engine.columns.bots.array[0] = server.bot(env.engine)
         server.may_answer.set()
         tell_bot = env.engine.tell_bot
 
@@ -183,7 +179,7 @@ def test_a_bot_that_hangs_when_told_of_the_end_takes_nothing_back(
 def test_ctrl_c_reaches_a_step_that_waits_for_a_bot(server: SlowServer) -> None:
     with ez.microrts.MicroRTSVectorEnv(BOARD, 2, opponents="workerRushAI", bot_timeout=600) as env:
         env.reset(seed=0)
-        env.engine._bots.array[0] = server.bot(env.engine)
+        env.engine.columns.bots.array[0] = server.bot(env.engine)
         server.when_asked = _thread.interrupt_main
         with pytest.raises(KeyboardInterrupt):
             env.step({})
@@ -201,10 +197,8 @@ def test_bots_whose_loops_end_are_not_watched() -> None:
     board = find_map(BOARD)
 
     def is_watched(bots: list[str | None], partial: bool = False) -> bool:
-        return (
-            MicroRTSEngine([GameSetup(board, bot) for bot in bots], partial, bot_timeout=1.0)._watch
-            is not None
-        )
+        engine = MicroRTSEngine([GameSetup(board, bot) for bot in bots], partial, bot_timeout=1.0)
+        return engine.watch is not None
 
     assert not is_watched([None, *known]) and not is_watched([None], True)
     assert not is_watched(["mayari"]) and is_watched(["mayari"], True)
@@ -213,10 +207,10 @@ def test_bots_whose_loops_end_are_not_watched() -> None:
 
 def test_without_a_watch_everything_is_played_in_the_calling_thread() -> None:
     engine = MicroRTSEngine([GameSetup(find_map(BOARD), "workerRushAI")])
-    assert engine._watch is None
+    assert engine.watch is None
     engine.reset([0], [0])
     assert engine.step() == []
-    engine._bots.array[0] = None
+    engine.columns.bots.array[0] = None
     (failure,) = engine.step()
     assert failure.bot == "workerRushAI" and failure.what.startswith("raised java.lang.NullPointerException")
 
@@ -230,7 +224,7 @@ def test_an_exception_that_an_interface_does_not_declare_is_told_by_its_name(
     pipe = bot.getClass().getDeclaredField("in_pipe")
     pipe.setAccessible(True)
     pipe.get(bot).close()
-    engine._bots.array[0] = bot
+    engine.columns.bots.array[0] = bot
     (failure,) = engine.tell_bot(0, 1)
     assert failure.over and failure.what.startswith("raised java.io.IOException"), failure.what
 
@@ -247,7 +241,7 @@ import warnings
 import entitize as ez
 env = ez.make_vec("MicroRTS/basesWorkers8x8", 2, opponents=["naiveMCTSAI", "passiveAI"], bot_timeout=1)
 env.reset(seed=0)
-env.engine._bots.array[0].setTimeBudget(2_000_000_000)  # milliseconds
+env.engine.columns.bots.array[0].setTimeBudget(2_000_000_000)  # milliseconds
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
     truncated = env.step({})[3]

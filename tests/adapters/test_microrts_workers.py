@@ -13,8 +13,7 @@ from typing import Any
 import entitize as ez
 import numpy as np
 import pytest
-from entitize.adapters.microrts import make
-from entitize.adapters.microrts.options import plan_games
+from entitize.adapters.microrts import plan_arguments, plan_games
 
 from facts import raises, warns
 
@@ -39,7 +38,7 @@ def saboteur() -> Any:
 
         def set_progress(fraction: float) -> None:
             if fraction < len(env.games):
-                env.engine._bots.array[int(fraction)] = None  # Java raises where it is called
+                env.engine.columns.bots.array[int(fraction)] = None  # Java raises where it is called
 
         env.set_progress = set_progress  # type: ignore[method-assign]
         return env
@@ -55,7 +54,7 @@ class Cache:
     def get(self) -> ez.vector.ShardedVectorEnv:
         if self.env is None or self.env.closed:
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(make, "MicroRTSVectorEnv", saboteur())
+                patch.setattr("entitize.adapters.microrts.make.MicroRTSVectorEnv", saboteur())
                 self.env = ez.make_vec(f"MicroRTS/{BOARD}", 5, num_workers=2, seed=3, **OPTIONS)
         assert isinstance(self.env, ez.vector.ShardedVectorEnv)
         return self.env
@@ -94,7 +93,7 @@ def test_the_games_are_those_of_one_process(
     workers: ez.vector.ShardedVectorEnv, local: ez.EntityVectorEnv
 ) -> None:
     assert np.array_equal(workers.lane_games, local.lane_games)  # type: ignore[arg-type]
-    assert [list(lanes) for lanes in workers._pool.lanes] == [[0, 1], [2, 3, 4]]
+    assert [list(lanes) for lanes in workers.worker_lanes] == [[0, 1], [2, 3, 4]]
     assert workers.single_observation_space == local.single_observation_space
     assert workers.metadata == local.metadata
     results, expected = workers.reset(seed=5), local.reset(seed=5)
@@ -144,11 +143,10 @@ def test_a_worker_that_is_killed_is_an_error_that_names_its_lanes(
     workers: ez.vector.ShardedVectorEnv,
 ) -> None:
     workers.reset(seed=0)
-    worker = workers._pool.workers[-1]
-    assert worker.process.pid is not None
-    os.kill(worker.process.pid, signal.SIGINT)  # Java leaves Ctrl-C to the parent too
+    pid = workers.worker_pids[-1]
+    os.kill(pid, signal.SIGINT)  # Java leaves Ctrl-C to the parent too
     workers.step({})
-    os.kill(worker.process.pid, signal.SIGKILL)
+    os.kill(pid, signal.SIGKILL)
     with pytest.raises(ez.WorkerError) as caught:
         for _ in range(1000):  # the signal may arrive after a step
             workers.step({})
@@ -160,7 +158,7 @@ def test_a_worker_that_is_killed_is_an_error_that_names_its_lanes(
 def test_games_are_planned_for_all_lanes_before_they_are_shared() -> None:
     games = plan_games([BOARD, "FourBasesWorkers8x8"], 9, 4, ["coacAI", *["passiveAI"] * 4], "both")
     for cut in range(len(games) + 1):
-        parts = [make._players(run) for run in (games[:cut], games[cut:]) if run]
+        parts = [plan_arguments(run) for run in (games[:cut], games[cut:]) if run]
         again = [
             game
             for part in parts
@@ -189,7 +187,7 @@ def test_processes_get_as_much_to_do(
         return SimpleNamespace()
 
     monkeypatch.setattr("entitize.envs.vector.sharded_vector.ShardedVectorEnv", sharded)
-    make.make_vec(BOARD, 24, opponents=opponents, num_workers=2)
+    ez.microrts.make_vec(BOARD, 24, opponents=opponents, num_workers=2)
     assert given == [lanes]
 
 

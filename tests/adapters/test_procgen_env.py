@@ -13,7 +13,7 @@ import gymnasium
 import numpy as np
 import pytest
 from entitize.adapters.procgen import ACTIONS
-from entitize.envs import window
+from entitize.envs import import_pygame
 from entitize.ragged import RaggedArray
 from gymnasium.utils.env_checker import check_env, data_equivalence
 
@@ -177,9 +177,9 @@ def test_frames_are_512_pixels_wide():
 
 
 def test_the_window_shows_every_step(monkeypatch):
-    pygame = window.import_pygame()
+    pygame = import_pygame()
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
-    monkeypatch.setattr(window, "sleep", lambda seconds: None)
+    monkeypatch.setattr("entitize.envs.window.sleep", lambda seconds: None)
     env = ez.procgen.ProcgenEnv("coinrun", render_mode="human")
     still = ez.procgen.ProcgenEnv("coinrun", render_mode="rgb_array")
     for one in (env, still):

@@ -10,7 +10,7 @@ import gymnasium
 import numpy as np
 import pytest
 from entitize.envs import PackedLayout, batch_observations, sample_actions
-from entitize.envs.vector.vector_env import Actions, StepResult
+from entitize.envs.vector import Actions, StepResult
 from entitize.ragged import RaggedArray
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from stable_baselines3.common.monitor import Monitor
@@ -324,6 +324,6 @@ def test_procgen_goes_through() -> None:
         assert len(batch) == 3 and batch.num_entities >= 3
         packed, _, _, infos = venv.step(np.array([1, 4, 7]))
         assert all(1 <= info["level_seed"] <= 3 for info in infos)
-    actions = inner._layout.unpack_actions(batch, np.array([1, 4, 7]))
+    actions = layout.unpack_actions(batch, np.array([1, 4, 7]))
     assert actions["act"] == RaggedArray(np.array([1, 4, 7]), np.arange(4))
     venv.close()

@@ -9,12 +9,13 @@ import entitize as ez
 import numpy as np
 import pytest
 from entitize.datasets import DatasetError, EntityDataset, replay
-from entitize.envs.registration import _GAMES
 
 from facts import raises
 
 
-@pytest.mark.parametrize("game", sorted([*_GAMES, "MultiSnake/lanes", "Procgen/coinrun", "Procgen/maze"]))
+@pytest.mark.parametrize(
+    "game", sorted([*ez.games.GAMES, "MultiSnake/lanes", "Procgen/coinrun", "Procgen/maze"])
+)
 def test_every_game_plays_the_same_again(game: str, tmp_path: Path) -> None:
     ez.record(ez.make_vec(game, num_envs=4), None, tmp_path / "plays", steps=60, seed=7)
     assert replay(EntityDataset(tmp_path / "plays"), ez.make_vec(game, num_envs=4)) is None

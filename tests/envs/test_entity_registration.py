@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,12 +12,12 @@ import entitize as ez
 import gymnasium
 import numpy as np
 import pytest
-from entitize.envs import registration
+from entitize.envs.registration import register_games
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 
 from facts import raises
 
-GAMES = [f"entitize/{name}-v0" for name in registration._GAMES]
+GAMES = [f"entitize/{name}-v0" for name in ez.games.GAMES]
 
 
 def test_importing_the_package_registers_the_games_and_stays_light() -> None:
@@ -37,7 +36,7 @@ def test_importing_the_package_registers_the_games_and_stays_light() -> None:
 
 
 def test_registering_twice_is_silent() -> None:
-    registration.register_games()
+    register_games()
 
 
 def test_every_public_name_of_envs_can_be_had_and_is_public_where_it_says() -> None:
@@ -119,16 +118,6 @@ def test_gymnasiums_own_vector_environments_take_our_environments() -> None:
     assert [rows.tolist() for rows in batch.entities["Robot"]] == there[0]
 
 
-@pytest.fixture
-def registered() -> Iterator[Callable[..., None]]:
-    """`register_vec`, undone afterwards."""
-    entry_points, names = dict(registration._ENTRY_POINTS), dict(registration._NAMES)
-    yield ez.register_vec
-    for table, before in ((registration._ENTRY_POINTS, entry_points), (registration._NAMES, names)):
-        table.clear()
-        table.update(before)  # type: ignore[arg-type]
-
-
 def sized(name: str, num_envs: int, **options: Any) -> ez.EntityVectorEnv:
     return ez.vector.ListVectorEnv([partial(ez.games.MineSweeper, width=len(name), **options)] * num_envs)
 
@@ -137,19 +126,17 @@ def no_entity_env(num_envs: int) -> Any:
     return "nonsense"
 
 
-def test_namespaces_and_ids_have_entry_points(
-    registered: Callable[..., None], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_namespaces_and_ids_have_entry_points(monkeypatch: pytest.MonkeyPatch) -> None:
     import types
 
     module = types.ModuleType("arena_of_the_tests")
     module.sized, module.no_entity_env = sized, no_entity_env  # type: ignore[attr-defined]
     module.fixed = partial(sized, "eight888")  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "arena_of_the_tests", module)
-    registered("Arena", "arena_of_the_tests:sized", names=["seven77", "nine99999"])
-    registered("Arena/eight", "arena_of_the_tests:fixed")
-    registered("Arena/odd", "arena_of_the_tests:no_entity_env")
-    registered("Open", "arena_of_the_tests:sized")
+    ez.register_vec("Arena", "arena_of_the_tests:sized", names=["seven77", "nine99999"])
+    ez.register_vec("Arena/eight", "arena_of_the_tests:fixed")
+    ez.register_vec("Arena/odd", "arena_of_the_tests:no_entity_env")
+    ez.register_vec("Open", "arena_of_the_tests:sized")
 
     def width(env_id: str, **options: Any) -> int:
         envs = ez.make_vec(env_id, 2, **options)

@@ -19,7 +19,7 @@ from entitize.envs import (
     space_schema,
     unbatch_observation,
 )
-from entitize.envs.vector.workers.shared_memory import StepLayout
+from entitize.envs.vector.workers import StepLayout
 
 from facts import raises
 

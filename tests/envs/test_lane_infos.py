@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 from entitize.envs import lane_infos
-from entitize.envs.vector.infos import merge_infos
+from entitize.envs.vector import merge_infos
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -11,7 +11,7 @@ import gymnasium
 import numpy as np
 import pytest
 from entitize.envs import batch_observations
-from entitize.envs.vector.infos import merge_infos
+from entitize.envs.vector import merge_infos
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 from facts import raises

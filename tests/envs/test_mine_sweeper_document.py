@@ -69,9 +69,15 @@ def test_each_state_gives_the_documents_observation(number: int) -> None:
 
 
 def test_ids_are_the_documents() -> None:
-    env = ez.games.MineSweeper(width=3, height=3)
-    env.reset(options={"state": STATES[0]})
-    ids = env._look().ids
+    shown: list[ez.Observation] = []
+
+    class Watched(ez.games.MineSweeper):
+        def _reset(self, options: dict[str, Any]) -> ez.Observation:
+            shown.append(super()._reset(options))
+            return shown[-1]
+
+    Watched(width=3, height=3).reset(options={"state": STATES[0]})
+    ids = shown[0].ids
     assert ids["Mine"] == [("Mine", 0), ("Mine", 1), ("Mine", 2), ("Mine", 3), ("Mine", 4)]
     assert ids["Robot"] == [("Robot", 0)]
 

@@ -23,7 +23,7 @@ from entitize.envs import (
     unbatch_observation,
     validate_actions,
 )
-from entitize.envs.batch.batch_actions import illegal_actions
+from entitize.envs.actions import illegal_actions
 from entitize.ragged import RaggedArray
 from hypothesis import given
 from hypothesis import strategies as st

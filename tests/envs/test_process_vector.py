@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -95,15 +96,14 @@ def wait_for_the_end_of(pids: Iterable[int]) -> None:
 
 
 def pids_of(envs: ez.vector.ProcessVectorEnv) -> list[int]:
-    pids = [worker.process.pid for worker in envs._pool.workers]
-    assert all(alive(pid) for pid in pids if pid is not None)
-    return [pid for pid in pids if pid is not None]
+    assert envs.worker_pids and all(alive(pid) for pid in envs.worker_pids)
+    return list(envs.worker_pids)
 
 
-def blocks_of(envs: ez.vector.ProcessVectorEnv) -> list[str]:
-    """The names of the shared memory in use."""
-    memory = [envs._pool._actions, *(worker.results for worker in envs._pool.workers)]
-    return [one.block.name for one in memory if one._block is not None]
+def blocks_of(envs: ez.vector.ProcessVectorEnv) -> set[str]:
+    """The names of the shared memory that the workers have mapped."""
+    maps = [Path(f"/proc/{pid}/maps").read_text() for pid in envs.worker_pids]
+    return set(re.findall(r"/dev/shm/(\S+)", "".join(maps)))
 
 
 @pytest.mark.parametrize("make_class", [environment_class, lambda: ez.games.MineSweeper])
@@ -217,14 +217,15 @@ def test_an_environment_that_is_forgotten_ends_its_workers() -> None:
 
 
 PARENT = """
-import os, signal
+import os, re, signal
 import entitize as ez
 
 if __name__ == "__main__":
     envs = ez.make_vec("MineSweeper", 2, num_workers=2)
     envs.reset(seed=0)
-    print(*[worker.process.pid for worker in envs._pool.workers])
-    print(*[worker.results.block.name for worker in envs._pool.workers], flush=True)
+    print(*envs.worker_pids)
+    maps = [open(f"/proc/{pid}/maps").read() for pid in envs.worker_pids]
+    print(*set(re.findall(r"/dev/shm/(\\S+)", "".join(maps))), flush=True)
     os.kill(os.getpid(), signal.SIGKILL)
 """
 

@@ -17,11 +17,8 @@ import entitize as ez
 import gymnasium
 import numpy as np
 import pytest
-from entitize.envs.games.multi_snake import MultiSnakeVectorEnv
-from entitize.envs.seeds import lane_seeds
-from entitize.envs.vector.infos import join_infos
-from entitize.envs.vector.workers import worker_pool
-from entitize.envs.vector.workers.worker_pool import shares
+from entitize.envs.vector import join_infos, lane_seeds
+from entitize.envs.vector.workers import shares
 
 from facts import raises, warns
 
@@ -51,7 +48,7 @@ def assert_same(one: Any, other: Any) -> None:
 @pytest.mark.parametrize("seed", [3, [5, None, 7, 8, None, 10]])
 def test_results_are_those_of_one_process(snakes: ez.EntityVectorEnv, seed: Any) -> None:
     assert isinstance(snakes, ez.vector.ShardedVectorEnv)
-    assert [len(lanes) for lanes in snakes._pool.lanes] == [2, 4]  # games are not split
+    assert [len(lanes) for lanes in snakes.worker_lanes] == [2, 4]  # games are not split
     with ez.make_vec("MultiSnake/lanes", 6, **SNAKES) as local:
         assert snakes.single_observation_space == local.single_observation_space
         assert (snakes.num_envs, snakes.metadata) == (6, local.metadata)
@@ -117,7 +114,7 @@ def test_what_an_environment_refuses_is_raised_as_in_one_process() -> None:
         ez.make_vec("MultiSnake", 4, num_workers=1, max_steps=0)
     assert "native.py" in caught.value.__notes__[0]  # the worker's traceback
     with raises(TypeError, "env_fn", "envs 0 to 2", "EntityVectorEnv", "3 lanes"):
-        ez.vector.ShardedVectorEnv([partial(MultiSnakeVectorEnv, 2)], [3])
+        ez.vector.ShardedVectorEnv([partial(ez.make_vec, "MultiSnake", 2)], [3])
 
 
 def odd_environment() -> Any:
@@ -236,8 +233,7 @@ def test_parent_works_of_earlier_versions_is_accepted_without_effect() -> None:
 def test_a_worker_that_dies_while_the_parent_waits_is_an_error() -> None:
     envs = ez.vector.ShardedVectorEnv([partial(odd_environment(), 1)] * 2, [1, 1])
     envs.reset(seed=0)
-    pid = envs._pool.workers[1].process.pid
-    assert pid is not None
+    pid = envs.worker_pids[1]
     os.kill(pid, signal.SIGSTOP)  # the step will not be answered
     timer = threading.Timer(0.2, os.kill, (pid, signal.SIGKILL))
     timer.start()
@@ -255,8 +251,8 @@ def test_a_worker_that_hangs_is_an_error_that_names_it() -> None:
     )
     envs.reset(seed=0)
     envs.step({})  # the first one would have ten times as long
-    envs._pool._timeout = 0.5
-    pids = [worker.process.pid for worker in envs._pool.workers]
+    envs.worker_timeout = 0.5
+    pids = envs.worker_pids
     os.kill(pids[-1], signal.SIGSTOP)
     start = time.monotonic()
     with raises(ez.WorkerError, "envs [1, 2]", pids[-1], "0.5 s", "step") as caught:
@@ -274,15 +270,15 @@ def test_a_worker_that_hangs_is_an_error_that_names_it() -> None:
 def test_a_worker_timeout_must_be_positive(limit: float) -> None:
     with raises(ValueError, "worker_timeout"):
         ez.make_vec("MultiSnake", 2, num_workers=1, worker_timeout=limit)
+    with ez.make_vec("MultiSnake", 2, num_workers=1) as envs, raises(ValueError, "worker_timeout"):
+        envs.worker_timeout = limit  # type: ignore[attr-defined]
 
 
 def test_a_key_press_ends_a_worker_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worker_pool, "GRACE", 0.1)
+    monkeypatch.setattr("entitize.envs.vector.workers.worker_pool.GRACE", 0.1)
     envs = ez.vector.ShardedVectorEnv([partial(odd_environment(), 1)], [1])
     envs.reset(seed=0)
-    process = envs._pool.workers[0].process
-    pid = process.pid
-    assert pid is not None
+    (pid,) = envs.worker_pids
     os.kill(pid, signal.SIGINT)  # the terminal's Ctrl-C reaches the workers too, which leave it to the parent
     envs.step({})
     os.kill(pid, signal.SIGSTOP)

@@ -13,8 +13,6 @@ import entitize as ez
 import numpy as np
 import pytest
 from entitize.envs import sample_actions
-from entitize.envs.games.minefield import MinefieldVectorEnv
-from entitize.envs.games.move_to_origin import MoveToOriginVectorEnv
 from entitize.ragged import RaggedArray
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -46,7 +44,7 @@ def expected_rows(observation: Any) -> dict[str, np.ndarray]:
 @settings(max_examples=40)
 @given(seed=st.integers(0, 2**32))
 def test_the_spaceship_flies_as_the_references_does(seed: int) -> None:
-    venv = MoveToOriginVectorEnv(2)
+    venv = ez.make_vec("MoveToOrigin", 2)
     batch, _ = venv.reset(seed=seed)
     ship = original("examples.move_to_origin").MoveToOrigin()
     ship.reset()
@@ -70,7 +68,7 @@ def test_the_spaceship_flies_as_the_references_does(seed: int) -> None:
 
 
 def test_a_perfect_pilot_ends_within_half_a_thousandth_of_the_origin_along_each_axis() -> None:
-    venv = MoveToOriginVectorEnv(64)
+    venv = ez.make_vec("MoveToOrigin", 64)
     venv.reset(seed=1)
     left = np.rint(-1000 * venv.ships[:, :2]).astype(int)  # thousandths that are still to cover
     returns = np.zeros(64)
@@ -97,7 +95,7 @@ def test_the_vehicle_drives_as_the_references_does(
     seed: int, translate: bool, width: float, max_mines: int
 ) -> None:
     options = {"translate": translate, "width": width, "max_mines": max_mines, "max_steps": 40}
-    venv = MinefieldVectorEnv(3, **options)
+    venv = ez.make_vec("Minefield", 3, **options)
     batch, _ = venv.reset(seed=seed)
     module = original("examples.minefield")
     field = module.Minefield(**{**options, "max_steps": 10**6})
@@ -129,7 +127,7 @@ def test_the_vehicle_drives_as_the_references_does(
 @settings(max_examples=40)
 @given(seed=st.integers(0, 2**32))
 def test_mines_keep_their_distance(seed: int) -> None:
-    venv = MinefieldVectorEnv(4, width=120.0)
+    venv = ez.make_vec("Minefield", 4, width=120.0)
     batch, _ = venv.reset(seed=seed)
     for lane in range(4):
         rows = rows_of(batch, lane)
@@ -176,7 +174,7 @@ def way_through(vehicle: np.ndarray, target: np.ndarray, mines: np.ndarray) -> l
 
 def test_there_is_a_way_through_every_minefield() -> None:
     count = 40
-    venv = MinefieldVectorEnv(count)
+    venv = ez.make_vec("Minefield", count)
     venv.reset(seed=3)
     plans = [
         way_through(venv.vehicles[i], venv.targets[i], venv.mines[i, : venv.mine_counts[i]])
@@ -195,7 +193,7 @@ def test_there_is_a_way_through_every_minefield() -> None:
 
 
 def test_a_picture_of_a_minefield_shows_each_thing_at_its_place() -> None:
-    venv = MinefieldVectorEnv(1, render_mode="rgb_array", max_mines=1)
+    venv = ez.make_vec("Minefield", 1, render_mode="rgb_array", max_mines=1)
     venv.reset(seed=0)
     venv.mines[0], venv.mine_counts[0] = (50.0, 50.0), 1
     venv.targets[0], venv.vehicles[0] = (-50.0, 50.0), (0.0, -50.0, 0.0)

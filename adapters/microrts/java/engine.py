@@ -70,6 +70,9 @@ class MicroRTSEngine:
             them are not looked at.
         read_orders: Java's handle that reads a lane's orders, see `tick.order_reader`.
         rewards: float64 (lanes, 6), the raw rewards of the last step.
+        columns: Java's objects of each game, such as `columns.states.array[game]`.
+        watch: the threads on which bots that may hang are waited for; None: everything is played in the
+            calling thread.
     """
 
     def __init__(
@@ -90,8 +93,7 @@ class MicroRTSEngine:
         self._handles = Handles(self._jpype)
         self.unit_types = self._jpype.JClass("rts.units.UnitTypeTable")()
         self._make_buffers()
-        self._columns = GameColumns(self._handles, games, self.orders[0].size)
-        self._states, self._bots = self._columns.states, self._columns.bots
+        self.columns = GameColumns(self._handles, games, self.orders[0].size)
         self._prototypes: list[Any] = [
             game.bot and make_bot(self._jpype, game.bot, self.unit_types) for game in games
         ]
@@ -100,8 +102,8 @@ class MicroRTSEngine:
         self._starts: dict[str, Any] = {}
         self._first_ids: dict[str, int] = {}
         may_wait = any(game.bot and may_hang(game.bot, partial_observability) for game in games)
-        self._watch = (
-            Watch(self._handles, self._columns.progress, bot_timeout) if bot_timeout and may_wait else None
+        self.watch = (
+            Watch(self._handles, self.columns.progress, bot_timeout) if bot_timeout and may_wait else None
         )
         self._tell = self._make_telling()
         reading = self._make_reading(True)
@@ -117,7 +119,7 @@ class MicroRTSEngine:
         Raises:
             RuntimeError: a bot raised an exception instead of getting ready for a game.
         """
-        columns = self._columns
+        columns = self.columns
         with _PLAYING:
             for game, seed in zip(games, seeds, strict=True):
                 board = self.games[game].map
@@ -184,7 +186,7 @@ class MicroRTSEngine:
         """Tell the game's bot, if it has one, that it is over: what became of that, if it failed."""
         if self.games[game].bot is None:
             return []
-        self._columns.winners.array[game] = winner
+        self.columns.winners.array[game] = winner
         return [replace(failure, over=True) for failure in self._run(self._tell, game, game + 1)]
 
     def _run(self, play: Run, first: int, last: int) -> list[BotFailure]:
@@ -207,7 +209,7 @@ class MicroRTSEngine:
             RuntimeError: it has no bot that could have failed.
         """
         what = str(error) if isinstance(error, BotHungError) else f"raised {what_was_raised(error)}"
-        game = int(self._columns.progress.array[0])
+        game = int(self.columns.progress.array[0])
         name = self.games[game].bot
         if name is None:
             raise RuntimeError(f"MicroRTS: game {game} {what}") from error
@@ -224,12 +226,12 @@ class MicroRTSEngine:
     def adviser(self, bot: str, game: int, player: int) -> BotAdviser:
         """Return a bot that says what `player` should do in `game`; see `BotAdviser`."""
         cells = self.games[0].map.height * self.games[0].map.width
-        common = self._handles, self._columns, self.unit_types, self._partial, cells
+        common = self._handles, self.columns, self.unit_types, self._partial, cells
         return BotAdviser(*common, game, player, bot, self._bot_timeout)
 
     def close(self) -> None:
         """Forget the games, so that Java can free them."""
-        self._columns.clear()
+        self.columns.clear()
 
     # -- set-up ---------------------------------------------------------------------------------------------
 
@@ -260,10 +262,10 @@ class MicroRTSEngine:
     def _make_reading(self, with_masks: bool) -> Any:
         """() -> void: the reading of the games, and of the masks."""
         handles, loop = self._handles, GameLoop(self._handles)
-        loop.call(handles.bind(game_writer(handles), 0, self._record_buffer), self._states)
+        loop.call(handles.bind(game_writer(handles), 0, self._record_buffer), self.columns.states)
         if with_masks:
             masks = mask_writer(handles, self.unit_types, self._mask_buffer, _ATTACK_WIDTH)
-            loop.call(masks, self._states, None, self._columns.skipped)
+            loop.call(masks, self.columns.states, None, self.columns.skipped)
         rewind = handles.method("java.nio.IntBuffer", "clear", "java.nio.IntBuffer")
         loop.finish(before=handles.dropping_result(handles.bind(rewind, 0, self._record_buffer)))
         return loop.over(0, len(self.games))
@@ -279,11 +281,11 @@ class MicroRTSEngine:
         Returns:
             what runs each and for which games; and, where no bot is watched, what does all of it.
         """
-        handles, watch, between = self._handles, self._watch, self.num_selfplay
+        handles, watch, between = self._handles, self.watch, self.num_selfplay
         width, row_size = self.games[0].map.width, 1 + ORDER_SIZE
         self.read_orders = order_reader(handles, self.unit_types, self._order_buffer, row_size, width)
         read, rewards = self.read_orders, self._reward_buffer
-        tick = Tick(handles, self._columns, read, rewards, partial_observability, watch)
+        tick = Tick(handles, self.columns, read, rewards, partial_observability, watch)
         spans = [(0, between), (between, len(self.games))]
         loops = [(tick.loop(last == between), first, last) for first, last in spans if first < last]
         ticks = [
@@ -295,13 +297,13 @@ class MicroRTSEngine:
         return ticks, handles.runner(whole)
 
     def _watched(self, loop: GameLoop) -> Run:
-        return self._watch.watched(loop) if self._watch else loop.run
+        return self.watch.watched(loop) if self.watch else loop.run
 
     def _make_telling(self) -> Run:
         """The end of games against bots, told to these."""
         handles, loop = self._handles, GameLoop(self._handles)
-        loop.call(handles.bind(self._columns.progress.set, 0, 0), None)
+        loop.call(handles.bind(self.columns.progress.set, 0, 0), None)
         tell = handles.method("ai.core.AI", "gameOver", "void", "int")
-        loop.call(self._watch.guarded(tell) if self._watch else tell, self._bots, self._columns.winners)
+        loop.call(self.watch.guarded(tell) if self.watch else tell, self.columns.bots, self.columns.winners)
         loop.finish()
         return self._watched(loop)

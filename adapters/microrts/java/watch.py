@@ -97,6 +97,11 @@ class Watch:
 
         return run
 
+    @property
+    def busy_threads(self) -> int:
+        """How many threads are playing, or wait for a bot with which they were left behind."""
+        return int(self._pool.getActiveCount())
+
     def _wait(self, task: Any) -> None:
         game, waited = -1, 0
         while True:

@@ -84,6 +84,12 @@ class Worker:
         theirs.close()  # so that the worker's end is the only one, and its death ends the pipe
         self.results = GrowingBlock()
 
+    @property
+    def pid(self) -> int:
+        """The id of the process."""
+        assert self.process.pid is not None  # it has been started
+        return self.process.pid
+
     def send(self, word: str, payload: Any = None) -> None:
         """Give a command.
 
@@ -147,11 +153,7 @@ class WorkerPool:
         num_lanes: Sequence[int],
         timeout: float | None = WORKER_TIMEOUT,
     ) -> None:
-        if timeout is not None and not timeout > 0:
-            raise ValueError(
-                f"worker_timeout: expected a positive number of seconds or None, got {timeout!r}"
-            )
-        self._timeout = timeout
+        self.timeout = timeout
         self._answered: set[str] = set()  # the kinds of commands that have been answered
         self.workers: list[Worker] = []
         self._actions = GrowingBlock()
@@ -182,6 +184,23 @@ class WorkerPool:
             self.close()
             raise
         self._layout = StepLayout(self.space)
+
+    @property
+    def timeout(self) -> float | None:
+        """Seconds that a worker may take to answer; None: any number.
+
+        Raises:
+            ValueError: it is set to what is not positive.
+        """
+        return self._timeout
+
+    @timeout.setter
+    def timeout(self, seconds: float | None) -> None:
+        if seconds is not None and not seconds > 0:
+            raise ValueError(
+                f"worker_timeout: expected a positive number of seconds or None, got {seconds!r}"
+            )
+        self._timeout = seconds
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(
@@ -284,9 +303,9 @@ class WorkerPool:
 
     def _limit(self, doing: str) -> float | None:
         """Return the seconds that the answers to a command may take."""
-        if self._timeout is None or doing in self._answered:
-            return self._timeout
-        return FIRST_TIME * self._timeout
+        if self.timeout is None or doing in self._answered:
+            return self.timeout
+        return FIRST_TIME * self.timeout
 
     def _silence(self, silent: Sequence[Worker], doing: str) -> WorkerError:
         """The error for workers that have not answered in time. They are ended at once: they could hang."""

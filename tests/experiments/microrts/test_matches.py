@@ -11,7 +11,7 @@ from typing import Any
 import entitize as ez
 import numpy as np
 import pytest
-from entitize.adapters.microrts.java.rewards import weights_array
+from entitize.adapters.microrts import weights_array
 from entitize.envs import EntityBatch, sample_actions
 from entitize.experiments import RANDOM, UserError
 from entitize.experiments.microrts import (

@@ -11,7 +11,7 @@ from typing import Any
 import entitize as ez
 import numpy as np
 import pytest
-from entitize.adapters.microrts.java.rewards import weights_array
+from entitize.adapters.microrts import weights_array
 from entitize.experiments import (
     TrainConfig,
     config_names,
@@ -113,7 +113,7 @@ def test_our_configuration_trains(
 
     def recorded(venv: ez.microrts.MicroRTSVectorEnv, fraction: float) -> None:
         set_progress(venv, fraction)
-        weights.append(venv._weights.tolist())
+        weights.append(venv.reward_weights.tolist())
 
     monkeypatch.setattr(ez.microrts.MicroRTSVectorEnv, "set_progress", recorded)
     words = ("--ppo.num-steps", 2, "--ppo.total-timesteps", 96, "--run", tmp_path / "run")
@@ -146,7 +146,7 @@ def test_a_resumed_run_weighs_rewards_as_the_whole_run_would(
             trainer = ez.PPO(policy, venv, config, tmp_path / "run", resume=resume)
 
             def note(trainer: ez.PPO, metrics: dict[str, float]) -> bool:
-                seen.append(float(venv._weights[0]))
+                seen.append(float(venv.reward_weights[0]))
                 return len(seen) == updates
 
             trainer.callbacks.append(note)

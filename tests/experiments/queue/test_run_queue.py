@@ -199,7 +199,8 @@ def test_a_run_is_trained_by_one_process_at_a_time(entitize: Run, trained: Path,
         assert (code, f"{run} is in use by process {os.getpid()}" in err) == (2, True)
         for stage in ("train", "eval"):
             command = [sys.executable, "-m", "entitize.experiments.queue.run_child", stage, str(run)]
-            assert subprocess.run(command, stdin=subprocess.PIPE, capture_output=True).returncode == LOCKED
+            with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL) as child:
+                assert child.wait() == LOCKED
     assert steps_in(run) == [16, 32]
     assert main(["train", "--resume", str(run), "--ppo.total-timesteps", "48"]) == 0
 
