@@ -13,8 +13,14 @@ from ...lazy import attach
 if TYPE_CHECKING:
     from .decoder.decode import ProcgenStateError as ProcgenStateError
     from .decoder.decode import StateDecoder as StateDecoder
+    from .engine import ProcgenEngine as ProcgenEngine
+    from .engine import StateBuffer as StateBuffer
+    from .engine import import_engine as import_engine
     from .env import ProcgenEnv as ProcgenEnv
     from .games import GAMES as GAMES
+    from .games import MOVING as MOVING
+    from .games import MOVING_X as MOVING_X
+    from .games import POSITION as POSITION
     from .options import ACTIONS as ACTIONS
     from .options import EngineOptions as EngineOptions
     from .options import ViewOptions as ViewOptions

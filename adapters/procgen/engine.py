@@ -102,6 +102,11 @@ class ProcgenEngine:
 
     Rewards and ends are in the states as well as in what the engine itself observes: who has fetched the one
     need not ask for the other.
+
+    Attributes:
+        env: the package's own environment, a `ProcgenGym3Env`.
+        states: the dumps of the lanes' states, as `fetch` left them.
+        is_terse: whether `fetch` leaves out the text of the random generators.
     """
 
     def __init__(
@@ -125,50 +130,50 @@ class ProcgenEngine:
             "render_mode": "rgb_array" if render else None,
             **options.arguments(game, render or pixels),
         }
-        self._env = import_engine()(**self._arguments)
-        self._is_terse = self._can_be_terse()
+        self.env = import_engine()(**self._arguments)
+        self.is_terse = self._can_be_terse()
 
     def __getstate__(self) -> dict[str, Any]:
         """Copies run an engine of their own, which goes on from this one's state."""
-        return {**vars(self), "_env": self._env.get_state()}
+        return {**vars(self), "env": self.env.get_state()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
-        self._env = import_engine()(**self._arguments)
-        self._env.set_state(state["_env"])
+        self.env = import_engine()(**self._arguments)
+        self.env.set_state(state["env"])
 
     def step(self, actions: NDArray[np.int32]) -> None:
         """Let every lane act (num_envs,); -1 abandons the episode for the next one."""
         self.has_stepped = True
-        self._env.act(actions)
+        self.env.act(actions)
 
     def fetch(self) -> None:
         """Fetch the states as they are; the text of their random generators may be left out."""
-        with terse_dumps() if self._is_terse else contextlib.nullcontext():
-            self.states.fill(self._env)
+        with terse_dumps() if self.is_terse else contextlib.nullcontext():
+            self.states.fill(self.env)
 
     def observe(self) -> tuple[NDArray[np.float32], NDArray[np.uint8], NDArray[np.bool_]]:
         """Rewards (num_envs,), frames (num_envs, 64, 64, 3), and which lanes have just started an episode."""
-        rewards, seen, first = self._env.observe()
+        rewards, seen, first = self.env.observe()
         return rewards, seen["rgb"], first
 
     def levels(self) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """The level that each lane is in, and whether its last step completed the one before, (num_envs,)."""
-        infos = self._env.get_info()
+        infos = self.env.get_info()
         seeds = np.array([info["level_seed"] for info in infos], np.int64)
         return seeds, np.array([info["prev_level_complete"] != 0 for info in infos])
 
     def frames(self) -> tuple[NDArray[np.uint8], ...]:
         """A picture of each lane (512, 512, 3)."""
-        return tuple(info["rgb"] for info in self._env.get_info())
+        return tuple(info["rgb"] for info in self.env.get_info())
 
     def close(self) -> None:
-        self._env.close()
+        self.env.close()
 
     def _can_be_terse(self) -> bool:
         """Return true if terse dumps are switched on and differ from full ones in the generators only."""
         if not is_on("terse_dumps"):
             return False
-        whole = self.states.dump(self._env, 0)
+        whole = self.states.dump(self.env, 0)
         with terse_dumps() as is_terse:
-            return is_terse and self.states.dump(self._env, 0) == without_generators(whole)
+            return is_terse and self.states.dump(self.env, 0) == without_generators(whole)

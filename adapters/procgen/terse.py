@@ -26,7 +26,8 @@ from numba import cfunc, types
 
 #: The engine's library, as it is mapped into this process.
 _LIBRARY = "libenv.so"
-_MAPS = Path("/proc/self/maps")
+#: Where Linux lists what is mapped into this process.
+MAPS = Path("/proc/self/maps")
 
 #: At least this many digits and spaces in a row are a generator's text (about 6,700), and nothing else is.
 _GENERATOR_TEXT = re.compile(rb"[0-9 ]{5000,}")
@@ -58,7 +59,7 @@ _originals: dict[int, int] = {}
 def terse_dumps() -> Iterator[bool]:
     """Let `get_state` leave out the generators' text; yields whether it does."""
     global _users
-    entries = _entries()
+    entries = printing_entries()
     with _lock:
         _users += 1
         if _users == 1:
@@ -88,19 +89,19 @@ def without_generators(dump: bytes) -> bytes:
 
 
 @functools.cache
-def _entries() -> dict[int, int]:
+def printing_entries(maps: Path = MAPS) -> dict[int, int]:
     """Return the entries of the library's table with printing functions, and their silent replacements.
 
     Empty where that can't be done: on another system than Linux, with a library that calls them otherwise, or
     whose table is read-only.
     """
     try:
-        regions = [line.split() for line in _MAPS.read_text().splitlines() if line.endswith("/" + _LIBRARY)]
+        regions = [line.split() for line in maps.read_text().splitlines() if line.endswith("/" + _LIBRARY)]
         found: dict[int, int] = {}
         for path in dict.fromkeys(region[-1] for region in regions):
             spans = [(*_span(region[0]), region[1]) for region in regions if region[-1] == path]
             base = min(start for start, _, _ in spans)
-            offsets = _imports(Path(path))
+            offsets = imported_functions(Path(path))
             addresses = {base + offsets[name]: _SILENT[name].address for name in _SILENT if name in offsets}
             writable = [
                 any(start <= address < end and rights.startswith("rw") for start, end, rights in spans)
@@ -118,7 +119,7 @@ def _span(addresses: str) -> tuple[int, int]:
     return int(start, 16), int(end, 16)
 
 
-def _imports(library: Path) -> dict[str, int]:
+def imported_functions(library: Path) -> dict[str, int]:
     """The offset of each imported function's entry in the table of a 64-bit ELF library."""
     from elftools.common.exceptions import ELFError
     from elftools.elf.elffile import ELFFile

@@ -63,6 +63,10 @@ class ProcgenVectorEnv(EntityVectorEnv):
         render_mode: None, or "rgb_array".
         options: those of `ViewOptions` and `EngineOptions`.
 
+    Attributes:
+        engine: the engine, for tools that read its state; None before the first reset.
+        states: the numbers of the engine's last decoded states, by name; None before the first reset.
+
     Raises:
         ValueError: an unknown game (the nearest name is given), or an option out of its range.
         TypeError: an unknown option.
@@ -110,8 +114,8 @@ class ProcgenVectorEnv(EntityVectorEnv):
             self.single_observation_space = EntitySpace({}, self.single_action_space, frame=_FRAME)
         self._first_seed = seed
         self._buffer = StateBuffer(num_envs, num_threads or default_threads(num_envs))
-        self._engine: ProcgenEngine | None = None  # made by the first reset, which knows the seed
-        self._states: DecodedStates | None = None  # the last ones that were decoded
+        self.engine: ProcgenEngine | None = None  # made by the first reset, which knows the seed
+        self.states: DecodedStates | None = None  # the last ones that were decoded
         self._times = self._limits = np.zeros(num_envs)  # steps since the level started, and until it ends
 
     def _seeds(self, seed: Seeds) -> int | None:
@@ -125,21 +129,21 @@ class ProcgenVectorEnv(EntityVectorEnv):
         A seed makes a new engine (milliseconds), whose levels and games are the same for the same seed; it
         counts modulo 2**31. Without one the engine goes on with its levels.
         """
-        if seed is not None or self._engine is None:
+        if seed is not None or self.engine is None:
             self._make_engine(seed)
-        assert self._engine is not None
-        if self._engine.has_stepped:
-            self._engine.step(np.full(self.num_envs, _RESTART, np.int32))
+        assert self.engine is not None
+        if self.engine.has_stepped:
+            self.engine.step(np.full(self.num_envs, _RESTART, np.int32))
         batch, _, _, info = self._observe(starts=True)
         return batch, info
 
     def _step(self, actions: dict[str, RaggedArray]) -> StepResult:
         """Let every lane's player act; one whose action is left out takes "noop"."""
-        assert self._engine is not None
+        assert self.engine is not None
         chosen = actions["act"]
         choices = np.full(self.num_envs, _NOOP, np.int32)
         choices[chosen.lengths > 0] = chosen.values
-        self._engine.step(choices)
+        self.engine.step(choices)
         # After an end the next level's time runs, so it is the time before that tells of the limit.
         is_late = self._times + 1 >= self._limits
         batch, rewards, done, info = self._observe()
@@ -160,11 +164,11 @@ class ProcgenVectorEnv(EntityVectorEnv):
         Raises:
             ProcgenStateError: the states can't be read.
         """
-        engine, dumps = self._engine, self._buffer
+        engine, dumps = self.engine, self._buffer
         assert engine is not None
         if starts or not self._pixels:
             engine.fetch()
-            self._states = states = self._decoder.decode(dumps.data, dumps.starts, dumps.lengths)
+            self.states = states = self._decoder.decode(dumps.data, dumps.starts, dumps.lengths)
             self._times, self._limits = states["cur_time"], states["timeout"]
         if not self._pixels:
             seeds, complete = states["current_level_seed"].astype(np.int64), states["level_complete"] != 0
@@ -178,8 +182,8 @@ class ProcgenVectorEnv(EntityVectorEnv):
 
     def _render(self) -> tuple[NDArray[np.uint8], ...]:
         """A picture (512, 512, 3) of each lane."""
-        assert self._engine is not None
-        return self._engine.frames()
+        assert self.engine is not None
+        return self.engine.frames()
 
     def camera(self, lane: int) -> tuple[float, float, float, float]:
         """The part of the level that `render` shows of a lane: left, bottom, width and height.
@@ -194,11 +198,11 @@ class ProcgenVectorEnv(EntityVectorEnv):
         if self._pixels:
             height, width, _ = _FRAME
             return 0.0, float(height), float(width), -float(height)
-        assert self._states is not None
+        assert self.states is not None
         view = self._decoder.options
         scale = 1.0 if view.is_reference else LENGTH
         size, x, y = (
-            float(self._states[name][lane]) * scale for name in ("visibility", "center_x", "center_y")
+            float(self.states[name][lane]) * scale for name in ("visibility", "center_x", "center_y")
         )
         if view.visible_only and not view.is_reference:
             x, y = 0.0, 0.0
@@ -206,19 +210,19 @@ class ProcgenVectorEnv(EntityVectorEnv):
 
     def close_extras(self, **kwargs: Any) -> None:
         """Release the engine and the threads."""
-        self._states = None
-        if self._engine is not None:
-            self._engine.close()
-            self._engine = None
+        self.states = None
+        if self.engine is not None:
+            self.engine.close()
+            self.engine = None
         self._buffer.close()
 
     def _make_engine(self, seed: int | None) -> None:
         if seed is None:
             seed = int(np.random.SeedSequence().generate_state(1)[0])
-        if self._engine is not None:
-            self._engine.close()
+        if self.engine is not None:
+            self.engine.close()
         render = self.render_mode is not None
-        self._engine = ProcgenEngine(
+        self.engine = ProcgenEngine(
             self.game,
             self.num_envs,
             seed % _NUM_SEEDS,

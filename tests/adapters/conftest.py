@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from entitize.adapters.procgen.engine import import_engine
+from entitize.adapters.procgen import import_engine
 
 GAMES = (
     "bigfish bossfight caveflyer chaser climber coinrun dodgeball fruitbot heist jumper leaper maze"

@@ -6,8 +6,7 @@ from dataclasses import fields
 from pathlib import Path
 
 import entitize as ez
-from entitize.adapters.procgen import ACTIONS, GAMES
-from entitize.adapters.procgen.games import MOVING, MOVING_X, POSITION
+from entitize.adapters.procgen import ACTIONS, GAMES, MOVING, MOVING_X, POSITION
 
 PAGE = (Path(__file__).parents[2] / "docs" / "procgen.md").read_text()
 

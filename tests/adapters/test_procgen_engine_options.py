@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import entitize as ez
 import numpy as np
-from entitize.adapters.procgen import GAMES
-from entitize.adapters.procgen.engine import import_engine
+from entitize.adapters.procgen import GAMES, import_engine
 
 DRAWING = ("use_monochrome_assets", "use_backgrounds")
 

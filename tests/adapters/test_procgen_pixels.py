@@ -8,8 +8,7 @@ import entitize as ez
 import gymnasium
 import numpy as np
 import pytest
-from entitize.adapters.procgen import ACTIONS
-from entitize.adapters.procgen.engine import StateBuffer, import_engine
+from entitize.adapters.procgen import ACTIONS, StateBuffer, import_engine
 from entitize.ragged import RaggedArray
 from gymnasium.utils.env_checker import check_env
 

@@ -9,15 +9,21 @@ from typing import Any
 import entitize as ez
 import numpy as np
 import pytest
-from entitize.adapters.procgen import GAMES, terse
-from entitize.adapters.procgen.terse import terse_dumps, without_generators
+from entitize.adapters.procgen import GAMES
+from entitize.adapters.procgen.terse import (
+    imported_functions,
+    printing_entries,
+    terse_dumps,
+    without_generators,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 
 
 def is_whole(venv: ez.procgen.ProcgenVectorEnv) -> bool:
     """Whether the last dumps hold the generators, whose text has the numbers' usual lengths."""
-    buffer = venv._buffer
+    assert venv.engine is not None
+    buffer = venv.engine.states
     dumps = [
         buffer.data[start : start + length].tobytes()
         for start, length in zip(buffer.starts, buffer.lengths, strict=True)
@@ -34,7 +40,7 @@ def played(
     venv = ez.procgen.ProcgenVectorEnv(game, 4, seed=3, num_threads=1)
     batch, _ = venv.reset()
     for name, value in changes.items():
-        setattr(venv._engine, name, value)
+        setattr(venv.engine, name, value)
     venv.action_space.seed(5)
     seen = []
     for _ in range(steps):
@@ -46,10 +52,10 @@ def played(
 @pytest.mark.parametrize("game", GAMES)
 def test_observations_are_those_of_whole_dumps(game: str) -> None:
     venv, seen = played(game, 60)
-    assert venv._engine is not None and venv._engine._is_terse
+    assert venv.engine is not None and venv.engine.is_terse
     assert not is_whole(venv)
     venv.close()
-    whole, expected = played(game, 60, _is_terse=False)
+    whole, expected = played(game, 60, is_terse=False)
     assert is_whole(whole)
     whole.close()
     for ours, theirs in zip(seen, expected, strict=True):
@@ -61,26 +67,26 @@ def test_observations_are_those_of_whole_dumps(game: str) -> None:
 def test_the_engine_prints_whole_dumps_to_others_again() -> None:
     venv = ez.procgen.ProcgenVectorEnv("maze", 2, seed=1)
     venv.reset()
-    engine = venv._engine
+    engine = venv.engine
     assert engine is not None
-    whole = engine._env.get_state()
+    whole = engine.env.get_state()
     with terse_dumps() as outer, terse_dumps() as inner:  # two environments in two threads
         assert outer and inner
-        short = [bytes(dump) for dump in engine._env.get_state()]
+        short = [bytes(dump) for dump in engine.env.get_state()]
     with pytest.raises(KeyError), terse_dumps():
         raise KeyError
-    again = engine._env.get_state()
+    again = engine.env.get_state()
     assert [bytes(dump) for dump in again] == [bytes(dump) for dump in whole]
     assert short == [without_generators(bytes(dump)) for dump in whole]
-    engine._env.set_state(again)  # the engine aborts the process where it can't read a state
+    engine.env.set_state(again)  # the engine aborts the process where it can't read a state
     venv.close()
 
 
 def test_another_library_or_system_gets_whole_dumps(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(terse, "_entries", dict)
+    monkeypatch.setattr("entitize.adapters.procgen.terse.printing_entries", dict)
     venv = ez.procgen.ProcgenVectorEnv("maze", 2, seed=1)
     venv.reset()
-    assert venv._engine is not None and not venv._engine._is_terse
+    assert venv.engine is not None and not venv.engine.is_terse
     assert is_whole(venv)
     venv.close()
 
@@ -97,36 +103,32 @@ def test_an_engine_whose_terse_dumps_lack_more_gets_whole_ones(monkeypatch: pyte
     monkeypatch.setattr("entitize.adapters.procgen.engine.without_generators", lambda dump: dump + b"more")
     venv = ez.procgen.ProcgenVectorEnv("maze", 2, seed=1)
     venv.reset()
-    assert venv._engine is not None and not venv._engine._is_terse
+    assert venv.engine is not None and not venv.engine.is_terse
     assert is_whole(venv)
     venv.close()
 
 
 @pytest.mark.parametrize("text", ["", "not a map of memory /libenv.so\n", None])
-def test_no_table_is_found_where_there_is_none(
-    text: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_table_is_found_where_there_is_none(text: str | None, tmp_path: Path) -> None:
     maps = tmp_path / "maps"
     if text is not None:
         maps.write_text(text)
-    monkeypatch.setattr(terse, "_MAPS", maps)
-    assert terse._entries.__wrapped__() == {}
+    assert printing_entries(maps) == {}
 
 
-def test_a_read_only_table_stays_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_read_only_table_stays_as_it_is(tmp_path: Path) -> None:
     venv = ez.procgen.ProcgenVectorEnv("maze", 1, seed=1)
     venv.reset()  # maps the library
     maps = tmp_path / "maps"
     maps.write_text(Path("/proc/self/maps").read_text().replace(" rw-p ", " r--p "))
-    monkeypatch.setattr(terse, "_MAPS", maps)
-    assert terse._entries.__wrapped__() == {}
+    assert printing_entries(maps) == {}
     venv.close()
 
 
 def test_a_file_that_is_no_library_has_no_imports(tmp_path: Path) -> None:
     library = tmp_path / "libenv.so"
     library.write_bytes(b"no library at all")
-    assert terse._imports(library) == {}
+    assert imported_functions(library) == {}
 
 
 @given(

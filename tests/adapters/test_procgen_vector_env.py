@@ -10,8 +10,7 @@ import entitize as ez
 import gymnasium
 import numpy as np
 import pytest
-from entitize.adapters.procgen import ACTIONS
-from entitize.adapters.procgen.engine import import_engine
+from entitize.adapters.procgen import ACTIONS, import_engine
 from entitize.envs import ActionError, EntityVectorEnv, concatenate_batches
 from entitize.ragged import RaggedArray
 
@@ -325,7 +324,7 @@ def test_view_options_reach_the_decoder(options):
 def test_after_a_state_that_cannot_be_read_lanes_need_a_reset():
     venv = ez.procgen.make_vec("coinrun", num_envs=2)
     venv.reset(seed=1)
-    buffer = venv._buffer
+    buffer = venv.engine.states
     fill = buffer.fill
 
     def fill_and_break(engine):

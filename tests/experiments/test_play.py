@@ -19,7 +19,7 @@ def after_some_steps(game: str, **options: object) -> tuple[dict[str, float], Ca
             batch = venv.step({"act": RaggedArray.from_arrays([[step % 9]], dtype=np.int64)})[0]
         names = venv.single_observation_space.entities["Player"]
         player = dict(zip(names, batch.entities["Player"][0][0], strict=True))
-        states = venv._states  # type: ignore[attr-defined]
+        states = venv.states  # type: ignore[attr-defined]
         engine = {name: float(states[name][0]) for name in ("unit", "view_dim", "x_off", "y_off")}
         return player, Camera(*venv.camera(0)), engine
 
