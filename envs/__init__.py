@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from .errors import WorkerError as WorkerError
     from .multi_agent import MultiAgentEnv as MultiAgentEnv
     from .registration import register_env as register_env
+    from .registration import register_games as register_games
     from .registration import register_vec as register_vec
     from .spaces.entity_space import EntitySpace as EntitySpace
     from .spaces.space_schema import schema_difference as schema_difference

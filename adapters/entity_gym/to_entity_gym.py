@@ -32,6 +32,7 @@ class EntityGymEnvironment(entity_gym.Environment):  # type: ignore[misc, unused
 
     Attributes:
         env: the entity environment.
+        seed: seeds the next reset, and is None after that; it may be assigned.
     """
 
     def __init__(
@@ -49,7 +50,8 @@ class EntityGymEnvironment(entity_gym.Environment):  # type: ignore[misc, unused
         }
         if illegal not in ("error", "replace"):
             raise ValueError(f"{self._name}: illegal must be 'error' or 'replace', got {illegal!r}")
-        self._seed, self._illegal = seed, illegal
+        self.seed = seed
+        self._illegal = illegal
         self._seen: dict[str, Any] | None = None
 
     def obs_space(self) -> entity_gym.ObsSpace:
@@ -65,8 +67,8 @@ class EntityGymEnvironment(entity_gym.Environment):  # type: ignore[misc, unused
 
     def reset(self) -> entity_gym.Observation:
         """Start an episode; the first one is seeded with the seed that `to_entity_gym` was given."""
-        self._seen, _ = self.env.reset(seed=self._seed)
-        self._seed = None
+        self._seen, _ = self.env.reset(seed=self.seed)
+        self.seed = None
         return self._theirs(self._seen, False, 0.0, {})
 
     def act(self, actions: Mapping[str, Any]) -> entity_gym.Observation:

@@ -16,24 +16,10 @@ from gymnasium import spaces
 from gymnasium.utils import RecordConstructorArgs
 from numpy.typing import NDArray
 
-from ...envs import (
-    ActionError,
-    ActionSpace,
-    EntitySpace,
-    ObservationError,
-    PaddedLayout,
-    batch_observations,
-)
+from ...envs import ActionError, ActionSpace, EntitySpace, ObservationError, PaddedLayout, batch_observations
 from ...envs.actions.array_checks import MOST_ENTITIES
 from ...envs.errors import reset_needed
-from .flattening import (
-    FlatActions,
-    flat_masks,
-    observation_paths,
-    padded_action,
-    part_at,
-    renamed_keys,
-)
+from .flattening import FlatActions, flat_masks, observation_paths, padded_action, part_at, renamed_keys
 from .limits import Beyond, Limit, Limited, Nearest
 from .wrap import env_name
 
@@ -49,6 +35,10 @@ class GymnasiumFace(gymnasium.Wrapper[Any, Any, dict[str, Any], Mapping[str, Any
     choice is an `ActionError` that names the action and the actor. With `illegal="replace"` it becomes the
     actor's first legal choice (real numbers are clipped), and `info["illegal_choices"]` counts the choices of
     the step that were replaced. Items for which there is no actor are ignored.
+
+    Attributes:
+        entity_observation: the last observation of the entity environment, before it was converted; None
+            before the first reset.
     """
 
     def __init__(self, env: gymnasium.Env[dict[str, Any], Mapping[str, Any]], illegal: Illegal) -> None:
@@ -62,7 +52,7 @@ class GymnasiumFace(gymnasium.Wrapper[Any, Any, dict[str, Any], Mapping[str, Any
             raise ValueError(f"{self._name}: illegal: expected 'error' or 'replace', got {illegal!r}")
         self._space: EntitySpace = env.observation_space
         self._illegal = illegal
-        self._seen: dict[str, Any] | None = None  # the last whole observation
+        self.entity_observation: dict[str, Any] | None = None
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -88,14 +78,14 @@ class GymnasiumFace(gymnasium.Wrapper[Any, Any, dict[str, Any], Mapping[str, Any
 
     def convert(self, seen: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         """Convert the observation `seen` of the `EntitySpace`; return it with infos about the conversion."""
-        self._seen = seen
+        self.entity_observation = seen
         return self._face(seen)
 
     def entity_actions(self, action: Any) -> tuple[dict[str, NDArray[Any]], int]:
         """Convert `action` into the entity environment's form; return it with the number of choices replaced.
 
         Raises as `step` does."""
-        if self._seen is None:
+        if self.entity_observation is None:
             raise reset_needed(self._name, "step()")
         actions, illegal = {}, 0
         for name, given in self._given(action).items():
@@ -120,11 +110,11 @@ class GymnasiumFace(gymnasium.Wrapper[Any, Any, dict[str, Any], Mapping[str, Any
 
         Actors that are not among `rows` get their first legal choice (of real numbers those nearest to 0).
         """
-        assert self._seen is not None
+        assert self.entity_observation is not None
         action = self._space.actions[name]
         if not len(rows) and self._space.actions.optional:
             return given, 0
-        part = action.batch([self._seen["actions"][name]])
+        part = action.batch([self.entity_observation["actions"][name]])
         items = action.first_legal(part)
         items[rows] = given
         legal, illegal = action.replace_illegal(items, part)
@@ -176,12 +166,12 @@ class RaggedFace(GymnasiumFace):
         return {key: part_at(seen, path) for key, path in self._paths.items()}, {}
 
     def _given(self, action: Any) -> dict[str, tuple[NDArray[np.int64], NDArray[Any]]]:
-        assert self._seen is not None
+        assert self.entity_observation is not None
         self._check_form(action)
         given = {}
         for name, space in self._space.actions.items():
             rows = np.reshape(action[name], (-1, *space.item_shape))
-            actors = len(self._seen["actions"][name]["mask" if space.is_global else "actors"])
+            actors = len(self.entity_observation["actions"][name]["mask" if space.is_global else "actors"])
             is_no_op = not len(rows) and self._space.actions.optional
             if len(rows) != actors and self._illegal == "error" and not (space.is_global or is_no_op):
                 self._fail(name, f"expected {actors} choices (one per actor), got {len(rows)}")
@@ -214,6 +204,9 @@ class PaddedFace(GymnasiumFace):
 
     Infos get `"dropped"`: how many entities of each type were left out of the observation. Actors among them
     take their first legal choice at the next step; `info["dropped_actors"]` counts them by action.
+
+    Attributes:
+        limited: what of the last observation is within the maxima; None before the first reset.
     """
 
     def __init__(
@@ -233,7 +226,7 @@ class PaddedFace(GymnasiumFace):
         self._limit = Limit(self._name, self._space, maxima, declared)
         self._layout = PaddedLayout(self._space, self._limit.maxima, max_actors)
         self._rng = np.random.default_rng()
-        self._limited: Limited | None = None
+        self.limited: Limited | None = None
         #: Per action with choices its mask (A, C) in the last observation, and where choices begin in a row.
         self._masks: list[tuple[NDArray[np.bool_], NDArray[np.int64]]] = []
         own: spaces.Dict = self._layout.observation_space.without_empty_arrays()
@@ -254,8 +247,8 @@ class PaddedFace(GymnasiumFace):
             self._rng = np.random.default_rng([seed, 0x70AD])
 
     def _face(self, seen: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-        self._limited = self._limit.apply(seen, self._rng)
-        batch = batch_observations(self._space, [self._limited.observation])
+        self.limited = self._limit.apply(seen, self._rng)
+        batch = batch_observations(self._space, [self.limited.observation])
         try:
             padded = self._layout.pad(batch)
         except ObservationError as error:
@@ -263,9 +256,9 @@ class PaddedFace(GymnasiumFace):
         actions = [(f"actions/{name}/mask", self._space.actions[name]) for name in self._names]
         self._masks = [(padded[key][0], a.choice_columns) for key, a in actions if key in padded]
         shown = {new: padded[key][0] for key, new in self._renamed.items()}
-        kept = self._limited.rows
+        kept = self.limited.rows
         lost = {name: len(seen["actions"][name]["actors"]) - len(rows) for name, rows in kept.items()}
-        return shown, {"dropped": self._limited.dropped, "dropped_actors": lost}
+        return shown, {"dropped": self.limited.dropped, "dropped_actors": lost}
 
     def action_masks(self) -> NDArray[np.bool_]:
         """The legal choices of the last observation, bool (sum of choices,), in the order of the actions.
@@ -277,7 +270,7 @@ class PaddedFace(GymnasiumFace):
         real = [name for name in self._names if self._space.actions[name].is_continuous]
         if real:
             raise TypeError(f"{self._name}: continuous actions have no masks: expected none, got {real[0]!r}")
-        if self._limited is None:
+        if self.limited is None:
             raise reset_needed(self._name, "action_masks()")
         return flat_masks(self._masks)
 
@@ -285,10 +278,10 @@ class PaddedFace(GymnasiumFace):
         self._check_form(action)
         if self._flat is not None:
             action = self._flat.split(action)
-        assert self._limited is not None
+        assert self.limited is not None
         given = {}
         for name, space in self._space.actions.items():
-            part = self._limited.observation["actions"][name]
+            part = self.limited.observation["actions"][name]
             if space.is_global:
                 count = len(part["mask"])
                 given[name] = (np.arange(count), np.asarray(action[name])[None][:count])
@@ -296,9 +289,9 @@ class PaddedFace(GymnasiumFace):
             choices = np.asarray(action[name])[: len(part["actors"])]
             if space.selects_entities:
                 # A padding actee is none: -1 is no entity.
-                columns = np.append(self._limited.indices[part["actees"]], -1)
+                columns = np.append(self.limited.indices[part["actees"]], -1)
                 choices = columns[np.minimum(choices, len(part["actees"]))]
-            given[name] = (self._limited.rows[name], choices)
+            given[name] = (self.limited.rows[name], choices)
         return given
 
 

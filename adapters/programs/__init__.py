@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING
 from ...lazy import attach
 
 if TYPE_CHECKING:
+    from . import protocol as protocol
     from .game import Program as Program
     from .game import program as program
     from .lane import GameStopped as GameStopped
+    from .protocol import Limits as Limits
     from .server import ListeningVectorEnv as ListeningVectorEnv
     from .server import listen as listen
     from .training_agent import TrainingAgent as TrainingAgent
     from .vector_env import ProgramVectorEnv as ProgramVectorEnv
+    from .vector_env import make_vec as make_vec
 else:
     __getattr__, __dir__, __all__ = attach(__name__)

@@ -6,6 +6,7 @@ killed and started again, and several can work in one folder: a run is locked by
 
 from __future__ import annotations
 
+import math
 import signal
 import threading
 import time
@@ -58,8 +59,9 @@ class QueueView:
     ) -> None:
         self.jobs, self.directory, self.processes, self.console = jobs, directory, processes, console
         self.done: list[TrainingJob] = []
-        self._interval, self._shown = interval, time.monotonic()
         self._live = Live(console=console, auto_refresh=False) if console.is_terminal else None
+        self._interval = interval
+        self._shown = -math.inf if self._live is not None else time.monotonic()
         self._progress: dict[str, tuple[int, float]] = {}  # steps and seconds by the name of a run
 
     def __enter__(self) -> QueueView:

@@ -173,7 +173,7 @@ def test_flat_masks_allow_what_is_legal_and_something_of_every_number() -> None:
     for _ in range(8):
         flags = get_action_masks(env)
         assert flags.shape == (2 + 3 * 8,)
-        part = env._limited.observation["actions"]["order"]
+        part = env.limited.observation["actions"]["order"]
         rows = flags[2:].reshape(3, 8)
         for row, mask in zip(rows, part["mask"].astype(bool), strict=False):
             something = np.repeat(ORDER.allows_something(mask[None])[0], ORDER.sizes)

@@ -274,7 +274,7 @@ def test_padded_choices_reach_the_actors_that_were_shown(seed):
     seen, _ = env.reset(seed=seed)
     dropped = 0
     for _ in range(19):
-        whole = env._seen
+        whole = env.entity_observation
         drones, minerals = whole["entities"]["Drone"], whole["entities"]["Mineral"]
         where = [tuple(row) for row in np.concatenate([drones, minerals[:, :2]])]
         names = [f"d{i}" for i in range(len(drones))] + [f"m{i}" for i in range(len(minerals))]
@@ -423,7 +423,7 @@ def test_a_random_choice_stays_by_seed_and_leaves_the_environment_alone():
     for _ in range(5):
         whole, *_ = plain_env.step(plain_env.action_space.sample(mask=whole))
         dropping.step(dropping.action_space.sample())
-        np.testing.assert_equal(dropping._seen["entities"], whole["entities"])
+        np.testing.assert_equal(dropping.entity_observation["entities"], whole["entities"])
 
 
 # -- what goes wrong ----------------------------------------------------------------------------------------
@@ -477,9 +477,9 @@ def test_the_ragged_layout_needs_one_choice_per_actor():
     assert env.step({"move": legal})[-1]["illegal_choices"] == 0
     replacing = to_gymnasium(Field(["move"]), illegal="replace")
     replacing.reset(seed=1)
-    while len(replacing._seen["actions"]["move"]["actors"]) < 3:
+    while len(replacing.entity_observation["actions"]["move"]["actors"]) < 3:
         replacing.reset()
-    count = len(replacing._seen["actions"]["move"]["actors"])
+    count = len(replacing.entity_observation["actions"]["move"]["actors"])
     assert replacing.step({"move": legal[:0]})[-1]["illegal_choices"] == count
     assert len(replacing.env.told[-1]["move"].actors) == count
 

@@ -4,8 +4,7 @@ import entitize as ez
 import numpy as np
 import pytest
 from entitize import ObservationError, views
-from entitize.adapters.gymnasium.views.batches import join, pick, select, size, stack
-from entitize.adapters.gymnasium.views.scope import Scope
+from entitize.adapters.gymnasium.views import Scope, batches
 from gymnasium import spaces
 from gymnasium.spaces import (
     Box,
@@ -78,14 +77,14 @@ def test_every_space_has_a_view_that_reads_its_samples(name):
     space = EVERY_SPACE[name]
     encoder = views.auto(space).bind(space, SCOPE)
     observations = samples(space, 5)
-    rows = encoder.encode(stack(space, observations), 5)
+    rows = encoder.encode(batches.stack(space, observations), 5)
     assert set(rows) == set(encoder.entities)
     for kind, features in encoder.entities.items():
         assert rows[kind].values.shape[1] == len(features) == len(set(features))
         assert rows[kind].dtype == np.float32 and len(rows[kind]) == 5
     assert sum(array.num_items for array in rows.values()) > 0
     for lane, observation in enumerate(observations):  # a batch is nothing but its lanes
-        alone = encoder.encode(stack(space, [observation]), 1)
+        alone = encoder.encode(batches.stack(space, [observation]), 1)
         for kind in rows:
             np.testing.assert_array_equal(alone[kind].values, rows[kind][lane])
 
@@ -94,14 +93,20 @@ def test_every_space_has_a_view_that_reads_its_samples(name):
 def test_batches_have_the_layout_of_gymnasium(name):
     space = EVERY_SPACE[name]
     observations = samples(space, 4)
-    batch = stack(space, observations)
+    batch = batches.stack(space, observations)
     theirs = concatenate(space, observations, create_empty_array(space, 4))
     assert_same(batch, theirs)
-    assert size(space, batch) == 4
-    assert_same(join(space, [stack(space, observations[:1]), stack(space, observations[1:])]), batch)
-    assert_same(select(space, batch, np.array([3, 1])), stack(space, [observations[3], observations[1]]))
-    assert_same(pick(space, batch, 2), observations[2])
-    assert size(space, stack(space, [])) == 0
+    assert batches.size(space, batch) == 4
+    assert_same(
+        batches.join(space, [batches.stack(space, observations[:1]), batches.stack(space, observations[1:])]),
+        batch,
+    )
+    assert_same(
+        batches.select(space, batch, np.array([3, 1])),
+        batches.stack(space, [observations[3], observations[1]]),
+    )
+    assert_same(batches.pick(space, batch, 2), observations[2])
+    assert batches.size(space, batches.stack(space, [])) == 0
 
 
 def assert_same(one: object, other: object) -> None:
@@ -189,7 +194,7 @@ def test_paths_reach_into_nested_spaces():
     encoder = view.bind(space, SCOPE)
     assert list(encoder.entities) == ["Unit", "Tile", "Wind"]
     assert encoder.entities["Wind"] == ("east", "north")
-    rows = encoder.encode(stack(space, samples(space, 3)), 3)
+    rows = encoder.encode(batches.stack(space, samples(space, 3)), 3)
     assert rows["Tile"].lengths.tolist() == [4, 4, 4] and rows["Wind"].lengths.tolist() == [1, 1, 1]
 
 

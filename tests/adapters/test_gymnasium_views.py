@@ -6,8 +6,7 @@ import entitize as ez
 import numpy as np
 import pytest
 from entitize import views
-from entitize.adapters.gymnasium.views.batches import stack
-from entitize.adapters.gymnasium.views.scope import EntityEncoder, Scope
+from entitize.adapters.gymnasium.views import EntityEncoder, Scope, batches
 from entitize.envs import ObservationError
 from gymnasium import spaces
 from hypothesis import given, settings
@@ -27,7 +26,7 @@ def bind(view: views.View, space: spaces.Space) -> EntityEncoder:
 def encode(view: views.View, space: spaces.Space, observations: list) -> dict[str, list[list[list[float]]]]:
     """Per type and observation the rows, as lists."""
     encoder = bind(view, space)
-    rows = encoder.encode(stack(space, observations), len(observations))
+    rows = encoder.encode(batches.stack(space, observations), len(observations))
     assert list(rows) == list(encoder.entities)
     for name, array in rows.items():
         assert array.dtype == np.float32 and len(array) == len(observations)

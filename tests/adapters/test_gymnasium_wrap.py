@@ -10,15 +10,7 @@ import entitize as ez
 import gymnasium
 import numpy as np
 import pytest
-from entitize import (
-    ActionError,
-    EntitySpace,
-    EntityVectorEnv,
-    RaggedArray,
-    views,
-    wrap,
-    wrap_vec,
-)
+from entitize import ActionError, EntitySpace, EntityVectorEnv, RaggedArray, views, wrap, wrap_vec
 from entitize.envs import ListVectorEnv, ObservationError, batch_observations
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
@@ -363,8 +355,9 @@ def test_an_environment_that_raises_is_named_and_goes_on_after_a_reset():
 def test_a_batch_of_single_observations_is_the_batch():
     env = wrap(gymnasium.make("MountainCar-v0"))
     seen, _ = env.reset(seed=1)
-    batch = batch_observations(env.observation_space, [seen])
-    assert batch.equals(env._last)
+    with wrap_vec(SyncVectorEnv([partial(gymnasium.make, "MountainCar-v0")])) as venv:
+        batch, _ = venv.reset(seed=1)
+        assert batch.equals(batch_observations(env.observation_space, [seen]))
 
 
 class Saying(gymnasium.Env):

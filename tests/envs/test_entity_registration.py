@@ -12,7 +12,7 @@ import entitize as ez
 import gymnasium
 import numpy as np
 import pytest
-from entitize.envs.registration import register_games
+from entitize.envs import register_games
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 
 from facts import raises

@@ -1,12 +1,13 @@
 """`ez.views`: how observations of Gymnasium environments become entities."""
 
+from . import batches
 from .auto import auto
 from .chunks import Chunks
 from .function import Function
 from .grids import Cells, Channels
 from .items import Items
 from .rows import Rows
-from .scope import View, ViewError
+from .scope import EntityEncoder, Scope, View, ViewError
 from .text import Characters, Words
 from .vector import Vector
 
@@ -15,12 +16,15 @@ __all__ = [
     "Channels",
     "Characters",
     "Chunks",
+    "EntityEncoder",
     "Function",
     "Items",
     "Rows",
+    "Scope",
     "Vector",
     "View",
     "ViewError",
     "Words",
     "auto",
+    "batches",
 ]

@@ -13,8 +13,8 @@ import entitize as ez
 import gymnasium
 import numpy as np
 import pytest
-from entitize.adapters.entity_gym.package import entity_gym as eg
-from entitize.adapters.entity_gym.random_streams import RandomStreams
+from entitize.adapters.entity_gym import RandomStreams
+from entitize.adapters.entity_gym import entity_gym as eg
 from entity_gym.examples import ENV_REGISTRY, CherryPick, Minefield, MineSweeper, MultiSnake, Xor
 from gymnasium.utils.env_checker import data_equivalence
 

@@ -7,8 +7,8 @@ import entitize as ez
 import gymnasium
 import numpy as np
 import pytest
-from entitize.adapters.entity_gym.package import entity_gym as eg
-from entitize.adapters.entity_gym.random_streams import RandomStreams
+from entitize.adapters.entity_gym import RandomStreams
+from entitize.adapters.entity_gym import entity_gym as eg
 from entity_gym.examples import ENV_REGISTRY, MineSweeper
 from gymnasium.utils.env_checker import data_equivalence
 from gymnasium.wrappers import RecordEpisodeStatistics, TimeLimit
@@ -132,7 +132,7 @@ def test_ours_passes_their_checks_and_shows_what_there_is(name: str) -> None:
 def test_there_and_back_ours_is_the_same(name: str) -> None:
     there = ez.to_entity_gym(OURS[name](), seed=7)
     back, ours = ez.from_entity_gym(there), OURS[name]()
-    there._seed = 7  # the look at what is hidden has used the first
+    there.seed = 7  # the look at what is hidden has used the first
     assert back.observation_space == ours.observation_space
     seen, (expected, _) = back.reset()[0], ours.reset(seed=7)
     ours.action_space.seed(1)
@@ -259,7 +259,7 @@ def test_infos_become_metrics() -> None:
 def test_a_masked_selection_is_an_error_or_becomes_a_legal_one_and_is_counted() -> None:
     env = ez.to_entity_gym(Yard(), illegal="replace")
     for seed in range(50):
-        env._seed = seed
+        env.seed = seed
         seen = env.reset()
         mask = seen.actions["hit"]
         if mask.mask is not None and not mask.mask[0].all():

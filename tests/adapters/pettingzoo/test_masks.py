@@ -32,7 +32,7 @@ class Masked(ParallelEnv[str, Any, Any]):
     def action_space(self, agent: str) -> spaces.Space[Any]:
         return self.actions
 
-    def _seen(self) -> dict[str, Any]:
+    def seen(self) -> dict[str, Any]:
         return {
             agent: {"observation": np.float32([0, 1]), "action_mask": np.int8(self.masks[agent])}
             for agent in self.agents
@@ -40,12 +40,12 @@ class Masked(ParallelEnv[str, Any, Any]):
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
         self.agents = list(self.possible_agents)
-        return self._seen(), {agent: {} for agent in self.agents}
+        return self.seen(), {agent: {} for agent in self.agents}
 
     def step(self, actions: dict[str, Any]) -> Any:
         self.told = {agent: action.tolist() for agent, action in actions.items()}
         no = dict.fromkeys(self.agents, False)
-        return self._seen(), dict.fromkeys(self.agents, 0.0), no, no, {agent: {} for agent in self.agents}
+        return self.seen(), dict.fromkeys(self.agents, 0.0), no, no, {agent: {} for agent in self.agents}
 
 
 def test_masks_of_composite_actions_are_read_and_who_may_do_nothing_is_idle() -> None:
@@ -77,7 +77,7 @@ def test_an_observation_without_its_parts_is_told() -> None:
     game = Masked()
     venv = ez.from_pettingzoo(game)
     batch, _ = venv.reset(seed=0)
-    game._seen = lambda: {agent: {"mask": 1} for agent in game.agents}  # type: ignore[method-assign]
+    game.seen = lambda: {agent: {"mask": 1} for agent in game.agents}  # type: ignore[method-assign]
     with raises(ez.ObservationError, "'dog_0'", "observation", "'observation'"):
         venv.step(venv.action_space.sample(mask=batch))
 

@@ -71,7 +71,7 @@ class Arena(ez.pettingzoo.MultiAgentEnv):
         if seed is not None:
             self.rng = np.random.default_rng(seed)
         self.agents, self.time = list(self.possible_agents), 0
-        return {a: self._look(a) for a in self.agents}, {a: {"time": 0} for a in self.agents}
+        return {a: self.look(a) for a in self.agents}, {a: {"time": 0} for a in self.agents}
 
     def step(self, actions: Any) -> Any:
         if not self.agents:
@@ -81,7 +81,7 @@ class Arena(ez.pettingzoo.MultiAgentEnv):
         acted = self.agents
         dead = {a: bool(self.rng.random() < self.danger) for a in acted}
         over = {a: self.time >= self.length and not dead[a] for a in acted}
-        seen = {a: self._look(a) for a in acted}
+        seen = {a: self.look(a) for a in acted}
         rewards = {a: float(sum(np.sum(order) for order in actions.get(a, {}).values())) for a in acted}
         self.agents = [a for a in acted if not dead[a] and not over[a]]
         return seen, rewards, dead, over, {a: {"time": self.time} for a in acted}
@@ -89,7 +89,7 @@ class Arena(ez.pettingzoo.MultiAgentEnv):
     def render(self) -> Any:
         return {"rgb_array": np.zeros((4, 5, 3), np.uint8), "ansi": str(self.agents)}.get(self.render_mode)  # type: ignore[arg-type]
 
-    def _look(self, agent: str) -> dict[str, Any]:
+    def look(self, agent: str) -> dict[str, Any]:
         rng = self.rng
         scouts = rng.random((rng.integers(1, 5), 2), np.float32)
         if agent.startswith("scout"):
@@ -217,8 +217,8 @@ def test_the_ragged_face_shows_the_game_as_it_is() -> None:
     assert env.action_space("scout_3") == SCOUT
     assert data_equivalence(env.reset(seed=5), game.reset(seed=5))
     while game.agents:
-        seen = {a: game._look(a) for a in game.agents}  # draws, so the other game draws too
-        assert data_equivalence(seen, {a: env.game._look(a) for a in env.agents})
+        seen = {a: game.look(a) for a in game.agents}  # draws, so the other game draws too
+        assert data_equivalence(seen, {a: env.game.look(a) for a in env.agents})
         actions = sampled(env)
         assert data_equivalence(env.step(actions), game.step(actions))
     assert env.agents == []
@@ -334,7 +334,7 @@ def test_flat_masks_are_where_pettingzoo_looks_for_them() -> None:
         def observation_space(self, agent: str) -> ez.EntitySpace:
             return ez.EntitySpace({"Robot": ["x"]}, ez.EntityActionSpace({"go": ez.GlobalCategorical(3)}))
 
-        def _look(self, agent: str) -> dict[str, Any]:
+        def look(self, agent: str) -> dict[str, Any]:
             robots = self.rng.random((2, 1), np.float32)
             return {
                 "entities": {"Robot": robots},

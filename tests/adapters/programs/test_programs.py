@@ -13,7 +13,7 @@ from typing import Any
 import entitize as ez
 import numpy as np
 import pytest
-from entitize.adapters.programs import GameStopped, ProgramVectorEnv, vector_env
+from entitize.adapters.programs import GameStopped, ProgramVectorEnv, make_vec
 
 import chase
 from chase import Cat, Mouse, Move
@@ -233,9 +233,11 @@ def test_a_game_that_hangs_is_named_by_its_lane_before_its_worker_process_is_giv
     assert failure.value.env_indices == (5,) and "game 4" not in str(failure.value)
 
     made: list[Any] = []
-    monkeypatch.setattr(vector_env, "share_lanes", lambda *_, **options: made.append(options))
-    vector_env.make_vec(chase.main, 4, 2, timeout=90.0)
-    vector_env.make_vec(chase.main, 4, 2, timeout=None)
+    monkeypatch.setattr(
+        "entitize.adapters.programs.vector_env.share_lanes", lambda *_, **options: made.append(options)
+    )
+    make_vec(chase.main, 4, 2, timeout=90.0)
+    make_vec(chase.main, 4, 2, timeout=None)
     assert made[0]["worker_timeout"] > made[0]["timeout"] == 90.0 and made[1]["worker_timeout"] is None
 
 

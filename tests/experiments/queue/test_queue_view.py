@@ -45,7 +45,6 @@ def shown(trained: Path, directory: Path, **console: Any) -> str:
     (jobs[1].folder(directory) / "log.txt").write_text("12/80 games\n")
     output = StringIO()
     view = QueueView(jobs, directory, 2, Console(file=output, width=120, **console), interval=0.0)
-    view._shown = 0.0
     stages = zip(jobs, ("train", "eval"), strict=False)
     running: Any = [
         SimpleNamespace(job=job, stage=stage, folder=job.folder(directory)) for job, stage in stages
@@ -76,6 +75,8 @@ def test_a_time_limit_is_reckoned_with(trained: Path, tmp_path: Path, minutes: f
     job = TrainingJob("case", "roguenet", 0, replace(config, ppo=replace(config.ppo, total_timesteps=400)))
     (job.folder(tmp_path)).mkdir(parents=True)
     (job.folder(tmp_path) / "metrics.jsonl").write_text(metrics_line(100, 50.0))
-    view = QueueView([job], tmp_path, 1, Console())
+    output = StringIO()
+    view = QueueView([job], tmp_path, 1, Console(file=output, width=120), interval=0.0)
     process: Any = SimpleNamespace(job=job, stage="train", folder=job.folder(tmp_path))
-    assert view._row(process)[-1] == f"{left} to go"
+    view.show([process], [], [])
+    assert output.getvalue().splitlines()[0].endswith(f"  {left} to go")
