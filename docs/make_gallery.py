@@ -17,7 +17,7 @@ from typing import Any
 import entitize as ez
 import gymnasium
 import numpy as np
-from entitize.adapters.procgen.games import GAMES
+from entitize.adapters.procgen import GAMES
 from entitize.cli import EntityDrawing
 from entitize.viewer.scene import position_columns
 from PIL import Image

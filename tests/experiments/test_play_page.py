@@ -11,7 +11,7 @@ from pathlib import Path
 
 import entitize as ez
 import pytest
-from entitize.cli.play import make_visible
+from entitize.cli import make_visible
 from entitize.experiments import EnvConfig
 
 from facts import mentions

@@ -13,7 +13,6 @@ from typing import Any
 import entitize as ez
 import numpy as np
 import pytest
-from entitize.envs.registration import _GAMES
 from entitize.ragged import RaggedArray
 from entitize.viewer import Recording, record_episodes, recording_of_dataset, write_page
 from PIL import Image
@@ -84,7 +83,9 @@ def test_a_recording_is_the_play_of_the_policy(net_for) -> None:
     assert sum(recording.returns[0]) == pytest.approx(total)
 
 
-@pytest.mark.parametrize("name", [*_GAMES, "MultiSnake/lanes", "CartPole-v1", "Pendulum-v1", "Procgen/maze"])
+@pytest.mark.parametrize(
+    "name", [*ez.games.GAMES, "MultiSnake/lanes", "CartPole-v1", "Pendulum-v1", "Procgen/maze"]
+)
 def test_every_kind_of_environment_gives_a_page(
     name: str, net_for, read_page: ReadPage, tmp_path: Path
 ) -> None:
