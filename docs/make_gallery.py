@@ -19,7 +19,7 @@ import gymnasium
 import numpy as np
 from entitize.adapters.procgen import GAMES
 from entitize.cli import EntityDrawing
-from entitize.viewer.scene import position_columns
+from entitize.viewer import position_columns
 from PIL import Image
 
 HERE = Path(__file__).resolve().parent

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from .loading import load_policy as load_policy
     from .policy import ActResult as ActResult
     from .policy import Evaluation as Evaluation
+    from .policy import ExplainablePolicy as ExplainablePolicy
     from .policy import Policy as Policy
     from .policy import frozen_weights as frozen_weights
     from .rogue_net import RogueNet as RogueNet

@@ -255,6 +255,19 @@ def test_a_name_that_moved_to_another_package_works_with_a_warning() -> None:
     assert former is entitize.make_vec
 
 
+def test_a_name_that_loads_at_first_use_is_no_module_beside_it() -> None:
+    """The import of such a module would put it in the place of the name."""
+    for folder in package_folders():
+        face = tree_of(CHECKOUT / folder / "__init__.py")
+        lazy = [node for node in face.body if isinstance(node, ast.If)]
+        for node in (
+            part for statement in lazy for part in statement.body if isinstance(part, ast.ImportFrom)
+        ):
+            for alias in node.names if node.module else []:
+                name = alias.asname or alias.name
+                assert not (CHECKOUT / folder / f"{name}.py").exists(), f"{folder}: {name}"
+
+
 def test_an_unknown_public_name_is_an_attribute_error() -> None:
     with raises(AttributeError, "'entitize'", "'RougeNet'"):
         _ = entitize.RougeNet

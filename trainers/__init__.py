@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from .progress import TrainingProgress as TrainingProgress
     from .progress import clock_time as clock_time
     from .progress import detail_of as detail_of
+    from .ranks import RankError as RankError
+    from .ranks import process_group as process_group
     from .reward_normalization import RewardNormalizer as RewardNormalizer
     from .rollout import Samples as Samples
     from .runs.checkpoint import Checkpoint as Checkpoint

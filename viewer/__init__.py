@@ -12,5 +12,7 @@ if TYPE_CHECKING:
     from .recording import Recording as Recording
     from .recording import record_episodes as record_episodes
     from .recording import recording_of_dataset as recording_of_dataset
+    from .scene import grows_downwards as grows_downwards
+    from .scene import position_columns as position_columns
 else:
     __getattr__, __dir__, __all__ = attach(__name__)

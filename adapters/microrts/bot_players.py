@@ -74,7 +74,7 @@ class BotPlayers:
             part = slice(int(actors.offsets[lane]), int(actors.offsets[lane + 1]))
             self._place(adviser.orders(), observer.cells[part], orders[part])
         self._started = True
-        allowed = _allowed(self._space, orders, observer.masks)
+        allowed = allowed_orders(self._space, orders, observer.masks)
         self.num_orders += int((orders[:, 0] > 0).sum())
         self.num_refused += int((~allowed).sum())
         orders[~allowed] = 0
@@ -101,7 +101,7 @@ class BotPlayers:
                 out[place, _ATTACKED] = dy * (2 * _REACH + 1) + dx
 
 
-def _allowed(
+def allowed_orders(
     space: MultiCategorical, orders: NDArray[np.int64], masks: NDArray[np.bool_]
 ) -> NDArray[np.bool_]:
     """Return which of `orders` (A, 7) the engine's `masks` (A, 78) allow (A,)."""

@@ -24,6 +24,7 @@ PLANE_FEATURES = ("x", "y", *PLANES)
 #: features="planes29": what later versions of the engine add; a cell is free unless it is a wall, whoever
 #: stands on it.
 TERRAIN = ("terrain_free", "terrain_wall")
+#: The features of an entity with features="planes29".
 PLANE29_FEATURES = (*PLANE_FEATURES, *TERRAIN)
 #: The planes of a cell without unit; walls have them beside their own.
 EMPTY_PLANES = ("hit_points_0", "resources_0", "owner_none", "type_none", "action_none")

@@ -63,6 +63,7 @@ class Observer:
         masks: bool (A, 78), what they may do, as the engine sees the board.
         targets: what makes the actions, where `targets="entities"`; else None.
         perspective: what turns the board, where `perspective="player"`; else None.
+        sight: int32, how far units of each kind see, under partial observability; else empty.
     """
 
     def __init__(self, engine: MicroRTSEngine, options: Options) -> None:
@@ -79,7 +80,7 @@ class Observer:
         types = [engine.unit_types.getUnitType(index) for index in range(len(UNIT_TYPES))]
         self.costs: NDArray[np.int32] = np.array([kind.cost for kind in types], np.int32)
         sight = np.array([kind.sightRadius for kind in types], np.int32)
-        self._sight = sight if options.partial_observability else sight[:0]
+        self.sight = sight if options.partial_observability else sight[:0]
         turns = options.perspective == "player"
         self.perspective = Perspective(engine, self.space) if turns else None
         self._walls = self._make_walls()
@@ -91,7 +92,7 @@ class Observer:
         # What the kernels are given at each step, but for the fresh arrays.
         games = engine.records, self._starts
         self.lanes = np.array([engine.lane_game, engine.lane_player], np.int64)
-        sorting = self._sight, board.width, options.max_steps, keys
+        sorting = self.sight, board.width, options.max_steps, keys
         self._to_sort = *games, self.headers, self.lanes, *sorting, self._units
         masking = self.costs, options.mask_reserved, engine.masks, self.cells
         planes = options.features != "units"
@@ -102,14 +103,17 @@ class Observer:
 
     @property
     def is_over(self) -> NDArray[np.bool_]:
+        """Which games have ended (games,)."""
         return self.headers[_IS_OVER] != 0
 
     @property
     def winner(self) -> NDArray[np.int64]:
+        """The player that won each game (games,); -1: nobody has."""
         return self.headers[_WINNER]
 
     @property
     def time(self) -> NDArray[np.int64]:
+        """The tick of each game (games,)."""
         return self.headers[_TIME]
 
     def _make_walls(self) -> RaggedArray:

@@ -93,6 +93,7 @@ class StateBuffer:
         return StateBuffer, (len(self.lengths), self._num_helpers + 1)
 
     def close(self) -> None:
+        """End the threads."""
         if self._pool:
             self._pool.shutdown()
 
@@ -168,6 +169,7 @@ class ProcgenEngine:
         return tuple(info["rgb"] for info in self.env.get_info())
 
     def close(self) -> None:
+        """Release the engine."""
         self.env.close()
 
     def _can_be_terse(self) -> bool:

@@ -39,8 +39,11 @@ EXPLOSION, TRAIL = 54, 59
 SPACE = 100
 WALL = 51
 
+#: Features of whatever has a place: its position, and that relative to the player.
 POSITION = (field("x", LENGTH), field("y", LENGTH), relative("x", LENGTH), relative("y", LENGTH))
+#: Features of what moves to the left and right.
 MOVING_X = (*POSITION, field("vx", SPEED), relative("vx", SPEED))
+#: Features of what moves: position and velocity, and both relative to the player.
 MOVING = (*POSITION, field("vx", SPEED), field("vy", SPEED), relative("vx", SPEED), relative("vy", SPEED))
 PLAYER = (field("x", LENGTH), field("y", LENGTH), field("vx", SPEED), field("vy", SPEED))
 HEADING = (

@@ -23,7 +23,9 @@ from ..seeds import Seeds, lane_seeds
 from ..spaces import EntitySpace
 from .vector_spec import VectorSpec
 
+#: For each action the choices of all its actors, lane by lane.
 Actions = Mapping[str, RaggedArray]
+#: Observations, rewards (E,), terminated (E,), truncated (E,) and infos.
 StepResult = tuple[EntityBatch, NDArray[np.float32], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]
 
 

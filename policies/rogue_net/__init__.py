@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from ..engines.rogue_net import RogueNet as RogueNet
     from .attention import KernelAttention as KernelAttention
     from .blocks import Block as Block
+    from .blocks import SelfAttention as SelfAttention
     from .config import FourierFeatures as FourierFeatures
     from .config import RelativePosition as RelativePosition
     from .config import RogueNetConfig as RogueNetConfig

@@ -185,7 +185,7 @@ def test_who_can_not_be_seen_is_no_target() -> None:
         resource = int(batch.entities["Own"].num_items + batch.entities["Enemy"].num_items)
         assert part.actees is not None
         assert part.actors.values.tolist() == [0] and part.actees.values.tolist() == [0, resource]
-        env.observer._sight[:] = 0
+        env.observer.sight[:] = 0
         part = env.step({})[0].actions["target"]
         assert engine_masks(env)[0, 0, 1, HARVEST]
         assert part.actees is not None

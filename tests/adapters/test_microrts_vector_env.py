@@ -435,11 +435,11 @@ def test_frames_are_skipped_and_their_rewards_added_up() -> None:
 def test_a_bot_that_raises_ends_its_game_alone(watched: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("entitize.adapters.microrts.java.engine.may_hang", lambda name, partial: watched)
     with make(6, selfplay=2, opponents="workerRushAI") as env:
-        assert (env.engine._watch is not None) == watched
+        assert (env.engine.watch is not None) == watched
         env.reset(seed=0)
         env.step({})
         for game in (1, 3):
-            env.engine._bots.array[game] = None  # Java raises where it is called
+            env.engine.columns.bots.array[game] = None  # Java raises where it is called
         with warns(UserWarning, "workerRushAI", "raised") as caught:
             batch, rewards, terminated, truncated, info = env.step({})
         for lane, warning in zip((2, 4), caught, strict=True):
@@ -455,7 +455,7 @@ def test_a_bot_that_raises_ends_its_game_alone(watched: bool, monkeypatch: pytes
 def test_a_game_between_lanes_that_raises_is_an_error_and_needs_a_reset() -> None:
     with make(4, selfplay=4) as env:
         env.reset(seed=0)
-        env.engine._states.array[1] = None  # Java raises where it is called
+        env.engine.columns.states.array[1] = None  # Java raises where it is called
         with raises(RuntimeError, "MicroRTS", "game 1", "NullPointerException"):
             env.step({})
         with pytest.raises(gymnasium.error.ResetNeeded):

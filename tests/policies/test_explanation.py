@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 from entitize.envs import EntityBatch
-from entitize.policies.rogue_net.blocks import SelfAttention
+from entitize.policies.rogue_net import SelfAttention
 from entitize.ragged import RaggedArray
 
 from facts import raises

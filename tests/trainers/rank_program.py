@@ -16,9 +16,9 @@ from typing import Any
 import entitize as ez
 import numpy as np
 import torch
-from entitize.policies.policy import ActResult
+from entitize.policies import ActResult
 from entitize.ragged import concatenate
-from entitize.trainers.ranks import process_group
+from entitize.trainers import process_group
 
 
 class LaneByLane(ez.RogueNet):

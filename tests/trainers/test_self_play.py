@@ -14,11 +14,11 @@ import torch
 from entitize.envs import ActionError
 from entitize.ragged import RaggedArray
 from entitize.trainers import PPO, OpponentPool, PPOConfig, past_self_play
-from entitize.trainers.self_play import LEARNER
 
 from facts import raises
 
 Make = Callable[..., Any]
+LEARNER = -1  # stands for the learner among the members of the pool
 CONFIG = PPOConfig(num_steps=9, minibatch_size=16, update_epochs=1, learning_rate=0.01)
 
 

@@ -162,8 +162,8 @@ def many_entities(count: int) -> tuple[ez.EntitySpace, ez.EntityBatch]:
 
 @pytest.mark.parametrize("count", [1, 40, 200, 300])
 def test_attention_of_many_entities_stays_small(count: int) -> None:
+    from entitize.viewer import Decision
     from entitize.viewer.page import LEAST_WEIGHTS, WEIGHTS_PER_STEP, page_data
-    from entitize.viewer.recording import Decision
 
     space, batch = many_entities(count)
     net = ez.RogueNet(space, space.actions, d_model=16, n_layer=2, n_head=2, engine="torch")

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from entitize.viewer.scene import grows_downwards, position_columns
+from entitize.viewer import grows_downwards, position_columns
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,5 @@
 
 from .opponents import Opponent, OpponentPool
 from .past_self_play import PastSelfPlay, past_self_play
-from .seats import LEARNER
 
-__all__ = ["LEARNER", "Opponent", "OpponentPool", "PastSelfPlay", "past_self_play"]
+__all__ = ["Opponent", "OpponentPool", "PastSelfPlay", "past_self_play"]

@@ -67,6 +67,7 @@ class Scope:
 
     @property
     def place(self) -> str:
+        """The environment and the path, for errors."""
         return f"{self.env}: observation_space" + "".join(f"[{key!r}]" for key in self.path)
 
     def type_name(self, given: str | None, default: str) -> str:

@@ -26,6 +26,7 @@ class Map:
 
     @property
     def size(self) -> str:
+        """Width and height, e.g. "8x8"."""
         return f"{self.width}x{self.height}"
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from entitize.policies import ExplainablePolicy
 from entitize.policies.baselines import GridNet, TransformerNet, UnitActionNet
-from entitize.policies.policy import ExplainablePolicy
 
 
 @pytest.mark.parametrize("network", [GridNet, TransformerNet])
