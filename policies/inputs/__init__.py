@@ -8,6 +8,7 @@ from ...lazy import attach
 
 if TYPE_CHECKING:
     from .actors import Drawn as Drawn
+    from .generated import generate as generate
     from .number_units import units as units
     from .prepare import Inputs as Inputs
     from .prepare import Prepared as Prepared

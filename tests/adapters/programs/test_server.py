@@ -17,8 +17,7 @@ from typing import Any
 
 import entitize as ez
 import pytest
-from entitize.adapters.programs import ListeningVectorEnv, protocol
-from entitize.adapters.programs.protocol import Limits
+from entitize.adapters.programs import Limits, ListeningVectorEnv, protocol
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 from websockets.sync.server import Server

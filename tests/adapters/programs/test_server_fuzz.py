@@ -8,7 +8,7 @@ import random
 from contextlib import suppress
 from typing import Any
 
-from entitize.adapters.programs.protocol import Limits
+from entitize.adapters.programs import Limits
 from websockets.exceptions import ConnectionClosed
 
 from websocket_games import OBSERVE, ask, hello, training

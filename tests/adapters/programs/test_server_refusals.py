@@ -8,8 +8,7 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
-from entitize.adapters.programs import ListeningVectorEnv
-from entitize.adapters.programs.protocol import Limits
+from entitize.adapters.programs import Limits, ListeningVectorEnv
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 

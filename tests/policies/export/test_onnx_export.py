@@ -13,12 +13,11 @@ import onnx
 import pytest
 import torch
 from entitize import RogueNet, export_onnx
-from entitize.cli.main import main
+from entitize.cli import main
 from entitize.envs import EntitySpace, space_schema
 from entitize.policies.export import ExportError
 from entitize.policies.rogue_net import attention
-from entitize.trainers import CheckpointError
-from entitize.trainers.runs.checkpoint import write_checkpoint
+from entitize.trainers import CheckpointError, write_checkpoint
 from torch import Tensor, nn
 
 from facts import raises

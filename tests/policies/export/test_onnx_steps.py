@@ -24,8 +24,7 @@ from entitize.envs import (
     batch_observations,
     unbatch_observation,
 )
-from entitize.experiments.config import EnvChoice, read_run_config
-from entitize.experiments.environments import make_environments
+from entitize.experiments import EnvChoice, make_environments, read_run_config
 
 Arrays = dict[str, np.ndarray]
 
