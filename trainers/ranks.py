@@ -199,7 +199,8 @@ def process_group() -> Iterator[Ranks]:
     Raises:
         RankError: the others can't be reached.
     """
-    if distributed.is_initialized() or int(os.environ.get("WORLD_SIZE", "1")) == 1:
+    alone = int(os.environ.get("WORLD_SIZE", "1")) == 1 or not distributed.is_available()
+    if alone or distributed.is_initialized():
         yield Ranks.current()
         return
     backend = "gloo"
