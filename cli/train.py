@@ -64,6 +64,8 @@ def main(arguments: Sequence[str]) -> int:
     if chosen.token is not None:
         # Not an option, which would be written into the run folder.
         os.environ["ENTITIZE_TOKEN"] = chosen.token
+    if settings.eval.every is not None and settings.env.id == LISTEN:
+        raise UserError("--eval.every: expected an environment that can be made again, got --listen")
     if chosen.resume is not None and chosen.run is not None:
         raise UserError("a resumed run stays in its folder: give --resume or --run, not both")
     if chosen.resume is not None and settings.init_from != base.init_from:

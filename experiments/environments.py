@@ -51,11 +51,14 @@ class EvalConfig:
     """Options of the environment that differ from training; Procgen's levels are always held out."""
     vary: Series = field(default_factory=dict)
     """Options with several values, e.g. nrobots=1,2,4; `entitize eval` prints one line for each."""
+    every: int | None = None
+    """Evaluate each time that many environment steps were trained, in the background (default: never)."""
 
     def __post_init__(self) -> None:
-        for name in ("episodes", "num_envs"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name}: expected at least 1, got {getattr(self, name)}")
+        for name in ("episodes", "num_envs", "every"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ValueError(f"{name}: expected at least 1, got {value}")
         check_series(self.vary)
 
 

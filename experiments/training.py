@@ -24,6 +24,7 @@ from ..trainers.progress import Detail, TrainingProgress, clock_time
 from ..trainers.ranks import RankError, Ranks, process_group
 from ..trainers.runs.checkpoint import step_of
 from ..trainers.runs.run_folder import RunFolder
+from .background_evaluation import BackgroundEvaluation
 from .config import RUN_CONFIG, TrainConfig
 from .config_file import to_yaml
 from .environments import EnvConfig, make_environments, with_lanes
@@ -58,7 +59,23 @@ def train(
             policy, config = initial_policy(config, venv, run, given)
             with _locked(run, ranks) as folder:
                 trainer = _open(config, run, folder, venv, policy, resume)
-                return _train(trainer, config, run, resume, console, stop, detail)
+                stop = stop or threading.Event()
+                with _evaluated(trainer, config, folder, console, stop):
+                    return _train(trainer, config, run, resume, console, stop, detail)
+
+
+@contextmanager
+def _evaluated(
+    trainer: PPO, config: TrainConfig, folder: RunFolder | None, console: Console, stop: threading.Event
+) -> Iterator[None]:
+    """Evaluate checkpoints beside the training, where `eval.every` says so."""
+    if config.eval.every is None or folder is None:
+        yield
+        return
+    evaluation = BackgroundEvaluation(folder, config.eval.every, trainer.step, console, stop)
+    trainer.callbacks.append(evaluation)
+    with evaluation.running():
+        yield
 
 
 def _share(env: EnvConfig, ranks: Ranks) -> EnvConfig:
@@ -95,7 +112,7 @@ def _train(
     run: Path,
     resume: bool,
     console: Console,
-    stop: threading.Event | None,
+    stop: threading.Event,
     detail: Detail,
 ) -> PPO:
     if trainer.ranks.is_first:
@@ -117,8 +134,7 @@ def _train(
         is_full=detail == "full",
     ) as progress:
         trainer.callbacks.append(lambda trainer, metrics: progress.update(trainer.step, metrics))
-        if stop is not None:
-            trainer.callbacks.append(lambda trainer, metrics: stop.is_set())
+        trainer.callbacks.append(lambda trainer, metrics: stop.is_set())
         try:
             trainer.train(max_seconds=max_seconds, progress=False)  # it is shown here
         except (NonFiniteError, CheckpointError) as error:
@@ -133,7 +149,7 @@ def _train(
         highlight=False,
         soft_wrap=True,
     )
-    if stop is not None and stop.is_set():
+    if stop.is_set():
         console.print(_how_to_resume(run), highlight=False, soft_wrap=True)
     return trainer
 

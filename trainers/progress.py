@@ -154,12 +154,14 @@ class TrainingProgress:
     def describe(self, step: int, metrics: Mapping[str, float], seconds: float) -> str:
         """One line: where training is after `seconds`."""
         episodic_return = metrics.get("charts/episodic_return")
+        evaluated = metrics.get("eval/episodic_return")
         entropy = metrics.get("losses/entropy")  # none where all environments were inactive
         parts = [
             f"{step:,}/{self._total:,} steps",
             f"{metrics['charts/SPS']:,.0f} samples/s",
             "return -" if episodic_return is None else f"return {episodic_return:.2f}",
             "entropy -" if entropy is None else f"entropy {entropy:.3f}",
+            *([] if evaluated is None else [f"evaluated {evaluated:.2f}"]),
             f"ETA {clock_time(self._remaining(step, seconds))}",
         ]
         return "  ".join([*parts, *_details(metrics)] if self._is_full else parts)

@@ -106,7 +106,7 @@ def _measured(record: RunRecord, lines: Sequence[Mapping[str, float]]) -> Measur
     ]
     seconds = np.array([whole_number(elapsed, "time/elapsed") for elapsed, _ in timed], np.int64)
     by_time = Curve(seconds, np.array([value for _, value in timed], np.float64))
-    last = lines[-1]
+    last = max(lines, key=lambda line: line["step"])  # an evaluation is written later than its step
     elapsed = float(last.get("time/elapsed", record.seconds))
     whole_number(elapsed, "time/elapsed")
     return MeasuredRun(record, returns, by_time, whole_number(last["step"], "step"), elapsed)
