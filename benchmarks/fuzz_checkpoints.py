@@ -46,12 +46,14 @@ from entitize.policies.checkpoint import METADATA, CheckpointError, own_sum
 from entitize.policies.rogue_net import RogueNet
 from entitize.trainers import PPO, PPOConfig, load_policy, read_checkpoint
 from entitize.trainers.runs.checkpoint import write_checkpoint
+from entitize.trainers.self_play import OpponentPool, past_self_play
 
 SECONDS = 5  # of processor time, for one reader
+PAST_SELVES = "MultiSnake/lanes against past selves"
 GAMES = (
     *("CherryPick", "Count", "FloorIsLava", "MaskedBandit", "MineSweeper", "Minefield", "MoveToOrigin"),
     *("MultiArmedBandit", "MultiSnake", "MultiSnake/lanes", "NotHotdog", "PickMatchingBalls"),
-    *("RockPaperScissors", "TreasureHunt", "Xor"),
+    *("RockPaperScissors", "TreasureHunt", "Xor", PAST_SELVES),
 )
 #: How often each of `sound_checkpoints` is taken; networks that take long to build are rare.
 SHARES = (0.45, 0.2, 0.14, 0.15, 0.01, 0.05)
@@ -109,10 +111,13 @@ class Files(dict[str, bytes]):
 
 def trained(folder: Path, game: str) -> tuple[Files, PPO]:
     """A checkpoint with the state of a game's environments, and the trainer that wrote it."""
-    venv = make_vec(game, num_envs=2)
+    venv = make_vec(game.removesuffix(" against past selves"), num_envs=2)
     config = PPOConfig(total_timesteps=16, num_steps=8, minibatch_size=8, normalize_rewards=True)
     net = RogueNet(venv.single_observation_space, venv.single_action_space, d_model=8, n_layer=1, d_qk=4)
-    trainer = PPO(net, venv, config, folder / "runs" / game)
+    run = folder / "runs" / game
+    if game == PAST_SELVES:
+        venv = past_self_play(venv, OpponentPool(net, folder=run / "opponents"), interval=8)
+    trainer = PPO(net, venv, config, run)
     trainer.train(progress=False)
     return Files.read(trainer.save_checkpoint()), trainer
 

@@ -224,8 +224,10 @@ def restore(trainer: Trainer, checkpoint: Checkpoint) -> Shown | None:
         if collector.start is not None:
             _check_start(collector.start, checkpoint)
         shown = _restored_environments(trainer, checkpoint, state.arrays)
-    except CheckpointError:
-        raise
+    except CheckpointError as error:  # of a part that does not know the checkpoint, such as opponents
+        if str(checkpoint.path) in str(error):
+            raise
+        raise CheckpointError(f"checkpoint {checkpoint.path}: {error}") from error
     except MALFORMED as error:
         raise CheckpointError(
             f"checkpoint {checkpoint.path} is not of this trainer: {in_short(error)}"

@@ -273,6 +273,9 @@ class OpponentPool:
                 next_number += 1
             else:
                 fixed[-1].take_results(saved)
+        numbers = [member.number for member in (*fixed, *past)]
+        if len(set(numbers)) < len(numbers) or not all(0 <= n < next_number < 2**53 for n in numbers):
+            raise ValueError(f"number: expected each from 0 to {next_number - 1} once, got {numbers}")
         self.past, self.fixed, self._next_number = past, fixed, next_number
 
     def _read_past(self, saved: Mapping[str, Any]) -> Opponent:

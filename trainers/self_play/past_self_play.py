@@ -257,6 +257,8 @@ class PastSelfPlay(EntityVectorEnv):
         """
         try:
             steps, grown_at = int(state["steps"]), int(state["grown_at"])
+            if not 0 <= grown_at <= steps < 2**53:
+                raise ValueError(f"grown_at, steps: expected 0 <= {grown_at} <= {steps} < 2^53")
             rng = rng_of(state["rng"])
             self.pool.set_state(state["pool"])
         except CheckpointError:
