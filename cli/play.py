@@ -87,19 +87,20 @@ def play_as_page(chosen: PlayArguments, out: Path) -> None:
         actor = chosen.load(venv, chosen.random)
         try:
             check_has_entities(venv.single_observation_space, chosen.position)
-            recording = record_episodes(
-                actor,
-                venv,
-                episodes=chosen.episodes,
-                max_steps=chosen.max_steps,
-                seed=settings.seed,
-                deterministic=settings.deterministic,
-            )
-            steps = write_page(out, recording, title=f"{env.id}, {told}", position=chosen.position)
         except ValueError as error:
             raise UserError(f"--html: {env.id}: {error}") from error
-        except OSError as error:
-            raise UserError(f"could not write {out}: {error}") from error
+        recording = record_episodes(
+            actor,
+            venv,
+            episodes=chosen.episodes,
+            max_steps=chosen.max_steps,
+            seed=settings.seed,
+            deterministic=settings.deterministic,
+        )
+    try:
+        steps = write_page(out, recording, title=f"{env.id}, {told}", position=chosen.position)
+    except (OSError, ValueError) as error:
+        raise UserError(f"could not write {out}: {error}") from error
     cut = "" if steps == len(recording.steps) else f" of {len(recording.steps)}, to keep the page small,"
     returns = ", ".join(f"{value:.1f}" for lane in recording.returns for value in lane)
     print(f"{out}: {steps} steps{cut} on {told}, returns {returns}, {out.stat().st_size / 1e6:.1f} MB")

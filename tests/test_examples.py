@@ -44,6 +44,14 @@ def test_the_other_programs_run(program: str, package: str, tmp_path: Path) -> N
     assert "trained" in run(str(EXAMPLES / program), "--steps", 1024, cwd=tmp_path)
 
 
+def test_what_attention_tells_of_a_kept_run() -> None:
+    kept = CHECKOUT / "experiments" / "results" / "procgen_25m" / "runs" / "bigfish" / "roguenet" / "0"
+    printed = run("what_attention_tells.py bigfish", kept, "--steps", 160, "--lanes", 1)
+    influence = dict(re.findall(r"^(most attended|random|most influential) +(\S+) \[", printed, re.M))
+    assert float(influence["random"]) < float(influence["most influential"]) <= 1
+    assert float(influence["most attended"]) <= float(influence["most influential"])
+
+
 @pytest.mark.parametrize(
     ("page", "program"), [("tutorial-game.md", "couriers.py"), ("tutorial-gymnasium.md", "gymnasium_view.py")]
 )

@@ -88,3 +88,16 @@ def test_all_agents_of_one_game_are_played() -> None:
         assert venv.num_envs == 4 and venv.render_mode == "rgb_array"
     with make_visible(EnvConfig("MultiSnake", 8)) as venv:
         assert isinstance(venv, ez.EntityVectorEnv) and venv.num_envs == 1
+
+
+def test_a_run_of_lanes_that_meet_is_played(entitize: Command, tmp_path: Path) -> None:
+    run = tmp_path / "snakes"
+    small = ("--net.d-model", 8, "--net.n-layer", 1, "--ppo.num-steps", 4, "--ppo.minibatch-size", 8)
+    words = ("--env.id", "MultiSnake/lanes", "--env.num-envs", 4, "--ppo.total-timesteps", 16)
+    code, _, error = entitize("train", "--run", run, *words, *small)
+    assert code == 0, error
+    code, _, error = entitize("play", run, "--html", tmp_path / "page.html", "--max-steps", 5)
+    assert code == 0, error
+    assert {len(step) for step in steps_of(tmp_path / "page.html")} == {2}
+    code, _, error = entitize("play", run, "--out", tmp_path / "play.gif", "--max-steps", 5)
+    assert code == 0, error
