@@ -17,7 +17,7 @@ from entitize.policies import METADATA
 from entitize.trainers import PPO, CheckpointError, load_policy, read_checkpoint
 
 from facts import raises
-from fuzz_checkpoints import Files, deep, networks, run, trained
+from fuzz_checkpoints import PAST_SELVES, Files, deep, networks, run, trained
 
 SECONDS = 10  # for one refusal, on a busy machine; each took minutes, or the memory
 
@@ -233,7 +233,7 @@ def test_a_state_of_the_trainer_that_is_none(
 
 def test_damaged_checkpoints_are_read_or_refused(tmp_path: Path) -> None:
     failures: list[str] = []
-    counts = run(300, 7, tmp_path, failures.append, ["MineSweeper", "MultiSnake/lanes"])
+    counts = run(300, 7, tmp_path, failures.append, ["MineSweeper", PAST_SELVES])
     assert not failures, failures[0]
     outcomes = {
         word: sum(n for key, n in counts.items() if key.endswith(word)) for word in ("read", "refused")

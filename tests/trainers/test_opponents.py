@@ -261,6 +261,20 @@ def test_a_run_can_only_be_resumed_with_the_folder_of_its_opponents(
         venv.set_training_state({"steps": 3})
 
 
+@pytest.mark.parametrize("number", [-1, 1, 10**30])
+def test_numbers_of_members_that_no_pool_gives_are_refused(number: int, tmp_path: Path) -> None:
+    venv = snakes()
+    pool = OpponentPool(small_net(venv, 0), folder=tmp_path)
+    pool.add(0)
+    pool.add(8)
+    venv = past_self_play(venv, pool)
+    state = venv.get_training_state()
+    state["pool"]["past"][0]["number"] = number
+    with raises(CheckpointError, "number", number):
+        venv.set_training_state(state)
+    assert [member.number for member in pool.members] == [0, 1]
+
+
 def test_runs_without_past_selves_can_go_on_with_them_and_the_other_way_round(
     duels: Any, toy_policy: Any, tmp_path: Path
 ) -> None:
