@@ -8,11 +8,17 @@ from pathlib import Path
 import tyro
 
 from ..envs import EntityVectorEnv
-from ..experiments.arguments import Pairs, check_at_least
-from ..experiments.config import EnvChoice, TrainConfig, read_run_config
-from ..experiments.environments import EvalConfig
-from ..experiments.networks import RandomActor, load_agent
-from ..trainers.evaluation import Actor
+from ..experiments import (
+    EnvChoice,
+    EvalConfig,
+    Pairs,
+    TrainConfig,
+    check_at_least,
+    load_agent,
+    read_run_config,
+)
+from ..experiments.networks import RandomActor
+from ..trainers import Actor
 
 
 @dataclass(frozen=True, kw_only=True)

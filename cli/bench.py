@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..experiments.errors import UserError
+from ..experiments import UserError
 
 SCRIPTS = Path(__file__).resolve().parent.parent / "benchmarks"
 

@@ -8,14 +8,18 @@ from pathlib import Path
 
 from rich.console import Console
 
-from ..experiments.arguments import check_at_least, parse
-from ..experiments.card import check_new_folder, write_card
-from ..experiments.environments import make_environments, played
-from ..experiments.errors import UserError
-from ..experiments.networks import RANDOM
-from ..policies.checkpoint import newest_checkpoint
-from ..trainers import CheckpointError
-from ..trainers.schedule import thread_count
+from ..experiments import (
+    RANDOM,
+    UserError,
+    check_at_least,
+    check_new_folder,
+    make_environments,
+    parse,
+    played,
+    write_card,
+)
+from ..policies import newest_checkpoint
+from ..trainers import CheckpointError, thread_count
 from .agent_flags import AgentFlags
 from .evaluate import TableRow, judge, results_table
 

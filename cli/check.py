@@ -29,8 +29,7 @@ from ..envs import (
     check_entity_env,
 )
 from ..envs.registration import find_namespace
-from ..experiments.arguments import check_at_least, parse
-from ..experiments.errors import UserError
+from ..experiments import UserError, check_at_least, parse
 
 #: Packages whose code is not the environment's own.
 _NOT_OWN = ("entitize", "gymnasium", "numpy", "pettingzoo")
@@ -163,7 +162,7 @@ def _check(target: CheckTarget, chosen: CheckArguments) -> None:
     env = target.make()
     if isinstance(env, MultiAgentEnv):
         try:
-            from ..adapters.pettingzoo.to_pettingzoo.checker import check_multi_agent_env
+            from ..adapters.pettingzoo import check_multi_agent_env
         except ImportError as error:
             raise UserError(str(error)) from error
         _say(
@@ -201,8 +200,7 @@ def _entities(target: CheckTarget, env: Any) -> gymnasium.Env[Any, Any] | Entity
         _say(f"{name} makes {kind}, which knows no entities: use ez.wrap(env), which is what is checked")
         return _wrapped(wrap, env)
     if "entity_gym" in sys.modules:
-        from ..adapters.entity_gym import from_entity_gym
-        from ..adapters.entity_gym.package import entity_gym
+        from ..adapters.entity_gym import entity_gym, from_entity_gym
 
         if isinstance(env, entity_gym.Environment):
             _say(f"{name} makes {kind} for entity_gym: use ez.from_entity_gym(env), which is what is checked")

@@ -11,15 +11,12 @@ import torch
 import tyro
 
 from ..datasets import DatasetError, EntityDataset
-from ..experiments.arguments import parse
-from ..experiments.errors import UserError
-from ..experiments.networks import load_agent
-from ..policies.checkpoint import CheckpointError
+from ..experiments import UserError, load_agent, parse
+from ..policies import CheckpointError
 from ..policies.loading import AnyNetwork
 from ..policies.rogue_net import RogueNet, RogueNetConfig
+from ..trainers import NonFiniteError, RunLockedError
 from ..trainers.cloning import BehaviorCloning, BehaviorCloningConfig
-from ..trainers.runs.guard import NonFiniteError
-from ..trainers.runs.run_folder import RunLockedError
 
 
 @dataclass(frozen=True)

@@ -11,19 +11,19 @@ from rich.console import Console
 from rich.table import Table
 
 from ..envs import EntityVectorEnv
-from ..experiments.arguments import Series, check_at_least, parse
-from ..experiments.environments import (
+from ..experiments import (
+    RANDOM,
     EvalConfig,
     Levels,
+    Series,
+    check_at_least,
     check_series,
     make_environments,
+    parse,
     played,
     settings_of,
 )
-from ..experiments.networks import RANDOM
-from ..trainers import EpisodeResults, bootstrap_interval, evaluate
-from ..trainers.evaluation import Actor
-from ..trainers.schedule import thread_count
+from ..trainers import Actor, EpisodeResults, bootstrap_interval, evaluate, thread_count
 from .agent_flags import AgentFlags
 
 
@@ -55,8 +55,7 @@ def main(arguments: Sequence[str]) -> None:
     """Parse and run the command, or `eval microrts`."""
     if arguments[:1] == ["microrts"]:
         # With the packages that draw, which other evaluations do without.
-        from ..experiments.microrts.match_evaluation import evaluate_matches
-        from ..experiments.microrts.match_plan import MicroRTSEvalArguments
+        from ..experiments.microrts import MicroRTSEvalArguments, evaluate_matches
 
         evaluate_matches(parse(MicroRTSEvalArguments, "eval microrts", arguments[1:]))
         return

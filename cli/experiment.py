@@ -9,22 +9,22 @@ from typing import Annotated, Any
 
 import tyro
 
-from ..adapters.microrts.java.maps import Map, find_map
-from ..adapters.procgen.games import GAMES
-from ..experiments.ablations.studies import Study, ablation_config, find_study, read_studies
-from ..experiments.arguments import check_at_least, parse
-from ..experiments.config import TrainConfig
+from ..adapters.microrts import Map, find_map
+from ..adapters.procgen import GAMES
+from ..experiments import TrainConfig, UserError, check_at_least, parse
+from ..experiments.ablations import Study, ablation_config, find_study, read_studies
 from ..experiments.config_file import plain
-from ..experiments.errors import UserError, unknown
-from ..experiments.queue.queue_flags import (
+from ..experiments.errors import unknown
+from ..experiments.queue import (
+    EvaluationFlags,
     QueueFlags,
+    TrainingJob,
     configured,
     names,
     read_base,
     run_jobs,
     split_train_flags,
 )
-from ..experiments.queue.training_jobs import EvaluationFlags, TrainingJob
 
 #: Name of a network in an experiment -> the configuration that trains it.
 PROCGEN_NETWORKS = {

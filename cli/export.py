@@ -9,9 +9,8 @@ from typing import Literal
 
 import tyro
 
-from ..experiments.arguments import parse
-from ..experiments.errors import UserError
-from ..policies.checkpoint import CheckpointError
+from ..experiments import UserError, parse
+from ..policies import CheckpointError
 from ..policies.export import ExportError, export_onnx
 from ..policies.export.graph import LEAST_OPSET
 

@@ -13,10 +13,8 @@ import tyro
 
 from .. import __version__
 from ..envs import EntitySpace
-from ..experiments.arguments import Pairs, parse
-from ..experiments.environments import EnvConfig, make_environments
-from ..experiments.errors import UserError
-from ..experiments.network_options import ROGUE_NET, Network, check_options
+from ..experiments import ROGUE_NET, EnvConfig, Network, Pairs, UserError, make_environments, parse
+from ..experiments.network_options import check_options
 from ..policies.rogue_net import RogueNetConfig
 
 PACKAGES = ("numpy", "numba", "gymnasium", "torch", "procgen-mirror", "gym3", "safetensors", "tensorboard")

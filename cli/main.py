@@ -11,8 +11,9 @@ import sys
 from collections.abc import Sequence
 
 from .. import __version__
-from ..envs.errors import ObservationError
-from ..experiments.errors import UserError, unknown
+from ..envs import ObservationError
+from ..experiments import UserError
+from ..experiments.errors import unknown
 from ..lazy import needs_extra
 
 #: Command -> (its module, what it does).

@@ -7,12 +7,20 @@ from pathlib import Path
 from typing import Any
 
 from ..envs import EntitySpace, EntityVectorEnv
-from ..experiments.config import EnvChoice, TrainConfig, UnknownEnvError, read_run_config
-from ..experiments.environments import EnvConfig, make_environments, with_lanes
-from ..experiments.errors import UserError
-from ..experiments.network_options import Network
-from ..experiments.networks import load_agent, make_policy
-from ..experiments.reports.network_costs import count_entities
+from ..experiments import (
+    EnvChoice,
+    EnvConfig,
+    Network,
+    TrainConfig,
+    UnknownEnvError,
+    UserError,
+    load_agent,
+    make_environments,
+    make_policy,
+    read_run_config,
+    with_lanes,
+)
+from ..experiments.reports import count_entities
 from ..policies.rogue_net import RogueNetConfig
 
 

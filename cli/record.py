@@ -10,14 +10,20 @@ from typing import Any
 import tyro
 
 from .. import __version__
-from ..datasets import EntityDataset
-from ..datasets.recorder import record
+from ..datasets import EntityDataset, record
 from ..envs import EntityVectorEnv
-from ..experiments.arguments import check_at_least, parse
-from ..experiments.config import TrainConfig
-from ..experiments.environments import EnvConfig, EvalConfig, Levels, make_environments, played
-from ..experiments.errors import UserError
-from ..trainers.schedule import thread_count
+from ..experiments import (
+    EnvConfig,
+    EvalConfig,
+    Levels,
+    TrainConfig,
+    UserError,
+    check_at_least,
+    make_environments,
+    parse,
+    played,
+)
+from ..trainers import thread_count
 from .agent_flags import AgentFlags
 
 
@@ -123,7 +129,7 @@ def _player(chosen: RecordArguments, venv: EntityVectorEnv) -> Any:
         return None
     if not chosen.bots:
         return chosen.load(venv)
-    from ..adapters.microrts.bot_players import BotPlayers
+    from ..adapters.microrts import BotPlayers
 
     try:
         return BotPlayers(venv, chosen.bots)  # type: ignore[arg-type]

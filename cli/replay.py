@@ -8,11 +8,8 @@ from pathlib import Path
 
 import tyro
 
-from ..datasets import DatasetError, EntityDataset
-from ..datasets.replay_check import replay
-from ..experiments.arguments import Pairs, parse
-from ..experiments.environments import EnvConfig, make_environments
-from ..experiments.errors import UserError
+from ..datasets import DatasetError, EntityDataset, replay
+from ..experiments import EnvConfig, Pairs, UserError, make_environments, parse
 
 
 @dataclass(frozen=True)

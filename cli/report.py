@@ -9,17 +9,22 @@ from typing import Any
 
 import tyro
 
-from ..experiments.arguments import parse
-from ..experiments.config import RUN_CONFIG
-from ..experiments.environments import is_microrts
-from ..experiments.errors import UserError
-from ..experiments.queue.training_jobs import EXPERIMENT, RunRecord, read_experiment, read_sound_runs
+from ..experiments import RUN_CONFIG, UserError, is_microrts, parse
+from ..experiments.queue import EXPERIMENT, RunRecord, read_experiment, read_sound_runs
+from ..experiments.reports import (
+    NETWORK_NAMES,
+    Document,
+    MeasuredRun,
+    RunTable,
+    measure,
+    read_single_run,
+    run_table,
+    write_document,
+)
 from ..experiments.reports.ablation_report import ablation_report
-from ..experiments.reports.document import Document, write_document
-from ..experiments.reports.measured_runs import NETWORK_NAMES, MeasuredRun, RunTable, measure, run_table
 from ..experiments.reports.microrts_report import microrts_report
 from ..experiments.reports.procgen_report import procgen_report
-from ..experiments.reports.run_report import read_single_run, run_report
+from ..experiments.reports.run_report import run_report
 
 KINDS = ("procgen", "microrts", "ablation")
 

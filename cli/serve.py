@@ -10,13 +10,13 @@ from pathlib import Path
 import tyro
 from rich.console import Console
 
-from ..adapters.programs.server import TOKEN, ListeningVectorEnv
+from ..adapters.programs import ListeningVectorEnv
+from ..adapters.programs.server import TOKEN
 from ..envs import EntityVectorEnv
-from ..experiments.arguments import parse
-from ..experiments.errors import UserError
-from ..policies.checkpoint import CheckpointError
+from ..experiments import UserError, parse
+from ..policies import CheckpointError
 from ..policies.runtime import Agent, load_agent
-from ..trainers.lanes import Shown
+from ..trainers import Shown
 
 
 @dataclass(frozen=True)

@@ -17,20 +17,20 @@ from types import FrameType
 import gymnasium
 
 from ..adapters.environment_resolver import resolve
-from ..experiments.arguments import parse, peek
-from ..experiments.config import (
+from ..experiments import (
     EnvChoice,
     TrainArguments,
     TrainConfig,
+    UserError,
     find_config,
+    parse,
+    read_config,
     read_run_config,
+    train,
     with_flags_over_file,
 )
-from ..experiments.config_file import read_config
-from ..experiments.errors import UserError
-from ..experiments.training import train
-from ..trainers.ranks import RankError
-from ..trainers.runs.run_folder import RunLockedError
+from ..experiments.arguments import peek
+from ..trainers import RankError, RunLockedError
 
 _NOTICE = "\nstopping: the update at hand is finished and a checkpoint written; Ctrl-C again ends at once\n"
 

@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
 from ..envs import EntityBatch, EntitySpace
-from ..experiments.errors import UserError
+from ..experiments import UserError
+from ..viewer import position_columns
 from ..viewer.scene import COLOURS as COLOURS
 from ..viewer.scene import Camera as Camera
 from ..viewer.scene import HasCamera as HasCamera
-from ..viewer.scene import position_columns
 
 Frame = NDArray[np.uint8]  # (H, W, 3)
 

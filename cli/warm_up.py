@@ -12,10 +12,7 @@ from pathlib import Path
 import tyro
 from rich.console import Console
 
-from ..experiments.arguments import Pairs, parse
-from ..experiments.config import TrainConfig
-from ..experiments.environments import EnvConfig
-from ..experiments.training import train
+from ..experiments import EnvConfig, Pairs, TrainConfig, parse, train
 from ..policies.rogue_net import RogueNetConfig
 from ..ragged.compiled import cache_folder
 from ..trainers import PPOConfig

@@ -15,8 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
-from ..envs import EntitySpace, concatenate_batches
-from ..envs.spaces.space_schema import schema_difference, space_from_schema, space_schema
+from ..envs import EntitySpace, concatenate_batches, schema_difference, space_from_schema, space_schema
 from ..ragged import concatenate
 from .errors import DatasetError
 from .steps import NUMBERS, Steps, arrow_schema, from_arrow

@@ -10,12 +10,10 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ..envs import EntityBatch, EntityVectorEnv, no_actions
-from ..envs.batch.batch_actions import sample_actions
+from ..envs import EntityBatch, EntityVectorEnv, inactive_lanes, lane_infos, no_actions, sample_actions
 from ..envs.errors import whole_number
+from ..envs.vector import StepResult
 from ..envs.vector.episode_counts import count_step, episode_quota
-from ..envs.vector.infos import inactive_lanes, lane_infos
-from ..envs.vector.vector_env import StepResult
 from ..ragged import RaggedArray
 from .steps import Steps
 from .writer import DatasetWriter

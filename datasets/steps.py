@@ -15,9 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
-from ..envs import EntityBatch, EntitySpace
-from ..envs.actions.action_mask import ActionMask
-from ..envs.batch.entity_batch import batch_observations
+from ..envs import ActionMask, EntityBatch, EntitySpace, batch_observations
 from ..ragged import RaggedArray, gather_all
 
 #: Column -> its type, for the columns with one number per step.

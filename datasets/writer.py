@@ -13,8 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ..envs import EntityBatchBuffer, EntitySpace
-from ..envs.spaces.space_schema import space_schema
+from ..envs import EntityBatchBuffer, EntitySpace, space_schema
 from ..files import replace_file
 from ..ragged import RaggedArray, RaggedBuffer
 from .steps import NUMBERS, Steps, arrow_schema, to_arrow

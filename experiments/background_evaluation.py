@@ -18,12 +18,21 @@ from pathlib import Path
 from rich.console import Console
 
 from ..files import parse_json, replace_file
-from ..policies.checkpoint import CheckpointError
-from ..trainers import PPO, bootstrap_interval, checkpoint_paths, evaluate, load_policy
-from ..trainers.runs.checkpoint import delete_checkpoint, step_of, write_checkpoint
-from ..trainers.runs.run_folder import RunFolder
+from ..policies import CheckpointError
+from ..trainers import (
+    PPO,
+    RunFolder,
+    bootstrap_interval,
+    checkpoint_paths,
+    evaluate,
+    is_due,
+    load_policy,
+    step_of,
+    thread_count,
+    write_checkpoint,
+)
+from ..trainers.runs import delete_checkpoint
 from ..trainers.runs.trainer_state import capture
-from ..trainers.schedule import is_due, thread_count
 from .config import read_run_config
 from .environments import held_out, make_environments
 from .errors import UserError

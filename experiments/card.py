@@ -21,10 +21,15 @@ import yaml
 
 from .. import __version__
 from ..files import read_regular, replace_file
-from ..trainers import bootstrap_interval, load_policy
-from ..trainers.evaluation import EpisodeResults, Interval
-from ..trainers.runs.checkpoint import read_checkpoint, write_checkpoint
-from ..trainers.runs.run_origin import read_origin
+from ..trainers import (
+    EpisodeResults,
+    Interval,
+    bootstrap_interval,
+    load_policy,
+    read_checkpoint,
+    read_origin,
+    write_checkpoint,
+)
 from .config import RUN_CONFIG, UNNAMED, TrainConfig, read_run_outline
 from .config_file import to_yaml
 from .environments import EnvConfig

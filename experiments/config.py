@@ -13,10 +13,9 @@ from typing import Annotated, Any, Literal, get_args
 
 import tyro
 
-from ..policies.checkpoint import METADATA
+from ..policies import METADATA
 from ..policies.rogue_net import RogueNetConfig
-from ..trainers import PPOConfig
-from ..trainers.progress import Detail
+from ..trainers import Detail, PPOConfig
 from .arguments import Pairs
 from .config_file import ConfigError, read_plain, read_yaml
 from .environments import EnvConfig, EvalConfig

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import gymnasium
 
 from ..adapters.environment_resolver import make_vec
-from ..adapters.microrts.java.maps import Map, find_map
+from ..adapters.microrts import Map, find_map
 from ..envs import EntityVectorEnv, WorkerError
 from .arguments import Pairs, Series
 from .errors import UserError

@@ -15,15 +15,19 @@ from ..policies.loading import AnyNetwork
 from ..trainers import (
     PPO,
     CheckpointError,
+    Detail,
     NonFiniteError,
     OpponentPool,
+    RankError,
+    RunFolder,
+    TrainingProgress,
     checkpoint_paths,
+    clock_time,
     past_self_play,
+    process_group,
+    step_of,
 )
-from ..trainers.progress import Detail, TrainingProgress, clock_time
-from ..trainers.ranks import RankError, Ranks, process_group
-from ..trainers.runs.checkpoint import step_of
-from ..trainers.runs.run_folder import RunFolder
+from ..trainers.ranks import Ranks
 from .background_evaluation import BackgroundEvaluation
 from .config import RUN_CONFIG, TrainConfig
 from .config_file import to_yaml

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..policies.policy import Policy
+from ..policies import Policy
 from ..ragged.compiled import compiled
 from .lanes import Shown
 from .runs.guard import check_lanes

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from ..envs import EntityBatch, EntityVectorEnv, no_actions
-from ..policies.policy import ActResult, Policy
+from ..policies import ActResult, Policy
 from .advantages import final_values, next_values
 from .config import PPOConfig
 from .lanes import EpisodeStatistics, Shown

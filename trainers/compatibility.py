@@ -10,9 +10,8 @@ import gymnasium
 from gymnasium.vector import AutoresetMode
 from torch import nn
 
-from ..envs import EntityVectorEnv
-from ..envs.spaces.space_schema import space_schema
-from ..policies.policy import Policy
+from ..envs import EntityVectorEnv, space_schema
+from ..policies import Policy
 from .config import PPOConfig
 from .ranks import Ranks
 from .runs.trainer_state import EvolvingVectorEnv

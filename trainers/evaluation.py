@@ -13,7 +13,7 @@ from torch import nn
 
 from ..envs import EntityActionSpace, EntityBatch, EntityVectorEnv, sample_actions
 from ..envs.vector.episode_counts import episode_quota
-from ..policies.policy import ActResult, frozen_weights
+from ..policies import ActResult, frozen_weights
 from .compatibility import check_vector_env
 from .lanes import EpisodeStatistics, active_lanes
 

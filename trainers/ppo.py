@@ -21,8 +21,8 @@ from torch.optim import Optimizer
 
 from ..envs import EntityVectorEnv
 from ..envs.errors import positive_number, whole_number
-from ..policies.engines.graphs.cuda import matrix_precision
-from ..policies.policy import Policy, frozen_weights
+from ..policies import Policy, frozen_weights
+from ..policies.engines.graphs import matrix_precision
 from ..ragged import keep_freed_memory
 from .advantages import explained_variance
 from .collector import Collector

@@ -21,7 +21,7 @@ import torch
 from numpy.typing import NDArray
 from torch import distributed, nn
 
-from ..policies.rogue_net.normalization import InputNorm
+from ..policies.rogue_net import InputNorm
 from ..version import __version__
 
 _T = TypeVar("_T")

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..envs import EntityBatch, EntityBatchBuffer, EntitySpace
 from ..envs.batch import concatenate_batches
-from ..policies.policy import ActResult
+from ..policies import ActResult
 from ..ragged import RaggedArray, RaggedBuffer, concatenate, gather_all
 from .advantages import generalized_advantages
 

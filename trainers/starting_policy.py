@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from ..policies.policy import Policy, frozen_weights
+from ..policies import Policy, frozen_weights
 from .rollout import Samples
 
 #: The modules of a policy whose parameters only the value depends on.

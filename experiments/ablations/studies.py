@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
-from ...adapters.procgen.games import GAMES
+from ...adapters.procgen import GAMES
 from ..config import TrainConfig, find_config
 from ..config_file import plain, read_config, read_section, read_yaml
 from ..errors import unknown

@@ -9,15 +9,9 @@ from typing import Any, Literal
 
 import tyro
 
-from ...adapters.microrts import Options
-from ...adapters.microrts.java.bots import check_bot
-from ...adapters.microrts.java.jvm import check_installed
-from ...adapters.microrts.java.maps import find_map
-from ...adapters.microrts.java.rewards import weights_array
-from ...adapters.microrts.options import check_options
+from ...adapters.microrts import Options, check_bot, check_installed, check_options, find_map, weights_array
 from ...files import parse_json, read_regular
-from ...trainers import CheckpointError, checkpoint_paths, read_checkpoint
-from ...trainers.runs.checkpoint import step_of
+from ...trainers import CheckpointError, checkpoint_paths, read_checkpoint, step_of
 from ..arguments import Pairs, check_at_least
 from ..config import read_run_config
 from ..environments import EnvConfig

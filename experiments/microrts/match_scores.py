@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from ...adapters.microrts.java.rewards import weights_array
+from ...adapters.microrts import weights_array
 from ...files import replace_file
 from ...trainers import Interval, bootstrap_interval, wilson_interval
 from ..reports.document import csv_text, interval_values, markdown_table

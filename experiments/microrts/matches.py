@@ -19,13 +19,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...adapters.microrts import MicroRTSVectorEnv
-from ...adapters.microrts.java.rewards import REWARDS
+from ...adapters.microrts import REWARDS, MicroRTSVectorEnv
 from ...envs.vector.episode_counts import episode_quota
 from ...files import replace_file
 from ...ragged import RaggedArray, concatenate
-from ...trainers.evaluation import Actor
-from ...trainers.schedule import thread_count
+from ...trainers import Actor, thread_count
 from ..errors import UserError, differences
 from ..networks import RANDOM, RandomActor, load_agent
 from .published_microrts import SEARCH_BOTS

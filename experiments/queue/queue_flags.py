@@ -13,7 +13,7 @@ import tyro
 
 from ...ragged import available_cores
 from ...trainers import PPOConfig
-from ...trainers.learners.optimizer import find_device
+from ...trainers.learners import find_device
 from ..arguments import check_at_least, parse
 from ..config import TrainArguments, TrainConfig, find_config, with_flags_over_file
 from ..config_file import read_config

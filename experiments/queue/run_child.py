@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from ...trainers.runs.run_folder import RunLockedError, run_lock
+from ...trainers import RunLockedError, run_lock
 from ..arguments import parse
 from ..config import read_run_config
 from ..errors import UserError

@@ -20,8 +20,7 @@ from rich.live import Live
 from rich.table import Table
 
 from ...files import replace_file
-from ...trainers.progress import clock_time
-from ...trainers.runs.run_folder import RunLockedError, run_lock
+from ...trainers import RunLockedError, clock_time, run_lock
 from ..arguments import parse
 from ..config import RUN_CONFIG
 from ..config_file import to_yaml

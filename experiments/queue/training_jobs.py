@@ -19,7 +19,8 @@ from typing import Any, Literal
 import yaml
 
 from ...files import replace_file
-from ...policies.checkpoint import checkpoint_paths, read_stored, step_of
+from ...policies import checkpoint_paths, step_of
+from ...policies.checkpoint import read_stored
 from ...ragged import available_cores
 from ..config import RUN_CONFIG, TrainConfig, read_run_config
 from ..config_file import read_yaml, to_yaml

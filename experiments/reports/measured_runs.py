@@ -9,8 +9,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ...trainers import read_metrics
-from ...trainers.runs.run_origin import RunPart, read_origin
+from ...trainers import RunPart, read_metrics, read_origin
 from ..procgen.published_procgen import IMPALA_WINDOW
 from ..queue.training_jobs import RunRecord
 from ..statistics.curves import RETURN, Curve, MeanCurve, curve_of, metrics_file, range_curve, whole_number

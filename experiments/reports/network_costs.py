@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...envs import EntityVectorEnv, sample_actions
-from ...policies.rogue_net.summary import impala_cost
+from ...policies.rogue_net import impala_cost
 from ..config import TrainConfig
 from ..environments import EnvConfig, make_environments, with_lanes
 from ..errors import UserError

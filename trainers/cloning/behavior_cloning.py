@@ -16,19 +16,12 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from ...datasets import EntityDataset
-from ...envs import MultiCategorical
-from ...envs.spaces.space_schema import space_schema
-from ...policies.checkpoint import MALFORMED, CheckpointError, in_short
-from ...policies.policy import Policy, frozen_weights
+from ...envs import MultiCategorical, space_schema
+from ...policies import CheckpointError, Policy, frozen_weights
+from ...policies.checkpoint import MALFORMED, in_short
 from ...policies.rogue_net import RogueNet
 from ..learners.optimizer import move_to, optimizer_for, set_learning_rate
-from ..runs.checkpoint import (
-    Checkpoint,
-    checkpoint_paths,
-    clear_leftovers,
-    read_checkpoint,
-    write_checkpoint,
-)
+from ..runs.checkpoint import Checkpoint, checkpoint_paths, clear_leftovers, read_checkpoint, write_checkpoint
 from ..runs.guard import NonFiniteError, Snapshot, check_module
 from ..runs.run_folder import RunFolder
 from ..runs.run_origin import note_origin

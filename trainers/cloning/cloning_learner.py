@@ -8,8 +8,8 @@ import numpy as np
 from torch import nn
 from torch.optim import Optimizer
 
+from ...policies import Policy
 from ...policies.engines.fused_engine import FusedEngine
-from ...policies.policy import Policy
 from ...policies.rogue_net import RogueNet
 from ..learners.optimizer import clip_gradients, forget_gradients
 from ..runs.guard import check_losses

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ...policies.policy import Evaluation
+from ...policies import Evaluation
 from .cloning_config import BehaviorCloningConfig
 
 

@@ -16,13 +16,11 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from ...envs import sample_actions
+from ...policies import Evaluation
 from ...policies.engines.fused_engine import FusedEngine
 from ...policies.engines.proof import compared, gradients_difference
-from ...policies.inputs.generated import generate
-from ...policies.inputs.prepare import Inputs, Prepared
-from ...policies.policy import Evaluation
-from ...policies.rogue_net import RogueNet
-from ...policies.rogue_net.network import RogueNetwork
+from ...policies.inputs import Inputs, Prepared, generate
+from ...policies.rogue_net import RogueNet, RogueNetwork
 from ...ragged import RaggedArray
 from ..config import PPOConfig
 from ..ranks import ALONE, Ranks

@@ -11,11 +11,18 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from ...policies.engines.graphs.capacity import Capacities, Capacity, Sizes
-from ...policies.engines.graphs.captured_graphs import Graphs
-from ...policies.engines.graphs.packing import Field, Packing
-from ...policies.engines.graphs.staging import Staging
-from ...policies.engines.graphs.static_network import Plan, Precision, StaticEvaluation
+from ...policies.engines.graphs import (
+    Capacities,
+    Capacity,
+    Field,
+    Graphs,
+    Packing,
+    Plan,
+    Precision,
+    Sizes,
+    Staging,
+    StaticEvaluation,
+)
 from ...policies.rogue_net import RogueNet
 from ..config import PPOConfig
 from ..rollout import Samples

@@ -9,7 +9,7 @@ from typing import Protocol
 from torch import nn
 from torch.optim import Optimizer
 
-from ...policies.policy import Policy
+from ...policies import Policy
 from ...policies.rogue_net import RogueNet
 from ..config import PPOConfig
 from ..ranks import ALONE, Ranks

@@ -25,7 +25,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ...policies.policy import Evaluation
+from ...policies import Evaluation
 from ...ragged.compiled import compiled
 from ..config import PPOConfig
 from ..ranks import ALONE, Ranks

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from torch import nn
 from torch.optim import Optimizer
 
-from ...policies.policy import Policy
+from ...policies import Policy
 from ..config import PPOConfig
 from ..ranks import ALONE, Ranks
 from ..rollout import Samples

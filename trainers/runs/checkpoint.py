@@ -25,17 +25,8 @@ import safetensors.torch
 from torch import Tensor
 
 from ...files import sync_folder, write_synced
-from ...policies.checkpoint import (
-    FORMAT,
-    MAX_TENSORS,
-    METADATA,
-    CheckpointError,
-    StoredCheckpoint,
-    checkpoint_paths,
-    own_sum,
-    read_stored,
-    step_of,
-)
+from ...policies import METADATA, CheckpointError, checkpoint_paths, step_of
+from ...policies.checkpoint import FORMAT, MAX_TENSORS, StoredCheckpoint, own_sum, read_stored
 
 __all__ = [
     "Checkpoint",

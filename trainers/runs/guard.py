@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from ...envs import EntityBatch
-from ...policies.checkpoint import checkpoint_paths
+from ...policies import checkpoint_paths
 from .run_folder import RunFolder
 
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from ...files import parse_json, read_regular, replace_file
-from ...policies.checkpoint import CheckpointError
+from ...policies import CheckpointError
 
 _NAME = ".lock"
 #: Windows keeps others from reading the byte that is locked: one far behind the text.

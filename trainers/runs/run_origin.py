@@ -16,7 +16,7 @@ import torch
 
 from ...envs import EntityVectorEnv
 from ...files import parse_json, read_regular, replace_file
-from ...policies.policy import Policy
+from ...policies import Policy
 from ...ragged import available_cores
 from ...version import __version__
 from ..config import PPOConfig

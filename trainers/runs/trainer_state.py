@@ -14,13 +14,12 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.optim import Adam, Optimizer
 
-from ...envs import EntityBatch, EntityVectorEnv
-from ...envs.spaces.space_schema import schema_difference, space_schema
+from ...envs import EntityBatch, EntityVectorEnv, schema_difference, space_schema
 from ...envs.vector.saved_state import check_arrays
+from ...policies import Policy
 from ...policies.checkpoint import MALFORMED, check_weights, in_short
-from ...policies.policy import Policy
-from ...policies.rogue_net import RogueNet
-from ...policies.rogue_net.config import RogueNetConfig, engine_of
+from ...policies.rogue_net import RogueNet, RogueNetConfig
+from ...policies.rogue_net.config import engine_of
 from ..collector import Collector
 from ..config import PPOConfig
 from ..lanes import Shown

@@ -16,8 +16,7 @@ from stable_baselines3.common.vec_env import (
     VecTransposeImage,
 )
 
-from ...envs import EntityVectorEnv
-from ...envs.spaces.space_schema import space_schema
+from ...envs import EntityVectorEnv, space_schema
 from ...policies.rogue_net import RogueNet
 from ..runs.checkpoint import write_checkpoint
 from .buffer import RaggedRolloutBuffer

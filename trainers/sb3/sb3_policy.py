@@ -26,8 +26,7 @@ from ...envs import (
     PackedBatchSpace,
     batch_observations,
 )
-from ...policies.rogue_net import RogueNet
-from ...policies.rogue_net.normalization import InputNorm
+from ...policies.rogue_net import InputNorm, RogueNet
 from ...ragged import RaggedArray
 
 #: Adam's ε, as in the actor-critic policies of Stable-Baselines3.

@@ -13,9 +13,9 @@ from typing import Any
 
 from torch import Tensor
 
-from ...envs.spaces.space_schema import space_schema
+from ...envs import space_schema
 from ...files import parse_json, read_regular
-from ...policies.policy import Policy
+from ...policies import Policy
 from ..runs.checkpoint import (
     Checkpoint,
     CheckpointError,

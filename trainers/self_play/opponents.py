@@ -16,9 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import nn
 
-from ...policies.checkpoint import check_weights, newest_checkpoint
-from ...policies.loading import load_policy
-from ...policies.policy import Policy
+from ...policies import Policy, load_policy, newest_checkpoint
+from ...policies.checkpoint import check_weights
 from ..runs.checkpoint import Checkpoint, read_checkpoint
 from .opponent_folder import OpponentFolder, missing_folder
 

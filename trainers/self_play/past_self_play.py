@@ -22,8 +22,8 @@ from ...envs import (
     validate_actions,
 )
 from ...envs.seeds import Seeds
+from ...envs.vector import Actions, StepResult
 from ...envs.vector.saved_state import check_arrays
-from ...envs.vector.vector_env import Actions, StepResult
 from ...policies.checkpoint import MALFORMED, in_short
 from ...ragged import RaggedArray, concatenate
 from ..compatibility import checked_module
