@@ -102,6 +102,8 @@ class SnakeLanesVectorEnv(SnakeBoards):
     def _check_state(self, state: State) -> None:
         super()._check_state(state)
         is_alive, lengths = state["status"] == ALIVE, state["lengths"]
+        steps = state["steps"].reshape(is_alive.shape)
+        self._expect(steps == steps[:, :1], "steps", "equal numbers in a game", steps)
         self._expect(is_alive.any(1), "status", "a living snake in each game", state["status"])
         # One with full length has won.
         fits = ~is_alive | (lengths < self.max_snake_length)

@@ -118,6 +118,7 @@ def test_a_state_with_other_small_numbers_is_refused_or_plays_on(name: str, opti
         ("MultiSnake", "food", (0, 0, 0), -1),
         ("MultiSnake", "taken", 0, 1),  # `free_cell` would search for ever
         ("MultiSnake/lanes", "taken", (0, 0), 0),
+        ("MultiSnake/lanes", "steps", 1, 3),  # its lane would end again and again
         ("MultiSnake/lanes", "status", slice(None), 0),  # no game would ever end
         ("PickMatchingBalls", "_num_selected", 0, 1),
         ("PickMatchingBalls", "_selected", 0, True),
