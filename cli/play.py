@@ -143,7 +143,7 @@ def make_visible(env: EnvConfig) -> EntityVectorEnv:
 
 
 def _lanes_of_a_game(env: EnvConfig) -> int:
-    """How many lanes meet in the first game: agents of one game can't be made one by one."""
+    """Return the number of lanes that meet in the first game: agents of one game can't be made one by one."""
     with make_environments(env) as venv:
         games = venv.lane_games
         return 1 if games is None else int((games == games[0]).sum())

@@ -59,7 +59,7 @@ class Evaluation:
 
 @dataclass(frozen=True, eq=False)
 class Explanation:
-    """What a policy computes at a single step, for people to look at; n rows, A actors."""
+    """Distributions and attention of a policy at a single step, for people to look at; n rows, A actors."""
 
     #: Per action: the probability of each choice (A, C), in the columns of the mask; of each actee (A, E); or
     #: of continuous actions the action one standard deviation below the mean, at the mean, and one above it

@@ -25,7 +25,7 @@ from .java.engine import MASK_SIZE, ORDER_SIZE, MicroRTSEngine
 from .java.records import HEADER, UNIT, UNIT_TYPES
 from .kernels.order_kernels import order_space, place_orders
 from .kernels.sort_kernels import read_headers, sort_units
-from .kernels.unit_kernels import see_units
+from .kernels.unit_kernels import Sight, see_units
 from .options import Options
 from .perspective import Perspective
 from .targets import EntityTargets, entity_actions
@@ -94,9 +94,16 @@ class Observer:
         self.lanes = np.array([engine.lane_game, engine.lane_player], np.int64)
         sorting = self.sight, board.width, options.max_steps, keys
         self._to_sort = *games, self.headers, self.lanes, *sorting, self._units
-        masking = self.costs, options.mask_reserved, engine.masks, self.cells
-        planes = options.features != "units"
-        self._to_see = *games, self.lanes, self._units, planes, *masking
+        self._sight = Sight(
+            *games,
+            self.lanes,
+            self._units,
+            options.features != "units",
+            self.costs,
+            options.mask_reserved,
+            engine.masks,
+            self.cells,
+        )
         self._widths = [len(self.space.entities[name]) for name in TYPES]
         self._has_walls = "Wall" in self.space.entities
         self._num_globals = len(self.space.global_features)
@@ -180,7 +187,7 @@ class Observer:
         resources = np.empty((num_resources, self._widths[2]), _FLOAT32)
         actors = np.empty(num_actors, _INT64)
         self.masks = masks = np.empty((num_actors, MASK_SIZE), _BOOL)
-        see_units(*self._to_see, offsets, own, enemy, resources, actors, masks)
+        see_units(self._sight, offsets, own, enemy, resources, actors, masks)
         entities = {
             "Own": RaggedArray.unchecked(own, offsets[0]),
             "Enemy": RaggedArray.unchecked(enemy, offsets[1]),

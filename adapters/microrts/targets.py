@@ -24,6 +24,7 @@ from .kernels.order_kernels import place_orders
 from .kernels.target_kernels import (
     UNTARGETED_COMPONENTS,
     UNTARGETED_KINDS,
+    Selection,
     fill_target_masks,
     find_targets,
     place_targets,
@@ -71,9 +72,7 @@ class EntityTargets:
         self._columns = np.concatenate(columns)
         self._cells = np.zeros(0, np.int64)
         self._masks = np.zeros((0, order.num_choices), bool)
-        # Of the units that have targets: their places among the actors, the actees and their cells, where
-        # each lane's start, and who may be aimed at whom.
-        self._selection: tuple[NDArray[Any], ...] = ()
+        self._selection: Selection | None = None
 
     def actions(
         self,
@@ -100,7 +99,7 @@ class EntityTargets:
         allowed = np.empty(num_pairs, bool)
         fill_target_masks(cells, masks, width, rows, actee_cells, starts, allowed)
         self._cells, self._masks = cells, masks
-        self._selection = rows, actees, actee_cells, starts, allowed
+        self._selection = Selection(rows, actees, actee_cells, starts, allowed)
         target = ActionMask(
             RaggedArray.unchecked(actors[rows], starts[0].copy()),
             RaggedArray.unchecked(allowed, starts[2].copy()),
@@ -147,5 +146,5 @@ class EntityTargets:
         chosen, lanes = target.values, target.offsets
         return bool(
             place_orders(wide, order.offsets, starts, cells, masks, order_rows)
-            and place_targets(chosen, lanes, cells, masks, width, *self._selection, starts, order_rows)
+            and place_targets(chosen, lanes, cells, masks, width, self._selection, starts, order_rows)
         )

@@ -14,7 +14,7 @@ import numpy as np
 import onnxruntime
 from numpy.typing import NDArray
 
-from ...envs import ActionMask, ActionSpace, Continuous, EntityBatch, MultiCategorical, unbatch_observation
+from ...envs import ActionMask, Continuous, EntityBatch, MultiCategorical, unbatch_observation
 from ..inputs.generated import generate
 from ..inputs.number_units import Numbers
 from ..rogue_net.config import RogueNetConfig
@@ -95,10 +95,10 @@ KEYS = ("logits", "mean", "log_std")
 
 
 def log_probs(
-    action: ActionSpace, outputs: Outputs, mask: ActionMask, chosen: NDArray[Any], settings: RogueNetConfig
+    action: Any, outputs: Outputs, mask: ActionMask, chosen: NDArray[Any], settings: RogueNetConfig
 ) -> NDArray[np.float64]:
     """Return the log-probability of each actor's action (A,), of raw numbers where it is continuous."""
-    if isinstance(action, Continuous):
+    if "mean" in outputs:
         mean, log_std = (outputs[key].astype(np.float64) for key in KEYS[1:])
         return _log_density(action, mean, log_std, chosen, settings.squash)
     logits = outputs["logits"].astype(np.float64)

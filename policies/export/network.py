@@ -19,8 +19,8 @@ from ..kernels.tiles.tile_kernels import LAYER_NORM_EPSILON
 from ..rogue_net.config import RogueNetConfig
 from .graph import Graph, Value
 from .inputs import Observed, observe, prepare
-from .relative_position import Pairs, Places, pairs_of, places_of
-from .weights import Weights
+from .relative_position import Pairs, PlaceValues, pairs_of, places_of
+from .weights import ModuleWeights
 
 
 class Step(NamedTuple):
@@ -31,19 +31,19 @@ class Step(NamedTuple):
     row_of_entity: Value | None  # by entity, its place among the visible rows; None: the same
 
 
-def add_network(graph: Graph, space: EntitySpace, settings: RogueNetConfig, weights: Weights) -> None:
+def add_network(graph: Graph, space: EntitySpace, settings: RogueNetConfig, weights: ModuleWeights) -> None:
     """Add all nodes, from the arrays of an observation to logits and value."""
     inputs = Inputs(space, settings)
     observed = observe(graph, space)
     step = _step(graph, prepare(graph, inputs, settings, observed), observed)
-    policy = Encoder(graph, settings, inputs, weights, "policy_net")
+    policy = EncoderNodes(graph, settings, inputs, weights, "policy_net")
     embedded = policy.embed(step)
     x = policy.encode(embedded, step, step.kept)
     for name, action in space.actions.items():
         _add_head(graph, name, action, x, step, observed.actions[name], weights)
     everything = x
     if settings.separate_value_net:
-        critic = Encoder(graph, settings.for_value(), inputs, weights, "value_net")
+        critic = EncoderNodes(graph, settings.for_value(), inputs, weights, "value_net")
         everything = critic.encode(critic.embed(step), step, None)
     elif step.kept is not None:  # the value function sees hidden entities
         everything = policy.encode(embedded, step, None)
@@ -61,11 +61,11 @@ def _step(graph: Graph, features: dict[str, Value], observed: Observed) -> Step:
     return Step(features, kept, before)
 
 
-class Encoder:
+class EncoderNodes:
     """The nodes of an `Encoder` of the network: embedding and blocks."""
 
     def __init__(
-        self, graph: Graph, settings: RogueNetConfig, inputs: Inputs, weights: Weights, place: str
+        self, graph: Graph, settings: RogueNetConfig, inputs: Inputs, weights: ModuleWeights, place: str
     ) -> None:
         self.graph = graph
         self.settings = settings
@@ -91,7 +91,7 @@ class Encoder:
 
     def encode(self, x: Value, step: Step, kept: Value | None) -> Value:
         """Run the blocks over embedded rows (N, D), of which `kept` stay (None: all)."""
-        places: Places | None = None
+        places: PlaceValues | None = None
         config = self.settings.relative_position
         if config is not None:
             places = places_of(self.graph, config, self.features, step.features)
@@ -106,7 +106,7 @@ class Encoder:
             x = self._block(x, self.weights.part(f"backbone.blocks.{layer}"), pairs, encoding)
         return x
 
-    def _block(self, x: Value, weights: Weights, pairs: Pairs | None, encoding: Weights) -> Value:
+    def _block(self, x: Value, weights: ModuleWeights, pairs: Pairs | None, encoding: ModuleWeights) -> Value:
         """x + attention(norm(x)), then x + MLP(norm(x))."""
         graph = self.graph
         seen = layer_norm(graph, x, weights.part("ln1"))
@@ -116,7 +116,9 @@ class Encoder:
         hidden = linear(graph, layer_norm(graph, x, weights.part("ln2")), weights.part("mlp.0"))
         return graph.add("Add", x, linear(graph, gelu(graph, hidden), weights.part("mlp.2")))
 
-    def _attend(self, x: Value, weights: Weights, pairs: Pairs | None, encoding: Weights) -> Value:
+    def _attend(
+        self, x: Value, weights: ModuleWeights, pairs: Pairs | None, encoding: ModuleWeights
+    ) -> Value:
         """Return what multi-head attention among the rows gives (N, D)."""
         graph, d_model, n_head = self.graph, self.settings.d_model, self.settings.n_head
         d_head = d_model // n_head
@@ -141,7 +143,7 @@ class Encoder:
         y = graph.add("Reshape", y, [0, d_model])
         return linear(graph, y, weights.part("proj"))
 
-    def _gate(self, x: Value, encoding: Weights) -> Value | None:
+    def _gate(self, x: Value, encoding: ModuleWeights) -> Value | None:
         """Factors (N, D / H) of the relative values, from the rows that are looked at."""
         config = self.settings.relative_position
         assert config is not None
@@ -157,7 +159,7 @@ class Encoder:
                 return self.graph.add("Sigmoid", gate)
         return gate
 
-    def _pool(self, x: Value, weights: Weights) -> Value:
+    def _pool(self, x: Value, weights: ModuleWeights) -> Value:
         """Return for every row the same mean and/or maximum over the rows (N, D)."""
         graph, d_model = self.graph, self.settings.d_model
         x = linear(graph, x, weights.part("prepool"))
@@ -185,7 +187,7 @@ def _add_head(
     x: Value,
     step: Step,
     masks: dict[str, Value],
-    weights: Weights,
+    weights: ModuleWeights,
 ) -> None:
     """Add an action's output: logits, of masked choices -1e9; or the mean and log_std of raw numbers."""
     own = weights.named("action_heads", name)
@@ -219,7 +221,7 @@ def _masked(graph: Graph, logits: Value, mask: Value) -> Value:
     return graph.add("Where", graph.cast(mask, np.bool_), logits, np.float32(FORBIDDEN))
 
 
-def _value(graph: Graph, x: Value, weights: Weights) -> Value:
+def _value(graph: Graph, x: Value, weights: ModuleWeights) -> Value:
     """A linear map of the mean of the rows; without rows the bias."""
     scores = graph.add("MatMul", x, weights["weight"][0])  # (N,)
     mean = graph.add("Div", graph.reduce("Sum", scores, 0), _at_least_1(graph, x))
@@ -229,12 +231,12 @@ def _value(graph: Graph, x: Value, weights: Weights) -> Value:
 # -- layers --------------------------------------------------------------------------------------------------
 
 
-def linear(graph: Graph, x: Value, weights: Weights) -> Value:
+def linear(graph: Graph, x: Value, weights: ModuleWeights) -> Value:
     """W x + b of each row."""
     return graph.add("Gemm", x, weights["weight"], weights["bias"], transB=1)
 
 
-def layer_norm(graph: Graph, x: Value, weights: Weights) -> Value:
+def layer_norm(graph: Graph, x: Value, weights: ModuleWeights) -> Value:
     """Layer norm of each row."""
     epsilon = float(LAYER_NORM_EPSILON)
     return graph.add("LayerNormalization", x, weights["weight"], weights["bias"], epsilon=epsilon)
@@ -246,7 +248,7 @@ def gelu(graph: Graph, x: Value) -> Value:
     return graph.add("Mul", graph.add("Mul", x, graph.add("Add", erf, np.float32(1))), np.float32(0.5))
 
 
-def normalized(graph: Graph, x: Value, norm: Weights) -> Value:
+def normalized(graph: Graph, x: Value, norm: ModuleWeights) -> Value:
     """clip((x - mean) / std, ±5) per feature."""
     shift, scale = norm.shift_and_scale()
     x = graph.add("Mul", graph.add("Sub", x, shift), scale)

@@ -23,7 +23,7 @@ from .source import ExportError, Source, read_source
 
 @dataclass(frozen=True)
 class OnnxFile:
-    """What `export_onnx` has written."""
+    """The files that `export_onnx` has written."""
 
     path: Path
     """The ONNX file."""

@@ -15,13 +15,13 @@ from ..inputs.prepare import GLOBAL
 from ..kernels.embedding_kernels import CLIP
 from ..rogue_net.config import RelativePosition
 from .graph import Graph, Value
-from .weights import Weights
+from .weights import ModuleWeights
 
 #: A bucket of each pair (N, N) int64 and its weight; None: 1.
 Bucket: TypeAlias = tuple[Value, Value | None]
 
 
-class Places(NamedTuple):
+class PlaceValues(NamedTuple):
     """Positions of the rows."""
 
     position: Value  # (N, P)
@@ -29,9 +29,9 @@ class Places(NamedTuple):
     kind: Value  # (N,) int64, index of the type
     known: Value  # (N,) bool: takes part in the encoding
 
-    def select(self, graph: Graph, rows: Value) -> Places:
+    def select(self, graph: Graph, rows: Value) -> PlaceValues:
         """Return the places of some rows."""
-        return Places(*(graph.add("Gather", part, rows, axis=0) for part in self))
+        return PlaceValues(*(graph.add("Gather", part, rows, axis=0) for part in self))
 
 
 class Pairs(NamedTuple):
@@ -50,7 +50,7 @@ def places_of(
     config: RelativePosition,
     names: Mapping[str, tuple[str, ...]],
     features: Mapping[str, Value],
-) -> Places:
+) -> PlaceValues:
     """Return where each row is, from raw (translated) features."""
     positions, headings, kinds, known = [], [], [], []
     heading = config.rotation_vector or ((config.rotation_angle,) if config.rotation_angle else ())
@@ -70,11 +70,11 @@ def places_of(
             headings.append(graph.expand(np.zeros(1, np.float32), values, []))
         kinds.append(graph.expand(np.array([kind], np.int64), values, []))
         known.append(graph.expand(np.array([knows]), values, []))
-    return Places(*(graph.join(parts, 0) for parts in (positions, headings, kinds, known)))
+    return PlaceValues(*(graph.join(parts, 0) for parts in (positions, headings, kinds, known)))
 
 
 def pairs_of(
-    graph: Graph, config: RelativePosition, num_types: int, places: Places, weights: Weights
+    graph: Graph, config: RelativePosition, num_types: int, places: PlaceValues, weights: ModuleWeights
 ) -> Pairs:
     """Return keys and values of all pairs of rows."""
     looking, seen = [1], [0]  # the axes to add where a row looks or is looked at
@@ -121,7 +121,7 @@ def _sum(graph: Graph, parts: list[Value]) -> Value:
 
 
 def _projected(
-    graph: Graph, config: RelativePosition, seen_at: Value, kind: Value, weights: Weights, name: str
+    graph: Graph, config: RelativePosition, seen_at: Value, kind: Value, weights: ModuleWeights, name: str
 ) -> Value:
     """Return the linear map of offsets and distances (N, N, P + 1), one for all types or one for each."""
     weight, bias = weights[f"{name}_weight"], weights[f"{name}_bias"]

@@ -1,4 +1,4 @@
-"""What can be exported: the RogueNet of a run, or one in memory whose modules are those of the library."""
+"""Networks to export: the RogueNet of a run, or one in memory whose modules are those of the library."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..checkpoint import newest_checkpoint, read_stored, stored_weights
 from ..rogue_net.config import RogueNetConfig, from_options
 from ..runtime import load_agent
 from ..runtime.network import Network
-from .weights import Weights
+from .weights import ModuleWeights
 
 if TYPE_CHECKING:
     from ..rogue_net.network import RogueNetwork
@@ -31,7 +31,7 @@ class Source(NamedTuple):
 
     space: EntitySpace
     settings: RogueNetConfig
-    weights: Weights
+    weights: ModuleWeights
     network: Network  #: what the file is compared with
 
 
@@ -70,7 +70,7 @@ def _of_checkpoint(path: Path) -> Source:
     agent = load_agent(path)  # checks spaces, options and weights
     space = space_from_schema(checkpoint.metadata["spaces"])
     settings = from_options(RogueNetConfig, saved["config"])
-    return Source(space, settings, Weights(stored_weights(checkpoint)), agent)
+    return Source(space, settings, ModuleWeights(stored_weights(checkpoint)), agent)
 
 
 def _of_network(net: RogueNetwork) -> Source:
@@ -80,7 +80,7 @@ def _of_network(net: RogueNetwork) -> Source:
     arrays = {name: tensor.detach().double().cpu().numpy() for name, tensor in net.state_dict().items()}
     reader = copy.deepcopy(net)
     reader.adapt_to(net.observation_space)
-    return Source(net.observation_space, net.settings, Weights(arrays), reader)
+    return Source(net.observation_space, net.settings, ModuleWeights(arrays), reader)
 
 
 def _changed_module(net: RogueNetwork) -> str | None:

@@ -12,7 +12,7 @@ from ..inputs.moments import shift_and_scale
 from ..kernels.parameter_layout import escaped
 
 
-class Weights:
+class ModuleWeights:
     """The arrays of one module; `weights.part("mlp.0")` has those of a module inside it."""
 
     def __init__(self, arrays: Mapping[str, NDArray[Any]]) -> None:
@@ -24,12 +24,14 @@ class Weights:
     def __contains__(self, tensor: str) -> bool:
         return tensor in self._arrays
 
-    def part(self, module: str) -> Weights:
+    def part(self, module: str) -> ModuleWeights:
         """Return the weights of a module inside this one."""
         prefix = f"{module}."
-        return Weights({n.removeprefix(prefix): a for n, a in self._arrays.items() if n.startswith(prefix)})
+        return ModuleWeights(
+            {n.removeprefix(prefix): a for n, a in self._arrays.items() if n.startswith(prefix)}
+        )
 
-    def named(self, place: str, name: str) -> Weights:
+    def named(self, place: str, name: str) -> ModuleWeights:
         """Return the weights of an entity type's or an action's module; see `rogue_net.names.module_key`."""
         plain = self.part(f"{place}.{escaped(name)}")
         return plain if plain._arrays else self.part(f"{place}.{escaped(name)}%")

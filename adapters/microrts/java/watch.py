@@ -99,7 +99,7 @@ class Watch:
 
     @property
     def busy_threads(self) -> int:
-        """How many threads are playing, or wait for a bot with which they were left behind."""
+        """The number of threads that are playing, or wait for a bot with which they were left behind."""
         return int(self._pool.getActiveCount())
 
     def _wait(self, task: Any) -> None:

@@ -5,6 +5,8 @@ Shape alphabet: L lanes, A units that may be given orders, T of them that have a
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -25,6 +27,16 @@ UNTARGETED_KINDS = tuple(ACTIONS.index(name) for name in ("none", "move", "produ
 UNTARGETED_COMPONENTS = (0, 1, 4, 5)
 _KINDS = np.array(UNTARGETED_KINDS)
 _COMPONENTS = np.array(UNTARGETED_COMPONENTS)
+
+
+class Selection(NamedTuple):
+    """The targets that each of T units may be aimed at, among E actees."""
+
+    rows: NDArray[np.int64]  # the units' places among the actors (T,)
+    actees: NDArray[np.int64]  # entity indices (E,)
+    actee_cells: NDArray[np.int64]  # (E,)
+    offsets: NDArray[np.int64]  # where each lane's rows, actees and pairs of both start (3, L + 1)
+    allowed: NDArray[np.bool_]  # the pairs
 
 
 @compiled
@@ -152,11 +164,7 @@ def place_targets(
     cells: NDArray[np.int64],
     masks: NDArray[np.bool_],
     width: int,
-    rows: NDArray[np.int64],
-    actees: NDArray[np.int64],
-    actee_cells: NDArray[np.int64],
-    offsets: NDArray[np.int64],
-    allowed: NDArray[np.bool_],
+    selection: Selection,
     actor_offsets: NDArray[np.int64],
     order_rows: NDArray[np.int32],
 ) -> bool:
@@ -168,6 +176,7 @@ def place_targets(
     Returns:
         whether all choices are allowed; where one is not, `order_rows` is half written.
     """
+    rows, actees, actee_cells, offsets, allowed = selection
     for lane in range(len(target_offsets) - 1):
         given = target_offsets[lane + 1] - target_offsets[lane]
         if given and given != offsets[0, lane + 1] - offsets[0, lane]:

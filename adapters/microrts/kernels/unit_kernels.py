@@ -5,6 +5,8 @@ The shape alphabet is that of `sort_kernels`.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -37,6 +39,20 @@ def _step_x(direction: int) -> int:
 @compiled
 def _step_y(direction: int) -> int:
     return (direction == 2) - (direction == 0)
+
+
+class Sight(NamedTuple):
+    """The arrays that `see_units` reads, the same at every step: G games, L lanes."""
+
+    records: NDArray[np.int32]
+    starts: NDArray[np.int64]  # (G + 1,), see `read_headers`
+    lanes: NDArray[np.int64]  # (2, L), see `sort_units`
+    units: NDArray[np.int64]  # filled by `sort_units`
+    planes: bool  # the engine's planes as features
+    costs: NDArray[np.int32]  # what each unit type costs (7,)
+    reserve: bool  # forbid what the engine would silently drop
+    engine_masks: NDArray[np.int32]  # (G, height, width, 78); the rows taken are zero afterwards
+    cells: NDArray[np.int64]  # room for A; filled with the actors' cells, y * width + x
 
 
 @compiled
@@ -75,29 +91,26 @@ def _fill_unit(records: NDArray[np.int32], unit: int, time: int, row: NDArray[np
 
 
 @compiled
-def fill_rows(
-    records: NDArray[np.int32],
-    starts: NDArray[np.int64],
-    lanes: NDArray[np.int64],
-    units: NDArray[np.int64],
-    planes: bool,
+def _fill_rows(
+    sight: Sight,
     offsets: NDArray[np.int64],
     own: NDArray[np.float32],
     enemy: NDArray[np.float32],
     resources: NDArray[np.float32],
 ) -> None:
-    """All units seen, into a row of features each, per type; with `planes` those of the engine."""
+    """Fill a row of features for each unit seen, by type."""
+    records, units = sight.records, sight.units
     filled = np.zeros(3, np.int64)
     place = 0
     for lane in range(offsets.shape[1] - 1):
-        time = records[starts[lanes[0, lane]] + _TIME]
+        time = records[sight.starts[sight.lanes[0, lane]] + _TIME]
         for kind in range(3):
             rows = own if kind == 0 else (enemy if kind == 1 else resources)
             for _ in range(offsets[kind, lane + 1] - offsets[kind, lane]):
                 unit, row = units[place], rows[filled[kind]]
                 place += 1
                 filled[kind] += 1
-                if planes:
+                if sight.planes:
                     _fill_planes(records, unit, kind, row)
                 elif kind < 2:
                     _fill_unit(records, unit, time, row)
@@ -107,30 +120,15 @@ def fill_rows(
 
 
 @compiled
-def fill_masks(
-    records: NDArray[np.int32],
-    starts: NDArray[np.int64],
-    lanes: NDArray[np.int64],
-    units: NDArray[np.int64],
-    costs: NDArray[np.int32],
-    reserve: bool,
-    engine_masks: NDArray[np.int32],
-    cells: NDArray[np.int64],
-    offsets: NDArray[np.int64],
-    actors: NDArray[np.int64],
-    masks: NDArray[np.bool_],
+def _fill_masks(
+    sight: Sight, offsets: NDArray[np.int64], actors: NDArray[np.int64], masks: NDArray[np.bool_]
 ) -> None:
     """Fill the actors and their masks: copies the units' rows of `engine_masks`.
 
-    Args:
-        costs: what each unit type costs (7,).
-        reserve: whether to forbid what the engine would silently drop: to move or produce into a cell that
-            another unit is about to enter or fill, and to spend what is set aside for a production.
-        engine_masks: int32 (G, height, width, 78); the rows taken are zero afterwards.
-        cells: room for A; filled with the actors' cells, y * width + x.
-        actors: filled with the actors' entity indices (A,).
-        masks: filled with what they may do (A, 78).
+    With `reserve` it is forbidden to move or produce into a cell that another unit is about to enter or fill,
+    and to spend what is set aside for a production.
     """
+    records, starts, lanes, units, _, costs, reserve, engine_masks, cells = sight
     height, width = engine_masks.shape[1], engine_masks.shape[2]
     # Cell -> the last lane (counted from 1) in whose game it is reserved.
     reserved = np.zeros(height * width, np.int64)
@@ -218,15 +216,7 @@ def _forbid_reserved(
 
 @compiled
 def see_units(
-    records: NDArray[np.int32],
-    starts: NDArray[np.int64],
-    lanes: NDArray[np.int64],
-    units: NDArray[np.int64],
-    planes: bool,
-    costs: NDArray[np.int32],
-    reserve: bool,
-    engine_masks: NDArray[np.int32],
-    cells: NDArray[np.int64],
+    sight: Sight,
     offsets: NDArray[np.int64],
     own: NDArray[np.float32],
     enemy: NDArray[np.float32],
@@ -234,6 +224,13 @@ def see_units(
     actors: NDArray[np.int64],
     masks: NDArray[np.bool_],
 ) -> None:
-    """`fill_rows` and `fill_masks` in one call from Python, of which each takes microseconds."""
-    fill_rows(records, starts, lanes, units, planes, offsets, own, enemy, resources)
-    fill_masks(records, starts, lanes, units, costs, reserve, engine_masks, cells, offsets, actors, masks)
+    """Fill the features of all units seen, and the actors with their masks.
+
+    Args:
+        offsets: what `sort_units` has filled (4, L + 1).
+        own, enemy, resources: filled with a row of features for each unit.
+        actors: filled with the actors' entity indices (A,).
+        masks: filled with what they may do (A, 78).
+    """
+    _fill_rows(sight, offsets, own, enemy, resources)
+    _fill_masks(sight, offsets, actors, masks)
