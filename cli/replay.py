@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import tyro
 
 from ..datasets import DatasetError, EntityDataset, replay
+from ..envs import named_code
 from ..experiments import EnvConfig, Pairs, UserError, make_environments, parse
 
 
@@ -34,14 +36,31 @@ def main(arguments: Sequence[str]) -> int:
     chosen = parse(ReplayArguments, "replay", arguments)
     try:
         dataset = EntityDataset(chosen.data)
-        env = chosen.env or dataset.metadata.get("env")
-        if not isinstance(env, str):
-            raise UserError(f"{chosen.data} does not say which environment it was recorded in: give --env")
-        kwargs = {**dataset.metadata.get("kwargs", {}), **chosen.kwargs}
-        lanes = int(dataset.metadata.get("num_envs", 1))
-        with make_environments(EnvConfig(env, lanes, kwargs)) as venv:
+        with make_environments(_environment(chosen, dataset.metadata)) as venv:
             difference = replay(dataset, venv, tolerance=chosen.tolerance)
     except DatasetError as error:
         raise UserError(str(error)) from error
     print(f"{len(dataset):,} steps replayed: no difference" if difference is None else difference)
     return 0 if difference is None else 1
+
+
+def _environment(chosen: ReplayArguments, metadata: Mapping[str, Any]) -> EnvConfig:
+    """Return the environment that was recorded, as the flags change it.
+
+    Raises:
+        UserError: the dataset does not say which it was, or names code that the flags do not confirm.
+    """
+    env, kwargs, lanes = (metadata.get(name) for name in ("env", "kwargs", "num_envs"))
+    kwargs = {} if kwargs is None else kwargs
+    if chosen.env is None and not isinstance(env, str):
+        raise UserError(f"{chosen.data} does not say which environment it was recorded in: give --env")
+    if not isinstance(kwargs, dict) or type(lanes) is not int or lanes < 1:
+        raise UserError(
+            f"{chosen.data}: metadata: expected kwargs and a number of lanes, got {kwargs!r} and {lanes!r}"
+        )
+    if chosen.env is None and (named := named_code([env, kwargs])):
+        raise UserError(
+            f"{chosen.data} names code of this machine, which may be anything: {', '.join(map(repr, named))}."
+            f" If you know it, confirm it with --env {env}"
+        )
+    return EnvConfig(chosen.env or str(env), lanes, {**kwargs, **chosen.kwargs})

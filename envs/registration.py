@@ -6,7 +6,7 @@ This module is imported by `import entitize`, so it imports nothing heavy at its
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -180,6 +180,17 @@ def share_lanes(
     num_lanes = [len(run) * lanes_per_game for run in runs]
     env_fns = [partial(make, count, **options) for count in num_lanes]
     return ShardedVectorEnv(env_fns, num_lanes, first_seed, parent_works, worker_timeout)
+
+
+def named_code(value: Any) -> list[str]:
+    """Return the texts in plain data that name code, such as "module:function".
+
+    Making an environment of them would import and call it. What comes from others may name anything.
+    """
+    if isinstance(value, str):
+        return [value] if ":" in value else []
+    parts = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
+    return [text for part in parts for text in named_code(part)]
 
 
 def _load_and_call(entry_point: str, *arguments: Any, **kwargs: Any) -> Any:

@@ -6,13 +6,14 @@ text of a flag is the line below its field. A run folder has them in `config.yam
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
 import tyro
 
+from ..envs import named_code
 from ..policies import METADATA
 from ..policies.rogue_net import RogueNetConfig
 from ..trainers import Detail, PPOConfig
@@ -183,24 +184,12 @@ def _check_names_no_code(run: Path, data: Mapping[str, Any]) -> None:
         UserError: one is named: making the environment would import and call it.
     """
     env = data.get("env")
-    texts = list(_texts([env, data.get("eval")]))
-    if named := [text for text in texts if ":" in text]:
+    if named := named_code([env, data.get("eval")]):
         id_ = env.get("id") if isinstance(env, Mapping) else None
         raise UserError(
             f"{run / RUN_CONFIG} names code of this machine, which may be anything:"
             f" {', '.join(map(repr, named))}. If you know it, confirm it with --env.id {id_ or 'ENVIRONMENT'}"
         )
-
-
-def _texts(value: Any) -> Iterator[str]:
-    """Return all texts in plain data."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping):
-        yield from _texts(list(value.values()))
-    elif isinstance(value, list):
-        for item in value:
-            yield from _texts(item)
 
 
 def read_run_outline(run: Path) -> tuple[TrainConfig, str]:

@@ -63,6 +63,21 @@ def test_an_environment_without_a_name_must_be_named(
     assert EntityDataset(plays).metadata["env"] == "entitize.envs.games.count:Count"
 
 
+def test_code_that_a_dataset_names_is_not_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plays, clone, made = tmp_path / "plays", tmp_path / "clone", tmp_path / "made"
+    metadata = {"env": "subprocess:getoutput", "kwargs": {"cmd": f"touch {made}"}}
+    ez.record(ez.make_vec("MineSweeper", num_envs=2), None, plays, steps=4, metadata=metadata)
+    assert main(["replay", str(plays)]) == 2
+    assert "'subprocess:getoutput'" in capsys.readouterr().err
+    assert main(["replay", str(plays), "--env", "MineSweeper"]) == 2  # its options are not those
+    flags = ["--cloning.epochs", "1", "--net.d-model", "8", "--net.n-layer", "1"]
+    assert main(["clone", str(plays), "--run", str(clone), *flags]) == 0
+    assert main(["eval", str(clone)]) == 2
+    assert "--env.id" in capsys.readouterr().err
+    assert main(["eval", str(clone), "--env.id", "MineSweeper", "--episodes", "2"]) == 0
+    assert not made.exists()
+
+
 @pytest.mark.parametrize(
     ("arguments", "fact"),
     [

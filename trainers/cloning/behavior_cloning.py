@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from ...datasets import EntityDataset
-from ...envs import MultiCategorical, space_schema
+from ...envs import MultiCategorical, named_code, space_schema
 from ...policies import CheckpointError, Policy, frozen_weights
 from ...policies.checkpoint import MALFORMED, in_short
 from ...policies.rogue_net import RogueNet
@@ -255,10 +255,12 @@ class BehaviorCloning:
             self._restore(read_checkpoint(paths[-1]))
         run.purge(self.step)
         dataset, network = self.demonstrations.dataset, type(self.policy).__name__
-        env = dataset.metadata.get("env")
+        env, kwargs = dataset.metadata.get("env"), dataset.metadata.get("kwargs", {})
+        if named_code([env, kwargs]):  # a dataset may come from others: its code is for users to name
+            env = None
         run.write_config(
             {
-                "env": {"id": env, "kwargs": dataset.metadata.get("kwargs", {})} if env else {"id": None},
+                "env": {"id": env, "kwargs": kwargs} if env else {"id": None},
                 "network": network,
                 "net" if network == "RogueNet" else "baseline": self.policy.config,
             }
