@@ -1,5 +1,5 @@
 # One command each. The first of them makes the environment in .venv; later ones find it there.
-.PHONY: demo test test-all lint docs bench reference help
+.PHONY: demo test test-all lint docs web bench reference help
 .DEFAULT_GOAL := help
 
 VENV := .venv
@@ -19,6 +19,7 @@ help:
 	@echo "make test-all  all tests"
 	@echo "make lint   ruff and mypy"
 	@echo "make docs   the documentation site, in docs/_build/html"
+	@echo "make web    ONNX Runtime for the page in web/; then: python -m http.server -d web"
 	@echo "make bench  benchmarks against named peers, about ten minutes; results in benchmarks/results.json and .png"
 
 demo: $(READY)
@@ -41,6 +42,12 @@ lint: $(READY)
 
 docs: $(READY)
 	$(VENV)/bin/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+
+# What the page needs of onnxruntime-web; it is not committed.
+web:
+	cd web && npm install --silent --no-audit --no-fund
+	mkdir -p web/vendor
+	cd web/node_modules/onnxruntime-web/dist && cp ort.wasm.min.mjs ort-wasm-simd-threaded.mjs ort-wasm-simd-threaded.wasm ../../../vendor
 
 bench: $(READY) reference
 	$(VENV)/bin/entitize bench

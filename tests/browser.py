@@ -88,6 +88,12 @@ class Browser:
         entries = self.call("POST", "/se/log", {"type": "browser"})
         return [entry["message"] for entry in entries if entry["level"] == "SEVERE"]
 
+    def requests(self) -> list[str]:
+        """Return the addresses that were requested since the last call."""
+        entries = self.call("POST", "/se/log", {"type": "performance"})
+        messages = [json.loads(entry["message"])["message"] for entry in entries]
+        return [m["params"]["request"]["url"] for m in messages if m["method"] == "Network.requestWillBeSent"]
+
 
 @contextmanager
 def chromium(
@@ -112,7 +118,7 @@ def chromium(
         wanted = {
             "browserName": "chrome",
             "goog:chromeOptions": options,
-            "goog:loggingPrefs": {"browser": "ALL"},
+            "goog:loggingPrefs": {"browser": "ALL", "performance": "ALL"},
         }
         session = server.call("POST", "/session", {"capabilities": {"alwaysMatch": wanted}})
         browser = Browser(f"http://127.0.0.1:{port}/session/{session['sessionId']}")

@@ -52,6 +52,7 @@ QUICK = {
     "policies/export": "onnx_export onnx_steps",
     "policies": "composite_head engine_choice fused_network gaussian_head runtime sb3_policy",
     "ragged": "ragged_array ragged_buffer ragged_building ragged_combine",
+    "web": "multi_snake",
     "trainers": (
         "advantages checkpoints fused_learner graph_learner ppo_config ppo_losses ppo_training self_play"
     ),
