@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
 import safetensors.numpy
 
 from ...envs import EntitySpace
@@ -78,6 +79,9 @@ def _of_network(net: RogueNetwork) -> Source:
     if changed is not None:
         raise ExportError(f"export_onnx: {changed}. Only the modules of the library have an ONNX export.")
     arrays = {name: tensor.detach().double().cpu().numpy() for name, tensor in net.state_dict().items()}
+    for name, array in arrays.items():
+        if not np.isfinite(array).all():
+            raise ExportError(f"export_onnx: parameter {name}: expected finite numbers, got NaN or infinity")
     reader = copy.deepcopy(net)
     reader.adapt_to(net.observation_space)
     return Source(net.observation_space, net.settings, ModuleWeights(arrays), reader)

@@ -151,6 +151,13 @@ def test_changed_code_is_found_by_comparison(
     assert not list(tmp_path.iterdir())
 
 
+def test_parameters_that_are_not_finite_are_refused_by_name(net: RogueNet, tmp_path: Path) -> None:
+    with torch.no_grad():
+        net.value_head.proj.bias.fill_(float("nan"))
+    with raises(ExportError, "value_head.proj.bias", "finite"):
+        export_onnx(net, tmp_path / "net.onnx")
+
+
 def test_other_sources_are_refused(tmp_path: Path) -> None:
     with raises(ExportError, "RogueNet", "Linear"):
         export_onnx(nn.Linear(2, 2), tmp_path / "net.onnx")
