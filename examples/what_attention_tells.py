@@ -16,6 +16,8 @@ from dataclasses import dataclass
 
 import entitize as ez
 import numpy as np
+import torch
+from entitize.envs import concatenate_batches
 from entitize.ragged import RaggedArray
 
 
@@ -25,7 +27,7 @@ class Looked:
 
     features: dict[str, float]
     weights: np.ndarray  # (layers, heads), of the actor, which is entity 0
-    influence: float
+    influence: float = 0.0
 
     @property
     def distance(self) -> float:
@@ -40,19 +42,30 @@ def without(batch: ez.EntityBatch, kind: str, place: int) -> ez.EntityBatch:
     )
 
 
+def probabilities(policy: ez.RogueNet, steps: list[ez.EntityBatch]) -> np.ndarray:
+    """The probabilities of all choices (steps, C) at batches of one step each, all of them at once."""
+    choices = policy.action_space["act"].num_choices
+    batch = concatenate_batches(steps).gather(np.repeat(np.arange(len(steps)), choices))
+    actions = np.tile(np.arange(choices), len(steps))
+    with torch.no_grad():
+        chosen = {"act": RaggedArray(actions, np.arange(len(actions) + 1))}
+        return policy.evaluate(batch, chosen).log_probs["act"].exp().reshape(len(steps), choices).numpy()
+
+
 def look(policy: ez.RogueNet, batch: ez.EntityBatch) -> list[Looked]:
     """The entities of a step that say where they lie as seen from the player, but tiles."""
     explained = policy.explain(batch)
     weights = np.stack(explained.attention)[:, :, 0]  # (layers, heads, n)
-    found, index = [], 0
+    found, others, index = [], [batch], 0
     for kind, features in policy.observation_space.entities.items():
         for place, values in enumerate(batch.entities[kind][0]):
             if "relative_x" in features and kind != "Tiles":
-                other = policy.explain(without(batch, kind, place))
-                change = other.distributions["act"][0] - explained.distributions["act"][0]
-                named = dict(zip(features, values.tolist(), strict=True))
-                found.append(Looked(named, weights[:, :, index], float(np.abs(change).sum() / 2)))
+                others.append(without(batch, kind, place))
+                found.append(Looked(dict(zip(features, values.tolist(), strict=True)), weights[:, :, index]))
             index += 1
+    before, *after = probabilities(policy, others)
+    for entity, row in zip(found, after, strict=True):
+        entity.influence = float(np.abs(row - before).sum() / 2)
     return found
 
 
@@ -96,7 +109,7 @@ def main() -> None:
             near = [one for one in everything if low <= one.distance < high]
             for word, sign in (("food", -1), ("deadly", 1)):
                 group = [one for one in near if sign * one.features["relative_half_width"] > 0]
-                heads = np.mean([one.weights for one in group], 0).ravel().round(3).tolist()
+                heads = np.mean([one.weights for one in group], 0).ravel().astype(float).round(3).tolist()
                 print(f"distance {low} to {high}: {len(group)} {word}, weights of the heads {heads}")
 
 
