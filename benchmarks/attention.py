@@ -35,9 +35,8 @@ from typing import Any
 
 import numpy as np
 import torch
-from entitize.policies.engines.graphs import static_attention
-from entitize.policies.engines.graphs.static_tiles import Tiles
-from entitize.policies.inputs.rows import RowLayout
+from entitize.policies.engines.graphs import Tiles, static_attention
+from entitize.policies.inputs import RowLayout
 from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional

@@ -37,13 +37,10 @@ from entitize.datasets import DatasetWriter, EntityDataset, Steps
 from entitize.envs import ActionMask, Categorical, EntityActionSpace, EntityBatch, EntitySpace
 from entitize.policies.rogue_net import RogueNet
 from entitize.ragged import RaggedArray
-from entitize.trainers import PPOConfig
-from entitize.trainers.cloning import BehaviorCloningConfig
-from entitize.trainers.cloning.cloning_learner import FusedCloningLearner
+from entitize.trainers import PPOConfig, Samples
+from entitize.trainers.cloning import BehaviorCloningConfig, FusedCloningLearner
 from entitize.trainers.cloning.demonstrations import Demonstration
-from entitize.trainers.learners.fused_learner import FusedLearner
-from entitize.trainers.learners.optimizer import AdamW
-from entitize.trainers.rollout import Samples
+from entitize.trainers.learners import AdamW, FusedLearner
 
 from rows import Row, add_options, rounds, write_rows
 

@@ -32,7 +32,7 @@ from typing import Any
 import numpy as np
 import torch
 from entitize import make_vec
-from entitize.policies.policy import Evaluation
+from entitize.policies import Evaluation
 from entitize.policies.rogue_net import RogueNet
 from entitize.trainers import PPO, PPOConfig
 

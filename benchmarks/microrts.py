@@ -44,9 +44,8 @@ from typing import Any
 import entitize as ez
 import gymnasium
 import numpy as np
-from entitize.adapters.microrts import MicroRTSVectorEnv
-from entitize.adapters.microrts.java.jvm import start_engine
-from entitize.adapters.microrts.java.maps import find_map
+from entitize.adapters.microrts import MicroRTSVectorEnv, find_map
+from entitize.adapters.microrts.java import start_engine
 
 from rows import Budget, Row, add_options, rounds, write_rows
 

@@ -22,7 +22,7 @@ from typing import Any
 
 import torch
 from entitize import make_vec
-from entitize.adapters.microrts.java.maps import find_map
+from entitize.adapters.microrts import find_map
 from entitize.envs import EntityVectorEnv
 from entitize.policies.baselines import GridNet, ImpalaGridNet, TransformerNet, UnitActionNet
 from entitize.policies.rogue_net import RogueNet

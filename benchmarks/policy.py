@@ -32,11 +32,10 @@ import torch
 from entitize.envs import ActionMask, Categorical, EntityActionSpace, EntityBatch, EntitySpace
 from entitize.policies.rogue_net import RogueNet, attention
 from entitize.ragged import RaggedArray
-from entitize.trainers import PPOConfig
-from entitize.trainers.learners.fused_learner import FusedLearner
+from entitize.trainers import PPOConfig, Samples
+from entitize.trainers.learners import AdamW, FusedLearner
 from entitize.trainers.learners.losses import count
-from entitize.trainers.learners.optimizer import AdamW, forget_gradients
-from entitize.trainers.rollout import Samples
+from entitize.trainers.learners.optimizer import forget_gradients
 from numpy.typing import NDArray
 
 from rows import Budget, add_options, rounds, write_rows

@@ -24,9 +24,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from entitize.adapters.procgen import EngineOptions, ProcgenVectorEnv, StateDecoder, ViewOptions
-from entitize.adapters.procgen.engine import StateBuffer, import_engine
-from entitize.adapters.procgen.games import GAMES
+from entitize.adapters.procgen import (
+    GAMES,
+    EngineOptions,
+    ProcgenVectorEnv,
+    StateBuffer,
+    StateDecoder,
+    ViewOptions,
+    import_engine,
+)
 from entitize.ragged import RaggedArray
 
 from rows import Budget, Row, add_options, rounds, write_rows

@@ -33,13 +33,13 @@ from entitize.envs import (
     EntityActionSpace,
     EntityBatch,
     EntitySpace,
+    space_schema,
     unbatch_observation,
 )
-from entitize.envs.spaces.space_schema import space_schema
 from entitize.policies.rogue_net import RogueNet
 from entitize.policies.runtime import Agent
 from entitize.ragged import RaggedArray
-from entitize.trainers.runs.checkpoint import write_checkpoint
+from entitize.trainers import write_checkpoint
 from numpy.typing import ArrayLike
 
 NUM_TYPES, NUM_FEATURES, NUM_CHOICES = 5, 8, 15

@@ -17,19 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import tyro
-from entitize.experiments.arguments import parse
-from entitize.experiments.errors import UserError
+from entitize.experiments import UserError, parse
 from entitize.trainers.runs.run_origin import processor
 
-from report import (
-    Results,
-    compare,
-    comparison_lines,
-    draw_ratios,
-    parse_results,
-    results_text,
-    table_lines,
-)
+from report import Results, compare, comparison_lines, draw_ratios, parse_results, results_text, table_lines
 from rows import Row, read_rows
 
 SCRIPTS = Path(__file__).resolve().parent

@@ -30,7 +30,7 @@ from typing import Any
 
 import torch
 from entitize import make_vec
-from entitize.adapters.procgen.games import GAMES
+from entitize.adapters.procgen import GAMES
 from entitize.policies.rogue_net import RogueNet
 from entitize.trainers import PPO, PPOConfig
 

@@ -17,8 +17,7 @@ from ..experiments import (
     load_agent,
     read_run_config,
 )
-from ..experiments.networks import RandomActor
-from ..trainers import Actor
+from ..trainers import Actor, RandomActor
 
 
 @dataclass(frozen=True, kw_only=True)

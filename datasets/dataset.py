@@ -91,10 +91,7 @@ class EntityDataset:
         Raises:
             IndexError: a row outside [0, len(dataset)).
         """
-        rows = np.asarray(rows, np.int64)
-        if rows.size and not 0 <= rows.min() <= rows.max() < len(self):
-            got = f"{rows.min()} to {rows.max()}"
-            raise IndexError(f"{self.path}: expected rows from 0 to {len(self) - 1}, got {got}")
+        rows = self._checked(rows)
         places = np.searchsorted(self._first_rows, rows, side="right") - 1
         order = np.argsort(places, kind="stable")
         touched, firsts = np.unique(places[order], return_index=True)
@@ -130,9 +127,13 @@ class EntityDataset:
             yield self.part(index)
 
     def infos(self, rows: ArrayLike) -> list[dict[str, Any]]:
-        """Return the info of each of `rows` (K,); an empty dict where none was recorded."""
+        """Return the info of each of `rows` (K,); an empty dict where none was recorded.
+
+        Raises:
+            IndexError: a row outside [0, len(dataset)).
+        """
         infos = []
-        for row in np.asarray(rows, np.int64).tolist():
+        for row in self._checked(rows).tolist():
             place = int(np.searchsorted(self._first_rows, row, side="right")) - 1
             text = self._parts[place].column("info")[row - int(self._first_rows[place])].as_py()
             infos.append({} if text is None else json.loads(text))
@@ -186,6 +187,13 @@ class EntityDataset:
         difference = schema_difference(space_schema(self.space), space_schema(space))
         if difference is not None:
             raise DatasetError(f"{self.path}: recorded with other spaces than the {whose} has: {difference}")
+
+    def _checked(self, rows: ArrayLike) -> NDArray[np.int64]:
+        rows = np.asarray(rows, np.int64)
+        if rows.size and not 0 <= rows.min() <= rows.max() < len(self):
+            got = f"{rows.min()} to {rows.max()}"
+            raise IndexError(f"{self.path}: expected rows from 0 to {len(self) - 1}, got {got}")
+        return rows
 
     def _nothing(self) -> Steps:
         schema = arrow_schema(self.space, {})

@@ -92,8 +92,9 @@ class DatasetWriter:
         """Add `steps`, with a JSON text (or None) for each as its info.
 
         Raises:
-            ValueError: the steps are not of the space; nothing was added.
+            ValueError: the steps are not of the space, or parts differ in length; nothing was added.
         """
+        self._check_lengths(steps, infos)
         self._observations.append(steps.observations)
         for name, buffer in self._actions.items():
             buffer.append(steps.actions[name])
@@ -102,6 +103,27 @@ class DatasetWriter:
         self._infos += [None] * len(steps) if infos is None else infos
         if len(self._observations) >= self.steps_per_part or self._num_bytes() >= self.PART_BYTES:
             self.flush()
+
+    def _check_lengths(self, steps: Steps, infos: Sequence[str | None] | None) -> None:
+        """Check all but the observations of `steps`, whose buffer checks them."""
+        count = len(steps.observations)
+        if steps.actions.keys() != self._actions.keys():
+            expected, got = sorted(self._actions), sorted(steps.actions)
+            raise ValueError(f"DatasetWriter: actions: expected {expected}, got {got}")
+        for name, buffer in self._actions.items():
+            chosen = steps.actions[name]
+            wanted = count, buffer.dtype, buffer.inner_shape
+            if (len(chosen), chosen.dtype, chosen.inner_shape) != wanted:
+                raise ValueError(
+                    f"DatasetWriter: action {name!r}: expected choices of {count} steps, {buffer.dtype}"
+                    f" {buffer.inner_shape}, got {len(chosen)} steps, {chosen.dtype} {chosen.inner_shape}"
+                )
+        lengths = {name: len(column) for name, column in steps.numbers().items()}
+        if infos is not None:
+            lengths["infos"] = len(infos)
+        for name, length in lengths.items():
+            if length != count:
+                raise ValueError(f"DatasetWriter: {name}: expected {count} (one per step), got {length}")
 
     def flush(self) -> None:
         """Write what was collected as a part."""

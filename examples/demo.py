@@ -13,17 +13,29 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from entitize.cli import judge, make_visible, record_video, results_table, write_video
-from entitize.experiments.arguments import parse
-from entitize.experiments.config import RUN_CONFIG, TrainConfig, find_config
-from entitize.experiments.config_file import read_config
-from entitize.experiments.environments import held_out, make_environments
-from entitize.experiments.errors import UserError
-from entitize.experiments.networks import RANDOM, RandomActor, make_policy
+from entitize.experiments import (
+    RANDOM,
+    RUN_CONFIG,
+    TrainConfig,
+    UserError,
+    find_config,
+    held_out,
+    make_environments,
+    make_policy,
+    parse,
+    read_config,
+    train,
+)
 from entitize.experiments.reports.plots import save
-from entitize.experiments.training import train
-from entitize.trainers import EpisodeResults, Interval, bootstrap_interval, read_metrics
-from entitize.trainers.evaluation import Actor
-from entitize.trainers.schedule import thread_count
+from entitize.trainers import (
+    Actor,
+    EpisodeResults,
+    Interval,
+    RandomActor,
+    bootstrap_interval,
+    read_metrics,
+    thread_count,
+)
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter
 from rich.console import Console

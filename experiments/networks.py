@@ -14,7 +14,6 @@ from ..policies import baselines
 from ..policies.loading import AnyNetwork
 from ..policies.rogue_net import RogueNet, RogueNetConfig
 from ..trainers import CheckpointError, checkpoint_paths, load_policy
-from ..trainers import RandomActor as RandomActor
 from .config import TrainConfig
 from .environments import board_of, is_microrts
 from .errors import UserError

@@ -23,9 +23,9 @@ from ...adapters.microrts import REWARDS, MicroRTSVectorEnv
 from ...envs.vector.episode_counts import episode_quota
 from ...files import replace_file
 from ...ragged import RaggedArray, concatenate
-from ...trainers import Actor, thread_count
+from ...trainers import Actor, RandomActor, thread_count
 from ..errors import UserError, differences
-from ..networks import RANDOM, RandomActor, load_agent
+from ..networks import RANDOM, load_agent
 from .published_microrts import SEARCH_BOTS
 
 #: Lanes played at once, and games per job. A search bot's thinking is what takes the time, lanes side by side

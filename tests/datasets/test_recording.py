@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -186,6 +187,29 @@ def test_other_tools_read_the_files(tmp_path: Path) -> None:
     (found,) = duckdb.sql('select sum(len("entities/Unit")), sum(reward) from plays').fetchall()
     assert found[0] == steps.observations.entities["Unit"].num_items
     assert found[1] == pytest.approx(float(steps.reward.sum(dtype=np.float64)), rel=1e-5)
+
+
+def test_steps_that_do_not_fit_add_nothing(tmp_path: Path) -> None:
+    space = SPACES["every kind"]
+    steps, longer = random_steps(space, 3, 0), random_steps(space, 4, 0)
+    with DatasetWriter(tmp_path / "plays", space) as writer:
+        writer.append(steps, ['{"score": 1}'] * 3)
+        for name in steps.actions:
+            with raises(ValueError, f"'{name}'", "3 steps", "4 steps"):
+                writer.append(replace(steps, actions={**steps.actions, name: longer.actions[name]}))
+        with raises(ValueError, "actions"):
+            writer.append(replace(steps, actions={}))
+        with raises(ValueError, "reward", 3, 4):
+            writer.append(replace(steps, reward=longer.reward))
+        with raises(ValueError, "infos", 3, 2):
+            writer.append(steps, [None] * 2)
+        assert len(writer) == 3
+    dataset = EntityDataset(tmp_path / "plays")
+    assert_same(dataset.gather([0, 1, 2]), steps)
+    assert dataset.infos([2]) == [{"score": 1}]
+    for row in (-1, 3):
+        with raises(IndexError, row):
+            dataset.infos([row])
 
 
 def test_a_kill_loses_at_most_the_last_part(tmp_path: Path) -> None:
