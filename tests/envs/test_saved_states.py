@@ -25,8 +25,9 @@ GAMES: list[tuple[str, dict[str, Any]]] = [
     ("MultiArmedBandit", {}),
     ("MultiSnake", {"board_size": 5, "max_snake_length": 5}),
     ("MultiSnake/lanes", {"board_size": 5, "max_snake_length": 4}),
+    ("MultiSnake/lanes", {"num_snakes": 4, "board_size": 4, "max_snake_length": 2, "max_steps": 9}),
     ("NotHotdog", {}),
-    ("PickMatchingBalls", {"max_balls": 6, "randomize": True}),
+    ("PickMatchingBalls", {"max_balls": 6, "randomize": True, "one_hot": True}),
     ("RockPaperScissors", {}),
     ("TreasureHunt", {}),
     ("Xor", {"negate": True}),
@@ -87,6 +88,15 @@ def test_numbers_out_of_range_are_refused_and_change_nothing(name: str, options:
             assert_refused(venv, bad, f"state {array!r}", 7)
     assert_refused(venv, {**state, "random_state": np.zeros((NUM_ENVS, 4), np.uint64)}, "random_state")
     play(venv, venv.set_state(state), 20)
+
+
+@games
+def test_every_state_of_play_is_taken_back(name: str, options: dict[str, Any]) -> None:
+    venv, rng = playing(name, options, 0), np.random.default_rng(1)
+    batch = venv.set_state(venv.get_state())
+    for _ in range(60):
+        batch, *_ = venv.step(sample_actions(venv.single_action_space, batch, rng))
+        assert venv.set_state(venv.get_state()).equals(batch)
 
 
 @games
