@@ -23,6 +23,8 @@ FORMAT_VERSION = 1
 MANIFEST = "dataset.json"
 #: Keys of the manifest that the Arrow files do not repeat.
 OF_THE_FILES = frozenset({"parts", "sha256"})
+#: Keys that the manifest has itself.
+_TAKEN = OF_THE_FILES | {"format", "version", "spaces"}
 
 
 def manifest_sum(manifest: Mapping[str, Any]) -> str:
@@ -46,7 +48,7 @@ class DatasetWriter:
     Raises:
         FileExistsError: the folder holds something.
         ValueError: `steps_per_part` is not positive, the action space can't be stored, or `metadata` has a
-            key "parts" or "sha256", which the manifest has itself.
+            key that the manifest has itself: "format", "version", "spaces", "parts" or "sha256".
     """
 
     PART_BYTES = 256 * 2**20
@@ -60,7 +62,7 @@ class DatasetWriter:
     ) -> None:
         if steps_per_part < 1:
             raise ValueError(f"steps_per_part must be positive, got {steps_per_part}")
-        if taken := OF_THE_FILES & (metadata or {}).keys():
+        if taken := sorted(_TAKEN & (metadata or {}).keys()):
             raise ValueError(f"metadata: expected other keys than the manifest's, got {', '.join(taken)}")
         self.path = Path(path)
         if self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())):
