@@ -8,7 +8,6 @@ from pathlib import Path
 import entitize as ez
 import numpy as np
 import pytest
-from entitize.adapters.microrts import BotPlayers, MicroRTSVectorEnv
 from entitize.adapters.microrts.java import ORDER, UNIT, start_engine
 from entitize.cli import main
 from entitize.datasets import EntityDataset, replay
@@ -20,8 +19,8 @@ MAP = "basesWorkers8x8"
 
 @pytest.mark.parametrize("bot", ["coacAI", "mayari", "workerRushAI", "lightRushAI"])
 def test_a_bot_that_is_asked_says_what_it_does_as_an_opponent(bot: str) -> None:
-    venv = MicroRTSVectorEnv(MAP, 1, opponents=bot, side=0)
-    rival = BotPlayers(venv, ["passiveAI"])
+    venv = ez.microrts.MicroRTSVectorEnv(MAP, 1, opponents=bot, side=0)
+    rival = ez.microrts.BotPlayers(venv, ["passiveAI"])
     adviser = venv.engine.adviser(bot, game=0, player=1)
     rng = np.random.default_rng(0)
     batch, _ = venv.reset(seed=1)
@@ -51,16 +50,16 @@ def test_recorded_orders_of_both_players_replay_the_game(options: dict[str, obje
     bots = ["mayari", "coacAI", "randomBiasedAI", "workerRushAI"]
     if options.get("partial_observability"):
         bots = ["POLightRush", "POWorkerRush", "randomBiasedAI", "POHeavyRush"]
-    venv = MicroRTSVectorEnv(MAP, 4, selfplay=4, max_steps=150, **options)
-    players = BotPlayers(venv, bots)
+    venv = ez.microrts.MicroRTSVectorEnv(MAP, 4, selfplay=4, max_steps=150, **options)
+    players = ez.microrts.BotPlayers(venv, bots)
     ez.record(venv, players, tmp_path / "plays", steps=200, seed=3)
     assert players.bots == bots and players.num_refused == 0 < players.num_orders
     dataset = EntityDataset(tmp_path / "plays")
     assert [(e.lane, e.is_complete) for e in dataset.episodes][:4] == [(lane, True) for lane in range(4)]
-    again = MicroRTSVectorEnv(MAP, 4, selfplay=4, max_steps=150, **options)
+    again = ez.microrts.MicroRTSVectorEnv(MAP, 4, selfplay=4, max_steps=150, **options)
     assert replay(dataset, again) is None
     # Another game is noticed.
-    other = MicroRTSVectorEnv(MAP, 4, selfplay=4, max_steps=149, **options)
+    other = ez.microrts.MicroRTSVectorEnv(MAP, 4, selfplay=4, max_steps=149, **options)
     assert replay(dataset, other) is not None
 
 
@@ -135,13 +134,13 @@ def test_masked_orders_are_reported(
 
 
 def test_wrong_environments_and_bots_are_named() -> None:
-    venv = MicroRTSVectorEnv(MAP, 1, targets="entities")
+    venv = ez.microrts.MicroRTSVectorEnv(MAP, 1, targets="entities")
     with raises(ValueError, "targets", "entities"):
-        BotPlayers(venv, ["coacAI"])
+        ez.microrts.BotPlayers(venv, ["coacAI"])
     with raises(TypeError, "MicroRTSVectorEnv"):
-        BotPlayers(ez.make_vec("MineSweeper"), ["coacAI"])  # type: ignore[arg-type]
-    venv = MicroRTSVectorEnv(MAP, 1)
+        ez.microrts.BotPlayers(ez.make_vec("MineSweeper"), ["coacAI"])  # type: ignore[arg-type]
+    venv = ez.microrts.MicroRTSVectorEnv(MAP, 1)
     with raises(ValueError, "coacAI"):
-        BotPlayers(venv, ["coacIA"])
+        ez.microrts.BotPlayers(venv, ["coacIA"])
     with raises(ValueError, "bots"):
-        BotPlayers(venv, "coacAI")
+        ez.microrts.BotPlayers(venv, "coacAI")

@@ -10,7 +10,6 @@ from xml.etree import ElementTree
 import entitize as ez
 import numpy as np
 import pytest
-from entitize.adapters.microrts import REWARDS, Observer, find_map
 from entitize.adapters.microrts.java import (
     HEADER,
     MASK_SIZE,
@@ -41,7 +40,7 @@ class Reference:
     def __init__(self, name: str, bot: str | None, players: tuple[int, ...]) -> None:
         jpype: Any = start_engine()
         self.players, self.jpype = players, jpype
-        lanes, board = len(players), find_map(name)
+        lanes, board = len(players), ez.microrts.find_map(name)
         units = ElementTree.parse(board.path).iter("rts.units.Unit")
         self.first_new_id = 1 + max(int(unit.attrib["ID"]) for unit in units)
         arrays = []
@@ -56,7 +55,9 @@ class Reference:
             arrays.append((buffer.order(order).asIntBuffer(), np.frombuffer(memory, np.int32).reshape(shape)))
         (planes, self.planes), (masks, self.masks), (orders, self.orders) = arrays
         judge = jpype.JClass("ai.rewardfunction.RewardFunctionInterface")
-        judges = [jpype.JClass(f"ai.rewardfunction.{name}RewardFunction")() for name in REWARDS.values()]
+        judges = [
+            jpype.JClass(f"ai.rewardfunction.{name}RewardFunction")() for name in ez.microrts.REWARDS.values()
+        ]
         kinds = jpype.JClass("rts.units.UnitTypeTable")()
         bots = [] if bot is None else [jpype.JClass(bot)(kinds)]
         self.client = jpype.JClass("tests.JNIGridnetSharedMemVecClient")(
@@ -109,7 +110,7 @@ def play_reference(name: str, bot: str | None, players: tuple[int, ...]) -> list
     return played
 
 
-def planes_of(observer: Observer, width: int, height: int) -> np.ndarray:
+def planes_of(observer: ez.microrts.Observer, width: int, height: int) -> np.ndarray:
     """The entities' planes, put on the boards of all lanes."""
     batch = observer.observe()
     boards = np.zeros((len(batch), height, width, 27))
@@ -134,9 +135,9 @@ def test_a_game_goes_as_with_the_engines_own_client(
 ) -> None:
     played = play_reference(name, java_class, players)
     assert len(played) > 60
-    board = find_map(name)
+    board = ez.microrts.find_map(name)
     engine = MicroRTSEngine([GameSetup(board, bot, players[0])])
-    observer = Observer(engine, ez.microrts.Options("planes", mask_reserved=False))
+    observer = ez.microrts.Observer(engine, ez.microrts.Options("planes", mask_reserved=False))
     engine.reset([0], [0])
     for step, (masks, orders, planes, rewards) in enumerate(played):
         # Both players' units are on one board here, on one board each there.
@@ -155,7 +156,7 @@ def test_a_game_goes_as_with_the_engines_own_client(
 
 
 def test_games_are_the_same_whatever_is_played_beside_them() -> None:
-    board = find_map(BOARD)
+    board = ez.microrts.find_map(BOARD)
 
     def records(games: list[GameSetup]) -> list[np.ndarray]:
         engine = MicroRTSEngine(games)
@@ -180,7 +181,7 @@ def test_games_are_the_same_whatever_is_played_beside_them() -> None:
 
 
 def test_games_are_the_same_whatever_is_played_in_other_threads() -> None:
-    board = find_map(BOARD)
+    board = ez.microrts.find_map(BOARD)
     both = threading.Barrier(2)
 
     def records(seed: int, together: bool) -> np.ndarray:
@@ -202,10 +203,10 @@ def test_games_are_the_same_whatever_is_played_in_other_threads() -> None:
 
 
 def test_only_the_games_that_are_playing_move() -> None:
-    board = find_map(BOARD)
+    board = ez.microrts.find_map(BOARD)
     games = [GameSetup(board, None), *(GameSetup(board, "passiveAI") for _ in range(4))]
     engine = MicroRTSEngine(games)
-    observer = Observer(engine, ez.microrts.Options())
+    observer = ez.microrts.Observer(engine, ez.microrts.Options())
     engine.reset(range(5), range(5))
     for playing in ([True] * 5, [False, True, True, False, True], [True, False, False, False, False]):
         engine.step(np.array(playing))
@@ -214,6 +215,6 @@ def test_only_the_games_that_are_playing_move() -> None:
 
 
 def test_games_between_lanes_must_come_first() -> None:
-    board = find_map(BOARD)
+    board = ez.microrts.find_map(BOARD)
     with raises(ValueError, "two lanes", "bots"):
         MicroRTSEngine([GameSetup(board, "passiveAI"), GameSetup(board, None)])

@@ -7,7 +7,6 @@ from typing import Any
 import entitize as ez
 import numpy as np
 import pytest
-from entitize.adapters.microrts import PLANE29_FEATURES, PLANES
 from entitize.adapters.microrts.java import start_engine
 
 BOARD = "basesWorkers8x8Obstacle"
@@ -49,7 +48,7 @@ def board_of(batch: ez.EntityBatch, lane: int) -> np.ndarray:
 @pytest.mark.parametrize("partial", [False, True])
 def test_the_planes_are_the_engines(partial: bool) -> None:
     with make(opponents="POWorkerRush" if partial else "workerRushAI", partial_observability=partial) as env:
-        assert env.single_observation_space.entities["Wall"] == PLANE29_FEATURES
+        assert env.single_observation_space.entities["Wall"] == ez.microrts.PLANE29_FEATURES
         batch, _ = env.reset(seed=4)
         env.action_space.seed(4)
         hidden = 0
@@ -94,7 +93,10 @@ def test_the_networks_for_grids_see_free_cells_and_walls() -> None:
         seen = net.map.read(batch)
         ordered = net.planes_ordered(seen, np.array([0]), np.array([[4, 0, 0, 0, 0, 0, 0]]))[0]
         changed = np.flatnonzero(ordered.numpy() != seen.planes[0])
-        assert changed.tolist() == [PLANES.index("action_none"), PLANES.index("action_produce")]
+        assert changed.tolist() == [
+            ez.microrts.PLANES.index("action_none"),
+            ez.microrts.PLANES.index("action_produce"),
+        ]
         net = ez.baselines.TransformerNet(*spaces, height=8, width=8, n_head=3)
         assert net.d_model == 64 + 29
         env.step(net.act(batch, rng).actions)

@@ -7,7 +7,6 @@ from typing import Any
 import entitize as ez
 import numpy as np
 import pytest
-from entitize.adapters.microrts import weights_array
 from entitize.adapters.microrts.java import ACTIONS, SHAPED, UNIT_TYPES, weights_at
 
 from facts import raises
@@ -16,7 +15,7 @@ WIN_ONLY = {"win_loss": 10.0}
 
 
 def test_the_weights_go_linearly_from_the_first_to_the_last() -> None:
-    first, last = weights_array([10, 1, 1, 0.2, 1, 4]), weights_array(WIN_ONLY)
+    first, last = ez.microrts.weights_array([10, 1, 1, 0.2, 1, 4]), ez.microrts.weights_array(WIN_ONLY)
     for fraction, weights in {
         0.0: [10, 1, 1, 0.2, 1, 4],
         0.25: [10, 0.75, 0.75, 0.15, 0.75, 3],
@@ -27,10 +26,10 @@ def test_the_weights_go_linearly_from_the_first_to_the_last() -> None:
 
 
 def test_equal_weights_stay_to_the_bit() -> None:
-    weights = weights_array({"gather": 0.1, "attack": 0.3})
+    weights = ez.microrts.weights_array({"gather": 0.1, "attack": 0.3})
     for fraction in (0.0, 1 / 3, 0.7, 1.0):
         assert weights_at(fraction, weights, weights).tolist() == weights.tolist()
-    assert weights_array(None).tolist() == weights_array(SHAPED).tolist()
+    assert ez.microrts.weights_array(None).tolist() == ez.microrts.weights_array(SHAPED).tolist()
 
 
 @pytest.mark.parametrize(

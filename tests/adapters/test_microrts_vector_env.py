@@ -11,7 +11,6 @@ import entitize as ez
 import gymnasium
 import numpy as np
 import pytest
-from entitize.adapters.microrts import PLANES, UNIT_FEATURES
 from entitize.adapters.microrts.java import ACTIONS, HEADER, UNIT, UNIT_TYPES
 
 from facts import mentions, raises, warns
@@ -69,7 +68,7 @@ PAPER_WORKER = "01000 01000 100 00001000 010000"
 def as_in_the_paper(row: np.ndarray) -> str:
     """An entity's planes in the paper's order."""
     bits = "".join(str(int(bit)) for bit in row)
-    assert len(bits) == len(PLANES) == 27
+    assert len(bits) == len(ez.microrts.PLANES) == 27
     hit_points, resources, owner, kind, action = bits[:5], bits[5:10], bits[10:13], bits[13:21], bits[21:]
     return " ".join([hit_points, resources, owner[1] + owner[0] + owner[2], kind, action])
 
@@ -92,7 +91,10 @@ def test_units_tell_what_they_are_doing_and_for_how_long() -> None:
         batch, _ = env.reset(seed=0)
         base = order("produce", RIGHT, UNIT_TYPES.index("worker"))
         batch = env.step(orders(batch, unit_0=order("move", UP), unit_1=base))[0]
-        own = [dict(zip(UNIT_FEATURES, row, strict=True)) for row in batch.entities["Own"].values.tolist()]
+        own = [
+            dict(zip(ez.microrts.UNIT_FEATURES, row, strict=True))
+            for row in batch.entities["Own"].values.tolist()
+        ]
         set_features = [{name for name, value in unit.items() if value} for unit in own]
         shared = {"x", "y", "hit_points", "time_left"}
         assert set_features[0] == shared | {"is_worker", "action_move", "direction_up", "target_y"}
@@ -265,7 +267,7 @@ def test_after_a_reset_every_entity_has_one_plane_of_each_kind() -> None:
 def test_resources_are_nobodys_for_either_player() -> None:
     with make(3, selfplay=2, side=1, features="planes") as env:
         batch, _ = env.reset(seed=0)
-        columns = {name: 2 + PLANES.index(f"owner_{name}") for name in ("none", "own", "enemy")}
+        columns = {name: 2 + ez.microrts.PLANES.index(f"owner_{name}") for name in ("none", "own", "enemy")}
         for name, owner in (("Own", "own"), ("Enemy", "enemy"), ("Resource", "none")):
             rows = batch.entities[name].values
             assert (rows[:, columns[owner]] == 1).all() and len(rows) == 6

@@ -16,7 +16,6 @@ import entitize as ez
 import gymnasium
 import numpy as np
 import pytest
-from entitize.adapters.microrts import find_map
 from entitize.adapters.microrts.java import BotFailure, GameSetup, MicroRTSEngine, may_hang, start_engine
 
 from facts import raises, warns
@@ -194,7 +193,7 @@ def test_ctrl_c_reaches_a_step_that_waits_for_a_bot(server: SlowServer) -> None:
 def test_bots_whose_loops_end_are_not_watched() -> None:
     known = [name for name in ez.microrts.BOTS if not may_hang(name, True)]
     assert [name for name in ez.microrts.BOTS if not may_hang(name, False)] == [*known, "mayari"]
-    board = find_map(BOARD)
+    board = ez.microrts.find_map(BOARD)
 
     def is_watched(bots: list[str | None], partial: bool = False) -> bool:
         engine = MicroRTSEngine([GameSetup(board, bot) for bot in bots], partial, bot_timeout=1.0)
@@ -206,7 +205,7 @@ def test_bots_whose_loops_end_are_not_watched() -> None:
 
 
 def test_without_a_watch_everything_is_played_in_the_calling_thread() -> None:
-    engine = MicroRTSEngine([GameSetup(find_map(BOARD), "workerRushAI")])
+    engine = MicroRTSEngine([GameSetup(ez.microrts.find_map(BOARD), "workerRushAI")])
     assert engine.watch is None
     engine.reset([0], [0])
     assert engine.step() == []
@@ -219,7 +218,7 @@ def test_without_a_watch_everything_is_played_in_the_calling_thread() -> None:
 def test_an_exception_that_an_interface_does_not_declare_is_told_by_its_name(
     timeout: float | None, server: SlowServer
 ) -> None:
-    engine = MicroRTSEngine([GameSetup(find_map(BOARD), "passiveAI")], bot_timeout=timeout)
+    engine = MicroRTSEngine([GameSetup(ez.microrts.find_map(BOARD), "passiveAI")], bot_timeout=timeout)
     bot = server.bot(engine)
     pipe = bot.getClass().getDeclaredField("in_pipe")
     pipe.setAccessible(True)

@@ -13,7 +13,6 @@ from typing import Any
 import entitize as ez
 import numpy as np
 import pytest
-from entitize.adapters.microrts import plan_arguments, plan_games
 
 from facts import raises, warns
 
@@ -156,13 +155,15 @@ def test_a_worker_that_is_killed_is_an_error_that_names_its_lanes(
 
 
 def test_games_are_planned_for_all_lanes_before_they_are_shared() -> None:
-    games = plan_games([BOARD, "FourBasesWorkers8x8"], 9, 4, ["coacAI", *["passiveAI"] * 4], "both")
+    games = ez.microrts.plan_games(
+        [BOARD, "FourBasesWorkers8x8"], 9, 4, ["coacAI", *["passiveAI"] * 4], "both"
+    )
     for cut in range(len(games) + 1):
-        parts = [plan_arguments(run) for run in (games[:cut], games[cut:]) if run]
+        parts = [ez.microrts.plan_arguments(run) for run in (games[:cut], games[cut:]) if run]
         again = [
             game
             for part in parts
-            for game in plan_games(
+            for game in ez.microrts.plan_games(
                 part["maps"], part["num_envs"], part["selfplay"], part["opponents"], part["side"]
             )
         ]

@@ -7,7 +7,6 @@ import math
 import entitize as ez
 import numpy as np
 import pytest
-from entitize.adapters.procgen import GAMES
 from entitize.adapters.procgen.decoder import features
 from entitize.adapters.procgen.decoder.layout import ENTITY
 from entitize.adapters.procgen.reference import reference_features
@@ -110,7 +109,7 @@ def shown_features(kind):
 
 def test_default_features_follow_their_definitions(game_mode, dumps_of, slow_decode, is_in_sight):
     game, mode = game_mode
-    table = GAMES[game]
+    table = ez.procgen.GAMES[game]
     dumps = dumps_of(game, mode)
     batch = (
         ez.procgen.StateDecoder(game, mode, ez.procgen.ViewOptions(distances=True)).decode_dumps(dumps).batch
@@ -132,7 +131,7 @@ def test_default_features_follow_their_definitions(game_mode, dumps_of, slow_dec
 
 def test_every_entity_is_either_shown_or_decoration(game_mode, dumps_of, slow_decode):
     game, mode = game_mode
-    table = GAMES[game]
+    table = ez.procgen.GAMES[game]
     shown = {number for kind in table.types for number in kind.ids}
     seen = {entity["type"] for dump in dumps_of(game, mode) for entity in slow_decode(dump)["entities"]}
     assert seen <= shown | set(table.decoration)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import entitize as ez
 import numpy as np
 import pytest
-from entitize.adapters.procgen import GAMES
 from entitize.envs import sample_actions
 
 from facts import raises
@@ -55,8 +54,8 @@ def test_they_are_asked_for_or_the_games_table_has_them(game, dumps_of):
         others = full.entities[name]
         np.testing.assert_array_equal(rows.offsets, others.offsets)
         np.testing.assert_array_equal(rows.values, others.values[:, : rows.inner_shape[0]])
-        assert plain.entities[name] == (others if GAMES[game].distances else rows)
-    assert GAMES["fruitbot"].distances and not GAMES["maze"].distances
+        assert plain.entities[name] == (others if ez.procgen.GAMES[game].distances else rows)
+    assert ez.procgen.GAMES["fruitbot"].distances and not ez.procgen.GAMES["maze"].distances
 
 
 @pytest.mark.parametrize(("distances", "expected"), [(None, ()), (False, ()), (True, ADDED)])

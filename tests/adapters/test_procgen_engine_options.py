@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import entitize as ez
 import numpy as np
-from entitize.adapters.procgen import GAMES, import_engine
 
 DRAWING = ("use_monochrome_assets", "use_backgrounds")
 
@@ -21,10 +20,13 @@ def without_drawing_options(dump, game):
 def test_the_cheapest_drawing_leaves_every_byte_of_the_states_alone(game_mode):
     game, mode = game_mode
     common = {"num": 2, "env_name": game, "rand_seed": 5, "num_threads": 0}
-    options = ez.procgen.EngineOptions(distribution_mode=mode).arguments(GAMES[game], render=False) | common
-    pretty = import_engine()(**options | {"use_backgrounds": True, "use_monochrome_assets": False})
-    plain = import_engine()(**options | {"use_backgrounds": False, "use_monochrome_assets": True})
-    cheapest = import_engine()(**options)
+    options = (
+        ez.procgen.EngineOptions(distribution_mode=mode).arguments(ez.procgen.GAMES[game], render=False)
+        | common
+    )
+    pretty = ez.procgen.import_engine()(**options | {"use_backgrounds": True, "use_monochrome_assets": False})
+    plain = ez.procgen.import_engine()(**options | {"use_backgrounds": False, "use_monochrome_assets": True})
+    cheapest = ez.procgen.import_engine()(**options)
     rng = np.random.default_rng(0)
     actions = rng.integers(0, 15, 2)
     for step in range(200):
@@ -51,12 +53,12 @@ def test_the_state_says_how_it_is_drawn(dumps_of, slow_decode):
 
 
 def test_drawing_is_cheap_without_a_render_mode_and_pretty_with_one():
-    for game in GAMES.values():
+    for game in ez.procgen.GAMES.values():
         cheap = ez.procgen.EngineOptions().arguments(game, render=False)
         assert not cheap["use_backgrounds"] and cheap["use_monochrome_assets"] != game.images_are_cheaper
         pretty = ez.procgen.EngineOptions().arguments(game, render=True)
         assert pretty["use_backgrounds"] and not pretty["use_monochrome_assets"]
     chosen = ez.procgen.EngineOptions(use_backgrounds=True, use_monochrome_assets=True).arguments(
-        GAMES["heist"], render=False
+        ez.procgen.GAMES["heist"], render=False
     )
     assert chosen["use_backgrounds"] and chosen["use_monochrome_assets"]

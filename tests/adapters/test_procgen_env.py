@@ -12,14 +12,13 @@ import entitize as ez
 import gymnasium
 import numpy as np
 import pytest
-from entitize.adapters.procgen import ACTIONS
 from entitize.envs import import_pygame
 from entitize.ragged import RaggedArray
 from gymnasium.utils.env_checker import check_env, data_equivalence
 
 from facts import raises
 
-NOOP, RIGHT = ACTIONS.index("noop"), ACTIONS.index("right")
+NOOP, RIGHT = ez.procgen.ACTIONS.index("noop"), ez.procgen.ACTIONS.index("right")
 
 
 def arrays_of(observation, path=""):

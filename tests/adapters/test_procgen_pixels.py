@@ -8,7 +8,6 @@ import entitize as ez
 import gymnasium
 import numpy as np
 import pytest
-from entitize.adapters.procgen import ACTIONS, StateBuffer, import_engine
 from entitize.ragged import RaggedArray
 from gymnasium.utils.env_checker import check_env
 
@@ -20,7 +19,9 @@ def acts(choices):
 
 
 def test_frames_are_those_that_the_engine_draws_for_agents(game):
-    engine = import_engine()(num=3, env_name=game, distribution_mode="easy", rand_seed=3, num_threads=0)
+    engine = ez.procgen.import_engine()(
+        num=3, env_name=game, distribution_mode="easy", rand_seed=3, num_threads=0
+    )
     rng = np.random.default_rng(1)
     with ez.procgen.make_vec(game, 3, features="pixels") as venv:
         batch, _ = venv.reset(seed=3)
@@ -70,8 +71,10 @@ def test_rewards_ends_and_infos_are_those_of_the_entities(game, options):
 
 def test_states_are_fetched_when_episodes_start_and_never_after(monkeypatch):
     fetched = []
-    fill = StateBuffer.fill
-    monkeypatch.setattr(StateBuffer, "fill", lambda self, engine: (fetched.append(1), fill(self, engine))[1])
+    fill = ez.procgen.StateBuffer.fill
+    monkeypatch.setattr(
+        ez.procgen.StateBuffer, "fill", lambda self, engine: (fetched.append(1), fill(self, engine))[1]
+    )
     with ez.procgen.make_vec("coinrun", 2, features="pixels") as venv:
         for resets in (1, 2):
             venv.reset()
@@ -85,14 +88,16 @@ def test_the_action_is_global_and_a_step_without_one_does_nothing():
         ez.procgen.make_vec("bigfish", 2, features="pixels") as venv,
         ez.procgen.make_vec("bigfish", 2, features="pixels") as other,
     ):
-        assert venv.single_action_space == ez.EntityActionSpace({"act": ez.GlobalCategorical(ACTIONS)})
+        assert venv.single_action_space == ez.EntityActionSpace(
+            {"act": ez.GlobalCategorical(ez.procgen.ACTIONS)}
+        )
         batch, _ = venv.reset(seed=1)
         assert batch.actions["act"].actors.values.tolist() == [-1, -1]
         assert batch.num_entities == 0 and batch.globals.shape == (2, 0)
         other.reset(seed=1)
         for _ in range(5):
             noop = venv.step({})[0]
-            assert noop.equals(other.step(acts([ACTIONS.index("noop")] * 2))[0])
+            assert noop.equals(other.step(acts([ez.procgen.ACTIONS.index("noop")] * 2))[0])
 
 
 def test_drawing_is_pretty_unless_it_is_told_to_be_plain():

@@ -9,7 +9,6 @@ from typing import Any
 import entitize as ez
 import numpy as np
 import pytest
-from entitize.adapters.procgen import GAMES
 from entitize.adapters.procgen.terse import (
     imported_functions,
     printing_entries,
@@ -49,7 +48,7 @@ def played(
     return venv, seen
 
 
-@pytest.mark.parametrize("game", GAMES)
+@pytest.mark.parametrize("game", ez.procgen.GAMES)
 def test_observations_are_those_of_whole_dumps(game: str) -> None:
     venv, seen = played(game, 60)
     assert venv.engine is not None and venv.engine.is_terse

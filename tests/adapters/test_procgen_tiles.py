@@ -5,10 +5,9 @@ from __future__ import annotations
 import entitize as ez
 import numpy as np
 import pytest
-from entitize.adapters.procgen import GAMES
 from entitize.adapters.procgen.reference import reference_tiles
 
-WITH_TILES = sorted(name for name, game in GAMES.items() if game.tiles)
+WITH_TILES = sorted(name for name, game in ez.procgen.GAMES.items() if game.tiles)
 
 
 def tile_names(tiles):
@@ -47,7 +46,7 @@ def test_the_window_is_complete_and_right_and_has_the_players_own_cell(
     dumps = dumps_of(game, mode, num_snapshots=40, lanes=6, steps_between=7)  # 246 states
     decoder = ez.procgen.StateDecoder(game, mode)
     chunks = decoder.decode_dumps(dumps).batch.entities["Tiles"]
-    names = tile_names(GAMES[game].tiles)
+    names = tile_names(ez.procgen.GAMES[game].tiles)
     for index, dump in enumerate(dumps):
         state = slow_decode(dump)
         x, y = player_cell(state)
@@ -65,7 +64,7 @@ def test_without_skipping_space_the_players_cell_is_the_middle_of_the_middle_chu
 ):
     dumps = dumps_of(game, mode, num_snapshots=40, lanes=6, steps_between=7)
     decoder = ez.procgen.StateDecoder(game, mode, ez.procgen.ViewOptions(skip_space=False))
-    names = tile_names(GAMES[game].tiles)
+    names = tile_names(ez.procgen.GAMES[game].tiles)
     columns = decoder.tile_names
     chunks = decoder.decode_dumps(dumps).batch.entities["Tiles"]
     for index, dump in enumerate(dumps):
@@ -106,7 +105,7 @@ def test_the_whole_map_has_each_cell_once(
         cells = cells_in(decoder, chunks[index])
         inside = {(x, y) for y in range(shape[0]) for x in range(shape[1])}
         assert inside <= set(cells)
-        check_state(cells, state, tile_names(GAMES[game].tiles), range(shape[1]), range(shape[0]))
+        check_state(cells, state, tile_names(ez.procgen.GAMES[game].tiles), range(shape[1]), range(shape[0]))
 
 
 @pytest.mark.parametrize("mode", ["easy", "hard"])
@@ -146,7 +145,7 @@ def test_windows_of_any_size_are_right_at_the_edges_of_the_map(
     decoder = ez.procgen.StateDecoder("coinrun", "hard", options)
     dumps = dumps_of("coinrun", "hard")
     chunks = decoder.decode_dumps(dumps).batch.entities["Tiles"]
-    names = tile_names(GAMES["coinrun"].tiles)
+    names = tile_names(ez.procgen.GAMES["coinrun"].tiles)
     for index, dump in enumerate(dumps):
         state = slow_decode(dump)
         cells = cells_in(decoder, chunks[index])

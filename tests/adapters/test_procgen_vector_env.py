@@ -10,13 +10,12 @@ import entitize as ez
 import gymnasium
 import numpy as np
 import pytest
-from entitize.adapters.procgen import ACTIONS, import_engine
 from entitize.envs import ActionError, EntityVectorEnv, concatenate_batches
 from entitize.ragged import RaggedArray
 
 from facts import raises
 
-NOOP = ACTIONS.index("noop")
+NOOP = ez.procgen.ACTIONS.index("noop")
 
 
 def acts(choices):
@@ -116,7 +115,9 @@ def test_batches_stay_as_they_were_after_further_steps():
 
 def test_it_returns_what_the_engine_returns(game):
     """Rewards, ends and levels against `observe` and `get_info` of an engine that goes the same way."""
-    engine = import_engine()(num=4, env_name=game, distribution_mode="easy", rand_seed=3, num_threads=0)
+    engine = ez.procgen.import_engine()(
+        num=4, env_name=game, distribution_mode="easy", rand_seed=3, num_threads=0
+    )
     rng = np.random.default_rng(1)
     with ez.procgen.make_vec(game, 4) as venv:
         _, info = venv.reset(seed=3)

@@ -7,7 +7,6 @@ import re
 import entitize as ez
 import numpy as np
 import pytest
-from entitize.adapters.procgen import GAMES
 
 CENTRED = [
     ("caveflyer", "easy"),
@@ -37,7 +36,7 @@ def is_in_view(entity, state):
 @pytest.mark.parametrize(("game", "mode"), CENTRED)
 def test_entities_out_of_view_are_left_out(game, mode, dumps_of, slow_decode, is_in_sight):
     dumps = dumps_of(game, mode)
-    table = GAMES[game]
+    table = ez.procgen.GAMES[game]
     batch = (
         ez.procgen.StateDecoder(game, mode, ez.procgen.ViewOptions(visible_only=True))
         .decode_dumps(dumps)
@@ -57,7 +56,7 @@ def test_entities_out_of_view_are_left_out(game, mode, dumps_of, slow_decode, is
     assert left_out > 0 or len(table.types) == 1
 
 
-@pytest.mark.parametrize(("game", "mode"), [pair for pair in CENTRED if GAMES[pair[0]].tiles])
+@pytest.mark.parametrize(("game", "mode"), [pair for pair in CENTRED if ez.procgen.GAMES[pair[0]].tiles])
 @pytest.mark.parametrize("features", ["default", "reference"])
 def test_tiles_out_of_view_are_in_no_column(game, mode, features, dumps_of, slow_decode, cells_in):
     dumps = dumps_of(game, mode)[::4]
@@ -95,7 +94,7 @@ def test_tiles_out_of_view_are_in_no_column(game, mode, features, dumps_of, slow
 def test_hidden_numbers_are_left_out(game):
     shown = ez.procgen.StateDecoder(game, "easy", ez.procgen.ViewOptions(visible_only=True)).observation_space
     everything = ez.procgen.StateDecoder(game).observation_space
-    table = GAMES[game]
+    table = ez.procgen.GAMES[game]
     for kind in table.types:
         hidden = {f.name for f in kind.features if f.hidden}
         assert set(everything.entities[kind.name]) - set(shown.entities[kind.name]) == hidden
@@ -193,6 +192,6 @@ def test_no_random_generator_shows_in_an_observation(game, options, dumps_of, sl
 
 
 def test_what_is_drawn_at_random_within_a_step_is_no_default_feature():
-    names = {f.slot for game in GAMES.values() for f in game.globals}
-    names |= {f.slot for game in GAMES.values() for kind in game.types for f in kind.features}
+    names = {f.slot for game in ez.procgen.GAMES.values() for f in game.globals}
+    names |= {f.slot for game in ez.procgen.GAMES.values() for kind in game.types for f in kind.features}
     assert not {name for name in names if "rand" in name}

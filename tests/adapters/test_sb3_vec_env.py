@@ -10,7 +10,6 @@ import gymnasium
 import numpy as np
 import pytest
 from entitize.envs import PackedLayout, batch_observations, sample_actions
-from entitize.envs.vector import Actions, StepResult
 from entitize.ragged import RaggedArray
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from stable_baselines3.common.monitor import Monitor
@@ -72,7 +71,7 @@ class Puppet(ez.EntityVectorEnv):
         self.metadata = {**ez.EntityVectorEnv.metadata, "final_obs": False, **metadata}
         self.results: list[tuple[Any, ...]] = []
         self.reset_info: dict[str, Any] = {}
-        self.stepped: list[Actions] = []
+        self.stepped: list[ez.vector.Actions] = []
         SPACE.seed(1)
 
     def look(self) -> ez.EntityBatch:
@@ -82,7 +81,7 @@ class Puppet(ez.EntityVectorEnv):
         self.last = self.look()
         return self.last, self.reset_info
 
-    def step(self, actions: Actions) -> StepResult:
+    def step(self, actions: ez.vector.Actions) -> ez.vector.StepResult:
         self.stepped.append(actions)
         self.last = self.look()
         terminated, truncated, info = self.results.pop(0)
@@ -93,7 +92,9 @@ def flocks(*lanes: Flock) -> ez.vector.ListVectorEnv:
     return ez.vector.ListVectorEnv([partial(lambda lane: lane, lane) for lane in lanes])
 
 
-def acted(venv: ez.sb3.RaggedVecEnv, packed: dict[str, Any], rng: np.random.Generator) -> tuple[Any, Actions]:
+def acted(
+    venv: ez.sb3.RaggedVecEnv, packed: dict[str, Any], rng: np.random.Generator
+) -> tuple[Any, ez.vector.Actions]:
     """Random legal actions for what the environments show, packed and not."""
     layout = PackedLayout(venv.entity_space)
     actions = sample_actions(venv.entity_space.actions, layout.unpack(packed), rng)

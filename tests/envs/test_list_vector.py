@@ -11,7 +11,6 @@ import gymnasium
 import numpy as np
 import pytest
 from entitize.envs import batch_observations
-from entitize.envs.vector import merge_infos
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 from facts import raises
@@ -240,10 +239,10 @@ def test_infos_are_merged_as_gymnasium_does_and_ragged_arrays_are_kept() -> None
     theirs: dict[str, Any] = {}
     for lane, info in lanes.items():
         theirs = SyncVectorEnv([Counter] * 3)._add_info(theirs, info, lane)
-    ours = merge_infos(lanes, 3)
+    ours = ez.vector.merge_infos(lanes, 3)
     assert repr(ours) == repr(theirs)
-    ragged = merge_infos({0: {"rows": np.zeros(2)}, 1: {"rows": np.zeros(3)}}, 3)
+    ragged = ez.vector.merge_infos({0: {"rows": np.zeros(2)}, 1: {"rows": np.zeros(3)}}, 3)
     assert ragged["rows"].dtype == object
     assert [None if row is None else row.shape for row in ragged["rows"]] == [(2,), (3,), None]
     assert ragged["_rows"].tolist() == [True, True, False]
-    assert merge_infos({0: {"x": 1}, 1: {"x": 0.5}}, 2)["x"].tolist() == [1, 0.5]
+    assert ez.vector.merge_infos({0: {"x": 1}, 1: {"x": 0.5}}, 2)["x"].tolist() == [1, 0.5]

@@ -23,7 +23,6 @@ from entitize.envs import (
     unbatch_observation,
     validate_actions,
 )
-from entitize.envs.actions import illegal_actions
 from entitize.ragged import RaggedArray
 from hypothesis import given
 from hypothesis import strategies as st
@@ -318,7 +317,7 @@ def test_components_without_use_may_hold_anything_and_steps_may_order_nothing() 
 def test_the_checker_tries_a_barred_choice_of_every_component() -> None:
     batch = batch_observations(SPACE, STEPS)
     legal = sample_actions(SPACE.actions, batch, np.random.default_rng(0))
-    tried = dict(illegal_actions(SPACE, batch, legal))
+    tried = dict(ez.actions.illegal_actions(SPACE, batch, legal))
     for component, facts in (
         ("kind", ("1 ('move')", "expected one of 0 ('wait')")),
         ("where", ("kind 'move'", "0 ('north')", "expected one of 1 ('south')")),

@@ -17,7 +17,6 @@ import entitize as ez
 import gymnasium
 import numpy as np
 import pytest
-from entitize.envs.vector import join_infos, lane_seeds
 from entitize.envs.vector.workers import shares
 
 from facts import raises, warns
@@ -316,7 +315,7 @@ def test_infos_are_joined_lane_by_lane() -> None:
         column[:] = values
         return column
 
-    joined = join_infos(
+    joined = ez.vector.join_infos(
         [
             {"raw": shape(2, 3), "odd": shape(2, 1), "version": "1", "outcome": objects("win", None)},
             {"raw": shape(1, 3), "odd": shape(1, 2), "flag": np.array([True])},
@@ -331,6 +330,6 @@ def test_infos_are_joined_lane_by_lane() -> None:
 
 
 def test_seeds_of_lanes_count_from_the_one_given() -> None:
-    assert lane_seeds(None, 2) == [None, None]
-    assert lane_seeds(np.int64(4), 3) == [4, 5, 6]
-    assert lane_seeds([4, None], 2) == [4, None]
+    assert ez.vector.lane_seeds(None, 2) == [None, None]
+    assert ez.vector.lane_seeds(np.int64(4), 3) == [4, 5, 6]
+    assert ez.vector.lane_seeds([4, None], 2) == [4, None]

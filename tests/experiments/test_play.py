@@ -4,7 +4,6 @@ import entitize as ez
 import numpy as np
 import pytest
 from entitize import RaggedArray, make_vec
-from entitize.adapters.procgen import GAMES
 from entitize.cli import COLOURS, FRAME_HEIGHT, Camera, HasCamera, make_visible, record_video
 from entitize.experiments import EnvConfig, with_lanes
 from PIL import ImageColor
@@ -25,7 +24,7 @@ def after_some_steps(game: str, **options: object) -> tuple[dict[str, float], Ca
 
 
 @pytest.mark.parametrize(
-    "game", [game for game in GAMES if game != "plunder"]
+    "game", [game for game in ez.procgen.GAMES if game != "plunder"]
 )  # its player's y is no feature
 def test_the_camera_shows_the_player_where_the_engine_draws_it(game: str) -> None:
     raw, camera, engine = after_some_steps(game, features="reference")

@@ -6,7 +6,6 @@ import entitize as ez
 import gymnasium
 import numpy as np
 import pytest
-from entitize.adapters.pettingzoo import check_multi_agent_env
 
 from facts import raises
 
@@ -82,8 +81,8 @@ class Tag(ez.pettingzoo.MultiAgentEnv):
 
 
 def test_games_of_several_agents_keep_the_rules() -> None:
-    check_multi_agent_env(Tag, 40)
-    check_multi_agent_env(Tag(), 15, seed=3)
+    ez.pettingzoo.check_multi_agent_env(Tag, 40)
+    ez.pettingzoo.check_multi_agent_env(Tag(), 15, seed=3)
 
 
 def lazy(self: Any, agents: list[str]) -> dict[str, Any]:
@@ -142,4 +141,4 @@ def patient(self: Any, actions: Any) -> Any:
 def test_what_a_game_of_several_agents_breaks_is_named(methods: dict[str, Any], facts: list[str]) -> None:
     broken = type("Broken", (Tag,), methods)
     with raises(ez.errors.ConformanceError, *facts):
-        check_multi_agent_env(broken, 10)
+        ez.pettingzoo.check_multi_agent_env(broken, 10)

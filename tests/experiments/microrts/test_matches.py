@@ -11,7 +11,6 @@ from typing import Any
 import entitize as ez
 import numpy as np
 import pytest
-from entitize.adapters.microrts import weights_array
 from entitize.envs import EntityBatch, sample_actions
 from entitize.experiments import RANDOM, UserError
 from entitize.experiments.microrts import (
@@ -220,4 +219,4 @@ def test_scores_are_those_of_a_count_by_hand() -> None:
     assert fair.wins == wilson_interval(2, 6)
     assert scores["b", "1"].shaped_return.mean == pytest.approx(15)
     assert score_all(played)[0].own_return is None
-    assert weights_array(None).tolist() == [10, 1, 1, 0.2, 1, 4]
+    assert ez.microrts.weights_array(None).tolist() == [10, 1, 1, 0.2, 1, 4]

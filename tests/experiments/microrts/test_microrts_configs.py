@@ -11,7 +11,6 @@ from typing import Any
 import entitize as ez
 import numpy as np
 import pytest
-from entitize.adapters.microrts import weights_array
 from entitize.experiments import (
     TrainConfig,
     config_names,
@@ -70,7 +69,7 @@ def test_the_published_hyper_parameters_are_those_of_the_papers(name: str) -> No
     assert config.baseline == {"composite": "all"}
     assert (config.env.id, config.env.num_envs) == ("MicroRTS/basesWorkers16x16", 24)
     kwargs = dict(config.env.kwargs)
-    assert list(weights_array(kwargs.pop("reward_weights"))) == [10, 1, 1, 0.2, 1, 4]
+    assert list(ez.microrts.weights_array(kwargs.pop("reward_weights"))) == [10, 1, 1, 0.2, 1, 4]
     assert kwargs == {
         "features": "planes",
         "mask_reserved": False,
@@ -83,13 +82,14 @@ def test_the_published_hyper_parameters_are_those_of_the_papers(name: str) -> No
 def test_our_configurations_are_about_winning(name: str) -> None:
     config = read(name)
     first, last = (
-        weights_array(config.env.kwargs[key]) for key in ("reward_weights", "final_reward_weights")
+        ez.microrts.weights_array(config.env.kwargs[key])
+        for key in ("reward_weights", "final_reward_weights")
     )
     assert first[0] == last[0] == 10
     assert (first[1:] > 0).all() and (first[1:] < [1, 1, 0.2, 1, 4]).all()
     assert not last[1:].any()
     assert 0.995 <= config.ppo.gamma < 1
-    assert weights_array(config.eval.kwargs["reward_weights"]).tolist() == [1, 0, 0, 0, 0, 0]
+    assert ez.microrts.weights_array(config.eval.kwargs["reward_weights"]).tolist() == [1, 0, 0, 0, 0, 0]
 
 
 @pytest.mark.parametrize("name", CONFIGS)
