@@ -15,7 +15,7 @@ function draw() {
   let total = 0;
   for (let step = 0; step <= state.step; step++) {
     const past = data.steps[step][state.lane];
-    if (past.episode === shown.episode) total += past.reward;
+    if (past.episode === shown.episode && (past.active || past.step)) total += past.reward;
   }
   const value = shown.value === null ? "" : `, value ${format(shown.value)}`;
   $("clock").textContent = `episode ${shown.episode}, step ${shown.step}, return ${format(total)}${value}`;

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..envs import EntityBatch, EntitySpace, EntityVectorEnv
+from ..envs.vector.episode_counts import count_step
 from ..envs.vector.infos import inactive_lanes
 from ..policies.policy import ActResult, ExplainablePolicy, Explanation
 from .scene import Camera, HasCamera
@@ -33,7 +34,7 @@ class Decision:
     value: float | None  # predicted return; None: not known
     explanation: Explanation | None  # None: the policy explains nothing, or no policy was asked
     episode: int
-    step: int  # within the episode
+    step: int  # within the episode, counting those at which the lane was active
     active: bool = True  # False: the lane had nothing to decide
     ended: bool = False  # the episode ended with this step
     frame: bytes | None = None  # a picture before the step, as a PNG or JPEG file
@@ -55,7 +56,10 @@ class Recording:
         sums: list[dict[int, float]] = [{} for _ in self.lanes]
         for step in self.steps:
             for lane, decision in enumerate(step):
-                sums[lane][decision.episode] = sums[lane].get(decision.episode, 0.0) + decision.reward
+                if (
+                    decision.active or decision.step
+                ):  # otherwise between two episodes, where rewards don't count
+                    sums[lane][decision.episode] = sums[lane].get(decision.episode, 0.0) + decision.reward
         return [list(of_lane.values()) for of_lane in sums]
 
 
@@ -118,9 +122,9 @@ def record_episodes(
                 for lane in range(venv.num_envs)
             ]
         )
-        batch, ended = after, terminated | truncated
-        finished += ended
-        lengths = np.where(ended, 0, lengths + 1)
+        ended, _ = count_step(lengths, terminated | truncated, ~inactive)
+        finished[ended] += 1
+        batch = after
     return recording
 
 

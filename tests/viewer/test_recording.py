@@ -215,3 +215,20 @@ def test_an_environment_of_frames_alone_has_nothing_to_show(tmp_path: Path) -> N
     space = ez.EntitySpace({}, ez.EntityActionSpace({"go": ez.actions.GlobalCategorical(2)}), frame=(8, 8, 3))
     with raises(ValueError, "entities"):
         write_page(tmp_path / "page.html", Recording(space, ("lane 0",)))
+
+
+def test_lanes_of_one_game_end_by_themselves(net_for) -> None:
+    with ez.make_vec("MultiSnake/lanes", num_envs=4, num_snakes=4, max_steps=30) as venv:
+        recording = record_episodes(net_for(venv), venv, episodes=2, max_steps=500, seed=2)
+    assert len(recording.steps) < 500
+    for lane in range(4):
+        decisions = [step[lane] for step in recording.steps]
+        assert sum(decision.ended for decision in decisions) >= 2 and len(recording.returns[lane]) >= 2
+        for episode in (0, 1):
+            active = [d for d in decisions if d.episode == episode and d.active]
+            assert [d.step for d in active] == list(range(len(active)))
+            assert active[-1].ended and not any(d.ended for d in active[:-1])
+        played = {d.episode for d in decisions if d.active}
+        assert len(recording.returns[lane]) == len(played)
+        idle = [d for d in decisions if not d.active]
+        assert all(len(d.actions["move"]) == 0 for d in idle)
