@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -64,6 +65,15 @@ def test_a_run_gives_the_same_file_as_its_network(
     files = [export_onnx(run, tmp_path / "a.onnx", opset), export_onnx(net, tmp_path / "b.onnx", opset)]
     assert files[0].path.read_bytes() == files[1].path.read_bytes()
     assert onnx.load(files[0].path).opset_import[0].version == opset
+
+
+def test_a_run_is_exported_without_torch(run: Path, tmp_path: Path) -> None:
+    program = (
+        "import sys; sys.modules['torch'] = None; import entitize;"
+        f"print(entitize.export_onnx({str(run)!r}, {str(tmp_path / 'net.onnx')!r}).difference < 1e-5)"
+    )
+    answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300)
+    assert answer.stdout == "True\n", answer.stderr
 
 
 def test_the_network_stays_as_it_was(net: RogueNet, tmp_path: Path) -> None:
