@@ -198,15 +198,30 @@ def _distance(graph: Graph, config: RelativePosition, offsets: Value) -> list[Bu
 def _atan2(graph: Graph, y: Value, x: Value) -> Value:
     """Return the angle of (x, y), for which ONNX has no operator.
 
-    In float64, except `Atan`, which ONNX Runtime has in float32 only.
+    In float64, so that positions on a grid fall into the same buckets as in torch.
     """
     y, x = graph.cast(y, np.float64), graph.cast(x, np.float64)
     zero = np.float64(0)
     upright = graph.add("Equal", x, zero)
     ratio = graph.add("Div", y, graph.add("Where", upright, np.float64(1), x))
-    angle = graph.cast(graph.add("Atan", graph.cast(ratio, np.float32)), np.float64)
     half_turn = graph.add("Where", graph.add("Less", y, zero), np.float64(-math.pi), np.float64(math.pi))
     behind = graph.add("Where", graph.add("Less", x, zero), half_turn, zero)
     sideways = graph.add("Mul", graph.add("Sign", y), np.float64(math.pi / 2))
-    angle = graph.add("Where", upright, sideways, graph.add("Add", angle, behind))
+    angle = graph.add("Where", upright, sideways, graph.add("Add", _atan(graph, ratio), behind))
     return graph.cast(angle, np.float32)
+
+
+def _atan(graph: Graph, ratio: Value) -> Value:
+    """Return the arctangent of float64 numbers r.
+
+    ONNX Runtime has `Atan` in float32 only. Its error is added to that angle a: the error's tangent is
+    (r - tan a) / (1 + r tan a).
+    """
+    angle = graph.cast(graph.add("Atan", graph.cast(ratio, np.float32)), np.float64)
+    cosine, sine = graph.add("Cos", angle), graph.add("Sin", angle)
+    error = graph.add(
+        "Div",
+        graph.add("Sub", graph.add("Mul", ratio, cosine), sine),
+        graph.add("Add", cosine, graph.add("Mul", ratio, sine)),
+    )
+    return graph.add("Add", angle, error)

@@ -231,6 +231,28 @@ def test_any_number_of_entities(
             check_steps(net, (random_step(space, count, rng, single) for count in counts))
 
 
+@pytest.mark.parametrize("angles", [8, 12, 16])
+@pytest.mark.parametrize("turn", [{}, TURN], ids=["", "turned"])
+def test_positions_on_a_grid_fall_into_the_same_buckets(
+    angles: int, turn: dict[str, Any], make_space: Callable[..., EntitySpace], check_steps: Callable[..., int]
+) -> None:
+    """Many angles lie between two buckets there."""
+    space, rng = make_space(), np.random.default_rng(0)
+    encoding = {"extent": (angles, 4), "position": XY, "radial": True, "distance": True, **turn}
+    net = lively(RogueNet(space, space.actions, relative_position=encoding), random_step(space, 20, rng))
+    steps = []
+    for _ in range(20):
+        observation = unbatch_observation(space, random_step(space, 4, rng), 0)
+        for name, rows in observation["entities"].items():
+            for i, feature in enumerate(space.entities[name]):
+                if feature in XY:
+                    rows[:, i] = rng.integers(-4, 5, len(rows))
+                if feature in ("cos", "sin"):
+                    rows[:, i] = feature == "cos"
+        steps.append(batch_observations(space, [observation]))
+    check_steps(net, steps)
+
+
 def played(venv: EntityVectorEnv, policy: Any, steps: int) -> Iterator[EntityBatch]:
     rng = np.random.default_rng(0)
     batch, _ = venv.reset(seed=0)
