@@ -19,6 +19,7 @@ from entitize.trainers import (
     PPOConfig,
     checkpoint_paths,
     past_self_play,
+    read_checkpoint,
     read_metrics,
 )
 
@@ -259,6 +260,23 @@ def test_a_run_can_only_be_resumed_with_the_folder_of_its_opponents(
     assert venv.pool.past == [] and venv.steps == 0
     with raises(CheckpointError, "opponent pool", "KeyError"):
         venv.set_training_state({"steps": 3})
+
+
+def test_a_state_of_the_environments_that_is_refused_leaves_the_pool(tmp_path: Path) -> None:
+    train_snakes(tmp_path, 0)
+    path = checkpoint_paths(tmp_path / "checkpoints")[-1]
+    checkpoint = read_checkpoint(path)
+    venv = snakes()
+    policy = small_net(venv, 1)
+    pool = OpponentPool(policy, folder=tmp_path / "opponents")
+    trainer = PPO(policy, past_self_play(venv, pool), PPOConfig(**OPTIONS))
+    checkpoint.tensors["environments"]["tails"] -= 2**40
+    with raises(CheckpointError, path, "state 'tails'"):
+        trainer.restore(checkpoint)
+    assert pool.members == []
+    checkpoint.tensors["environments"]["tails"] += 2**40
+    trainer.restore(checkpoint)
+    assert pool.members != []
 
 
 @pytest.mark.parametrize("number", [-1, 1, 10**30])

@@ -314,13 +314,20 @@ def _restored_environments(
     active = extra.get("active")
     if same_lanes and active is not None:
         check_arrays("trainer", {"active": np.zeros(trainer.venv.num_envs, bool)}, {"active": active})
+    evolving = trainer.venv if isinstance(trainer.venv, EvolvingVectorEnv) else None
+    before = {} if evolving is None else evolving.get_training_state()
     if TRAINING_STATE in checkpoint.metadata:
-        if isinstance(trainer.venv, EvolvingVectorEnv):
-            trainer.venv.set_training_state(checkpoint.metadata[TRAINING_STATE])
+        if evolving is not None:
+            evolving.set_training_state(checkpoint.metadata[TRAINING_STATE])
         else:
             active = None  # lanes that opponents played are the learner's now
     if "environments" in checkpoint.tensors and same_lanes and isinstance(trainer.venv, StatefulVectorEnv):
-        batch = trainer.venv.set_state(_as_arrays(checkpoint.tensors["environments"]))
+        try:
+            batch = trainer.venv.set_state(_as_arrays(checkpoint.tensors["environments"]))
+        except MALFORMED:
+            if evolving is not None:
+                evolving.set_training_state(before)
+            raise
         if active is not None:  # without opponents, the lanes that they played have actors again
             for part in batch.actions.values():
                 active = active | (part.actors.lengths > 0)
