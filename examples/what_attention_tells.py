@@ -22,7 +22,7 @@ from entitize.ragged import RaggedArray
 
 
 @dataclass
-class Looked:
+class Other:
     """An entity at one step."""
 
     features: dict[str, float]
@@ -52,7 +52,7 @@ def probabilities(policy: ez.RogueNet, steps: list[ez.EntityBatch]) -> np.ndarra
         return policy.evaluate(batch, chosen).log_probs["act"].exp().reshape(len(steps), choices).numpy()
 
 
-def look(policy: ez.RogueNet, batch: ez.EntityBatch) -> list[Looked]:
+def influences(policy: ez.RogueNet, batch: ez.EntityBatch) -> list[Other]:
     """The entities of a step that say where they lie as seen from the player, but tiles."""
     explained = policy.explain(batch)
     weights = np.stack(explained.attention)[:, :, 0]  # (layers, heads, n)
@@ -61,7 +61,7 @@ def look(policy: ez.RogueNet, batch: ez.EntityBatch) -> list[Looked]:
         for place, values in enumerate(batch.entities[kind][0]):
             if "relative_x" in features and kind != "Tiles":
                 others.append(without(batch, kind, place))
-                found.append(Looked(dict(zip(features, values.tolist(), strict=True)), weights[:, :, index]))
+                found.append(Other(dict(zip(features, values.tolist(), strict=True)), weights[:, :, index]))
             index += 1
     before, *after = probabilities(policy, others)
     for entity, row in zip(found, after, strict=True):
@@ -80,14 +80,14 @@ def main() -> None:
 
     policy, rng = ez.load_policy(options.run), np.random.default_rng(options.seed)
     means: dict[str, list[float]] = defaultdict(list)  # by lane
-    everything: list[Looked] = []
+    everything: list[Other] = []
     with ez.make_vec(f"Procgen/{options.game}", num_envs=options.lanes) as venv:
         batch, _ = venv.reset(seed=options.seed)
-        by_lane: list[list[list[Looked]]] = [[] for _ in range(options.lanes)]
+        by_lane: list[list[list[Other]]] = [[] for _ in range(options.lanes)]
         for step in range(options.steps):
             if step % 4 == 3:
                 for lane, steps in enumerate(by_lane):
-                    found = look(policy, batch.gather([lane]))
+                    found = influences(policy, batch.gather([lane]))
                     everything += found
                     steps += [found] if len(found) > 2 else []
             batch, *_ = venv.step(policy.act(batch, rng).actions)
