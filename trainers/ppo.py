@@ -169,6 +169,8 @@ class PPO:
         if max_seconds is not None:
             positive_number("train: max_seconds", max_seconds)
         detail = detail_of(progress)
+        if not self.ranks.is_first:
+            detail = "none"
         self._total = self.config.total_timesteps if total_timesteps is None else total_timesteps
         self._max_seconds = max_seconds
         with self._training():
@@ -264,9 +266,10 @@ class PPO:
             RuntimeError: there is no rollout to learn from.
             NonFiniteError: see `train`. After this or any other error, policy and optimizer are as before.
         """
+        is_own = samples is None or samples is self._samples
         if samples is None:
             samples = self._samples
-        elif samples is not self._samples:
+        elif not is_own:
             self._count(len(samples))
             self._rows = self.ranks.rows_behind_each_other(len(samples))
         if samples is None:
@@ -276,7 +279,10 @@ class PPO:
             self.updates += 1
             return self.episodes.summary()
         self.clock.start()
-        check_batch(samples.observations, self.venv.num_envs, self.collector.buffer.lanes)
+        if is_own:
+            check_batch(samples.observations, self.venv.num_envs, self.collector.buffer.lanes)
+        else:  # its steps may be of any environments
+            check_batch(samples.observations, None)
         before = Snapshot(self.module, self.optimizer)
         try:
             self.module.train()

@@ -354,6 +354,17 @@ def test_features_whose_sum_overflows_are_still_finite(make_toy_batch: Any) -> N
         check_batch(batch, 2)
 
 
+def test_samples_of_another_trainer_that_are_not_finite_name_their_step(
+    toy_policy: Any, toy_venv: Any, waiting_venv: Any
+) -> None:
+    trainer, other = PPO(toy_policy(), waiting_venv(4), CONFIG), PPO(toy_policy(), toy_venv(4), CONFIG)
+    own, samples = trainer.collect(), other.collect()
+    assert len(own) < len(samples) == 24
+    samples.observations.globals[-1] = np.nan
+    with raises(NonFiniteError, "step 23", "global feature", 0):
+        trainer.update(samples)
+
+
 def test_after_an_error_in_a_rollout_training_goes_on_with_new_episodes(
     toy_policy: Any, toy_venv: Any
 ) -> None:

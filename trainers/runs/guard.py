@@ -77,23 +77,26 @@ def check_module(module: nn.Module) -> None:
         raise NonFiniteError(_listed(culprits))
 
 
-def check_batch(batch: EntityBatch, num_envs: int, lanes: NDArray[np.int64] | None = None) -> None:
+def check_batch(batch: EntityBatch, num_envs: int | None, lanes: NDArray[np.int64] | None = None) -> None:
     """Raises NonFiniteError if a feature is not finite, naming environment, entity type and column.
 
-    Row b of `batch` is of environment `lanes[b]`, or where no lanes are given of b modulo `num_envs`.
+    Row b of `batch` is of environment `lanes[b]`, or where no lanes are given of b modulo `num_envs`. Where
+    that is None the error names the row.
     """
 
-    def lane_of(row: int) -> int:
-        return row % num_envs if lanes is None else int(lanes[row])
+    def place_of(row: int) -> str:
+        if num_envs is None:
+            return f"step {row} of the batch"
+        return f"lane {row % num_envs if lanes is None else lanes[row]}"
 
     for name, rows in batch.entities.items():
         for item, column in _not_finite(rows.values):
-            lane = lane_of(int(np.searchsorted(rows.offsets, item, side="right")) - 1)
+            place = place_of(int(np.searchsorted(rows.offsets, item, side="right")) - 1)
             value = rows.values[item, column]
-            raise NonFiniteError(f"lane {lane}: entity type {name!r}: feature {column} is {value}")
+            raise NonFiniteError(f"{place}: entity type {name!r}: feature {column} is {value}")
     for row, column in _not_finite(batch.globals):
         value = batch.globals[row, column]
-        raise NonFiniteError(f"lane {lane_of(row)}: global feature {column} is {value}")
+        raise NonFiniteError(f"{place_of(row)}: global feature {column} is {value}")
 
 
 def _not_finite(values: NDArray[np.floating]) -> NDArray[np.int64]:
