@@ -8,11 +8,9 @@ from pathlib import Path
 
 import entitize as ez
 import pytest
-from entitize.cli.main import main
-from entitize.experiments.arguments import parse
+from entitize.cli import main
+from entitize.experiments import TrainArguments, TrainConfig, parse, train
 from entitize.experiments.background_evaluation import measure
-from entitize.experiments.config import TrainArguments, TrainConfig
-from entitize.experiments.training import train
 from entitize.trainers import checkpoint_paths, load_policy, read_metrics
 
 TRAIN = [
