@@ -37,6 +37,7 @@ import numpy as np
 from numba.core import caching, config, serialize
 from numba.misc.appdirs import AppDirs
 
+from .compiler import KernelCompiler
 from .linking import Kernel, called_by, is_inner, load_called
 
 _PACKAGE = __name__.partition(".")[0]
@@ -71,7 +72,7 @@ def compiled(
     listed = sorted((k, sorted(v) if isinstance(v, set) else v) for k, v in options.items())
     _origins[function] = _hash([_source(function.__module__), repr(listed), repr(separate)])
     if not cache:
-        return numba.njit(**options)(function)
+        return numba.njit(pipeline_class=KernelCompiler, **options)(function)
     return Kernel(function, options, KernelCache(function), separate)
 
 

@@ -18,10 +18,8 @@ The symbol is the name of the cached file: equal symbols mean equal code, in eve
 
 from __future__ import annotations
 
-import gc
 import weakref
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import llvmlite.binding as llvm
@@ -29,6 +27,8 @@ from numba import types
 from numba.core import cgutils, imputils, sigutils
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import CPUDispatcher
+
+from .compiler import KernelCompiler, no_collections
 
 #: Where the kernel of a symbol is found: the dispatcher, and the types of its arguments.
 _symbols: dict[str, tuple[weakref.ref[Kernel], tuple[Any, ...]]] = {}
@@ -45,7 +45,7 @@ class Kernel(CPUDispatcher):
     ) -> None:
         """`cache` keeps the compiled versions and names the symbols: a `KernelCache`."""
         plain = {"nopython": True, "boundscheck": None, "no_cfunc_wrapper": True}
-        super().__init__(function, targetoptions={**plain, **options})
+        super().__init__(function, targetoptions={**plain, **options}, pipeline_class=KernelCompiler)
         self._cache = cache
         self._separate = separate
         self._for_python = True
@@ -76,7 +76,7 @@ class Kernel(CPUDispatcher):
             del self.overloads[args]
         self._cache.for_python = self._for_python
         self.targetoptions["no_cpython_wrapper"] = not self._for_python
-        with _few_collections():
+        with no_collections():
             entry = super().compile(sig)
         if self._separate:
             self._export(args)
@@ -98,18 +98,6 @@ class Kernel(CPUDispatcher):
         context.remove_user_function(cres.entry_point)
         implementation = _call_through(symbol, cres.fndesc)
         context._defns[cres.entry_point].append(implementation, implementation.signature)
-
-
-@contextmanager
-def _few_collections() -> Iterator[None]:
-    """Let Python look for unreachable objects less often, which takes a tenth of the time to compile."""
-    before = gc.get_threshold()
-    if before[0]:
-        gc.set_threshold(max(before[0], 50_000), *before[1:])
-    try:
-        yield
-    finally:
-        gc.set_threshold(*before)
 
 
 def is_inner(cres: Any) -> bool:

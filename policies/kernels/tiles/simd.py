@@ -40,6 +40,7 @@ from numba.core import cgutils
 from numba.extending import lower_builtin, models, register_jitable, register_model, type_callable
 
 from ....ragged.compiled import compiled
+from ....ragged.compiler import KernelCompiler
 
 # Numba annotates `intrinsic` as if it kept a function's parameters.
 intrinsic: Any = numba.extending.intrinsic
@@ -82,7 +83,7 @@ def inlined(function: Callable[..., Any]) -> Any:
     # Wrappers for Python and C that are never called would take half of the time to compile it.
     wrappers = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
     options = {"nogil": True, "error_model": "numpy", "forceinline": True, **wrappers}
-    return register_jitable(**options)(function)
+    return register_jitable(pipeline_class=KernelCompiler, **options)(function)
 
 
 # -- pieces for code generation ------------------------------------------------------------------------------
