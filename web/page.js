@@ -10,7 +10,7 @@ const DIRECTIONS = { up: [0, -1], down: [0, 1], left: [-1, 0], right: [1, 0] }; 
 const query = new URLSearchParams(location.search);
 const element = (id) => document.getElementById(id);
 
-const page = { key: null, held: new Set(), isPerson: false, seed: Number(query.get("seed") ?? 1) };
+const page = { key: null, held: new Set(), isPerson: false, choices: 0, seed: Number(query.get("seed") ?? 1) };
 
 async function loadAgent(name) {
   return OnnxAgent.load(`agents/${name}`, randomNumbers(page.seed + 1_000_000));
@@ -34,13 +34,14 @@ async function measure(name, episodes) {
   return { game: name, scores, milliseconds: times[Math.floor(times.length / 2)] };
 }
 
-/** Play `name` until another game is chosen. */
+/** Play `name` until a game is chosen again. */
 async function show(name) {
+  const choice = ++page.choices;
   const [kind, agent] = [GAMES[name], await loadAgent(name)];
-  for (let episode = 0; isChosen(name); episode++) {
+  for (let episode = 0; page.choices === choice; episode++) {
     const game = kind.make(page.seed + episode);
     let [actions, next] = [null, performance.now()];
-    while (!game.isOver && isChosen(name)) {
+    while (!game.isOver && page.choices === choice) {
       if (kind.decides(game)) actions = (await agent.act(game.observation())).move;
       draw(kind, game, actions, agent.value);
       next = Math.max(next + 1000 * kind.secondsPerFrame, performance.now() - 100);
@@ -48,10 +49,6 @@ async function show(name) {
       kind.frame(game, page.isPerson ? byPerson(kind, actions.labels) : actions.labels);
     }
   }
-}
-
-function isChosen(name) {
-  return element("game").value === name;
 }
 
 /** The person's move for the first actor; the agent moves the others. */
