@@ -20,7 +20,7 @@ from entitize.experiments import read_run_config
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
-CHASE = Path(__file__).resolve().parent.parent / "adapters" / "programs" / "chase.py"
+CHASE = Path(__file__).resolve().parent.parent / "chase.py"
 Run = Callable[..., tuple[int, str, str]]
 SMALL = (
     *("--env.num-envs", 4, "--net.d-model", 8, "--net.n-layer", 1),
