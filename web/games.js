@@ -5,7 +5,7 @@ import { MultiSnake } from "./multi_snake.js";
 
 const COLORS = ["#285ac8", "#dc3c28", "#28a046", "#e6a01e", "#8c46b4", "#28aab4", "#dc64a0", "#825a32"];
 /** The game that the agent was trained in: agents/multi_snake.yaml. */
-const SNAKES = { numSnakes: 1, maxLength: 11 };
+const SNAKES = { numSnakes: 2, maxLength: 11 };
 const GREY = "#5a5a5a";
 
 export const GAMES = {

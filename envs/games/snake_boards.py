@@ -6,7 +6,7 @@ snake that leaves the board has its head in the wall. A snake's segments lie in 
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -35,17 +35,6 @@ _COLOURS = np.array(
 )  # fmt: skip
 
 
-class Boards(NamedTuple):
-    """The arrays of all games, as kernels take them; G games, S snakes of at most L segments."""
-
-    segments: Ints  # cells, a ring per snake (G, S, L)
-    tails: Ints  # where in the ring (G, S)
-    lengths: Ints  # (G, S)
-    status: Ints  # (G, S)
-    taken: Ints  # segments, or wall, in each cell of the board (G, cells)
-    food: Ints  # cell (-1: none) and colour (G, S, 2)
-
-
 class SnakeBoards(NativeVectorEnv):
     """The boards of `num_games` games of snakes. Abstract: a lane may be a game, or a snake.
 
@@ -54,7 +43,7 @@ class SnakeBoards(NativeVectorEnv):
     """
 
     metadata = {**NativeVectorEnv.metadata, **PICTURES}  # noqa: RUF012 - Gymnasium declares no ClassVar
-    state_names = Boards._fields
+    state_names = ("segments", "tails", "lengths", "status", "taken", "food")
 
     def __init__(
         self,
@@ -86,17 +75,17 @@ class SnakeBoards(NativeVectorEnv):
         self.board_size = board_size
         self.max_snake_length = max_snake_length
         games_and_snakes = (num_games, num_snakes)
-        self.segments = np.zeros((*games_and_snakes, max_snake_length), np.int64)
-        self.tails = np.zeros(games_and_snakes, np.int64)
+        self.segments = np.zeros((*games_and_snakes, max_snake_length), np.int64)  # cells, a ring per snake
+        self.tails = np.zeros(games_and_snakes, np.int64)  # where in the ring
         self.lengths = np.zeros(games_and_snakes, np.int64)
         self.status = np.zeros(games_and_snakes, np.int64)
-        self.taken = np.zeros((num_games, (board_size + 2) ** 2), np.int64)
-        self.food = np.zeros((*games_and_snakes, 2), np.int64)
+        self.taken = np.zeros((num_games, (board_size + 2) ** 2), np.int64)  # segments, or wall, in each cell
+        self.food = np.zeros((*games_and_snakes, 2), np.int64)  # cell (-1: none), colour
 
     @property
-    def boards(self) -> Boards:
-        """The arrays of `state_names`."""
-        return Boards(self.segments, self.tails, self.lengths, self.status, self.taken, self.food)
+    def boards(self) -> tuple[Ints, Ints, Ints, Ints, Ints, Ints]:
+        """The arrays of `state_names`, as kernels take them."""
+        return self.segments, self.tails, self.lengths, self.status, self.taken, self.food
 
     def _bounds(self) -> Bounds:
         last_cell = self.taken.shape[1] - 1
@@ -177,9 +166,18 @@ def free_cell(random_state: Words, taken: Ints, food: Ints, board_size: int) -> 
 
 
 @compiled
-def set_up(game: int, random_state: Words, board_size: int, boards: Boards) -> None:
+def set_up(
+    game: int,
+    random_state: Words,
+    board_size: int,
+    segments: Ints,
+    tails: Ints,
+    lengths: Ints,
+    status: Ints,
+    taken: Ints,
+    food: Ints,
+) -> None:
     """Start `game`: all snakes of length 1 at random places, then a piece of food of each colour."""
-    segments, taken, food = boards.segments, boards.taken, boards.food
     across = board_size + 2
     taken[game] = 1
     for first in range(across + 1, across * (across - 1), across):
@@ -189,9 +187,9 @@ def set_up(game: int, random_state: Words, board_size: int, boards: Boards) -> N
     for snake in range(segments.shape[1]):
         cell = free_cell(random_state, taken[game], food[game], board_size)
         segments[game, snake, 0] = cell
-        boards.tails[game, snake] = 0
-        boards.lengths[game, snake] = 1
-        boards.status[game, snake] = ALIVE
+        tails[game, snake] = 0
+        lengths[game, snake] = 1
+        status[game, snake] = ALIVE
         taken[game, cell] += 1
     for snake in range(segments.shape[1]):
         food[game, snake, 0] = free_cell(random_state, taken[game], food[game], board_size)
