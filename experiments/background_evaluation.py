@@ -18,7 +18,6 @@ from pathlib import Path
 from rich.console import Console
 
 from ..files import parse_json, replace_file
-from ..policies import CheckpointError
 from ..trainers import (
     PPO,
     RunFolder,
@@ -26,7 +25,6 @@ from ..trainers import (
     checkpoint_paths,
     evaluate,
     is_due,
-    load_policy,
     step_of,
     thread_count,
     write_checkpoint,
@@ -36,6 +34,7 @@ from ..trainers.runs.trainer_state import capture
 from .config import read_run_config
 from .environments import held_out, make_environments
 from .errors import UserError
+from .networks import load_agent
 
 #: The niceness of the process: training goes first.
 _NICENESS = 10
@@ -148,12 +147,7 @@ def measure(run: Path, checkpoint: Path) -> dict[str, float]:
     config = read_run_config(run)
     env, _ = held_out(config.env, config.eval)
     with make_environments(env) as venv, thread_count(1):
-        try:
-            policy = load_policy(checkpoint)
-            policy.adapt_to(venv.single_observation_space)
-        except (CheckpointError, ValueError) as error:
-            raise UserError(str(error)) from error
-        settings = config.eval
+        policy, settings = load_agent(checkpoint, venv.single_observation_space), config.eval
         played = evaluate(policy, venv, settings.episodes, settings.deterministic, settings.seed)
     interval = bootstrap_interval(played.returns)
     return {
