@@ -31,7 +31,7 @@ def step_values(
             _number(where, reward) if read_reward is None or reward is None else read_reward(where, reward)
         )
     for flag in (terminated, truncated):
-        if not (isinstance(flag, _FLAGS) or (isinstance(flag, np.ndarray) and flag.size == 1)):
+        if not (isinstance(flag, _FLAGS) or _is_flag_array(flag)):
             raise ObservationError(
                 f"{where}: expected terminated and truncated as bools, got {terminated!r} and {truncated!r}"
             )
@@ -93,6 +93,11 @@ def check_has_spaces(where: str, env: gymnasium.Env[Any, Any]) -> None:
 
 
 _FLAGS = (bool, np.bool_, int, np.integer)
+
+
+def _is_flag_array(flag: Any) -> bool:
+    """Return True for an array of one flag: NumPy's, JAX's or torch's."""
+    return hasattr(flag, "dtype") and hasattr(flag, "__array__") and np.asarray(flag).size == 1
 
 
 def _values(where: str, result: Any, form: str, count: int) -> tuple[Any, ...]:

@@ -13,7 +13,7 @@ def make(env_id: str, **options: Any) -> gymnasium.Env:
         import minigrid
 
         gymnasium.register_envs(minigrid)
-    elif env_id.startswith("highway"):
+    elif env_id.startswith(("highway", "racetrack", "parking")):
         import highway_env
 
         gymnasium.register_envs(highway_env)

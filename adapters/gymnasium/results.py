@@ -21,14 +21,17 @@ _WAYS_OUT = (
 def check_rewards(env: gymnasium.Env[Any, Any]) -> None:
     """Refuse an environment that declares rewards of several numbers.
 
-    Multi-objective environments declare a `reward_space` (MO-Gymnasium's convention). A wrapper named
-    LinearReward, or any of Gymnasium's reward wrappers, may make one number of them.
+    Multi-objective environments declare a `reward_space` (MO-Gymnasium's convention). Multi-agent ones with
+    Gymnasium's interface (lb-foraging, rware) have `n_agents` observations and actions in Tuples. A wrapper
+    named LinearReward, or any of Gymnasium's reward wrappers, may make one number of them.
 
     Raises:
         TypeError: the message says how to get one number.
     """
     space = getattr(env.unwrapped, "reward_space", None)
-    if not isinstance(space, gymnasium.Space) or space.shape is None or math.prod(space.shape) == 1:
+    declared = isinstance(space, gymnasium.Space) and space.shape is not None and math.prod(space.shape) != 1
+    agents = _num_agents(env)
+    if not declared and agents < 2:
         return
     layer: Any = env
     while isinstance(layer, gymnasium.Wrapper):
@@ -36,7 +39,25 @@ def check_rewards(env: gymnasium.Env[Any, Any]) -> None:
             return
         layer = layer.env
     name = type(env.unwrapped).__name__ if env.spec is None else env.spec.id
-    raise TypeError(f"{name}: rewards of several numbers: expected one number, got {space}. {_WAYS_OUT}")
+    got = space if declared else f"those of {agents} agents (`n_agents`, a Tuple of {agents} actions)"
+    raise TypeError(f"{name}: rewards of several numbers: expected one number, got {got}. {_WAYS_OUT}")
+
+
+def _num_agents(env: gymnasium.Env[Any, Any]) -> int:
+    """Return the number of agents that observe, act and are rewarded separately; 0 if that is unknown.
+
+    Unknown also with a wrapper of somebody else's that changes steps: it may sum the rewards.
+    """
+    layer: Any = env
+    while isinstance(layer, gymnasium.Wrapper):
+        changes_steps = type(layer).step is not gymnasium.Wrapper.step
+        if changes_steps and type(layer).__module__.partition(".")[0] != "gymnasium":
+            return 0
+        layer = layer.env
+    count = getattr(env.unwrapped, "n_agents", 0)
+    each = (getattr(env, "observation_space", None), getattr(env, "action_space", None))
+    separate = all(isinstance(space, gymnasium.spaces.Tuple) and len(space) == count for space in each)
+    return count if separate else 0
 
 
 def scalar_reward(name: str, reward: Any) -> float:

@@ -59,10 +59,10 @@ class EntityWrapper(gymnasium.Wrapper[dict[str, Any], Mapping[str, Any], Any, An
         """
         self._last = None
         base = self.env.unwrapped
-        generator = base._np_random
+        generator = getattr(base, "_np_random", None)
         result = self.env.reset(seed=seed, options=options)
         observation, info = reset_values(f"{self._translation.env_name}.reset", result)
-        if seed is not None and base._np_random is generator:
+        if seed is not None and isinstance(base, gymnasium.Env) and base._np_random is generator:
             # An environment that keeps random numbers elsewhere (MinAtar) and never seeds Gymnasium's.
             gymnasium.Env.reset(base, seed=seed)
         return self._observe(observation, info), info

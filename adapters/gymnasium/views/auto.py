@@ -52,7 +52,7 @@ def _grid(space: spaces.Box | spaces.MultiDiscrete | spaces.MultiBinary) -> View
     low, high = _id_range(space)
     if len(space.shape) == 2 and high - low < MAX_IDS:
         objects = {f"id_{number}": number for number in range(low, high + 1)}
-        return Cells(objects, ignore=[f"id_{low}"], name="Cell")
+        return Cells(objects, ignore=[f"id_{low}"], name=True)
     return Chunks()
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 import numpy as np
 from gymnasium import spaces
@@ -58,11 +58,14 @@ class Channels(View):
         layout: the order of the axes, one of "hwc", "chw", "whc", "cwh", "hw", "wh"; by default y before x,
             and the channels are the shorter of the first and the last axis.
         values: adds the cell's number as a feature; by default where it may be something else than 0 and 1.
+        features: for a type, the channels (by name) that are features of its entities, read at their cells,
+            as in `{"Vehicle": ["vx", "vy"]}`. Such a channel makes no entities itself.
     """
 
     names: Sequence[str | None] | None = None
     layout: str | None = None
     values: bool | None = None
+    features: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def bind(self, space: spaces.Space[Any], scope: Scope) -> EntityEncoder:
         (height, width, channels), read = grid_reader(self, space, scope, self.layout)
@@ -79,13 +82,30 @@ class Channels(View):
                 f"{scope.place}: expected {channels} names for {channels} channels, got {len(names)}:"
                 f" {list(names)}"
             )
-        types = [name for name in names if name is not None]
-        if len(set(types)) < len(types):
-            raise ViewError(f"{scope.place}: expected distinct channel names, got {types}")
+        named = [name for name in names if name is not None]
+        if len(set(named)) < len(named):
+            raise ViewError(f"{scope.place}: expected distinct channel names, got {named}")
         with_values = not is_binary(space) if self.values is None else self.values
+        base = ("x", "y", "value") if with_values else ("x", "y")
+        unknown = {*self.features, *(c for some in self.features.values() for c in some)} - set(named)
+        if unknown:
+            raise ViewError(
+                f"{scope.place}: features: expected channels of {named}, got {sorted(unknown)[0]!r}"
+            )
+        used = {channel for some in self.features.values() for channel in some}
+        types = [name for name in named if name not in used]
+        entities = {name: (*base, *self.features.get(name, ())) for name in types}
+        if used:
+            columns = {
+                name: [
+                    names.index(c) for c in (*([name] if with_values else []), *self.features.get(name, ()))
+                ]
+                for name in types
+            }
+            return EntityEncoder(entities, _with_features(read, names, columns))
 
         # Where each number of one observation stands, so that only the non-zero ones need any arithmetic.
-        slot_of = np.tile([types.index(name) if name is not None else -1 for name in names], height * width)
+        slot_of = np.tile([types.index(name) if name in types else -1 for name in names], height * width)
         place = np.arange(height * width * channels) // channels
         position_of = np.stack([place % width, place // width], 1).astype(np.float32)
 
@@ -101,7 +121,24 @@ class Channels(View):
                 rows, steps, slots = rows[kept], steps[kept], slots[kept]
             return dict(zip(types, group(rows, steps, slots, len(types), batch_size), strict=True))
 
-        return EntityEncoder(dict.fromkeys(types, ("x", "y", "value") if with_values else ("x", "y")), encode)
+        return EntityEncoder(entities, encode)
+
+
+def _with_features(
+    read: Callable[[Any, int], NDArray[Any]], names: Sequence[str | None], columns: Mapping[str, list[int]]
+) -> Callable[[Any, int], dict[str, RaggedArray]]:
+    """Return an encoder whose entities carry the numbers of the channels `columns` at their cells."""
+
+    def encode(observation: Any, batch_size: int) -> dict[str, RaggedArray]:
+        grid = read(observation, batch_size)
+        rows = {}
+        for name, channels in columns.items():
+            steps, y, x = np.nonzero(grid[..., names.index(name)])
+            values = np.column_stack([x, y, grid[steps, y, x][:, channels]]).astype(np.float32)
+            rows[name] = RaggedArray.from_lengths(values, np.bincount(steps, minlength=batch_size))
+        return rows
+
+    return encode
 
 
 def is_binary(space: spaces.Space[Any]) -> bool:
@@ -124,8 +161,8 @@ class Cells(View):
         properties: names of the further channels, in order, each with its vocabulary: None for a number as it
             is, a count or a list of names for ids that become one-hot. Left out: numbers as they are.
         one_hot: the object is given by as many channels as there are objects; a cell without a bit is empty.
-        name: all objects are of this one type, which tells them apart by one-hot features; by default each
-            object is a type of its own.
+        name: all objects are of this one type, which tells them apart by one-hot features; True names it by
+            its path, "Cell" at the root. By default each object is a type of its own.
         layout: the order of the axes, one of "hwc", "chw", "whc", "cwh", "hw", "wh"; by default y before x,
             and the channels are the shorter of the first and the last axis.
     """
@@ -134,10 +171,11 @@ class Cells(View):
     ignore: Sequence[str] = ()
     properties: Mapping[str, Vocabulary] | None = None
     one_hot: bool = False
-    name: str | None = None
+    name: str | Literal[True] | None = None
     layout: str | None = None
 
     def bind(self, space: spaces.Space[Any], scope: Scope) -> EntityEncoder:
+        one_type = scope.type_name(None, "Cell") if self.name is True else self.name
         (_, width, channels), read = grid_reader(self, space, scope, self.layout)
         ids = (
             dict(self.objects)
@@ -163,7 +201,7 @@ class Cells(View):
         find = slot_finder(
             list(ids.values()), kept_slots, f"{scope.place}: expected an object of {ids}", "object"
         )
-        identity = tuple(f"is_{name}" for name in kept) if self.name else ()
+        identity = tuple(f"is_{name}" for name in kept) if one_type else ()
         features = ("x", "y", *identity, *(f for names, _ in columns for f in names))
 
         def encode(observation: Any, batch_size: int) -> dict[str, RaggedArray]:
@@ -175,16 +213,16 @@ class Cells(View):
             steps, cell = np.divmod(places, grid.shape[1] * width)
             y, x = np.divmod(cell, width)
             parts = [x[:, None], y[:, None]]
-            if self.name:
+            if one_type:
                 parts.append(slots[:, None] == np.arange(len(kept)))
             properties = flat[places, num_object_channels:]
             parts += [write(properties[:, i]) for i, (_, write) in enumerate(columns)]
             rows = np.concatenate(parts, 1, dtype=np.float32, casting="unsafe")
-            if self.name:
-                return {self.name: RaggedArray.from_lengths(rows, np.bincount(steps, minlength=batch_size))}
+            if one_type:
+                return {one_type: RaggedArray.from_lengths(rows, np.bincount(steps, minlength=batch_size))}
             return dict(zip(kept, group(rows, steps, slots, len(kept), batch_size), strict=True))
 
-        return EntityEncoder(dict.fromkeys([self.name] if self.name else kept, features), encode)
+        return EntityEncoder(dict.fromkeys([one_type] if one_type else kept, features), encode)
 
     def _properties(
         self, count: int, scope: Scope

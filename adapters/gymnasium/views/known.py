@@ -10,10 +10,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import gymnasium
+import numpy as np
 from gymnasium import spaces
 from gymnasium.envs.registration import EnvSpec
 
-from .grids import Cells
+from .grids import Cells, Channels
 from .items import Items
 from .rows import Rows
 from .scope import EntityEncoder, Scope, View, ViewError
@@ -166,19 +167,32 @@ def _minatar(env: gymnasium.Env[Any, Any], base: Any) -> Known:
 
 
 def _highway(env: gymnasium.Env[Any, Any], base: Any) -> Known:
-    """Kinematics: row 0 is the own car in road coordinates, the others are relative to it."""
     observer, space = base.observation_type, env.observation_space
-    features = tuple(getattr(observer, "features", ()))
     labels = getattr(base.action_type, "actions", None)
     choices = tuple(labels[i] for i in sorted(labels)) if isinstance(labels, dict) else None
-    if type(observer).__name__ != "KinematicObservation" or space.shape != (
-        observer.vehicles_count,
-        len(features),
-    ):
-        return Known(choices=choices)
+    features = tuple(getattr(observer, "features", ()))
+    kinds = {kind.__name__ for kind in type(observer).__mro__}
+    if space.shape == (getattr(observer, "vehicles_count", None), len(features)):
+        return Known(_highway_cars(features), {(): features}, choices)
+    if "OccupancyGridObservation" in kinds and space.dtype == np.float32 and "presence" in features:
+        return Known(_highway_grid(features), choices=choices)
+    if "KinematicsGoalObservation" in kinds and isinstance(space, spaces.Dict):
+        return Known(feature_names={(key,): features for key in space.spaces}, choices=choices)
+    return Known(choices=choices)
+
+
+def _highway_cars(features: tuple[str, ...]) -> View:
+    """Kinematics: row 0 is the own car in road coordinates, the others are relative to it."""
     presence = "presence" if "presence" in features else None
-    view = Rows(features, presence=presence, name="Vehicle", first="Ego")
-    return Known(view=view, feature_names={(): features}, choices=choices)
+    return Rows(features, presence=presence, name="Vehicle", first="Ego")
+
+
+def _highway_grid(features: tuple[str, ...]) -> View:
+    """Occupancy: channels over x, then y; only cells with a vehicle have its features."""
+    types = {"presence": "Vehicle", "on_road": "Road"}
+    own = [feature for feature in features if feature not in types]
+    names = [types.get(feature, feature) for feature in features]
+    return Channels(names, layout="cwh", values=False, features={"Vehicle": own} if own else {})
 
 
 def _atari(env: gymnasium.Env[Any, Any], base: Any) -> Known:

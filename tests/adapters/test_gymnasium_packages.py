@@ -1,0 +1,154 @@
+"""`wrap` on environments of other packages, or on minimal environments with the form of theirs."""
+
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from entitize import views, wrap, wrap_vec
+from gymnasium import spaces
+from gymnasium.vector import SyncVectorEnv
+
+from facts import raises
+from peers import make
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore:.*freesansbold")
+
+
+class Form(gymnasium.Env[Any, Any]):
+    """An environment of some form: its spaces, samples as observations, a reward of 0."""
+
+    def __init__(self, observation_space: spaces.Space[Any], action_space: spaces.Space[Any]) -> None:
+        self.observation_space, self.action_space = observation_space, action_space
+        self.actions: list[Any] = []
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        super().reset(seed=seed)
+        self.observation_space.seed(seed)
+        return self.observation_space.sample(), {}
+
+    def step(self, action: Any) -> Any:
+        self.actions.append(action)
+        return self.observation_space.sample(), 0.0, False, False, {}
+
+
+def whole(high: int, *shape: int) -> spaces.Box:
+    return spaces.Box(0, high, shape, np.uint8)
+
+
+def test_grids_of_a_dict_are_named_by_their_paths():
+    """tetris-gymnasium 0.3: four grids of ids."""
+    shapes = {"board": (24, 18), "holder": (4, 4), "queue": (4, 16)}
+    env = wrap(Form(spaces.Dict({k: whole(9, *v) for k, v in shapes.items()}), spaces.Discrete(8)))
+    assert list(env.observation_space.entities) == list(shapes)
+    raw, seen = env.env.reset(seed=1)[0], env.reset(seed=1)[0]
+    for name in shapes:
+        assert len(seen["entities"][name]) == np.count_nonzero(raw[name])
+    board = wrap(Form(whole(9, 4, 4), spaces.Discrete(2)))
+    assert list(board.observation_space.entities) == ["Cell"]
+
+
+def test_racetrack_cells_are_vehicles_and_road():
+    env = wrap(make("racetrack-v1"))
+    raw, seen = env.env.reset(seed=3)[0], env.reset(seed=3)[0]
+    assert env.observation_space.entities == {"Vehicle": ("x", "y"), "Road": ("x", "y")}
+    for name, channel in (("Vehicle", 0), ("Road", 1)):
+        x, y = seen["entities"][name].astype(int).T
+        assert len(x) and (raw[channel, x, y] != 0).all() and len(x) == np.count_nonzero(raw[channel])
+
+
+def test_an_occupied_cell_has_the_features_of_its_vehicle():
+    features = ["vx", "presence", "vy", "on_road"]
+    observation = {"type": "OccupancyGrid", "features": features}
+    env = wrap(make("racetrack-v1", config={"observation": observation}))
+    raw, seen = env.env.reset(seed=3)[0], env.reset(seed=3)[0]
+    assert env.observation_space.entities == {"Vehicle": ("x", "y", "vx", "vy"), "Road": ("x", "y")}
+    assert len(seen["entities"]["Vehicle"]) == np.count_nonzero(raw[1])
+    for x, y, vx, vy in seen["entities"]["Vehicle"]:
+        assert raw[0, int(x), int(y)] == vx and raw[2, int(x), int(y)] == vy
+
+
+def test_features_of_channels_are_channels():
+    space = spaces.Box(-1, 1, (3, 3, 2), np.float32)
+    with raises(views.ViewError, "'speed'", "'car'"):
+        wrap(Form(space, spaces.Discrete(2)), views.Channels(["car", "vx"], features={"car": ["speed"]}))
+    view = views.Channels(["car", "vx"], features={"car": ["vx"]})
+    env = wrap(Form(space, spaces.Discrete(2)), view)
+    raw, seen = env.env.reset(seed=1)[0], env.reset(seed=1)[0]
+    assert env.observation_space.entities == {"car": ("x", "y", "value", "vx")}
+    x, y = seen["entities"]["car"][:, :2].astype(int).T
+    np.testing.assert_array_equal(seen["entities"]["car"][:, 2:], raw[y, x])
+
+
+def test_goals_have_the_features_of_the_car():
+    env = wrap(make("parking-v0"))
+    assert env.observation_space.entities["desired_goal"] == ("x", "y", "vx", "vy", "cos_h", "sin_h")
+
+
+class Team(Form):
+    """lb-foraging and rware: Tuples of `n_agents` observations and actions, a list of rewards."""
+
+    n_agents = 2
+
+    def __init__(self) -> None:
+        super().__init__(
+            spaces.Tuple([spaces.Box(-1, 1, (9,), np.float32)] * 2), spaces.Tuple([spaces.Discrete(6)] * 2)
+        )
+
+    def step(self, action: Any) -> Any:
+        observation, _, *rest = super().step(action)
+        return observation, [1.0, 2.0], *rest
+
+
+class Summed(gymnasium.Wrapper[Any, Any, Any, Any]):
+    def step(self, action: Any) -> Any:
+        observation, rewards, *rest = self.env.step(action)
+        return observation, sum(rewards), *rest
+
+
+def test_rewards_of_many_agents_are_refused_before_any_step():
+    for build in (lambda: wrap(Team()), lambda: wrap_vec(SyncVectorEnv([Team]))):
+        with raises(TypeError, "Team", "n_agents", 2, "LinearReward", "from_pettingzoo"):
+            build()
+    env = wrap(Summed(Team()))
+    env.reset()
+    assert env.step({"0": 1, "1": 2})[1] == 3
+
+
+class Array:
+    """An array of another library, such as JAX's, that NumPy can read."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = np.asarray(value)
+        self.dtype = self.value.dtype
+
+    def __array__(self, dtype: Any = None) -> np.ndarray:
+        return self.value.astype(dtype or self.dtype)
+
+    def __bool__(self) -> bool:
+        return bool(self.value)
+
+
+class Foreign(Form):
+    """Wrappers of Jumanji and gymnax: `unwrapped` is no Gymnasium environment; JAX's arrays come back."""
+
+    def __init__(self) -> None:
+        super().__init__(spaces.Box(-1, 1, (3,), np.float32), spaces.Discrete(2))
+
+    @property
+    def unwrapped(self) -> Any:
+        return object()
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        return Array(np.ones(3, np.float32)), {}
+
+    def step(self, action: Any) -> Any:
+        return Array(np.zeros(3, np.float32)), Array(np.float32(2)), Array(True), Array(False), {}
+
+
+def test_environments_around_other_libraries_work():
+    env = wrap(Foreign())
+    seen, _ = env.reset(seed=1)
+    assert seen["entities"]["Vector"].tolist() == [[1, 1, 1]]
+    _, reward, terminated, truncated, _ = env.step({"action": 0})
+    assert (reward, terminated, truncated) == (2.0, True, False)
