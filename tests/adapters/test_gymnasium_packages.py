@@ -152,3 +152,101 @@ def test_environments_around_other_libraries_work():
     assert seen["entities"]["Vector"].tolist() == [[1, 1, 1]]
     _, reward, terminated, truncated, _ = env.step({"action": 0})
     assert (reward, terminated, truncated) == (2.0, True, False)
+
+
+# -- arrays of equal length ---------------------------------------------------------------------------------
+
+
+def numbers(*shape: int) -> spaces.Box:
+    return spaces.Box(-1, 1, shape, np.float32)
+
+
+KNAPSACK = {"packed_items": spaces.MultiBinary(6), "values": numbers(6), "weights": numbers(6)}
+SECTOR = {
+    **{name: numbers(1) for name in ("cos(drift)", "sin(drift)", "airspeed")},
+    **{name: numbers(4) for name in ("x_r", "y_r", "vx_r", "vy_r", "cos(track)", "sin(track)", "distances")},
+}
+INVENTORY = {
+    "blstats": numbers(27),
+    "inv_glyphs": whole(200, 5),
+    "inv_letters": whole(127, 5),
+    "inv_strs": whole(255, 5, 3),
+    "message": whole(255, 25),
+}
+
+
+def test_arrays_of_equal_length_are_a_table():
+    """Jumanji's Knapsack, bluesky-gym's sectors, NetHack's inventory."""
+    knapsack = wrap(Form(spaces.Dict(KNAPSACK), spaces.Discrete(6)))
+    assert knapsack.view == views.Columns(index=True)
+    assert knapsack.observation_space.entities == {"Row": ("packed_items", "values", "weights", "row")}
+    raw, seen = knapsack.env.reset(seed=1)[0], knapsack.reset(seed=1)[0]
+    for i, row in enumerate(seen["entities"]["Row"]):
+        assert row.tolist() == [raw["packed_items"][i], raw["values"][i], raw["weights"][i], i]
+
+    sector = wrap(Form(spaces.Dict(SECTOR), numbers(2)))
+    assert len(sector.observation_space.entities["Row"]) == 8 and len(sector.observation_space.entities) == 4
+    assert len(sector.reset(seed=1)[0]["entities"]["Row"]) == 4
+
+    inventory = wrap(Form(spaces.Dict(INVENTORY), spaces.Discrete(23)))
+    raw, seen = inventory.env.reset(seed=1)[0], inventory.reset(seed=1)[0]
+    assert set(inventory.observation_space.entities) == {"blstats", "inv", "message"}
+    np.testing.assert_array_equal(seen["entities"]["inv"][:, 0], raw["inv_glyphs"])
+    np.testing.assert_array_equal(seen["entities"]["inv"][:, 2:5], raw["inv_strs"])
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"achieved_goal": numbers(6), "desired_goal": numbers(6), "observation": numbers(6)},
+        {"position": numbers(3), "velocity": numbers(3), "acceleration": numbers(3)},
+        {"state": numbers(4, 1), "derivative": numbers(4, 1), "reference_state": numbers(4, 1)},
+        {"lidar": numbers(8), "speeds": numbers(8)},
+    ],
+)
+def test_places_goals_and_unrelated_arrays_are_no_table(parts):
+    assert views.auto(spaces.Dict(parts)) == views.Items()
+
+
+def test_columns_take_the_options_of_rows():
+    space = spaces.Dict(
+        {"kind": spaces.MultiDiscrete([3, 3]), "on": spaces.MultiBinary(2), "at": numbers(2, 2)}
+    )
+    env = wrap(Form(space, spaces.Discrete(2)), views.Columns("Lamp", presence="on"))
+    assert env.observation_space.entities == {"Lamp": ("at_0", "at_1", "kind=0", "kind=1", "kind=2")}
+    for seed in range(8):
+        raw, seen = env.env.reset(seed=seed)[0], env.reset(seed=seed)[0]
+        present = raw["on"] == 1
+        expected = np.column_stack([raw["at"], raw["kind"][:, None] == np.arange(3)])[present]
+        np.testing.assert_array_equal(seen["entities"]["Lamp"], expected.astype(np.float32))
+    venv = wrap_vec(SyncVectorEnv([lambda: Form(space, spaces.Discrete(2))] * 3), env.view)
+    batch, _ = venv.reset(seed=0)
+    for lane in range(3):
+        single = env.reset(seed=lane)[0]["entities"]["Lamp"]
+        np.testing.assert_array_equal(batch.entities["Lamp"][lane], single)
+
+
+def test_some_components_are_viewed_together():
+    space = spaces.Tuple([numbers(3), numbers(3), numbers(2)])
+    view = views.Items({"0,1": views.Columns("Pair"), "2": views.Vector(name="Own")})
+    env = wrap(Form(space, spaces.Discrete(2)), view)
+    raw, seen = env.env.reset(seed=1)[0], env.reset(seed=1)[0]
+    assert env.observation_space.entities == {"Pair": ("0", "1"), "Own": ("2_0", "2_1")}
+    np.testing.assert_array_equal(seen["entities"]["Pair"], np.column_stack(raw[:2]))
+    dropped = wrap(Form(space, spaces.Discrete(2)), views.Items({"0,1": None}))
+    assert list(dropped.observation_space.entities) == ["part_2"]
+
+
+@pytest.mark.parametrize(
+    ("view", "facts"),
+    [
+        (views.Columns(), ["equal length", 3, 2, "Items({'a,b': Columns()})"]),
+        (views.Rows(), ["Dict", "Items({'a,b': Columns()})"]),
+        (views.Items({"a,z": views.Columns()}), ["'a,z'", "'z'"]),
+        (views.Items({"a,b": views.Columns(), "b": None}), ["'a,b'", "'b'"]),
+    ],
+)
+def test_errors_offer_the_table(view, facts):
+    space = spaces.Dict({"a": numbers(3), "b": numbers(3), "c": numbers(2)})
+    with raises(views.ViewError, "Form", *facts):
+        wrap(Form(space, spaces.Discrete(2)), view)

@@ -3,6 +3,7 @@
 from . import batches
 from .auto import auto
 from .chunks import Chunks
+from .columns import Columns
 from .function import Function
 from .grids import Cells, Channels
 from .items import Items
@@ -16,6 +17,7 @@ __all__ = [
     "Channels",
     "Characters",
     "Chunks",
+    "Columns",
     "EntityEncoder",
     "Function",
     "Items",

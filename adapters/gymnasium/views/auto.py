@@ -8,10 +8,12 @@ import numpy as np
 from gymnasium import spaces
 
 from .chunks import Chunks
+from .columns import Columns
 from .grids import Cells, Channels, is_binary
 from .items import Items
 from .rows import Rows
 from .scope import View, ViewError
+from .tables import find_tables
 from .text import Characters
 from .vector import Vector
 
@@ -27,12 +29,15 @@ def auto(space: spaces.Space[Any]) -> View:
     - flat Box, Discrete, MultiDiscrete, MultiBinary: one entity (`Vector`);
     - a float table: `Rows`, which keep their position; a large one: `Chunks`;
     - a grid of bits: `Channels`; of few ids: `Cells` (the lowest id is empty); other grids: `Chunks`;
+    - arrays of equal length in a Dict, where names and lengths suggest a table: `Columns`;
     - Dict, Tuple, Graph, OneOf, Sequence: `Items`; Text: `Characters`.
 
     Raises:
         ViewError: a space that is none of Gymnasium's own.
     """
-    if isinstance(space, spaces.Dict | spaces.Tuple | spaces.Sequence | spaces.Graph | spaces.OneOf):
+    if isinstance(space, spaces.Dict):
+        return _components(space)
+    if isinstance(space, spaces.Tuple | spaces.Sequence | spaces.Graph | spaces.OneOf):
         return Items()
     if isinstance(space, spaces.Text):
         return Characters()
@@ -41,6 +46,17 @@ def auto(space: spaces.Space[Any]) -> View:
     if isinstance(space, spaces.Box | spaces.MultiDiscrete | spaces.MultiBinary):
         return Vector() if len(space.shape) < 2 else _grid(space)
     raise ViewError(f"view: expected a space that Gymnasium defines, got {space!r}. Declare a Function view")
+
+
+def _components(space: spaces.Dict) -> View:
+    tables = find_tables(space)
+    if len(tables) == 1 and len(tables[0][1]) == len(space.spaces):
+        return Columns(tables[0][0], index=True)
+    labels = [label for label, _ in tables]
+    views: dict[str, View | None] = {}
+    for label, names in tables:
+        views[",".join(names)] = Columns(label if labels.count(label) == 1 else names[0], index=True)
+    return Items(views)
 
 
 def _grid(space: spaces.Box | spaces.MultiDiscrete | spaces.MultiBinary) -> View:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,8 +26,9 @@ class Items(View):
 
     Args:
         views: how to view a component, by its path: keys and indices joined by "/", and "item", "nodes" and
-            "edges" for what is in a Sequence or Graph. None drops the component. What isn't named is viewed
-            as `auto` would.
+            "edges" for what is in a Sequence or Graph. None drops the component. Several keys of a Dict or
+            Tuple joined by "," are viewed together, as a Dict of these components. What isn't named is
+            viewed as `auto` would.
     """
 
     views: Mapping[str, View | None] = field(default_factory=dict)
@@ -47,8 +48,10 @@ class Items(View):
 
     # -- what is declared for a component -----------------------------------------------------------------
 
-    def _refuse_unknown(self, keys: list[str], scope: Scope) -> None:
+    def _refuse_unknown(self, keys: list[str], scope: Scope, groups: Sequence[str] = ()) -> None:
         for path in self.views:
+            if path in groups:
+                continue
             if not any(path == key or path.startswith(f"{key}/") for key in keys):
                 raise ViewError(
                     f"{scope.place}: expected one of the components {keys}, got component {path!r}"
@@ -67,26 +70,59 @@ class Items(View):
 
     # -- the kinds of composite spaces --------------------------------------------------------------------
 
+    def _groups(self, space: spaces.Dict | spaces.Tuple, scope: Scope) -> dict[str, list[str]]:
+        """Return the components that are viewed together, by the path that names them."""
+        names = [name for _, name, _ in components(space)]
+        groups: dict[str, list[str]] = {}
+        for path in self.views:
+            if path in names or "," not in path or "/" in path:
+                continue
+            members = [name.strip() for name in path.split(",")]
+            taken = [*self.views, *(name for group in groups.values() for name in group)]
+            wrong = [n for n in members if n not in names or n in taken or members.count(n) > 1]
+            if wrong:
+                raise ViewError(
+                    f"{scope.place}: {path!r}: expected components of {names}, each viewed once, got"
+                    f" {wrong[0]!r}"
+                )
+            groups[path] = members
+        return groups
+
     def _bound_components(
-        self, space: spaces.Dict | spaces.Tuple | spaces.OneOf, scope: Scope
+        self, space: spaces.Dict | spaces.Tuple | spaces.OneOf, scope: Scope, groups: Mapping[str, list[str]]
     ) -> list[tuple[Any, Scope, EntityEncoder]]:
-        """Return key or index, scope and encoder of each component that is not dropped."""
+        """Return key or index, scope and encoder of each component that is neither dropped nor in a group."""
         parts = components(space)
-        self._refuse_unknown([name for _, name, _ in parts], scope)
+        self._refuse_unknown([name for _, name, _ in parts], scope, [*groups])
+        grouped = {name for group in groups.values() for name in group}
         return [
             (key, scope.at(name), encoder)
             for key, name, part in parts
-            if (encoder := self._bound(name, part, scope)) is not None
+            if name not in grouped and (encoder := self._bound(name, part, scope)) is not None
         ]
 
     def _components(self, space: spaces.Dict | spaces.Tuple, scope: Scope) -> EntityEncoder:
-        bound = self._bound_components(space, scope)
-        if not bound:
+        groups = self._groups(space, scope)
+        parts = {name: (key, part) for key, name, part in components(space)}
+        together: list[tuple[dict[str, Any], EntityEncoder]] = []
+        for path, names in groups.items():
+            view = self.views[path]
+            if view is not None:
+                group = spaces.Dict({name: parts[name][1] for name in names})
+                together.append(({name: parts[name][0] for name in names}, view.bind(group, scope)))
+        bound = self._bound_components(space, scope, groups)
+        if not bound and not together:
             raise ViewError(f"{scope.place}: all components are dropped: expected one component or more")
-        entities = merge([(part, encoder) for _, part, encoder in bound])
+        entities = merge(
+            [(scope, encoder) for _, encoder in together] + [(part, encoder) for _, part, encoder in bound]
+        )
 
         def encode(observation: Any, batch_size: int) -> dict[str, RaggedArray]:
             rows: dict[str, RaggedArray] = {}
+            for keys, encoder in together:
+                rows.update(
+                    encoder.encode({name: observation[key] for name, key in keys.items()}, batch_size)
+                )
             for key, _, encoder in bound:
                 rows.update(encoder.encode(observation[key], batch_size))
             return rows
@@ -151,7 +187,7 @@ class Items(View):
         return EntityEncoder(entities, encode)
 
     def _one_of(self, space: spaces.OneOf, scope: Scope) -> EntityEncoder:
-        bound = self._bound_components(space, scope)
+        bound = self._bound_components(space, scope, {})
         entities = merge([(part, encoder) for _, part, encoder in bound])
 
         def encode(observation: Any, batch_size: int) -> dict[str, RaggedArray]:

@@ -14,6 +14,7 @@ from ....envs import ObservationError
 from ....ragged import RaggedArray
 from .batches import join, stack
 from .scope import EntityEncoder, Scope, View, ViewError, group, imported, slot_finder, slot_of_bits
+from .tables import suggested_views
 
 Column = str | int
 Predicate = Callable[[NDArray[Any]], NDArray[np.bool_]]
@@ -97,9 +98,10 @@ class Rows(View):
         if isinstance(space, spaces.Sequence):
             return self._sequence(space, scope)
         if not isinstance(space, spaces.Box | spaces.MultiBinary | spaces.MultiDiscrete):
-            raise scope.refuse(
-                self, space, "a table: Box (n, f), a flat Box with columns=, or Sequence(Box (f,))"
-            )
+            arrays = suggested_views(space)
+            hint = f" (arrays of equal length are a table: {arrays})" if arrays else ""
+            needs = f"a table: Box (n, f), a flat Box with columns=, or Sequence(Box (f,)){hint}"
+            raise scope.refuse(self, space, needs)
         shape = space.shape
         width = self.columns or (None if self.features is None else len(self.features))
         if width is not None and width < 1:

@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 import gymnasium
 
 from .chunks import Chunks
+from .columns import Columns
 from .function import Function
 from .grids import Cells, Channels
 from .items import Items
@@ -19,7 +20,10 @@ from .scope import View, ViewError
 from .text import Characters, Words
 from .vector import Vector
 
-_VIEWS = {v.__name__: v for v in (Cells, Channels, Characters, Chunks, Function, Items, Rows, Vector, Words)}
+_VIEWS: dict[str, type[View]] = {
+    view.__name__: view
+    for view in (Cells, Channels, Characters, Chunks, Columns, Function, Items, Rows, Vector, Words)
+}
 
 
 def to_config(value: Any) -> Any:
