@@ -26,6 +26,7 @@ _EXTRAS = {
     "matplotlib": "train",
     "onnx": "onnx",
     "onnxruntime": "onnx",
+    "optuna": "search",
     "pettingzoo": "pettingzoo",
     "procgen": "procgen",
     "pyarrow": "datasets",
@@ -34,6 +35,7 @@ _EXTRAS = {
     "stable_baselines3": "sb3",
     "tensorboard": "train",
     "torch": "train",
+    "wandb": "wandb",
     "websockets": "serve",
 }
 

@@ -52,7 +52,7 @@ def main(arguments: Sequence[str]) -> None:
             raise UserError("a run has its network: remove --kwargs, --network, --net and --baseline")
         if not _has_torch():
             raise UserError(_NO_TORCH)
-        from .network_info import describe_run
+        from ..experiments.network_summary import describe_run
 
         title, space, summary = describe_run(chosen.run, chosen.env)
         print(title, describe_space(space), summary, sep="\n\n")
@@ -76,7 +76,7 @@ def _describe(chosen: InfoArguments) -> str:
         spaces = describe_space(venv.single_observation_space)
         if not _has_torch():
             return f"{spaces}\n\n{_NO_TORCH}"
-        from .network_info import describe_network
+        from ..experiments.network_summary import describe_network
 
         network = describe_network(env, chosen.network, chosen.net, chosen.baseline, venv)
         return f"{spaces}\n\n{network}"

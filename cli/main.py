@@ -33,6 +33,7 @@ COMMANDS = {
         "cli.experiment",
         "train many runs in a queue that can be continued: procgen, microrts, ablation",
     ),
+    "search": ("cli.search", "search hyper-parameters with trials that can be continued and pruned"),
     "warm-up": ("cli.warm_up", "compile the kernels that training needs, e.g. when an image is built"),
     "bench": ("cli.bench", "run the benchmarks (from a checkout)"),
     "info": ("cli.info", "print versions, an environment's spaces, or a network's size and cost"),

@@ -62,6 +62,8 @@ def write_report(directory: Path, folder: Path) -> Document:
     if (directory / RUN_CONFIG).is_file():
         run = measure(read_single_run(directory))
         return _written(folder, lambda: _run_document(run, folder))
+    if (read_experiment(directory) or {}).get("kind") == "search":
+        return _search_report(directory, folder)
     records, problems = read_sound_runs(directory)
     if problems and not records:
         raise UserError("\n".join(problems))
@@ -87,6 +89,14 @@ def write_report(directory: Path, folder: Path) -> Document:
         return replace(made, paragraphs=[*made.paragraphs, *told])
 
     return _written(folder, document)
+
+
+def _search_report(directory: Path, folder: Path) -> Document:
+    try:
+        from ..experiments.search import search_report  # Optuna is of an extra
+    except ModuleNotFoundError as error:
+        raise UserError(str(error)) from error
+    return _written(folder, lambda: search_report(directory, folder))
 
 
 def _written(folder: Path, make: Callable[[], Document]) -> Document:

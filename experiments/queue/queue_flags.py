@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
@@ -88,10 +88,19 @@ def run_jobs(
     Raises:
         UserError: the folder is for something else, or torch can't train on the device.
     """
-    device = _device(flags.device)
+    device, processes = places(flags)
     open_experiment(flags.out, kind, jobs, about)
-    processes = flags.jobs or (1 if device.startswith("cuda") else available_cores())
     return RunQueue(jobs, flags.out, processes=processes, device=device).run()
+
+
+def places(flags: QueueFlags) -> tuple[str, int]:
+    """Return torch's name of the device, and how many runs train at once.
+
+    Raises:
+        UserError: torch can't train on the device.
+    """
+    device = _device(flags.device)
+    return device, flags.jobs or (1 if device.startswith("cuda") else available_cores())
 
 
 def _device(name: str | None) -> str:
@@ -114,8 +123,10 @@ def split_train_flags(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
     return words[:at], words[at + 1 :]
 
 
-def read_base(name: str, train_flags: Sequence[str]) -> TrainConfig:
-    """The configuration `name` that comes with the package, with flags of `entitize train` over it.
+def read_base(name: str, train_flags: Sequence[str], own: Collection[str] = _FLAGS_OF_QUEUE) -> TrainConfig:
+    """Return a configuration, of the package or a file, with flags of `entitize train` over it.
+
+    `own` are the flags that may not be among them.
 
     Raises:
         UserError: a flag says what is the queue's to say.
@@ -124,14 +135,15 @@ def read_base(name: str, train_flags: Sequence[str]) -> TrainConfig:
     if not train_flags:
         return file
     given = {word.partition("=")[0].replace("_", "-") for word in train_flags}
-    for flag in _FLAGS_OF_QUEUE:
+    for flag in own:
         if flag in given:
-            raise UserError(
-                f"{flag}: expected none after --, because the queue sets cases, networks, seeds, steps,"
-                " devices and progress"
-            )
+            raise UserError(f"{flag}: expected none after --, because the queue sets {_named(own)}")
     chosen = parse(TrainArguments, "train", train_flags, TrainArguments(file))
     return with_flags_over_file(chosen.settings, file)
+
+
+def _named(flags: Collection[str]) -> str:
+    return ", ".join(flag.removeprefix("--") for flag in flags)
 
 
 def configured(

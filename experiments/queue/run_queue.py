@@ -10,10 +10,11 @@ import math
 import signal
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import FrameType, TracebackType
+from typing import Protocol
 
 from rich.console import Console
 from rich.live import Live
@@ -180,6 +181,22 @@ _LOG_LINES = 8
 _SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 
 
+class JobSource(Protocol):
+    """Gives a queue further jobs while it works, such as the runs of the next trial of a search."""
+
+    def more(self) -> Sequence[TrainingJob]:
+        """Return jobs to start now; empty: there are no more. Called while there is room."""
+
+    def given_up(self) -> Collection[str]:
+        """Return the names of all jobs so far that are to be stopped, with a checkpoint, or not started."""
+
+    def finish(self, job: TrainingJob) -> None:
+        """Take the result of a finished run."""
+
+    def fail(self, job: TrainingJob, reason: str) -> None:
+        """Take note that a run failed."""
+
+
 class RunQueue:
     """Runs `jobs` in the experiment folder `directory`.
 
@@ -187,6 +204,7 @@ class RunQueue:
         jobs: with different names.
         processes: how many at once.
         device: where they train: "cpu", "cuda", ...
+        source: of further jobs.
 
     Raises:
         ValueError: `processes` is not positive.
@@ -200,14 +218,16 @@ class RunQueue:
         processes: int,
         device: str,
         console: Console | None = None,
+        source: JobSource | None = None,
     ) -> None:
         if processes < 1:
             raise ValueError(f"jobs: expected at least 1, got {processes}")
-        self.directory, self.processes, self.device = directory, processes, device
+        self.directory, self.processes, self.device, self.source = directory, processes, device, source
         self.waiting = in_order(jobs, directory)
         self.running: list[RunProcess] = []
         self.failed: list[TrainingJob] = []
         self.view = QueueView(jobs, directory, processes, console or Console())
+        self._given_up: Collection[str] = ()
         self._locked: dict[str, float] = {}  # when a run that others work on was last looked at
         self._signals = 0
         self._is_stopping = False
@@ -221,12 +241,15 @@ class RunQueue:
             self._catch_signals(stack)
             stack.callback(self._kill_all)
             stack.enter_context(self.view)
+            self._take_more()
             while (self.waiting and not self._signals) or self.running:
                 self._look_after_running()
+                self._drop_given_up()
                 if self._signals:
                     self._stop()
                 else:
                     self._start()
+                    self._take_more()
                 self.view.show(self.running, self.waiting, self.failed)
                 time.sleep(_PAUSE)
         if self._signals:
@@ -249,6 +272,14 @@ class RunQueue:
             self.waiting.remove(job)
             self._advance(job)
 
+    def _take_more(self) -> None:
+        """Take jobs of the source until there is no room; they start at the next turn."""
+        while self.source is not None and not self._signals:
+            if len(self.running) + len(self.waiting) >= self.processes or not (jobs := self.source.more()):
+                return
+            self.view.jobs = [*self.view.jobs, *jobs]
+            self.waiting += jobs
+
     def _advance(self, job: TrainingJob, ended: RunProcess | None = None) -> None:
         """Start the next stage of a run, after the one that has `ended`, if there is one left to do here."""
         try:
@@ -259,6 +290,8 @@ class RunQueue:
                 self._wait_for_others(job)
             elif stage == "done":
                 self.view.finish(job)
+                if self.source is not None:
+                    self.source.finish(job)
             else:
                 folder = job.folder(self.directory)
                 self.running.append(RunProcess.start(job, stage, folder, self.device))
@@ -303,6 +336,8 @@ class RunQueue:
                 continue
             process.stop()
             self.running.remove(process)
+            if process.job.name in self._given_up:
+                continue
             if code == LOCKED:
                 self._wait_for_others(process.job)
             elif self._signals:
@@ -316,8 +351,20 @@ class RunQueue:
     def _fail(self, job: TrainingJob, lines: Sequence[str]) -> None:
         self.failed.append(job)
         self.view.tell("\n    ".join([f"{job.name} failed:", *lines]))
+        if self.source is not None:
+            self.source.fail(job, lines[-1])
 
     # -- stopping -------------------------------------------------------------------------------------------
+
+    def _drop_given_up(self) -> None:
+        """Stop the runs that the source has given up; each ends its update and writes a checkpoint."""
+        if self.source is None or self._signals:
+            return
+        self._given_up = self.source.given_up()
+        self.waiting = [job for job in self.waiting if job.name not in self._given_up]
+        for process in self.running:
+            if process.job.name in self._given_up:
+                process.stop()
 
     def _catch_signals(self, stack: ExitStack) -> None:
         if threading.current_thread() is not threading.main_thread():

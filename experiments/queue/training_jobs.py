@@ -252,13 +252,7 @@ def open_experiment(
     Raises:
         UserError: the folder is for something else, or holds a run that is not the one asked for.
     """
-    if (directory / RUN_CONFIG).exists():
-        raise UserError(f"{directory} is the folder of a single run; give an experiment another --out")
-    before = read_experiment(directory) or {"kind": kind}
-    if before["kind"] != kind:
-        raise UserError(
-            f"{directory} holds an experiment of kind {before['kind']}, not {kind}; give another --out"
-        )
+    before = read_of_kind(directory, kind) or {"kind": kind}
     for name, value in (about or {}).items():
         if before.get(name, value) != value:
             raise UserError(f"{directory} is for the {name} {before[name]}, not {value}; give another --out")
@@ -274,12 +268,37 @@ def open_experiment(
         "steps": config.ppo.total_timesteps,
         "max_minutes": config.max_minutes,
     }
+    if asked != before:
+        write_experiment(directory, asked)
+
+
+def write_experiment(directory: Path, asked: Mapping[str, Any]) -> None:
+    """Write what is asked for into `directory`, which is made where it is missing.
+
+    Raises:
+        UserError: it can't be written.
+    """
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        if asked != before:
-            replace_file(directory / EXPERIMENT, yaml.safe_dump(asked, sort_keys=False).encode())
+        replace_file(directory / EXPERIMENT, yaml.safe_dump(dict(asked), sort_keys=False).encode())
     except OSError as error:
         raise UserError(f"{directory} can't be written: {error}") from error
+
+
+def read_of_kind(directory: Path, kind: str) -> dict[str, Any] | None:
+    """`read_experiment` of a folder in which an experiment of `kind` may work.
+
+    Raises:
+        UserError: it is the folder of a run or of another kind of experiment.
+    """
+    if (directory / RUN_CONFIG).exists():
+        raise UserError(f"{directory} is the folder of a single run; give an experiment another --out")
+    before = read_experiment(directory)
+    if before is not None and before["kind"] != kind:
+        raise UserError(
+            f"{directory} holds an experiment of kind {before['kind']}, not {kind}; give another --out"
+        )
+    return before
 
 
 def read_experiment(directory: Path) -> dict[str, Any] | None:
@@ -315,7 +334,7 @@ def check_folder(job: TrainingJob, directory: Path) -> None:
         if (folder / "checkpoints").exists():
             raise UserError(f"{folder} has checkpoints but no {RUN_CONFIG}: move it away")
         return
-    differ = differences(_flat(read_run_config(folder)), _flat(job.config), "was asked for")
+    differ = differences(flat_settings(read_run_config(folder)), flat_settings(job.config), "was asked for")
     if differ:
         raise UserError(
             f"{folder} holds another run: {differ}. A run is not changed under way (what is"
@@ -327,8 +346,8 @@ def _union(before: Sequence[Any], now: Sequence[Any]) -> list[Any]:
     return list(dict.fromkeys([*before, *now]))
 
 
-def _flat(config: TrainConfig) -> dict[str, Any]:
-    """By dotted name, as a file has it, without what a run may differ in."""
+def flat_settings(config: TrainConfig) -> dict[str, Any]:
+    """Return the settings by dotted name, as a file has them, without those in which a run may differ."""
     flat: dict[str, Any] = {}
 
     def add(prefix: str, value: Any) -> None:

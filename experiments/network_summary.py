@@ -1,4 +1,4 @@
-"""The network part of `entitize info`: size and cost, which need torch."""
+"""Size and cost of networks, for `entitize info`; they need torch."""
 
 from __future__ import annotations
 
@@ -7,21 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from ..envs import EntitySpace, EntityVectorEnv
-from ..experiments import (
-    EnvChoice,
-    EnvConfig,
-    Network,
-    TrainConfig,
-    UnknownEnvError,
-    UserError,
-    load_agent,
-    make_environments,
-    make_policy,
-    read_run_config,
-    with_lanes,
-)
-from ..experiments.reports import count_entities
 from ..policies.rogue_net import RogueNetConfig
+from .config import EnvChoice, TrainConfig, UnknownEnvError, read_run_config
+from .environments import EnvConfig, make_environments, with_lanes
+from .errors import UserError
+from .network_options import Network
+from .networks import load_agent, make_policy
+from .reports import count_entities
 
 
 def describe_run(run: Path, env: str | None) -> tuple[str, EntitySpace, str]:
