@@ -5,7 +5,6 @@ Shape alphabet: B observations in a batch, C choices, K real numbers.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
@@ -14,54 +13,34 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from ...envs import ActionSpace, GlobalCategorical, GlobalContinuous, ObservationError
-from ...ragged import RaggedArray
+from .action_part import ActionPart, Choices
+from .entity_actions import entity_actions
 from .views.batches import pick
+from .views.per_entity import PerEntity
 from .views.scope import ViewError
-
-#: Per named action what was chosen in each lane: int64 (B,), or float32 (B, K) where it is continuous.
-Choices = Mapping[str, NDArray[Any]]
-
-
-def one_per_lane(action: ActionSpace, given: RaggedArray) -> NDArray[Any]:
-    """Return the choices of B lanes with at most one actor each, (B, *item_shape); 0 where it is absent."""
-    if given.num_items == len(given):
-        return given.values
-    choices: NDArray[Any] = np.zeros((len(given), *action.item_shape), action.dtype)
-    choices[given.lengths > 0] = given.values
-    return choices
-
-
-class ActionPart(ABC):
-    """A Gymnasium action space, taken apart into named global actions."""
-
-    names: dict[str, ActionSpace]
-
-    @abstractmethod
-    def decode(self, choices: Choices) -> Any:
-        """The batched Gymnasium action."""
-
-    @abstractmethod
-    def masks(self, mask: Any, batch_size: int, place: str) -> dict[str, NDArray[np.bool_]]:
-        """For each categorical action bool (B, C), from a batched mask as `space.sample(mask=…)` takes it.
-
-        Raises:
-            ObservationError: a mask of the wrong length.
-        """
 
 
 def take_apart(
-    space: spaces.Space[Any], env: str, choices: Sequence[str] | None = None, path: tuple[str, ...] = ()
+    space: spaces.Space[Any],
+    env: str,
+    choices: Sequence[str] | None = None,
+    path: tuple[str, ...] = (),
+    per_entity: Mapping[str, PerEntity] | None = None,
 ) -> ActionPart:
     """Named entity actions for an action space.
 
     Discrete becomes one `GlobalCategorical`; MultiDiscrete and MultiBinary become one for each number; Box
     becomes a `GlobalContinuous`; Dict and Tuple the actions of their parts; OneOf a choice of the alternative
-    and the actions of all alternatives. Actions are named by their path, "action" at the root.
+    and the actions of all alternatives. Actions are named by their path, "action" at the root. Those in
+    `per_entity` belong to entities.
 
     Raises:
         ViewError: a space without a fixed set of choices (Text, Sequence, Graph).
     """
     name = "/".join(path) or "action"
+    declared = None if per_entity is None else per_entity.get(name)
+    if declared is not None:
+        return entity_actions(declared, space, take_apart(space, env, choices, path), name, env)
     if isinstance(space, spaces.Discrete):
         return _Discrete(space, name, choices)
     if isinstance(space, spaces.MultiDiscrete):
@@ -73,11 +52,15 @@ def take_apart(
         return _Box(space, name, env)
     if isinstance(space, spaces.Dict):
         return _Composite(
-            {key: take_apart(p, env, None, (*path, key)) for key, p in space.spaces.items()}, dict
+            {k: take_apart(p, env, None, (*path, k), per_entity) for k, p in space.spaces.items()}, dict
         )
-    if isinstance(space, spaces.Tuple | spaces.OneOf):
-        parts = {i: take_apart(part, env, None, (*path, str(i))) for i, part in enumerate(space.spaces)}
-        return _Composite(parts, tuple) if isinstance(space, spaces.Tuple) else _OneOf(space, name, parts)
+    if isinstance(space, spaces.Tuple):
+        parts = {i: take_apart(p, env, None, (*path, str(i)), per_entity) for i, p in enumerate(space.spaces)}
+        return _Composite(parts, tuple)
+    if isinstance(space, spaces.OneOf):
+        return _OneOf(
+            space, name, {i: take_apart(p, env, None, (*path, str(i))) for i, p in enumerate(space.spaces)}
+        )
     where = "".join(f"[{key!r}]" for key in path)
     raise ViewError(
         f"{env}: action_space{where}: expected Discrete, Box or composite actions, got {space}, which has"
@@ -189,6 +172,7 @@ class _Composite(ActionPart):
     def __init__(self, parts: Mapping[Any, ActionPart], kind: type) -> None:
         self.parts, self.kind = parts, kind
         self.names: dict[str, ActionSpace] = {n: a for part in parts.values() for n, a in part.names.items()}
+        self.owned = {n: owned for part in parts.values() for n, owned in part.owned.items()}
 
     def decode(self, choices: Choices) -> Any:
         decoded = {key: part.decode(choices) for key, part in self.parts.items()}

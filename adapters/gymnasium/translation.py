@@ -25,10 +25,12 @@ from ...envs import (
 )
 from ...envs.batch.batch_actions import ragged_orders
 from ...ragged import RaggedArray
-from .actions import one_per_lane, take_apart
+from .action_part import one_per_lane
+from .actions import take_apart
 from .views.auto import auto
 from .views.batches import pick
 from .views.known import known
+from .views.per_entity import PerEntity
 from .views.scope import Scope, View, ViewError
 
 #: Where an environment says which actions are legal.
@@ -47,6 +49,7 @@ class SpaceTranslation:
         view: how observations become entities; None for what suits the environment.
         mask_source: where legal actions are found; "auto" takes what is there, the method first.
         spec: what to go by where there is no `env`.
+        per_entity: actions of which each number belongs to an entity: the only action, or by name.
 
     Raises:
         ViewError: the view doesn't fit, or an action space has no fixed set of choices.
@@ -61,6 +64,7 @@ class SpaceTranslation:
         view: View | None,
         mask_source: MaskSource,
         spec: EnvSpec | None = None,
+        per_entity: PerEntity | Mapping[str, PerEntity] | None = None,
     ) -> None:
         if isinstance(observation_space, EntitySpace):
             raise TypeError(
@@ -99,7 +103,15 @@ class SpaceTranslation:
                 scope = scope.at(self._visible_key)
         self.view = view or facts.view or auto(observation_space)
         self._encoder = self.view.bind(observation_space, scope)
-        self._part = take_apart(action_space, env_name, facts.choices)
+        owners = {"action": per_entity} if isinstance(per_entity, PerEntity) else dict(per_entity or {})
+        self._part = take_apart(action_space, env_name, facts.choices, per_entity=owners)
+        unknown = [name for name in owners if name not in self._part.owned]
+        if unknown:
+            raise ViewError(
+                f"{env_name}: actions: expected names of {list(self._part.names)}, got {unknown[0]!r}"
+            )
+        for owned in self._part.owned.values():
+            self._encoder = owned.bind(self._encoder)
         self.action_space = EntityActionSpace(self._part.names)
         self.observation_space = EntitySpace(self._encoder.entities, self.action_space)
         self._raw_action_space = action_space
@@ -119,8 +131,11 @@ class SpaceTranslation:
         seen = observation if self._visible_key is None else observation[self._visible_key]
         entities = self._encoder.encode(seen, batch_size)
         flags = {} if mask is None else self._flags(mask, batch_size, present)
+        owned = self._part.owned
         masks = {
-            name: _action_mask(action, flags.get(name), batch_size)
+            name: owned[name].mask(entities, flags.get(name), batch_size)
+            if name in owned
+            else _action_mask(action, flags.get(name), batch_size)
             for name, action in self.action_space.items()
         }
         return EntityBatch(entities, np.zeros((batch_size, 0), np.float32), masks)
@@ -134,20 +149,26 @@ class SpaceTranslation:
         some = self._part.masks(_lanes(mask, present), int(present.sum()), place)
         flags = {}
         for name, rows in some.items():
-            flags[name] = np.ones((batch_size, rows.shape[1]), bool)
+            flags[name] = np.ones((batch_size, *rows.shape[1:]), bool)
             flags[name][present] = rows
         return flags
 
     # -- actions --------------------------------------------------------------------------------------------
 
-    def decode(self, actions: Mapping[str, RaggedArray]) -> Any:
-        """Return the batched Gymnasium action for validated actions; 0 in lanes where an action is absent."""
-        chosen = {name: one_per_lane(action, actions[name]) for name, action in self.action_space.items()}
+    def decode(self, actions: Mapping[str, RaggedArray], batch: EntityBatch) -> Any:
+        """Return the batched Gymnasium action for actions valid in `batch`; 0 where one is absent."""
+        owned = self._part.owned
+        chosen = {
+            name: owned[name].choices(actions[name], batch)
+            if name in owned
+            else one_per_lane(action, actions[name])
+            for name, action in self.action_space.items()
+        }
         return self._part.decode(chosen)
 
-    def decode_one(self, actions: Mapping[str, RaggedArray]) -> Any:
+    def decode_one(self, actions: Mapping[str, RaggedArray], batch: EntityBatch) -> Any:
         """Return the Gymnasium action for a batch of one."""
-        return pick(self._raw_action_space, self.decode(actions), 0)
+        return pick(self._raw_action_space, self.decode(actions, batch), 0)
 
 
 def checked_actions(

@@ -14,6 +14,7 @@ from ...envs.returned import check_has_spaces, reset_values, step_values
 from .results import check_rewards, scalar_reward
 from .translation import MASK, MaskSource, SpaceTranslation, checked_actions, lift
 from .views.batches import stack
+from .views.per_entity import PerEntity
 from .views.scope import View
 from .views.view_config import from_config, to_config
 
@@ -30,14 +31,23 @@ class EntityWrapper(gymnasium.Wrapper[dict[str, Any], Mapping[str, Any], Any, An
         env: gymnasium.Env[Any, Any],
         view: View | Mapping[str, Any] | None = None,
         action_mask: MaskSource = "auto",
+        actions: PerEntity | Mapping[str, Any] | None = None,
     ) -> None:
-        RecordConstructorArgs.__init__(self, view=to_config(view), action_mask=action_mask)
+        RecordConstructorArgs.__init__(
+            self, view=to_config(view), action_mask=action_mask, actions=to_config(actions)
+        )
         gymnasium.Wrapper.__init__(self, env)
         check_rewards(env)
         declared = from_config(view) if isinstance(view, Mapping) else view
         check_has_spaces(env_name(env), env)
         self._translation = SpaceTranslation(
-            env_name(env), env.observation_space, env.action_space, env, declared, action_mask
+            env_name(env),
+            env.observation_space,
+            env.action_space,
+            env,
+            declared,
+            action_mask,
+            per_entity=from_config(actions) if isinstance(actions, Mapping) else actions,
         )
         self._raw_space = env.observation_space
         self.observation_space = self._space = self._translation.observation_space
@@ -80,7 +90,7 @@ class EntityWrapper(gymnasium.Wrapper[dict[str, Any], Mapping[str, Any], Any, An
         if self._last is None:
             raise reset_needed(name, "step()")
         actions = checked_actions(name, self._space, self._last, action)
-        raw = self._translation.decode_one(actions)
+        raw = self._translation.decode_one(actions, self._last)
         self._last = None  # an environment that raises needs a reset
         try:
             result = self.env.step(raw)
@@ -114,7 +124,11 @@ class EntityWrapper(gymnasium.Wrapper[dict[str, Any], Mapping[str, Any], Any, An
 
 
 def wrap(
-    env: gymnasium.Env[Any, Any], view: View | None = None, *, action_mask: MaskSource = "auto"
+    env: gymnasium.Env[Any, Any],
+    view: View | None = None,
+    *,
+    action_mask: MaskSource = "auto",
+    actions: PerEntity | Mapping[str, PerEntity] | None = None,
 ) -> EntityWrapper:
     """Make an entity environment of a Gymnasium environment.
 
@@ -127,6 +141,8 @@ def wrap(
             environment, or its observation space (`ez.views.auto`).
         action_mask: where legal actions are found: in `info["action_mask"]`, in
             `observation["action_mask"]`, or from a method `action_masks()`; "auto" takes what is there.
+        actions: `ez.views.PerEntity`, if the numbers of the action belong to entities; for several actions
+            one for each of them, by name.
 
     Returns:
         an environment with an `EntitySpace` and an `EntityActionSpace`; its `spec` makes it again.
@@ -144,7 +160,7 @@ def wrap(
         raise TypeError(
             f"wrap: expected a gymnasium.Env, got {env!r}. For ids and functions use entitize.make"
         )
-    return EntityWrapper(env, view, action_mask)
+    return EntityWrapper(env, view, action_mask, actions)
 
 
 def env_name(env: Any) -> str:

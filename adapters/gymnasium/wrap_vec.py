@@ -27,6 +27,7 @@ from ...ragged import RaggedArray
 from .results import check_rewards, lane_rewards
 from .translation import MASK, MaskSource, SpaceTranslation
 from .views.batches import select, stack
+from .views.per_entity import PerEntity
 from .views.scope import View
 from .wrap import env_name
 
@@ -53,7 +54,11 @@ class WrappedVectorEnv(EntityVectorEnv):
     """
 
     def __init__(
-        self, venv: VectorEnv[Any, Any, Any], view: View | None = None, action_mask: MaskSource = "auto"
+        self,
+        venv: VectorEnv[Any, Any, Any],
+        view: View | None = None,
+        action_mask: MaskSource = "auto",
+        actions: PerEntity | Mapping[str, PerEntity] | None = None,
     ) -> None:
         self.venv = venv
         self.num_envs = venv.num_envs
@@ -81,6 +86,7 @@ class WrappedVectorEnv(EntityVectorEnv):
                 view,
                 action_mask,
                 venv.spec,
+                actions,
             )
         finally:
             if temporary and example is not None:
@@ -107,7 +113,8 @@ class WrappedVectorEnv(EntityVectorEnv):
             raise ActionError(f"{self._name}: {error}") from None
 
     def _step(self, actions: dict[str, RaggedArray]) -> StepResult:
-        decoded = self._translation.decode(actions)
+        assert self._last is not None
+        decoded = self._translation.decode(actions, self._last)
         try:
             observation, rewards, terminated, truncated, info = self.venv.step(decoded)
         except Exception as error:
@@ -169,7 +176,11 @@ class WrappedVectorEnv(EntityVectorEnv):
 
 
 def wrap_vec(
-    venv: VectorEnv[Any, Any, Any], view: View | None = None, *, action_mask: MaskSource = "auto"
+    venv: VectorEnv[Any, Any, Any],
+    view: View | None = None,
+    *,
+    action_mask: MaskSource = "auto",
+    actions: PerEntity | Mapping[str, PerEntity] | None = None,
 ) -> WrappedVectorEnv:
     """Make an entity vector environment of a Gymnasium vector environment.
 
@@ -177,7 +188,7 @@ def wrap_vec(
 
     Args:
         venv: any vector environment with Gymnasium's interface; on autoreset see `WrappedVectorEnv`.
-        view, action_mask: as for `wrap`. Views see the observations of all lanes at once.
+        view, action_mask, actions: as for `wrap`. Views see the observations of all lanes at once.
 
     Raises:
         ViewError: the view doesn't fit the observation space; the message names a view that would.
@@ -188,7 +199,7 @@ def wrap_vec(
             f"wrap_vec: expected a gymnasium.vector.VectorEnv, got {venv!r}. Use wrap for a single"
             " environment"
         )
-    return WrappedVectorEnv(venv, view, action_mask)
+    return WrappedVectorEnv(venv, view, action_mask, actions)
 
 
 def _resets_single_lanes(venv: VectorEnv[Any, Any, Any], mode: AutoresetMode) -> bool:

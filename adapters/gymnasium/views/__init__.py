@@ -7,6 +7,7 @@ from .columns import Columns
 from .function import Function
 from .grids import Cells, Channels
 from .items import Items
+from .per_entity import PerEntity
 from .rows import Rows
 from .scope import EntityEncoder, Scope, View, ViewError
 from .text import Characters, Words
@@ -21,6 +22,7 @@ __all__ = [
     "EntityEncoder",
     "Function",
     "Items",
+    "PerEntity",
     "Rows",
     "Scope",
     "Vector",

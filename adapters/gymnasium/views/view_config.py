@@ -15,14 +15,27 @@ from .columns import Columns
 from .function import Function
 from .grids import Cells, Channels
 from .items import Items
+from .per_entity import PerEntity
 from .rows import Rows
 from .scope import View, ViewError
 from .text import Characters, Words
 from .vector import Vector
 
-_VIEWS: dict[str, type[View]] = {
+_VIEWS: dict[str, type[View | PerEntity]] = {
     view.__name__: view
-    for view in (Cells, Channels, Characters, Chunks, Columns, Function, Items, Rows, Vector, Words)
+    for view in (
+        Cells,
+        Channels,
+        Characters,
+        Chunks,
+        Columns,
+        Function,
+        Items,
+        PerEntity,
+        Rows,
+        Vector,
+        Words,
+    )
 }
 
 
@@ -34,7 +47,7 @@ def to_config(value: Any) -> Any:
     reads the wrapped environment becomes one that raises a ViewError: in an environment made by the spec it
     would read this one.
     """
-    if isinstance(value, View):
+    if isinstance(value, View | PerEntity):
         options = {f.name: getattr(value, f.name) for f in fields(value)}  # type: ignore[arg-type]
         return {
             "view": type(value).__name__,

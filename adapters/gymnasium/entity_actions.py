@@ -1,0 +1,241 @@
+"""Actions of entities that stand for a Gymnasium action: `PerEntity`, applied to a space.
+
+Shape alphabet: B observations in a batch, n numbers of the action, N entities in all observations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+
+from ...envs import (
+    ActionMask,
+    ActionSpace,
+    Continuous,
+    EntityBatch,
+    ObservationError,
+    SelectEntity,
+)
+from ...ragged import RaggedArray
+from .action_part import ActionPart, Choices, OwnedAction
+from .views.per_entity import PerEntity
+from .views.scope import EntityEncoder, ViewError
+
+#: The feature by which `Rows` and `Columns` number their entities.
+_ROW = "row"
+#: The type of the entity that selects, where none is declared.
+ACTOR = "Actor"
+
+
+def entity_actions(
+    declared: PerEntity, space: spaces.Space[Any], whole: ActionPart, name: str, env: str
+) -> EntityActions:
+    """Return the actions of entities for one of Gymnasium's, whose global actions are `whole`.
+
+    Raises:
+        ViewError: a space that has no number for each entity.
+    """
+    place = f"{env}: action {name!r}: PerEntity({declared.entity!r})"
+    actions = list(whole.names.values())
+    if isinstance(space, spaces.Discrete):
+        return _Selecting(declared, SelectEntity(), whole, name, place, int(space.n))
+    if isinstance(space, spaces.MultiDiscrete | spaces.MultiBinary) and len(set(actions)) == 1:
+        return _Choosing(declared, actions[0].per_actor(), whole, name, place, len(actions))
+    if isinstance(space, spaces.Box) and space.shape:
+        low, high = (
+            bound.astype(np.float32).reshape(space.shape[0], -1) for bound in (space.low, space.high)
+        )
+        if (low == low[0]).all() and (high == high[0]).all():
+            return _Continuous(declared, Continuous(low[0], high[0]), whole, name, place, len(low))
+    raise ViewError(
+        f"{place}: expected Discrete, MultiDiscrete or MultiBinary with the same choices everywhere, or a Box"
+        f" with the same bounds at every index, got {space}"
+    )
+
+
+class EntityActions(ActionPart, OwnedAction):
+    """An action of which number i belongs to entity i of a type.
+
+    Args:
+        action: the entities' action.
+        whole: the same action as global ones.
+        place: what error messages call it.
+        count: n.
+    """
+
+    def __init__(
+        self,
+        declared: PerEntity,
+        action: ActionSpace,
+        whole: ActionPart,
+        name: str,
+        place: str,
+        count: int,
+    ) -> None:
+        self.declared, self.whole, self.name, self.place, self.count = declared, whole, name, place, count
+        self.names = {name: action}
+        self.owned = {name: self}
+        self.index: int | None = None
+
+    def bind(self, encoder: EntityEncoder) -> EntityEncoder:
+        declared, entities = self.declared, encoder.entities
+        if declared.entity not in entities:
+            raise ViewError(
+                f"{self.place}: expected one of the entity types {list(entities)}, got {declared.entity!r}"
+            )
+        features = entities[declared.entity]
+        index = _ROW if declared.index is None and _ROW in features else declared.index
+        if index is not None and index not in features:
+            raise ViewError(
+                f"{self.place}: index: expected one of the features {list(features)}, got {index!r}"
+            )
+        self.index = None if index is None else features.index(index)
+        return encoder
+
+    def _numbers(self, rows: RaggedArray) -> NDArray[np.int64]:
+        """Return the number of each entity (N,).
+
+        Raises:
+            ObservationError: numbers that the action doesn't have, or two entities with the same one.
+        """
+        if self.index is None:
+            missing = np.flatnonzero(rows.lengths != self.count)
+            if missing.size:
+                raise ObservationError(
+                    f"{self.place}: lane {missing[0]}: expected {self.count} entities, one for each number of"
+                    f" the action, got {rows.lengths[missing[0]]}. Give their numbers as a feature: index="
+                )
+            return rows.item_indices()
+        given = rows.values[:, self.index]
+        numbers = given.astype(np.int64)
+        wrong = (numbers != given) | (numbers < 0) | (numbers >= self.count)
+        if wrong.any():
+            raise ObservationError(
+                f"{self.place}: expected entities with numbers from 0 to {self.count - 1}, got"
+                f" {given[wrong][0]:g}"
+            )
+        keys = rows.sequence_indices() * self.count + numbers
+        if len(np.unique(keys)) < len(keys):
+            raise ObservationError(
+                f"{self.place}: expected a number of its own for each entity, got one twice"
+            )
+        return numbers
+
+    def masks(self, mask: Any, batch_size: int, place: str) -> dict[str, NDArray[np.bool_]]:
+        flags = list(self.whole.masks(mask, batch_size, place).values())
+        if not flags:
+            return {}
+        return {self.name: flags[0] if self.name in self.whole.names else np.stack(flags, 1)}
+
+
+class _Choosing(EntityActions):
+    """Entity i chooses number i of a MultiDiscrete or MultiBinary."""
+
+    def mask(
+        self, entities: Mapping[str, RaggedArray], flags: NDArray[np.bool_] | None, batch_size: int
+    ) -> ActionMask:
+        rows, start = entities[self.declared.entity], first_index(entities, self.declared.entity)
+        numbers, lanes = self._numbers(rows), rows.sequence_indices()
+        columns = self.names[self.name].mask_columns
+        allowed = np.ones((len(numbers), columns), bool) if flags is None else flags[lanes, numbers]
+        actors = rows.item_indices() + start[lanes]
+        if not columns or allowed.any(1).all():
+            part = rows.with_values(actors)
+            return ActionMask(part, part.with_values(allowed))
+        acting = allowed.any(1)
+        part = RaggedArray.from_lengths(actors[acting], np.bincount(lanes[acting], minlength=batch_size))
+        return ActionMask(part, part.with_values(allowed[acting]))
+
+    def choices(self, given: RaggedArray, batch: EntityBatch) -> NDArray[Any]:
+        rows, start = batch.entities[self.declared.entity], first_index(batch.entities, self.declared.entity)
+        actors = batch.actions[self.name].actors
+        lanes = actors.sequence_indices()
+        numbers = self._numbers(rows)[rows.offsets[lanes] + actors.values - start[lanes]]
+        action = self.names[self.name]
+        chosen: NDArray[Any] = np.zeros((len(batch), self.count, *action.item_shape), action.dtype)
+        chosen[lanes, numbers] = given.values
+        return chosen
+
+    def decode(self, choices: Choices) -> Any:
+        return self.whole.decode(dict(zip(self.whole.names, choices[self.name].T, strict=True)))
+
+
+class _Continuous(_Choosing):
+    """Entity i chooses the numbers at index i of a Box."""
+
+    def decode(self, choices: Choices) -> Any:
+        chosen = choices[self.name]
+        return self.whole.decode({self.name: chosen.reshape(len(chosen), -1)})
+
+
+class _Selecting(EntityActions):
+    """Choice i of a Discrete selects entity i; the actor is an entity of another type."""
+
+    actor: str
+
+    def bind(self, encoder: EntityEncoder) -> EntityEncoder:
+        encoder = super().bind(encoder)
+        if self.declared.actor is not None:
+            if self.declared.actor not in encoder.entities:
+                raise ViewError(
+                    f"{self.place}: actor: expected one of the entity types {list(encoder.entities)}, got"
+                    f" {self.declared.actor!r}"
+                )
+            self.actor = self.declared.actor
+            return encoder
+        self.actor = ACTOR
+        if ACTOR in encoder.entities:  # of another action, or of the view
+            return encoder
+        encode = encoder.encode
+
+        def with_actor(observation: Any, batch_size: int) -> dict[str, RaggedArray]:
+            actor = RaggedArray(np.zeros((batch_size, 0), np.float32), np.arange(batch_size + 1))
+            return {**encode(observation, batch_size), ACTOR: actor}
+
+        return EntityEncoder({**encoder.entities, ACTOR: ()}, with_actor)
+
+    def mask(
+        self, entities: Mapping[str, RaggedArray], flags: NDArray[np.bool_] | None, batch_size: int
+    ) -> ActionMask:
+        rows, actor = entities[self.declared.entity], entities[self.actor]
+        numbers, lanes = self._numbers(rows), rows.sequence_indices()
+        several = np.flatnonzero(actor.lengths > 1)
+        if several.size:
+            raise ObservationError(
+                f"{self.place}: lane {several[0]}: expected at most one entity of type {self.actor!r}, which"
+                f" selects, got {actor.lengths[several[0]]}"
+            )
+        allowed = np.ones(len(numbers), bool) if flags is None else flags[lanes, numbers]
+        possible = np.bincount(lanes[allowed], minlength=batch_size) > 0
+        acting = possible & (actor.lengths == 1)
+        kept = acting[lanes]
+        actees = RaggedArray.from_lengths(
+            (rows.item_indices() + first_index(entities, self.declared.entity)[lanes])[kept],
+            np.where(acting, rows.lengths, 0),
+        )
+        actors = RaggedArray.from_lengths(first_index(entities, self.actor)[acting], acting.astype(np.int64))
+        return ActionMask(actors, actees.with_values(allowed[kept]), actees)
+
+    def choices(self, given: RaggedArray, batch: EntityBatch) -> NDArray[Any]:
+        rows, start = batch.entities[self.declared.entity], first_index(batch.entities, self.declared.entity)
+        lanes = given.sequence_indices()
+        chosen = np.zeros(len(batch), np.int64)
+        chosen[lanes] = self._numbers(rows)[rows.offsets[lanes] + given.values - start[lanes]]
+        return chosen
+
+    def decode(self, choices: Choices) -> Any:
+        return self.whole.decode(choices)
+
+
+def first_index(entities: Mapping[str, RaggedArray], name: str) -> NDArray[np.int64]:
+    """Return the index of each step's first entity of a type (B,): entities are counted through the types."""
+    start = np.zeros(len(entities[name]), np.int64)
+    for other, rows in entities.items():
+        if other == name:
+            break
+        start += rows.lengths
+    return start
