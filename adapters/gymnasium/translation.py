@@ -5,7 +5,7 @@ Shape alphabet: B observations in a batch, C choices, K real numbers.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Literal
 
 import gymnasium
@@ -31,7 +31,7 @@ from .views.auto import auto
 from .views.batches import pick
 from .views.known import known
 from .views.per_entity import PerEntity
-from .views.scope import Scope, View, ViewError
+from .views.scope import Scope, Sources, View, ViewError
 
 #: Where an environment says which actions are legal.
 MaskSource = Literal["auto", "info", "observation", "method", "none"]
@@ -66,6 +66,16 @@ class SpaceTranslation:
         spec: EnvSpec | None = None,
         per_entity: PerEntity | Mapping[str, PerEntity] | None = None,
     ) -> None:
+        self._arguments = (
+            env_name,
+            observation_space,
+            action_space,
+            env,
+            view,
+            mask_source,
+            spec,
+            per_entity,
+        )
         if isinstance(observation_space, EntitySpace):
             raise TypeError(
                 f"{env_name}: expected an environment without entities, got an entity environment. Use"
@@ -95,7 +105,8 @@ class SpaceTranslation:
             )
         self.mask_method = mask_source in ("auto", "method") and has_method
         self._visible_key: str | None = None
-        scope = Scope(env_name, auto, feature_names=facts.feature_names)
+        self._sources = Sources()
+        scope = Scope(env_name, auto, feature_names=facts.feature_names, sources=self._sources)
         if self.mask_in_observation:
             assert isinstance(observation_space, spaces.Dict)
             observation_space, self._visible_key = without_mask(observation_space)
@@ -116,16 +127,34 @@ class SpaceTranslation:
         self.observation_space = EntitySpace(self._encoder.entities, self.action_space)
         self._raw_action_space = action_space
 
+    def __reduce__(self) -> tuple[type[SpaceTranslation], tuple[Any, ...]]:
+        """Copies and pickles bind the view again: encoders are closures."""
+        return type(self), self._arguments
+
     # -- observations ---------------------------------------------------------------------------------------
 
+    @property
+    def sources(self) -> Collection[str]:
+        """What functions of the view read beside the observation: "env", "info"."""
+        return self._sources.needed
+
     def batch(
-        self, observation: Any, batch_size: int, mask: Any = None, present: NDArray[np.bool_] | None = None
+        self,
+        observation: Any,
+        batch_size: int,
+        mask: Any = None,
+        present: NDArray[np.bool_] | None = None,
+        sources: Mapping[str, Sequence[Any]] | None = None,
     ) -> EntityBatch:
         """A batched observation, with a batched mask for the lanes that are `present` (all, if None).
+
+        Args:
+            sources: for each of `self.sources` what belongs to each lane.
 
         Raises:
             ObservationError: shapes, ids or masks that the spaces don't allow.
         """
+        self._sources.lanes = {} if sources is None else sources
         if self.mask_in_observation:
             mask = observation[MASK]
         seen = observation if self._visible_key is None else observation[self._visible_key]

@@ -5,7 +5,7 @@ Shape alphabet: B = num_envs lanes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from copy import deepcopy
 from typing import Any
 
@@ -28,7 +28,7 @@ from .results import check_rewards, lane_rewards
 from .translation import MASK, MaskSource, SpaceTranslation
 from .views.batches import select, stack
 from .views.per_entity import PerEntity
-from .views.scope import View
+from .views.scope import View, ViewError
 from .wrap import env_name
 
 
@@ -91,6 +91,8 @@ class WrappedVectorEnv(EntityVectorEnv):
         finally:
             if temporary and example is not None:
                 example.close()
+        if "env" in self._translation.sources:
+            _check_environments_are_here(self._name, venv, self._inside)
         self.single_observation_space = self._translation.observation_space
         self.single_action_space = self._translation.action_space
 
@@ -141,12 +143,15 @@ class WrappedVectorEnv(EntityVectorEnv):
                     " SAME_STEP), got none"
                 )
             final = stack(space, [info["final_obs"][lane] for lane in lanes])
-            info["final_obs"] = self._translation.batch(final, len(lanes))
+            sources = self._sources(info.get("final_info", {}), lanes)
+            info["final_obs"] = self._translation.batch(final, len(lanes), sources=sources)
             info["_final_obs"] = ended.copy()
             return self._batch(observation, info), info
         if not self._reset_ended:
             return _without_actions(self._batch(observation, info), ended), info
-        final_obs = self._translation.batch(select(space, observation, lanes), len(lanes))
+        final_obs = self._translation.batch(
+            select(space, observation, lanes), len(lanes), sources=self._sources(info, lanes)
+        )
         options = {"reset_mask": ended.copy()}
         if self.venv is not self.venv.unwrapped:
             options = _KeptOptions(options)
@@ -158,15 +163,24 @@ class WrappedVectorEnv(EntityVectorEnv):
         return batch, merged
 
     def _batch(self, observation: Any, info: Mapping[str, Any]) -> EntityBatch:
+        mask, present = None, None
         if self._translation.mask_method:
             masks = self.venv.unwrapped.call("action_masks")  # type: ignore[attr-defined]
             plain = all(isinstance(mask, np.ndarray) for mask in masks)
-            return self._translation.batch(
-                observation, self.num_envs, np.stack(masks) if plain else list(masks)
-            )
-        if self._translation.mask_in_info and MASK in info:
-            return self._translation.batch(observation, self.num_envs, info[MASK], info.get(f"_{MASK}"))
-        return self._translation.batch(observation, self.num_envs)
+            mask = np.stack(masks) if plain else list(masks)
+        elif self._translation.mask_in_info and MASK in info:
+            mask, present = info[MASK], info.get(f"_{MASK}")
+        sources = self._sources(info, range(self.num_envs))
+        return self._translation.batch(observation, self.num_envs, mask, present, sources)
+
+    def _sources(self, info: Mapping[str, Any], lanes: Collection[int]) -> dict[str, Sequence[Any]]:
+        """What functions of the view read beside the observations of `lanes`."""
+        sources: dict[str, Sequence[Any]] = {}
+        if "env" in self._translation.sources:
+            sources["env"] = [self.venv.unwrapped.envs[lane] for lane in lanes]  # type: ignore[attr-defined]
+        if "info" in self._translation.sources:
+            sources["info"] = [lane_info(info, lane) for lane in lanes]
+        return sources
 
     def _render(self) -> tuple[Any, ...] | None:
         return self.venv.render()
@@ -231,6 +245,41 @@ def _example(venv: VectorEnv[Any, Any, Any]) -> tuple[gymnasium.Env[Any, Any] | 
     if isinstance(base, AsyncVectorEnv):
         return base.env_fns[0](), True
     return None, False
+
+
+def _check_environments_are_here(name: str, venv: VectorEnv[Any, Any, Any], inside: AutoresetMode) -> None:
+    """Check that a view can read the environment of each lane whenever the lane has an observation.
+
+    Raises:
+        ViewError: the environments are somewhere else, or reset before their last observation is read.
+    """
+    got = None
+    if not isinstance(venv.unwrapped, SyncVectorEnv):
+        got = f"{type(venv.unwrapped).__name__}, whose environments are elsewhere"
+    elif inside is AutoresetMode.SAME_STEP:
+        got = "autoreset mode SAME_STEP, in which an environment is reset before its last observation is read"
+    if got is not None:
+        raise ViewError(
+            f"{name}: a Function view with source='env': expected a SyncVectorEnv with autoreset mode"
+            f" NEXT_STEP or DISABLED, got {got}. Use source='info', or entitize.make_vec with a function that"
+            " makes wrapped environments"
+        )
+
+
+def lane_info(info: Mapping[str, Any], lane: int) -> dict[str, Any]:
+    """Return one lane's info from merged infos, where `_key` says which lanes have `key`.
+
+    What an episode that ended left behind (`final_obs`, `final_info`) is no part of it.
+    """
+    own: dict[str, Any] = {}
+    for key, values in info.items():
+        flags = info.get(f"_{key}")
+        if key.removeprefix("_") in ("final_obs", "final_info") or (flags is not None and not flags[lane]):
+            continue
+        if key.startswith("_") and key[1:] in info:
+            continue
+        own[key] = lane_info(values, lane) if isinstance(values, Mapping) else values[lane]
+    return own
 
 
 def _vector_name(venv: VectorEnv[Any, Any, Any], example: gymnasium.Env[Any, Any] | None) -> str:

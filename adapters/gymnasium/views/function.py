@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from gymnasium import spaces
@@ -12,7 +12,7 @@ from gymnasium import spaces
 from ....envs import ObservationError
 from ....ragged import RaggedArray
 from .batches import pick
-from .scope import EntityEncoder, Scope, View, imported
+from .scope import EntityEncoder, Scope, View, ViewError, imported
 
 
 @dataclass(frozen=True, repr=False)
@@ -25,20 +25,26 @@ class Function(View):
             it is imported, and the environment's spec can be written as JSON.
         entities: the types, with their feature names.
         batched: the function takes the observations of all lanes at once.
+        source: what the function gets as a second argument: nothing ("observation"), the environment ("env",
+            whose objects are in `env.unwrapped`), or the info of the step ("info"); with `batched` a list of
+            these.
     """
 
-    function: Callable[[Any], Mapping[str, Any]] | str
+    function: Callable[..., Mapping[str, Any]] | str
     entities: Mapping[str, Sequence[str]]
     batched: bool = False
+    source: Literal["observation", "env", "info"] = "observation"
 
     def bind(self, space: spaces.Space[Any], scope: Scope) -> EntityEncoder:
         function = imported(self.function)
         entities = {name: tuple(features) for name, features in self.entities.items()}
+        beside = self._beside(scope)
 
         def encode(observation: Any, batch_size: int) -> dict[str, RaggedArray]:
             if self.batched:
-                return _checked(function(observation), entities, batch_size, scope)
-            parts = [function(pick(space, observation, lane)) for lane in range(batch_size)]
+                return _checked(function(observation, *beside()), entities, batch_size, scope)
+            lanes = [pick(space, observation, lane) for lane in range(batch_size)]
+            parts = [function(*both) for both in zip(lanes, *beside(), strict=True)]
             for part in parts:
                 _refuse_other_kinds(part, scope)
             _refuse_unknown({name for part in parts for name in part}, entities, scope)
@@ -55,6 +61,24 @@ class Function(View):
             return _checked(rows, entities, batch_size, scope)
 
         return EntityEncoder(entities, encode)
+
+    def _beside(self, scope: Scope) -> Callable[[], tuple[Sequence[Any], ...]]:
+        """Return what gives the further arguments of a batch, one per lane each."""
+        if self.source == "observation":
+            return lambda: ()
+        if self.source not in ("env", "info"):
+            raise ViewError(
+                f"{scope.place}: source: expected 'observation', 'env' or 'info', got {self.source!r}"
+            )
+        if scope.sources is None:
+            raise ViewError(
+                f"{scope.place}: source={self.source!r}: expected a function of the observation here, where"
+                " batches are not environments. Declare the Function for the whole observation of a Gymnasium"
+                " environment"
+            )
+        sources, name = scope.sources, self.source
+        sources.needed.add(name)
+        return lambda: (sources.lanes[name],)
 
 
 def _refuse_other_kinds(given: Any, scope: Scope) -> None:

@@ -38,12 +38,12 @@ class Items(View):
             return self._components(space, scope)
         if isinstance(space, spaces.Sequence):
             self._refuse_unknown(["item"], scope)
-            return self._sequence(space, scope)
+            return self._sequence(space, scope.without_sources())
         if isinstance(space, spaces.Graph):
             self._refuse_unknown(["nodes", "edges"], scope)
-            return self._graph(space, scope)
+            return self._graph(space, scope.without_sources())
         if isinstance(space, spaces.OneOf):
-            return self._one_of(space, scope)
+            return self._one_of(space, scope.without_sources())
         raise scope.refuse(self, space, "a Dict, Tuple, Sequence, Graph or OneOf")
 
     # -- what is declared for a component -----------------------------------------------------------------

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import importlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
 from typing import Any
 
@@ -45,6 +45,19 @@ class EntityEncoder:
     single: bool = False
 
 
+class Sources:
+    """What functions read beside the observations of a batch, by its name ("env", "info"), one per lane.
+
+    Attributes:
+        needed: the names that functions ask for.
+        lanes: what belongs to the batch that is being encoded.
+    """
+
+    def __init__(self) -> None:
+        self.needed: set[str] = set()
+        self.lanes: Mapping[str, Sequence[Any]] = {}
+
+
 @dataclass(frozen=True)
 class Scope:
     """The place of a view, for error messages: the env and the part of its observation.
@@ -54,12 +67,18 @@ class Scope:
         default: the view that suits a space when none is declared (`auto`).
         path: keys and indices from the root of the observation space.
         feature_names: names of a part's columns or numbers that the environment itself knows, by path.
+        sources: what functions may read beside the observation; None where a batch is not one of lanes.
     """
 
     env: str
     default: Callable[[spaces.Space[Any]], View]
     path: tuple[str, ...] = ()
     feature_names: dict[tuple[str, ...], tuple[str, ...]] = field(default_factory=dict)
+    sources: Sources | None = None
+
+    def without_sources(self) -> Scope:
+        """The same scope, for batches of something else than lanes (items of lists)."""
+        return replace(self, sources=None)
 
     def at(self, *keys: str) -> Scope:
         """The scope of a component."""

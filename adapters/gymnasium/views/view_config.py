@@ -77,9 +77,9 @@ def _reads_environment(function: Any) -> bool:
 def _refusing(function: Any) -> Any:
     def refuse(*_: Any) -> NoReturn:
         raise ViewError(
-            f"{function!r} reads the environment that its view was made for: expected a function of the"
-            " observation alone to make the environment again from its spec. Wrap the new environment with"
-            " a new view"
+            f"{function!r} reads the environment that its view was made for: expected a function of its"
+            " arguments alone to make the environment again from its spec. Take the environment as the second"
+            " argument (source='env'), or wrap the new environment with a new view"
         )
 
     return refuse
