@@ -108,7 +108,7 @@ class EntityWrapper(gymnasium.Wrapper[dict[str, Any], Mapping[str, Any], Any, An
             mask = lift(info[MASK])
         try:
             batched = stack(self._raw_space, [observation])
-            sources = {"env": [self.env], "info": [info]}
+            sources: dict[str, list[Any]] = {"env": [self.env], "info": [info]}
             self._last = self._translation.batch(batched, 1, mask, sources=sources)
         except ObservationError:
             raise

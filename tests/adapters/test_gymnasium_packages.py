@@ -146,6 +146,47 @@ class Foreign(Form):
         return Array(np.zeros(3, np.float32)), Array(np.float32(2)), Array(True), Array(False), {}
 
 
+def test_small_grids_from_0_to_1_have_objects_in_their_channels():
+    """MinAtar in gymnax, Jumanji's Snake: floats that are 0 or 1."""
+    env = wrap(Form(spaces.Box(0, 1, (10, 10, 4), np.float32), spaces.Discrete(3)))
+    assert isinstance(env.view, views.Channels) and len(env.observation_space.entities) == 4
+    picture = spaces.Box(0, 1, (64, 64, 3), np.float32)
+    assert isinstance(views.auto(picture), views.Chunks)
+
+
+class Slot:
+    def __init__(self, category: str, *meanings: str) -> None:
+        self.category, self._ns_meaning = category, meanings
+        self._nsrepr = [0] * sum(2 if meaning == "POSITION" else 1 for meaning in meanings)
+
+
+class Objects(Form):
+    """OCAtari 2.2: slots of objects in four frames, zeros where there is none."""
+
+    __module__ = "ocatari.core"
+
+    def __init__(self) -> None:
+        super().__init__(spaces.Box(0, 255, (4, 7), np.float32), spaces.Discrete(2))
+        self._slots = [Slot("Player", "POSITION"), *[Slot("Shark", "POSITION")] * 2, Slot("Oxygen", "VALUE")]
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        frames = np.zeros((4, 7), np.float32)
+        frames[:, :2] = [[10, 1], [11, 1], [12, 1], [13, 1]]
+        frames[3, 4:6] = [50, 60]
+        return frames, {}
+
+
+def test_objects_in_slots_have_their_category_as_type():
+    env = wrap(Objects())
+    entities = env.observation_space.entities
+    assert entities["Shark"] == ("x_3_ago", "y_3_ago", "x_2_ago", "y_2_ago", "x_1_ago", "y_1_ago", "x", "y")
+    assert entities["Oxygen"] == ("value_3_ago", "value_2_ago", "value_1_ago", "value")
+    seen, _ = env.reset()
+    assert seen["entities"]["Player"].tolist() == [[10, 1, 11, 1, 12, 1, 13, 1]]
+    assert seen["entities"]["Shark"].tolist() == [[0, 0, 0, 0, 0, 0, 50, 60]]
+    assert len(seen["entities"]["Oxygen"]) == 0
+
+
 def test_environments_around_other_libraries_work():
     env = wrap(Foreign())
     seen, _ = env.reset(seed=1)

@@ -19,6 +19,8 @@ from .vector import Vector
 
 #: A grid of at most this many different ids is a board of objects; with more it is a picture.
 MAX_IDS = 32
+#: A float grid from 0 to 1 of at most this many cells a side has objects in its channels (or is no picture).
+MAX_SIDE = 16
 #: A float table with more columns than this is a height field.
 MAX_COLUMNS = 64
 
@@ -28,7 +30,8 @@ def auto(space: spaces.Space[Any]) -> View:
 
     - flat Box, Discrete, MultiDiscrete, MultiBinary: one entity (`Vector`);
     - a float table: `Rows`, which keep their position; a large one: `Chunks`;
-    - a grid of bits: `Channels`; of few ids: `Cells` (the lowest id is empty); other grids: `Chunks`;
+    - a grid of bits, or a small one of floats from 0 to 1: `Channels`; of few ids: `Cells` (the lowest id is
+      empty); other grids: `Chunks`;
     - arrays of equal length in a Dict, where names and lengths suggest a table: `Columns`;
     - Dict, Tuple, Graph, OneOf, Sequence: `Items`; Text: `Characters`.
 
@@ -64,6 +67,8 @@ def _grid(space: spaces.Box | spaces.MultiDiscrete | spaces.MultiBinary) -> View
         return Channels()
     if isinstance(space, spaces.Box) and space.dtype is not None and space.dtype.kind == "f":
         table = len(space.shape) == 2 and space.shape[1] <= MAX_COLUMNS
+        if len(space.shape) == 3 and max(space.shape) <= MAX_SIDE and (space.low == 0).all():
+            return Channels() if (space.high == 1).all() else Chunks()
         return Rows(index=True) if table else Chunks()
     low, high = _id_range(space)
     if len(space.shape) == 2 and high - low < MAX_IDS:

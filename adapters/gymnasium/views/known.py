@@ -18,6 +18,7 @@ from .grids import Cells, Channels
 from .items import Items
 from .rows import Rows
 from .scope import EntityEncoder, Scope, View, ViewError
+from .slots import Slots
 from .text import Words, words_of
 
 #: Feature names of Gymnasium's own environments, in the order of their documentation's tables.
@@ -69,6 +70,7 @@ def known(env: gymnasium.Env[Any, Any] | None, spec: EnvSpec | None = None) -> K
         "minatar": _minatar,
         "highway_env": _highway,
         "ale_py": _atari,
+        "ocatari": _ocatari,
     }.get(package)
     return Known() if describe is None else describe(env, base)
 
@@ -199,6 +201,22 @@ def _atari(env: gymnasium.Env[Any, Any], base: Any) -> Known:
     if env.observation_space.shape != (128,):
         return Known()
     return Known(feature_names={(): tuple(f"ram_{i:02X}" for i in range(128))}, choices=_meanings(env, base))
+
+
+def _ocatari(env: gymnasium.Env[Any, Any], base: Any) -> Known:
+    """Objects in slots: the category, and the numbers that it has (`x`, `y`, …), of the last four frames."""
+    slots = [(slot.category, _slot_numbers(slot)) for slot in getattr(base, "_slots", ())]
+    shape = env.observation_space.shape
+    if not slots or shape is None or shape[1:] != (sum(len(numbers) for _, numbers in slots),):
+        return Known()
+    return Known(Slots(slots))
+
+
+def _slot_numbers(slot: Any) -> list[str]:
+    width, names = len(slot._nsrepr), []
+    for meaning in slot._ns_meaning:
+        names += ["x", "y"] if meaning == "POSITION" else [meaning.lower()]
+    return names if len(names) == width else [f"x_{i}" for i in range(width)]
 
 
 def _meanings(env: gymnasium.Env[Any, Any], base: Any) -> tuple[str, ...] | None:
