@@ -16,7 +16,7 @@ import tyro
 from ..envs import named_code
 from ..policies import METADATA
 from ..policies.rogue_net import RogueNetConfig
-from ..trainers import Detail, PPOConfig
+from ..trainers import Detail, PPOConfig, TrackerName
 from .arguments import Pairs
 from .config_file import ConfigError, read_plain, read_yaml
 from .environments import EnvConfig, EvalConfig
@@ -75,6 +75,8 @@ class TrainConfig:
     """Learned opponents: snapshots of the policy, where lanes play each other."""
     max_minutes: float | None = None
     """Time limit of training in minutes, earlier parts of a resumed run included; annealing ends with it."""
+    track: TrackerName | None = None
+    """Send the metrics to Weights & Biases or trackio as well."""
 
     def __post_init__(self) -> None:
         check_options(self.network, self.net, self.baseline)

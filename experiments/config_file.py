@@ -93,8 +93,8 @@ def read_section(kind: type[T], data: Mapping[str, Any], name: str) -> T:
 
 
 def to_yaml(config: Any) -> str:
-    """A dataclass as YAML that `read_config` reads back as an equal one."""
-    return yaml.safe_dump(plain(config), sort_keys=False)
+    """Return a dataclass, or plain data, as YAML that `read_config` or `read_yaml` reads back as equal."""
+    return yaml.dump(plain(config), Dumper=_Dumper, sort_keys=False)
 
 
 def number(text: str) -> Any:
@@ -133,6 +133,13 @@ _Loader.add_implicit_resolver(
     re.compile(r"[-+]?[0-9][0-9_]*(\.[0-9_]*)?[eE][-+]?[0-9]+"),
     list("-+0123456789"),
 )
+
+
+class _Dumper(yaml.SafeDumper):
+    """SafeDumper that quotes the words which `_Loader` would read as numbers."""
+
+
+_Dumper.yaml_implicit_resolvers = _Loader.yaml_implicit_resolvers
 
 
 class _Reader:

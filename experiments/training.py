@@ -20,6 +20,7 @@ from ..trainers import (
     OpponentPool,
     RankError,
     RunFolder,
+    TrackerName,
     TrainingProgress,
     checkpoint_paths,
     clock_time,
@@ -61,7 +62,7 @@ def train(
         console = (console or Console()) if ranks.is_first else Console(quiet=True)
         with make_environments(_share(config.env, ranks)) as venv:
             policy, config = initial_policy(config, venv, run, given)
-            with _locked(run, ranks) as folder:
+            with _locked(run, ranks, config.track) as folder:
                 trainer = _open(config, run, folder, venv, policy, resume)
                 stop = stop or threading.Event()
                 with _evaluated(trainer, config, folder, console, stop):
@@ -94,15 +95,17 @@ def _share(env: EnvConfig, ranks: Ranks) -> EnvConfig:
 
 
 @contextmanager
-def _locked(run: Path, ranks: Ranks) -> Iterator[RunFolder | None]:
+def _locked(run: Path, ranks: Ranks, track: TrackerName | None) -> Iterator[RunFolder | None]:
     """Give the folder, which the first of `ranks` works in alone."""
     if not ranks.is_first:
         yield None
         return
     with ExitStack() as stack:
         try:
-            folder = RunFolder(run)
+            folder = RunFolder(run, track=track)
             stack.enter_context(folder.locked())
+        except ModuleNotFoundError as error:
+            raise UserError(str(error)) from error
         except OSError as error:
             if run.is_file():
                 raise UserError(f"{run} is not a folder") from error

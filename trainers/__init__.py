@@ -46,6 +46,8 @@ if TYPE_CHECKING:
     from .runs.run_folder import run_lock as run_lock
     from .runs.run_origin import RunPart as RunPart
     from .runs.run_origin import read_origin as read_origin
+    from .runs.tracking import Tracker as Tracker
+    from .runs.tracking import TrackerName as TrackerName
     from .runs.trainer_state import EvolvingVectorEnv as EvolvingVectorEnv
     from .runs.trainer_state import StatefulVectorEnv as StatefulVectorEnv
     from .schedule import annealed as annealed

@@ -37,6 +37,7 @@ from .runs.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 from .runs.guard import Snapshot, check_batch, check_module, naming_update
 from .runs.run_folder import RunFolder
 from .runs.run_origin import note_origin, open_run, run_folder
+from .runs.tracking import Tracker, TrackerName
 from .runs.trainer_state import EvolvingVectorEnv, capture, derived_seed, restore
 from .schedule import annealed, is_due, thread_count
 from .starting_policy import StartingPolicy, policy_parameters
@@ -67,6 +68,7 @@ class PPO:
         resume: continue from the newest checkpoint in `run_dir`; from step 0 if the run ended before its
             first checkpoint.
         callbacks: called after every update.
+        track: "wandb", "trackio" or a `Tracker`, which gets the metrics of `run_dir` too (docs/runs.md).
 
     Raises:
         TypeError: `policy` is no module or no `Policy`, or `config` no `PPOConfig`.
@@ -88,6 +90,7 @@ class PPO:
         *,
         resume: bool = False,
         callbacks: Sequence[Callback] = (),
+        track: TrackerName | Tracker | None = None,
     ) -> None:
         if not isinstance(config, PPOConfig):
             raise TypeError(f"PPO: config: expected a PPOConfig, got {config!r}. Use PPOConfig(**options)")
@@ -115,7 +118,7 @@ class PPO:
         self._samples: Samples | None = None  # the rollout that waits for its update
         self._rows: NDArray[np.int64] | None = None  # of all ranks: see `rows_of_rank`
         self._num_samples = 0  # of the last rollout, on all ranks
-        self._run = run_folder(run_dir, resume) if self.ranks.is_first else None
+        self._run = run_folder(run_dir, resume, track) if self.ranks.is_first else None
         self._saved_step: int | None = None
         if self._run is not None:
             with self._run.locked():

@@ -163,10 +163,11 @@ EXPERIMENT = "experiment.yaml"
 #: What a run needs next; locked: another process works on it.
 Stage = Literal["train", "eval", "done", "locked"]
 
-#: What a run may differ in and be the same: where it is trained, what it keeps, and how it is judged after.
+#: What a run may differ in and be the same: where it is trained, what it keeps, and how it is judged
+#: and tracked.
 _SAME_ANYHOW = (
     *("ppo.device", "ppo.num_threads", "ppo.microbatch_size", "ppo.checkpoint_interval"),
-    *("ppo.keep_checkpoints", "eval"),
+    *("ppo.keep_checkpoints", "eval", "track"),
 )
 
 
@@ -280,7 +281,7 @@ def write_experiment(directory: Path, asked: Mapping[str, Any]) -> None:
     """
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        replace_file(directory / EXPERIMENT, yaml.safe_dump(dict(asked), sort_keys=False).encode())
+        replace_file(directory / EXPERIMENT, to_yaml(asked).encode())
     except OSError as error:
         raise UserError(f"{directory} can't be written: {error}") from error
 

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from .run_folder import run_lock as run_lock
     from .run_origin import RunPart as RunPart
     from .run_origin import read_origin as read_origin
+    from .tracking import Tracker as Tracker
+    from .tracking import TrackerName as TrackerName
     from .trainer_state import EvolvingVectorEnv as EvolvingVectorEnv
     from .trainer_state import StatefulVectorEnv as StatefulVectorEnv
 else:

@@ -19,6 +19,7 @@ import yaml
 
 from ...files import parse_json, read_regular, replace_file
 from ...policies import CheckpointError
+from .tracking import Tracker, TrackerName, Tracking
 
 _NAME = ".lock"
 #: Windows keeps others from reading the byte that is locked: one far behind the text.
@@ -99,14 +100,18 @@ class RunFolder:
     Args:
         path: created if it is missing.
         must_exist: do not create it.
+        track: a tracker that gets the metrics too; see `Tracking`.
 
     Raises:
         FileNotFoundError: the folder is missing and `must_exist`.
         NotADirectoryError: `path` is a file, or below one.
     """
 
-    def __init__(self, path: str | Path, must_exist: bool = False) -> None:
+    def __init__(
+        self, path: str | Path, must_exist: bool = False, track: TrackerName | Tracker | None = None
+    ) -> None:
         self.path = Path(path)
+        self.tracking = None if track is None else Tracking(track, self.path)
         if self.path.exists() and not self.path.is_dir():
             raise NotADirectoryError(f"run folder {self.path} is a file; name a folder")
         parent = next((parent for parent in self.path.parents if parent.exists()), None)
@@ -162,7 +167,7 @@ class RunFolder:
             replace_file(path, yaml.safe_dump(dict(config), sort_keys=False).encode())
 
     def log(self, step: int, metrics: Mapping[str, float]) -> None:
-        """Add a line to `metrics.jsonl` and the same to TensorBoard, without numbers that aren't finite."""
+        """Add a line to `metrics.jsonl`, TensorBoard and the tracker, without numbers that aren't finite."""
         finite = {name: value for name, value in metrics.items() if math.isfinite(value)}
         with self.metrics.open("a") as file:  # opened each time, so that every line reaches the system whole
             file.write(json.dumps({"step": step, **finite}) + "\n")
@@ -172,6 +177,8 @@ class RunFolder:
         for name, value in finite.items():
             self._writer.add_scalar(name, value, step)
         self._writer.flush()
+        if self.tracking is not None:
+            self.tracking.log(step, finite)
 
     def _open_writer(self) -> SummaryWriter:
         """Open a TensorBoard file, which begins with the configuration as text."""
@@ -213,10 +220,12 @@ class RunFolder:
         self._size = self._metrics_size()
 
     def close(self) -> None:
-        """Close the TensorBoard file; `log` opens a new one."""
+        """Close the TensorBoard file and the tracker; `log` opens them again."""
         if self._writer is not None:
             self._writer.close()
             self._writer = None
+        if self.tracking is not None:
+            self.tracking.close()
 
 
 #: Metrics in `metrics.jsonl.gz` are a tenth as large as unpacked.

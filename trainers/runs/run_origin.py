@@ -22,25 +22,33 @@ from ...version import __version__
 from ..config import PPOConfig
 from .checkpoint import checkpoint_paths, clear_leftovers
 from .run_folder import RunFolder
+from .tracking import Tracker, TrackerName, Tracking
 
 
-def run_folder(run_dir: str | Path | RunFolder | None, resume: bool) -> RunFolder | None:
-    """Return the run folder at `run_dir`, which must exist to `resume`.
+def run_folder(
+    run_dir: str | Path | RunFolder | None, resume: bool, track: TrackerName | Tracker | None = None
+) -> RunFolder | None:
+    """Return the run folder at `run_dir`, which must exist to `resume`, with a tracker if `track` is one.
 
     Raises:
-        TypeError: `run_dir` is no path.
-        ValueError: there is nothing to resume without a `run_dir`.
+        TypeError: `run_dir` is no path, or `track` no tracker.
+        ValueError: there is nothing to resume or to track without a `run_dir`, or no such tracker.
+        ModuleNotFoundError: the tracker is not installed.
         FileNotFoundError, NotADirectoryError: there is no such folder.
     """
     if run_dir is None:
         if resume:
             raise ValueError("PPO: resume=True needs a run_dir, got None")
+        if track is not None:
+            raise ValueError(f"PPO: track={track!r} needs a run_dir, got None")
         return None
     if isinstance(run_dir, RunFolder):
+        if track is not None:
+            run_dir.tracking = Tracking(track, run_dir.path)
         return run_dir
     if not isinstance(run_dir, str | Path):
         raise TypeError(f"PPO: run_dir: expected a path, got {run_dir!r}")
-    return RunFolder(run_dir, resume)
+    return RunFolder(run_dir, resume, track)
 
 
 class RunTrainer(Protocol):
