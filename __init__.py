@@ -75,6 +75,7 @@ if TYPE_CHECKING:  # the public names, read by type checkers and by `attach`
     from .ragged import RaggedArray as RaggedArray
     from .trainers import PPO as PPO
     from .trainers import PPOConfig as PPOConfig
+    from .trainers import distributed as distributed
     from .trainers import evaluate as evaluate
     from .trainers import evaluation as evaluation
     from .trainers import sb3 as sb3

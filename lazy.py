@@ -30,6 +30,7 @@ _EXTRAS = {
     "pettingzoo": "pettingzoo",
     "procgen": "procgen",
     "pyarrow": "datasets",
+    "ray": "ray",
     "rich": "train",
     "safetensors": "train",
     "stable_baselines3": "sb3",

@@ -6,15 +6,23 @@ Shape alphabet: T steps, E environments.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..policies import Policy
+from ..envs import EntityBatch
 from ..ragged.compiled import compiled
 from .lanes import Shown
 from .runs.guard import check_lanes
+
+
+class ValueEstimator(Protocol):
+    """Interface of what estimates values, such as a `Policy`."""
+
+    def value(self, batch: EntityBatch) -> NDArray[np.float32]:
+        """Return the predicted return of each step (B,)."""
+        ...
 
 
 def generalized_advantages(
@@ -110,7 +118,7 @@ def _scan(  # type: ignore[no-untyped-def]
 
 
 def final_values(
-    policy: Policy,
+    policy: ValueEstimator,
     last_values: NDArray[np.float32],
     terminated: NDArray[np.bool_],
     truncated: NDArray[np.bool_],
@@ -138,7 +146,9 @@ def final_values(
     return values
 
 
-def next_values(policy: Policy, last_values: NDArray[np.float32], shown: Shown) -> NDArray[np.float32]:
+def next_values(
+    policy: ValueEstimator, last_values: NDArray[np.float32], shown: Shown
+) -> NDArray[np.float32]:
     """Return the values to bootstrap from at the end of a rollout (E,).
 
     That is the value of the current observation or, of an inactive environment, of its last active one, as in

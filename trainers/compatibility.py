@@ -14,6 +14,7 @@ from ..envs import EntityVectorEnv, space_schema
 from ..policies import Policy
 from .config import PPOConfig
 from .ranks import Ranks
+from .rollout_source import RolloutSource
 from .runs.trainer_state import EvolvingVectorEnv
 
 #: Advice where policy and environments are swapped.
@@ -55,7 +56,7 @@ def checked_callbacks(callbacks: Sequence[Callable[..., Any]]) -> list[Callable[
 
 
 def checked_ranks(
-    ranks: Ranks, policy: Policy, venv: EntityVectorEnv, config: PPOConfig
+    ranks: Ranks, policy: Policy, venv: EntityVectorEnv | RolloutSource, config: PPOConfig
 ) -> tuple[slice, int]:
     """Return the lanes of this rank among those of all ranks, and their number.
 
@@ -64,6 +65,11 @@ def checked_ranks(
     """
     if ranks.size == 1:
         return slice(0, venv.num_envs), venv.num_envs
+    if isinstance(venv, RolloutSource):
+        raise ValueError(
+            f"{type(venv).__name__}: expected one process that learns, got {ranks.size} ranks. Start it"
+            " without torchrun"
+        )
     if isinstance(venv, EvolvingVectorEnv):
         raise ValueError(
             f"{type(venv).__name__}: expected one process, got {ranks.size}. Its opponents are not shared"
@@ -82,7 +88,7 @@ def _named(value: object) -> str:
     return f"the class {value.__name__}" if isinstance(value, type) else f"a {type(value).__name__}"
 
 
-def checked_module(policy: Policy, venv: EntityVectorEnv) -> nn.Module:
+def checked_module(policy: Policy, venv: EntityVectorEnv | RolloutSource) -> nn.Module:
     """`policy` as a module, once it is sure that it fits `venv`.
 
     Raises:
@@ -95,13 +101,15 @@ def checked_module(policy: Policy, venv: EntityVectorEnv) -> nn.Module:
         raise TypeError(f"policy: expected an nn.Module, got {_named(policy)}{hint}")
     if not isinstance(policy, Policy):
         raise TypeError(f"policy: {type(policy).__name__} lacks methods or attributes of Policy")
-    check_vector_env("venv", venv)
+    if not isinstance(venv, RolloutSource):
+        check_vector_env("venv", venv)
     if policy.action_space != venv.single_action_space:
         raise ValueError(
             f"the policy's actions: expected those of the environments, {venv.single_action_space},"
             f" got {policy.action_space}"
         )
-    check_autoreset("PPO", venv)
+    if not isinstance(venv, RolloutSource):
+        check_autoreset("PPO", venv)
     return policy
 
 

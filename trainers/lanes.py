@@ -88,10 +88,11 @@ class EpisodeStatistics:
         self._recent.extend((episode_return, length) for _, episode_return, length in done)
         return done
 
-    def forget_running(self) -> None:
-        """Every environment starts a new episode; what was unfinished never counts."""
-        self.running_returns[:] = 0
-        self.running_lengths[:] = 0
+    def forget_running(self, lanes: NDArray[np.bool_] | None = None) -> None:
+        """Let `lanes` (E,) start new episodes, None for all; what was unfinished never counts."""
+        chosen = slice(None) if lanes is None else lanes
+        self.running_returns[chosen] = 0
+        self.running_lengths[chosen] = 0
 
     def summary(self) -> dict[str, float]:
         """Means over the last `WINDOW` episodes, under CleanRL's names, and the spread of their returns.

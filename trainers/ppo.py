@@ -33,6 +33,7 @@ from .learners.optimizer import make_optimizer, place, set_learning_rate
 from .progress import Detail, detail_of, shown_progress
 from .ranks import Ranks
 from .rollout import Samples
+from .rollout_source import RolloutSource
 from .runs.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 from .runs.guard import Snapshot, check_batch, check_module, naming_update
 from .runs.run_folder import RunFolder
@@ -61,7 +62,8 @@ class PPO:
 
     Args:
         policy: an `nn.Module` that satisfies `Policy`.
-        venv: resets its environments in the step that ends an episode (autoreset SAME_STEP).
+        venv: resets its environments in the step that ends an episode (autoreset SAME_STEP); or a source of
+            rollouts from elsewhere, such as `ez.distributed.RayRollouts`.
         config: the hyper-parameters.
         run_dir: the folder for configuration, metrics and checkpoints; `train` locks it. None: nothing is
             written.
@@ -84,7 +86,7 @@ class PPO:
     def __init__(
         self,
         policy: Policy,
-        venv: EntityVectorEnv,
+        venv: EntityVectorEnv | RolloutSource,
         config: PPOConfig,
         run_dir: str | Path | RunFolder | None = None,
         *,
@@ -230,6 +232,8 @@ class PPO:
         self.elapsed_seconds += seconds
         if isinstance(self.venv, EvolvingVectorEnv):
             metrics.update(self.venv.training_metrics())
+        if isinstance(self.venv, RolloutSource):
+            metrics.update(self.venv.metrics())
         metrics["charts/SPS"] = self._num_samples / seconds
         metrics["time/elapsed"] = self.elapsed_seconds
         for name, total in self.clock.wall.items():
@@ -244,7 +248,7 @@ class PPO:
         Steps at which an environment is inactive are taken but left out of the rollout.
         """
         self._samples = None
-        if self.collector.shown is None:
+        if not self.collector.has_episodes:
             self._start()
         done = self._fraction_done(self.step)
         samples = self._samples = self.collector.collect(self._action_rng, done)
@@ -282,8 +286,8 @@ class PPO:
             self.updates += 1
             return self.episodes.summary()
         self.clock.start()
-        if is_own:
-            check_batch(samples.observations, self.venv.num_envs, self.collector.buffer.lanes)
+        if is_own and (rollout := self.collector.rollout) is not None:
+            check_batch(samples.observations, self.venv.num_envs, rollout.lanes)
         else:  # its steps may be of any environments
             check_batch(samples.observations, None)
         before = Snapshot(self.module, self.optimizer)

@@ -61,9 +61,9 @@ class RewardNormalizer:
         _normalize(rewards, ended, active, self.gamma, self._statistics, self._sums, normalized)
         return normalized
 
-    def forget_running(self) -> None:
-        """Every environment starts a new episode."""
-        self._sums[:] = 0
+    def forget_running(self, lanes: NDArray[np.bool_] | None = None) -> None:
+        """Let `lanes` (E,) start new episodes; None: all."""
+        self._sums[slice(None) if lanes is None else lanes] = 0
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Everything as arrays, for `restore`."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -102,6 +103,103 @@ class Samples:
             )
 
 
+@dataclass(frozen=True, eq=False)
+class Rollout:
+    """T steps of E environments as they were played, before rewards are normalized and advantages estimated.
+
+    The parts by row have one row for each step at which an environment was active, time-major.
+    """
+
+    observations: EntityBatch
+    actions: dict[str, RaggedArray]  # per action, as in `ActResult.drawn`; empty if there are no rows
+    log_probs: dict[str, RaggedArray]  # likewise (A,) float32
+    values: NDArray[np.float32]  # (T, E), when the action was taken
+    rewards: NDArray[np.float32]  # (T, E)
+    final_values: NDArray[np.float32]  # (T, E), see `generalized_advantages`
+    terminated: NDArray[np.bool_]  # (T, E)
+    truncated: NDArray[np.bool_]  # (T, E)
+    active: NDArray[np.bool_]  # (T, E), false where an environment was inactive
+    next_values: NDArray[np.float32]  # (E,), the values of the observations after the last step
+    #: (E,), true where an environment was made anew, and its running episode lost; None: nowhere
+    renewed: NDArray[np.bool_] | None = None
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return len(self.observations)
+
+    @property
+    def ended(self) -> NDArray[np.bool_]:
+        """Where an episode ended (T, E)."""
+        return self.terminated | self.truncated
+
+    @property
+    def lanes(self) -> NDArray[np.int64] | None:
+        """The environment of each row (B,); None: of row b it is b modulo E."""
+        return None if len(self) == self.active.size else np.nonzero(self.active)[1]
+
+    def samples(self, gamma: float, gae_lambda: float, rewards: NDArray[np.float32] | None = None) -> Samples:
+        """Return all rows with their advantages, as views.
+
+        Args:
+            gamma, gae_lambda: see `generalized_advantages`.
+            rewards: (T, E), in place of those that were collected.
+        """
+        active = None if len(self) == self.active.size else self.active
+        advantages, returns = generalized_advantages(
+            self.rewards if rewards is None else rewards,
+            self.values,
+            self.next_values,
+            self.final_values,
+            self.terminated,
+            self.truncated,
+            gamma,
+            gae_lambda,
+            active,
+        )
+
+        def by_row(numbers: NDArray[np.float32]) -> NDArray[np.float32]:
+            return numbers.ravel() if active is None else numbers[active]
+
+        parts = self.observations, self.actions, self.log_probs
+        return Samples(*parts, by_row(self.values), by_row(advantages), by_row(returns))
+
+    @classmethod
+    def of_neighbours(cls, parts: Sequence[Rollout]) -> Rollout:
+        """Join rollouts of as many steps: the environments of each part follow those of the part before.
+
+        All arrays are new.
+        """
+
+        def beside(arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
+            return np.concatenate(arrays, -1)
+
+        steps = np.concatenate([np.nonzero(part.active)[0] for part in parts])
+        order = np.argsort(steps, kind="stable")  # within a step, rows are in the order of the parts already
+        played = [part for part in parts if len(part)] or parts[:1]
+        observations = concatenate_batches([part.observations for part in played]).gather(order)
+        names = list(played[0].actions)
+        ragged = [
+            concatenate([getattr(part, kind)[name] for part in played])
+            for kind in ("actions", "log_probs")
+            for name in names
+        ]
+        ordered = gather_all(ragged, order)
+        renewed = [np.zeros(len(p.next_values), bool) if p.renewed is None else p.renewed for p in parts]
+        return cls(
+            observations,
+            dict(zip(names, ordered, strict=False)),
+            dict(zip(names, ordered[len(names) :], strict=True)),
+            *(
+                beside([getattr(part, name) for part in parts])
+                for name in (
+                    *("values", "rewards", "final_values", "terminated", "truncated", "active"),
+                    "next_values",
+                )
+            ),
+            beside(renewed) if any(part.renewed is not None for part in parts) else None,
+        )
+
+
 class RolloutBuffer:
     """Collects one rollout at a time and keeps its memory for the next."""
 
@@ -119,17 +217,6 @@ class RolloutBuffer:
         self.active = np.ones(shape, bool)  # false where an environment was inactive
         self.last_values = np.zeros(num_envs, np.float32)  # (E,), each at its last active step; 0 before one
         self._acted = self._ended = 0
-        self._any_inactive = False
-
-    @property
-    def num_rows(self) -> int:
-        """B of the last rollout: the steps at which environments were active."""
-        return int(self.active.sum()) if self._any_inactive else self.active.size
-
-    @property
-    def lanes(self) -> NDArray[np.int64] | None:
-        """The environment of each row (B,); None: of row b it is b modulo E."""
-        return np.nonzero(self.active)[1] if self._any_inactive else None
 
     def clear(self) -> None:
         """Forget the content and keep the memory."""
@@ -137,7 +224,6 @@ class RolloutBuffer:
         for buffer in (*self._actions.values(), *self._log_probs.values()):
             buffer.clear()
         self._acted = self._ended = 0
-        self._any_inactive = False
         self.active[:] = True
         self.last_values = np.zeros_like(self.last_values)
 
@@ -151,7 +237,6 @@ class RolloutBuffer:
         if active is None:
             self.values[t] = self.last_values = acted.values
         else:
-            self._any_inactive = True
             self.active[t] = active
             self.values[t, active] = acted.values
             self.last_values = np.where(active, self.values[t], self.last_values)
@@ -177,41 +262,18 @@ class RolloutBuffer:
         self.terminated[t], self.truncated[t] = terminated, truncated
         self._ended += 1
 
-    def samples(
-        self,
-        next_values: NDArray[np.float32],
-        gamma: float,
-        gae_lambda: float,
-        rewards: NDArray[np.float32] | None = None,
-    ) -> Samples:
-        """All rows with their advantages; ragged parts are views, valid until `clear`.
-
-        Args:
-            next_values: (E,), the values of the observations after the last step.
-            gamma, gae_lambda: see `generalized_advantages`.
-            rewards: (T, E), in place of those that were recorded.
-        """
-        active = self.active if self._any_inactive else None
-        advantages, returns = generalized_advantages(
-            self.rewards if rewards is None else rewards,
-            self.values,
-            next_values,
-            self.final_values,
-            self.terminated,
-            self.truncated,
-            gamma,
-            gae_lambda,
-            active,
-        )
-
-        def by_row(numbers: NDArray[np.float32]) -> NDArray[np.float32]:
-            return numbers.ravel() if active is None else numbers[active]
-
-        return Samples(
+    def rollout(self, next_values: NDArray[np.float32], renewed: NDArray[np.bool_] | None = None) -> Rollout:
+        """Return all that was stored, as views that are valid until `clear`."""
+        return Rollout(
             self._observations.batch(),
             {name: buffer.array() for name, buffer in self._actions.items()},
             {name: buffer.array() for name, buffer in self._log_probs.items()},
-            by_row(self.values),
-            by_row(advantages),
-            by_row(returns),
+            self.values,
+            self.rewards,
+            self.final_values,
+            self.terminated,
+            self.truncated,
+            self.active,
+            next_values,
+            renewed,
         )

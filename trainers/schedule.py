@@ -1,4 +1,4 @@
-"""Schedules of training, the seconds of each part of it, and its number of threads."""
+"""Schedules of training, the seconds of each part of it, and its number of threads. Loads without torch."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
-
-import torch
 
 from ..ragged import available_cores, get_num_threads, set_num_threads
 
@@ -59,6 +57,8 @@ def thread_count(num_threads: int | None) -> Iterator[None]:
 
     None: as many as this process has cores.
     """
+    import torch
+
     before = get_num_threads(), torch.get_num_threads()
     chosen = available_cores() if num_threads is None else num_threads
     set_num_threads(chosen)

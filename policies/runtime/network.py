@@ -1,4 +1,4 @@
-"""A network out of a checkpoint's arrays, run by the fused kernels."""
+"""Networks out of plain arrays, run by the fused kernels."""
 
 from __future__ import annotations
 
@@ -36,27 +36,20 @@ class Network(Protocol):
         ...
 
 
-class KernelNetwork:
-    """A RogueNet whose parameters never change: read, folded and packed once. It has no other state."""
+class FlatNetwork:
+    """A RogueNet whose parameters come as one flat array, in the order of `FusedNetwork.layout`.
 
-    def __init__(
-        self, space: EntitySpace, settings: RogueNetConfig, checkpoint: StoredCheckpoint[NDArray[Any]]
-    ) -> None:
-        """
-        Raises:
-            CheckpointError: it has other parameters than such a network.
-        """
+    They are zero until `load`. It has no other state.
+    """
+
+    def __init__(self, space: EntitySpace, settings: RogueNetConfig) -> None:
         self._inputs = Inputs(space, settings)
         self._network = FusedNetwork(self._inputs.features, space.actions, settings)
-        arrays = stored_weights(checkpoint)
-        modules = _marked_modules(arrays)
-        expected: dict[str, tuple[int, ...]] = {}
-        for entry in self._network.layout.entries:
-            expected |= _stored_shapes(entry, _module(entry, modules))
-        check_weights(expected, checkpoint)
-        self._weights = self._network.weights(
-            self._network.layout.pack(lambda entry: _values(entry, _module(entry, modules), arrays))
-        )
+        self.load(np.zeros(self._network.layout.room, np.float32))
+
+    def load(self, flat: NDArray[np.float32]) -> None:
+        """Take the parameters `flat` (P,), which must not change from now on."""
+        self._weights = self._network.weights(flat)
 
     def act(self, batch: EntityBatch, rng: np.random.Generator, deterministic: bool = False) -> ActResult:
         """Choose an action for every actor; same contract as `Policy.act`.
@@ -74,6 +67,27 @@ class KernelNetwork:
     def adapt_to(self, space: EntitySpace) -> None:
         """Read batches of `space`; same contract as `RogueNet.adapt_to`."""
         self._inputs.adapt_to(space)
+
+
+class KernelNetwork(FlatNetwork):
+    """A RogueNet out of a checkpoint, whose parameters never change: read, folded and packed once."""
+
+    def __init__(
+        self, space: EntitySpace, settings: RogueNetConfig, checkpoint: StoredCheckpoint[NDArray[Any]]
+    ) -> None:
+        """
+        Raises:
+            CheckpointError: it has other parameters than such a network.
+        """
+        super().__init__(space, settings)
+        arrays = stored_weights(checkpoint)
+        modules = _marked_modules(arrays)
+        layout = self._network.layout
+        expected: dict[str, tuple[int, ...]] = {}
+        for entry in layout.entries:
+            expected |= _stored_shapes(entry, _module(entry, modules))
+        check_weights(expected, checkpoint)
+        self.load(layout.pack(lambda entry: _values(entry, _module(entry, modules), arrays)))
 
 
 def _marked_modules(arrays: Arrays) -> set[str]:

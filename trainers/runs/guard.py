@@ -1,19 +1,26 @@
-"""Stop a run at the first number that is not finite, before it spoils kept weights or a checkpoint."""
+"""Stop a run at the first number that is not finite, before it spoils kept weights or a checkpoint.
+
+Loads without torch: actors that only play check their numbers too.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import nn
 
 from ...envs import EntityBatch
 from ...policies import checkpoint_paths
-from .run_folder import RunFolder
+
+if TYPE_CHECKING:
+    import torch
+    from torch import nn
+
+    from .run_folder import RunFolder
 
 
 class NonFiniteError(ArithmeticError):
@@ -61,7 +68,7 @@ def check_losses(losses: Mapping[str, float], module: nn.Module, grad_norm: floa
     culprits += [
         f"the gradient of {name} is not finite"
         for name, parameter in module.named_parameters()
-        if parameter.grad is not None and not bool(torch.isfinite(parameter.grad).all())
+        if parameter.grad is not None and not bool(parameter.grad.isfinite().all())
     ]
     raise NonFiniteError(_listed(culprits or [f"grad_norm is {grad_norm}"]))
 
@@ -71,7 +78,7 @@ def check_module(module: nn.Module) -> None:
     culprits = [
         f"{name} is not finite"
         for name, tensor in module.state_dict().items()
-        if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all())
+        if tensor.is_floating_point() and not bool(tensor.isfinite().all())
     ]
     if culprits:
         raise NonFiniteError(_listed(culprits))
@@ -119,7 +126,7 @@ def check_lanes(what: str, numbers: NDArray[np.floating], active: NDArray[np.boo
 
 
 def check_values(
-    module: nn.Module,
+    check_weights: Callable[[], None],
     batch: EntityBatch,
     values: NDArray[np.float32],
     num_envs: int,
@@ -127,12 +134,15 @@ def check_values(
 ) -> None:
     """Report whether a value estimate that is not finite comes from the observation or from the policy.
 
+    Args:
+        check_weights: raises NonFiniteError if a number of the policy is not finite.
+
     Raises:
         NonFiniteError: one of `values` is NaN or infinite.
     """
     if not np.isfinite(values).all():
         check_batch(batch, num_envs)
-        check_module(module)
+        check_weights()
         check_lanes("value estimate", values, active)
 
 

@@ -20,6 +20,7 @@ from ...policies import Policy
 from ...ragged import available_cores
 from ...version import __version__
 from ..config import PPOConfig
+from ..rollout_source import RolloutSource
 from .checkpoint import checkpoint_paths, clear_leftovers
 from .run_folder import RunFolder
 from .tracking import Tracker, TrackerName, Tracking
@@ -55,7 +56,7 @@ class RunTrainer(Protocol):
     """Interface of a trainer that has a run folder, such as `PPO`."""
 
     policy: Policy
-    venv: EntityVectorEnv
+    venv: EntityVectorEnv | RolloutSource
     config: PPOConfig
     step: int
 
@@ -84,7 +85,7 @@ def open_run(trainer: RunTrainer, run: RunFolder, resume: bool) -> None:
     run.write_config(run_config(trainer.policy, trainer.venv, trainer.config))
 
 
-def run_config(policy: Policy, venv: EntityVectorEnv, config: PPOConfig) -> dict[str, Any]:
+def run_config(policy: Policy, venv: EntityVectorEnv | RolloutSource, config: PPOConfig) -> dict[str, Any]:
     """Return `config.yaml` of a run made in Python, in the format of `entitize train`.
 
     The environment's id is None unless `make_vec` made it from a name.

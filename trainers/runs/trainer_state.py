@@ -23,6 +23,7 @@ from ...policies.rogue_net.config import engine_of
 from ..collector import Collector
 from ..config import PPOConfig
 from ..lanes import Shown
+from ..rollout_source import RolloutSource
 from ..starting_policy import StartingPolicy
 from .checkpoint import Checkpoint, CheckpointError
 
@@ -158,7 +159,7 @@ class StatefulVectorEnv(Protocol):
 class Trainer(Learning, Protocol):
     """Interface of a trainer with state in checkpoints, such as `PPO`."""
 
-    venv: EntityVectorEnv
+    venv: EntityVectorEnv | RolloutSource
     config: PPOConfig
     rng: np.random.Generator
     collector: Collector

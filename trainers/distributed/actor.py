@@ -1,0 +1,101 @@
+"""`RolloutActor`: plays a network in environments of its own, in a process without torch.
+
+Shape alphabet: T steps, E environments of this actor, P numbers of all parameters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from gymnasium.vector import AutoresetMode
+from numpy.typing import NDArray
+
+from ...envs import EntityActionSpace, EntityBatch, EntitySpace, EntityVectorEnv
+from ...policies.rogue_net.config import RogueNetConfig, from_options
+from ...policies.runtime.network import FlatNetwork
+from ...ragged import set_num_threads
+from ..player import Player
+from ..rollout import Rollout
+from ..schedule import Clock
+
+if TYPE_CHECKING:
+    from ...envs.vector.vector_spec import VectorSpec
+
+
+@dataclass(frozen=True, eq=False)
+class Environments:
+    """What an actor's environments are."""
+
+    observation_space: EntitySpace
+    action_space: EntityActionSpace
+    vector_spec: VectorSpec | None
+
+
+class RolloutActor:
+    """Plays as it is asked to, one call after the other.
+
+    Args:
+        make_venv: makes the environments, given their number.
+    """
+
+    def __init__(self, make_venv: Callable[[int], EntityVectorEnv]) -> None:
+        self._make_venv = make_venv
+        self._renewed = False
+
+    def make(self, num_envs: int) -> Environments:
+        """Make the environments.
+
+        Raises:
+            ValueError: they do not reset in the step that ends an episode, or their number is another.
+        """
+        set_num_threads(1)
+        venv = self._venv = self._make_venv(num_envs)
+        if venv.num_envs != num_envs:
+            raise ValueError(f"make_env: expected {num_envs} environments, got {venv.num_envs}")
+        mode = venv.metadata.get("autoreset_mode")
+        if mode != AutoresetMode.SAME_STEP:
+            raise ValueError(f"autoreset mode of {type(venv).__name__}: expected SAME_STEP, got {mode}")
+        return Environments(venv.single_observation_space, venv.single_action_space, venv.vector_spec)
+
+    def open(self, space: EntitySpace, options: Mapping[str, Any], num_steps: int) -> None:
+        """Prepare to play `num_steps` steps at a time with a RogueNet of these `options` over `space`."""
+        self._network = FlatNetwork(space, from_options(RogueNetConfig, dict(options)))
+        if self._venv.single_observation_space != space:
+            self._network.adapt_to(self._venv.single_observation_space)
+        self._player = Player(self._network, self._venv, num_steps, lambda: None, Clock())
+
+    def start_episodes(self, seed: int, is_renewed: bool = False) -> EntityBatch:
+        """Start an episode in every environment, lane i with `seed + i`; return the steps of active lanes.
+
+        Args:
+            is_renewed: the environments take the place of others, whose running episodes are lost.
+        """
+        self._renewed = is_renewed
+        return self._player.start_episodes(seed)
+
+    def play(self, weights: NDArray[np.float32], draws: Sequence[int], fraction: float) -> Rollout:
+        """Return the next rollout, valid until the next call.
+
+        Args:
+            weights: all parameters (P,), as `FusedNetwork.layout` orders them.
+            draws: seeds the generator of the actions.
+            fraction: of training that is done; goes to the environments.
+        """
+        self._network.load(
+            np.array(weights)
+        )  # Ray's arrays are read-only, for which kernels are not compiled
+        self._venv.set_progress(fraction)
+        rollout = self._player.play(np.random.default_rng(draws))
+        if self._renewed:
+            rollout = replace(rollout, renewed=np.ones(self._venv.num_envs, bool))
+            self._renewed = False
+        return rollout
+
+    def loaded(self, module: str) -> bool:
+        """Return True if the process has imported `module`."""
+        import sys
+
+        return module in sys.modules

@@ -1,0 +1,141 @@
+"""`RayRollouts`: rollouts from Ray actors."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...adapters.environment_resolver import EnvSource, make_vec
+from ...policies import Policy
+from .actor import RolloutActor
+from .actor_rollouts import Actor, ActorLost, ActorRollouts
+
+if TYPE_CHECKING:
+    from ...adapters.gymnasium.views import View
+
+
+@contextmanager
+def _variables(**values: str) -> Iterator[None]:
+    """Set environment variables that are not set, while inside."""
+    added = {name: value for name, value in values.items() if name not in os.environ}
+    os.environ.update(added)
+    try:
+        yield
+    finally:
+        for name in added:
+            del os.environ[name]
+
+
+# Ray reads it when it is imported, and else prints a paragraph for each actor that ends.
+with _variables(RAY_DEDUP_LOGS_SKIP_REGEX="."):
+    import ray
+    from ray.exceptions import GetTimeoutError, ObjectLostError, RayActorError, RayTaskError
+
+
+class RayRollouts(ActorRollouts):
+    """Collects rollouts from Ray actors, which play without torch.
+
+        policy = ez.RogueNet(*spaces)
+        with ez.distributed.RayRollouts("Procgen/bigfish", policy, num_actors=4, num_envs=64) as rollouts:
+            ez.PPO(policy, rollouts, ez.PPOConfig(), "runs/bigfish").train()
+
+    Each actor takes one CPU of Ray. If Ray runs already in this process, its actors are there; if the
+    environment variable RAY_ADDRESS names a cluster, there; otherwise Ray is started on this machine with as
+    many CPUs as actors, and ended by `close`.
+
+    Args:
+        make_env: what `ez.make_vec` takes: an id, "module:function", or a function.
+        policy: what the trainer learns: a RogueNet that acts without torch (docs/runtime.md).
+        num_actors: how many processes play.
+        num_envs: environments of all actors together; None: one for each.
+        staleness, max_restarts: see `ActorRollouts`.
+        view, kwargs: as for `ez.make_vec`.
+
+    Raises:
+        TypeError, ValueError, ActorError: see `ActorRollouts`.
+    """
+
+    def __init__(
+        self,
+        make_env: EnvSource,
+        policy: Policy,
+        num_actors: int,
+        *,
+        num_envs: int | None = None,
+        staleness: int = 0,
+        max_restarts: int = 3,
+        view: View | Mapping[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(
+            policy, num_actors, num_actors if num_envs is None else num_envs, staleness, max_restarts
+        )
+        self._make_venv = partial(make_vec, make_env, view=view, **kwargs)
+        self._owns_ray = _start_ray(num_actors)
+        try:
+            self.start_actors()
+        except BaseException:
+            self.close()
+            raise
+
+    def start_actor(self, index: int) -> Actor:
+        """Return a new actor; its environments are made later."""
+        return _RayActor(ray.remote(num_cpus=1)(RolloutActor).remote(self._make_venv))
+
+    def broadcast(self, weights: NDArray[np.float32]) -> Any:
+        """Return `weights` in Ray's object store: they are written once, for all actors of a machine."""
+        return ray.put(weights)
+
+    def close(self) -> None:
+        """End all actors, and Ray if this started it."""
+        super().close()
+        if self._owns_ray:
+            self._owns_ray = False
+            ray.shutdown()
+
+
+def _start_ray(num_cpus: int) -> bool:
+    """Return True if Ray was started, False if it runs in this process already."""
+    if ray.is_initialized():
+        return False
+    options: dict[str, Any] = {} if os.environ.get("RAY_ADDRESS") else {"num_cpus": num_cpus}
+    with _variables(RAY_USAGE_STATS_ENABLED="0"):
+        ray.init(include_dashboard=False, log_to_driver=False, logging_level="error", **options)
+    return True
+
+
+class _RayActor:
+    """A `RolloutActor` in a process of Ray."""
+
+    def __init__(self, handle: Any) -> None:
+        self._handle = handle
+
+    def call(self, method: str, *arguments: Any) -> Callable[[float], Any]:
+        """Ask for a call; see `Actor`."""
+        return partial(_wait, getattr(self._handle, method).remote(*arguments))
+
+    def kill(self) -> None:
+        """End the process."""
+        ray.kill(self._handle)
+
+
+def _wait(reference: Any, seconds: float) -> Any:
+    """Return an actor's result.
+
+    Raises:
+        ActorLost: there is none.
+    """
+    try:
+        return ray.get(reference, timeout=seconds)
+    except (RayActorError, ObjectLostError) as error:
+        raise ActorLost(f"{type(error).__name__}: its process ended") from error
+    except GetTimeoutError as error:
+        raise ActorLost(f"no answer within {seconds:.0f} s") from error
+    except RayTaskError as error:
+        raise error.cause from error

@@ -1,0 +1,110 @@
+"""`Player`: plays a policy in environments and returns the rollout. Loads without torch.
+
+Shape alphabet: T steps, E environments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+import numpy as np
+
+from ..envs import EntityBatch, EntityVectorEnv, no_actions
+from ..policies import ActResult
+from .advantages import ValueEstimator, final_values, next_values
+from .lanes import Shown
+from .rollout import Rollout, RolloutBuffer
+from .runs.guard import check_batch, check_lanes, check_values
+from .schedule import Clock
+
+
+class Acting(ValueEstimator, Protocol):
+    """Interface of what plays: a `Policy`, or a network that only acts."""
+
+    def act(self, batch: EntityBatch, rng: np.random.Generator) -> ActResult:
+        """Choose an action for every actor; same contract as `Policy.act`."""
+        ...
+
+
+class Player:
+    """Takes `num_steps` steps in every environment of `venv` at each call of `play`.
+
+    Args:
+        check_weights: raises NonFiniteError if a number of the policy is not finite.
+        clock: takes the seconds of environments, inference and storage.
+
+    Attributes:
+        policy: may be replaced between two calls.
+        shown: the current observations; None: new episodes come next.
+    """
+
+    def __init__(
+        self,
+        policy: Acting,
+        venv: EntityVectorEnv,
+        num_steps: int,
+        check_weights: Callable[[], None],
+        clock: Clock,
+    ) -> None:
+        self.policy, self.venv, self.clock = policy, venv, clock
+        self.buffer = RolloutBuffer(venv.single_observation_space, num_steps, venv.num_envs)
+        self.shown: Shown | None = None
+        self._check_weights = check_weights
+
+    def start_episodes(self, seed: int) -> EntityBatch:
+        """Start an episode in every environment, lane i with `seed + i`; return the steps of active lanes."""
+        self.shown = Shown.of(*self.venv.reset(seed=seed))
+        batch = self.shown.at_work()
+        if len(batch):
+            check_batch(self.shown.batch, self.venv.num_envs)
+        return batch
+
+    def play(self, rng: np.random.Generator) -> Rollout:
+        """Take the steps and return them, valid until the next call; episodes must have started.
+
+        Steps at which an environment is inactive are taken but left out. After an error `shown` is None.
+
+        Args:
+            rng: draws the actions.
+        """
+        shown, buffer, clock = self.shown, self.buffer, self.clock
+        assert shown is not None
+        self.shown = None
+        buffer.clear()
+        clock.start()
+        for _ in range(buffer.shape[0]):
+            batch = shown.at_work()
+            acted = self._act(shown, batch, rng)
+            clock.lap("inference")
+            buffer.append(batch, acted, shown.active)
+            clock.lap("storage")
+            after, rewards, terminated, truncated, info = self.venv.step(shown.for_all(acted.actions))
+            clock.lap("env")
+            check_lanes("reward", rewards)
+            bootstraps = final_values(self.policy, buffer.last_values, terminated, truncated, info)
+            clock.lap("inference")
+            buffer.record(rewards, terminated, truncated, bootstraps)
+            clock.lap("storage")
+            shown = Shown.of(after, info)
+        bootstraps = next_values(self.policy, buffer.last_values, shown)
+        check_values(self._check_weights, shown.batch, bootstraps, self.venv.num_envs)
+        clock.lap("inference")
+        self.shown = shown
+        return buffer.rollout(bootstraps)
+
+    def _act(self, shown: Shown, batch: EntityBatch, rng: np.random.Generator) -> ActResult:
+        """Return the policy's actions at `batch`, the steps of `shown` that are active.
+
+        If a number is not finite, the error names its source, whether or not the policy fails on it.
+        """
+        if not len(batch):
+            return ActResult(no_actions(self.venv.single_action_space, 0), {}, np.zeros(0, np.float32))
+        try:
+            acted = self.policy.act(batch, rng)
+        except Exception:
+            check_batch(shown.batch, self.venv.num_envs)
+            self._check_weights()
+            raise
+        check_values(self._check_weights, shown.batch, acted.values, self.venv.num_envs, shown.active)
+        return acted
