@@ -18,6 +18,7 @@ import gymnasium
 
 from ..adapters.environment_resolver import resolve
 from ..experiments import (
+    Actors,
     EnvChoice,
     TrainArguments,
     TrainConfig,
@@ -72,12 +73,25 @@ def main(arguments: Sequence[str]) -> int:
         raise UserError(
             "a resumed run continues from its own checkpoint: give --resume or --init-from, not both"
         )
+    if chosen.ray is None and chosen.ray_staleness:
+        raise UserError("--ray-staleness: expected it together with --ray, got it without. Remove it")
+    if chosen.ray is not None and settings.env.id == LISTEN:
+        raise UserError("--ray: expected environments that actors can make, got --listen")
+    actors = None if chosen.ray is None else Actors(chosen.ray, chosen.ray_staleness)
     run = chosen.resume or chosen.run or default_run_folder(settings)
     stop = threading.Event()
     try:
         with stop_on_signals(stop):
             is_resumed, given = chosen.resume is not None, _network_flags(arguments)
-            train(settings, run, resume=is_resumed, stop=stop, detail=chosen.progress, given=given)
+            train(
+                settings,
+                run,
+                resume=is_resumed,
+                stop=stop,
+                detail=chosen.progress,
+                given=given,
+                actors=actors,
+            )
     except (RankError, RunLockedError) as error:
         raise UserError(str(error)) from error
     return 130 if stop.is_set() else 0

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from ..lazy import attach
 
 if TYPE_CHECKING:
+    from .actors import Actors as Actors
     from .arguments import Pairs as Pairs
     from .arguments import Series as Series
     from .arguments import check_at_least as check_at_least

@@ -134,6 +134,10 @@ class TrainArguments:
     """The folder of this run (default: runs/<environment>-<time>)."""
     resume: Path | None = None
     """Continue the run in this folder, with its configuration; flags may change it."""
+    ray: int | None = None
+    """Play in so many actors of Ray (docs/scaling.md); a resumed run may have others."""
+    ray_staleness: int = 0
+    """With --ray: updates that actors may be behind. 0: they wait for each; 1: they play meanwhile."""
     progress: Detail = "short"
     """Lines of progress: none, short, or full (episode length, losses and shares of time as well)."""
 

@@ -28,7 +28,10 @@ from ..trainers import (
     process_group,
     step_of,
 )
+from ..trainers.distributed import ActorError, ActorRollouts
 from ..trainers.ranks import Ranks
+from ..trainers.rollout_source import RolloutSource
+from .actors import Actors, check_actors, ray_rollouts
 from .background_evaluation import BackgroundEvaluation
 from .config import RUN_CONFIG, TrainConfig
 from .config_file import to_yaml
@@ -46,11 +49,12 @@ def train(
     stop: threading.Event | None = None,
     detail: Detail = "short",
     given: Collection[str] = (),
+    actors: Actors | None = None,
 ) -> PPO:
     """Train in the folder `run` and return the trainer, its environments closed.
 
     `detail` is how much the lines of progress say; `given`: see `initial_policy`. Once `stop` is set,
-    training ends after the update at hand, with a checkpoint.
+    training ends after the update at hand, with a checkpoint. `actors` play; None: this process does.
 
     Raises:
         RunLockedError: another process trains this run.
@@ -60,13 +64,30 @@ def train(
         if config.init_from is not None and not resume and checkpoint_paths(run / "checkpoints"):
             raise _contains_a_run(run)  # before the network is read from there
         console = (console or Console()) if ranks.is_first else Console(quiet=True)
+        with (
+            _environments(config, run, given, ranks, actors) as (venv, policy, config),
+            _locked(run, ranks, config.track) as folder,
+        ):
+            trainer = _open(config, run, folder, venv, policy, resume)
+            stop = stop or threading.Event()
+            with _evaluated(trainer, config, folder, console, stop):
+                return _train(trainer, config, run, resume, console, stop, detail)
+
+
+@contextmanager
+def _environments(
+    config: TrainConfig, run: Path, given: Collection[str], ranks: Ranks, actors: Actors | None
+) -> Iterator[tuple[EntityVectorEnv | RolloutSource, AnyNetwork, TrainConfig]]:
+    """Make the environments, here or in `actors`, and the network with the options that it has."""
+    if actors is None:
         with make_environments(_share(config.env, ranks)) as venv:
-            policy, config = initial_policy(config, venv, run, given)
-            with _locked(run, ranks, config.track) as folder:
-                trainer = _open(config, run, folder, venv, policy, resume)
-                stop = stop or threading.Event()
-                with _evaluated(trainer, config, folder, console, stop):
-                    return _train(trainer, config, run, resume, console, stop, detail)
+            yield venv, *initial_policy(config, venv, run, given)
+        return
+    check_actors(config, actors, ranks)
+    with make_environments(with_lanes(config.env, config.env.num_envs // actors.count)) as venv:
+        policy, config = initial_policy(config, venv, run, given)
+    with ray_rollouts(config, policy, actors) as rollouts:
+        yield rollouts, policy, config
 
 
 @contextmanager
@@ -124,10 +145,13 @@ def _train(
 ) -> PPO:
     if trainer.ranks.is_first:
         replace_file(run / RUN_CONFIG, to_yaml(config).encode())
-    ranks = "" if trainer.ranks.size == 1 else f" of {trainer.ranks.size} ranks"
+    players = "" if trainer.ranks.size == 1 else f" of {trainer.ranks.size} ranks"
+    if isinstance(trainer.venv, ActorRollouts):
+        count = trainer.venv.num_actors
+        players = f" of {count} actor{'s' if count > 1 else ''}"
     resumed = f", resumed at step {trainer.step:,}" if resume else ""
     console.print(
-        f"{config.env.id}, {trainer.episodes.num_envs} environments{ranks}, in {run}{resumed}",
+        f"{config.env.id}, {trainer.episodes.num_envs} environments{players}, in {run}{resumed}",
         highlight=False,
         soft_wrap=True,
     )
@@ -146,7 +170,7 @@ def _train(
             trainer.train(max_seconds=max_seconds, progress=False)  # it is shown here
         except (NonFiniteError, CheckpointError) as error:
             raise UserError(str(error)) from error
-        except (WorkerError, RankError) as error:
+        except (WorkerError, RankError, ActorError) as error:
             raise UserError(f"{error}\n{_how_to_resume(run)}") from error
         except KeyboardInterrupt:
             console.print(_how_to_resume(run), highlight=False, soft_wrap=True)
@@ -179,12 +203,13 @@ def _open(
     config: TrainConfig,
     run: Path,
     folder: RunFolder | None,
-    venv: EntityVectorEnv,
+    venv: EntityVectorEnv | RolloutSource,
     policy: AnyNetwork,
     resume: bool,
 ) -> PPO:
     try:
         if config.opponents is not None:
+            assert isinstance(venv, EntityVectorEnv)
             chosen = config.opponents
             pool = OpponentPool(
                 policy,

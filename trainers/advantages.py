@@ -35,6 +35,7 @@ def generalized_advantages(
     gamma: float,
     gae_lambda: float,
     active: NDArray[np.bool_] | None = None,
+    ratios: NDArray[Any] | None = None,
 ) -> tuple[NDArray[Any], NDArray[Any]]:
     """Advantages Â and returns Â + V of a rollout (Schulman et al. 2016, arXiv:1506.02438).
 
@@ -50,12 +51,24 @@ def generalized_advantages(
     to the preceding active step; anything between that end and the next active step is dropped, as is what
     comes before the first active step of a rollout.
 
+    With `ratios` wₜ = π(aₜ|sₜ) / μ(aₜ|sₜ), of a policy π that learns from the actions of an earlier policy μ,
+    they are those of V-trace with λ (Espeholt et al. 2018, arXiv:1802.01561, equation 1 and remark 2), with
+    ρ̄ = c̄ = 1 and V of π:
+
+        vₜ − V(sₜ) = min(1, wₜ) (δₜ + γ λ (vₜ₊₁ − V(sₜ₊₁)))      the returns are vₜ
+        Âₜ = δₜ + γ λ (vₜ₊₁ − V(sₜ₊₁))
+
+    Âₜ has no factor wₜ: the ratio of PPO's loss, which is taken to μ, has it already. With wₜ = 1 these are
+    the advantages and returns above, bit for bit. IMPACT (Luo et al. 2020, arXiv:1912.00167) clips the ratio
+    to a target network instead.
+
     Args:
         rewards, values, final_values: float (T, E); `final_values` is read only at truncations.
         next_values: float (E,), V of the observations after the rollout's last step.
         terminated, truncated: bool (T, E).
         gamma, gae_lambda: γ and λ.
         active: bool (T, E), false where an environment was inactive; None: it never was.
+        ratios: float (T, E), of the probabilities of all actors' actions together; None: 1.
 
     Returns:
         advantages and returns (T, E) of the dtype of `values`, 0 at inactive steps; sums are kept in float64.
@@ -67,6 +80,8 @@ def generalized_advantages(
     parts = {"values": values, "final_values": final_values, "terminated": terminated, "truncated": truncated}
     if active is not None:
         parts["active"] = active
+    if ratios is not None:
+        parts["ratios"] = ratios
     for name, array in parts.items():
         if np.shape(array) != shape:
             raise ValueError(f"{name}: expected the shape of the rewards, {shape}, got {np.shape(array)}")
@@ -84,6 +99,7 @@ def generalized_advantages(
         gamma,
         gae_lambda,
         active,
+        ratios,
         advantages,
         returns,
     )
@@ -92,18 +108,18 @@ def generalized_advantages(
 
 @compiled
 def _scan(  # type: ignore[no-untyped-def]
-    rewards, values, next_values, final_values, terminated, truncated, gamma, gae_lambda, active,
+    rewards, values, next_values, final_values, terminated, truncated, gamma, gae_lambda, active, ratios,
     advantages, returns,
 ):  # fmt: skip
     num_steps, num_envs = rewards.shape
     following = next_values.astype(np.float64)
-    advantage = np.zeros(num_envs)
+    correction = np.zeros(num_envs)  # v - V of the step behind
     late = np.zeros(num_envs)  # rewards of inactive steps that an earlier active one will get
     for t in range(num_steps - 1, -1, -1):
         for env in range(num_envs):
             if terminated[t, env] or truncated[t, env]:
                 following[env] = 0.0 if terminated[t, env] else final_values[t, env]
-                advantage[env] = 0.0
+                correction[env] = 0.0
                 late[env] = 0.0  # of the next episode, before its first active step
             if active is not None and not active[t, env]:
                 late[env] += rewards[t, env]
@@ -111,9 +127,10 @@ def _scan(  # type: ignore[no-untyped-def]
             value = np.float64(values[t, env])
             delta = rewards[t, env] + late[env] + gamma * following[env] - value
             late[env] = 0.0
-            advantage[env] = delta + gamma * gae_lambda * advantage[env]
-            advantages[t, env] = advantage[env]
-            returns[t, env] = advantage[env] + value
+            advantage = delta + gamma * gae_lambda * correction[env]
+            correction[env] = advantage if ratios is None else min(1.0, ratios[t, env]) * advantage
+            advantages[t, env] = advantage
+            returns[t, env] = correction[env] + value
             following[env] = value
 
 

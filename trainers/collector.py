@@ -13,6 +13,7 @@ from ..envs import EntityBatch, EntityVectorEnv
 from ..policies import Policy
 from .config import PPOConfig
 from .lanes import EpisodeStatistics, Shown
+from .off_policy import revalued
 from .player import Player
 from .ranks import Ranks, rows_of_rank
 from .reward_normalization import RewardNormalizer
@@ -93,6 +94,11 @@ class Collector:
         assert isinstance(self.player, Player)
         return self.player.buffer
 
+    @property
+    def lanes_of_rows(self) -> NDArray[np.int64] | None:
+        """`Rollout.lanes` of the last rollout."""
+        return None if self.rollout is None else self.rollout.lanes
+
     def start_episodes(self, seed: int) -> EntityBatch:
         """Start an episode in every environment; return the steps of those that are active."""
         self.episodes.forget_running()
@@ -112,16 +118,20 @@ class Collector:
         """
         config = self.config
         self.module.eval()
-        player = self.player
-        rollout = self.rollout = player.play(rng) if isinstance(player, Player) else player.play()
+        player, ratios = self.player, None
+        rollout = player.play(rng) if isinstance(player, Player) else player.play()
         rewards = self._follow_episodes(rollout)
         estimation = config.gamma, config.gae_lambda
         samples = rollout.samples(*estimation, rewards)
+        if isinstance(player, RolloutSource) and player.staleness:
+            rollout, ratios = revalued(self.policy, rollout, samples)
+            samples = rollout.samples(*estimation, rewards, ratios)
         if self.start is not None:
             coef = annealed(config.start_kl_coef, done / config.start_kl_share)
             penalized = self.start.penalized(rewards, samples, rollout.active, coef)
             if penalized is not rewards:
-                samples = rollout.samples(*estimation, penalized)
+                samples = rollout.samples(*estimation, penalized, ratios)
+        self.rollout = rollout
         self.clock.lap("storage")
         return samples
 

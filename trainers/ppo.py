@@ -62,8 +62,8 @@ class PPO:
 
     Args:
         policy: an `nn.Module` that satisfies `Policy`.
-        venv: resets its environments in the step that ends an episode (autoreset SAME_STEP); or a source of
-            rollouts from elsewhere, such as `ez.distributed.RayRollouts`.
+        venv: resets its environments in the step that ends an episode (autoreset SAME_STEP); or a
+            `RolloutSource`, such as `ez.distributed.RayRollouts`.
         config: the hyper-parameters.
         run_dir: the folder for configuration, metrics and checkpoints; `train` locks it. None: nothing is
             written.
@@ -230,10 +230,8 @@ class PPO:
             metrics = self.update()
         seconds = self.ranks.from_first(time.perf_counter() - began)
         self.elapsed_seconds += seconds
-        if isinstance(self.venv, EvolvingVectorEnv):
+        if isinstance(self.venv, EvolvingVectorEnv | RolloutSource):
             metrics.update(self.venv.training_metrics())
-        if isinstance(self.venv, RolloutSource):
-            metrics.update(self.venv.metrics())
         metrics["charts/SPS"] = self._num_samples / seconds
         metrics["time/elapsed"] = self.elapsed_seconds
         for name, total in self.clock.wall.items():
@@ -286,10 +284,10 @@ class PPO:
             self.updates += 1
             return self.episodes.summary()
         self.clock.start()
-        if is_own and (rollout := self.collector.rollout) is not None:
-            check_batch(samples.observations, self.venv.num_envs, rollout.lanes)
-        else:  # its steps may be of any environments
-            check_batch(samples.observations, None)
+        # Steps of a rollout from elsewhere may be of any environments.
+        check_batch(
+            samples.observations, self.venv.num_envs if is_own else None, self.collector.lanes_of_rows
+        )
         before = Snapshot(self.module, self.optimizer)
         try:
             self.module.train()

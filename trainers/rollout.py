@@ -137,11 +137,17 @@ class Rollout:
         """The environment of each row (B,); None: of row b it is b modulo E."""
         return None if len(self) == self.active.size else np.nonzero(self.active)[1]
 
-    def samples(self, gamma: float, gae_lambda: float, rewards: NDArray[np.float32] | None = None) -> Samples:
+    def samples(
+        self,
+        gamma: float,
+        gae_lambda: float,
+        rewards: NDArray[np.float32] | None = None,
+        ratios: NDArray[np.float64] | None = None,
+    ) -> Samples:
         """Return all rows with their advantages, as views.
 
         Args:
-            gamma, gae_lambda: see `generalized_advantages`.
+            gamma, gae_lambda, ratios: see `generalized_advantages`.
             rewards: (T, E), in place of those that were collected.
         """
         active = None if len(self) == self.active.size else self.active
@@ -155,6 +161,7 @@ class Rollout:
             gamma,
             gae_lambda,
             active,
+            ratios,
         )
 
         def by_row(numbers: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -189,14 +196,14 @@ class Rollout:
             observations,
             dict(zip(names, ordered, strict=False)),
             dict(zip(names, ordered[len(names) :], strict=True)),
-            *(
-                beside([getattr(part, name) for part in parts])
-                for name in (
-                    *("values", "rewards", "final_values", "terminated", "truncated", "active"),
-                    "next_values",
-                )
-            ),
-            beside(renewed) if any(part.renewed is not None for part in parts) else None,
+            values=beside([part.values for part in parts]),
+            rewards=beside([part.rewards for part in parts]),
+            final_values=beside([part.final_values for part in parts]),
+            terminated=beside([part.terminated for part in parts]),
+            truncated=beside([part.truncated for part in parts]),
+            active=beside([part.active for part in parts]),
+            next_values=beside([part.next_values for part in parts]),
+            renewed=beside(renewed) if any(part.renewed is not None for part in parts) else None,
         )
 
 

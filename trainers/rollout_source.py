@@ -64,6 +64,6 @@ class RolloutSource(ABC):
     def play(self) -> Rollout:
         """Return the next rollout, of `config.num_steps` steps."""
 
-    def metrics(self) -> dict[str, float]:
+    def training_metrics(self) -> dict[str, float]:
         """Return metrics to log after an update."""
         return {}

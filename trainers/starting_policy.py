@@ -8,18 +8,15 @@ from __future__ import annotations
 from copy import deepcopy
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from ..policies import Policy, frozen_weights
+from ..policies import Policy
+from .off_policy import log_ratios
 from .rollout import Samples
 
 #: The modules of a policy whose parameters only the value depends on.
 VALUE_MODULES = ("value_head", "value_net", "critic")
-
-#: Steps that are evaluated at once.
-_CHUNK = 4096
 
 
 def policy_parameters(module: nn.Module) -> list[nn.Parameter]:
@@ -60,16 +57,7 @@ class StartingPolicy:
 
     def log_ratios(self, samples: Samples) -> NDArray[np.float64]:
         """Return Σ (log π(a) − log π₀(a)) of each step (B,), with π as the actions were taken."""
-        sums = []
-        with torch.no_grad(), frozen_weights(self.policy):
-            for part in samples.split(_CHUNK):
-                ours = self.policy.evaluate(part.observations, part.actions).log_probs
-                total = np.zeros(len(part))
-                for name, log_probs in part.log_probs.items():
-                    difference = log_probs.values - ours[name].double().cpu().numpy()
-                    np.add.at(total, log_probs.sequence_indices(), difference)
-                sums.append(total)
-        return np.concatenate(sums) if sums else np.zeros(0)
+        return log_ratios(self.policy, samples)[0]
 
     def penalized(
         self, rewards: NDArray[np.float32], samples: Samples, active: NDArray[np.bool_], coef: float

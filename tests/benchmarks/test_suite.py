@@ -290,7 +290,7 @@ def test_benchmarks_with_a_budget_give_rows_and_stay_under_ten_minutes() -> None
     without = {path.stem for path in SCRIPTS.glob("*.py")} - set(budgets) - set(SHARED)
     assert without == {
         *("attention", "continuous", "engines", "fuzz_checkpoints", "gpu", "questions"),
-        *("ranks", "runtime", "scaling", "startup", "workers"),
+        *("ranks", "ray_rollouts", "runtime", "scaling", "startup", "workers"),
     }
 
 

@@ -61,6 +61,49 @@ def test_advantages_equal_the_sum_of_discounted_errors_at_every_kind_of_end(roll
     np.testing.assert_allclose(returns, expected + rollout[1], rtol=1e-9, atol=1e-9)
 
 
+def slow_v_trace(
+    rewards: Any, values: Any, next_values: Any, final_values: Any, terminated: Any, truncated: Any,
+    gamma: float, lam: float, ratios: Any,
+) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+    """v_s = V_s + Σ_t γ^(t-s) (Π_{s ≤ i < t} c_i) ρ_t δ_t with c = λ min(1, w) and ρ = min(1, w)."""
+    deltas = slow_advantages(rewards, values, next_values, final_values, terminated, truncated, gamma, 0.0)
+    num_steps, num_envs = rewards.shape
+    corrections, advantages = np.zeros(rewards.shape), np.zeros(rewards.shape)
+    for env in range(num_envs):
+        for start in range(num_steps):
+            product = 1.0
+            for t in range(start, num_steps):
+                clipped = min(1.0, float(ratios[t, env]))
+                corrections[start, env] += gamma ** (t - start) * product * clipped * deltas[t, env]
+                product *= lam * clipped
+                if terminated[t, env] or truncated[t, env]:
+                    break
+    for env in range(num_envs):
+        for t in range(num_steps):
+            ends = t + 1 == num_steps or terminated[t, env] or truncated[t, env]
+            following = 0.0 if ends else corrections[t + 1, env]
+            advantages[t, env] = deltas[t, env] + gamma * lam * following
+    return advantages, corrections + values
+
+
+@settings(max_examples=100, deadline=None)
+@given(rollouts(), st.integers(0, 2**32))
+def test_v_trace_is_the_sum_of_its_definition_at_every_kind_of_end(
+    rollout: tuple[Any, ...], seed: int
+) -> None:
+    ratios = np.exp(np.random.default_rng(seed).normal(0, 1, rollout[0].shape))
+    found = generalized_advantages(*rollout, None, ratios)
+    for ours, expected in zip(found, slow_v_trace(*rollout, ratios), strict=True):
+        np.testing.assert_allclose(ours, expected, rtol=1e-9, atol=1e-9)
+
+
+@given(rollouts())
+def test_v_trace_of_the_acting_policy_is_generalized_advantage_estimation(rollout: tuple[Any, ...]) -> None:
+    same = generalized_advantages(*rollout, None, np.ones(rollout[0].shape))
+    for ours, plain in zip(same, generalized_advantages(*rollout), strict=True):
+        np.testing.assert_array_equal(ours, plain)
+
+
 def compressed_advantages(
     rewards: Any, values: Any, next_values: Any, final_values: Any, terminated: Any, truncated: Any,
     gamma: float, lam: float, active: Any,

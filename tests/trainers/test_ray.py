@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
 from collections.abc import Iterator
-from typing import Any
+from pathlib import Path
 
 import entitize as ez
 import numpy as np
 import pytest
 import torch
-from entitize.policies import ActResult
-from entitize.ragged import concatenate
-from entitize.trainers import PPO, PPOConfig
+from entitize.trainers import PPO, PPOConfig, read_metrics
 
-from facts import mentions
+from facts import raises
+from local_actors import LocalRollouts
 
 ray = pytest.importorskip("ray")
 
@@ -21,86 +28,142 @@ ray = pytest.importorskip("ray")
 @pytest.fixture(scope="module")
 def running_ray() -> Iterator[None]:
     """Ray as a user has started it: actors of all tests are there, which is faster than starting it anew."""
-    ray.init(num_cpus=4, include_dashboard=False, log_to_driver=False, logging_level="error")
+    ray.init(num_cpus=4, include_dashboard=False, log_to_driver=False, logging_level=40)
     yield
     ray.shutdown()
 
 
-class GroupByGroup(ez.RogueNet):
-    """Draws the actions of each group of lanes from numbers of its own, as actors do."""
-
-    rngs: list[np.random.Generator]
-
-    def act(self, batch: ez.EntityBatch, *args: Any, **kwargs: Any) -> ActResult:
-        lanes = len(batch) // len(self.rngs)
-        parts = [
-            super(GroupByGroup, self).act(batch[i * lanes : (i + 1) * lanes], rng)
-            for i, rng in enumerate(self.rngs)
-        ]
-        names = list(parts[0].actions)
-        return ActResult(
-            {name: concatenate([part.actions[name] for part in parts]) for name in names},
-            {name: concatenate([part.log_probs[name] for part in parts]) for name in names},
-            np.concatenate([part.values for part in parts]),
-            {name: concatenate([part.drawn[name] for part in parts]) for name in names},
-        )
-
-
-def network(game: str, kind: type[ez.RogueNet] = ez.RogueNet) -> ez.RogueNet:
+def network() -> ez.RogueNet:
     torch.manual_seed(0)
-    with ez.make_vec(game, 1) as venv:
-        return kind(venv.single_observation_space, venv.single_action_space, d_model=16, n_layer=1)
+    with ez.make_vec("MultiSnake", 1) as venv:
+        return ez.RogueNet(venv.single_observation_space, venv.single_action_space, d_model=16, n_layer=1)
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"game": "MultiSnake", "num_steps": 16, "minibatch_size": 64, "normalize_rewards": True},
-        {"game": "MineSweeper", "num_steps": 8, "minibatch_size": 5, "joint_log_prob": True},
-        {"game": "CherryPick", "num_steps": 8, "minibatch_size": 24, "start_kl_coef": 0.1},
-    ],
-    ids=lambda options: options["game"],
-)
-def test_two_actors_collect_and_train_what_one_process_does(
-    options: dict[str, Any], running_ray: None
-) -> None:
-    game = options.pop("game")
-    config = PPOConfig(seed=3, **options)
-    policy, one = network(game), network(game, GroupByGroup)
-    assert isinstance(one, GroupByGroup)
-    with ez.distributed.RayRollouts(game, policy, 2, num_envs=6) as rollouts, ez.make_vec(game, 6) as venv:
-        ours, alone = PPO(policy, rollouts, config), PPO(one, venv, config)
-        for update in range(3):
-            one.rngs = [np.random.default_rng((3, actor, update)) for actor in range(2)]
-            samples, expected = ours.collect(), alone.collect()
-            assert samples.observations.equals(expected.observations)
-            for name, chosen in expected.actions.items():
-                assert samples.actions[name] == chosen
-                np.testing.assert_allclose(
-                    samples.log_probs[name].values, expected.log_probs[name].values, rtol=1e-5, atol=1e-5
-                )
-            for name in ("values", "advantages", "returns"):
-                theirs = getattr(expected, name)
-                np.testing.assert_allclose(getattr(samples, name), theirs, rtol=1e-4, atol=1e-5, err_msg=name)
-            metrics = ours.update()
-            assert metrics == pytest.approx(alone.update(), rel=1e-4, abs=1e-5)
-        assert ours.step == alone.step and ours.episodes.finished == alone.episodes.finished
-    theirs = one.state_dict()
-    for name, tensor in policy.state_dict().items():
-        torch.testing.assert_close(tensor, theirs[name], rtol=1e-4, atol=1e-5)
+def test_ray_actors_collect_what_actors_of_this_process_do_without_torch(running_ray: None) -> None:
+    config = PPOConfig(num_steps=8, minibatch_size=32, normalize_rewards=True)
+    policies = network(), network()
+    with (
+        ez.distributed.RayRollouts("MultiSnake", policies[0], 2, num_envs=4) as rollouts,
+        LocalRollouts("MultiSnake", policies[1], 2, 4) as local,
+    ):
+        trainers = PPO(policies[0], rollouts, config), PPO(policies[1], local, config)
+        for _ in range(3):
+            ours, theirs = (trainer.collect() for trainer in trainers)
+            assert ours.observations.equals(theirs.observations)
+            np.testing.assert_array_equal(ours.advantages, theirs.advantages)
+            one, other = (trainer.update() for trainer in trainers)
+            assert one == other
+        assert [has_torch for _, has_torch in processes(rollouts)] == [False, False]
+    assert ray.is_initialized(), "it is the user's"
 
 
-def test_actors_load_no_torch_and_a_running_ray_stays(running_ray: None) -> None:
-    policy = network("MultiSnake")
-    with ez.distributed.RayRollouts("MultiSnake", policy, 2) as rollouts:
-        trainer = PPO(policy, rollouts, PPOConfig(num_steps=8, total_timesteps=32))
-        trainer.train(progress=False)
-        loaded = [member.actor.call("loaded", name)(60) for member in rollouts._members for name in ("torch",)]
-        assert loaded == [False, False]
-        assert trainer.step == 32 and rollouts.num_envs == 2
+def processes(rollouts: ez.distributed.RayRollouts) -> list[tuple[int, bool]]:
+    return [actor.call("process")(300) for actor in rollouts.actors]
+
+
+def test_actors_that_are_killed_are_started_again_and_no_step_is_missing(running_ray: None) -> None:
+    policy, kills, updates = network(), 0, 0
+    chance = random.Random(os.environ.get("ENTITIZE_KILLS", "few"))
+    wanted = int(os.environ.get("ENTITIZE_KILLS", 2))
+    config = PPOConfig(num_steps=16, minibatch_size=64, total_timesteps=10**9)
+    rollouts = ez.distributed.RayRollouts("MultiSnake", policy, 2, num_envs=4, staleness=1, max_restarts=100)
+    with rollouts:
+        stop = threading.Event()
+
+        def kill_at_random() -> None:
+            nonlocal kills
+            while kills < wanted and not stop.is_set():
+                time.sleep(2 * chance.random())
+                with contextlib.suppress(Exception):  # it may be starting, or ended by us
+                    pid, _ = chance.choice(rollouts.actors).call("process")(60)
+                    time.sleep(0.5 * chance.random())
+                    os.kill(pid, signal.SIGKILL)
+                    kills += 1
+
+        def count(trainer: PPO, metrics: dict[str, float]) -> bool:
+            nonlocal updates
+            updates += 1
+            assert trainer.step == 64 * updates and np.isfinite(metrics["losses/loss"])
+            return rollouts.restarts >= wanted or not killer.is_alive()
+
+        trainer = PPO(policy, rollouts, config, callbacks=[count])
+        killer = threading.Thread(target=kill_at_random)
+        killer.start()
+        try:
+            metrics = trainer.train(progress=False)
+        finally:
+            stop.set()
+            killer.join()
+        assert kills == wanted and metrics["charts/actor_restarts"] >= wanted - 1
+        assert metrics["charts/episodic_length"] <= trainer.step / 4
+
+
+def test_an_environment_that_an_actor_cannot_make_is_an_error_that_names_it(running_ray: None) -> None:
+    with raises(ez.distributed.ActorError, "actor 0", "NameNotFound", "no_such_game"):
+        ez.distributed.RayRollouts("no_such_game:make", network(), 1)
     assert ray.is_initialized()
 
 
-def test_numbers_that_cannot_be_divided_are_refused() -> None:
-    with pytest.raises(ValueError, match=mentions("num_envs", "multiple", 2, 3)):
-        ez.distributed.RayRollouts("MultiSnake", network("MultiSnake"), 2, num_envs=3)
+TRAIN = (
+    *(
+        sys.executable,
+        "-m",
+        "entitize",
+        "train",
+        "--env.id",
+        "MultiSnake",
+        "--env.num-envs",
+        "4",
+        "--ray",
+        "2",
+    ),
+    *("--net.d-model", "8", "--net.n-layer", "1", "--ppo.num-steps", "8", "--ppo.minibatch-size", "16"),
+)
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(ez.__file__).parents[1]), "OMP_NUM_THREADS": "1"}
+
+
+def descendants(pid: int) -> list[int]:
+    """Processes that `pid` started, and theirs."""
+    parents = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            parents[int(folder.name)] = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+    found = [pid]
+    for one in found:
+        found += [child for child, parent in parents.items() if parent == one]
+    return found[1:]
+
+
+def is_running(pid: int) -> bool:
+    try:
+        return " Z " not in Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False
+
+
+@pytest.mark.skipif(not Path("/proc").exists(), reason="looks for processes in /proc")
+def test_a_learner_that_is_killed_leaves_no_process_and_its_run_resumes(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    options = ("--run", str(run), "--ppo.total-timesteps", "1000000000", "--ppo.checkpoint-interval", "32")
+    learner = subprocess.Popen(
+        [*TRAIN, *options], env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    deadline = time.monotonic() + 400
+    while not list(run.glob("checkpoints/step_*")):
+        assert learner.poll() is None and time.monotonic() < deadline, learner.communicate()
+        time.sleep(0.1)
+    started = descendants(learner.pid)
+    assert len(started) >= 4, "Ray and two actors"
+    learner.kill()
+    learner.wait()
+    while any(map(is_running, started)):
+        assert time.monotonic() < deadline, [Path(f"/proc/{pid}/cmdline").read_text() for pid in started]
+        time.sleep(0.2)
+    step = read_metrics(run / "metrics.jsonl")[-1]["step"]
+    command = [*TRAIN[:4], "--resume", str(run), "--ray", "1", "--ppo.total-timesteps", str(step + 32)]
+    done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, timeout=400)
+    assert done.returncode == 0 and "resumed at step" in done.stdout, done.stderr
+    assert "environments of 1 actor," in done.stdout
+    lines = [line for line in done.stderr.splitlines() if "samples/s" not in line and line.strip()]
+    assert not lines, "nothing but progress is printed"
+    assert read_metrics(run / "metrics.jsonl")[-1]["step"] >= step

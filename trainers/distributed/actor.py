@@ -5,6 +5,8 @@ Shape alphabet: T steps, E environments of this actor, P numbers of all paramete
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -94,8 +96,6 @@ class RolloutActor:
             self._renewed = False
         return rollout
 
-    def loaded(self, module: str) -> bool:
-        """Return True if the process has imported `module`."""
-        import sys
-
-        return module in sys.modules
+    def process(self) -> tuple[int, bool]:
+        """Return the process id, and True if the process has loaded torch."""
+        return os.getpid(), "torch" in sys.modules

@@ -141,6 +141,11 @@ class ActorRollouts(RolloutSource):
         """Return what actors get as `weights` (P,): by default the array itself."""
         return weights
 
+    @property
+    def actors(self) -> list[Actor]:
+        """The actors that play now."""
+        return [member.actor for member in self._members]
+
     def close(self) -> None:
         """End all actors."""
         members, self._members = self._members, []
@@ -226,7 +231,7 @@ class ActorRollouts(RolloutSource):
         self._has_episodes = True
         return rollout
 
-    def metrics(self) -> dict[str, float]:
+    def training_metrics(self) -> dict[str, float]:
         """Return how often actors were started again."""
         return {"charts/actor_restarts": float(self.restarts)}
 
@@ -276,7 +281,7 @@ class ActorRollouts(RolloutSource):
 
     def _is_alive(self, member: _Member) -> bool:
         try:
-            member.actor.call("loaded", "numpy")(PATIENCE)
+            member.actor.call("process")(PATIENCE)
         except ActorLost:
             return False
         return True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -106,7 +107,7 @@ def _start_ray(num_cpus: int) -> bool:
         return False
     options: dict[str, Any] = {} if os.environ.get("RAY_ADDRESS") else {"num_cpus": num_cpus}
     with _variables(RAY_USAGE_STATS_ENABLED="0"):
-        ray.init(include_dashboard=False, log_to_driver=False, logging_level="error", **options)
+        ray.init(include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR, **options)
     return True
 
 

@@ -1,0 +1,254 @@
+"""Rollouts from actors: as one process with all their environments would collect them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import entitize as ez
+import numpy as np
+import pytest
+import torch
+from entitize.cli.train import main
+from entitize.experiments import Actors, TrainConfig, UserError
+from entitize.experiments.actors import check_actors
+from entitize.policies import ActResult
+from entitize.ragged import concatenate
+from entitize.trainers import PPO, PPOConfig
+from entitize.trainers.distributed import ActorError
+from entitize.trainers.ranks import Ranks
+
+from facts import raises
+from local_actors import LocalRollouts
+
+
+class GroupByGroup(ez.RogueNet):
+    """Draws the actions of each group of lanes from numbers of its own, as actors do."""
+
+    rngs: list[np.random.Generator]
+
+    def act(self, batch: ez.EntityBatch, *args: Any, **kwargs: Any) -> ActResult:
+        lanes = len(batch) // len(self.rngs)
+        parts = [
+            super(GroupByGroup, self).act(batch[i * lanes : (i + 1) * lanes], rng)
+            for i, rng in enumerate(self.rngs)
+        ]
+        names = list(parts[0].actions)
+        return ActResult(
+            {name: concatenate([part.actions[name] for part in parts]) for name in names},
+            {name: concatenate([part.log_probs[name] for part in parts]) for name in names},
+            np.concatenate([part.values for part in parts]),
+            {name: concatenate([part.drawn[name] for part in parts]) for name in names},
+        )
+
+
+def network(game: str, kind: type[ez.RogueNet] = ez.RogueNet) -> ez.RogueNet:
+    torch.manual_seed(0)
+    with ez.make_vec(game, 1) as venv:
+        return kind(venv.single_observation_space, venv.single_action_space, d_model=16, n_layer=1)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"game": "MultiSnake", "num_steps": 16, "minibatch_size": 64, "normalize_rewards": True},
+        {"game": "MineSweeper", "num_steps": 8, "minibatch_size": 5, "joint_log_prob": True},
+        {"game": "CherryPick", "num_steps": 8, "minibatch_size": 24, "start_kl_coef": 0.1},
+    ],
+    ids=lambda options: options["game"],
+)
+def test_two_actors_collect_and_train_what_one_process_does(
+    options: dict[str, Any],
+) -> None:
+    game = options.pop("game")
+    config = PPOConfig(seed=3, **options)
+    policy, one = network(game), network(game, GroupByGroup)
+    assert isinstance(one, GroupByGroup)
+    with LocalRollouts(game, policy, 2, 6) as rollouts, ez.make_vec(game, 6) as venv:
+        ours, alone = PPO(policy, rollouts, config), PPO(one, venv, config)
+        for update in range(3):
+            one.rngs = [np.random.default_rng((3, actor, update)) for actor in range(2)]
+            samples, expected = ours.collect(), alone.collect()
+            assert samples.observations.equals(expected.observations)
+            for name, chosen in expected.actions.items():
+                assert samples.actions[name] == chosen
+                np.testing.assert_allclose(
+                    samples.log_probs[name].values, expected.log_probs[name].values, rtol=1e-5, atol=1e-5
+                )
+            for name in ("values", "advantages", "returns"):
+                theirs = getattr(expected, name)
+                np.testing.assert_allclose(getattr(samples, name), theirs, rtol=1e-4, atol=1e-5, err_msg=name)
+            metrics = ours.update()
+            assert metrics == pytest.approx(alone.update(), rel=1e-4, abs=1e-5)
+        assert ours.step == alone.step and ours.episodes.finished == alone.episodes.finished
+    theirs = one.state_dict()
+    for name, tensor in policy.state_dict().items():
+        torch.testing.assert_close(tensor, theirs[name], rtol=1e-4, atol=1e-5)
+
+
+CONFIG = PPOConfig(num_steps=4, minibatch_size=16, total_timesteps=96)
+
+
+class Failing:
+    """Makes environments; those of one number of lanes fail."""
+
+    def __init__(self, where: str) -> None:
+        self.where = where
+
+    def __call__(self, num_envs: int) -> ez.EntityVectorEnv:
+        if self.where == "make":
+            raise OSError("no display")
+        venv = ez.make_vec("MultiSnake", num_envs)
+        if self.where == "step":
+
+            def step(actions: Any) -> Any:
+                raise ZeroDivisionError("of the game")
+
+            venv.step = step  # type: ignore[method-assign]
+        return venv
+
+
+def test_lost_actors_are_started_again_and_nothing_is_missing() -> None:
+    policy = network("MultiSnake")
+    with LocalRollouts("MultiSnake", policy, 3, 6, max_restarts=100) as rollouts:
+        trainer = PPO(policy, rollouts, CONFIG)
+        rollouts.loss = 0.2
+        sizes = []
+        for _ in range(10):
+            sizes.append(len(trainer.collect()))
+            metrics = trainer.update()
+        assert sizes == [24] * 10 and trainer.step == 240
+        assert metrics["charts/episodic_length"] <= 240 / 6, "no episode is longer than what was played"
+        assert rollouts.restarts > 3 and len(rollouts.started) == 3 + rollouts.restarts
+        assert rollouts.training_metrics() == {"charts/actor_restarts": rollouts.restarts}
+
+
+def test_a_lost_actor_plays_its_part_again_with_the_same_weights_and_draws() -> None:
+    policy = network("MultiSnake")
+    with LocalRollouts("MultiSnake", policy, 2, 4) as rollouts:
+        trainer = PPO(policy, rollouts, CONFIG)
+        trainer.collect()
+        trainer.update()
+        rollouts.started[1].is_lost = True
+        trainer.collect()
+        rollout = trainer.collector.rollout
+        assert rollout is not None and rollout.renewed is not None
+        assert rollout.renewed.tolist() == [False, False, True, True]
+        (weights, draws, _), (again, drawn, _) = (
+            next(arguments for method, arguments in reversed(actor.calls) if method == "play")
+            for actor in rollouts.started[1:]
+        )
+        assert draws == drawn == (CONFIG.seed, 1, 1)
+        np.testing.assert_array_equal(weights, again)
+        lengths = trainer.episodes.running_lengths
+        assert lengths[2:].max() <= 4 < lengths[:2].max() or trainer.episodes.finished
+
+
+def test_an_actor_that_is_lost_each_time_is_an_error() -> None:
+    policy = network("MultiSnake")
+    with LocalRollouts("MultiSnake", policy, 2, 4, max_restarts=2) as rollouts:
+        trainer = PPO(policy, rollouts, CONFIG)
+        trainer.collect()
+        rollouts.loss = 1.0
+        with raises(ActorError, "actor 0", "3 times", "killed"):
+            trainer.collect()
+        rollouts.loss = 0.0
+        assert len(trainer.collect()) == 16, "the next rollout begins new episodes"
+
+
+@pytest.mark.parametrize(
+    ("where", "facts"),
+    [
+        ("make", ("actor 0", "OSError", "no display")),
+        ("step", ("actor 0", "ZeroDivisionError", "of the game")),
+    ],
+)
+def test_an_environment_that_fails_is_an_error_that_names_the_actor(
+    where: str, facts: tuple[str, ...]
+) -> None:
+    policy = network("MultiSnake")
+    with (
+        raises(ActorError, *facts),
+        LocalRollouts(Failing(where), policy, 2, 4) as rollouts,
+    ):
+        PPO(policy, rollouts, CONFIG).collect()
+
+
+def test_what_cannot_be_played_by_actors_is_refused() -> None:
+    policy = network("MultiSnake")
+    with raises(ValueError, "num_envs", "multiple", 2, 3):
+        LocalRollouts("MultiSnake", policy, 2, 3)
+    with raises(ValueError, "num_actors", 0):
+        LocalRollouts("MultiSnake", policy, 0, 3)
+    spaces = policy.observation_space, policy.action_space
+    with raises(TypeError, "RogueNet", "Linear"):
+        LocalRollouts("MultiSnake", torch.nn.Linear(1, 1), 2, 4)  # type: ignore[arg-type]
+    with raises(ValueError, "width 6"):
+        LocalRollouts("MultiSnake", ez.RogueNet(*spaces, d_model=6, n_head=1), 2, 4)
+    with LocalRollouts("MultiSnake", policy, 1, 1) as rollouts, raises(ValueError, "policy"):
+        PPO(network("MultiSnake"), rollouts, CONFIG)
+
+
+@pytest.mark.parametrize("staleness", [1, 2])
+def test_actors_are_no_more_updates_behind_than_asked_for(staleness: int) -> None:
+    policy = network("MultiSnake")
+    with LocalRollouts("MultiSnake", policy, 2, 4, staleness=staleness) as rollouts:
+        trainer = PPO(policy, rollouts, PPOConfig(num_steps=8, minibatch_size=16, learning_rate=0.01))
+        versions: list[np.ndarray] = []
+        for _ in range(5):
+            versions.append(rollouts._parameters.flat(rollouts._parameters.tensors()))
+            samples = trainer.collect()
+            np.testing.assert_allclose(samples.values, policy.value(samples.observations), rtol=1e-5)
+            metrics = trainer.update()
+            assert np.isfinite(metrics["losses/loss"])
+        for actor in rollouts.started:
+            played = [arguments[0] for method, arguments in actor.calls if method == "play"]
+            assert len(played) == 5 + staleness
+            for number, weights in enumerate(played[:5]):
+                # The first weights are those after the first input statistics.
+                if number > staleness:
+                    np.testing.assert_array_equal(weights, versions[number - staleness])
+
+
+def test_asynchronous_training_learns_and_is_repeatable() -> None:
+    returns = []
+    for _ in range(2):
+        policy = network("CherryPick")
+        with LocalRollouts("CherryPick", policy, 2, 16, staleness=1) as rollouts:
+            trainer = PPO(policy, rollouts, PPOConfig(num_steps=16, minibatch_size=128, learning_rate=0.005))
+            first = trainer.train(256, progress=False)
+            returns.append(trainer.train(256 * 40, progress=False)["charts/episodic_return"])
+    assert returns[0] == returns[1]
+    assert returns[0] > first["charts/episodic_return"] + 0.1
+
+
+def test_without_ray_the_error_names_the_extra() -> None:
+    program = (
+        "import sys; sys.modules['ray'] = None\n"
+        "from entitize.cli.main import main\n"
+        "sys.exit(main(['train', '--ray', '2', '--env.id', 'MultiSnake', '--run', 'unused']))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 2 and "--ray" in done.stderr and "entitize[ray]" in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("flags", "facts"),
+    [
+        ("--ray 3 --env.num-envs 4", ("num_envs", "multiple", 3, 4)),
+        ("--ray 0", ("--ray", "at least 1", 0)),
+        ("--ray 1 --ray-staleness -1", ("--ray-staleness", -1)),
+        ("--ray-staleness 1", ("--ray-staleness", "--ray")),
+        ("--ray 2 --config microrts_selfplay", ("--ray", "opponents")),
+        ("--ray 2 --config procgen_impala", ("--ray", "ImpalaNet")),
+    ],
+)
+def test_flags_that_actors_do_not_go_with_are_refused(flags: str, facts: tuple[Any, ...]) -> None:
+    with raises(UserError, *facts):
+        main(["--env.id", "MultiSnake", "--run", "unused", *flags.split()])
+
+
+def test_ranks_take_no_actors() -> None:
+    with raises(UserError, "--ray", "2 ranks", "torchrun"):
+        check_actors(TrainConfig(), Actors(2), Ranks(0, 2))
