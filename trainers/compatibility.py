@@ -14,7 +14,9 @@ from ..envs import EntityVectorEnv, space_schema
 from ..policies import Policy
 from .config import PPOConfig
 from .ranks import Ranks
+from .rollout import Samples
 from .rollout_source import RolloutSource
+from .runs.guard import check_batch
 from .runs.trainer_state import EvolvingVectorEnv
 
 #: Advice where policy and environments are swapped.
@@ -81,6 +83,28 @@ def checked_ranks(
     counts = ranks.gather(venv.num_envs)
     first = sum(counts[: ranks.rank])
     return slice(first, first + venv.num_envs), sum(counts)
+
+
+def check_samples(samples: Samples, policy: Policy) -> None:
+    """Check that a rollout from elsewhere is one that `policy` can learn from; an empty one is.
+
+    Raises:
+        TypeError: they are no `Samples`.
+        ValueError: they are of other entity types or actions.
+        NonFiniteError: a feature is NaN or infinite.
+    """
+    if not isinstance(samples, Samples):
+        raise TypeError(f"update: samples: expected Samples, as collect returns them, got {_named(samples)}")
+    space = policy.observation_space
+    expected = {name: (len(features),) for name, features in space.entities.items()}
+    found = {name: rows.inner_shape for name, rows in samples.observations.entities.items()}
+    for what, own, other in (
+        ("entity types, with their numbers of features", expected, found),
+        ("actions", list(policy.action_space), list(samples.actions)),
+    ):
+        if len(samples) and own != other:
+            raise ValueError(f"update: samples: {what}: expected those of the policy, {own}, got {other}")
+    check_batch(samples.observations, None)  # its steps may be of any environments
 
 
 def _named(value: object) -> str:

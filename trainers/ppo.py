@@ -26,7 +26,7 @@ from ..policies.engines.graphs import matrix_precision
 from ..ragged import keep_freed_memory
 from .advantages import explained_variance
 from .collector import Collector
-from .compatibility import checked_callbacks, checked_module, checked_ranks
+from .compatibility import check_samples, checked_callbacks, checked_module, checked_ranks
 from .config import PPOConfig
 from .learners.learner import Learner, make_learner
 from .learners.optimizer import make_optimizer, place, set_learning_rate
@@ -269,25 +269,24 @@ class PPO:
 
         Raises:
             RuntimeError: there is no rollout to learn from.
+            ValueError: the rollout is of other entity types or actions than the policy's.
             NonFiniteError: see `train`. After this or any other error, policy and optimizer are as before.
         """
-        is_own = samples is None or samples is self._samples
-        if samples is None:
-            samples = self._samples
-        elif not is_own:
-            self._count(len(samples))
-            self._rows = self.ranks.rows_behind_each_other(len(samples))
+        samples = self._samples if samples is None else samples
         if samples is None:
             raise RuntimeError("collect a rollout before the update")
+        step_before = self.step
+        if samples is self._samples:
+            check_batch(samples.observations, self.venv.num_envs, self.collector.lanes_of_rows)
+        else:
+            check_samples(samples, self.policy)
+            self._count(len(samples))
+            self._rows = self.ranks.rows_behind_each_other(len(samples))
         self._samples = None
         if not self._num_samples:
             self.updates += 1
             return self.episodes.summary()
         self.clock.start()
-        # Steps of a rollout from elsewhere may be of any environments.
-        check_batch(
-            samples.observations, self.venv.num_envs if is_own else None, self.collector.lanes_of_rows
-        )
         before = Snapshot(self.module, self.optimizer)
         try:
             self.module.train()
@@ -298,6 +297,7 @@ class PPO:
             check_module(self.module)
         except BaseException:
             before.put_back(self.module, self.optimizer)
+            self.step = step_before
             raise
         self.ranks.check_policy(self.module)
         self.updates += 1

@@ -14,7 +14,9 @@ from typing import Any
 import entitize as ez
 import numpy as np
 import pytest
-from entitize.trainers import PPO, PPOConfig, Samples, read_metrics
+from entitize.trainers import PPO, NonFiniteError, PPOConfig, Samples, read_metrics
+
+from facts import raises
 
 PROGRAM = Path(__file__).with_name("rank_program.py")
 # "--": or else torchrun takes `--run` for an option of its own, `--run-path`.
@@ -156,10 +158,28 @@ def test_a_trainer_learns_from_the_rollouts_of_others() -> None:
         learner.update()
 
 
+def test_a_rollout_that_nothing_was_learned_from_does_not_count() -> None:
+    learner, rollout = trainer(0), trainer(1).collect()
+    rollout.advantages[3] = np.nan
+    with raises(NonFiniteError, "nan"):
+        learner.update(rollout)
+    with raises(ValueError, "samples", "Cherry"):
+        learner.update(cherries())
+    with raises(TypeError, "Samples", "list"):
+        learner.update([])  # type: ignore[arg-type]
+    assert learner.step == learner.updates == 0
+    learner.update(trainer(1).collect())
+    assert learner.step == 32
+
+
+def cherries() -> Samples:
+    venv = ez.make_vec("CherryPick", 2)
+    net = ez.RogueNet(venv.single_observation_space, venv.single_action_space, d_model=8, n_layer=1)
+    return PPO(net, venv, PPOConfig(num_steps=8)).collect()
+
+
 def test_rollouts_of_other_actions_are_not_joined() -> None:
-    other = ez.make_vec("CherryPick", 2)
-    net = ez.RogueNet(other.single_observation_space, other.single_action_space, d_model=8, n_layer=1)
     with pytest.raises(ValueError):
-        Samples.concatenate([trainer(0).collect(), PPO(net, other, PPOConfig(num_steps=8)).collect()])
+        Samples.concatenate([trainer(0).collect(), cherries()])
     with pytest.raises(ValueError):
         Samples.concatenate([])
