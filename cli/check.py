@@ -7,6 +7,7 @@ import inspect
 import json
 import sys
 import traceback
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -50,6 +51,8 @@ class CheckArguments:
     """Random steps to play; enough for an episode to end."""
     seed: int = 0
     """The seed of the environment and of the actions."""
+    render: bool = True
+    """Render in every mode; --no-render where there is no display."""
     kwargs: tuple[str, ...] = ()
     """Options of the environment: key=value, values as in JSON or plain words; or one JSON object."""
 
@@ -74,7 +77,8 @@ def main(arguments: Sequence[str]) -> int:
         print(error if error.__cause__ is None else f"{error}\n{_where(error.__cause__)}")
         return 1
     except Exception as error:  # of the environment's own code
-        print(f"{type(error).__name__}: {error}\n{_where(error)}")
+        notes = "".join(f"\n  {note}" for note in getattr(error, "__notes__", ()))
+        print(f"{type(error).__name__}: {error}\n{_where(error)}{notes}")
         return 1
     print("ok")
     return 0
@@ -174,8 +178,14 @@ def _check(target: CheckTarget, chosen: CheckArguments) -> None:
         _say("pettingzoo's parallel_api_test and api_test, of what to_pettingzoo makes of it")
         return
     env = _entities(target, env)
-    with contextlib.closing(env):
-        check_entity_env(env, chosen.steps, chosen.seed)
+    with contextlib.closing(env), warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        check_entity_env(env, chosen.steps, chosen.seed, chosen.render)
+    for warning in caught:
+        if issubclass(warning.category, UserWarning):
+            _say(f"note: {warning.message}")
+        else:
+            warnings.showwarning(warning.message, warning.category, warning.filename, warning.lineno)
     _say(f"{chosen.steps} random steps, three times from seed {chosen.seed}: {_PLAYED}")
     if isinstance(env, gymnasium.Env):
         _say("gymnasium's check_env")
