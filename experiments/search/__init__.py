@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from .settings import read_search as read_search
     from .study import TrialSource as TrialSource
     from .study import load_study as load_study
+    from .study import make_study as make_study
     from .study import run_search as run_search
 else:
     __getattr__, __dir__, __all__ = attach(__name__)

@@ -12,7 +12,7 @@ from typing import Any
 import optuna
 from optuna.exceptions import ExperimentalWarning, OptunaError
 from optuna.pruners import BasePruner, MedianPruner, NopPruner, SuccessiveHalvingPruner
-from optuna.storages import RDBStorage
+from optuna.storages import BaseStorage, RDBStorage
 from optuna.trial import FrozenTrial, TrialState
 from rich.console import Console
 from sqlalchemy.exc import SQLAlchemyError
@@ -75,21 +75,26 @@ def load_study(settings: SearchSettings, directory: Path) -> optuna.Study:
     """
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     try:
-        study = optuna.create_study(
-            storage=RDBStorage(f"sqlite:///{directory / STORAGE}"),
-            study_name=SEARCH,
-            direction="maximize",
-            load_if_exists=True,
-            pruner=_pruner(settings.pruner),
-        )
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ExperimentalWarning)
-            # Without another seed a continued search would draw its first random values again.
-            study.sampler = optuna.samplers.TPESampler(
-                seed=len(study.trials), multivariate=True, constant_liar=True
-            )
+        return make_study(settings, RDBStorage(f"sqlite:///{directory / STORAGE}"))
     except (SQLAlchemyError, OptunaError) as error:
         raise _damaged(directory, error) from error
+
+
+def make_study(settings: SearchSettings, storage: BaseStorage) -> optuna.Study:
+    """Return the study of a search in `storage`, with its sampler and pruner."""
+    study = optuna.create_study(
+        storage=storage,
+        study_name=SEARCH,
+        direction="maximize",
+        load_if_exists=True,
+        pruner=_pruner(settings.pruner),
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ExperimentalWarning)
+        # Without another seed a continued search would draw its first random values again.
+        study.sampler = optuna.samplers.TPESampler(
+            seed=len(study.trials), multivariate=True, constant_liar=True
+        )
     return study
 
 
@@ -165,10 +170,23 @@ class TrialSource:
         distributions = {parameter.name: parameter.distribution for parameter in self.settings.parameters}
         while self._left > 0:
             trial = self.study.ask(distributions)
+            if self._repeats(trial.number, trial.params):
+                continue
             if jobs := self._begin(trial.number, trial.params):
                 self._say(f"trial {trial.number}: {shown(trial.params)}")
                 return jobs
         return []
+
+    def _repeats(self, number: int, values: Mapping[str, Any]) -> bool:
+        """Give a trial the result of a finished one with the same values; False if there is none."""
+        for earlier in self.study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,)):
+            if earlier.params == values:
+                assert earlier.value is not None
+                self._left -= 1
+                self.study.tell(number, earlier.value)
+                self._say(f"trial {number} repeats trial {earlier.number}: {earlier.value:.4g}")
+                return True
+        return False
 
     def finish(self, job: TrainingJob) -> None:
         """Report the result of the trial to Optuna, once all its runs are finished."""

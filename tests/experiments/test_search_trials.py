@@ -18,6 +18,7 @@ from entitize.experiments.search import (
     SearchSettings,
     TrialSource,
     load_study,
+    make_study,
     objective_of,
     open_search,
     read_parameters,
@@ -26,6 +27,8 @@ from entitize.experiments.search import (
 )
 from entitize.experiments.search.settings import Pruner
 from entitize.trainers import PPOConfig
+from optuna import copy_study
+from optuna.storages import InMemoryStorage
 from optuna.trial import TrialState
 from rich.console import Console
 
@@ -39,6 +42,14 @@ def settings(
 ) -> SearchSettings:
     base = replace(TrainConfig(ppo=PPOConfig(total_timesteps=STEPS)), **changes)  # type: ignore[arg-type]
     return SearchSettings(base, tuple(read_parameters(["ppo.gamma=0.5..1"], base)), games, seeds, pruner)
+
+
+def source_of(
+    folder: Path, chosen: SearchSettings, trials: int = 100, storage: InMemoryStorage | None = None
+) -> TrialSource:
+    """With a study in memory: SQLite waits for the disk at every report."""
+    study = make_study(chosen, storage or InMemoryStorage())
+    return TrialSource(chosen, folder, study, trials, Console(file=StringIO()), pause=0)
 
 
 def source_in(folder: Path, chosen: SearchSettings, trials: int = 100) -> TrialSource:
@@ -122,7 +133,7 @@ def finish(source: TrialSource, folder: Path, value: float) -> None:
 
 @pytest.mark.parametrize("pruner", ["median", "asha", "none"])
 def test_a_bad_trial_is_pruned_and_a_good_one_is_not(tmp_path: Path, pruner: Pruner) -> None:
-    source = source_in(tmp_path, settings(pruner=pruner))
+    source = source_of(tmp_path, settings(pruner=pruner))
     for value in (5.0, 1.0, 2.0, 3.0, 4.0, 5.0):
         finish(source, tmp_path, value)
     bad, good = source.more()[0], source.more()[0]
@@ -158,10 +169,26 @@ def test_a_failed_run_fails_its_trial_and_the_search_goes_on(tmp_path: Path) -> 
 
 
 def test_a_trial_without_a_return_fails(tmp_path: Path) -> None:
-    source = source_in(tmp_path, settings(), trials=1)
+    source = source_of(tmp_path, settings(), trials=1)
     (job,) = source.more()
     source.finish(job)
     assert [trial.state for trial in source.study.trials] == [TrialState.FAIL]
+
+
+def test_values_of_a_finished_trial_are_not_trained_again(tmp_path: Path) -> None:
+    base = TrainConfig(ppo=PPOConfig(total_timesteps=STEPS))
+    parameters = tuple(read_parameters(["ppo.norm_adv=true,false"], base))
+    source = source_of(tmp_path, SearchSettings(base, parameters, ("MineSweeper",), 1, "none"), trials=8)
+    trained = 0
+    while jobs := source.more():
+        trained += 1
+        write(tmp_path, jobs[0], curve(float(jobs[0].config.ppo.norm_adv)))
+        source.finish(jobs[0])
+    assert trained == 2
+    assert [trial.value for trial in source.study.trials] == [
+        pytest.approx(0.9) if trial.params["ppo.norm_adv"] else 0.0 for trial in source.study.trials
+    ]
+    assert len(source.study.trials) == 8
 
 
 # -- continuing ----------------------------------------------------------------------------------------------
@@ -189,7 +216,7 @@ def test_a_trial_without_all_values_is_given_up(tmp_path: Path) -> None:
 
 
 def test_the_first_trial_is_the_configuration_itself(tmp_path: Path) -> None:
-    source = source_in(tmp_path, settings())
+    source = source_of(tmp_path, settings())
     assert source.more()[0].config.ppo.gamma == TrainConfig().ppo.gamma
     assert source.more()[0].config.ppo.gamma != TrainConfig().ppo.gamma
 
@@ -206,12 +233,17 @@ def test_the_report_ranks_trials_and_parameters(tmp_path: Path) -> None:
         "ppo.num_steps=8..64",
     ]
     chosen = SearchSettings(base, tuple(read_parameters(words, base)), ("MineSweeper",), 1, "none")
-    source = source_in(tmp_path, chosen)
+    open_search(tmp_path, chosen)
+    storage = InMemoryStorage()
+    source = source_of(tmp_path, chosen, storage=storage)
     for _ in range(24):
         (job,) = source.more()
         write(tmp_path, job, {1000: job.config.ppo.gamma})  # the return is γ
         source.finish(job)
     source.more()
+    copy_study(
+        from_study_name="search", from_storage=storage, to_storage=f"sqlite:///{tmp_path / 'search.db'}"
+    )
     document = search_report(tmp_path, tmp_path / "report")
     tables = {table.name: table for table in document.tables}
     rows = tables["best_trials"].rows
