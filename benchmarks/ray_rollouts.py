@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import copy
+import os
 import pickle
 import statistics
 import time
@@ -67,6 +68,7 @@ def microseconds(function: Callable[[], Any], rounds: int) -> float:
 
 @contextmanager
 def own_ray(num_cpus: int) -> Iterator[None]:
+    os.environ |= {"RAY_worker_niceness": "0"}  # as `RayRollouts` starts it
     ray.init(num_cpus=num_cpus, include_dashboard=False, log_to_driver=False, logging_level=40)
     try:
         yield

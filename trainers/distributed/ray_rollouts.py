@@ -106,7 +106,8 @@ def _start_ray(num_cpus: int) -> bool:
     if ray.is_initialized():
         return False
     options: dict[str, Any] = {} if os.environ.get("RAY_ADDRESS") else {"num_cpus": num_cpus}
-    with _variables(RAY_USAGE_STATS_ENABLED="0"):
+    # By Ray's default actors run at niceness 15, and starve beside anything else.
+    with _variables(RAY_USAGE_STATS_ENABLED="0", RAY_worker_niceness="0"):
         ray.init(include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR, **options)
     return True
 
