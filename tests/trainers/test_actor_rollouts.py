@@ -145,6 +145,15 @@ def test_a_lost_actor_plays_its_part_again_with_the_same_weights_and_draws() -> 
         assert lengths[2:].max() <= 4 < lengths[:2].max() or trainer.episodes.finished
 
 
+def test_actors_may_be_lost_while_episodes_start() -> None:
+    policy = network("MultiSnake")
+    with LocalRollouts("MultiSnake", policy, 2, 4, max_restarts=100) as rollouts:
+        trainer = PPO(policy, rollouts, CONFIG)
+        rollouts.loss = 0.5
+        assert len(trainer.collect()) == 16
+        assert rollouts.restarts
+
+
 def test_an_actor_that_is_lost_each_time_is_an_error() -> None:
     policy = network("MultiSnake")
     with LocalRollouts("MultiSnake", policy, 2, 4, max_restarts=2) as rollouts:

@@ -147,12 +147,12 @@ def is_running(pid: int) -> bool:
 def test_a_learner_that_is_killed_leaves_no_process_and_its_run_resumes(tmp_path: Path) -> None:
     run = tmp_path / "run"
     options = ("--run", str(run), "--ppo.total-timesteps", "1000000000", "--ppo.checkpoint-interval", "32")
-    learner = subprocess.Popen(
-        [*TRAIN, *options], env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+    told = tmp_path / "told.txt"
+    with told.open("w") as file:
+        learner = subprocess.Popen([*TRAIN, *options], env=ENVIRONMENT, stdout=file, stderr=file)
     deadline = time.monotonic() + 400
     while not list(run.glob("checkpoints/step_*")):
-        assert learner.poll() is None and time.monotonic() < deadline, learner.communicate()
+        assert learner.poll() is None and time.monotonic() < deadline, told.read_text()
         time.sleep(0.1)
     started = descendants(learner.pid)
     assert len(started) >= 4, "Ray and two actors"

@@ -188,18 +188,17 @@ class ActorRollouts(RolloutSource):
     def start_episodes(self, seed: int) -> EntityBatch:
         """Start an episode in every environment, lane i with `seed + i`; return the steps of active lanes."""
         self._seed, self._requested, self._taken = seed, 0, 0
+        results = []
         for member in self._members:
             member.requests.clear()
-        lost = [member for member in self._members if not self._is_alive(member)]
-        for member in lost:
-            self._start_again(member)
-        results = [
-            member.actor.call("start_episodes", seed + member.index * self._share) for member in self._members
-        ]
-        batches = [
-            self._answer(member, result, "its environments can't be reset")
-            for member, result in zip(self._members, results, strict=True)
-        ]
+            member.losses = 0
+            results.append(member.actor.call("start_episodes", seed + member.index * self._share))
+        batches = []
+        for member, result in zip(self._members, results, strict=True):
+            try:
+                batches.append(self._result(member, result))
+            except ActorLost as error:
+                batches.append(self._begin_anew(member, error, seed + member.index * self._share))
         self._has_episodes = True
         return concatenate_batches(batches)
 
@@ -254,7 +253,17 @@ class ActorRollouts(RolloutSource):
             return rollout
 
     def _renew(self, member: _Member, error: ActorLost) -> None:
-        """Start a lost actor again and ask for all that it still owes."""
+        """Start a lost actor again, in new episodes, and ask for all that it still owes."""
+        entropy = self._seed, member.index, self.restarts
+        seed = int(np.random.SeedSequence(entropy).generate_state(1)[0]) & 0x7FFFFFFF
+        self._begin_anew(member, error, seed, True)
+        for request in member.requests:
+            self._send(member, request)
+
+    def _begin_anew(
+        self, member: _Member, error: ActorLost, seed: int, is_renewed: bool = False
+    ) -> EntityBatch:
+        """Start a lost actor again until its episodes have started; return their first steps."""
         while True:
             member.losses += 1
             if member.losses > self.max_restarts:
@@ -263,14 +272,12 @@ class ActorRollouts(RolloutSource):
                 ) from error
             try:
                 self._start_again(member)
-                seed = np.random.SeedSequence([self._seed, member.index, self.restarts]).generate_state(1)[0]
-                self._result(member, member.actor.call("start_episodes", int(seed) & 0x7FFFFFFF, True))
+                batch: EntityBatch = self._result(
+                    member, member.actor.call("start_episodes", seed, is_renewed)
+                )
+                return batch
             except ActorLost as again:
                 error = again
-                continue
-            for request in member.requests:
-                self._send(member, request)
-            return
 
     def _start_again(self, member: _Member) -> None:
         member.actor.kill()
@@ -278,13 +285,6 @@ class ActorRollouts(RolloutSource):
         member.actor = self.start_actor(member.index)
         self._result(member, member.actor.call("make", self._share))
         self._result(member, self._open(member))
-
-    def _is_alive(self, member: _Member) -> bool:
-        try:
-            member.actor.call("process")(PATIENCE)
-        except ActorLost:
-            return False
-        return True
 
     def _answer(self, member: _Member, result: Callable[[float], Any], what: str) -> Any:
         """Return the result of a call before there are episodes to lose."""
