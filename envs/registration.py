@@ -39,6 +39,7 @@ GAMES = {
     "MultiArmedBandit": "multi_armed_bandit",
     "MultiSnake": "multi_snake",
     "NotHotdog": "not_hotdog",
+    "OrbitWars": "orbit_wars.game",
     "PickMatchingBalls": "pick_matching_balls",
     "RockPaperScissors": "rock_paper_scissors",
     "TreasureHunt": "treasure_hunt",
@@ -95,7 +96,7 @@ def register_vec(
 def register_games() -> None:
     """Register the built-in games with Gymnasium, as "entitize/<Name>-v0".
 
-    "MultiSnake/lanes", every lane of which is a snake, is for `make_vec` only.
+    "MultiSnake/lanes" and "OrbitWars/lanes", every lane of which is a player, are for `make_vec` only.
     """
     package = f"{__package__}.games"
     for name, module in GAMES.items():
@@ -104,6 +105,7 @@ def register_games() -> None:
             f"{_NAMESPACE}/{name}-v0", f"{package}.{module}:{name}", f"{package}.{vector_module}:make_vec"
         )
     register_vec("MultiSnake/lanes", f"{package}.snake_lanes:make_vec")
+    register_vec("OrbitWars/lanes", f"{package}.orbit_wars.game:make_lanes")
 
 
 def find_namespace(env_id: str) -> tuple[Callable[..., Any] | None, Callable[..., Any]] | None:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from .multi_armed_bandit import MultiArmedBandit as MultiArmedBandit
     from .multi_snake import MultiSnake as MultiSnake
     from .not_hotdog import NotHotdog as NotHotdog
+    from .orbit_wars.game import OrbitWars as OrbitWars
     from .pick_matching_balls import PickMatchingBalls as PickMatchingBalls
     from .rock_paper_scissors import RockPaperScissors as RockPaperScissors
     from .snake_agents import MultiSnakeAgents as MultiSnakeAgents

@@ -25,6 +25,8 @@ GAMES: list[tuple[str, dict[str, Any]]] = [
     ("MultiArmedBandit", {}),
     ("MultiSnake", {"board_size": 5, "max_snake_length": 5}),
     ("MultiSnake/lanes", {"board_size": 5, "max_snake_length": 4}),
+    ("OrbitWars", {"max_fleets": 64}),
+    ("OrbitWars/lanes", {"max_fleets": 64}),
     ("MultiSnake/lanes", {"num_snakes": 4, "board_size": 4, "max_snake_length": 2, "max_steps": 9}),
     ("NotHotdog", {}),
     ("PickMatchingBalls", {"max_balls": 6, "randomize": True, "one_hot": True}),
@@ -69,12 +71,12 @@ def assert_refused(venv: NativeVectorEnv, state: State, *facts: object) -> None:
 def test_numbers_out_of_range_are_refused_and_change_nothing(name: str, options: dict[str, Any]) -> None:
     venv = playing(name, options)
     state = venv.get_state()
-    last_lane = NUM_ENVS - (options.get("num_snakes", 2) if name == "MultiSnake/lanes" else 1)
+    last_lane = NUM_ENVS - (options.get("num_snakes", 2) if name.endswith("/lanes") else 1)
     for array, values in state.items():
         if not values.size:
             continue
         if values.dtype == np.int64:
-            lane = NUM_ENVS - 1 if array == "steps" else last_lane
+            lane = NUM_ENVS - 1 if array in ("steps", "seats") else last_lane
             for number in (-(2**40), np.iinfo(np.int64).min):
                 bad = with_last(state, array, number)
                 assert_refused(venv, bad, f"state {array!r}", f"lane {lane}", "expected", number)

@@ -1,0 +1,384 @@
+"""`OrbitWarsVectorEnv`: many games of Orbit Wars in compiled code."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ....ragged import RaggedArray
+from ....ragged.compiled import compiled
+from ...actions import ActionMask, Categorical, EntityActionSpace, SelectEntity
+from ...batch.entity_batch import EntityBatch
+from ...randomness import below
+from ...registration import share_lanes
+from ...spaces import EntitySpace
+from ...vector.native import NativeVectorEnv, all_true
+from ...vector.native_env import native_game
+from ...vector.saved_state import Bounds, State
+from ...vector.vector_env import EntityVectorEnv
+from ..parts import Flags, Floats, Ints, Pixels, Words
+from .bots import BOTS, play_bot
+from .maps import COMET_TICKS, MAX_PATH, MAX_PLANETS, SUN_RADIUS, make_map
+from .rules import MAX_SLOTS, Boards, count_ships, empty_boards, num_slots, set_orbits, spawn_comets, tick
+from .view import GLOBALS, SHARES, TURNS, carry_out, count_seen, features, observe, order_launches
+
+#: The engine's exponents; kernels must not know them, see `maps`.
+_EXPONENTS = (2.0, 1.5)
+#: The planets of a group of four that are the players' homes.
+_HOMES = {2: (0, 3), 4: (0, 1, 2, 3)}
+_NUM_TICKS = 499
+_HOME_SHIPS = 10
+_REWARDS = ("outcome", "share")
+_MOST_SHIPS = 2**31  # far more than a game can make, and no sum overflows
+
+_PIXELS = 400
+_NIGHT, _SUN, _NOBODY = (18, 20, 34), (250, 200, 80), (130, 130, 140)
+_COLOURS = ((80, 160, 255), (255, 110, 90), (110, 220, 120), (210, 130, 255))
+
+
+class OrbitWarsVectorEnv(NativeVectorEnv):
+    """Orbit Wars: conquer planets that circle around a sun, by fleets that fly straight.
+
+    The rules, the maps and all numbers are those of the game's published engine (`orbit_wars` 1.0.9 of
+    kaggle-environments, Apache 2.0), tick by tick: planets make ships, fleets that meet a planet fight for
+    it, comets come and go, the sun burns what flies through it. A game ends after 499 ticks, or when at most
+    one player is left; who then has the most ships wins.
+
+    Entities: Planet (x, y, vx, vy, radius, production, comet_ticks, ships, log_ships, mine, enemy), comets
+    included, whose `comet_ticks` say how long they stay; Fleet (x, y, vx, vy, ships, log_ships, mine, enemy).
+    Positions count from the sun, velocities are per tick, and the board is turned so that all players see
+    their homes in the same quarter. Four players see `enemy1` to `enemy3`, in turning order. Global: tick,
+    angular_velocity, and ships and production of the player and of all others together.
+
+    Actions, of each planet of the player that has ships: `Target` selects a planet; fleets fly to where it
+    will be. Selecting itself sends nothing, and so does a target behind the sun. `Share`: which part of the
+    ships is sent: a quarter, half, three quarters, or all.
+
+    Args:
+        num_envs: how many lanes: games against a bot, or players (a multiple of `num_players`).
+        num_players: 2 or 4.
+        bot: who plays the others: "starter" or "random", the bots of the engine; None: every player is a
+            lane, and neighbouring lanes play one game. Against bots the learner's seat is drawn.
+        reward: "outcome": 1 to who has the most ships at the end, -1 to the others, as in the engine;
+            "share": each tick also pays the change of the player's share of all players' ships.
+        min_ships: a planet with fewer ships sends nothing.
+        max_fleets: with so many fleets in a game, nobody can launch more. The engine has no such limit.
+        ship_speed, comet_speed: of the engine's configuration.
+
+    `reset(options={"game_seeds": [...]})` starts the games with these seeds of the engine, one per game.
+    At the end of a game `info["outcome"]` is "win", "draw" or "loss".
+
+    Raises:
+        ValueError: an option out of its range.
+    """
+
+    metadata: ClassVar[dict[str, Any]] = {
+        **NativeVectorEnv.metadata, "render_modes": ["rgb_array"], "render_fps": 20,
+    }  # fmt: skip
+    state_names: ClassVar[tuple[str, ...]] = (*Boards._fields, "seats")
+
+    def __init__(
+        self,
+        num_envs: int = 1,
+        *,
+        num_players: int = 2,
+        bot: str | None = "starter",
+        reward: str = "outcome",
+        min_ships: int = 8,
+        max_fleets: int = 1024,
+        ship_speed: float = 6.0,
+        comet_speed: float = 4.0,
+        render_mode: str | None = None,
+    ) -> None:
+        if num_players not in _HOMES:
+            raise ValueError(f"num_players: expected 2 or 4, got {num_players}")
+        if bot is not None and bot not in BOTS:
+            raise ValueError(f"bot: expected None or one of {', '.join(BOTS)}, got {bot!r}")
+        if reward not in _REWARDS:
+            raise ValueError(f"reward: expected one of {', '.join(_REWARDS)}, got {reward!r}")
+        if min_ships < 1:
+            raise ValueError(f"min_ships: expected at least 1, got {min_ships}")
+        if max_fleets < MAX_SLOTS:
+            raise ValueError(f"max_fleets: expected at least {MAX_SLOTS}, got {max_fleets}")
+        for name, value in (("ship_speed", ship_speed), ("comet_speed", comet_speed)):
+            if not 1.0 <= value <= 100.0:
+                raise ValueError(f"{name}: expected 1 to 100, got {value}")
+        lanes_per_game = 1 if bot else num_players
+        if num_envs % lanes_per_game:
+            raise ValueError(
+                f"num_envs (the number of players): expected a multiple of num_players = {num_players}, got"
+                f" {num_envs}"
+            )
+        actions = EntityActionSpace(
+            {"Target": SelectEntity(), "Share": Categorical([f"{s:.0%}" for s in SHARES])}
+        )
+        space = EntitySpace(features(num_players), actions, global_features=GLOBALS)
+        super().__init__(space, num_envs, render_mode=render_mode)
+        self.num_players, self.bot, self.reward = num_players, bot, reward
+        self.min_ships = min_ships
+        self.ship_speed, self.comet_speed = float(ship_speed), float(comet_speed)
+        self.boards = empty_boards(num_envs // lanes_per_game, max_fleets)
+        for name, array in self.boards._asdict().items():
+            setattr(self, name, array)
+        self.seats = np.arange(num_envs) % lanes_per_game  # the player of each lane
+        self.lane_games = self.all_lanes // lanes_per_game
+        self._lanes_per_game = lanes_per_game
+        self._next_seeds: list[int] | None = None
+        self._outcome: tuple[Any, Flags] | None = None
+
+    def _take_options(self, options: dict[str, Any]) -> None:
+        seeds = options.get("game_seeds")
+        num_games = len(self.boards.ticks)
+        if seeds is not None and (len(seeds) != num_games or not all(isinstance(s, int) for s in seeds)):
+            raise ValueError(f"game_seeds: expected {num_games} whole numbers, one per game, got {seeds}")
+        self._next_seeds = None if seeds is None else list(seeds)
+        self._outcome = None
+
+    def _start(self, lanes: Ints) -> None:
+        seeds, self._next_seeds = self._next_seeds, None
+        for lane in lanes[:: self._lanes_per_game].tolist():
+            game = lane // self._lanes_per_game
+            drawn = below(self.random_state[lane], 2**31)
+            if self.bot:
+                self.seats[lane] = below(self.random_state[lane], self.num_players)
+            self._set_up(game, drawn if seeds is None else seeds[game])
+
+    def _set_up(self, game: int, seed: int) -> None:
+        boards, made = self.boards, make_map(seed, self.comet_speed)
+        for array in boards:
+            array[game] = 0
+        count = len(made.bodies)
+        boards.planets[game, :count, :3] = made.bodies
+        boards.owned[game, :, 0] = -1
+        boards.owned[game, :count, 1:] = made.contents
+        boards.planet_counts[game], boards.velocities[game] = count, made.angular_velocity
+        boards.paths[game], boards.path_lengths[game] = made.paths, made.path_lengths
+        boards.comet_ships[game], boards.comet_groups[game] = made.comet_ships, -1
+        for player, home in enumerate(_HOMES[self.num_players]):
+            boards.owned[game, made.home * 4 + home, :2] = player, _HOME_SHIPS
+        set_orbits(boards, game, _EXPONENTS[0])
+
+    def _bounds(self) -> Bounds:
+        return {
+            "owned": ((-1, 0, 0), (self.num_players - 1, _MOST_SHIPS, 5)),
+            "planet_counts": (4, MAX_PLANETS),
+            "crews": (0, (self.num_players - 1, _MOST_SHIPS, MAX_SLOTS, _MOST_SHIPS)),
+            "fleet_counts": (0, self.boards.fleets.shape[1]),
+            "next_ids": (0, _MOST_SHIPS),
+            "path_lengths": (0, MAX_PATH),
+            "comet_ships": (0, 99),
+            "comet_groups": (-1, len(COMET_TICKS) - 1),
+            "comet_ages": (0, MAX_PATH),
+            "ticks": (0, _NUM_TICKS - 1),
+            "seats": (0, self.num_players - 1),
+        }
+
+    def _check_state(self, state: State) -> None:
+        groups, ages = state["comet_groups"], state["comet_ages"]
+        games = np.arange(len(groups))
+        fits = (groups < 0) | (ages < state["path_lengths"][games, groups])
+        self._expect(fits, "comet_ages", "a place on the comets' path", ages)
+        is_there = np.arange(self.boards.fleets.shape[1]) < state["fleet_counts"][:, None]
+        self._expect(~is_there | (state["crews"][..., 1] > 0), "crews", "ships in each fleet", state["crews"])
+        if not self.bot:
+            self._expect(state["seats"] == self.seats, "seats", "each player once", state["seats"])
+
+    def _advance(self, actions: dict[str, RaggedArray]) -> tuple[Floats, Flags]:
+        rewards, terminated = np.empty(self.num_envs, np.float32), np.zeros(self.num_envs, bool)
+        results = np.zeros(self.num_envs, np.int64)
+        targets, shares = actions["Target"], actions["Share"]
+        _play(
+            self.boards,
+            self.seats,
+            self.lane_games,
+            self.num_players,
+            BOTS.index(self.bot) if self.bot else -1,
+            targets.values,
+            shares.values,
+            targets.offsets,
+            self.min_ships,
+            self.ship_speed,
+            _EXPONENTS,
+            self.reward == "share",
+            self.random_state,
+            rewards,
+            terminated,
+            results,
+        )
+        if terminated.any():
+            outcome = np.full(self.num_envs, None, object)
+            outcome[terminated] = np.array(["loss", "draw", "win"], object)[results[terminated] + 1]
+            self._outcome = outcome, terminated.copy()
+        return rewards, terminated
+
+    def _info(self) -> dict[str, Any]:
+        if self._outcome is None:
+            return {}
+        (outcome, ended), self._outcome = self._outcome, None
+        return {"outcome": outcome, "_outcome": ended}
+
+    def _look(self, lanes: Ints | None) -> EntityBatch:
+        lanes = self.all_lanes if lanes is None else lanes
+        return seen_by(
+            self.boards, self.lane_games[lanes], self.seats[lanes], self.num_players, self.min_ships
+        )
+
+    def _draw(self, lane: int) -> Pixels:
+        """The board, 400 × 400: the sun, planets and fleets in their owners' colours."""
+        game = int(self.lane_games[lane])
+        boards = self.boards
+        picture = np.full((_PIXELS, _PIXELS, 3), _NIGHT, np.uint8)
+        _disc(picture, 50.0, 50.0, SUN_RADIUS, _SUN)
+        for slot in range(num_slots(boards, game)):
+            x, y, radius = boards.planets[game, slot, :3].tolist()
+            owner = int(boards.owned[game, slot, 0])
+            _disc(picture, x, y, radius, _NOBODY if owner < 0 else _COLOURS[owner])
+        for row in range(int(boards.fleet_counts[game])):
+            x, y = boards.fleets[game, row, :2].tolist()
+            size = 0.4 + 0.2 * np.log(boards.crews[game, row, 1])
+            _disc(picture, x, y, size, _COLOURS[int(boards.crews[game, row, 0])])
+        return picture
+
+
+OrbitWars, make_vec = native_game(OrbitWarsVectorEnv)
+
+
+def make_lanes(num_envs: int = 2, num_workers: int = 0, **options: Any) -> EntityVectorEnv:
+    """`num_envs` players, in `num_workers` processes or (with 0) in this one: "OrbitWars/lanes".
+
+    Options as for `OrbitWarsVectorEnv`, without `bot`.
+    """
+    lanes_per_game = max(1, options.get("num_players", 2))
+    return share_lanes(
+        OrbitWarsVectorEnv, num_envs, num_workers, lanes_per_game=lanes_per_game, bot=None, **options
+    )
+
+
+def seen_by(boards: Boards, games: Ints, players: Ints, num_players: int, min_ships: int) -> EntityBatch:
+    """Return what `players` (L,) of `games` (L,) observe."""
+    offsets = np.empty((4, len(games) + 1), np.int64)
+    count_seen(boards, games, players, min_ships, offsets)
+    num_planets, num_fleets, num_actors, num_actees = offsets[:, -1].tolist()
+    names = features(num_players)
+    planets = np.empty((num_planets, len(names["Planet"])), np.float32)
+    fleets = np.empty((num_fleets, len(names["Fleet"])), np.float32)
+    globals_ = np.empty((len(games), len(GLOBALS)), np.float32)
+    actor_rows, actee_rows = np.empty(num_actors, np.int64), np.empty(num_actees, np.int64)
+    observe(
+        boards,
+        games,
+        players,
+        TURNS[num_players],
+        min_ships,
+        offsets,
+        planets,
+        fleets,
+        globals_,
+        actor_rows,
+        actee_rows,
+    )
+    actors = RaggedArray.unchecked(actor_rows, offsets[2])
+    lengths = np.diff(offsets[2]) * np.diff(offsets[3])
+    mask_offsets = np.concatenate([[0], np.cumsum(lengths)])
+    choices = all_true((num_actors, len(SHARES)))
+    return EntityBatch(
+        {
+            "Planet": RaggedArray.unchecked(planets, offsets[0]),
+            "Fleet": RaggedArray.unchecked(fleets, offsets[1]),
+        },
+        globals_,
+        {
+            "Target": ActionMask(
+                actors,
+                RaggedArray.unchecked(all_true(int(mask_offsets[-1])), mask_offsets),
+                RaggedArray.unchecked(actee_rows, offsets[3]),
+            ),
+            "Share": ActionMask(actors, RaggedArray.unchecked(choices, offsets[2])),
+        },
+    )
+
+
+def _disc(picture: Pixels, x: float, y: float, radius: float, colour: tuple[int, int, int]) -> None:
+    scale = _PIXELS / 100
+    x, y, radius = x * scale, y * scale, max(radius * scale, 1.0)
+    top, left = max(int(y - radius), 0), max(int(x - radius), 0)
+    part = picture[top : max(int(y + radius) + 2, 0), left : max(int(x + radius) + 2, 0)]
+    rows, columns = np.ogrid[top : top + part.shape[0], left : left + part.shape[1]]
+    part[(rows - y) ** 2 + (columns - x) ** 2 <= radius**2] = colour
+
+
+@compiled
+def _play(
+    boards: Boards,
+    seats: Ints,
+    lane_games: Ints,
+    num_players: int,
+    bot: int,
+    targets: Ints,
+    shares: Ints,
+    offsets: Ints,
+    min_ships: int,
+    max_speed: float,
+    exponents: tuple[float, float],
+    pays_share: bool,
+    random_state: Words,
+    rewards: Floats,
+    terminated: Flags,
+    results: Ints,
+) -> None:
+    """Play one tick of every game: launches in the order of the players, then the rules.
+
+    Sixteen parameters, because they are all that a step depends on.
+    """
+    two, one_and_a_half = exponents
+    ships, production = np.empty(num_players, np.int64), np.empty(num_players, np.int64)
+    moves = np.empty((boards.planets.shape[1], 3))
+    lane = 0
+    for game in range(len(boards.ticks)):
+        first = lane
+        while lane < len(seats) and lane_games[lane] == game:
+            lane += 1
+        count_ships(boards, game, ships, production)
+        for i in range(first, lane):
+            rewards[i] = -_share_of(ships, seats[i]) if pays_share else 0.0
+        for player in range(num_players):
+            is_bot = True
+            for i in range(first, lane):
+                if seats[i] == player:
+                    is_bot = False
+                    own = slice(offsets[i], offsets[i + 1])
+                    count = order_launches(
+                        boards,
+                        game,
+                        player,
+                        targets[own],
+                        shares[own],
+                        min_ships,
+                        max_speed,
+                        one_and_a_half,
+                        moves,
+                    )
+                    carry_out(boards, game, player, moves[:count], max_speed, one_and_a_half)
+            if is_bot:
+                play_bot(bot, boards, game, player, exponents, max_speed, random_state[first])
+        spawn_comets(boards, game)
+        tick(boards, game, two)
+        alive = count_ships(boards, game, ships, production)
+        is_over = alive <= 1 or boards.ticks[game] >= _NUM_TICKS
+        most = ships.max()
+        num_best = (ships == most).sum()
+        for i in range(first, lane):
+            is_best = ships[seats[i]] == most and most > 0
+            if pays_share:
+                rewards[i] += _share_of(ships, seats[i])
+            if is_over:
+                rewards[i] += 1.0 if is_best else -1.0
+                terminated[i] = True
+                results[i] = (0 if num_best > 1 else 1) if is_best else -1
+
+
+@compiled
+def _share_of(ships: Ints, player: int) -> float:
+    total = ships.sum()
+    return ships[player] / total if total else 0.0

@@ -1,0 +1,224 @@
+"""What a player of Orbit Wars observes, and how their choices become launches.
+
+Every player sees the board turned so that the homes look alike: the map has fourfold symmetry.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ....ragged.compiled import compiled
+from ..parts import Doubles, Floats, Ints
+from .aim import aim, comet_after, planet_after
+from .maps import CENTER
+from .rules import (
+    CREW_OWNER,
+    CREW_SHIPS,
+    NEUTRAL,
+    OWNER,
+    PRODUCTION,
+    RADIUS,
+    SHIPS,
+    SPEED_X,
+    SPEED_Y,
+    Boards,
+    X,
+    Y,
+    count_ships,
+    fleet_speed,
+    launch,
+    num_slots,
+)
+
+#: Quarter turns of each player's home against that of player 0, by the number of players.
+TURNS = {2: np.array([0, 2]), 4: np.array([0, 1, 3, 2])}
+#: The parts of a planet's ships that can be sent.
+SHARES = (0.25, 0.5, 0.75, 1.0)
+_SHARES = np.array(SHARES)
+
+_BODY = ["x", "y", "vx", "vy"]
+_FORCE = ["ships", "log_ships", "mine"]
+GLOBALS = ["tick", "angular_velocity", "my_ships", "enemy_ships", "my_production", "enemy_production"]
+
+
+def features(num_players: int) -> dict[str, list[str]]:
+    """Return the names of the features of each entity type."""
+    enemies = ["enemy"] if num_players == 2 else [f"enemy{i}" for i in range(1, num_players)]
+    return {
+        "Planet": [*_BODY, "radius", "production", "comet_ticks", *_FORCE, *enemies],
+        "Fleet": [*_BODY, *_FORCE, *enemies],
+    }
+
+
+@compiled
+def has_room(boards: Boards, game: int) -> bool:
+    """Return whether every planet of a game can send a fleet."""
+    return boards.fleet_counts[game] + num_slots(boards, game) <= boards.fleets.shape[1]
+
+
+@compiled
+def can_launch(owned: Ints, player: int, min_ships: int) -> bool:
+    """Return whether the player may choose what a planet, a row of `Boards.owned`, sends."""
+    return owned[OWNER] == player and owned[SHIPS] >= min_ships
+
+
+@compiled
+def count_seen(boards: Boards, games: Ints, players: Ints, min_ships: int, offsets: Ints) -> None:
+    """Set the `offsets` (4, L + 1) of planets, fleets, actors and actees that each view has."""
+    offsets[:, 0] = 0
+    for row in range(len(games)):
+        slots, actors = num_slots(boards, games[row]), 0
+        owned = boards.owned[games[row]]
+        if has_room(boards, games[row]):
+            for slot in range(slots):
+                actors += can_launch(owned[slot], players[row], min_ships)
+        offsets[0, row + 1] = offsets[0, row] + slots
+        offsets[1, row + 1] = offsets[1, row] + boards.fleet_counts[games[row]]
+        offsets[2, row + 1] = offsets[2, row] + actors
+        offsets[3, row + 1] = offsets[3, row] + (slots if actors else 0)
+
+
+@compiled
+def _turned(turn: int, x: float, y: float) -> tuple[float, float]:
+    """Turn back a vector by `turn` quarters."""
+    if turn == 0:
+        return x, y
+    if turn == 1:
+        return y, -x
+    if turn == 2:
+        return -x, -y
+    return -y, x
+
+
+@compiled
+def _show_force(row: Floats, first: int, ships: int, owner: int, player: int, turns: Ints) -> None:
+    row[first] = ships
+    row[first + 1] = math.log(1.0 + ships)
+    row[first + 2 :] = 0.0
+    if owner == player:
+        row[first + 2] = 1.0
+    elif owner != NEUTRAL:
+        between = (turns[owner] - turns[player]) % 4
+        row[first + 2 + (between if len(turns) > 2 else 1)] = 1.0
+
+
+@compiled
+def observe(
+    boards: Boards,
+    games: Ints,
+    players: Ints,
+    turns: Ints,
+    min_ships: int,
+    offsets: Ints,
+    planets: Floats,
+    fleets: Floats,
+    global_rows: Floats,
+    actors: Ints,
+    actees: Ints,
+) -> None:
+    """Fill in the entities, the global features, and who can do what, of each view."""
+    ships, production = np.empty(len(turns), np.int64), np.empty(len(turns), np.int64)
+    for row in range(len(games)):
+        game, player = games[row], players[row]
+        seen = planets[offsets[0, row] : offsets[0, row + 1]]
+        _show_planets(boards, game, turns[player], seen)
+        owned = boards.owned[game]
+        for slot in range(len(seen)):
+            _show_force(seen[slot], 7, owned[slot, SHIPS], owned[slot, OWNER], player, turns)
+        actor = offsets[2, row]
+        if actor < offsets[2, row + 1]:
+            for slot in range(len(seen)):
+                actees[offsets[3, row] + slot] = slot
+                if can_launch(owned[slot], player, min_ships):
+                    actors[actor] = slot
+                    actor += 1
+        _show_fleets(
+            boards.fleets[game],
+            boards.crews[game],
+            player,
+            turns,
+            fleets[offsets[1, row] : offsets[1, row + 1]],
+        )
+        count_ships(boards, game, ships, production)
+        shown = global_rows[row]
+        shown[0], shown[1] = boards.ticks[game], boards.velocities[game]
+        shown[2], shown[3] = ships[player], ships.sum() - ships[player]
+        shown[4], shown[5] = production[player], production.sum() - production[player]
+
+
+@compiled
+def _show_planets(boards: Boards, game: int, turn: int, rows: Floats) -> None:
+    bodies, owned, count = boards.planets[game], boards.owned[game], boards.planet_counts[game]
+    velocity, tick = boards.velocities[game], boards.ticks[game]
+    group = max(0, boards.comet_groups[game])
+    path, length, age = boards.paths[game, group], boards.path_lengths[game, group], boards.comet_ages[game]
+    for slot in range(len(rows)):
+        body, row = bodies[slot], rows[slot]
+        if slot < count:
+            x, y = planet_after(body, velocity, tick, 1.0)
+            row[6] = 0.0
+        else:
+            x, y, _ = comet_after(path, length, age, slot - count, 1.0)
+            row[6] = length - age
+        row[0], row[1] = _turned(turn, body[X] - CENTER, body[Y] - CENTER)
+        row[2], row[3] = _turned(turn, x - body[X], y - body[Y])
+        row[4], row[5] = body[RADIUS], owned[slot, PRODUCTION]
+
+
+@compiled
+def _show_fleets(fleets: Doubles, crews: Ints, player: int, turns: Ints, rows: Floats) -> None:
+    turn = turns[player]
+    for i in range(len(rows)):
+        row = rows[i]
+        row[0], row[1] = _turned(turn, fleets[i, X] - CENTER, fleets[i, Y] - CENTER)
+        row[2], row[3] = _turned(turn, fleets[i, SPEED_X], fleets[i, SPEED_Y])
+        _show_force(row, 4, crews[i, CREW_SHIPS], crews[i, CREW_OWNER], player, turns)
+
+
+@compiled
+def order_launches(
+    boards: Boards,
+    game: int,
+    player: int,
+    targets: Ints,
+    shares: Ints,
+    min_ships: int,
+    max_speed: float,
+    one_and_a_half: float,
+    moves: Doubles,
+) -> int:
+    """Turn the choices of a player's actors into moves (origin, heading, ships); return how many.
+
+    `moves` (P, 3) float64. A planet that selects itself sends nothing, and so does one whose target can't be
+    reached.
+    """
+    count, actor = 0, 0
+    owned = boards.owned[game]
+    for origin in range(num_slots(boards, game) if has_room(boards, game) else 0):
+        if not can_launch(owned[origin], player, min_ships):
+            continue
+        target, share = targets[actor], _SHARES[shares[actor]]
+        actor += 1
+        if target == origin:
+            continue
+        ships = max(1, int(owned[origin, SHIPS] * share))
+        heading, is_reachable = aim(
+            boards, game, origin, target, fleet_speed(ships, max_speed, one_and_a_half)
+        )
+        if is_reachable:
+            moves[count, 0], moves[count, 1], moves[count, 2] = origin, heading, ships
+            count += 1
+    return count
+
+
+@compiled
+def carry_out(
+    boards: Boards, game: int, player: int, moves: Doubles, max_speed: float, one_and_a_half: float
+) -> None:
+    """Launch the fleets of `moves` (M, 3)."""
+    for i in range(len(moves)):
+        launch(
+            boards, game, player, int(moves[i, 0]), moves[i, 1], int(moves[i, 2]), max_speed, one_and_a_half
+        )

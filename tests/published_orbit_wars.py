@@ -1,0 +1,71 @@
+"""The published engine of Orbit Wars, without the package around it, which needs other versions of ours."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from importlib.metadata import files
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+_PATH = "kaggle_environments/envs/orbit_wars/orbit_wars.py"
+
+
+def load_engine() -> ModuleType:
+    """Return the module `orbit_wars` of the installed wheel."""
+    (path,) = [file.locate() for file in files("kaggle-environments") or [] if str(file) == _PATH]
+    package, utils = ModuleType("kaggle_environments"), ModuleType("kaggle_environments.utils")
+    utils.resolve_episode_seed = lambda env: env.info["seed"]  # type: ignore[attr-defined]
+    stubs = {"kaggle_environments": package, "kaggle_environments.utils": utils}
+    before = {name: sys.modules.get(name) for name in stubs}
+    sys.modules.update(stubs)
+    try:
+        spec = importlib.util.spec_from_file_location("published_orbit_wars", str(path))
+        assert spec is not None and spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+    finally:
+        for name, old in before.items():
+            if old is None:
+                del sys.modules[name]
+            else:
+                sys.modules[name] = old
+    return module
+
+
+ENGINE = load_engine()
+
+
+class PublishedGame:
+    """One game, driven as `kaggle_environments.core` drives it."""
+
+    def __init__(self, seed: int, num_players: int) -> None:
+        configuration = SimpleNamespace(cometSpeed=4.0, shipSpeed=6.0, episodeSteps=500)
+        self._env = SimpleNamespace(configuration=configuration, info={"seed": seed}, done=False)
+        self._states = [
+            SimpleNamespace(observation=SimpleNamespace(step=0), action=[], status="ACTIVE", reward=0)
+            for _ in range(num_players)
+        ]
+        ENGINE.interpreter(self._states, self._env)
+        self._num_steps = 1
+
+    def step(self, moves: list[list[list[float]]]) -> bool:
+        """Play the moves of each player; return whether the game is over."""
+        for state, action in zip(self._states, moves, strict=True):
+            state.action = action
+        ENGINE.interpreter(self._states, self._env)
+        self.shown.step = self._num_steps
+        self._num_steps += 1
+        return bool(self._states[0].status == "DONE")
+
+    @property
+    def shown(self) -> Any:
+        return self._states[0].observation
+
+    @property
+    def rewards(self) -> list[int]:
+        return [state.reward for state in self._states]
+
+    def observation(self, player: int) -> dict[str, Any]:
+        """What the competition hands to a player."""
+        return {**vars(self.shown), "player": player}
