@@ -8,10 +8,10 @@ PYTHON ?= $(shell for python in python3.11 python3.12 python3; do \
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
 READY := $(VENV)/.ready
 REFERENCE := .reference
-# The reference's environments and the engine of μRTS, which the tests run. Both are declared for Python 3.10 at most,
-# and for older versions of packages that they don't need, or that do in newer ones.
+# The reference's environments and the engines of μRTS and of Orbit Wars, which the tests run. They are declared for
+# Python 3.10 at most, or for versions of packages that they don't need, or that do in others.
 BY_THEMSELVES := $(VENV)/bin/python -m pip install -qq --disable-pip-version-check -c constraints.txt \
-	--no-deps --ignore-requires-python entity-gym gym-microrts
+	--no-deps --ignore-requires-python entity-gym gym-microrts kaggle-environments
 
 help:
 	@echo "make demo   train RogueNet on a Procgen game, about five minutes; results in runs/demo/"

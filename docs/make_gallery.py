@@ -48,12 +48,16 @@ class Entry:
 def games() -> list[Entry]:
     """Return the built-in games."""
     entries = []
-    for name in ez.games.__all__:
-        if name == "MultiSnakeAgents":  # MultiSnake seen agent by agent
-            continue
+    for name in ez.games.GAMES:
         drawn = "rgb_array" not in ez.make_vec(name, num_envs=1).metadata["render_modes"]
         entries.append(
-            Entry(name, f'ez.make_vec("{name}", num_envs=64)', _vec(name, drawn), entities_only=drawn)
+            Entry(
+                name,
+                f'ez.make_vec("{name}", num_envs=64)',
+                _vec(name, drawn),
+                steps=60 if name == "OrbitWars" else 12,
+                entities_only=drawn,
+            )
         )
     return entries
 

@@ -37,6 +37,8 @@ TURNS = {2: np.array([0, 2]), 4: np.array([0, 1, 3, 2])}
 #: The parts of a planet's ships that can be sent.
 SHARES = (0.25, 0.5, 0.75, 1.0)
 _SHARES = np.array(SHARES)
+#: log(1 + ships) of small fleets and garrisons.
+_LOGS = np.log1p(np.arange(1024)).astype(np.float32)
 
 _BODY = ["x", "y", "vx", "vy"]
 _FORCE = ["ships", "log_ships", "mine"]
@@ -93,15 +95,21 @@ def _turned(turn: int, x: float, y: float) -> tuple[float, float]:
 
 
 @compiled
-def _show_force(row: Floats, first: int, ships: int, owner: int, player: int, turns: Ints) -> None:
-    row[first] = ships
-    row[first + 1] = math.log(1.0 + ships)
-    row[first + 2 :] = 0.0
-    if owner == player:
-        row[first + 2] = 1.0
-    elif owner != NEUTRAL:
-        between = (turns[owner] - turns[player]) % 4
-        row[first + 2 + (between if len(turns) > 2 else 1)] = 1.0
+def _show_force(rows: Floats, row: int, first: int, ships: int, column: int) -> None:
+    """Write ships and owner; `column`: of the owner's flag, counted from `mine`; -1: nobody's."""
+    rows[row, first] = ships
+    rows[row, first + 1] = _LOGS[ships] if ships < len(_LOGS) else math.log(1.0 + ships)
+    for flag in range(first + 2, rows.shape[1]):
+        rows[row, flag] = 0.0
+    if column >= 0:
+        rows[row, first + 2 + column] = 1.0
+
+
+@compiled
+def _owner_columns(player: int, turns: Ints) -> Ints:
+    """Return the column of each owner's flag as `player` sees it, counted from `mine` (K,)."""
+    columns = (turns - turns[player]) % 4
+    return columns if len(turns) > 2 else columns // 2
 
 
 @compiled
@@ -123,10 +131,11 @@ def observe(
     for row in range(len(games)):
         game, player = games[row], players[row]
         seen = planets[offsets[0, row] : offsets[0, row + 1]]
+        columns, owned = _owner_columns(player, turns), boards.owned[game]
         _show_planets(boards, game, turns[player], seen)
-        owned = boards.owned[game]
         for slot in range(len(seen)):
-            _show_force(seen[slot], 7, owned[slot, SHIPS], owned[slot, OWNER], player, turns)
+            owner = owned[slot, OWNER]
+            _show_force(seen, slot, 7, owned[slot, SHIPS], columns[owner] if owner != NEUTRAL else -1)
         actor = offsets[2, row]
         if actor < offsets[2, row + 1]:
             for slot in range(len(seen)):
@@ -137,8 +146,8 @@ def observe(
         _show_fleets(
             boards.fleets[game],
             boards.crews[game],
-            player,
-            turns,
+            turns[player],
+            columns,
             fleets[offsets[1, row] : offsets[1, row + 1]],
         )
         count_ships(boards, game, ships, production)
@@ -168,13 +177,11 @@ def _show_planets(boards: Boards, game: int, turn: int, rows: Floats) -> None:
 
 
 @compiled
-def _show_fleets(fleets: Doubles, crews: Ints, player: int, turns: Ints, rows: Floats) -> None:
-    turn = turns[player]
+def _show_fleets(fleets: Doubles, crews: Ints, turn: int, columns: Ints, rows: Floats) -> None:
     for i in range(len(rows)):
-        row = rows[i]
-        row[0], row[1] = _turned(turn, fleets[i, X] - CENTER, fleets[i, Y] - CENTER)
-        row[2], row[3] = _turned(turn, fleets[i, SPEED_X], fleets[i, SPEED_Y])
-        _show_force(row, 4, crews[i, CREW_SHIPS], crews[i, CREW_OWNER], player, turns)
+        rows[i, 0], rows[i, 1] = _turned(turn, fleets[i, X] - CENTER, fleets[i, Y] - CENTER)
+        rows[i, 2], rows[i, 3] = _turned(turn, fleets[i, SPEED_X], fleets[i, SPEED_Y])
+        _show_force(rows, i, 4, crews[i, CREW_SHIPS], columns[crews[i, CREW_OWNER]])
 
 
 @compiled
