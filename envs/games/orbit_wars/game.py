@@ -73,9 +73,7 @@ class OrbitWarsVectorEnv(NativeVectorEnv):
         ValueError: an option out of its range.
     """
 
-    metadata: ClassVar[dict[str, Any]] = {
-        **NativeVectorEnv.metadata, "render_modes": ["rgb_array"], "render_fps": 20,
-    }  # fmt: skip
+    metadata = {**NativeVectorEnv.metadata, "render_modes": ["rgb_array"], "render_fps": 20}  # noqa: RUF012 - as Gymnasium's
     state_names: ClassVar[tuple[str, ...]] = (*Boards._fields, "seats")
 
     def __init__(
@@ -122,7 +120,7 @@ class OrbitWarsVectorEnv(NativeVectorEnv):
         for name, array in self.boards._asdict().items():
             setattr(self, name, array)
         self.seats = np.arange(num_envs) % lanes_per_game  # the player of each lane
-        self.lane_games = self.all_lanes // lanes_per_game
+        self.lane_games: Ints = self.all_lanes // lanes_per_game
         self._lanes_per_game = lanes_per_game
         self._next_seeds: list[int] | None = None
         self._outcome: tuple[Any, Flags] | None = None

@@ -47,7 +47,7 @@ def _next_word(words: Words) -> np.uint64:
 
 
 @compiled
-def uniform(words: Words, low: float, high: float) -> float:
+def uniform(words: Words, low: float, high: float) -> np.float64:
     """`random.uniform(low, high)`."""
     upper = np.float64(_next_word(words) >> _5)
     lower = np.float64(_next_word(words) >> _6)
@@ -55,7 +55,7 @@ def uniform(words: Words, low: float, high: float) -> float:
 
 
 @compiled
-def randint(words: Words, low: int, high: int) -> int:
+def randint(words: Words, low: int, high: int) -> np.int64:
     """`random.randint(low, high)`; both are possible, and `high - low` is less than 2**31."""
     count = high - low + 1
     num_bits = 0
