@@ -30,12 +30,14 @@ export class OnnxAgent {
    * with their `choices`, `labels` and `probabilities`; `value` is then the return that the network predicts.
    */
   async act(observation) {
-    const outputs = await this.session.run(this.#feeds(observation));
+    const actorsOf = {};
+    for (const name of Object.keys(this.names.spaces.actions)) actorsOf[name] = this.#actors(observation, name);
+    const outputs = await this.session.run(this.#feeds(observation, actorsOf));
     this.value = outputs.value.data[0];
     const actions = {};
     for (const [name, { choices: labels }] of Object.entries(this.names.spaces.actions)) {
       const { data } = outputs[`actions/${name}/logits`];
-      const { actors } = observation.actions[name];
+      const actors = actorsOf[name];
       const rows = actors.map((_, i) => softmax(data.subarray(i * labels.length, (i + 1) * labels.length)));
       const choices = rows.map((row) => this.#draw(row));
       actions[name] = { actors, choices, labels: choices.map((choice) => labels[choice]), probabilities: rows };
@@ -43,24 +45,37 @@ export class OnnxAgent {
     return actions;
   }
 
-  #feeds({ entities, globals, actions }) {
+  /** The entities that act: those that the observation names, or all of some types; none without the action. */
+  #actors({ entities, actions }, name) {
+    if (!actions[name]) return [];
+    const types = Object.keys(this.names.spaces.entities);
+    const { actors, actor_types: acting = types } = actions[name];
+    const indices = [];
+    let first = 0;
+    for (const type of types) {
+      const count = entities[type]?.length ?? 0;
+      if (acting.includes(type)) for (let i = 0; i < count; i++) indices.push(first + i);
+      first += count;
+    }
+    return actors ?? indices;
+  }
+
+  #feeds({ entities, globals = [], visible = {}, actions }, actorsOf) {
     const feeds = {};
-    for (const [place, { shape }] of Object.entries(this.names.inputs)) {
-      const [kind, name] = place.split("/");
-      if (kind === "globals") feeds[place] = new ort.Tensor("float32", globals, shape);
-      if (kind === "entities") {
-        const rows = entities[name] ?? [];
-        feeds[place] = new ort.Tensor("float32", Float32Array.from(rows.flat()), [rows.length, shape[1]]);
-      }
-      if (kind !== "actions") continue;
-      const { actors, mask } = actions[name];
-      feeds[place] = place.endsWith("/actors")
-        ? new ort.Tensor("int64", BigInt64Array.from(actors, BigInt), [actors.length])
-        : new ort.Tensor(
-            "int8",
-            mask ? Int8Array.from(mask.flat()) : new Int8Array(actors.length * shape[1]).fill(1),
-            [actors.length, shape[1]],
-          );
+    const give = (place, type, numbers, shape) => {
+      if (place in this.names.inputs) feeds[place] = new ort.Tensor(type, numbers, shape);
+    };
+    give("globals", "float32", Float32Array.from(globals), [globals.length]);
+    for (const [name, features] of Object.entries(this.names.spaces.entities)) {
+      const rows = entities[name] ?? [];
+      give(`entities/${name}`, "float32", Float32Array.from(rows.flat()), [rows.length, features.length]);
+      give(`visible/${name}`, "int8", Int8Array.from(visible[name] ?? rows.map(() => 1)), [rows.length]);
+    }
+    for (const [name, { choices }] of Object.entries(this.names.spaces.actions)) {
+      const shape = [actorsOf[name].length, choices.length];
+      const mask = actions[name]?.mask?.flat() ?? Array(shape[0] * shape[1]).fill(1);
+      give(`actions/${name}/actors`, "int64", BigInt64Array.from(actorsOf[name], BigInt), [shape[0]]);
+      give(`actions/${name}/mask`, "int8", Int8Array.from(mask), shape);
     }
     return feeds;
   }

@@ -77,6 +77,33 @@ def test_a_person_takes_over(browser: Browser, address: str) -> None:
     browser.wait("document.getElementById('numbers').textContent.includes('the agent')")
 
 
+@pytest.mark.parametrize(
+    ("actions", "actors"),
+    [
+        ({"move": {"actors": [0]}}, [0]),
+        ({"move": {"actor_types": ["Ship", "Meteor"]}}, [0, 3]),
+        ({"move": {}}, [0, 1, 2, 3]),
+        ({"move": {"actors": [], "mask": []}}, []),
+        ({}, []),
+    ],
+)
+def test_an_agent_takes_the_observations_of_the_protocol(
+    actions: Any, actors: list[int], browser: Browser, address: str
+) -> None:
+    browser.open(f"{address}/index.html")
+    observation = {
+        "entities": {"Ship": [[10, 10]], "Star": [[3, 4], [5, 6]], "Meteor": [[5, 5, 1, 0]]},
+        "actions": actions,
+    }
+    program = """const { OnnxAgent } = await import("./onnx_agent.js");
+        const agent = await OnnxAgent.load("agents/meteors");
+        return (await agent.act(observation)).move;"""
+    move = browser.run(f"return (async (observation) => {{ {program} }})(arguments[0])", observation)
+    assert move["actors"] == actors
+    assert len(move["labels"]) == len(actors)
+    np.testing.assert_allclose([sum(row) for row in move["probabilities"]], [1] * len(actors), rtol=1e-5)
+
+
 def played(browser: Browser, address: str, game: str, episodes: int) -> np.ndarray:
     """Scores of whole episodes in the browser."""
     browser.open(f"{address}/index.html?game={game}&episodes={episodes}")
