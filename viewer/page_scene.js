@@ -143,8 +143,12 @@ function drawCurves() {
   const [pen, width, height] = cleared($("curves"));
   const of = data.steps.map((step) => step[state.lane]), n = Math.max(1, of.length - 1);
   const x = (step) => 8 + (width - 16) * step / n;
-  const numbers = of.flatMap((shown) => [shown.value, shown.reward]).filter((value) => value !== null);
-  const low = Math.min(0, ...numbers), high = Math.max(0, ...numbers), range = high - low || 1;
+  let [low, high] = [0, 0]; // in a loop: functions take no 100,000 arguments
+  for (const { value, reward } of of) {
+    low = Math.min(low, value ?? 0, reward ?? 0);
+    high = Math.max(high, value ?? 0, reward ?? 0);
+  }
+  const range = high - low || 1;
   const y = (value) => 22 + (height - 30) * (high - value) / range;
   pen.font = "11px system-ui, sans-serif";
   pen.fillStyle = data.colours[1]; pen.fillText(of.some((s) => s.value !== null) ? "value" : "", 8, 13);

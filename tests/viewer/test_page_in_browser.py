@@ -170,3 +170,10 @@ class _Named(ez.EntityEnv):
             globals=[0.5],
             actions={self._name: ez.actions.CategoricalMask(actor_types=[self._name])},
         )
+
+
+def test_a_long_page_is_drawn(browser: Browser, record, tmp_path: Path) -> None:
+    write_page(tmp_path / "page.html", record("CherryPick", num_envs=1, max_steps=1))
+    page = shown(browser, tmp_path / "page.html")
+    page.run("data.steps = Array(150000).fill(data.steps[0]); bounds.length = 0; go(149999);")
+    assert "step 0" in page.run(TEXT, "clock")
