@@ -197,7 +197,6 @@ def _place(
             thing[1] = cells[i] // width
 
 
-# One array at a time: handing over a tuple of them made a step a fifth slower.
 @compiled
 def _sweep(
     moves: Ints,
@@ -301,7 +300,6 @@ def _count(
         offsets[4, row + 1] = offsets[4, row] + (num_things if is_ready else 0)
 
 
-# One array at a time: handing over a tuple of them made a step a fifth slower.
 @compiled
 def _observe(
     lanes: Ints,
