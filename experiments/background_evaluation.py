@@ -1,6 +1,8 @@
 """Evaluation while training goes on, by a process of low priority that plays checkpoints one after the other.
 
-python -m entitize.experiments.background_evaluation RUN CHECKPOINT RESULT
+python -m entitize.experiments.background_evaluation RUN CHECKPOINT
+
+The process writes its metrics to its standard output, as JSON, and ends when its standard input is closed.
 """
 
 from __future__ import annotations
@@ -10,10 +12,12 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 from rich.console import Console
 
@@ -38,6 +42,8 @@ from .networks import load_agent
 
 #: The niceness of the process: training goes first.
 _NICENESS = 10
+#: Seconds between two looks at an evaluation that training waits for.
+_PAUSE = 0.1
 #: Of `metrics.jsonl`: the mean return of an evaluation.
 EVAL_RETURN = "eval/episodic_return"
 
@@ -56,7 +62,7 @@ class BackgroundEvaluation:
         self.folder, self.every, self.console, self.stop = folder, every, console, stop
         self._step = step
         self._waiting = folder.path / "eval"
-        self._process: subprocess.Popen[bytes] | None = None
+        self._evaluation: _Evaluation | None = None
         self._latest: dict[str, float] = {}
         for path in checkpoint_paths(self._waiting):
             if step_of(path) > step:  # of a part of the run that is trained again
@@ -77,54 +83,45 @@ class BackgroundEvaluation:
             yield
             waiting = len(checkpoint_paths(self._waiting))
             if waiting and not self.stop.is_set():
-                self._say(f"{waiting} checkpoints are still to be evaluated")
-            while not self.stop.is_set() and checkpoint_paths(self._waiting):
-                self._poll(wait=True)
+                self._say(f"checkpoints still to be evaluated: {waiting}. Ctrl-C leaves them to `--resume`")
+            while (self._evaluation or checkpoint_paths(self._waiting)) and not self.stop.is_set():
+                self._poll()
+                self.stop.wait(_PAUSE)
         finally:
-            if self._process is not None:
-                self._process.kill()
-                self._process.communicate()
+            if self._evaluation is not None:
+                self._evaluation.end()
             self.folder.close()
 
-    def _poll(self, wait: bool = False) -> None:
+    def _poll(self) -> None:
         """Take in a result that is ready; start the next evaluation if none is running."""
-        paths = checkpoint_paths(self._waiting)
-        if self._process is not None and (wait or self._process.poll() is not None):
-            errors = self._process.communicate()[1].decode(errors="replace").strip()
-            failed, self._process = self._process.returncode != 0, None
-            self._take_in(paths.pop(0), errors if failed else None)
-        if self._process is None and paths:
-            arguments = self.folder.path, paths[0], self._result(paths[0])
-            command = [sys.executable, "-m", __name__, *map(str, arguments)]
-            # In a session of its own: Ctrl-C is for the training.
-            self._process = subprocess.Popen(
-                command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True
-            )
+        if self._evaluation is not None and self._evaluation.has_ended:
+            ended, self._evaluation = self._evaluation, None
+            self._take_in(ended)
+        waiting = checkpoint_paths(self._waiting)
+        if self._evaluation is None and waiting:
+            self._evaluation = _Evaluation(self.folder.path, waiting[0])
 
     def _say(self, line: str) -> None:
         self.console.print(line, highlight=False, soft_wrap=True)
 
-    def _result(self, checkpoint: Path) -> Path:
-        return checkpoint.with_suffix(".json")
-
-    def _take_in(self, checkpoint: Path, errors: str | None) -> None:
-        result = self._result(checkpoint)
-        if errors is not None:
-            reason = errors.splitlines()[-1] if errors else "it was killed"
-            self._say(f"the evaluation of step {step_of(checkpoint):,} failed: {reason}")
+    def _take_in(self, ended: _Evaluation) -> None:
+        checkpoint = ended.checkpoint
+        try:
+            self._latest = ended.result()
+        except UserError as error:
+            self._say(f"the evaluation of step {step_of(checkpoint):,} failed: {error}")
+        else:
+            self.folder.log(step_of(checkpoint), self._latest)
+            self._keep_if_best(checkpoint, self._latest)
+        if checkpoint.exists():
             delete_checkpoint(checkpoint)
-            return
-        self._latest = parse_json(result.read_bytes())
-        self.folder.log(step_of(checkpoint), self._latest)
-        self._keep_if_best(checkpoint, self._latest)
-        result.unlink()
 
     def _keep_if_best(self, checkpoint: Path, found: Mapping[str, float]) -> None:
-        """Move the checkpoint to `best/` if no earlier one had a higher mean return; else delete it."""
+        """Move the checkpoint to `best/` if no earlier one had a higher mean return."""
         best = self.folder.path / "best"
         record = best / "evaluation.json"
-        if record.exists() and parse_json(record.read_bytes())[EVAL_RETURN] >= found[EVAL_RETURN]:
-            delete_checkpoint(checkpoint)
+        is_best = not record.exists() or parse_json(record.read_bytes())[EVAL_RETURN] < found[EVAL_RETURN]
+        if not is_best or not checkpoint.exists():
             return
         kept = best / "checkpoints"
         kept.mkdir(parents=True, exist_ok=True)
@@ -136,6 +133,53 @@ class BackgroundEvaluation:
         for path in earlier:
             if path.name != checkpoint.name:
                 delete_checkpoint(path)
+
+
+class _Evaluation:
+    """A process that evaluates one checkpoint."""
+
+    def __init__(self, run: Path, checkpoint: Path) -> None:
+        self.checkpoint = checkpoint
+        # Files: a pipe that nobody reads stops the process once it is full.
+        self._output, self._errors = tempfile.TemporaryFile(), tempfile.TemporaryFile()  # noqa: SIM115
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", __name__, str(run), str(checkpoint)],
+            stdin=subprocess.PIPE,  # closed when this process ends, however it does
+            stdout=self._output,
+            stderr=self._errors,
+            start_new_session=True,  # Ctrl-C is for the training
+        )
+
+    @property
+    def has_ended(self) -> bool:
+        return self._process.poll() is not None
+
+    def end(self) -> None:
+        """End the process."""
+        self._process.kill()
+        self._close()
+
+    def result(self) -> dict[str, float]:
+        """Return the metrics, once the process has ended.
+
+        Raises:
+            UserError: it failed; the message is the last line that it wrote.
+        """
+        output, errors = _content(self._output), _content(self._errors).decode(errors="replace").strip()
+        self._close()
+        if self._process.returncode:
+            raise UserError(errors.splitlines()[-1] if errors else "it was killed")
+        return parse_json(output)
+
+    def _close(self) -> None:
+        self._process.communicate()
+        self._output.close()
+        self._errors.close()
+
+
+def _content(file: IO[bytes]) -> bytes:
+    file.seek(0)
+    return file.read()
 
 
 def measure(run: Path, checkpoint: Path) -> dict[str, float]:
@@ -159,17 +203,27 @@ def measure(run: Path, checkpoint: Path) -> dict[str, float]:
     }
 
 
-def main(run: str, checkpoint: str, result: str) -> int:
+def main(run: str, checkpoint: str) -> int:
     """Evaluate a checkpoint and write the result; returns the exit code."""
+    threading.Thread(target=_end_with_the_training, daemon=True).start()
     if hasattr(os, "nice"):
         os.nice(_NICENESS)
+    output = os.dup(1)
+    os.dup2(2, 1)  # what environments print is no part of the result
     try:
         found = measure(Path(run), Path(checkpoint))
     except UserError as error:
         print(error, file=sys.stderr)
         return 2
-    replace_file(Path(result), json.dumps(found).encode())
+    with open(output, "w") as file:
+        json.dump(found, file)
     return 0
+
+
+def _end_with_the_training() -> None:
+    """End this process once the one that started it is gone: nobody would take the result."""
+    os.read(0, 1)
+    os._exit(1)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 import threading
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import entitize as ez
@@ -71,3 +76,94 @@ def test_an_evaluation_that_fails_is_reported_and_training_goes_on(
     assert "step 64 failed" in told and "2 snakes" in told, told
     assert evaluations(run) == [] and not checkpoint_paths(run / "eval")
     assert read_metrics(run / "metrics.jsonl")[-1]["step"] == 128
+
+
+#: MultiSnake as a module of its own, whose evaluations do what `eval.kwargs` says.
+GAME = """
+import pathlib, shutil, sys, time
+import entitize as ez
+
+def make_env(noise=0, erase=None, heartbeat=None):
+    sys.stdout.write("noise" * noise)
+    sys.stderr.write("noise" * noise)
+    if erase is not None:
+        shutil.rmtree(erase)
+    while heartbeat is not None:
+        pathlib.Path(heartbeat).write_text(str(time.time()))
+        time.sleep(0.05)
+    return ez.games.MultiSnake()
+"""
+
+
+@pytest.fixture
+def words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    (tmp_path / "snake_game.py").write_text(GAME)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}{os.pathsep}{Path(ez.__file__).parents[1]}")
+    return [*TRAIN, "--env.id", "snake_game:make_env", "--run", str(tmp_path / "run")]
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 120
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def start(words: list[str], stop: threading.Event) -> threading.Thread:
+    """Train in a thread until `stop`."""
+    given, run = words[1:-2], Path(words[-1])
+    config = parse(TrainArguments, "train", given, TrainArguments(TrainConfig())).settings
+    thread = threading.Thread(target=train, args=(config, run), kwargs={"stop": stop}, daemon=True)
+    thread.start()
+    return thread
+
+
+def test_an_evaluation_that_writes_much_ends_while_training_goes_on(words: list[str], tmp_path: Path) -> None:
+    stop = threading.Event()
+    noise = ["--eval.kwargs", "noise=100_000", "--eval.every", "32", "--ppo.total-timesteps", "100_000_000"]
+    training = start([*words[:-2], *noise, *words[-2:]], stop)
+    try:
+        metrics = tmp_path / "run" / "metrics.jsonl"
+        wait_for(lambda: metrics.exists() and bool(evaluations(tmp_path / "run")))
+        assert training.is_alive()
+    finally:
+        stop.set()
+        training.join(60)
+
+
+def test_training_goes_on_if_waiting_checkpoints_are_deleted(
+    words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    erase = ["--eval.kwargs", f"erase={tmp_path / 'run' / 'eval'}", "--ppo.total-timesteps", "96"]
+    assert main([*words, *erase]) == 0
+    assert "step 64 failed" in capsys.readouterr().out
+    assert read_metrics(tmp_path / "run" / "metrics.jsonl")[-1]["step"] == 96
+
+
+def test_a_stop_does_not_wait_for_an_evaluation_that_hangs(words: list[str], tmp_path: Path) -> None:
+    heartbeat, stop = tmp_path / "heartbeat", threading.Event()
+    hang = ["--eval.kwargs", f"heartbeat={heartbeat}", "--ppo.total-timesteps", "64"]
+    training = start([*words[:-2], *hang, *words[-2:]], stop)
+    wait_for(heartbeat.exists)
+    stop.set()
+    training.join(60)
+    assert not training.is_alive()
+    assert [path.name for path in checkpoint_paths(tmp_path / "run" / "eval")] == ["step_000000000064"]
+
+
+def test_an_evaluation_ends_with_a_training_that_is_killed(words: list[str], tmp_path: Path) -> None:
+    heartbeat = tmp_path / "heartbeat"
+    hang = ["--eval.kwargs", f"heartbeat={heartbeat}", "--ppo.total-timesteps", "100_000_000"]
+    with subprocess.Popen([sys.executable, "-m", "entitize", *words, *hang]) as training:
+        try:
+            wait_for(heartbeat.exists)
+        finally:
+            training.kill()
+
+    def is_still() -> bool:
+        before = heartbeat.stat().st_mtime_ns
+        time.sleep(1)
+        return heartbeat.stat().st_mtime_ns == before
+
+    wait_for(is_still)
