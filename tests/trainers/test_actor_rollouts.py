@@ -15,7 +15,7 @@ from entitize.experiments import Actors, TrainConfig, UserError
 from entitize.experiments.actors import check_actors
 from entitize.policies import ActResult
 from entitize.ragged import concatenate
-from entitize.trainers import PPO, PPOConfig
+from entitize.trainers import PPO, NonFiniteError, PPOConfig
 from entitize.trainers.distributed import ActorError
 from entitize.trainers.ranks import Ranks
 
@@ -106,6 +106,17 @@ class Failing:
                 raise ZeroDivisionError("of the game")
 
             venv.step = step  # type: ignore[method-assign]
+        if self.where == "reward":
+            whole = venv.step
+
+            def spoiled(actions: Any) -> Any:
+                batch, rewards, *others = whole(actions)
+                rewards[1] = np.nan
+                return batch, rewards, *others
+
+            venv.step = spoiled  # type: ignore[method-assign]
+        if self.where == "opponents":
+            venv.get_training_state = dict  # type: ignore[attr-defined]
         return venv
 
 
@@ -171,6 +182,8 @@ def test_an_actor_that_is_lost_each_time_is_an_error() -> None:
     [
         ("make", ("actor 0", "OSError", "no display")),
         ("step", ("actor 0", "ZeroDivisionError", "of the game")),
+        ("reward", ("actor 0", "lane 1", "reward", "nan")),
+        ("opponents", ("actor 0", "opponents")),
     ],
 )
 def test_an_environment_that_fails_is_an_error_that_names_the_actor(
@@ -178,7 +191,7 @@ def test_an_environment_that_fails_is_an_error_that_names_the_actor(
 ) -> None:
     policy = network("MultiSnake")
     with (
-        raises(ActorError, *facts),
+        raises(NonFiniteError if where == "reward" else ActorError, *facts),
         LocalRollouts(Failing(where), policy, 2, 4) as rollouts,
     ):
         PPO(policy, rollouts, CONFIG).collect()

@@ -51,7 +51,8 @@ class RolloutActor:
         """Make the environments.
 
         Raises:
-            ValueError: they do not reset in the step that ends an episode, or their number is another.
+            ValueError: they do not reset in the step that ends an episode, their number is another, or they
+                change with the policy.
         """
         set_num_threads(1)
         venv = self._venv = self._make_venv(num_envs)
@@ -60,6 +61,11 @@ class RolloutActor:
         mode = venv.metadata.get("autoreset_mode")
         if mode != AutoresetMode.SAME_STEP:
             raise ValueError(f"autoreset mode of {type(venv).__name__}: expected SAME_STEP, got {mode}")
+        if hasattr(venv, "get_training_state"):  # an `EvolvingVectorEnv`, whose module needs torch
+            raise ValueError(
+                f"{type(venv).__name__}: expected environments that do not change with the policy. Learned"
+                " opponents play in one process only"
+            )
         return Environments(venv.single_observation_space, venv.single_action_space, venv.vector_spec)
 
     def open(self, space: EntitySpace, options: Mapping[str, Any], num_steps: int) -> None:

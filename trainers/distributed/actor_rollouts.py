@@ -305,7 +305,10 @@ class ActorRollouts(RolloutSource):
         except ActorLost:
             raise
         except NonFiniteError as error:
-            raise NonFiniteError(f"actor {member.index}: {error}") from error
+            first = member.index * self._share
+            raise NonFiniteError(
+                f"actor {member.index}, whose lane 0 is lane {first} of all: {error}"
+            ) from error
         except Exception as error:
             raise ActorError(f"actor {member.index}: {type(error).__name__}: {error}") from error
 
