@@ -20,6 +20,7 @@ import os
 import pickle
 import statistics
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -134,19 +135,22 @@ class Waiting:
         self.environments = actor.make(lanes)
         self.first = actor._venv.reset(seed=1)[0]
 
-    async def answer(self, method: str, *arguments: Any) -> Any:
+        self.turns: defaultdict[int, asyncio.Lock] = defaultdict(asyncio.Lock)
+
+    async def answer(self, index: int, method: str) -> Any:
         if method == "play":
-            await asyncio.sleep(self.latency)
+            async with self.turns[index]:  # one rollout after the other
+                await asyncio.sleep(self.latency)
             return self.rollout
         return {"make": self.environments, "start_episodes": self.first}.get(method)
 
 
 class SimulatedActor:
-    def __init__(self, process: Any) -> None:
-        self._process = process
+    def __init__(self, process: Any, index: int) -> None:
+        self._process, self._index = process, index
 
     def call(self, method: str, *arguments: Any) -> Callable[[float], Any]:
-        reference = self._process.answer.remote(method, *arguments)
+        reference = self._process.answer.remote(self._index, method)
         return lambda seconds: ray.get(reference, timeout=seconds)
 
     def kill(self) -> None:
@@ -162,7 +166,7 @@ class SimulatedRollouts(ActorRollouts):
         self.start_actors()
 
     def start_actor(self, index: int) -> SimulatedActor:
-        return SimulatedActor(self._processes[index % len(self._processes)])
+        return SimulatedActor(self._processes[index % len(self._processes)], index)
 
     def broadcast(self, weights: Any) -> Any:
         return ray.put(weights)
