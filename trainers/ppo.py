@@ -111,7 +111,7 @@ class PPO:
         self.step = 0  # active environment steps, over all environments
         self.updates = 0
         self.elapsed_seconds = 0.0  # in rollouts and updates, of earlier parts of a resumed run as well
-        start = StartingPolicy(policy) if config.start_kl_coef else None
+        start = StartingPolicy(policy, self.ranks) if config.start_kl_coef else None
         self.collector = Collector(policy, self.module, venv, config, self.ranks, lanes, num_lanes, start)
         self.clock, self.episodes = self.collector.clock, self.collector.episodes
         self._frozen = policy_parameters(self.module) if config.value_warmup_steps else []

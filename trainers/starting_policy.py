@@ -13,6 +13,7 @@ from torch import nn
 
 from ..policies import Policy
 from .off_policy import log_ratios
+from .ranks import ALONE, Ranks
 from .rollout import Samples
 
 #: The modules of a policy whose parameters only the value depends on.
@@ -43,16 +44,18 @@ class StartingPolicy:
 
     Args:
         policy: is copied.
+        ranks: the processes that train together.
 
     Attributes:
-        kl: the mean of the sum over the steps of the last rollout, an estimate of KL(π ‖ π₀).
+        kl: the mean of the sum over the steps of all ranks in the last rollout, an estimate of KL(π ‖ π₀).
         coef: β in the last rollout.
     """
 
-    def __init__(self, policy: Policy) -> None:
+    def __init__(self, policy: Policy, ranks: Ranks = ALONE) -> None:
         self.policy: Policy = deepcopy(policy)
         self.module: nn.Module = self.policy  # type: ignore[assignment]
         self.module.eval()
+        self.ranks = ranks
         self.kl = self.coef = 0.0
 
     def log_ratios(self, samples: Samples) -> NDArray[np.float64]:
@@ -69,10 +72,14 @@ class StartingPolicy:
             coef: β.
         """
         self.coef = coef
-        if not coef or not len(samples):
+        if not coef:
             return rewards
-        ratios = self.log_ratios(samples)
-        self.kl = float(ratios.mean())
+        ratios = self.log_ratios(samples) if len(samples) else np.zeros(0)
+        of_all, _ = self.ranks.concatenate(ratios)
+        if len(of_all):
+            self.kl = float(of_all.mean())
+        if not len(ratios):
+            return rewards
         penalties = np.zeros(rewards.shape)
         penalties[active] = coef * ratios
         return (rewards - penalties).astype(np.float32)

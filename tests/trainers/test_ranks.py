@@ -63,10 +63,11 @@ def outcome(
     "options",
     [
         {"game": "MultiSnake", "minibatch_size": 64, "normalize_rewards": True, "target_kl": 0.05},
+        {"game": "CherryPick", "minibatch_size": 32, "start_kl_coef": 0.5},
         {"game": "MineSweeper", "minibatch_size": 3, "num_steps": 4, "joint_log_prob": True},
         {"game": "CherryPick", "minibatch_size": 24, "microbatch_size": 5, "engine": "torch"},
     ],
-    ids=["one actor", "several actors, minibatches that leave a rank out", "torch"],
+    ids=["one actor", "starting policy", "several actors, minibatches that leave a rank out", "torch"],
 )
 def test_two_ranks_learn_what_one_process_does(options: dict[str, Any], tmp_path: Path) -> None:
     options = {"lanes": 6, "updates": 3, "num_steps": 16, "seed": 3, **options}
