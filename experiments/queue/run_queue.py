@@ -125,8 +125,8 @@ class QueueView:
         if process.stage == "eval":
             return [job.name, "evaluation", *last_lines(process.folder, 1)]
         metrics = last_metrics(process.folder)
-        if "time/elapsed" not in metrics:
-            return [job.name, "first rollout"]
+        if "time/elapsed" not in metrics:  # none yet, or the line of an evaluation
+            return [job.name, "evaluation" if metrics else "first rollout"]
         try:
             step, elapsed = int(metrics["step"]), float(metrics["time/elapsed"])
             speed, mean = float(metrics["charts/SPS"]), metrics.get("charts/episodic_return")

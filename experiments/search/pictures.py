@@ -75,15 +75,22 @@ def importances(path: Path, found: Mapping[str, float]) -> None:
     save(figure, path)
 
 
-def parallel(path: Path, axes: Sequence[ParallelAxis], values: Sequence[float]) -> None:
-    """Draw a line per trial through the values of its parameters into a PNG file, coloured by `values`."""
+def parallel(path: Path, axes: Sequence[ParallelAxis], values: Sequence[float | None]) -> None:
+    """Draw a line per trial through the values of its parameters into a PNG file, coloured by `values`.
+
+    Trials without a value are thin and grey.
+    """
+    known = [value for value in values if value is not None]
     figure = Figure(figsize=(2.2 + 1.7 * len(axes), 4.2), layout="constrained")
     plot = figure.subplots()
-    norm, colours = Normalize(min(values), max(values)), colormaps["viridis"]
-    for index in sorted(range(len(values)), key=lambda index: values[index]):
+    norm, colours = Normalize(min(known), max(known)), colormaps["viridis"]
+    mark = "o" if len(axes) == 1 else None
+    for index, value in enumerate(values):
         heights = [axis.share(axis.places[index]) for axis in axes]
-        mark = "o" if len(axes) == 1 else None
-        plot.plot(range(len(axes)), heights, color=colours(norm(values[index])), marker=mark, alpha=0.8)
+        if value is None:
+            plot.plot(range(len(axes)), heights, color="#aaaaaa", linewidth=0.6, marker=mark, zorder=1)
+            continue
+        plot.plot(range(len(axes)), heights, color=colours(norm(value)), marker=mark, alpha=0.8, zorder=2)
     for place, axis in enumerate(axes):
         plot.axvline(place, color="#444444", linewidth=0.8)
         for where, label in axis.ticks.items():

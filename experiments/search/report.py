@@ -54,7 +54,7 @@ def search_report(directory: Path, folder: Path) -> Document:
         sections += [
             _history_section(trials, folder),
             _importance_section(study, done, folder),
-            _parallel_section(settings, done, folder),
+            _parallel_section(settings, trials, done, folder),
         ]
     return Document(f"Search in {directory.resolve().name}", [_summary(settings, trials)], sections)
 
@@ -178,17 +178,20 @@ def importances(study: optuna.Study) -> Mapping[str, float]:
         return get_param_importances(study, evaluator=evaluator)
 
 
-def _parallel_section(settings: SearchSettings, done: Sequence[FrozenTrial], folder: Path) -> Section:
+def _parallel_section(
+    settings: SearchSettings, trials: Sequence[FrozenTrial], done: Sequence[FrozenTrial], folder: Path
+) -> Section:
     file = "parallel.png"
-    axes = [_axis(parameter, done) for parameter in settings.parameters]
-    values = [_value(trial) for trial in done]
+    drawn = [*reversed(done), *(trial for trial in trials if trial.state == TrialState.PRUNED)]
+    axes = [_axis(parameter, drawn) for parameter in settings.parameters]
+    values = [trial.value if trial.state == TrialState.COMPLETE else None for trial in drawn]
     pictures.parallel(folder / file, axes, values)
-    caption = "A line for each finished trial, coloured by its objective."
+    caption = "A line for each finished trial, coloured by its objective; grey lines are pruned trials."
     return Section("Parallel coordinates", pictures=[Picture(file, caption)])
 
 
-def _axis(parameter: SearchParameter, done: Sequence[FrozenTrial]) -> pictures.ParallelAxis:
-    values = [trial.params[parameter.name] for trial in done]
+def _axis(parameter: SearchParameter, trials: Sequence[FrozenTrial]) -> pictures.ParallelAxis:
+    values = [trial.params[parameter.name] for trial in trials]
     found = parameter.distribution
     if isinstance(found, CategoricalDistribution):
         places = [float(found.choices.index(value)) for value in values]
