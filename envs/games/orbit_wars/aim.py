@@ -1,4 +1,4 @@
-"""Where planets will be, and where to fly so that a fleet meets one.
+"""Positions of planets in the future, and headings of fleets that are to meet them.
 
 Functions that kernels call for each planet take the rows that they need: to hand over all boards costs more
 than what they compute.

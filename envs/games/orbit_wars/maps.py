@@ -45,7 +45,7 @@ _TIMES = [0.3 * math.pi + 1.4 * math.pi * i / (_DENSE - 1) for i in range(_DENSE
 _CIRCLE = np.array([[math.cos(t) for t in _TIMES], [math.sin(t) for t in _TIMES]])
 
 
-class Map(NamedTuple):
+class StarMap(NamedTuple):
     """The map of a game; a player's home belongs to the planets of group `home`."""
 
     angular_velocity: float  # radians per tick
@@ -57,7 +57,7 @@ class Map(NamedTuple):
     comet_ships: Ints  # (5,)
 
 
-def make_map(seed: int, comet_speed: float) -> Map:
+def make_map(seed: int, comet_speed: float) -> StarMap:
     """Return the map that the engine makes of `seed`."""
     words = seeded(seed)
     angular_velocity = uniform(words, 0.025, 0.05)
@@ -73,7 +73,7 @@ def make_map(seed: int, comet_speed: float) -> Map:
         )
         if lengths[group]:
             ships[group] = least_ships(words)
-    return Map(angular_velocity, bodies[:count], contents[:count], home, paths, lengths, ships)
+    return StarMap(angular_velocity, bodies[:count], contents[:count], home, paths, lengths, ships)
 
 
 @compiled

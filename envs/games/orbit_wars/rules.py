@@ -57,7 +57,7 @@ class Boards(NamedTuple):
     crews: Ints  # (G, F, 4): owner, ships, planet that it comes from, id
     fleet_counts: Ints  # (G,)
     next_ids: Ints  # (G,): of the next fleet
-    paths: Doubles  # (G, 5, 40, 2): see `maps.Map`
+    paths: Doubles  # (G, 5, 40, 2): see `maps.StarMap`
     path_lengths: Ints  # (G, 5)
     comet_ships: Ints  # (G, 5)
     comet_groups: Ints  # (G,): which group of comets is there; -1: none

@@ -1,4 +1,4 @@
-"""What a player of Orbit Wars observes, and how their choices become launches.
+"""Observations of the players of Orbit Wars, and the launches that their choices come to.
 
 Every player sees the board turned so that the homes look alike: the map has fourfold symmetry.
 """
