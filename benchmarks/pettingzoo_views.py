@@ -1,8 +1,9 @@
 """What the views of PettingZoo's games cost: processor time per agent and step.
 
-Each game is played at random. After each step every living agent is asked what it sees, through the view and
-through the game's own `observe`, where there is one (MAgent2 observes within its step). Reported are medians
-over the steps.
+Each game is played at random. After each step every living agent is asked what it sees, through the view (all
+at once where it can) and through the game's own `observe`, where there is one (MAgent2 observes within its
+step). Then lanes of `from_pettingzoo` play it: "adapter" is what they add to the game's step, in percent of
+it. Reported are medians over the steps.
 
     python benchmarks/pettingzoo_views.py
     python benchmarks/pettingzoo_views.py --quick --only battle chess
@@ -20,7 +21,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+from entitize import from_pettingzoo
 from entitize.adapters.pettingzoo.games import find_view
+from entitize.envs import sample_actions
 
 from rows import Budget, Row, add_options, rounds, write_rows
 
@@ -70,8 +73,9 @@ def measure(
         step(env, rng)
         stepped = time.process_time()
         living = list(env.agents)
-        for agent in living:
-            view.observe(agent)
+        if not living or view.observe_all(living) is None:
+            for agent in living:
+                view.observe(agent)
         viewed = time.process_time()
         if observes := hasattr(game, "observe"):
             for agent in living:
@@ -89,6 +93,29 @@ def measure(
             env.reset(seed=int(rng.integers(1000)))
     own = statistics.median(observing) if observes else None
     return statistics.median(agents), own, statistics.median(stepping), statistics.median(viewing)
+
+
+def adapter_share(make: Callable[[], Any], num_steps: int) -> float:
+    """Median over the steps of what lanes add to the game's step, in percent of it."""
+    env, inside = make(), [0.0]
+    step_game = env.step
+
+    def timed(actions: Any) -> Any:
+        start = time.process_time()
+        result = step_game(actions)
+        inside[0] += time.process_time() - start
+        return result
+
+    env.step = timed
+    venv = from_pettingzoo(env)
+    batch, _ = venv.reset(seed=1)
+    rng, shares = np.random.default_rng(1), []
+    for _ in range(num_steps):
+        actions = sample_actions(venv.single_action_space, batch, rng)
+        inside[0], start = 0.0, time.process_time()
+        batch, *_ = venv.step(actions)
+        shares.append(100 * (time.process_time() - start - inside[0]) / inside[0])
+    return statistics.median(shares)
 
 
 def step(env: Any, rng: np.random.Generator) -> None:
@@ -124,11 +151,12 @@ def main() -> None:
     warnings.simplefilter("ignore")
     num_steps = options.steps // 10 if options.quick else options.steps
     print("us per agent and step")
-    print(f"{'game':20} {'agents':>6} {'own observe':>12} {'own step':>9} {'view':>7}")
+    print(f"{'game':20} {'agents':>6} {'own observe':>12} {'own step':>9} {'view':>7} {'adapter':>8}")
     for name in options.only:
         agents, own, stepping, viewing = measure(GAMES[name], num_steps)
         shown = "" if own is None else f"{own:.1f}"
-        print(f"{name:20} {agents:6g} {shown:>12} {stepping:9.1f} {viewing:7.1f}", flush=True)
+        share = adapter_share(GAMES[name], num_steps)
+        print(f"{name:20} {agents:6g} {shown:>12} {stepping:9.1f} {viewing:7.1f} {share:7.0f}%", flush=True)
 
 
 if __name__ == "__main__":

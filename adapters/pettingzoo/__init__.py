@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from ...envs import MultiAgentEnv as MultiAgentEnv
     from .conversion import from_pettingzoo as from_pettingzoo
     from .game_view import GameObservation as GameObservation
+    from .game_view import GameObservations as GameObservations
     from .game_view import GameView as GameView
     from .to_pettingzoo.checker import check_multi_agent_env as check_multi_agent_env
 else:

@@ -99,6 +99,8 @@ class ActionGroup:
     def game_actions(self, chosen: Mapping[str, NDArray[Any]], count: int) -> list[Any]:
         """Return n PettingZoo actions for choices (n,) and real numbers (n, K) by action name."""
         decoded = self._part.decode(chosen)
+        if isinstance(decoded, np.ndarray):
+            return list(decoded)
         return [pick(self._space, decoded, i) for i in range(count)]
 
 

@@ -6,7 +6,8 @@ Shape alphabet: B lanes, each with at most one agent.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +17,8 @@ from numpy.typing import NDArray
 from ...envs import ActionMask, EntityBatch, EntitySpace
 from .agent_actions import Actions, AgentActions
 from .game import PettingZooGame
+
+Guard = Callable[[PettingZooGame], AbstractContextManager[None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +74,21 @@ class AgentObserver(ABC):
         Raises:
             ObservationError: an observation does not fit; the message names game and agent.
         """
+
+    def observe_games(
+        self, games: Sequence[PettingZooGame], agents: Sequence[str], guard: Guard
+    ) -> EntityBatch | None:
+        """Return the batch of all lanes, read at once: those of `agents` in the first game come first.
+
+        None, here: observers read one agent after the other.
+
+        Args:
+            guard: the context in which a game is read (see `GameRunner.guard`).
+
+        Raises:
+            ObservationError: as `batch`.
+        """
+        return None
 
     def game_actions(self, actions: Actions, acting: Sequence[str | None]) -> list[Any]:
         """Return the PettingZoo action of each lane; None for lanes where no agent acts.

@@ -41,8 +41,11 @@ class GameStep:
 
     def add(self, later: GameStep) -> None:
         """Add the rewards and ended agents of a later step."""
-        for agent, reward in later.rewards.items():
-            self.add_reward(agent, reward)
+        if self.rewards:
+            for agent, reward in later.rewards.items():
+                self.add_reward(agent, reward)
+        else:
+            self.rewards = dict(later.rewards)
         self.ended.update(later.ended)
 
 
@@ -58,10 +61,13 @@ class PettingZooGame(ABC):
         agents: the agents in play, in the game's order.
         acting: those of them that must act next.
         doing: the last call to the game, for error messages.
+        is_simultaneous: True if all agents in play act at once.
 
     Raises:
         ObservationError: the game breaks PettingZoo's rules; the message names game and agent.
     """
+
+    is_simultaneous = False
 
     def __init__(self, env: Any, index: int = 0) -> None:
         self.env = env
@@ -106,6 +112,18 @@ class PettingZooGame(ABC):
     def mask(self, agent: str) -> Any:
         """Return the game's action mask for an agent in play; None without one."""
         return self.observation(agent)[MASK] if agent in self._masked else self.info(agent).get(MASK)
+
+    def masks(self, agents: Sequence[str]) -> list[Any]:
+        """Return `mask` of each of `agents` that is in play; None for the others."""
+        if not self._masked and not self.has_infos:
+            return [None] * len(agents)
+        playing = set(self.agents)
+        return [self.mask(agent) if agent in playing else None for agent in agents]
+
+    @property
+    @abstractmethod
+    def has_infos(self) -> bool:
+        """False if the infos of all agents are empty."""
 
     def agent_label(self, agent: str) -> str:
         """Return the agent's name in error messages."""
@@ -180,6 +198,17 @@ class PettingZooGame(ABC):
             self.fail(f"reward of agent {agent!r}: expected a finite number, got {reward}")
         return reward
 
+    def _rewards(self, agents: Sequence[str], rewards: Mapping[str, Any]) -> dict[str, float]:
+        """Return the rewards of `agents`, which are floats nearly always."""
+        try:
+            given = {agent: rewards[agent] for agent in agents}
+            total = sum(given.values())
+        except (KeyError, TypeError, ValueError):
+            total = math.nan
+        if type(total) is float and math.isfinite(total):
+            return given
+        return {agent: self._reward(agent, rewards) for agent in agents}
+
     def _end(
         self, agent: str, terminated: bool, truncated: bool, outcome: GameStep, observe_final: FinalObserver
     ) -> None:
@@ -191,6 +220,7 @@ class PettingZooGame(ABC):
 class ParallelGame(PettingZooGame):
     """A game of PettingZoo's `ParallelEnv`: all agents in play act at once."""
 
+    is_simultaneous = True
     _observations: Mapping[str, Any]
     _infos: Mapping[str, Any]
 
@@ -208,8 +238,11 @@ class ParallelGame(PettingZooGame):
             self.fail(f"step: expected 5 dicts by agent, got {tuple_words(result)}")
         self._observations, rewards, terminations, truncations, self._infos = result
         outcome, staying, before = GameStep(), set(self.env.agents), self.agents
+        outcome.rewards = self._rewards(before, rewards)
+        if not any(terminations.values()) and not any(truncations.values()) and staying.issuperset(before):
+            self._go_on(before)
+            return outcome
         for agent in before:
-            outcome.add_reward(agent, self._reward(agent, rewards))
             terminated, truncated = bool(terminations.get(agent)), bool(truncations.get(agent))
             if terminated or truncated:
                 self._end(agent, terminated, truncated, outcome, observe_final)
@@ -235,6 +268,10 @@ class ParallelGame(PettingZooGame):
 
     def info(self, agent: str) -> dict[str, Any]:
         return dict(self._infos.get(agent, ()))
+
+    @property
+    def has_infos(self) -> bool:
+        return any(self._infos.values())
 
 
 class AECGame(PettingZooGame):
@@ -312,6 +349,10 @@ class AECGame(PettingZooGame):
 
     def info(self, agent: str) -> dict[str, Any]:
         return dict(self._state.infos.get(agent, ()))
+
+    @property
+    def has_infos(self) -> bool:
+        return any(self._state.infos.values())
 
 
 def _without_wrappers(env: Any) -> Any:

@@ -6,12 +6,14 @@ Shape alphabet: n entities of one type, F features, G global features.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from ...ragged import RaggedArray
 
 
 @dataclass
@@ -26,6 +28,15 @@ class GameObservation:
     entities: dict[str, NDArray[np.float32]] = field(default_factory=dict)  # per type (n, F)
     ids: dict[str, list[Hashable]] = field(default_factory=dict)  # per type n ids, or no entry
     globals: NDArray[np.float32] = field(default_factory=lambda: np.zeros(0, np.float32))  # (G,)
+
+
+@dataclass
+class GameObservations:
+    """The entities that each of A agents observes in a game at one step."""
+
+    entities: dict[str, RaggedArray]  # per type (N, F) float32, A sequences; all types, in their order
+    own: NDArray[np.int64]  # (A,) the index of the agent's own entity in its observation; -1 without one
+    globals: NDArray[np.float32]  # (A, G)
 
 
 class GameView(ABC):
@@ -54,6 +65,13 @@ class GameView(ABC):
 
         Hidden entities are left out. Positions are relative to the agent if it has one.
         """
+
+    def observe_all(self, agents: Sequence[str]) -> GameObservations | None:
+        """Return what `observe` returns for each of `agents`, which are in play, read at once.
+
+        None, here: the view reads one agent after the other.
+        """
+        return None
 
     @abstractmethod
     def observe_team(self, agents: tuple[str, ...]) -> GameObservation:

@@ -6,17 +6,18 @@ Shape alphabet: B lanes, N entities of one type, F features, G global features.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...envs import EntityBatch, EntitySpace, Observation, ObservationError
-from ...ragged import RaggedArray
+from ...ragged import RaggedArray, concatenate
 from ..gymnasium.views.scope import ViewError
 from .agent_actions import AgentActions
-from .agent_observer import AgentObservation, AgentObserver
+from .agent_observer import AgentObservation, AgentObserver, Guard
 from .game import AECGame, PettingZooGame
-from .game_view import GameObservation, GameView
+from .game_view import GameObservation, GameObservations, GameView
 
 
 class GameViews:
@@ -119,6 +120,38 @@ class GameViewObserver(AgentObserver):
         globals_ = _globals(len(space.global_features), observations)
         return EntityBatch(entities, globals_, self._masks(observations, actors))
 
+    def observe_games(
+        self, games: Sequence[PettingZooGame], agents: Sequence[str], guard: Guard
+    ) -> EntityBatch | None:
+        if not all(game.is_simultaneous for game in games):
+            return None
+        space, parts, acting, masks = self.observation_space, [], [], []
+        for game in games:
+            playing = set(game.agents)
+            present = [agent for agent in agents if agent in playing]
+            game.doing = f"{self._views.kind.__name__}.observe_all"
+            with guard(game):
+                seen = self._views.of(game).observe_all(present)
+            if seen is None:
+                return None
+            _check_all(seen, space, game, present)
+            there = np.array([agent in playing for agent in agents], bool)
+            parts.append(seen if there.all() else _spread(seen, there))
+            acting += [agent if agent in playing else None for agent in agents]
+            masks += game.masks(agents)
+        whole = parts[0] if len(parts) == 1 else _joined(parts)
+        lanes_with_own = np.array([agent in self._own_entity for agent in acting], bool)
+        missing = np.flatnonzero(lanes_with_own & (whole.own < 0))
+        if missing.size:
+            raise ObservationError(
+                f"{games[missing[0] // len(agents)].agent_label(acting[missing[0]] or '')}:"
+                f" {self._views.kind.__name__}: expected an entity of the agent, got none"
+            )
+        has_mask = any(mask is not None for mask in masks)
+        labels = [game.agent_label(agent) if has_mask else "" for game in games for agent in agents]
+        actors = np.where(lanes_with_own, whole.own, -1)
+        return EntityBatch(whole.entities, whole.globals, self.actions.masks(acting, masks, labels, actors))
+
     def _actor(self, observation: AgentObservation | None) -> int:
         """Return the index of the agent's own entity; -1 for global actions."""
         if observation is None or not observation.acts or observation.agent not in self._own_entity:
@@ -190,6 +223,62 @@ def _rows(name: str, features: Sequence[str], observations: Sequence[AgentObserv
             f" got {values[row, column]}"
         )
     return rows
+
+
+def _check_all(
+    seen: GameObservations, space: EntitySpace, game: PettingZooGame, agents: Sequence[str]
+) -> None:
+    """Check types, shapes and numbers of what a view observed for all `agents` of a game.
+
+    Raises:
+        ObservationError: names the game (and the agent), the type and the feature.
+    """
+    if list(seen.entities) != list(space.entities):
+        raise ObservationError(
+            f"{game.label}: expected the entity types {list(space.entities)}, got {list(seen.entities)}"
+        )
+    arrays = {name: (rows, space.entities[name]) for name, rows in seen.entities.items()}
+    for name, (rows, features) in arrays.items():
+        if len(rows) != len(agents) or rows.inner_shape != (len(features),):
+            raise ObservationError(
+                f"{game.label}: entity type {name!r}: expected {len(agents)} sequences of shape"
+                f" (n, {len(features)}), got {len(rows)} with rows of shape {rows.inner_shape}"
+            )
+        if not np.isfinite(rows.values).all():
+            row, column = np.argwhere(~np.isfinite(rows.values))[0]
+            raise ObservationError(
+                f"{game.agent_label(agents[rows.sequence_indices()[row]])}: feature {features[column]!r} of"
+                f" entity type {name!r}: expected a finite number, got {rows.values[row, column]}"
+            )
+    if seen.globals.shape != (len(agents), len(space.global_features)) or not np.isfinite(seen.globals).all():
+        raise ObservationError(
+            f"{game.label}: globals: expected {len(space.global_features)} finite numbers for each of"
+            f" {len(agents)} agents, got {seen.globals}"
+        )
+
+
+def _spread(seen: GameObservations, there: NDArray[np.bool_]) -> GameObservations:
+    """Return observations of all lanes from those of the lanes that are `there` (B,)."""
+
+    def lanes(array: NDArray[Any], missing: int) -> NDArray[Any]:
+        spread = np.full((len(there), *array.shape[1:]), missing, array.dtype)
+        spread[there] = array
+        return spread
+
+    entities = {
+        name: RaggedArray.from_lengths(rows.values, lanes(rows.lengths, 0))
+        for name, rows in seen.entities.items()
+    }
+    return GameObservations(entities, lanes(seen.own, -1), lanes(seen.globals, 0))
+
+
+def _joined(games: Sequence[GameObservations]) -> GameObservations:
+    """Return the lanes of several games, one after the other."""
+    return GameObservations(
+        {name: concatenate([game.entities[name] for game in games]) for name in games[0].entities},
+        np.concatenate([game.own for game in games]),
+        np.concatenate([game.globals for game in games]),
+    )
 
 
 def _globals(count: int, observations: Sequence[AgentObservation | None]) -> NDArray[np.float32]:

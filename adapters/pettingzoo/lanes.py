@@ -124,6 +124,15 @@ class GameLanes(EntityVectorEnv):
 
     def _observe(self) -> EntityBatch:
         """Return the observations of all lanes; store which agents act next."""
+        games, learners = self._runner.games, self._runner.learners
+        batch = self._observer.observe_games(games, learners, self._runner.guard)
+        if batch is not None:
+            self._acting = [
+                agent if agent in playing else None
+                for playing in (set(game.agents) for game in games)
+                for agent in learners
+            ]
+            return batch
         observations: list[AgentObservation | None] = []
         for game in self._runner.games:
             agents, acting = set(game.agents), set(game.acting)
@@ -139,6 +148,8 @@ class GameLanes(EntityVectorEnv):
 
     def _infos(self) -> dict[int, dict[str, Any]]:
         """Return the infos of agents in play, by lane, without empty ones."""
+        if not any(game.has_infos for game in self._runner.games):
+            return {}
         playing = {game.index: set(game.agents) for game in self._runner.games}
         infos = {
             lane: game.info(agent)

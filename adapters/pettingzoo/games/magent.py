@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ....ragged import RaggedArray
 from ...gymnasium.views.scope import ViewError
-from ..game_view import GameObservation
+from ..game_view import GameObservation, GameObservations
 from .known_game_view import KnownGameView
+from .magent_circles import fill_rows, find_in_circles
 from .magent_field import NOBODY, Integers, MagentField, MagentGroup
 
 _FOOD, _WALL = "Food", "Wall"
@@ -80,26 +82,37 @@ class MagentView(KnownGameView):
         # By group; the last is for walls, where the group NOBODY leads to.
         self._type_of = np.array([*map(self._types.index, [*(g.type for g in self._groups), _WALL])])
         self._side_of = np.array([*(group.side for group in self._groups), NOBODY])
+        self._observes = np.array([*(group.type != _FOOD for group in self._groups), False])
+        self._radius_of = np.array([group.radius for group in self._groups])
         self._names = np.array(game.possible_agents, object)
         self._moment: tuple[Any, int] | None = None
         self._field: MagentField
-        self._sorted: _SortedObservations
+        self._observed: _Observations
 
     def observe(self, agent: str) -> GameObservation:
         number = self.number(agent)
         self._read()
-        return self._sorted.of(number) if number in self._sorted.bounds else GameObservation()
+        return self._observed.of(number)
+
+    def observe_all(self, agents: Sequence[str]) -> GameObservations:
+        self._read()
+        return self._observed.of_all([self._numbers[agent] for agent in agents])
 
     def observe_team(self, agents: tuple[str, ...]) -> GameObservation:
         team = [self.number(agent) for agent in agents]
         sides = [self._group_of[agent.rpartition("_")[0]].side for agent in agents]
         self._read()
-        field = self._field
+        field, seen = self._field, GameObservation()
         own, ally = np.isin(field.number, team), np.isin(self._side_of[field.group], sides)
         place = field.middle / (self.game.map_size - 1)
-        rows = np.column_stack([place, field.hp, ally, own])
-        everything = np.arange(len(rows))
-        return self._sort(rows, everything, np.zeros_like(everything)).of(0)
+        rows = np.column_stack([place, field.hp, ally, own]).astype(np.float32)
+        types = self._type_of[field.group]
+        for kind, (name, features) in enumerate(self.entities.items()):
+            here = types == kind
+            seen.entities[name] = rows[here, : len(features)]
+            if name not in (_FOOD, _WALL):
+                seen.ids[name] = self._names[field.number[here]].tolist()
+        return seen
 
     def choices(self, agent: str) -> tuple[str, ...]:
         """Cells to go to or to hit, to the right and down: "move +1 -2", "stay", "attack -1 +0"."""
@@ -115,53 +128,90 @@ class MagentView(KnownGameView):
         game = self.game
         if self._moment is not None and self._moment[0] is game.agents and self._moment[1] == game.frames:
             return
-        field = self._field = MagentField.read(game, self._groups)
+        self._field = MagentField.read(game, self._groups)
         self._moment = game.agents, game.frames
-        sights = [self._rows_of(index) for index, group in enumerate(self._groups) if group.type != _FOOD]
-        rows, things, observers = map(np.concatenate, zip(*sights, strict=True))
-        self._sorted = self._sort(rows, things, field.number[observers])
+        self._observed = self._in_circles(self._field)
 
-    def _rows_of(self, index: int) -> tuple[np.ndarray, Integers, Integers]:
-        """Return the observations of a group: rows (P, 5), the observed entities and the observers."""
-        field, group = self._field, self._groups[index]
-        observer, thing = field.observed(index, group.circle)
-        place = (field.middle[thing] - field.middle[observer]) / group.radius
-        ally = self._side_of[field.group[thing]] == group.side
-        return np.column_stack([place, field.hp[thing], ally, thing == observer]), thing, observer
-
-    def _sort(self, rows: np.ndarray, things: Integers, observers: Integers) -> _SortedObservations:
-        """Sort rows (P, 5) of entities (P,) by their observers' numbers (P,) and by type."""
-        group, num_types = self._field.group[things], len(self._types)
-        key = observers * num_types + self._type_of[group]
-        order = np.argsort(key, kind="stable")
-        present = np.unique(observers)
-        edges = present[:, None] * num_types + np.arange(num_types + 1)
-        bounds = np.searchsorted(key[order], edges).tolist()
-        names = self._names[self._field.number[things[order]]].tolist()
-        where = dict(zip(present.tolist(), bounds, strict=True))
-        return _SortedObservations(self.entities, rows[order].astype(np.float32), names, where)
+    def _in_circles(self, field: MagentField) -> _Observations:
+        """Return the observations of all agents on the field."""
+        type_of = self._type_of[field.group]
+        agents = np.flatnonzero((field.number != NOBODY) & self._observes[field.group])
+        observer = agents[np.argsort(field.number[agents])]
+        group, stride = field.group[observer], np.array([1, len(field.grid)])
+        circles = [group.circle @ stride for group in self._groups]
+        sizes = np.array([len(circle) for circle in circles])
+        found = np.empty((len(observer), sizes.max()), np.int64)
+        counts = np.zeros((len(observer), len(self._types)), np.int64)
+        origin = (field.corner[observer] + field.margin) @ stride
+        circle_offsets = np.concatenate([[0], np.cumsum(sizes)])
+        find_in_circles(
+            field.grid.ravel(), origin, group, np.concatenate(circles), circle_offsets, type_of, found, counts
+        )
+        bounds = np.concatenate([[0], np.cumsum(counts.T.ravel())])
+        starts = bounds[:-1].reshape(counts.T.shape)
+        rows = np.empty((bounds[-1], 5), np.float32)
+        entities, own = np.empty(bounds[-1], np.int64), np.full(len(observer), -1, np.int64)
+        fill_rows(
+            found,
+            starts,
+            counts,
+            observer,
+            type_of,
+            field.middle,
+            field.hp,
+            self._side_of[field.group],
+            self._radius_of[group],
+            rows,
+            entities,
+            own,
+        )
+        others = field.number[entities]
+        return _Observations(self.entities, field.number[observer], rows, others, self._names, bounds, own)
 
 
 @dataclass(frozen=True)
-class _SortedObservations:
-    """All agents' observations, sorted by observer and type.
+class _Observations:
+    """All agents' observations, sorted by type and agent.
 
     Attributes:
+        numbers: of the A observing agents, ascending.
         rows: (P, 5), features of all types.
-        names: of the P agents; arbitrary for entities without a name.
-        bounds: observer's number -> where its rows of each type begin, and where the last ends.
+        others: the numbers of the P entities, of which `names` are the names; arbitrary for those without
+            one.
+        bounds: where the rows of each type and agent begin, and where the last end (T * A + 1,).
+        own: the index of each agent's own entity (A,).
     """
 
     entities: Mapping[str, tuple[str, ...]]
+    numbers: Integers
     rows: NDArray[np.float32]
-    names: list[Any]
-    bounds: dict[int, list[int]]
+    others: Integers
+    names: NDArray[np.object_]
+    bounds: Integers
+    own: Integers
 
     def of(self, number: int) -> GameObservation:
-        """Return one agent's observation, in fresh arrays and lists."""
-        seen, bounds = GameObservation(), self.bounds[number]
-        for (name, features), start, end in zip(self.entities.items(), bounds, bounds[1:], strict=False):
+        """Return one agent's observation, in fresh arrays and lists; an empty one if it is dead."""
+        seen, agent = GameObservation(), int(np.searchsorted(self.numbers, number))
+        if agent == len(self.numbers) or self.numbers[agent] != number:
+            return seen
+        for kind, (name, features) in enumerate(self.entities.items()):
+            start, end = self.bounds[kind * len(self.numbers) + agent :][:2]
             seen.entities[name] = self.rows[start:end, : len(features)].copy()
             if name not in (_FOOD, _WALL):
-                seen.ids[name] = self.names[start:end]
+                seen.ids[name] = self.names[self.others[start:end]].tolist()
         return seen
+
+    def of_all(self, numbers: Sequence[int]) -> GameObservations:
+        """Return the observations of living agents, in fresh arrays."""
+        count = len(self.numbers)
+        everybody = len(numbers) == count and bool((self.numbers == numbers).all())
+        agents = None if everybody else np.searchsorted(self.numbers, numbers)
+        entities = {}
+        for kind, (name, features) in enumerate(self.entities.items()):
+            offsets = self.bounds[kind * count : (kind + 1) * count + 1]
+            rows = self.rows[offsets[0] : offsets[-1], : len(features)].copy()
+            array = RaggedArray.unchecked(rows, offsets - offsets[0])
+            entities[name] = array if agents is None else array.gather(agents)
+        own = self.own.copy() if agents is None else self.own[agents]
+        return GameObservations(entities, own, np.zeros((len(numbers), 0), np.float32))

@@ -1,7 +1,7 @@
-"""The state of a MAgent2 field at one step, and the entities in each agent's observation.
+"""The state of a MAgent2 field at one step.
 
 Shape alphabet: E entities on the field (agents first, then walls), n agents in play of a group, K cells of
-an observation's circle, P pairs of an observer and an entity that it observes.
+an observation's circle.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class MagentField:
         number[number >= len(game.possible_agents)] = NOBODY
         corner = np.concatenate(corners).astype(np.int64)
         body = np.repeat([group.body for group in groups] + [1], counts)
-        hp = [_life(engine, group) for group, count in zip(groups, counts, strict=False) if count]
+        hp = [_life(game, group, count) for group, count in zip(groups, counts, strict=False) if count]
         margin = max(group.radius for group in groups)
         return cls(
             group=np.repeat([*range(len(groups)), NOBODY], counts),
@@ -105,20 +105,18 @@ class MagentField:
             margin=margin,
         )
 
-    def observed(self, group: int, circle: Integers) -> tuple[Integers, Integers]:
-        """Return pairs of observers in a group and entities in their circles (P,), sorted by observer."""
-        observers = np.flatnonzero(self.group == group)
-        stride = np.array([1, len(self.grid)])
-        cells = ((self.corner[observers] + self.margin) @ stride)[:, None] + circle @ stride  # (n, K)
-        seen = self.grid.ravel()[cells]
-        row, cell = np.nonzero(seen != NOBODY)
-        pairs = np.unique(row * len(self.group) + seen[row, cell])  # a larger body is in several cells
-        return observers[pairs // len(self.group)], pairs % len(self.group)
 
+def _life(game: Any, group: MagentGroup, count: int) -> NDArray[np.float64]:
+    """The share of hp left (n,): the observation's own-team channel, where the observer itself stands.
 
-def _life(engine: Any, group: MagentGroup) -> NDArray[np.float64]:
-    """The share of hp left (n,): the observation's own-team channel, where the observer itself stands."""
-    view = engine.get_observation(group.handle)[0]
+    The game has just observed for the groups that play. The engine still has what it wrote then, and it is
+    right if no member of the group has died since: observing again would take half as long as the step.
+    """
+    engine, handle = game.env, group.handle
+    view = engine.obs_bufs[engine.OBS_INDEX_VIEW].get(handle.value)
+    plays = any(other.value == handle.value for other in game.handles)
+    if view is None or not plays or len(view) != count:
+        view = engine.get_observation(handle)[0]
     return view[:, view.shape[1] // 2, view.shape[2] // 2, 2].astype(np.float64)
 
 
