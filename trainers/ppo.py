@@ -232,8 +232,7 @@ class PPO:
         self.elapsed_seconds += seconds
         if isinstance(self.venv, EvolvingVectorEnv | RolloutSource):
             metrics.update(self.venv.training_metrics())
-        metrics["charts/SPS"] = self._num_samples / seconds
-        metrics["time/elapsed"] = self.elapsed_seconds
+        metrics |= {"charts/SPS": self._num_samples / seconds, "time/elapsed": self.elapsed_seconds}
         for name, total in self.clock.wall.items():
             metrics[f"time/{name}"] = total - before.get(name, 0.0)
         if self._run is not None:
@@ -338,8 +337,7 @@ class PPO:
             if config.target_kl is not None and kl > config.target_kl:
                 break
         metrics = {f"losses/{name}": float(np.mean(values)) for name, values in history.items()}
-        metrics["charts/learning_rate"] = learning_rate
-        metrics["charts/entropy_coef"] = ent_coef
+        metrics |= {"charts/learning_rate": learning_rate, "charts/entropy_coef": ent_coef}
         metrics["charts/epochs"] = float(len(history["approx_kl"]) // num_minibatches)
         return metrics
 

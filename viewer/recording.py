@@ -56,9 +56,7 @@ class Recording:
         sums: list[dict[int, float]] = [{} for _ in self.lanes]
         for step in self.steps:
             for lane, decision in enumerate(step):
-                if (
-                    decision.active or decision.step
-                ):  # otherwise between two episodes, where rewards don't count
+                if decision.active or decision.step:  # rewards between two episodes don't count
                     sums[lane][decision.episode] = sums[lane].get(decision.episode, 0.0) + decision.reward
         return [list(of_lane.values()) for of_lane in sums]
 

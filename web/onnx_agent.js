@@ -34,6 +34,7 @@ export class OnnxAgent {
     for (const name of Object.keys(this.names.spaces.actions)) actorsOf[name] = this.#actors(observation, name);
     const outputs = await this.session.run(this.#feeds(observation, actorsOf));
     this.value = outputs.value.data[0];
+    if (Number.isNaN(this.value)) throw new Error("act: expected numbers as features, got NaN");
     const actions = {};
     for (const [name, { choices: labels }] of Object.entries(this.names.spaces.actions)) {
       const { data } = outputs[`actions/${name}/logits`];

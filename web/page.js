@@ -133,6 +133,7 @@ addEventListener("keydown", (event) => {
   event.preventDefault();
 });
 addEventListener("keyup", (event) => page.held.delete(event.key));
+addEventListener("blur", () => page.held.clear()); // the key is released elsewhere
 element("player").onclick = () => {
   page.isPerson = !page.isPerson;
   element("player").blur();

@@ -104,6 +104,15 @@ def test_an_agent_takes_the_observations_of_the_protocol(
     np.testing.assert_allclose([sum(row) for row in move["probabilities"]], [1] * len(actors), rtol=1e-5)
 
 
+def test_features_that_are_no_numbers_are_refused(browser: Browser, address: str) -> None:
+    browser.open(f"{address}/index.html")
+    program = """const { OnnxAgent } = await import("./onnx_agent.js");
+        const agent = await OnnxAgent.load("agents/meteors");
+        const entities = { Ship: [[10, NaN]] };
+        return agent.act({ entities, actions: { move: { actors: [0] } } }).catch((error) => error.message);"""
+    assert "NaN" in str(browser.run(f"return (async () => {{ {program} }})()"))
+
+
 def played(browser: Browser, address: str, game: str, episodes: int) -> np.ndarray:
     """Scores of whole episodes in the browser."""
     browser.open(f"{address}/index.html?game={game}&episodes={episodes}")
