@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from .adapters.microrts.registration import register as register_microrts
 from .adapters.procgen.registration import register as register_procgen
+from .adapters.vizdoom.registration import register as register_vizdoom
 from .envs.registration import register_games
 from .lazy import attach
 from .moved_modules import register as register_moved_modules
@@ -22,6 +23,7 @@ if TYPE_CHECKING:  # the public names, read by type checkers and by `attach`
     from .adapters import microrts as microrts
     from .adapters import pettingzoo as pettingzoo
     from .adapters import procgen as procgen
+    from .adapters import vizdoom as vizdoom
     from .adapters.entity_gym import from_entity_gym as from_entity_gym
     from .adapters.entity_gym import to_entity_gym as to_entity_gym
     from .adapters.environment_resolver import make as make
@@ -109,3 +111,4 @@ register_moved_modules()
 register_games()
 register_procgen()
 register_microrts()
+register_vizdoom()

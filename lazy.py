@@ -36,6 +36,7 @@ _EXTRAS = {
     "stable_baselines3": "sb3",
     "tensorboard": "train",
     "torch": "train",
+    "vizdoom": "vizdoom",
     "wandb": "wandb",
     "websockets": "serve",
 }

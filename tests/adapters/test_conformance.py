@@ -170,6 +170,8 @@ EACH_ADAPTER: dict[str, tuple[Callable[[], Any], int]] = {
     "pettingzoo: team": (lambda: ez.from_pettingzoo(simple_tag_v3.parallel_env(max_cycles=9), "team"), 15),
     "procgen": (partial(gymnasium.make, "entitize/Procgen-bigfish-v0"), 60),
     "procgen: vector": (partial(ez.make_vec, "Procgen/bigfish", num_envs=3), 60),
+    "vizdoom": (lambda: gymnasium.make("entitize/ViZDoom-v0", timeout=40).unwrapped, 40),
+    "vizdoom: vector": (partial(ez.make_vec, "ViZDoom/basic", 3, timeout=40), 40),
 }
 FURTHER: dict[str, tuple[Callable[[], Any], int]] = {
     "microrts: planes": (alone(features="planes29"), 40),
@@ -188,6 +190,11 @@ FURTHER: dict[str, tuple[Callable[[], Any], int]] = {
             (", vector", lambda game: partial(ez.make_vec, f"Procgen/{game}", num_envs=3)),
         )
     },
+    "vizdoom: all objects, walls and deltas": (
+        partial(ez.make_vec, "ViZDoom/deathmatch", 2, visible_only=False, effects=True, walls=True),
+        30,
+    ),
+    "vizdoom: one button": (partial(ez.make_vec, "ViZDoom/take_cover", 2, actions="single"), 30),
 }
 
 

@@ -1,0 +1,99 @@
+"""Options of observations, actions and the engine, checked."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import vizdoom
+
+from ...suggestions import did_you_mean
+
+ACTIONS = ("groups", "single")
+
+
+@dataclass(frozen=True)
+class Options:
+    """Options of `ViZDoomVectorEnv`.
+
+    Raises:
+        TypeError, ValueError: an option that is out of its range, by name.
+    """
+
+    frame_skip: int = 4  # tics of the game (35 are a second) per step
+    visible_only: bool = True  # only objects on the screen; False: all objects of the level
+    effects: bool = False  # also blood, corpses, bullet puffs and smoke
+    walls: bool = False  # the level's lines, as entities
+    wall_distance: float = 1024.0  # walls farther away are left out, in units of the map; inf: none is
+    #: "groups": one choice for each group of buttons that exclude each other; "single": one button at a time
+    actions: str = "groups"
+    deltas: bool = True  # use the scenario's delta buttons, as continuous actions
+    variables: Sequence[str] = ()  # game variables as further global features, by the engine's names
+    skill: int | None = None  # 1 (easiest) to 5; None: the scenario's
+    map: str | None = None  # the level, e.g. "map02"; None: the scenario's
+    timeout: int | None = None  # tics after which an episode is truncated, 0: never; None: the scenario's
+    iwad: str | None = None  # path of the game's data, e.g. doom2.wad; None: Freedoom, or the scenario's
+    game_args: str = ""  # further arguments of the engine's command line
+    #: "160x120" and so on: of the labels and of what `render` returns; None: the smallest, or with a
+    #: render_mode 320x240
+    resolution: str | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("visible_only", "effects", "walls", "deltas"):
+            value = getattr(self, name)
+            if not isinstance(value, bool):
+                raise TypeError(f"{name}: expected True or False, got {value!r}")
+        _check_number("frame_skip", self.frame_skip, 1, 1000)
+        if self.skill is not None:
+            _check_number("skill", self.skill, 1, 5)
+        if self.timeout is not None:
+            _check_number("timeout", self.timeout, 0, 2**31 - 1)
+        if self.actions not in ACTIONS:
+            raise ValueError(
+                f"actions: expected one of {', '.join(map(repr, ACTIONS))}, got {self.actions!r}"
+            )
+        distance = self.wall_distance
+        if isinstance(distance, bool) or not isinstance(distance, int | float) or not distance > 0:
+            raise ValueError(f"wall_distance: expected a number above 0, got {distance!r}")
+        if isinstance(self.variables, str):
+            raise TypeError(f"variables: expected a list of names, got {self.variables!r}")
+        object.__setattr__(self, "variables", tuple(name.upper() for name in self.variables))
+        for name in self.variables:
+            if name not in vizdoom.GameVariable.__members__:
+                hint = did_you_mean(name, vizdoom.GameVariable.__members__)
+                raise ValueError(f"variables: expected names of game variables, got {name!r}{hint}")
+        if self.iwad is not None and not Path(self.iwad).is_file():
+            raise ValueError(f"iwad: expected the path of a file, got {self.iwad!r}: no such file")
+        self.screen(False)
+
+    def screen(self, render: bool) -> vizdoom.ScreenResolution:
+        """Return the engine's resolution. `render`: somebody looks at the frames."""
+        text = self.resolution or ("320x240" if render else "160x120")
+        known = vizdoom.ScreenResolution.__members__
+        name = f"RES_{text.upper()}"
+        if not re.fullmatch(r"\d+X\d+", text.upper()) or name not in known:
+            sizes = [member.removeprefix("RES_").lower() for member in known]
+            raise ValueError(f"resolution: expected one of {', '.join(sizes)}, got {text!r}")
+        return known[name]
+
+
+def _check_number(name: str, value: Any, low: int, high: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+        raise ValueError(f"{name}: expected a whole number from {low} to {high}, got {value!r}")
+
+
+def check_options(options: Mapping[str, Any]) -> Options:
+    """Return keyword arguments as `Options`.
+
+    Raises:
+        TypeError: an unknown option; the nearest is suggested.
+        ValueError: an option that is out of its range, by name.
+    """
+    known = [field.name for field in fields(Options)]
+    for name in options:
+        if name not in known:
+            raise TypeError(f"ViZDoom: unknown option {name!r}{did_you_mean(name, known, 1)}")
+    return Options(**options)
