@@ -42,7 +42,8 @@ CORE = {"numpy", "numba", "llvmlite"}
 ALLOWED = {
     "ragged": CORE,
     "envs": CORE | {"gymnasium", "cloudpickle"},
-    "adapters": CORE | {"gymnasium", "procgen", "gym3", "cffi", "pettingzoo", "entity_gym", "websockets"},
+    "adapters": CORE
+    | {"gymnasium", "procgen", "gym3", "cffi", "pettingzoo", "entity_gym", "websockets", "vizdoom"},
     "datasets": {"numpy", "gymnasium", "pyarrow"},
     "policies": CORE | {"gymnasium", "torch", "safetensors", "onnx", "onnxruntime"},
     "viewer": {"numpy"},
