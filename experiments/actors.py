@@ -17,7 +17,7 @@ from .network_options import ROGUE_NET
 
 @dataclass(frozen=True)
 class Actors:
-    """How many actors play, and how far they may be ahead; a resumed run may have others."""
+    """Number of actors, and of updates that they may be behind; a resumed run may have others."""
 
     count: int
     staleness: int = 0

@@ -11,7 +11,7 @@ from typing import Any
 
 import entitize as ez
 from entitize.trainers.distributed import ActorRollouts, RolloutActor
-from entitize.trainers.distributed.actor_rollouts import Actor, ActorLost
+from entitize.trainers.distributed.actor_rollouts import ActorLost, RemoteActor
 
 
 class LocalActor:
@@ -54,7 +54,7 @@ class LocalRollouts(ActorRollouts):
         self.started: list[LocalActor] = []
         self.start_actors()
 
-    def start_actor(self, index: int) -> Actor:
+    def start_actor(self, index: int) -> RemoteActor:
         actor = LocalActor(partial(ez.make_vec, self._make_env), lambda: self._random.random() < self.loss)
         self.started.append(actor)
         return actor

@@ -90,7 +90,7 @@ class Collector:
 
     @property
     def buffer(self) -> RolloutBuffer:
-        """Where the environments of this process store their rollouts."""
+        """Storage of the rollouts of environments of this process."""
         assert isinstance(self.player, Player)
         return self.player.buffer
 

@@ -129,7 +129,7 @@ class Rollout:
 
     @property
     def ended(self) -> NDArray[np.bool_]:
-        """Where an episode ended (T, E)."""
+        """Flags of the steps that ended an episode (T, E)."""
         return self.terminated | self.truncated
 
     @property

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Environments:
-    """What an actor's environments are."""
+    """Spaces and origin of an actor's environments."""
 
     observation_space: EntitySpace
     action_space: EntityActionSpace
@@ -37,7 +37,7 @@ class Environments:
 
 
 class RolloutActor:
-    """Plays as it is asked to, one call after the other.
+    """Plays rollouts, one call after the other.
 
     Args:
         make_venv: makes the environments, given their number.

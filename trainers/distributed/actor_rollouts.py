@@ -39,7 +39,7 @@ class ActorLost(Exception):
     """An actor's process has ended, or does not answer."""
 
 
-class Actor(Protocol):
+class RemoteActor(Protocol):
     """Interface of a `RolloutActor` in another process."""
 
     def call(self, method: str, *arguments: Any) -> Callable[[float], Any]:
@@ -71,7 +71,7 @@ class _Member:
     """One of the actors."""
 
     index: int
-    actor: Actor
+    actor: RemoteActor
     requests: deque[_Request] = field(default_factory=deque)
     losses: int = 0  # since its last rollout
 
@@ -134,7 +134,7 @@ class ActorRollouts(RolloutSource):
         self.vector_spec = None if spec is None else replace(spec, num_envs=self.num_envs)
 
     @abstractmethod
-    def start_actor(self, index: int) -> Actor:
+    def start_actor(self, index: int) -> RemoteActor:
         """Return a new actor; its environments are made later."""
 
     def broadcast(self, weights: NDArray[np.float32]) -> Any:
@@ -142,7 +142,7 @@ class ActorRollouts(RolloutSource):
         return weights
 
     @property
-    def actors(self) -> list[Actor]:
+    def actors(self) -> list[RemoteActor]:
         """The actors that play now."""
         return [member.actor for member in self._members]
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ...adapters.environment_resolver import EnvSource, make_vec
 from ...policies import Policy
 from .actor import RolloutActor
-from .actor_rollouts import Actor, ActorLost, ActorRollouts
+from .actor_rollouts import ActorLost, ActorRollouts, RemoteActor
 
 if TYPE_CHECKING:
     from ...adapters.gymnasium.views import View
@@ -85,7 +85,7 @@ class RayRollouts(ActorRollouts):
             self.close()
             raise
 
-    def start_actor(self, index: int) -> Actor:
+    def start_actor(self, index: int) -> RemoteActor:
         """Return a new actor; its environments are made later."""
         return _RayActor(ray.remote(num_cpus=1)(RolloutActor).remote(self._make_venv))
 
@@ -119,7 +119,7 @@ class _RayActor:
         self._handle = handle
 
     def call(self, method: str, *arguments: Any) -> Callable[[float], Any]:
-        """Ask for a call; see `Actor`."""
+        """Ask for a call; see `RemoteActor`."""
         return partial(_wait, getattr(self._handle, method).remote(*arguments))
 
     def kill(self) -> None:
