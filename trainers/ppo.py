@@ -127,16 +127,16 @@ class PPO:
                 open_run(self, self._run, resume)
         if self.ranks.size > 1:
             self._join_ranks()
+        self.ranks.share_statistics(self.module)
         self._draw_apart()
 
     def _join_ranks(self) -> None:
-        """Take over the state of rank 0, and statistics of what all ranks see from now on."""
+        """Take over the state of rank 0."""
         tensors, metadata = capture(self)
         state = Checkpoint(Path("of rank 0"), tensors, {"step": self.step, **metadata})
         state = self.ranks.from_first(state)
         if not self.ranks.is_first:
             self.restore(state)
-        self.ranks.share_statistics(self.module)
 
     @property
     def optimizer(self) -> Optimizer:

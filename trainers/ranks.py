@@ -114,11 +114,10 @@ class Ranks:
         return dict(zip(losses, numbers.tolist(), strict=True))
 
     def share_statistics(self, module: nn.Module) -> None:
-        """Let the input statistics of `module` take in what every rank has seen."""
-        if self.size > 1:
-            for part in module.modules():
-                if isinstance(part, InputNorm):
-                    part.share = self.gather
+        """Let the input statistics of `module` take in what every rank has seen, and nothing else."""
+        for part in module.modules():
+            if isinstance(part, InputNorm):
+                part.share = self.gather if self.size > 1 else None
 
     def check_alike(self, what: Mapping[str, Any]) -> None:
         """Check that all ranks gave the same.

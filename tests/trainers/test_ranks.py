@@ -15,6 +15,7 @@ import entitize as ez
 import numpy as np
 import pytest
 from entitize.trainers import PPO, NonFiniteError, PPOConfig, Samples, read_metrics
+from entitize.trainers.ranks import Ranks
 
 from facts import raises
 
@@ -139,6 +140,14 @@ def trainer(seed: int, lanes: int = 4) -> PPO:
     venv = ez.make_vec("MultiSnake", lanes)
     net = ez.RogueNet(venv.single_observation_space, venv.single_action_space, d_model=8, n_layer=1)
     return PPO(net, venv, PPOConfig(num_steps=8, minibatch_size=16, seed=seed))
+
+
+def test_a_policy_of_several_ranks_is_trained_alone() -> None:
+    one = trainer(0)
+    Ranks(0, 2).share_statistics(one.module)  # as an earlier trainer did, whose process group has ended
+    alone = PPO(one.policy, one.venv, one.config)
+    alone.collect()
+    assert alone.update()["losses/entropy"] > 0
 
 
 def test_a_trainer_learns_from_the_rollouts_of_others() -> None:
