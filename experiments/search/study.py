@@ -27,6 +27,8 @@ from .settings import SEARCH, STORAGE, Pruner, SearchSettings, open_search
 
 #: Seconds between looks at the metrics of running trials.
 _PAUSE = 1.0
+#: Seconds to wait for another reader of the storage.
+_LOCK_SECONDS = 60
 #: Before so many trials have finished, none is pruned by the median.
 STARTUP_TRIALS = 5
 #: No trial is pruned before so many parts of its training.
@@ -75,7 +77,9 @@ def load_study(settings: SearchSettings, directory: Path) -> optuna.Study:
     """
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     try:
-        return make_study(settings, RDBStorage(f"sqlite:///{directory / STORAGE}"))
+        # Others may look at the study meanwhile, which locks the file.
+        patience = {"connect_args": {"timeout": _LOCK_SECONDS}}
+        return make_study(settings, RDBStorage(f"sqlite:///{directory / STORAGE}", patience))
     except (SQLAlchemyError, OptunaError) as error:
         raise _damaged(directory, error) from error
 

@@ -188,14 +188,16 @@ def test_trackio_gets_rows_and_continues_by_name(tmp_path: Path, monkeypatch: py
     name: TrackerName = "trackio"
     make_trainer(tmp_path / "run", 32, track=name).train(progress=False)
     make_trainer(tmp_path / "run", 64, track=name, resume=True).train(progress=False)
-    first, second = started
+    make_trainer(tmp_path / "runs" / "maze" / "roguenet" / "0", 16, track=name).train(progress=False)
+    first, second, of_experiment = started
+    assert of_experiment["name"].startswith("maze-roguenet-0-")
     assert first["name"] == second["name"] and first["name"].startswith("run-")
     assert (first["project"], first["resume"], first["config"]["ppo"]["num_steps"]) == (
         "entitize",
         "allow",
         8,
     )
-    assert [step for run in runs for step, _ in run.rows] == [16, 32, 48, 64]
+    assert [step for run in runs for step, _ in run.rows] == [16, 32, 48, 64, 16]
     assert all(run.is_finished for run in runs)
 
 

@@ -122,7 +122,7 @@ class _Wandb:
             project=os.environ.get("WANDB_PROJECT", PROJECT),
             id=_identity(run, "wandb"),
             resume="allow",
-            name=run.resolve().name,
+            name=_name(run),
             config=_config(run),
             dir=str(run),
             settings=settings,
@@ -144,7 +144,7 @@ class _Trackio:
         trackio: Any = importlib.import_module("trackio")
         self._run = trackio.init(
             project=os.environ.get("TRACKIO_PROJECT", PROJECT),
-            name=f"{run.resolve().name}-{_identity(run, 'trackio')}",
+            name=f"{_name(run)}-{_identity(run, 'trackio')}",
             config=_config(run),
             resume="allow",
             embed=False,
@@ -165,6 +165,13 @@ def _identity(run: Path, name: str) -> str:
         known[name] = secrets.token_hex(4)
         replace_file(path, json.dumps(known).encode())
     return str(known[name])
+
+
+def _name(run: Path) -> str:
+    """Return the name of the run folder; with case and network in an experiment."""
+    parts = run.resolve().parts
+    is_in_experiment = parts[-1].isdecimal() and parts[-4:-3] == ("runs",)
+    return "-".join(parts[-3:] if is_in_experiment else parts[-1:])
 
 
 def _config(run: Path) -> dict[str, Any]:
