@@ -104,7 +104,7 @@ class Observer:
         )
         bounds = starts.tolist()
         return {
-            name: RaggedArray(values[start:stop].reshape(-1, width), lanes)
+            name: RaggedArray.unchecked(values[start:stop].reshape(-1, width), lanes)
             for name, start, stop, width, lanes in zip(
                 self._types[1:], bounds[1:], bounds[2:], self._widths.tolist()[1:], offsets[1:], strict=False
             )
@@ -166,9 +166,9 @@ def _players(place: NDArray[np.float64], frame: NDArray[np.float64]) -> RaggedAr
     values[:, 3:5] = frame
     # The engine counts degrees downwards from 0 to 360.
     values[:, 5] = ((place[:, 7] + 180.0) % 360.0 - 180.0) / 90.0
-    along, across = _turned(place[:, 3], place[:, 4], frame)
-    values[:, 6], values[:, 7], values[:, 8] = along / SPEED, across / SPEED, place[:, 5] / SPEED
-    return RaggedArray(values, np.arange(len(place) + 1))
+    values[:, 6], values[:, 7] = _turned(place[:, 3] / SPEED, place[:, 4] / SPEED, frame)
+    values[:, 8] = place[:, 5] / SPEED
+    return RaggedArray.unchecked(values, np.arange(len(place) + 1))
 
 
 def _distances(walls: NDArray[np.float32], point: NDArray[np.float64]) -> NDArray[np.float64]:
