@@ -103,6 +103,12 @@ def microrts() -> list[Entry]:
     return [Entry(name, f'ez.make_vec("{name}", num_envs=24)', _vec(name), 40)]
 
 
+def vizdoom() -> list[Entry]:
+    """Return some scenarios of ViZDoom."""
+    names = [f"ViZDoom/{name}" for name in ("basic", "deadly_corridor", "health_gathering_supreme")]
+    return [Entry(name, f'ez.make_vec("{name}", num_envs=16)', _vec(name), 12) for name in names]
+
+
 def _vec(name: str, blind: bool = False) -> Callable[[], Any]:
     options = {} if blind else {"render_mode": "rgb_array"}
     return lambda: ez.make_vec(name, num_envs=1, **options)
@@ -185,6 +191,7 @@ def main() -> None:
         "Built-in games": ("See [The built-in games](games.md).", games),
         "Procgen": ("See [Procgen](procgen.md).", procgen),
         "μRTS": ("See [μRTS](microrts.md).", microrts),
+        "ViZDoom": ("See [ViZDoom](vizdoom.md).", vizdoom),
         "Gymnasium and PettingZoo": (
             "See [Wrap your environment](wrap.md), [PettingZoo](pettingzoo.md).",
             others,
