@@ -17,7 +17,11 @@ from entitize.policies import ActResult
 from entitize.ragged import concatenate
 from entitize.trainers import PPO, NonFiniteError, PPOConfig
 from entitize.trainers.distributed import ActorError
+from entitize.trainers.off_policy import revalued
+from entitize.trainers.player import Player
 from entitize.trainers.ranks import Ranks
+from entitize.trainers.rollout import Rollout
+from entitize.trainers.schedule import Clock
 
 from facts import raises
 from local_actors import LocalRollouts
@@ -274,3 +278,58 @@ def test_flags_that_actors_do_not_go_with_are_refused(flags: str, facts: tuple[A
 def test_ranks_take_no_actors() -> None:
     with raises(UserError, "--ray", "2 ranks", "torchrun"):
         check_actors(TrainConfig(), Actors(2), Ranks(0, 2))
+
+
+def of_lanes(rollout: Rollout, lanes: slice) -> Rollout:
+    """Return what an actor that has these lanes would have played."""
+    every = np.arange(rollout.active.shape[1])
+    rows = np.flatnonzero(np.isin(np.nonzero(rollout.active)[1], every[lanes]))
+    by_step = ("values", "rewards", "final_values", "terminated", "truncated", "active")
+    return Rollout(
+        rollout.observations.gather(rows),
+        {name: chosen.gather(rows) for name, chosen in rollout.actions.items()} if len(rows) else {},
+        {name: numbers.gather(rows) for name, numbers in rollout.log_probs.items()} if len(rows) else {},
+        **{name: getattr(rollout, name)[:, lanes] for name in by_step},
+        next_values=rollout.next_values[lanes],
+    )
+
+
+@pytest.mark.parametrize("share", [0.0, 0.4, 0.95])
+def test_rollouts_with_inactive_lanes_are_joined_as_one_process_plays_them(
+    share: float, toy_policy: Any, waiting_venv: Any
+) -> None:
+    player = Player(toy_policy(), waiting_venv(4, share), 6, lambda: None, Clock())
+    player.start_episodes(5)
+    whole = player.play(np.random.default_rng(0))
+    parts = [of_lanes(whole, lanes) for lanes in (slice(0, 1), slice(1, 3), slice(3, 4))]
+    joined = Rollout.of_neighbours(parts)
+    assert joined.observations.equals(whole.observations) and joined.renewed is None
+    assert joined.actions == whole.actions and joined.log_probs == whole.log_probs
+    for name in ("values", "rewards", "final_values", "terminated", "truncated", "active", "next_values"):
+        np.testing.assert_array_equal(getattr(joined, name), getattr(whole, name), err_msg=name)
+    ours, theirs = joined.samples(0.9, 0.8), whole.samples(0.9, 0.8)
+    np.testing.assert_array_equal(ours.advantages, theirs.advantages)
+    lanes = whole.lanes
+    assert (lanes is None) == (share == 0) and len(ours) == whole.active.sum()
+
+
+def test_stale_rollouts_with_inactive_lanes_get_the_present_values_and_ratios(
+    toy_policy: Any, waiting_venv: Any
+) -> None:
+    acting, present = toy_policy(0.1), toy_policy(0.4)
+    player = Player(acting, waiting_venv(4), 6, lambda: None, Clock())
+    player.start_episodes(5)
+    rollout = player.play(np.random.default_rng(0))
+    samples = rollout.samples(0.9, 0.8)
+    fresh, ratios = revalued(present, rollout, samples)
+    np.testing.assert_allclose(fresh.values[rollout.active], present.value(samples.observations), rtol=1e-5)
+    assert (ratios[~rollout.active] == 1).all()
+    now = present.evaluate(samples.observations, samples.actions).log_probs
+    for row, ratio in enumerate(ratios[rollout.active]):
+        total = 0.0
+        for name, then in samples.log_probs.items():
+            start, stop = then.offsets[row : row + 2]
+            total += float(now[name][start:stop].sum().detach()) - float(then[row].sum())
+        assert ratio == pytest.approx(np.exp(total), rel=1e-4)
+    _, ones = revalued(acting, rollout, samples)
+    np.testing.assert_allclose(ones, 1, rtol=1e-5)
