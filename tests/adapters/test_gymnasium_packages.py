@@ -243,6 +243,7 @@ def test_arrays_of_equal_length_are_a_table():
         {"position": numbers(3), "velocity": numbers(3), "acceleration": numbers(3)},
         {"state": numbers(4, 1), "derivative": numbers(4, 1), "reference_state": numbers(4, 1)},
         {"lidar": numbers(8), "speeds": numbers(8)},
+        {"actions/Move/actors": numbers(5), "actions/Move/mask": numbers(5), "actions/Fire/mask": numbers(5)},
     ],
 )
 def test_places_goals_and_unrelated_arrays_are_no_table(parts):
@@ -274,6 +275,9 @@ def test_some_components_are_viewed_together():
     raw, seen = env.env.reset(seed=1)[0], env.reset(seed=1)[0]
     assert env.observation_space.entities == {"Pair": ("0", "1"), "Own": ("2_0", "2_1")}
     np.testing.assert_array_equal(seen["entities"]["Pair"], np.column_stack(raw[:2]))
+    slashed = spaces.Dict({"a/x": numbers(3), "a/y": numbers(3), "a/z": numbers(2)})
+    env = wrap(Form(slashed, spaces.Discrete(2)), views.Items({"a/x, a/y": views.Columns("Pair")}))
+    assert list(env.observation_space.entities) == ["Pair", "a/z"]
     dropped = wrap(Form(space, spaces.Discrete(2)), views.Items({"0,1": None}))
     assert list(dropped.observation_space.entities) == ["part_2"]
 

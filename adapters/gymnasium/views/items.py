@@ -75,9 +75,9 @@ class Items(View):
         names = [name for _, name, _ in components(space)]
         groups: dict[str, list[str]] = {}
         for path in self.views:
-            if path in names or "," not in path or "/" in path:
-                continue
             members = [name.strip() for name in path.split(",")]
+            if path in names or len(members) < 2 or ("/" in path and not set(members) <= set(names)):
+                continue
             taken = [*self.views, *(name for group in groups.values() for name in group)]
             wrong = [n for n in members if n not in names or n in taken or members.count(n) > 1]
             if wrong:

@@ -44,10 +44,13 @@ def find_tables(space: spaces.Dict) -> list[tuple[str | None, list[str]]]:
     """Return the tables in a Dict: the words that the names of their components share, and these names.
 
     Arrays of equal length are a table if their names say that they are coordinates of the same things; or if
-    they are too long to be one place, and share a word or are three or more. Goals (of a GoalEnv) are none.
+    they are too long to be one place, and share a word or are three or more. Goals (of a GoalEnv) are none,
+    nor are names with a "/", parts of somebody's hierarchy ("actions/Move/mask").
     """
     tables: list[tuple[str | None, list[str]]] = []
     for names in equal_lengths(space):
+        if any("/" in name or "," in name for name in names):
+            continue
         words = [_words(name) for name in names]
         shared = [word for word in words[0] if all(word in others for others in words)]
         together = {word for some in words for word in some}
