@@ -105,8 +105,8 @@ def log_probs(
     if isinstance(action, MultiCategorical):
         return _of_components(action, logits, mask.mask.values, chosen, settings.composite == "all")
     if mask.actees is not None:
-        chosen = np.searchsorted(mask.actees.values, chosen, sorter=(order := np.argsort(mask.actees.values)))
-        chosen = order[chosen]
+        column_of = {actee: column for column, actee in enumerate(mask.actees.values.tolist())}
+        chosen = np.array([column_of[actee] for actee in chosen.tolist()], np.int64)
     return _log_softmax(logits, chosen)
 
 
