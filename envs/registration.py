@@ -41,6 +41,7 @@ GAMES = {
     "NotHotdog": "not_hotdog",
     "OrbitWars": "orbit_wars.game",
     "PickMatchingBalls": "pick_matching_balls",
+    "PlanetWars": "planet_wars.game",
     "RockPaperScissors": "rock_paper_scissors",
     "TreasureHunt": "treasure_hunt",
     "Xor": "xor",
@@ -96,7 +97,8 @@ def register_vec(
 def register_games() -> None:
     """Register the built-in games with Gymnasium, as "entitize/<Name>-v0".
 
-    "MultiSnake/lanes" and "OrbitWars/lanes", every lane of which is a player, are for `make_vec` only.
+    "MultiSnake/lanes", "OrbitWars/lanes" and "PlanetWars/lanes", every lane of which is a player, are for
+    `make_vec` only.
     """
     package = f"{__package__}.games"
     for name, module in GAMES.items():
@@ -106,6 +108,7 @@ def register_games() -> None:
         )
     register_vec("MultiSnake/lanes", f"{package}.snake_lanes:make_vec")
     register_vec("OrbitWars/lanes", f"{package}.orbit_wars.game:make_lanes")
+    register_vec("PlanetWars/lanes", f"{package}.planet_wars.game:make_lanes")
 
 
 def find_namespace(env_id: str) -> tuple[Callable[..., Any] | None, Callable[..., Any]] | None:

@@ -1,4 +1,4 @@
-"""The published engine of Orbit Wars, without the package around it, which needs other versions of ours."""
+"""The published engines of Orbit Wars and Planet Wars, without the package around them."""
 
 from __future__ import annotations
 
@@ -8,19 +8,18 @@ from importlib.metadata import files
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
-_PATH = "kaggle_environments/envs/orbit_wars/orbit_wars.py"
 
-
-def load_engine() -> ModuleType:
-    """Return the module `orbit_wars` of the installed wheel."""
-    (path,) = [file.locate() for file in files("kaggle-environments") or [] if str(file) == _PATH]
+def load_engine(name: str) -> ModuleType:
+    """Return the module "orbit_wars" or "planet_wars" of the installed wheel."""
+    wanted = f"kaggle_environments/envs/{name}/{name}.py"
+    (path,) = [file.locate() for file in files("kaggle-environments") or [] if str(file) == wanted]
     package, utils = ModuleType("kaggle_environments"), ModuleType("kaggle_environments.utils")
     utils.resolve_episode_seed = lambda env: env.info["seed"]  # type: ignore[attr-defined]
     stubs = {"kaggle_environments": package, "kaggle_environments.utils": utils}
     before = {name: sys.modules.get(name) for name in stubs}
     sys.modules.update(stubs)
     try:
-        spec = importlib.util.spec_from_file_location("published_orbit_wars", str(path))
+        spec = importlib.util.spec_from_file_location(f"published_{name}", str(path))
         assert spec is not None and spec.loader is not None
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
@@ -33,7 +32,7 @@ def load_engine() -> ModuleType:
     return module
 
 
-ENGINE = load_engine()
+ENGINE = load_engine("orbit_wars")
 
 
 class PublishedGame:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from .not_hotdog import NotHotdog as NotHotdog
     from .orbit_wars.game import OrbitWars as OrbitWars
     from .pick_matching_balls import PickMatchingBalls as PickMatchingBalls
+    from .planet_wars.game import PlanetWars as PlanetWars
     from .rock_paper_scissors import RockPaperScissors as RockPaperScissors
     from .snake_agents import MultiSnakeAgents as MultiSnakeAgents
     from .treasure_hunt import TreasureHunt as TreasureHunt

@@ -27,6 +27,8 @@ GAMES: list[tuple[str, dict[str, Any]]] = [
     ("MultiSnake/lanes", {"board_size": 5, "max_snake_length": 4}),
     ("OrbitWars", {"max_fleets": 64}),
     ("OrbitWars/lanes", {"max_fleets": 64}),
+    ("PlanetWars", {"max_fleets": 32}),
+    ("PlanetWars/lanes", {"max_fleets": 32}),
     ("MultiSnake/lanes", {"num_snakes": 4, "board_size": 4, "max_snake_length": 2, "max_steps": 9}),
     ("NotHotdog", {}),
     ("PickMatchingBalls", {"max_balls": 6, "randomize": True, "one_hot": True}),

@@ -10,13 +10,13 @@ from ....ragged import RaggedArray
 from ....ragged.compiled import compiled
 from ...actions import ActionMask, Categorical, EntityActionSpace, SelectEntity
 from ...batch.entity_batch import EntityBatch
-from ...randomness import below
 from ...registration import share_lanes
 from ...spaces import EntitySpace
-from ...vector.native import NativeVectorEnv, all_true
+from ...vector.native import all_true
 from ...vector.native_env import native_game
 from ...vector.saved_state import Bounds, State
 from ...vector.vector_env import EntityVectorEnv
+from ..conquest import MOST_SHIPS, ConquestVectorEnv
 from ..parts import Flags, Floats, Ints, Pixels, Words
 from .bots import BOTS, play_bot
 from .maps import COMET_TICKS, MAX_PATH, MAX_PLANETS, SUN_RADIUS, make_map
@@ -29,15 +29,13 @@ _EXPONENTS = (2.0, 1.5)
 _HOMES = {2: (0, 3), 4: (0, 1, 2, 3)}
 _NUM_TICKS = 499
 _HOME_SHIPS = 10
-_REWARDS = ("outcome", "share")
-_MOST_SHIPS = 2**31  # far more than a game can make, and no sum overflows
 
 _PIXELS = 400
 _NIGHT, _SUN, _NOBODY = (18, 20, 34), (250, 200, 80), (130, 130, 140)
 _COLOURS = ((80, 160, 255), (255, 110, 90), (110, 220, 120), (210, 130, 255))
 
 
-class OrbitWarsVectorEnv(NativeVectorEnv):
+class OrbitWarsVectorEnv(ConquestVectorEnv):
     """Orbit Wars: conquer planets that circle around a sun, by fleets that fly straight.
 
     The rules, the maps and all numbers are those of the game's published engine (`orbit_wars` 1.0.9 of
@@ -56,24 +54,18 @@ class OrbitWarsVectorEnv(NativeVectorEnv):
     ships is sent: a quarter, half, three quarters, or all.
 
     Args:
-        num_envs: how many lanes: games against a bot, or players (a multiple of `num_players`).
+        num_envs, bot, reward, min_ships, max_fleets: see `ConquestVectorEnv`. The bots are "starter" and
+            "random"; the outcome is 1 for who has the most ships at the end, -1 for the others, as in the
+            engine, which has no limit of fleets.
         num_players: 2 or 4.
-        bot: who plays the others: "starter" or "random", the bots of the engine; None: every player is a
-            lane, and neighbouring lanes play one game. Against bots the learner's seat is drawn.
-        reward: "outcome": 1 to who has the most ships at the end, -1 to the others, as in the engine;
-            "share": each tick also pays the change of the player's share of all players' ships.
-        min_ships: a planet with fewer ships sends nothing.
-        max_fleets: with so many fleets in a game, nobody can launch more. The engine has no such limit.
         ship_speed, comet_speed: of the engine's configuration.
-
-    `reset(options={"game_seeds": [...]})` starts the games with these seeds of the engine, one per game.
-    At the end of a game `info["outcome"]` is "win", "draw" or "loss".
 
     Raises:
         ValueError: an option out of its range.
     """
 
-    metadata = {**NativeVectorEnv.metadata, "render_modes": ["rgb_array"], "render_fps": 20}  # noqa: RUF012 - as Gymnasium's
+    metadata = {**ConquestVectorEnv.metadata, "render_modes": ["rgb_array"], "render_fps": 20}  # noqa: RUF012 - as Gymnasium's
+    bots: ClassVar[tuple[str, ...]] = BOTS
     state_names: ClassVar[tuple[str, ...]] = (*Boards._fields, "seats")
 
     def __init__(
@@ -91,56 +83,28 @@ class OrbitWarsVectorEnv(NativeVectorEnv):
     ) -> None:
         if num_players not in _HOMES:
             raise ValueError(f"num_players: expected 2 or 4, got {num_players}")
-        if bot is not None and bot not in BOTS:
-            raise ValueError(f"bot: expected None or one of {', '.join(BOTS)}, got {bot!r}")
-        if reward not in _REWARDS:
-            raise ValueError(f"reward: expected one of {', '.join(_REWARDS)}, got {reward!r}")
-        if min_ships < 1:
-            raise ValueError(f"min_ships: expected at least 1, got {min_ships}")
-        if max_fleets < MAX_SLOTS:
-            raise ValueError(f"max_fleets: expected at least {MAX_SLOTS}, got {max_fleets}")
         for name, value in (("ship_speed", ship_speed), ("comet_speed", comet_speed)):
             if not 1.0 <= value <= 100.0:
                 raise ValueError(f"{name}: expected 1 to 100, got {value}")
-        lanes_per_game = 1 if bot else num_players
-        if num_envs % lanes_per_game:
-            raise ValueError(
-                f"num_envs (the number of players): expected a multiple of num_players = {num_players}, got"
-                f" {num_envs}"
-            )
         actions = EntityActionSpace(
             {"Target": SelectEntity(), "Share": Categorical([f"{s:.0%}" for s in SHARES])}
         )
         space = EntitySpace(features(num_players), actions, global_features=GLOBALS)
-        super().__init__(space, num_envs, render_mode=render_mode)
-        self.num_players, self.bot, self.reward = num_players, bot, reward
-        self.min_ships = min_ships
+        super().__init__(
+            space,
+            num_envs,
+            num_players,
+            bot=bot,
+            reward=reward,
+            min_ships=min_ships,
+            max_fleets=max_fleets,
+            max_planets=MAX_SLOTS,
+            render_mode=render_mode,
+        )
         self.ship_speed, self.comet_speed = float(ship_speed), float(comet_speed)
-        self.boards = empty_boards(num_envs // lanes_per_game, max_fleets)
+        self.boards = empty_boards(self.num_games, max_fleets)
         for name, array in self.boards._asdict().items():
             setattr(self, name, array)
-        self.seats = np.arange(num_envs) % lanes_per_game  # the player of each lane
-        self.lane_games: Ints = self.all_lanes // lanes_per_game
-        self._lanes_per_game = lanes_per_game
-        self._next_seeds: list[int] | None = None
-        self._outcome: tuple[Any, Flags] | None = None
-
-    def _take_options(self, options: dict[str, Any]) -> None:
-        seeds = options.get("game_seeds")
-        num_games = len(self.boards.ticks)
-        if seeds is not None and (len(seeds) != num_games or not all(isinstance(s, int) for s in seeds)):
-            raise ValueError(f"game_seeds: expected {num_games} whole numbers, one per game, got {seeds}")
-        self._next_seeds = None if seeds is None else list(seeds)
-        self._outcome = None
-
-    def _start(self, lanes: Ints) -> None:
-        seeds, self._next_seeds = self._next_seeds, None
-        for lane in lanes[:: self._lanes_per_game].tolist():
-            game = lane // self._lanes_per_game
-            drawn = below(self.random_state[lane], 2**31)
-            if self.bot:
-                self.seats[lane] = below(self.random_state[lane], self.num_players)
-            self._set_up(game, drawn if seeds is None else seeds[game])
 
     def _set_up(self, game: int, seed: int) -> None:
         boards, made = self.boards, make_map(seed, self.comet_speed)
@@ -159,11 +123,11 @@ class OrbitWarsVectorEnv(NativeVectorEnv):
 
     def _bounds(self) -> Bounds:
         return {
-            "owned": ((-1, 0, 0), (self.num_players - 1, _MOST_SHIPS, 5)),
+            "owned": ((-1, 0, 0), (self.num_players - 1, MOST_SHIPS, 5)),
             "planet_counts": (4, MAX_PLANETS),
-            "crews": (0, (self.num_players - 1, _MOST_SHIPS, MAX_SLOTS, _MOST_SHIPS)),
+            "crews": (0, (self.num_players - 1, MOST_SHIPS, MAX_SLOTS, MOST_SHIPS)),
             "fleet_counts": (0, self.boards.fleets.shape[1]),
-            "next_ids": (0, _MOST_SHIPS),
+            "next_ids": (0, MOST_SHIPS),
             "path_lengths": (0, MAX_PATH),
             "comet_ships": (0, 99),
             "comet_groups": (-1, len(COMET_TICKS) - 1),
@@ -204,17 +168,8 @@ class OrbitWarsVectorEnv(NativeVectorEnv):
             terminated,
             results,
         )
-        if terminated.any():
-            outcome = np.full(self.num_envs, None, object)
-            outcome[terminated] = np.array(["loss", "draw", "win"], object)[results[terminated] + 1]
-            self._outcome = outcome, terminated.copy()
+        self._tell_results(terminated, results)
         return rewards, terminated
-
-    def _info(self) -> dict[str, Any]:
-        if self._outcome is None:
-            return {}
-        (outcome, ended), self._outcome = self._outcome, None
-        return {"outcome": outcome, "_outcome": ended}
 
     def _look(self, lanes: Ints | None) -> EntityBatch:
         lanes = self.all_lanes if lanes is None else lanes

@@ -15,7 +15,7 @@ import numpy as np
 
 from ....ragged.compiled import compiled
 from ..parts import Doubles, Ints, Words
-from .python_random import randint, seeded, uniform
+from ..python_random import randint, seeded, uniform
 
 BOARD_SIZE = 100.0
 CENTER = 50.0

@@ -14,8 +14,8 @@ from entitize.envs import sample_actions
 from entitize.envs.games.orbit_wars import rules
 from entitize.envs.games.orbit_wars.game import OrbitWarsVectorEnv
 from entitize.envs.games.orbit_wars.maps import COMET_TICKS, make_map
-from entitize.envs.games.orbit_wars.python_random import randint, seeded, uniform
 from entitize.envs.games.orbit_wars.view import carry_out, order_launches
+from entitize.envs.games.python_random import randint, seeded, uniform
 
 from published_orbit_wars import ENGINE, PublishedGame
 

@@ -10,8 +10,8 @@ import random
 
 import numpy as np
 
-from ....ragged.compiled import compiled
-from ..parts import Words
+from ...ragged.compiled import compiled
+from .parts import Words
 
 _SIZE, _SHIFT = 624, 397
 _UPPER, _LOWER, _MATRIX = np.uint64(0x80000000), np.uint64(0x7FFFFFFF), np.uint64(0x9908B0DF)
@@ -47,11 +47,17 @@ def _next_word(words: Words) -> np.uint64:
 
 
 @compiled
-def uniform(words: Words, low: float, high: float) -> np.float64:
-    """`random.uniform(low, high)`."""
+def unit(words: Words) -> np.float64:
+    """`random.random()`."""
     upper = np.float64(_next_word(words) >> _5)
     lower = np.float64(_next_word(words) >> _6)
-    return low + (high - low) * ((upper * 67108864.0 + lower) / 9007199254740992.0)
+    return (upper * 67108864.0 + lower) / 9007199254740992.0
+
+
+@compiled
+def uniform(words: Words, low: float, high: float) -> np.float64:
+    """`random.uniform(low, high)`."""
+    return low + (high - low) * unit(words)
 
 
 @compiled

@@ -1,0 +1,120 @@
+"""`ConquestVectorEnv`: the base of games in which players send fleets from planet to planet."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ..randomness import below
+from ..spaces import EntitySpace
+from ..vector.native import NativeVectorEnv
+from .parts import Flags, Ints
+
+#: What a lane's reward can be.
+REWARDS = ("outcome", "share")
+#: Ships of one place at most in a saved state: far more than a game can make, and no sum overflows.
+MOST_SHIPS = 2**31
+
+
+class ConquestVectorEnv(NativeVectorEnv):
+    """Games between players, some of whom bots may play. Abstract.
+
+    A game writes `_set_up(game, seed)`, gives its kernels `seats` and `lane_games`, and tells the results
+    with `_tell_results`.
+
+    Args:
+        space: what a player observes.
+        num_envs: how many lanes: games against a bot, or players (a multiple of `num_players`).
+        num_players: of a game.
+        bot: who plays the others, one of `bots`; None: every player is a lane, and neighbouring lanes play
+            one game. Against bots the learner's seat is drawn.
+        reward: "outcome": at the end of a game; "share": each step also pays the change of the player's
+            share of all players' ships.
+        min_ships: a planet with fewer ships sends nothing.
+        max_fleets, max_planets: with so many fleets in a game nobody can launch more; at least `max_planets`.
+
+    Attributes:
+        seats: int64 (num_envs,), the player of each lane.
+        lane_games: int64 (num_envs,), the game of each lane.
+
+    `reset(options={"game_seeds": [...]})` starts the games with these seeds of the published engine, one per
+    game. At the end of a game `info["outcome"]` is "win", "draw" or "loss".
+
+    Raises:
+        ValueError: an option out of its range.
+    """
+
+    bots: ClassVar[tuple[str, ...]]
+
+    def __init__(
+        self,
+        space: EntitySpace,
+        num_envs: int,
+        num_players: int,
+        *,
+        bot: str | None,
+        reward: str,
+        min_ships: int,
+        max_fleets: int,
+        max_planets: int,
+        render_mode: str | None,
+    ) -> None:
+        if bot is not None and bot not in self.bots:
+            raise ValueError(f"bot: expected None or one of {', '.join(self.bots)}, got {bot!r}")
+        if reward not in REWARDS:
+            raise ValueError(f"reward: expected one of {', '.join(REWARDS)}, got {reward!r}")
+        if min_ships < 1:
+            raise ValueError(f"min_ships: expected at least 1, got {min_ships}")
+        if max_fleets < max_planets:
+            raise ValueError(f"max_fleets: expected at least {max_planets}, got {max_fleets}")
+        lanes_per_game = 1 if bot else num_players
+        if num_envs % lanes_per_game:
+            raise ValueError(
+                f"num_envs (the number of players): expected a multiple of num_players = {num_players}, got"
+                f" {num_envs}"
+            )
+        super().__init__(space, num_envs, render_mode=render_mode)
+        self.num_players, self.num_games = num_players, num_envs // lanes_per_game
+        self.bot, self.reward, self.min_ships = bot, reward, min_ships
+        self.seats = np.arange(num_envs) % lanes_per_game
+        self.lane_games: Ints = self.all_lanes // lanes_per_game
+        self._lanes_per_game = lanes_per_game
+        self._next_seeds: list[int] | None = None
+        self._outcome: tuple[Any, Flags] | None = None
+
+    @abstractmethod
+    def _set_up(self, game: int, seed: int) -> None:
+        """Start a game on the map that the published engine makes of `seed`."""
+
+    def _take_options(self, options: dict[str, Any]) -> None:
+        seeds = options.get("game_seeds")
+        if seeds is not None and (len(seeds) != self.num_games or not all(isinstance(s, int) for s in seeds)):
+            raise ValueError(
+                f"game_seeds: expected {self.num_games} whole numbers, one per game, got {seeds}"
+            )
+        self._next_seeds = None if seeds is None else list(seeds)
+        self._outcome = None
+
+    def _start(self, lanes: Ints) -> None:
+        seeds, self._next_seeds = self._next_seeds, None
+        for lane in lanes[:: self._lanes_per_game].tolist():
+            game = lane // self._lanes_per_game
+            drawn = below(self.random_state[lane], 2**31)
+            if self.bot:
+                self.seats[lane] = below(self.random_state[lane], self.num_players)
+            self._set_up(game, int(drawn) if seeds is None else seeds[game])
+
+    def _tell_results(self, terminated: Flags, results: Ints) -> None:
+        """Put 1, 0 and -1 (num_envs,) of the lanes that `terminated` into the info as their outcomes."""
+        if terminated.any():
+            outcome = np.full(self.num_envs, None, object)
+            outcome[terminated] = np.array(["loss", "draw", "win"], object)[results[terminated] + 1]
+            self._outcome = outcome, terminated.copy()
+
+    def _info(self) -> dict[str, Any]:
+        if self._outcome is None:
+            return {}
+        (outcome, ended), self._outcome = self._outcome, None
+        return {"outcome": outcome, "_outcome": ended}
