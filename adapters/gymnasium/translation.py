@@ -135,7 +135,7 @@ class SpaceTranslation:
 
     @property
     def sources(self) -> Collection[str]:
-        """What functions of the view read beside the observation: "env", "info"."""
+        """Names of the sources that functions of the view read beside the observation: "env", "info"."""
         return self._sources.needed
 
     def batch(

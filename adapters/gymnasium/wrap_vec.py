@@ -174,7 +174,7 @@ class WrappedVectorEnv(EntityVectorEnv):
         return self._translation.batch(observation, self.num_envs, mask, present, sources)
 
     def _sources(self, info: Mapping[str, Any], lanes: Collection[int]) -> dict[str, Sequence[Any]]:
-        """What functions of the view read beside the observations of `lanes`."""
+        """Return the sources that functions of the view read, for `lanes`."""
         sources: dict[str, Sequence[Any]] = {}
         if "env" in self._translation.sources:
             sources["env"] = [self.venv.unwrapped.envs[lane] for lane in lanes]  # type: ignore[attr-defined]

@@ -16,9 +16,9 @@ from gymnasium.envs.registration import EnvSpec
 
 from .grids import Cells, Channels
 from .items import Items
+from .object_slots import ObjectSlots
 from .rows import Rows
 from .scope import EntityEncoder, Scope, View, ViewError
-from .slots import Slots
 from .text import Words, words_of
 
 #: Feature names of Gymnasium's own environments, in the order of their documentation's tables.
@@ -209,7 +209,7 @@ def _ocatari(env: gymnasium.Env[Any, Any], base: Any) -> Known:
     shape = env.observation_space.shape
     if not slots or shape is None or shape[1:] != (sum(len(numbers) for _, numbers in slots),):
         return Known()
-    return Known(Slots(slots))
+    return Known(ObjectSlots(slots))
 
 
 def _slot_numbers(slot: Any) -> list[str]:

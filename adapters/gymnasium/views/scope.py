@@ -46,7 +46,7 @@ class EntityEncoder:
 
 
 class Sources:
-    """What functions read beside the observations of a batch, by its name ("env", "info"), one per lane.
+    """Sources of functions beside the observations of a batch, by name ("env", "info"), one per lane.
 
     Attributes:
         needed: the names that functions ask for.

@@ -148,23 +148,10 @@ class MagentView(KnownGameView):
             field.grid.ravel(), origin, group, np.concatenate(circles), circle_offsets, type_of, found, counts
         )
         bounds = np.concatenate([[0], np.cumsum(counts.T.ravel())])
-        starts = bounds[:-1].reshape(counts.T.shape)
         rows = np.empty((bounds[-1], 5), np.float32)
         entities, own = np.empty(bounds[-1], np.int64), np.full(len(observer), -1, np.int64)
-        fill_rows(
-            found,
-            starts,
-            counts,
-            observer,
-            type_of,
-            field.middle,
-            field.hp,
-            self._side_of[field.group],
-            self._radius_of[group],
-            rows,
-            entities,
-            own,
-        )
+        state, side = np.column_stack([field.middle, field.hp]), self._side_of[field.group]
+        fill_rows(found, bounds, observer, type_of, state, side, self._radius_of[group], rows, entities, own)
         others = field.number[entities]
         return _Observations(self.entities, field.number[observer], rows, others, self._names, bounds, own)
 

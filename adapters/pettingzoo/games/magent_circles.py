@@ -58,12 +58,10 @@ def find_in_circles(
 @compiled
 def fill_rows(
     found: Integers,
-    starts: Integers,
-    counts: Integers,
+    bounds: Integers,
     observer: Integers,
     type_of: Integers,
-    middle: NDArray[np.float64],
-    hp: NDArray[np.float64],
+    state: NDArray[np.float64],
     side: Integers,
     radius: Integers,
     rows: NDArray[np.float32],
@@ -73,17 +71,21 @@ def fill_rows(
     """Write the features of all pairs, sorted by type, agent and entity.
 
     Args:
-        found, counts: of `find_in_circles`.
-        starts: where the rows of each type and agent begin (T, A).
+        found: of `find_in_circles`.
+        bounds: where the rows of each type and agent begin, and where the last end (T * A + 1,).
         observer: the entity of each agent (A,).
-        middle, hp, side: of each entity (E, 2), (E,), (E,).
+        state: x and y of the middle, and hp, of each entity (E, 3).
+        side: of each entity (E,).
         radius: of each agent's circle (A,).
         rows: x, y, hp, ally, own (P, 5).
         entities: the entity of each row (P,).
         own: the index of each agent's own entity in its observation (A,).
     """
-    written = np.zeros(len(starts), np.int64)
-    for agent in range(len(observer)):
+    num_agents = len(observer)
+    if num_agents == 0:
+        return
+    written = np.zeros((len(bounds) - 1) // num_agents, np.int64)
+    for agent in range(num_agents):
         me = observer[agent]
         written[:] = 0
         for slot in range(found.shape[1]):
@@ -91,15 +93,16 @@ def fill_rows(
             if entity < 0:
                 break
             kind = type_of[entity]
-            row = starts[kind, agent] + written[kind]
-            rows[row, 0] = (middle[entity, 0] - middle[me, 0]) / radius[agent]
-            rows[row, 1] = (middle[entity, 1] - middle[me, 1]) / radius[agent]
-            rows[row, 2] = hp[entity]
+            row = bounds[kind * num_agents + agent] + written[kind]
+            rows[row, 0] = (state[entity, 0] - state[me, 0]) / radius[agent]
+            rows[row, 1] = (state[entity, 1] - state[me, 1]) / radius[agent]
+            rows[row, 2] = state[entity, 2]
             rows[row, 3] = side[entity] == side[me]
             rows[row, 4] = entity == me
             entities[row] = entity
             if entity == me:
                 own[agent] = written[kind]
                 for before in range(kind):
-                    own[agent] += counts[agent, before]
+                    place = before * num_agents + agent
+                    own[agent] += bounds[place + 1] - bounds[place]
             written[kind] += 1

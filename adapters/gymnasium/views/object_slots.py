@@ -1,4 +1,4 @@
-"""`Slots`: places in a vector that are reserved for objects of known types, as OCAtari has them."""
+"""`ObjectSlots`: places in a vector that are reserved for objects of known types, as OCAtari has them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .scope import EntityEncoder, Scope, View
 
 
 @dataclass(frozen=True, repr=False)
-class Slots(View):
+class ObjectSlots(View):
     """Each slot of a vector is an entity, absent where all of its numbers are 0.
 
     Reads a Box (frames, width), whose last frame is the newest. An entity has the numbers of all frames.
