@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
+import sys
 import tempfile
 import threading
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -67,7 +70,7 @@ class Doom:
         game.set_available_buttons([vizdoom.Button.__members__[name] for name in buttons])
         game.set_available_game_variables([vizdoom.GameVariable.__members__[name] for name in variables])
         try:
-            with _STARTING:
+            with _STARTING, _interrupts_blocked():
                 game.init()
         except Exception as error:  # of many classes, without a common base
             self.close()
@@ -139,6 +142,19 @@ class Doom:
         """End the process."""
         self.game.close()
         self._folder.cleanup()
+
+
+@contextmanager
+def _interrupts_blocked() -> Iterator[None]:
+    """Start processes that Ctrl-C does not end: a training that is interrupted still has a step to finish."""
+    if sys.platform == "win32":
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # inherited by the process
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _free_port() -> int:

@@ -231,6 +231,17 @@ def test_an_engine_that_dies_names_its_lane() -> None:
             venv.step({})
 
 
+def test_an_interrupt_does_not_end_the_engines() -> None:
+    """Ctrl-C is sent to all processes of a terminal; a training that it stops finishes its update."""
+    with ez.make_vec("ViZDoom/basic", 2) as venv:
+        before = children()
+        venv.reset(seed=1)
+        for engine in children() - before:
+            os.kill(engine, signal.SIGINT)
+        for _ in range(20):
+            venv.step({})
+
+
 def test_frames_are_the_screen() -> None:
     with ez.make_vec("ViZDoom/basic", 2, render_mode="rgb_array") as venv:
         venv.reset(seed=1)
