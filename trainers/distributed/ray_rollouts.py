@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ...adapters.environment_resolver import EnvSource, make_vec
 from ...policies import Policy
 from .actor import RolloutActor
-from .actor_rollouts import ActorLost, ActorRollouts, RemoteActor
+from .actor_rollouts import ActorError, ActorLost, ActorRollouts, RemoteActor
 
 if TYPE_CHECKING:
     from ...adapters.gymnasium.views import View
@@ -102,13 +102,20 @@ class RayRollouts(ActorRollouts):
 
 
 def _start_ray(num_cpus: int) -> bool:
-    """Return True if Ray was started, False if it runs in this process already."""
+    """Return True if Ray was started, False if it runs in this process already.
+
+    Raises:
+        ActorError: it can't be started, or the cluster of RAY_ADDRESS not be reached.
+    """
     if ray.is_initialized():
         return False
     options: dict[str, Any] = {} if os.environ.get("RAY_ADDRESS") else {"num_cpus": num_cpus}
     # By Ray's default actors run at niceness 15, and starve beside anything else.
     with _variables(RAY_USAGE_STATS_ENABLED="0", RAY_worker_niceness="0"):
-        ray.init(include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR, **options)
+        try:
+            ray.init(include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR, **options)
+        except (ConnectionError, RuntimeError) as error:
+            raise ActorError(f"RayRollouts: Ray can't be started or reached: {error}") from error
     return True
 
 
