@@ -70,7 +70,7 @@ def microseconds(function: Callable[[], Any], rounds: int) -> float:
 @contextmanager
 def own_ray(num_cpus: int) -> Iterator[None]:
     os.environ |= {"RAY_worker_niceness": "0"}  # as `RayRollouts` starts it
-    ray.init(num_cpus=num_cpus, include_dashboard=False, log_to_driver=False, logging_level=40)
+    ray.init("local", num_cpus=num_cpus, include_dashboard=False, log_to_driver=False, logging_level=40)
     try:
         yield
     finally:

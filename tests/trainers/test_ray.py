@@ -30,7 +30,7 @@ def running_ray() -> Iterator[None]:
     """Ray as a user has started it: actors of all tests are there, which is faster than starting it anew."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RAY_worker_niceness", "0")
-        ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level=40)
+        ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level=40)
     yield
     ray.shutdown()
 

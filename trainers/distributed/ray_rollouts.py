@@ -109,7 +109,9 @@ def _start_ray(num_cpus: int) -> bool:
     """
     if ray.is_initialized():
         return False
-    options: dict[str, Any] = {} if os.environ.get("RAY_ADDRESS") else {"num_cpus": num_cpus}
+    # "local": or else it would join a cluster that somebody has started on this machine.
+    own: dict[str, Any] = {"address": "local", "num_cpus": num_cpus}
+    options = {} if os.environ.get("RAY_ADDRESS") else own
     # By Ray's default actors run at niceness 15, and starve beside anything else.
     with _variables(RAY_USAGE_STATS_ENABLED="0", RAY_worker_niceness="0"):
         try:
