@@ -93,8 +93,9 @@ def test_lanes_play_what_they_play_alone() -> None:
         env.close()
 
 
-def test_episodes_are_those_of_the_engine() -> None:
+def test_episodes_are_those_of_the_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another engine with the episode's seed and the same buttons gives the same rewards and end."""
+    monkeypatch.chdir(tmp_path)  # where the other engine writes its files
     with ez.make_vec("ViZDoom/basic", 1, frame_skip=3) as venv:
         game = vizdoom.DoomGame()
         game.load_config(str(Path(vizdoom.scenarios_path) / "basic.cfg"))
