@@ -21,9 +21,9 @@ from typing import Any
 
 import numpy as np
 from entitize.envs import sample_actions
-from entitize.envs.games.orbit_wars import rules
-from entitize.envs.games.orbit_wars.game import OrbitWarsVectorEnv
-from entitize.envs.games.orbit_wars.view import order_launches
+from entitize.envs.games.conquest.orbit_wars import rules
+from entitize.envs.games.conquest.orbit_wars.game import OrbitWarsVectorEnv
+from entitize.envs.games.conquest.orbit_wars.view import order_launches
 
 from rows import Budget, Row, add_options, rounds, write_rows
 

@@ -39,9 +39,9 @@ GAMES = {
     "MultiArmedBandit": "multi_armed_bandit",
     "MultiSnake": "multi_snake",
     "NotHotdog": "not_hotdog",
-    "OrbitWars": "orbit_wars.game",
+    "OrbitWars": "conquest.orbit_wars.game",
     "PickMatchingBalls": "pick_matching_balls",
-    "PlanetWars": "planet_wars.game",
+    "PlanetWars": "conquest.planet_wars.game",
     "RockPaperScissors": "rock_paper_scissors",
     "TreasureHunt": "treasure_hunt",
     "Xor": "xor",
@@ -107,8 +107,8 @@ def register_games() -> None:
             f"{_NAMESPACE}/{name}-v0", f"{package}.{module}:{name}", f"{package}.{vector_module}:make_vec"
         )
     register_vec("MultiSnake/lanes", f"{package}.snake_lanes:make_vec")
-    register_vec("OrbitWars/lanes", f"{package}.orbit_wars.game:make_lanes")
-    register_vec("PlanetWars/lanes", f"{package}.planet_wars.game:make_lanes")
+    register_vec("OrbitWars/lanes", f"{package}.conquest.orbit_wars.game:make_lanes")
+    register_vec("PlanetWars/lanes", f"{package}.conquest.planet_wars.game:make_lanes")
 
 
 def find_namespace(env_id: str) -> tuple[Callable[..., Any] | None, Callable[..., Any]] | None:

@@ -9,6 +9,9 @@ from ...lazy import attach
 if TYPE_CHECKING:
     from ..registration import GAMES as GAMES
     from .cherry_pick import CherryPick as CherryPick
+    from .conquest.orbit_wars.game import OrbitWars as OrbitWars
+    from .conquest.orbit_wars.player import OrbitWarsPlayer as OrbitWarsPlayer
+    from .conquest.planet_wars.game import PlanetWars as PlanetWars
     from .count import Count as Count
     from .floor_is_lava import FloorIsLava as FloorIsLava
     from .masked_bandit import MaskedBandit as MaskedBandit
@@ -18,9 +21,7 @@ if TYPE_CHECKING:
     from .multi_armed_bandit import MultiArmedBandit as MultiArmedBandit
     from .multi_snake import MultiSnake as MultiSnake
     from .not_hotdog import NotHotdog as NotHotdog
-    from .orbit_wars.game import OrbitWars as OrbitWars
     from .pick_matching_balls import PickMatchingBalls as PickMatchingBalls
-    from .planet_wars.game import PlanetWars as PlanetWars
     from .rock_paper_scissors import RockPaperScissors as RockPaperScissors
     from .snake_agents import MultiSnakeAgents as MultiSnakeAgents
     from .treasure_hunt import TreasureHunt as TreasureHunt

@@ -9,8 +9,8 @@ import entitize as ez
 import numpy as np
 import pytest
 from entitize.envs import sample_actions
-from entitize.envs.games.orbit_wars.game import OrbitWarsVectorEnv
-from entitize.envs.games.orbit_wars.player import OrbitWarsPlayer, read_boards
+from entitize.envs.games.conquest.orbit_wars.game import OrbitWarsVectorEnv
+from entitize.envs.games.conquest.orbit_wars.player import OrbitWarsPlayer, read_boards
 
 from facts import raises
 from published_orbit_wars import PublishedGame

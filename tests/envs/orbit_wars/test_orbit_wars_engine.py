@@ -11,11 +11,11 @@ import entitize as ez
 import numpy as np
 import pytest
 from entitize.envs import sample_actions
-from entitize.envs.games.orbit_wars import rules
-from entitize.envs.games.orbit_wars.game import OrbitWarsVectorEnv
-from entitize.envs.games.orbit_wars.maps import COMET_TICKS, make_map
-from entitize.envs.games.orbit_wars.view import carry_out, order_launches
-from entitize.envs.games.python_random import randint, seeded, uniform
+from entitize.envs.games.conquest.orbit_wars import rules
+from entitize.envs.games.conquest.orbit_wars.game import OrbitWarsVectorEnv
+from entitize.envs.games.conquest.orbit_wars.maps import COMET_TICKS, make_map
+from entitize.envs.games.conquest.orbit_wars.view import carry_out, order_launches
+from entitize.envs.games.conquest.python_random import randint, seeded, uniform
 
 from published_orbit_wars import ENGINE, PublishedGame
 

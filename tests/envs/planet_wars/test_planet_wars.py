@@ -8,9 +8,9 @@ import entitize as ez
 import numpy as np
 import pytest
 from entitize.envs import sample_actions
-from entitize.envs.games.planet_wars.game import PlanetWarsVectorEnv
-from entitize.envs.games.planet_wars.maps import make_map
-from entitize.envs.games.planet_wars.rules import Galaxies, advance, send
+from entitize.envs.games.conquest.planet_wars.game import PlanetWarsVectorEnv
+from entitize.envs.games.conquest.planet_wars.maps import make_map
+from entitize.envs.games.conquest.planet_wars.rules import Galaxies, advance, send
 
 from facts import raises
 from published_planet_wars import ENGINE, PublishedGame

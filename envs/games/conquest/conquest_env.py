@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..randomness import below
-from ..spaces import EntitySpace
-from ..vector.native import NativeVectorEnv
-from .parts import Flags, Ints
+from ...randomness import below
+from ...spaces import EntitySpace
+from ...vector.native import NativeVectorEnv
+from ..parts import Flags, Ints
 
 #: What a lane's reward can be.
 REWARDS = ("outcome", "share")

@@ -7,8 +7,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ....ragged import RaggedArray
-from ...batch.entity_batch import EntityBatch
+from .....ragged import RaggedArray
+from ....batch.entity_batch import EntityBatch
 from .game import seen_by
 from .rules import (
     CREW_FROM,

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 
-from ....ragged.compiled import compiled
-from ..parts import Doubles
+from .....ragged.compiled import compiled
+from ...parts import Doubles
 from .maps import CENTER, SUN_RADIUS, mirrored
 from .rules import ANGLE, ORBIT, RADIUS, Boards, X, Y, distance_to_segment
 

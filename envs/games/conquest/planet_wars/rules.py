@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ....ragged.compiled import compiled
-from ...randomness import below, uniform
-from ..parts import Doubles, Ints, Words
+from .....ragged.compiled import compiled
+from ....randomness import below, uniform
+from ...parts import Doubles, Ints, Words
 from .maps import GROWTH, OWNER, SHIPS
 
 #: Names of bots; their places are the numbers that kernels know them by.

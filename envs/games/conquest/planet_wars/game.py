@@ -6,17 +6,17 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ....ragged import RaggedArray
-from ....ragged.compiled import compiled
-from ...actions import Categorical, EntityActionSpace, SelectEntity
-from ...batch.entity_batch import EntityBatch
-from ...registration import share_lanes
-from ...spaces import EntitySpace
-from ...vector.native_env import native_game
-from ...vector.saved_state import Bounds, State
-from ...vector.vector_env import EntityVectorEnv
-from ..conquest import MOST_SHIPS, ConquestVectorEnv
-from ..parts import Flags, Floats, Ints, Words
+from .....ragged import RaggedArray
+from .....ragged.compiled import compiled
+from ....actions import Categorical, EntityActionSpace, SelectEntity
+from ....batch.entity_batch import EntityBatch
+from ....registration import share_lanes
+from ....spaces import EntitySpace
+from ....vector.native_env import native_game
+from ....vector.saved_state import Bounds, State
+from ....vector.vector_env import EntityVectorEnv
+from ...parts import Flags, Floats, Ints, Words
+from ..conquest_env import MOST_SHIPS, ConquestVectorEnv
 from .maps import MAX_PLANETS, make_map
 from .rules import (
     BOTS,

@@ -6,12 +6,12 @@ import math
 
 import numpy as np
 
-from ....ragged import RaggedArray
-from ....ragged.compiled import compiled
-from ...actions import ActionMask
-from ...batch.entity_batch import EntityBatch
-from ...vector.native import all_true
-from ..parts import Floats, Ints
+from .....ragged import RaggedArray
+from .....ragged.compiled import compiled
+from ....actions import ActionMask
+from ....batch.entity_batch import EntityBatch
+from ....vector.native import all_true
+from ...parts import Floats, Ints
 from .maps import GROWTH, OWNER, SHIPS
 from .rules import (
     DESTINATION,

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ....ragged.compiled import compiled
-from ..parts import Doubles, Flags, Ints
+from .....ragged.compiled import compiled
+from ...parts import Doubles, Flags, Ints
 from .maps import (
     BOARD_SIZE,
     CENTER,

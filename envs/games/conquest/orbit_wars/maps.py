@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ....ragged.compiled import compiled
-from ..parts import Doubles, Ints, Words
+from .....ragged.compiled import compiled
+from ...parts import Doubles, Ints, Words
 from ..python_random import randint, seeded, uniform
 
 BOARD_SIZE = 100.0

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
-from ....ragged.compiled import compiled
-from ...randomness import uniform
-from ..parts import Words
+from .....ragged.compiled import compiled
+from ....randomness import uniform
+from ...parts import Words
 from .maps import CENTER, ORBIT_LIMIT, distance
 from .rules import OWNER, RADIUS, SHIPS, Boards, X, Y, launch, num_slots
 

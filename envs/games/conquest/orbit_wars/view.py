@@ -9,8 +9,8 @@ import math
 
 import numpy as np
 
-from ....ragged.compiled import compiled
-from ..parts import Doubles, Floats, Ints
+from .....ragged.compiled import compiled
+from ...parts import Doubles, Floats, Ints
 from .aim import aim, comet_after, planet_after
 from .maps import CENTER
 from .rules import (

@@ -6,18 +6,18 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ....ragged import RaggedArray
-from ....ragged.compiled import compiled
-from ...actions import ActionMask, Categorical, EntityActionSpace, SelectEntity
-from ...batch.entity_batch import EntityBatch
-from ...registration import share_lanes
-from ...spaces import EntitySpace
-from ...vector.native import all_true
-from ...vector.native_env import native_game
-from ...vector.saved_state import Bounds, State
-from ...vector.vector_env import EntityVectorEnv
-from ..conquest import MOST_SHIPS, ConquestVectorEnv
-from ..parts import Flags, Floats, Ints, Pixels, Words
+from .....ragged import RaggedArray
+from .....ragged.compiled import compiled
+from ....actions import ActionMask, Categorical, EntityActionSpace, SelectEntity
+from ....batch.entity_batch import EntityBatch
+from ....registration import share_lanes
+from ....spaces import EntitySpace
+from ....vector.native import all_true
+from ....vector.native_env import native_game
+from ....vector.saved_state import Bounds, State
+from ....vector.vector_env import EntityVectorEnv
+from ...parts import Flags, Floats, Ints, Pixels, Words
+from ..conquest_env import MOST_SHIPS, ConquestVectorEnv
 from .bots import BOTS, play_bot
 from .maps import COMET_TICKS, MAX_PATH, MAX_PLANETS, SUN_RADIUS, make_map
 from .rules import MAX_SLOTS, Boards, count_ships, empty_boards, num_slots, set_orbits, spawn_comets, tick
