@@ -10,6 +10,8 @@ from pathlib import Path
 
 import entitize as ez
 import pytest
+import yaml
+from entitize.envs import batch_observations
 
 RESULTS = Path(__file__).parents[2] / "experiments" / "results"
 BIGFISH = RESULTS / "procgen_2m" / "runs" / "bigfish" / "roguenet" / "1"
@@ -39,6 +41,20 @@ def test_a_kept_run_goes_on(kept: Path, entitize: Callable[..., tuple[int, str, 
 def test_a_kept_run_is_evaluated(kept: Path, entitize: Callable[..., tuple[int, str, str]]) -> None:
     code, _, error = entitize("eval", kept, "--episodes", 8)
     assert code == 0, error
+
+
+def test_every_trained_agent_has_a_card_and_acts() -> None:
+    agents = sorted(path.parent for path in (RESULTS / "agents").glob("*/policy.safetensors"))
+    assert len(agents) == 17
+    for path in agents:
+        agent = ez.load_agent(path)
+        agent.observation_space.seed(0)
+        steps = [agent.observation_space.sample() for _ in range(3)]
+        chosen = agent.act(batch_observations(agent.observation_space, steps)).actions
+        assert set(chosen) == set(agent.action_space.spaces)
+        _, front, card = (path / "README.md").read_text().split("---\n", 2)
+        assert yaml.safe_load(front)["model-index"][0]["results"][0]["metrics"]
+        assert f"# {path.name}" in card
 
 
 @pytest.mark.parametrize("name", ["microrts_8x8", "procgen_25m/runs/starpilot/roguenet/0"])
