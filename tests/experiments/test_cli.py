@@ -47,7 +47,7 @@ def test_every_command_has_help(entitize: Run, command: str) -> None:
     usage, _, rest = out.partition("\n\n")
     assert usage.startswith(f"usage: entitize {command}")
     first, _, rest = rest.partition("Example: ")
-    verbs = ("Train", "Play", "Write", "Check", "Run", "Print", "Record", "Compile", "Decide")
+    verbs = ("Train", "Play", "Write", "Check", "Run", "Print", "Record", "Compile", "Decide", "Search")
     assert first.split()[0] in verbs, "it says what it does"
     assert rest.startswith("entitize ")
 
