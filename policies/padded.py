@@ -19,7 +19,7 @@ from ..ragged import RaggedArray
 from .engines.engine_choice import EngineChooser
 from .engines.fused_engine import FusedRows
 from .engines.proof import rows_difference
-from .inputs.moments import Columns
+from .inputs.moments import FeatureColumns
 from .inputs.prepare import Inputs, Prepared
 from .padded_slots import Flags, Slots
 from .rogue_net import RogueNet, RogueNetConfig
@@ -186,7 +186,7 @@ class PaddedRogueNet(nn.Module):
         learns = self.training and torch.is_grad_enabled()
         fresh = not any(float(norm.count) for norm in norms.values())
         if learns or fresh:
-            columns = {name: [Columns(values)] for name, values in prepared.features.items()}
+            columns = {name: [FeatureColumns(values)] for name, values in prepared.features.items()}
             take_in(norms, columns, self.inputs.features)
         if fresh or not self.training:
             self._refresh()

@@ -18,7 +18,7 @@ _RESOLUTION = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
-class Columns:
+class FeatureColumns:
     """Neighbouring features of N rows, as they lie in a batch."""
 
     values: NDArray[np.floating[Any]]  # (N, F)

@@ -13,7 +13,7 @@ from ...ragged import RaggedArray
 from ...ragged.index_kernels import fill_join_rows
 from ..rogue_net.config import RogueNetConfig
 from .fourier import FourierEncoder
-from .moments import Columns
+from .moments import FeatureColumns
 from .rows import RowLayout
 from .translation import Translator
 
@@ -117,19 +117,19 @@ class Inputs:
         rows = self._rows(batch, features, destination, offsets)
         return Prepared(features, starts, destination, rows, _visible(batch, features, destination))
 
-    def columns(self, batch: EntityBatch) -> dict[str, list[Columns]]:
+    def columns(self, batch: EntityBatch) -> dict[str, list[FeatureColumns]]:
         """Return the features of each type that occurs, without copies, for the statistics.
 
         Raises:
             ValueError: see `prepare`.
         """
         entities, globals_ = self._known(batch)
-        result = {name: [Columns(rows.values)] for name, rows in entities.items() if len(rows.values)}
+        result = {name: [FeatureColumns(rows.values)] for name, rows in entities.items() if len(rows.values)}
         if self.concatenates:
             for name, parts in result.items():
-                parts.append(Columns(globals_, entities[name].lengths))
+                parts.append(FeatureColumns(globals_, entities[name].lengths))
         if self.has_global_row and len(batch):
-            result[GLOBAL] = [Columns(globals_)]
+            result[GLOBAL] = [FeatureColumns(globals_)]
         return result
 
     def _known(self, batch: EntityBatch) -> tuple[dict[str, RaggedArray], NDArray[np.float32]]:

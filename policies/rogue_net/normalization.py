@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from ..inputs.moments import Columns, Moments, shift_and_scale
+from ..inputs.moments import FeatureColumns, Moments, shift_and_scale
 from ..kernels.embedding_kernels import CLIP
 
 
@@ -51,7 +51,7 @@ class InputNorm(nn.Module):
 
     def update(self, values: NDArray[np.floating[Any]]) -> None:
         """Take in the rows of `values` (N, F), which must be finite."""
-        self.take_in(self.moments([Columns(values)]) if len(values) else None)
+        self.take_in(self.moments([FeatureColumns(values)]) if len(values) else None)
         self.refresh()
 
     def take_in(self, rows: Moments | None) -> None:
@@ -60,7 +60,7 @@ class InputNorm(nn.Module):
             if part is not None:
                 self.join(part)
 
-    def moments(self, parts: Sequence[Columns]) -> Moments:
+    def moments(self, parts: Sequence[FeatureColumns]) -> Moments:
         """Of the rows whose features are those of `parts`, one after the other: in one pass over each part.
 
         Every part has as many rows that count, at least one.
@@ -109,7 +109,7 @@ class InputNorm(nn.Module):
 
 def take_in(
     norms: Mapping[str, InputNorm],
-    batch: Mapping[str, Sequence[Columns]],
+    batch: Mapping[str, Sequence[FeatureColumns]],
     features: Mapping[str, Sequence[str]],
 ) -> None:
     """Move the statistics of each type by its rows in `batch`; what `forward` does stays until `refresh`.
