@@ -21,7 +21,7 @@ from .options import Options
 from .reading import Reading, read_labels, read_objects, read_walls
 from .scenarios import Scenario
 
-#: Engines start one after the other: started by several threads at once, some never answer.
+#: Engines start one after the other: a training in which several threads started them at once hung.
 _STARTING = threading.Lock()
 #: Data of the first game, whose first level is "e1m1"; the engine waits forever for one that does not exist.
 _WITH_EPISODES = ("doom.wad", "doom1.wad", "freedoom1.wad")
