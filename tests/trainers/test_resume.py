@@ -186,6 +186,7 @@ def test_training_on_in_the_same_process_keeps_what_tensorboard_shows(
 ) -> None:
     trainer = PPO(toy_policy(), toy_venv(4), PPOConfig(**OPTIONS), tmp_path)
     trainer.train(24)
+    time.sleep(1.1)  # TensorBoard orders files by their names, and names of one second by number as text
     trainer.train(48)
     accumulators = importlib.import_module("tensorboard.backend.event_processing.event_accumulator")
     events = accumulators.EventAccumulator(str(tmp_path)).Reload()
