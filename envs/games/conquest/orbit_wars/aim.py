@@ -13,6 +13,7 @@ from ...parts import Doubles
 from .maps import CENTER, SUN_RADIUS, mirrored
 from .rules import ANGLE, ORBIT, RADIUS, Boards, X, Y, distance_to_segment
 
+_CLOSE = 1e-3  # ticks
 _ROUNDS = 8  # of looking where the target will be after the time that the last round found
 
 
@@ -49,8 +50,11 @@ def aim(boards: Boards, game: int, origin: int, target: int, speed: float) -> tu
     copy = target - boards.planet_counts[game]
     reach = start[RADIUS] + 0.1 + body[RADIUS]
     x, y = body[X], body[Y]
+    ticks = -1.0
     for _ in range(_ROUNDS):
-        ticks = max(0.0, (math.hypot(x - start[X], y - start[Y]) - reach) / speed)
+        before, ticks = ticks, max(0.0, (math.hypot(x - start[X], y - start[Y]) - reach) / speed)
+        if abs(ticks - before) < _CLOSE:
+            break
         if copy < 0:
             x, y = planet_after(body, velocity, tick, ticks)
         else:

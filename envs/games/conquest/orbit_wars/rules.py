@@ -244,6 +244,9 @@ def _fly(boards: Boards, game: int, moved: Doubles, collides: Flags, arrived: In
         is_lost = False
         if _is_near(old_x, old_y, way, xs, ys, reaches):
             for i in range(len(moved)):
+                reach = reaches[i] + way
+                if abs(old_x - xs[i]) > reach or abs(old_y - ys[i]) > reach:
+                    continue
                 if collides[i] and _meets(old_x, old_y, x, y, planets[i], moved[i]):
                     arrived[i, crews[row, CREW_OWNER]] += crews[row, CREW_SHIPS]
                     is_lost = True
@@ -252,8 +255,10 @@ def _fly(boards: Boards, game: int, moved: Doubles, collides: Flags, arrived: In
         if is_lost or _is_burnt(old_x, old_y, x, y, way, two):
             continue
         if kept < row:
-            fleets[kept, :] = fleets[row]
-            crews[kept, :] = crews[row]
+            for column in range(fleets.shape[1]):  # slices would take many times as long
+                fleets[kept, column] = fleets[row, column]
+            for column in range(crews.shape[1]):
+                crews[kept, column] = crews[row, column]
         kept += 1
     boards.fleet_counts[game] = kept
 

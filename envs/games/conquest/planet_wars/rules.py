@@ -81,7 +81,8 @@ def advance(galaxies: Galaxies, game: int) -> None:
             forces[fleets[row, DESTINATION], fleets[row, FLEET_OWNER]] += fleets[row, FLEET_SHIPS]
             is_met[fleets[row, DESTINATION]] = True
         else:
-            fleets[kept, :] = fleets[row]
+            for column in range(fleets.shape[1]):  # a slice would take many times as long
+                fleets[kept, column] = fleets[row, column]
             kept += 1
     galaxies.fleet_counts[game] = kept
     for planet in range(count):
