@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from .kinds import CATEGORIES as CATEGORIES
     from .kinds import KINDS as KINDS
     from .kinds import classify as classify
-    from .options import Options as Options
+    from .options import DoomOptions as DoomOptions
     from .registration import register as register
     from .scenarios import Scenario as Scenario
     from .scenarios import find_scenario as find_scenario

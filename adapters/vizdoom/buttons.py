@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ...envs import Categorical, Continuous, EntityActionSpace, MultiCategorical
 from ...envs.actions.action_space import ActionSpace
 from ...ragged import RaggedArray
-from .options import Options
+from .options import DoomOptions
 from .scenarios import Scenario
 
 BUTTONS, DELTAS = "buttons", "deltas"
@@ -50,7 +50,7 @@ class Buttons:
         num_choices: columns of the mask of `buttons`; 0: there is no such action.
     """
 
-    def __init__(self, scenario: Scenario, options: Options) -> None:
+    def __init__(self, scenario: Scenario, options: DoomOptions) -> None:
         binary = scenario.binary_buttons
         deltas = scenario.delta_buttons if options.deltas or not binary else ()
         self.available = (*binary, *deltas)

@@ -17,7 +17,7 @@ import numpy as np
 import vizdoom
 from numpy.typing import NDArray
 
-from .options import Options
+from .options import DoomOptions
 from .reading import Reading, read_labels, read_objects, read_walls
 from .scenarios import Scenario
 
@@ -54,7 +54,7 @@ class Doom:
     def __init__(
         self,
         scenario: Scenario,
-        options: Options,
+        options: DoomOptions,
         buttons: tuple[str, ...],
         variables: tuple[str, ...],
         render: bool = False,

@@ -29,7 +29,7 @@ class ViZDoomEnv(OneLaneEnv):
     Args:
         scenario: the name of a scenario of the package, or a path that ends in ".cfg".
         render_mode: None, "rgb_array", or "human" for a window, which is drawn at each reset and step.
-        options: those of `Options`, and `seed`.
+        options: those of `DoomOptions`, and `seed`.
 
     Raises:
         gymnasium.error.DependencyNotInstalled, RuntimeError: a window without pygame, or without a display.

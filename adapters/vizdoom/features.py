@@ -15,7 +15,7 @@ from ...ragged import RaggedArray
 from .buttons import BUTTONS, DELTAS, Buttons
 from .fill import BOX_FEATURES, FACING_FEATURES, LENGTH, PLACE_FEATURES, SPEED, fill_objects
 from .kinds import CATEGORIES, EFFECT, KINDS, PLAYER, WALL
-from .options import Options
+from .options import DoomOptions
 from .reading import WIDTH, Reading
 from .scenarios import Scenario
 
@@ -41,7 +41,7 @@ WALL_FEATURES = (
 _FACING = ("Opponent", "Monster")
 
 
-class Observer:
+class DoomObserver:
     """Converts readings to batches.
 
     Attributes:
@@ -49,7 +49,7 @@ class Observer:
         space: the observation space.
     """
 
-    def __init__(self, scenario: Scenario, options: Options, buttons: Buttons) -> None:
+    def __init__(self, scenario: Scenario, options: DoomOptions, buttons: Buttons) -> None:
         self._options = options
         status = dict.fromkeys((*STATUS, *scenario.variables, *options.variables))
         self.variables: tuple[str, ...] = tuple(dict.fromkeys((*status, *PLACE)))

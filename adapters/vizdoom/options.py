@@ -16,7 +16,7 @@ ACTIONS = ("groups", "single")
 
 
 @dataclass(frozen=True)
-class Options:
+class DoomOptions:
     """Options of `ViZDoomVectorEnv`.
 
     Raises:
@@ -85,15 +85,15 @@ def _check_number(name: str, value: Any, low: int, high: int) -> None:
         raise ValueError(f"{name}: expected a whole number from {low} to {high}, got {value!r}")
 
 
-def check_options(options: Mapping[str, Any]) -> Options:
-    """Return keyword arguments as `Options`.
+def check_options(options: Mapping[str, Any]) -> DoomOptions:
+    """Return keyword arguments as `DoomOptions`.
 
     Raises:
         TypeError: an unknown option; the nearest is suggested.
         ValueError: an option that is out of its range, by name.
     """
-    known = [field.name for field in fields(Options)]
+    known = [field.name for field in fields(DoomOptions)]
     for name in options:
         if name not in known:
             raise TypeError(f"ViZDoom: unknown option {name!r}{did_you_mean(name, known, 1)}")
-    return Options(**options)
+    return DoomOptions(**options)

@@ -31,7 +31,7 @@ class Reading(NamedTuple):
     """What a lane shows at one step."""
 
     rows: list[Row]  # one per object
-    variables: NDArray[np.float64]  # of `Observer.variables`
+    variables: NDArray[np.float64]  # of `DoomObserver.variables`
     walls: NDArray[np.float32]  # (W, 5): x1, y1, x2, y2, whether it blocks
 
 

@@ -20,7 +20,7 @@ from ...envs.vector.vector_env import StepResult
 from ...ragged import RaggedArray, keep_freed_memory
 from .buttons import Buttons
 from .engine import Doom, Outcome
-from .features import Observer
+from .features import DoomObserver
 from .options import check_options
 from .reading import Reading
 from .scenarios import find_scenario
@@ -54,7 +54,7 @@ class ViZDoomVectorEnv(EntityVectorEnv):
         seed: seeds the first `reset` that gives none; None: from the operating system.
         num_threads: threads that wait for the engines; None: two per processor.
         render_mode: None, or "rgb_array".
-        options: those of `Options`.
+        options: those of `DoomOptions`.
 
     Attributes:
         engines: the engine of each lane, for tools that read its state; none before the first reset.
@@ -94,7 +94,7 @@ class ViZDoomVectorEnv(EntityVectorEnv):
         self.render_mode = render_mode
         self.metadata = {**self.metadata, "render_fps": max(1, round(35 / self.options.frame_skip))}
         self._buttons = Buttons(self.scenario, self.options)
-        self._observer = Observer(self.scenario, self.options, self._buttons)
+        self._observer = DoomObserver(self.scenario, self.options, self._buttons)
         self.single_observation_space = self._observer.space
         self.single_action_space = self._buttons.action_space
         self._first_seed = seed
