@@ -8,6 +8,7 @@ from typing import Any
 import entitize as ez
 import numpy as np
 import pytest
+import torch
 from entitize.envs import sample_actions
 from entitize.envs.games.conquest.orbit_wars.game import OrbitWarsVectorEnv
 from entitize.envs.games.conquest.orbit_wars.player import OrbitWarsPlayer, read_boards
@@ -19,6 +20,7 @@ CENTRE = 50.0
 
 
 def small_net(venv: ez.EntityVectorEnv) -> ez.RogueNet:
+    torch.manual_seed(0)
     spaces = venv.single_observation_space, venv.single_action_space
     return ez.RogueNet(*spaces, d_model=8, n_layer=1, n_head=1)
 

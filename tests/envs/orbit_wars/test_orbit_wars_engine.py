@@ -100,10 +100,13 @@ def test_every_tick_is_that_of_the_engine(seed: int, num_players: int) -> None:
     assert venv.boards.ticks[0] in range(51, 500)
 
 
-@pytest.mark.parametrize("num_players", [2, 4])
-def test_players_of_the_environment_play_by_the_engine(num_players: int) -> None:
+@pytest.mark.parametrize(("num_players", "max_fleets"), [(2, 1024), (4, 1024), (2, 70)])
+def test_players_of_the_environment_play_by_the_engine(num_players: int, max_fleets: int) -> None:
+    """Where fleets are few, who may choose launches, whatever the others have launched before."""
     seeds = [0, 1]
-    venv = ez.make_vec("OrbitWars/lanes", num_players * len(seeds), num_players=num_players)
+    venv = ez.make_vec(
+        "OrbitWars/lanes", num_players * len(seeds), num_players=num_players, max_fleets=max_fleets
+    )
     assert isinstance(venv, OrbitWarsVectorEnv)
     batch, _ = venv.reset(seed=0, options={"game_seeds": seeds})
     published, rng = [PublishedGame(seed, num_players) for seed in seeds], np.random.default_rng(0)

@@ -8,20 +8,19 @@ import numpy as np
 
 from .....ragged import RaggedArray
 from .....ragged.compiled import compiled
-from ....actions import ActionMask, Categorical, EntityActionSpace, SelectEntity
 from ....batch.entity_batch import EntityBatch
 from ....registration import share_lanes
 from ....spaces import EntitySpace
-from ....vector.native import all_true
 from ....vector.native_env import native_game
 from ....vector.saved_state import Bounds, State
 from ....vector.vector_env import EntityVectorEnv
 from ...parts import Flags, Floats, Ints, Pixels, Words
 from ..conquest_env import MOST_SHIPS, ConquestVectorEnv
+from ..sending import sending_actions, sending_batch
 from .bots import BOTS, play_bot
 from .maps import COMET_TICKS, MAX_PATH, MAX_PLANETS, SUN_RADIUS, make_map
 from .rules import MAX_SLOTS, Boards, count_ships, empty_boards, num_slots, set_orbits, spawn_comets, tick
-from .view import GLOBALS, SHARES, TURNS, carry_out, count_seen, features, observe, order_launches
+from .view import GLOBALS, TURNS, carry_out, count_seen, features, observe, order_launches
 
 #: The engine's exponents; kernels must not know them, see `maps`.
 _EXPONENTS = (2.0, 1.5)
@@ -86,10 +85,7 @@ class OrbitWarsVectorEnv(ConquestVectorEnv):
         for name, value in (("ship_speed", ship_speed), ("comet_speed", comet_speed)):
             if not 1.0 <= value <= 100.0:
                 raise ValueError(f"{name}: expected 1 to 100, got {value}")
-        actions = EntityActionSpace(
-            {"Target": SelectEntity(), "Share": Categorical([f"{s:.0%}" for s in SHARES])}
-        )
-        space = EntitySpace(features(num_players), actions, global_features=GLOBALS)
+        space = EntitySpace(features(num_players), sending_actions(), global_features=GLOBALS)
         super().__init__(
             space,
             num_envs,
@@ -231,25 +227,7 @@ def seen_by(boards: Boards, games: Ints, players: Ints, num_players: int, min_sh
         actor_rows,
         actee_rows,
     )
-    actors = RaggedArray.unchecked(actor_rows, offsets[2])
-    lengths = np.diff(offsets[2]) * np.diff(offsets[3])
-    mask_offsets = np.concatenate([[0], np.cumsum(lengths)])
-    choices = all_true((num_actors, len(SHARES)))
-    return EntityBatch(
-        {
-            "Planet": RaggedArray.unchecked(planets, offsets[0]),
-            "Fleet": RaggedArray.unchecked(fleets, offsets[1]),
-        },
-        globals_,
-        {
-            "Target": ActionMask(
-                actors,
-                RaggedArray.unchecked(all_true(int(mask_offsets[-1])), mask_offsets),
-                RaggedArray.unchecked(actee_rows, offsets[3]),
-            ),
-            "Share": ActionMask(actors, RaggedArray.unchecked(choices, offsets[2])),
-        },
-    )
+    return sending_batch(offsets, planets, fleets, globals_, actor_rows, actee_rows)
 
 
 def _disc(picture: Pixels, x: float, y: float, radius: float, colour: tuple[int, int, int]) -> None:

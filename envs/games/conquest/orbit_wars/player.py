@@ -11,21 +11,15 @@ from .....ragged import RaggedArray
 from ....batch.entity_batch import EntityBatch
 from .game import seen_by
 from .rules import (
-    CREW_FROM,
-    CREW_ID,
-    CREW_OWNER,
-    CREW_SHIPS,
-    HEADING,
     MAX_SLOTS,
     OWNER,
     PRODUCTION,
     RADIUS,
     SHIPS,
-    SPEED_X,
-    SPEED_Y,
     Boards,
     X,
     Y,
+    add_fleet,
     empty_boards,
     fleet_speed,
     set_orbits,
@@ -118,10 +112,8 @@ def read_boards(observation: Mapping[str, Any], ship_speed: float) -> tuple[Boar
         boards.path_lengths[0, 0] = len(path)
         boards.paths[0, 0, : len(path)] = path
         boards.paths[0, 0, : len(path), 0] = 100.0 - path[:, 0]
-    for row, (fleet_id, owner, x, y, heading, origin, ships) in enumerate(fleets):
+    for fleet_id, owner, x, y, heading, origin, ships in fleets:
+        boards.next_ids[0] = fleet_id
         speed = fleet_speed(ships, ship_speed, _ONE_AND_A_HALF)
-        boards.fleets[0, row, [X, Y, HEADING]] = x, y, heading
-        boards.fleets[0, row, [SPEED_X, SPEED_Y]] = np.cos(heading) * speed, np.sin(heading) * speed
-        boards.crews[0, row, [CREW_ID, CREW_OWNER, CREW_FROM, CREW_SHIPS]] = fleet_id, owner, origin, ships
-    boards.fleet_counts[0] = len(fleets)
+        add_fleet(boards, 0, owner, origin, float(x), float(y), float(heading), ships, speed)
     return boards, [planet[0] for planet in ordered]

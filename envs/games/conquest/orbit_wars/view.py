@@ -11,6 +11,7 @@ import numpy as np
 
 from .....ragged.compiled import compiled
 from ...parts import Doubles, Floats, Ints
+from ..sending import chosen_ships
 from .aim import aim, comet_after, planet_after
 from .maps import CENTER
 from .rules import (
@@ -34,9 +35,6 @@ from .rules import (
 
 #: Quarter turns of each player's home against that of player 0, by the number of players.
 TURNS = {2: np.array([0, 2]), 4: np.array([0, 1, 3, 2])}
-#: The parts of a planet's ships that can be sent.
-SHARES = (0.25, 0.5, 0.75, 1.0)
-_SHARES = np.array(SHARES)
 #: log(1 + ships) of small fleets and garrisons.
 _LOGS = np.log1p(np.arange(1024)).astype(np.float32)
 
@@ -203,14 +201,13 @@ def order_launches(
     """
     count, actor = 0, 0
     owned = boards.owned[game]
-    for origin in range(num_slots(boards, game) if has_room(boards, game) else 0):
-        if not can_launch(owned[origin], player, min_ships):
+    for origin in range(num_slots(boards, game)):
+        if actor == len(targets) or not can_launch(owned[origin], player, min_ships):
             continue
-        target, share = targets[actor], _SHARES[shares[actor]]
+        target, ships = targets[actor], chosen_ships(owned[origin, SHIPS], shares[actor])
         actor += 1
         if target == origin:
             continue
-        ships = max(1, int(owned[origin, SHIPS] * share))
         heading, is_reachable = aim(
             boards, game, origin, target, fleet_speed(ships, max_speed, one_and_a_half)
         )

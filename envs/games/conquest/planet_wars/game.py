@@ -8,7 +8,6 @@ import numpy as np
 
 from .....ragged import RaggedArray
 from .....ragged.compiled import compiled
-from ....actions import Categorical, EntityActionSpace, SelectEntity
 from ....batch.entity_batch import EntityBatch
 from ....registration import share_lanes
 from ....spaces import EntitySpace
@@ -17,6 +16,7 @@ from ....vector.saved_state import Bounds, State
 from ....vector.vector_env import EntityVectorEnv
 from ...parts import Flags, Floats, Ints, Words
 from ..conquest_env import MOST_SHIPS, ConquestVectorEnv
+from ..sending import sending_actions
 from .maps import MAX_PLANETS, make_map
 from .rules import (
     BOTS,
@@ -32,7 +32,7 @@ from .rules import (
     set_trips,
     sum_up,
 )
-from .view import FEATURES, GLOBALS, SHARES, seen_by, send_chosen
+from .view import FEATURES, GLOBALS, seen_by, send_chosen
 
 
 class PlanetWarsVectorEnv(ConquestVectorEnv):
@@ -77,10 +77,8 @@ class PlanetWarsVectorEnv(ConquestVectorEnv):
     ) -> None:
         if max_turns < 2:
             raise ValueError(f"max_turns: expected at least 2, got {max_turns}")
-        shares = Categorical([f"{share:.0%}" for share in SHARES])
-        actions = EntityActionSpace({"Target": SelectEntity(), "Share": shares})
         super().__init__(
-            EntitySpace(FEATURES, actions, global_features=GLOBALS),
+            EntitySpace(FEATURES, sending_actions(), global_features=GLOBALS),
             num_envs,
             NUM_PLAYERS,
             bot=bot,

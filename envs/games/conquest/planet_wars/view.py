@@ -6,12 +6,10 @@ import math
 
 import numpy as np
 
-from .....ragged import RaggedArray
 from .....ragged.compiled import compiled
-from ....actions import ActionMask
 from ....batch.entity_batch import EntityBatch
-from ....vector.native import all_true
 from ...parts import Floats, Ints
+from ..sending import chosen_ships, sending_batch
 from .maps import GROWTH, OWNER, SHIPS
 from .rules import (
     DESTINATION,
@@ -26,8 +24,6 @@ from .rules import (
     sum_up,
 )
 
-#: The parts of a planet's ships that can be sent.
-SHARES = (0.25, 0.5, 0.75, 1.0)
 _CENTRE = 15.0
 _FORCE = ["ships", "log_ships", "mine", "enemy"]
 FEATURES = {
@@ -35,7 +31,6 @@ FEATURES = {
     "Fleet": ["x", "y", "destination_x", "destination_y", "turns_remaining", *_FORCE],
 }
 GLOBALS = ["turn", "my_ships", "enemy_ships", "my_growth", "enemy_growth"]
-_SHARES = np.array(SHARES)
 
 
 def seen_by(galaxies: Galaxies, games: Ints, players: Ints, min_ships: int) -> EntityBatch:
@@ -48,22 +43,7 @@ def seen_by(galaxies: Galaxies, games: Ints, players: Ints, min_ships: int) -> E
     globals_ = np.empty((len(games), len(GLOBALS)), np.float32)
     actors, actees = np.empty(num_actors, np.int64), np.empty(num_actees, np.int64)
     _observe(galaxies, games, players, min_ships, offsets, planets, fleets, globals_, actors, actees)
-    acting = RaggedArray.unchecked(actors, offsets[2])
-    mask_offsets = np.concatenate([[0], np.cumsum(np.diff(offsets[2]) * np.diff(offsets[3]))])
-    target = ActionMask(
-        acting,
-        RaggedArray.unchecked(all_true(int(mask_offsets[-1])), mask_offsets),
-        RaggedArray.unchecked(actees, offsets[3]),
-    )
-    share = ActionMask(acting, RaggedArray.unchecked(all_true((num_actors, len(SHARES))), offsets[2]))
-    return EntityBatch(
-        {
-            "Planet": RaggedArray.unchecked(planets, offsets[0]),
-            "Fleet": RaggedArray.unchecked(fleets, offsets[1]),
-        },
-        globals_,
-        {"Target": target, "Share": share},
-    )
+    return sending_batch(offsets, planets, fleets, globals_, actors, actees)
 
 
 @compiled
@@ -81,12 +61,10 @@ def send_chosen(
     galaxies: Galaxies, game: int, player: int, targets: Ints, shares: Ints, min_ships: int
 ) -> None:
     """Carry out the choices of a player's planets, in the order in which the view lists them."""
-    if not _has_room(galaxies, game):
-        return
     actor, owned = 0, galaxies.owned[game]
     for source in range(galaxies.planet_counts[game]):
-        if _can_send(owned[source], player, min_ships):
-            ships = max(1, int(owned[source, SHIPS] * _SHARES[shares[actor]]))
+        if actor < len(targets) and _can_send(owned[source], player, min_ships):
+            ships = chosen_ships(owned[source, SHIPS], shares[actor])
             send(galaxies, game, player, source, targets[actor], ships)
             actor += 1
 
