@@ -3,10 +3,11 @@
     nice -n 19 python examples/clone_then_ppo.py runs/comparison --minutes 120 --record-minutes 60
 
 Four stages in the folder runs/comparison: `plays` (games of the bot, recorded), `clone` (behaviour cloning),
-`ppo` (PPO from the clone, in what is left of the time) and `scratch` (PPO from a fresh network, for the whole
-time). Then all three networks play the bots. After a stop, the same command continues: PPO and the games
-where they were, recording and cloning at their start. Leave the machine alone meanwhile: stages are timed by
-the clock. `times.json` holds the minutes of recording and cloning.
+`ppo` (PPO from the clone, in what is left of the time), and at the same time as all of these `scratch` (PPO
+from a fresh network). Each way has one thread, so on two cores the two don't disturb each other, and what
+else the machine does slows both. Then all three networks play the bots. After a stop, the same command
+continues: PPO and the games where they were, recording and cloning at their start. `times.json` holds the
+minutes of recording and cloning.
 """
 
 from __future__ import annotations
@@ -29,11 +30,22 @@ GAMES = (
 )
 
 
-def entitize(*words: object) -> None:
-    """Run a command of Entitize."""
+def start(*words: object) -> subprocess.Popen[bytes]:
+    """Start a command of Entitize."""
     command = [sys.executable, "-m", "entitize", *map(str, words)]
     print("$", *command[2:], flush=True)
-    subprocess.run(command, check=True)
+    return subprocess.Popen(command)
+
+
+def finish(command: subprocess.Popen[bytes]) -> None:
+    """Wait for a command, which must succeed."""
+    if command.wait():
+        raise SystemExit(f"{command.args}: exit code {command.returncode}")
+
+
+def entitize(*words: object) -> None:
+    """Run a command of Entitize."""
+    finish(start(*words))
 
 
 def record(folder: Path, bot: str, minutes: float, steps: int) -> None:
@@ -50,27 +62,15 @@ def record(folder: Path, bot: str, minutes: float, steps: int) -> None:
     (folder / "plays.part").rename(plays)
 
 
-def train(run: Path, minutes: float, *options: object) -> None:
-    """Train with PPO for so many minutes, or continue."""
+def train(run: Path, minutes: float, *options: object) -> subprocess.Popen[bytes]:
+    """Start to train with PPO for so many minutes, or continue."""
     if (run / "config.yaml").exists():
-        entitize("train", "--resume", run)
-    else:
-        entitize("train", "--config", CONFIG, "--max-minutes", minutes, "--run", run, *options)
+        return start("train", "--resume", run)
+    return start("train", "--config", CONFIG, "--max-minutes", minutes, "--run", run, *options)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--bot", default="mayari")
-    parser.add_argument("--minutes", type=float, default=120.0, help="in total, for each of the two ways")
-    parser.add_argument("--record-minutes", type=float, default=60.0)
-    parser.add_argument("--trial-steps", type=int, default=500, help="by which the recording is timed")
-    parser.add_argument("--games", type=int, default=100, help="against each bot")
-    chosen = parser.parse_args()
-    folder: Path = chosen.folder
-    folder.mkdir(parents=True, exist_ok=True)
+def clone_then_ppo(folder: Path, chosen: argparse.Namespace) -> None:
+    """Record, clone, and train from the clone for the rest of the minutes."""
     clock = folder / "times.json"
     minutes: dict[str, float] = json.loads(clock.read_text()) if clock.exists() else {}
 
@@ -87,7 +87,7 @@ def main() -> None:
         # A stop of this short stage throws it away, so that its time is that of one run.
         shutil.rmtree(folder / "clone", ignore_errors=True)
         began = time.time()
-        options = ("--cloning.vf-coef", 0.5, "--cloning.gamma", 0.997, "--cloning.epochs", 10)
+        options = ("--cloning.vf-coef", 0.5, "--cloning.gamma", 0.997, "--cloning.epochs", 3)
         entitize("clone", folder / "plays", "--run", folder / "clone", *NETWORK, *options)
         note("clone", began)
     left = chosen.minutes - minutes["record"] - minutes["clone"]
@@ -97,8 +97,31 @@ def main() -> None:
         )
     penalty = ("--ppo.start-kl-coef", 0.05, "--ppo.start-kl-share", 0.5)
     warm = ("--ppo.value-warmup-steps", 100_000, *penalty)
-    train(folder / "ppo", left, "--init-from", folder / "clone", *warm)
-    train(folder / "scratch", chosen.minutes)
+    finish(train(folder / "ppo", left, "--init-from", folder / "clone", *warm))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--bot", default="mayari")
+    parser.add_argument("--minutes", type=float, default=120.0, help="in total, for each of the two ways")
+    parser.add_argument("--record-minutes", type=float, default=60.0)
+    parser.add_argument("--trial-steps", type=int, default=500, help="by which the recording is timed")
+    parser.add_argument("--games", type=int, default=100, help="against each bot")
+    chosen = parser.parse_args()
+    folder: Path = chosen.folder
+    folder.mkdir(parents=True, exist_ok=True)
+    scratch = train(folder / "scratch", chosen.minutes)
+    try:
+        clone_then_ppo(folder, chosen)
+        finish(scratch)
+    except BaseException as error:
+        if not isinstance(error, KeyboardInterrupt):  # which it has heard as well
+            scratch.terminate()  # it writes a checkpoint
+        scratch.wait()
+        raise
     for run in ("clone", "ppo", "scratch"):
         entitize("eval", "microrts", folder / run, "--fast", "--games", chosen.games)
 
