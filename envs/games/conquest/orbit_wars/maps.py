@@ -43,6 +43,10 @@ _NEAR = 1e-9
 _TIMES = [0.3 * math.pi + 1.4 * math.pi * i / (_DENSE - 1) for i in range(_DENSE)]
 #: The angles at which a comet's ellipse is sampled: cosine and sine (2, 5000).
 _CIRCLE = np.array([[math.cos(t) for t in _TIMES], [math.sin(t) for t in _TIMES]])
+#: Every fiftieth of these points shows where a comet flies to within this distance.
+_COARSE_CIRCLE, _COARSE_ERROR = np.ascontiguousarray(_CIRCLE[:, ::50]), 0.5
+#: Points of the ellipse whose lengths are added up at once.
+_BLOCK = 8
 
 
 class StarMap(NamedTuple):
@@ -69,7 +73,7 @@ def make_map(seed: int, comet_speed: float) -> StarMap:
     for group, tick in enumerate(COMET_TICKS):
         words = seeded(f"orbit_wars-comet-{seed}-{tick}")
         lengths[group] = place_comet(
-            words, 2.0, tick, comet_speed, angular_velocity, bodies[:count], _CIRCLE, paths[group]
+            words, 2.0, tick, comet_speed, angular_velocity, bodies[:count], paths[group]
         )
         if lengths[group]:
             ships[group] = least_ships(words)
@@ -120,13 +124,17 @@ def _has_room(
         orbit = distance(new_x, new_y, CENTER, CENTER, two)
         circles = orbit + radius < ORBIT_LIMIT
         for other in range(count):
-            other_x, other_y, other_radius = bodies[other]
-            if _is_nearer(other_x, other_y, new_x, new_y, other_radius + radius + _CLEARANCE, two):
+            other_x, other_y, other_radius = bodies[other, 0], bodies[other, 1], bodies[other, 2]
+            reach = other_radius + radius + _CLEARANCE
+            if _is_nearer(other_x, other_y, new_x, new_y, reach, two):
                 return False
             if checks_orbits:
-                other_orbit = distance(other_x, other_y, CENTER, CENTER, two)
-                differ = circles != (other_orbit + other_radius < ORBIT_LIMIT)
-                if differ and abs(orbit - other_orbit) < radius + other_radius + _CLEARANCE:
+                dx, dy = other_x - CENTER, other_y - CENTER
+                other_orbit = math.sqrt(dx * dx + dy * dy)
+                from_limit = other_orbit + other_radius - ORBIT_LIMIT
+                if min(abs(from_limit), abs(abs(orbit - other_orbit) - reach)) < _NEAR:
+                    other_orbit = distance(other_x, other_y, CENTER, CENTER, two)
+                if circles != (other_orbit + other_radius < ORBIT_LIMIT) and abs(orbit - other_orbit) < reach:
                     return False
     return True
 
@@ -207,7 +215,6 @@ def place_comet(
     speed: float,
     angular_velocity: float,
     bodies: Doubles,
-    circle: Doubles,
     path: Doubles,
 ) -> int:
     """Fill `path` (MAX_PATH, 2) with the places of a comet that appears at `tick`; return how many.
@@ -215,8 +222,8 @@ def place_comet(
     0: none of 300 ellipses keeps its distance from the sun and the planets.
     """
     orbits = _orbits(bodies, two)
-    dense, lengths = np.empty((2, _DENSE)), np.empty(_DENSE)
-    places = np.empty((_DENSE, 2))
+    coarse, dense = np.empty(_COARSE_CIRCLE.shape), np.empty(_CIRCLE.shape)
+    lengths, places = np.empty(_DENSE), np.empty((_DENSE, 2))
     for _ in range(_COMET_ATTEMPTS):
         eccentricity = uniform(words, 0.75, 0.93)
         half_axis = uniform(words, 60.0, 150.0)
@@ -224,7 +231,11 @@ def place_comet(
             continue
         other_axis = half_axis * math.sqrt(1 - math.pow(eccentricity, two))
         turn = uniform(words, math.pi / 6, math.pi / 3)
-        _draw_ellipse(half_axis, other_axis, half_axis * eccentricity, turn, circle, dense)
+        focus = half_axis * eccentricity
+        _draw_ellipse(half_axis, other_axis, focus, turn, _COARSE_CIRCLE, coarse)
+        if _surely_hits(coarse, speed, bodies, orbits):
+            continue
+        _draw_ellipse(half_axis, other_axis, focus, turn, _CIRCLE, dense)
         num_places = _even_steps(dense, lengths, speed, two, places)
         start, end = -1, -1
         for i in range(num_places):
@@ -257,13 +268,51 @@ def _orbits(bodies: Doubles, two: float) -> Doubles:
 def _draw_ellipse(
     half_axis: float, other_axis: float, focus: float, turn: float, circle: Doubles, dense: Doubles
 ) -> None:
-    """Fill `dense` (2, 5000) with x and y."""
+    """Fill `dense` (2, N) with x and y of the points of `circle` (2, N)."""
     cosine, sine = math.cos(turn), math.sin(turn)
     for i in range(dense.shape[1]):
         x = focus + half_axis * circle[0, i]
         y = other_axis * circle[1, i]
         dense[0, i] = CENTER + x * cosine - y * sine
         dense[1, i] = CENTER + x * sine + y * cosine
+
+
+@compiled
+def _surely_hits(curve: Doubles, speed: float, bodies: Doubles, orbits: Doubles) -> bool:
+    """Return whether a comet on a coarse curve (2, N) surely meets the sun or a planet that stays.
+
+    Half of the ellipses do, and a tenth of the time shows it.
+    """
+    length, target = 0.0, 0.0
+    for i in range(curve.shape[1] - 1):
+        dx, dy = curve[0, i + 1] - curve[0, i], curve[1, i + 1] - curve[1, i]
+        step = math.sqrt(dx * dx + dy * dy)
+        while target < length + step:
+            along = (target - length) / step
+            x, y = curve[0, i] + along * dx, curve[1, i] + along * dy
+            target += speed
+            is_visible = min(x, y) >= _COARSE_ERROR and max(x, y) <= BOARD_SIZE - _COARSE_ERROR
+            if is_visible and _surely_meets(x, y, bodies, orbits):
+                return True
+        length += step
+    return False
+
+
+@compiled
+def _surely_meets(x: float, y: float, bodies: Doubles, orbits: Doubles) -> bool:
+    """Return whether a comet at (x, y), give or take the error, meets the sun or a planet that stays."""
+    dx, dy, reach = x - CENTER, y - CENTER, SUN_RADIUS + COMET_RADIUS - _COARSE_ERROR
+    if dx * dx + dy * dy < reach * reach:
+        return True
+    for i in range(len(bodies)):
+        if orbits[i, 0] == 0.0:
+            reach = bodies[i, 2] + COMET_RADIUS + 0.5 - _COARSE_ERROR
+            for copy in range(4):
+                copy_x, copy_y = mirrored(copy, x, y)
+                dx, dy = copy_x - bodies[i, 0], copy_y - bodies[i, 1]
+                if dx * dx + dy * dy < reach * reach:
+                    return True
+    return False
 
 
 @compiled
@@ -288,8 +337,16 @@ def _even_steps(dense: Doubles, lengths: Doubles, speed: float, two: float, plac
 def _keep_steps(dense: Doubles, lengths: Doubles, speed: float, near: float, places: Doubles) -> int:
     """Return how many points are kept; -1 where the length comes nearer than `near` to one to keep."""
     places[0] = dense[0, 0], dense[1, 0]
-    count, length, target = 1, 0.0, speed
-    for i in range(1, len(lengths)):
+    count, length, target, i = 1, 0.0, speed, 0
+    while i + 1 < len(lengths):
+        if near > 0.0:  # then another order of the additions makes no difference that counts
+            ahead = 0.0
+            for k in range(i + 1, min(i + 1 + _BLOCK, len(lengths))):
+                ahead += lengths[k]
+            if length + ahead < target - near:
+                length, i = length + ahead, i + _BLOCK
+                continue
+        i += 1
         length += lengths[i]
         if abs(length - target) < near:
             return -1

@@ -182,33 +182,33 @@ def tick(boards: Boards, game: int, two: float) -> None:
     for i in range(slots):
         if owned[i, OWNER] != NEUTRAL:
             owned[i, SHIPS] += owned[i, PRODUCTION]
-    moved = np.empty((slots, 2))
+    planets, moved = boards.planets[game], np.empty((2, slots))
     collides = np.ones(slots, np.bool_)
     comets_left = _move_planets(boards, game, moved, collides)
     arrived = np.zeros((slots, 4), np.int64)
     _fly(boards, game, moved, collides, arrived, two)
     for i in range(slots):
-        boards.planets[game, i, X], boards.planets[game, i, Y] = moved[i]
+        planets[i, X], planets[i, Y] = moved[0, i], moved[1, i]
     if comets_left:
         boards.comet_groups[game] = NO_COMETS
     for i in range(num_slots(boards, game)):
-        _fight(owned[i], arrived[i])
+        _fight(owned, arrived, i)
     boards.ticks[game] += 1
 
 
 @compiled
 def _move_planets(boards: Boards, game: int, moved: Doubles, collides: Flags) -> bool:
-    """Set where planets are after the tick; return whether the comets leave with it.
+    """Set where planets are after the tick, x and y (2, P); return whether the comets leave with it.
 
     Comets that have just been made appear at its end: fleets do not meet them in it.
     """
-    count = boards.planet_counts[game]
+    count, planets = boards.planet_counts[game], boards.planets[game]
     for i in range(count):
-        body = boards.planets[game, i]
-        moved[i] = body[X], body[Y]
-        if body[ORBIT] > 0.0:
-            angle = body[ANGLE] + boards.velocities[game] * boards.ticks[game]
-            moved[i] = CENTER + body[ORBIT] * math.cos(angle), CENTER + body[ORBIT] * math.sin(angle)
+        x, y, orbit = planets[i, X], planets[i, Y], planets[i, ORBIT]
+        if orbit > 0.0:
+            angle = planets[i, ANGLE] + boards.velocities[game] * boards.ticks[game]
+            x, y = CENTER + orbit * math.cos(angle), CENTER + orbit * math.sin(angle)
+        moved[0, i], moved[1, i] = x, y
     group = boards.comet_groups[game]
     if group == NO_COMETS:
         return False
@@ -217,11 +217,11 @@ def _move_planets(boards: Boards, game: int, moved: Doubles, collides: Flags) ->
     leaves = age >= boards.path_lengths[game, group]
     for copy in range(COMETS_PER_GROUP):
         slot = count + copy
-        old_x, old_y = boards.planets[game, slot, X], boards.planets[game, slot, Y]
-        moved[slot] = old_x, old_y
+        x, y = planets[slot, X], planets[slot, Y]
         if not leaves:
-            moved[slot] = mirrored(copy, boards.paths[game, group, age, 0], boards.paths[game, group, age, 1])
-            collides[slot] = old_x >= 0.0
+            collides[slot] = x >= 0.0
+            x, y = mirrored(copy, boards.paths[game, group, age, 0], boards.paths[game, group, age, 1])
+        moved[0, slot], moved[1, slot] = x, y
     return leaves
 
 
@@ -232,10 +232,12 @@ def _fly(boards: Boards, game: int, moved: Doubles, collides: Flags, arrived: In
     kept = 0
     # Each planet, and how far it reaches in this tick: in arrays of their own, so that the test of all of
     # them is a few instructions.
-    xs, ys, reaches = planets[: len(moved), X].copy(), planets[: len(moved), Y].copy(), np.empty(len(moved))
-    for i in range(len(moved)):
-        way = max(abs(moved[i, 0] - xs[i]), abs(moved[i, 1] - ys[i]))
-        reaches[i] = planets[i, RADIUS] + way + _MARGIN
+    new_xs, new_ys = moved
+    slots = len(new_xs)
+    xs, ys, reaches = np.empty(slots), np.empty(slots), np.empty(slots)
+    for i in range(slots):
+        xs[i], ys[i] = planets[i, X], planets[i, Y]
+        reaches[i] = planets[i, RADIUS] + max(abs(new_xs[i] - xs[i]), abs(new_ys[i] - ys[i])) + _MARGIN
     for row in range(boards.fleet_counts[game]):
         old_x, old_y = fleets[row, X], fleets[row, Y]
         x, y = old_x + fleets[row, SPEED_X], old_y + fleets[row, SPEED_Y]
@@ -243,11 +245,13 @@ def _fly(boards: Boards, game: int, moved: Doubles, collides: Flags, arrived: In
         way = max(abs(fleets[row, SPEED_X]), abs(fleets[row, SPEED_Y]))
         is_lost = False
         if _is_near(old_x, old_y, way, xs, ys, reaches):
-            for i in range(len(moved)):
+            for i in range(slots):
                 reach = reaches[i] + way
-                if abs(old_x - xs[i]) > reach or abs(old_y - ys[i]) > reach:
+                if abs(old_x - xs[i]) > reach or abs(old_y - ys[i]) > reach or not collides[i]:
                     continue
-                if collides[i] and _meets(old_x, old_y, x, y, planets[i], moved[i]):
+                from_x, from_y = old_x - xs[i], old_y - ys[i]
+                way_x, way_y = (x - old_x) - (new_xs[i] - xs[i]), (y - old_y) - (new_ys[i] - ys[i])
+                if _meets(from_x, from_y, way_x, way_y, planets[i, RADIUS]):
                     arrived[i, crews[row, CREW_OWNER]] += crews[row, CREW_SHIPS]
                     is_lost = True
                     break
@@ -274,12 +278,8 @@ def _is_near(x: float, y: float, way: float, xs: Doubles, ys: Doubles, reaches: 
 
 
 @compiled
-def _meets(x: float, y: float, new_x: float, new_y: float, body: Doubles, moved: Doubles) -> bool:
-    """Return whether a fleet and a planet that move in straight lines touch within the tick."""
-    radius = body[RADIUS]
-    dx, dy = x - body[X], y - body[Y]
-    way_x = (new_x - x) - (moved[0] - body[X])
-    way_y = (new_y - y) - (moved[1] - body[Y])
+def _meets(dx: float, dy: float, way_x: float, way_y: float, radius: float) -> bool:
+    """Return whether a fleet touches a planet in this tick; it starts at (dx, dy) as the planet sees it."""
     a = way_x * way_x + way_y * way_y
     b = 2.0 * (dx * way_x + dy * way_y)
     c = dx * dx + dy * dy - radius * radius
@@ -314,23 +314,24 @@ def distance_to_segment(
 
 
 @compiled
-def _fight(owned: Ints, arrived: Ints) -> None:
+def _fight(owned: Ints, arrived: Ints, slot: int) -> None:
     """Let the ships that arrived at a planet fight each other, then its garrison."""
     top, second, winner = 0, 0, NEUTRAL
-    for player in range(len(arrived)):
-        if arrived[player] > top:
-            top, second, winner = arrived[player], top, player
-        elif arrived[player] > second:
-            second = arrived[player]
+    for player in range(arrived.shape[1]):
+        ships = arrived[slot, player]
+        if ships > top:
+            top, second, winner = ships, top, player
+        elif ships > second:
+            second = ships
     survivors = top - second
     if survivors == 0:
         return
-    if owned[OWNER] == winner:
-        owned[SHIPS] += survivors
+    if owned[slot, OWNER] == winner:
+        owned[slot, SHIPS] += survivors
     else:
-        owned[SHIPS] -= survivors
-        if owned[SHIPS] < 0:
-            owned[OWNER], owned[SHIPS] = winner, -owned[SHIPS]
+        owned[slot, SHIPS] -= survivors
+        if owned[slot, SHIPS] < 0:
+            owned[slot, OWNER], owned[slot, SHIPS] = winner, -owned[slot, SHIPS]
 
 
 @compiled

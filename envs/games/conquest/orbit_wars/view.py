@@ -59,9 +59,9 @@ def has_room(boards: Boards, game: int) -> bool:
 
 
 @compiled
-def can_launch(owned: Ints, player: int, min_ships: int) -> bool:
-    """Return whether the player may choose what a planet, a row of `Boards.owned`, sends."""
-    return owned[OWNER] == player and owned[SHIPS] >= min_ships
+def can_launch(owned: Ints, slot: int, player: int, min_ships: int) -> bool:
+    """Return whether the player may choose what a planet sends; `owned` (P, 3): of a game's `Boards`."""
+    return owned[slot, OWNER] == player and owned[slot, SHIPS] >= min_ships
 
 
 @compiled
@@ -73,7 +73,7 @@ def count_seen(boards: Boards, games: Ints, players: Ints, min_ships: int, offse
         owned = boards.owned[games[row]]
         if has_room(boards, games[row]):
             for slot in range(slots):
-                actors += can_launch(owned[slot], players[row], min_ships)
+                actors += can_launch(owned, slot, players[row], min_ships)
         offsets[0, row + 1] = offsets[0, row] + slots
         offsets[1, row + 1] = offsets[1, row] + boards.fleet_counts[games[row]]
         offsets[2, row + 1] = offsets[2, row] + actors
@@ -138,7 +138,7 @@ def observe(
         if actor < offsets[2, row + 1]:
             for slot in range(len(seen)):
                 actees[offsets[3, row] + slot] = slot
-                if can_launch(owned[slot], player, min_ships):
+                if can_launch(owned, slot, player, min_ships):
                     actors[actor] = slot
                     actor += 1
         _show_fleets(
@@ -202,7 +202,7 @@ def order_launches(
     count, actor = 0, 0
     owned = boards.owned[game]
     for origin in range(num_slots(boards, game)):
-        if actor == len(targets) or not can_launch(owned[origin], player, min_ships):
+        if actor == len(targets) or not can_launch(owned, origin, player, min_ships):
             continue
         target, ships = targets[actor], chosen_ships(owned[origin, SHIPS], shares[actor])
         actor += 1
