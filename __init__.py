@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .adapters.microrts.registration import register as register_microrts
+from .adapters.padded_id import register as register_padded_id
 from .adapters.procgen.registration import register as register_procgen
 from .adapters.vizdoom.registration import register as register_vizdoom
 from .envs.registration import register_games
@@ -71,6 +72,7 @@ if TYPE_CHECKING:  # the public names, read by type checkers and by `attach`
     from .policies.export import export_onnx as export_onnx
     from .policies.loading import load_policy as load_policy
     from .policies.padded import PaddedRogueNet as PaddedRogueNet
+    from .policies.padded_actor_critic import PaddedActorCritic as PaddedActorCritic
     from .policies.policy import Policy as Policy
     from .policies.rogue_net import RogueNet as RogueNet
     from .policies.runtime import load_agent as load_agent
@@ -112,3 +114,4 @@ register_games()
 register_procgen()
 register_microrts()
 register_vizdoom()
+register_padded_id()

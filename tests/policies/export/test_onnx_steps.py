@@ -29,7 +29,7 @@ from entitize.experiments import EnvChoice, make_environments, read_run_config
 Arrays = dict[str, np.ndarray]
 
 RESULTS = Path(__file__).parents[3] / "experiments" / "results"
-GAMES = sorted(name for name in gymnasium.registry if name.startswith("entitize/"))
+GAMES = sorted(name for name in gymnasium.registry if name.startswith("entitize/") and "Padded" not in name)
 XY = ("x", "y")
 TURN = {"rotation_vector": ("cos", "sin")}
 
