@@ -113,3 +113,25 @@ def test_microrts_is_trained_against_itself_past_selves_and_bots(entitize: Run, 
     assert lines[-1]["opponents/size"] == 3
     assert lines[-1]["opponents/games"] == 2 * 6, "two games of 20 ticks in 135, six times over"
     assert lines[-1]["opponents/win_rate"] == pytest.approx(0.5), "nobody wins in 20 ticks"
+
+
+def test_orbit_wars_is_trained_against_itself_and_played_against_the_bot(
+    entitize: Run, tmp_path: Path
+) -> None:
+    """Two small updates with the configuration that comes along; then the games have a bot."""
+    plain = yaml.safe_load((CONFIGS / "orbit_wars_selfplay.yaml").read_text())
+    plain["env"]["num_envs"] = 4
+    plain["net"] = SNAKES["net"]
+    plain["ppo"] |= {"num_steps": 16, "minibatch_size": 64, "update_epochs": 1, "total_timesteps": 100}
+    plain["opponents"] |= {"interval": 50, "latest_share": 0.0}
+    file = tmp_path / "small.yaml"
+    file.write_text(yaml.safe_dump(plain))
+    run = tmp_path / "run"
+    code, _, err = entitize("train", "--config", file, "--run", run)
+    assert (code, err) == (0, "")
+    lines = metrics(run)
+    assert lines[-1]["opponents/size"] == 2 and lines[0]["step"] == 2 * 16, (
+        "two of four lanes are the learner's"
+    )
+    code, out, err = entitize("eval", run, "--env.id", "OrbitWars", "--episodes", 2)
+    assert (code, err) == (0, "") and "return" in out
