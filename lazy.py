@@ -22,6 +22,7 @@ from typing import Any
 #: Third-party package -> the extra of this package that installs it.
 _EXTRAS = {
     "PIL": "train",
+    "ale_py": "atari",
     "jpype": "microrts",
     "matplotlib": "train",
     "onnx": "onnx",

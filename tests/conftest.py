@@ -37,6 +37,7 @@ QUICK = {
         " gymnasium_spaces gymnasium_views gymnasium_wrap microrts_env microrts_options microrts_rewards"
         " procgen_decode procgen_env procgen_visible sb3_vec_env"
     ),
+    "adapters/atari": "atari_env atari_screen",
     "adapters/entity_gym": "entity_gym_to",
     "adapters/programs": "programs",
     "adapters/pettingzoo": "lanes opponents team to_pettingzoo turns",

@@ -43,7 +43,7 @@ ALLOWED = {
     "ragged": CORE,
     "envs": CORE | {"gymnasium", "cloudpickle"},
     "adapters": CORE
-    | {"gymnasium", "procgen", "gym3", "cffi", "pettingzoo", "entity_gym", "websockets", "vizdoom"},
+    | {"gymnasium", "procgen", "gym3", "cffi", "pettingzoo", "entity_gym", "websockets", "vizdoom", "ale_py"},
     "datasets": {"numpy", "gymnasium", "pyarrow"},
     "policies": CORE | {"gymnasium", "torch", "safetensors", "onnx", "onnxruntime"},
     "viewer": {"numpy"},

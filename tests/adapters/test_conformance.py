@@ -137,7 +137,10 @@ OPPONENTS = {"workerRushAI": 1, "lightRushAI": 1, "randomBiasedAI": 1}
 TWO_MAPS = {"maps": ["basesWorkers8x8", "melee8x8Mixed6"], "opponents": "workerRushAI"}
 SELFPLAY = {"selfplay": 2, "side": "both"}
 #: Environments of each adapter by name, and how many steps to play; `make test` plays all of these.
+FEW_FRAMES = {"max_num_frames_per_episode": 60}
 EACH_ADAPTER: dict[str, tuple[Callable[[], Any], int]] = {
+    "atari": (lambda: gymnasium.make("entitize/Atari-v0", game="Pong", **FEW_FRAMES).unwrapped, 25),
+    "atari: vector": (partial(ez.make_vec, "Atari/Breakout", 2, **FEW_FRAMES), 25),
     "gymnasium": (lambda: ez.wrap(CARTPOLE()), 25),
     "gymnasium: slices": (lambda: ez.wrap(CARTPOLE(), views.Vector({"Cart": 2, "Pole": 2})), 25),
     "gymnasium: a function": (

@@ -1,0 +1,101 @@
+"""`AtariGame`: what a game's table says, and the functions that tables are written with.
+
+A table is one file in `games/`: the entity types, and a kernel that reads where their objects are. An object
+has a *slot*, its fixed place among those of its type (the third car is always the third slot), by which it is
+found again in the next step: that gives velocities.
+
+Shape alphabet: E lanes, S slots of all types, C columns of a slot, G global features.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...ragged.compiled import compiled
+
+#: Columns of a slot: the box in pixels of the screen, 160 wide and 210 high; further features follow. A slot
+#: whose width is 0 is empty: the object is not on the screen.
+LEFT, TOP, WIDTH, HEIGHT, FURTHER = 0, 1, 2, 3, 4
+SCREEN_WIDTH, SCREEN_HEIGHT = 160, 210
+
+#: `read(ram, slots, status)`: fill the slots, which are all empty, and the global features from the memory.
+#: ram uint8 (E, 128), slots float32 (E, S, C), status float32 (E, G).
+Read = Callable[[NDArray[np.uint8], NDArray[np.float32], NDArray[np.float32]], None]
+
+
+@dataclass(frozen=True)
+class ObjectType:
+    """An entity type of a game: how many objects there can be, and their features.
+
+    Every type has `x` and `y`, the middle of the object.
+    """
+
+    name: str
+    most: int = 1
+    #: Names of the further columns that `read` fills, e.g. the direction.
+    features: tuple[str, ...] = ()
+    #: Has `width` and `height`, because they vary.
+    sized: bool = False
+    #: Has `velocity_x` and `velocity_y`.
+    moves: bool = True
+
+
+@dataclass(frozen=True)
+class AtariGame:
+    """The table of one game.
+
+    Attributes:
+        rom: the name of the cartridge's file in `ale_py.roms`.
+        types: the entity types; their slots follow each other in this order.
+        status: global feature -> the number that counts as 1.
+        read: the kernel that reads the memory.
+    """
+
+    rom: str
+    types: tuple[ObjectType, ...]
+    status: dict[str, float]
+    read: Read
+
+    @cached_property
+    def firsts(self) -> NDArray[np.int64]:
+        """The first slot of each type, and the number of all slots."""
+        return np.cumsum([0, *(kind.most for kind in self.types)])
+
+    def look(self, ram: NDArray[np.uint8]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Return the slots (E, S, C) and the global features (E, G), unscaled, of memories (E, 128)."""
+        columns = FURTHER + max(len(kind.features) for kind in self.types)
+        slots = np.zeros((len(ram), self.firsts[-1], columns), np.float32)
+        status = np.zeros((len(ram), len(self.status)), np.float32)
+        self.read(ram, slots, status)
+        return slots, status
+
+
+@compiled
+def place(slot: Any, left: int, top: int, width: int, height: int) -> None:
+    """Fill a slot with the box of an object, cut off at the edges of the screen."""
+    right, bottom = min(left + width, SCREEN_WIDTH), min(top + height, SCREEN_HEIGHT)
+    left, top = max(left, 0), max(top, 0)
+    if right > left and bottom > top:
+        slot[LEFT], slot[TOP], slot[WIDTH], slot[HEIGHT] = left, top, right - left, bottom - top
+
+
+@compiled
+def cut(slot: Any, left: int, top: int, right: int, bottom: int) -> None:
+    """Cut the box of a slot off at the edges of an area, outside of which nothing is shown."""
+    end, foot = min(slot[LEFT] + slot[WIDTH], right), min(slot[TOP] + slot[HEIGHT], bottom)
+    slot[LEFT], slot[TOP] = max(slot[LEFT], left), max(slot[TOP], top)
+    slot[WIDTH], slot[HEIGHT] = end - slot[LEFT], foot - slot[TOP]
+    if end <= slot[LEFT] or foot <= slot[TOP]:
+        slot[:] = 0
+
+
+@compiled
+def decimal(byte: int) -> int:
+    """Return the number that a byte holds as two decimal digits."""
+    return (byte >> 4) * 10 + (byte & 15)

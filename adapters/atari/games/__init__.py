@@ -1,0 +1,29 @@
+"""The tables of the games, one per file. A new game needs its file and a line here."""
+
+from __future__ import annotations
+
+import importlib
+
+from ....suggestions import did_you_mean
+from ..game import AtariGame
+
+#: Name of the game, as in Gymnasium's "ALE/<game>-v5" -> its module here, which has it as `GAME`.
+GAMES = {
+    "Breakout": "breakout",
+    "Freeway": "freeway",
+    "Pong": "pong",
+}
+
+
+def find_game(name: str) -> AtariGame:
+    """Return the table of a game.
+
+    Raises:
+        ValueError: there is none; all names are listed, and the nearest is suggested.
+    """
+    if name not in GAMES:
+        raise ValueError(
+            f"Atari: game: expected one of {', '.join(GAMES)}, got {name!r}{did_you_mean(name, GAMES, 1)}"
+        )
+    game: AtariGame = importlib.import_module(f".{GAMES[name]}", __package__).GAME
+    return game

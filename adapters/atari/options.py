@@ -1,0 +1,88 @@
+"""Options of the emulator, checked; names and defaults are those of Gymnasium's "ALE/<game>-v5"."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from ...suggestions import did_you_mean
+
+
+@dataclass(frozen=True)
+class AtariOptions:
+    """Options of `AtariVectorEnv`.
+
+    Raises:
+        TypeError, ValueError: an option that is out of its range, by name.
+    """
+
+    mode: int | None = None  # of the game; None: the cartridge's first
+    difficulty: int | None = None  # None: the easiest
+    #: Frames per step; (low, high): drawn for each step, from low to high - 1.
+    frameskip: int | tuple[int, int] = 4
+    repeat_action_probability: float = 0.25  # of each frame to repeat the action of the frame before
+    full_action_space: bool = False  # all 18 actions; False: those that the game uses
+    #: Frames after which an episode is truncated; None: never.
+    max_num_frames_per_episode: int | None = 108_000
+    noop_max: int = 0  # an episode begins with 1 to this number of frames without an action; 0: with none
+    terminal_on_life_loss: bool = False  # end the episode with each life; the game goes on in the next one
+
+    def __post_init__(self) -> None:
+        for name in ("full_action_space", "terminal_on_life_loss"):
+            value = getattr(self, name)
+            if not isinstance(value, bool):
+                raise TypeError(f"{name}: expected True or False, got {value!r}")
+        if isinstance(self.frameskip, tuple | list):
+            self._check_range(*self.frameskip)
+            object.__setattr__(self, "frameskip", tuple(self.frameskip))
+        else:
+            _check_number("frameskip", self.frameskip, 1)
+        _check_number("noop_max", self.noop_max, 0)
+        if self.max_num_frames_per_episode is not None:
+            _check_number("max_num_frames_per_episode", self.max_num_frames_per_episode, 1)
+        probability = self.repeat_action_probability
+        if (
+            isinstance(probability, bool)
+            or not isinstance(probability, int | float)
+            or not 0 <= probability <= 1
+        ):
+            raise ValueError(f"repeat_action_probability: expected a number from 0 to 1, got {probability!r}")
+
+    def _check_range(self, *bounds: Any) -> None:
+        if len(bounds) != 2:
+            raise ValueError(f"frameskip: expected a number or (low, high), got {self.frameskip!r}")
+        for bound in bounds:
+            _check_number("frameskip", bound, 1)
+        if bounds[0] >= bounds[1]:
+            raise ValueError(f"frameskip: expected low < high, got {self.frameskip!r}")
+
+    def check_choice(self, name: str, available: list[int]) -> None:
+        """Check that the option `name` ("mode" or "difficulty") is one that the game has.
+
+        Raises:
+            ValueError: it is not.
+        """
+        value = getattr(self, name)
+        if value is not None and value not in available:
+            raise ValueError(f"{name}: expected one of {', '.join(map(str, available))}, got {value!r}")
+
+
+def _check_number(name: str, value: Any, low: int) -> None:
+    high = 2**31 - 1
+    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+        raise ValueError(f"{name}: expected a whole number from {low} to {high}, got {value!r}")
+
+
+def check_options(options: Mapping[str, Any]) -> AtariOptions:
+    """Return keyword arguments as `AtariOptions`.
+
+    Raises:
+        TypeError: an unknown option; the nearest is suggested.
+        ValueError: an option that is out of its range, by name.
+    """
+    known = [field.name for field in fields(AtariOptions)]
+    for name in options:
+        if name not in known:
+            raise TypeError(f"Atari: unknown option {name!r}{did_you_mean(name, known, 1)}")
+    return AtariOptions(**options)
