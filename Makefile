@@ -64,7 +64,7 @@ reference: $(READY)
 $(READY): pyproject.toml constraints.txt
 	$(if $(PYTHON),,$(error Entitize needs Python 3.11 or newer; none was found, name one with make PYTHON=...))
 	test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
-	$(VENV)/bin/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e ".[procgen,train,serve,datasets,sb3,microrts,onnx,ray,search,wandb,vizdoom,atari,dev,docs]"
+	$(VENV)/bin/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e ".[procgen,train,serve,datasets,sb3,microrts,onnx,ray,search,wandb,vizdoom,atari,griddly,dev,docs]"
 	$(BY_THEMSELVES)
 	mkdir -p $(VENV)/src
 	ln -sfn ../.. $(VENV)/src/entitize

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .adapters.atari.registration import register as register_atari
+from .adapters.griddly.registration import register as register_griddly
 from .adapters.microrts.registration import register as register_microrts
 from .adapters.padded_id import register as register_padded_id
 from .adapters.procgen.registration import register as register_procgen
@@ -22,6 +23,7 @@ if TYPE_CHECKING:  # the public names, read by type checkers and by `attach`
     from . import ragged as ragged
     from . import viewer as viewer
     from .adapters import atari as atari
+    from .adapters import griddly as griddly
     from .adapters import gymnasium as gymnasium
     from .adapters import microrts as microrts
     from .adapters import pettingzoo as pettingzoo
@@ -118,3 +120,4 @@ register_atari()
 register_microrts()
 register_vizdoom()
 register_padded_id()
+register_griddly()

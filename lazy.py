@@ -23,6 +23,7 @@ from typing import Any
 _EXTRAS = {
     "PIL": "train",
     "ale_py": "atari",
+    "griddly": "griddly",
     "jpype": "microrts",
     "matplotlib": "train",
     "onnx": "onnx",

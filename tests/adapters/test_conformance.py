@@ -141,6 +141,9 @@ FEW_FRAMES = {"max_num_frames_per_episode": 60}
 EACH_ADAPTER: dict[str, tuple[Callable[[], Any], int]] = {
     "atari": (lambda: gymnasium.make("entitize/Atari-v0", game="Pong", **FEW_FRAMES).unwrapped, 25),
     "atari: vector": (partial(ez.make_vec, "Atari/Breakout", 2, **FEW_FRAMES), 25),
+    "griddly": (lambda: gymnasium.make("entitize/Griddly-v0", max_steps=20).unwrapped, 40),
+    "griddly: vector": (partial(ez.make_vec, "Griddly/Zelda", 3, max_steps=20), 50),
+    "griddly: players": (partial(ez.make_vec, "Griddly/GriddlyRTS", 4, max_steps=20), 50),
     "gymnasium": (lambda: ez.wrap(CARTPOLE()), 25),
     "gymnasium: slices": (lambda: ez.wrap(CARTPOLE(), views.Vector({"Cart": 2, "Pole": 2})), 25),
     "gymnasium: a function": (

@@ -1,0 +1,168 @@
+"""`Game`: one game of the engine, with all its players."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .library import reader
+from .rules import BASE, OBSERVER, Rules
+
+#: An entity type -> what is reported of its objects, as lists.
+Reading = Mapping[str, list[list[float]]]
+
+#: An observer that costs nothing.
+_BLIND = "None"
+_OWNER = BASE.index("player")
+_NOTHING = np.zeros((0, 4), np.int32)
+
+
+class Outcome(NamedTuple):
+    """The result of one step of a game."""
+
+    rewards: Sequence[float]  # of each player
+    is_over: bool = False
+    results: Mapping[str, str] = {}  # "1" -> "Win" or "Lose", where the game is over and says so
+
+
+def load(rules: Rules) -> Any:
+    """Return the engine's own description of a game, of which games are made.
+
+    Raises:
+        ValueError: the engine refuses it.
+    """
+    try:
+        return reader().load_string(rules.text)
+    except Exception as error:  # of many classes, from a parser in C++
+        raise ValueError(f"Griddly: {rules.path}: the engine refuses the game: {error}") from error
+
+
+class Game:
+    """A game of the engine.
+
+    Args:
+        rules: what is played.
+        description: what `load` returned; many games share it.
+
+    Attributes:
+        process: the engine's own object, for tools that read its state.
+        board: width and height of the level.
+    """
+
+    def __init__(self, rules: Rules, description: Any) -> None:
+        self._rules = rules
+        self._level: int | str | None = None
+        self.process = description.create_game(_BLIND)
+        names = [OBSERVER] + [_BLIND] * (rules.num_players - 1)
+        self.players = [self.process.register_player(f"Player {i}", name) for i, name in enumerate(names, 1)]
+        self._has_avatars = rules.avatar is not None
+        self._is_started = False
+        self.board = (0, 0)
+
+    def start(self, seed: int, level: int | str) -> None:
+        """Start an episode; the same seed and level start the same one.
+
+        Raises:
+            ValueError: the engine refuses the level, or a player has no avatar in it.
+        """
+        where = f"Griddly: {self._rules.name}: level {level!r}"
+        try:
+            is_new = self._load(level)
+            self.process.seed(seed)
+            self.process.reset()
+        except Exception as error:  # of many classes, from a parser in C++
+            raise ValueError(f"{where}: the engine does not start it: {error}") from error
+        if is_new:
+            self._check_avatars(where)
+        self.board = self.process.get_width(), self.process.get_height()
+
+    def _load(self, level: int | str) -> bool:
+        """Load a level; return false if it is that of the last episode."""
+        if level == self._level:
+            return False
+        if isinstance(level, str):
+            self.process.load_level_string(
+                level.rstrip() + "\n"
+            )  # a last line without an end loses an object
+        else:
+            self.process.load_level(level)
+        self._level = level
+        if not self._is_started:
+            self.process.init(False)
+            self._is_started = True
+        return True
+
+    def _check_avatars(self, where: str) -> None:
+        """Refuse a level in which the engine would read commands wrongly, or command the wrong object."""
+        if self._rules.avatar is None:
+            return
+        owners = [int(avatar[_OWNER]) for avatar in self.read().get(self._rules.avatar, [])]
+        for player in range(1, len(self.players) + 1):
+            if owners.count(player) != 1:
+                self._level = None  # so that the next attempt fails as well
+                raise ValueError(
+                    f"{where}: expected one {self._rules.avatar!r}, the avatar, of player {player},"
+                    f" got {owners.count(player)}"
+                )
+
+    def read(self) -> Reading:
+        """Return what the engine reports of all objects."""
+        entities: Reading = self.players[0].observe()["Entities"]
+        return entities
+
+    def variables(self) -> list[dict[int, int]]:
+        """Return the values of the game's variables: by player, or by 0 alone."""
+        names = self._rules.variables
+        found = self.process.get_global_variable(list(names))
+        return [found[name] for name in names]
+
+    def step(self, commands: Sequence[NDArray[np.int32]]) -> Outcome:
+        """Play a step.
+
+        Args:
+            commands: of each player, int32: with avatars (1, 2), action and input; else (n, 4), the cell of
+                the object that acts, action and input.
+        """
+        if len(self.players) == 1:
+            reward, is_over, info = self.players[0].step_multi(commands[0], True)
+            rewards = [reward]
+        elif self._has_avatars:
+            rewards, is_over, info = self.process.step_parallel(np.concatenate(commands))
+        else:
+            rewards, is_over, info = self._step_units(commands)
+        return Outcome(rewards, is_over, info.get("PlayerResults", {}))
+
+    def _step_units(self, commands: Sequence[NDArray[np.int32]]) -> tuple[list[float], bool, Any]:
+        """Let the players command their objects one after the other, as the engine's own environment does.
+
+        The engine pays a player when it commands, so earlier players are paid for what came after them by
+        another command, of nothing. It takes none once a game is over: see `finish`.
+        """
+        rewards = [0.0] * len(self.players)
+        last = len(rewards) - 1
+        for number, player in enumerate(self.players):
+            rewards[number], is_over, info = player.step_multi(commands[number], number == last)
+        if not is_over:
+            rewards = [paid + more for paid, more in zip(rewards, self._payments(), strict=True)]
+        return rewards, is_over, info
+
+    def finish(self) -> list[float]:
+        """Return what the end of the game is worth to each player beyond the step's rewards.
+
+        The engine starts over for that: read the last state before.
+        """
+        if self._has_avatars or len(self.players) == 1:
+            return [0.0] * len(self.players)
+        self.process.reset()
+        return self._payments()
+
+    def close(self) -> None:
+        """Release the game."""
+        if self._is_started:
+            self.process.release()
+
+    def _payments(self) -> list[float]:
+        return [player.step_multi(_NOTHING, False)[0] for player in self.players]

@@ -1,0 +1,36 @@
+"""`GriddlyEnv`: one game of Griddly as a Gymnasium environment."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...envs.errors import check_render_mode
+from ...envs.vector.one_lane_env import OneLaneEnv
+from .vector_env import GriddlyVectorEnv
+
+
+class _OneEpisode(GriddlyVectorEnv):
+    """A vector environment whose ended episodes stay as they are until `reset`."""
+
+    starts_over = False
+
+
+class GriddlyEnv(OneLaneEnv):
+    """One game of a single player: `gymnasium.make("entitize/Griddly-v0", game="Clusters")`.
+
+    Spaces, options and errors are those of `GriddlyVectorEnv`, over which it is built. Seeded alike, it plays
+    the same episodes as the first lane of any.
+
+    Args:
+        game: the name of a game of the package, or a path that ends in ".yaml" or ".yml".
+        render_mode: None.
+        options: those of `GriddlyOptions`, and `seed`.
+    """
+
+    metadata: dict[str, Any] = GriddlyVectorEnv.metadata
+
+    def __init__(self, game: str = "Clusters", *, render_mode: str | None = None, **options: Any) -> None:
+        check_render_mode("GriddlyEnv", render_mode, self.metadata["render_modes"])
+        super().__init__(
+            _OneEpisode(game, 1, render_mode=render_mode, **options), options.get("seed") is not None
+        )

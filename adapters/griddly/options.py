@@ -1,0 +1,92 @@
+"""Options of levels, observations and actions, checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+from ...envs.errors import whole_number
+from ...suggestions import did_you_mean
+from .rules import Rules
+
+
+@dataclass(frozen=True)
+class GriddlyOptions:
+    """Options of `GriddlyVectorEnv`.
+
+    Raises:
+        TypeError, ValueError: an option that is out of its range, by name.
+    """
+
+    #: The number of a level of the game, or a level's text. Of a list of such, or of all levels (None), one
+    #: is drawn for each episode.
+    level: int | str | Sequence[int | str] | None = 0
+    max_steps: int | None = (
+        1000  # steps after which an episode is truncated; None: the game's own limits only
+    )
+    exclude: Sequence[str] = ()  # entity types that are not observed, e.g. ("wall",)
+    masks: bool = True  # mask the actions that would change nothing; False: the engine is not asked
+    partial_observability: bool = True  # observe the window of the game around the avatar, where it has one
+
+    def __post_init__(self) -> None:
+        for name in ("masks", "partial_observability"):
+            value = getattr(self, name)
+            if not isinstance(value, bool):
+                raise TypeError(f"{name}: expected True or False, got {value!r}")
+        if self.max_steps is not None:
+            whole_number("max_steps", self.max_steps)
+        if isinstance(self.exclude, str):
+            raise TypeError(f"exclude: expected a list of entity types, got {self.exclude!r}")
+        object.__setattr__(self, "exclude", tuple(self.exclude))
+
+    def check(self, rules: Rules) -> None:
+        """Check what depends on the game.
+
+        Raises:
+            TypeError, ValueError: no such level, or no such entity type.
+        """
+        self.levels(rules)
+        for name in self.exclude:
+            if name not in rules.objects:
+                hint = did_you_mean(name, rules.objects)
+                raise ValueError(
+                    f"exclude: expected entity types of {rules.name} ({', '.join(rules.objects)}),"
+                    f" got {name!r}{hint}"
+                )
+            if name == rules.avatar:
+                raise ValueError(f"exclude: expected other types than the avatar's, got {name!r}")
+
+    def levels(self, rules: Rules) -> tuple[int | str, ...]:
+        """Return the levels of which one is drawn for each episode."""
+        if self.level is None:
+            found: Sequence[int | str] = range(rules.num_levels)
+        elif isinstance(self.level, int | str):
+            found = [self.level]
+        else:
+            found = list(self.level)
+        if not found:
+            raise ValueError(f"level: expected at least one level, got none of {rules.name}")
+        for level in found:
+            if isinstance(level, str):
+                continue
+            if whole_number("level", level, 0) >= rules.num_levels:
+                raise ValueError(
+                    f"level: expected a number below {rules.num_levels}, as {rules.name} has so many levels,"
+                    f" or the text of a level, got {level}"
+                )
+        return tuple(found)
+
+
+def check_options(options: Mapping[str, Any]) -> GriddlyOptions:
+    """Return keyword arguments as `GriddlyOptions`.
+
+    Raises:
+        TypeError: an unknown option; the nearest is suggested.
+        ValueError: an option that is out of its range, by name.
+    """
+    known = [field.name for field in fields(GriddlyOptions)]
+    for name in options:
+        if name not in known:
+            raise TypeError(f"Griddly: unknown option {name!r}{did_you_mean(name, known, 1)}")
+    return GriddlyOptions(**options)

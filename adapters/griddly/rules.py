@@ -1,0 +1,165 @@
+"""`Rules`: a game's description in GDY, with an observer of ours added to it.
+
+The engine's *entity observer* reports the objects with the features that the file asks for. Ours asks for
+all, of the whole board. It is added to the text, so that the engine reads the rest as its author wrote it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+#: The name of the observer.
+OBSERVER = "Entitize"
+#: Reported of each object before its variables.
+BASE = ("x", "y", "z", "dx", "dy", "player")
+
+_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+@dataclass(frozen=True)
+class Window:
+    """What an avatar observes: a part of the board around it."""
+
+    width: int
+    height: int
+    offset_x: int
+    offset_y: int
+    is_rotated: bool  # turns with the avatar, which faces upwards in it
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What the adapter needs to know of a game."""
+
+    name: str
+    path: Path
+    text: str  # the file with the observer
+    objects: dict[str, tuple[str, ...]]  # type -> its variables
+    variables: tuple[str, ...]  # of the game itself
+    num_players: int
+    avatar: str | None  # the type that a player commands; None: all own objects that can do something
+    window: Window | None
+    num_levels: int
+    time_limits: tuple[tuple[str, int], ...]  # conditions on the number of steps that end a game as it stands
+    images: Mapping[str, Any]  # how the board is drawn (`Sprite2D` of the environment and the objects)
+
+    def is_time_limit(self, step: int) -> bool:
+        """Return true if a time limit of the game ends it after this many steps."""
+        return any(_COMPARE[name](step, limit) for name, limit in self.time_limits)
+
+
+_COMPARE = {
+    "eq": lambda step, limit: step == limit,
+    "gt": lambda step, limit: step > limit,
+    "gte": lambda step, limit: step >= limit,
+}
+
+
+def read_rules(path: Path) -> Rules:
+    """Read a game's file.
+
+    Raises:
+        ValueError: it is no game in GDY.
+    """
+    text = path.read_text(encoding="utf-8")
+    try:
+        loader = _Loader(text)
+        node = loader.get_single_node()
+        game = loader.construct_document(node)
+        environment = game["Environment"]
+        objects = {item["Name"]: _names(item.get("Variables")) for item in game["Objects"]}
+    except (yaml.YAMLError, KeyError, TypeError, AttributeError) as error:
+        raise ValueError(
+            f"Griddly: {path}: expected a game in GDY (Environment, Actions and Objects): {error!r}"
+        ) from error
+    player = environment.get("Player") or {}
+    levels = environment.get("Levels") or []
+    return Rules(
+        name=str(environment.get("Name", path.stem)),
+        path=path,
+        text=_with_observer(text, node, _observer(objects)),
+        objects=objects,
+        variables=_names(environment.get("Variables")),
+        num_players=int(player.get("Count", 1)),
+        avatar=player.get("AvatarObject"),
+        window=_window(player),
+        num_levels=len(levels),
+        time_limits=tuple(_time_limits(environment.get("Termination") or {})),
+        images={
+            "environment": (environment.get("Observers") or {}).get("Sprite2D") or {},
+            **{item["Name"]: (item.get("Observers") or {}).get("Sprite2D") for item in game["Objects"]},
+        },
+    )
+
+
+def _names(variables: Any) -> tuple[str, ...]:
+    return tuple(str(variable["Name"]) for variable in variables or ())
+
+
+def _window(player: Mapping[str, Any]) -> Window | None:
+    observer = player.get("Observer") or {}
+    if not player.get("AvatarObject") or not observer.get("TrackAvatar"):
+        return None
+    if not observer.get("Width") or not observer.get("Height"):
+        return None
+    return Window(
+        width=int(observer["Width"]),
+        height=int(observer["Height"]),
+        offset_x=int(observer.get("OffsetX", 0)),
+        offset_y=int(observer.get("OffsetY", 0)),
+        is_rotated=bool(observer.get("RotateWithAvatar")),
+    )
+
+
+def _time_limits(termination: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
+    """Yield the conditions on the number of steps among those that end a game without a winner."""
+    for condition in termination.get("End") or ():
+        for part in condition.get("Conditions", [condition]):
+            for name, values in part.items():
+                if name in _COMPARE and isinstance(values, list) and values[0] == "_steps":
+                    yield name, int(values[1])
+
+
+def _observer(objects: Mapping[str, tuple[str, ...]]) -> str:
+    names = list(objects)
+    options = {
+        "Type": "ENTITY",
+        "IncludeRotation": names,
+        "IncludePlayerId": names,
+        "IncludeMasks": False,
+        "VariableMapping": {name: list(variables) for name, variables in objects.items() if variables},
+        "TrackAvatar": False,  # these would be the player's own else
+        "RotateWithAvatar": False,
+        **dict.fromkeys(("Width", "Height", "OffsetX", "OffsetY"), 0),
+    }
+    return f"{OBSERVER}: {json.dumps(options)}"  # JSON is YAML
+
+
+def _with_observer(text: str, node: Any, observer: str) -> str:
+    """Return the file with the observer among those of its environment."""
+    environment = _value(node, "Environment")
+    observers = _value(environment, "Observers")
+    if not isinstance(observers, yaml.MappingNode) or not observers.value:
+        # An empty entry is replaced by ours: of two, the engine reads the first.
+        return _insert(text, environment, f"Observers: {{{observer}}}")
+    return _insert(text, observers, observer)
+
+
+def _value(node: Any, name: str) -> Any:
+    return next((value for key, value in node.value if key.value == name), None)
+
+
+def _insert(text: str, node: Any, entry: str) -> str:
+    """Return the text with another entry at the head of a mapping."""
+    mark = node.value[0][0].start_mark
+    lines = text.splitlines(keepends=True)
+    line = lines[mark.line]
+    separator = ", " if node.flow_style else "\n" + " " * mark.column
+    lines[mark.line] = line[: mark.column] + entry + separator + line[mark.column :]
+    return "".join(lines)

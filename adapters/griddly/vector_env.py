@@ -1,0 +1,236 @@
+"""`GriddlyVectorEnv`: many games of Griddly, as entities."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, ClassVar
+
+import numpy as np
+from gymnasium.vector import AutoresetMode
+from numpy.typing import NDArray
+
+from ...envs import EntityBatch, EntityVectorEnv
+from ...envs.errors import check_render_mode, whole_number
+from ...envs.registration import share_lanes
+from ...envs.vector.vector_env import StepResult
+from ...ragged import RaggedArray, keep_freed_memory
+from .choices import ACTION, Choices
+from .engine import Game, Outcome, load
+from .features import Observer
+from .library import find_game
+from .options import check_options
+from .rules import read_rules
+
+#: The engine's seeds are int32.
+_NUM_SEEDS = 1 << 31
+_OUTCOMES = {"Win": "win", "Lose": "loss"}
+
+
+class GriddlyVectorEnv(EntityVectorEnv):
+    """`num_envs` lanes of one game of Griddly, in this process.
+
+        venv = GriddlyVectorEnv("Clusters", num_envs=8)
+        batch, info = venv.reset(seed=1)
+        batch, rewards, terminated, truncated, info = venv.step(venv.action_space.sample(mask=batch))
+
+    A lane is a player: in a game of two players lanes 0 and 1 play each other, lanes 2 and 3, and so on. Its
+    entities are the objects of the game, with the game's types, in the order of their cells: see `Observer`.
+    Actors are the player's avatar, or in games without one each own object that can do something. They choose
+    from `Choices`; one whose action is left out does nothing.
+
+    `info` holds for every lane `episode_seed` int64, the engine's seed of its episode, and `level` object,
+    its level. Where a game ended that has a winner or a loser, `info["outcome"]` (num_envs,) object is "win",
+    "loss", or "draw" where all lost (else None), with `_outcome` (num_envs,) bool. Episodes that a time limit
+    ended are truncated.
+
+    Args:
+        game: the name of a game of the package ("Clusters"), or a path that ends in ".yaml" or ".yml".
+        num_envs: how many lanes, a multiple of the number of players.
+        seed: seeds the first `reset` that gives none; None: from the operating system.
+        render_mode: None.
+        options: those of `GriddlyOptions`.
+
+    Attributes:
+        rules: the game's description.
+        games: the games, for tools that read their state.
+
+    Raises:
+        ValueError: an unknown game (the nearest name is given), a file that is no game, or an option out of
+            its range.
+        TypeError: an unknown option.
+        ImportError: the package `griddly` is not installed.
+    """
+
+    #: Whether the next episode starts within the step that ends one.
+    starts_over: ClassVar[bool] = True
+
+    metadata: dict[str, Any] = {  # noqa: RUF012 - Gymnasium declares no ClassVar
+        "autoreset_mode": AutoresetMode.SAME_STEP,
+        "final_obs": True,
+        "render_modes": [],
+        "render_fps": 10,
+    }
+
+    def __init__(
+        self,
+        game: str = "Clusters",
+        num_envs: int = 1,
+        *,
+        seed: int | None = None,
+        render_mode: str | None = None,
+        **options: Any,
+    ) -> None:
+        self.rules = rules = read_rules(find_game(game))
+        self.num_envs = whole_number("num_envs", num_envs)
+        if num_envs % rules.num_players:
+            raise ValueError(
+                f"num_envs: expected a multiple of {rules.num_players}, the number of players of"
+                f" {rules.name}, got {num_envs}"
+            )
+        check_render_mode("GriddlyVectorEnv", render_mode, self.metadata["render_modes"])
+        self.render_mode = render_mode
+        self.options = check_options(options)
+        self.options.check(rules)
+        self._levels = self.options.levels(rules)
+        keep_freed_memory()
+        description = load(rules)
+        self._choices = Choices(description.get_action_names(), description.get_action_input_mappings())
+        self._observer = Observer(rules, self.options, self._choices)
+        self.single_observation_space = self._observer.space
+        self.single_action_space = self._choices.action_space
+        self.games = [Game(rules, description) for _ in range(num_envs // rules.num_players)]
+        if rules.num_players > 1:
+            self.lane_games = np.repeat(np.arange(len(self.games)), rules.num_players)
+        self._first_seed = seed
+        self._generators: list[np.random.Generator | None] = [None] * len(self.games)
+        self._episode_seeds = np.zeros(num_envs, np.int64)
+        self._episode_levels = np.zeros(num_envs, object)
+        self._steps = np.zeros(len(self.games), np.int64)
+        self._cells = self._observer.cells
+
+    def _reset(
+        self, seeds: list[int | None], options: dict[str, Any] | None
+    ) -> tuple[EntityBatch, dict[str, Any]]:
+        """Start an episode in every game, with the seed of its first lane or else its random numbers."""
+        for game, seed in enumerate(seeds[:: self.rules.num_players]):
+            if seed is not None or self._generators[game] is None:
+                self._generators[game] = np.random.default_rng(seed)
+            self._start(game)
+        return self._observe(), self._info()
+
+    def _start(self, game: int) -> None:
+        generator = self._generators[game]
+        assert generator is not None
+        seed = int(generator.integers(_NUM_SEEDS))
+        level = self._levels[int(generator.integers(len(self._levels)))]
+        self.games[game].start(seed, level)
+        lanes = self._lanes(game)
+        self._episode_seeds[lanes], self._episode_levels[lanes] = seed, level
+        self._steps[game] = 0
+
+    def _lanes(self, game: int) -> slice:
+        count = self.rules.num_players
+        return slice(game * count, (game + 1) * count)
+
+    def _step(self, actions: dict[str, RaggedArray]) -> StepResult:
+        """Let every player act; actors without an action do nothing."""
+        assert self._last is not None
+        commands = self._commands(actions.get(ACTION), self._last.actions[ACTION].actors.lengths)
+        self._steps += 1
+        rewards = np.zeros(self.num_envs, np.float32)
+        terminated, truncated = np.zeros(self.num_envs, bool), np.zeros(self.num_envs, bool)
+        outcomes = []
+        for number, game in enumerate(self.games):
+            lanes = self._lanes(number)
+            outcome = game.step(commands[lanes])
+            outcomes.append(outcome)
+            rewards[lanes] = outcome.rewards
+            step = int(self._steps[number])
+            is_cut = outcome.is_over and not outcome.results and self.rules.is_time_limit(step)
+            terminated[lanes] = outcome.is_over and not is_cut
+            truncated[lanes] = is_cut or (not outcome.is_over and step == self.options.max_steps)
+        batch = self._observe()
+        info: dict[str, Any] = {}
+        ended = terminated | truncated
+        if ended.any():
+            batch = self._end(ended, batch, outcomes, rewards, info)
+        return batch, rewards, terminated, truncated, {**self._info(), **info}
+
+    def _commands(
+        self, choices: RaggedArray | None, num_actors: NDArray[np.int64]
+    ) -> list[NDArray[np.int32]]:
+        """Return for each lane what the engine takes: with avatars (1, 2), else (n, 4)."""
+        given = np.zeros(self.num_envs, np.int64) if choices is None else choices.lengths
+        rows = self._choices.rows[[] if choices is None else choices.values]
+        if self.rules.avatar is not None:
+            commands = np.zeros((self.num_envs, 1, 2), np.int32)
+            commands[given > 0, 0] = rows
+            return list(commands)
+        cells = self._cells[np.repeat(given > 0, num_actors)]
+        return np.split(np.concatenate([cells, rows], 1), np.cumsum(given)[:-1])
+
+    def _end(
+        self,
+        lanes: NDArray[np.bool_],
+        batch: EntityBatch,
+        outcomes: list[Outcome],
+        rewards: NDArray[np.float32],
+        info: dict[str, Any],
+    ) -> EntityBatch:
+        """Report in `info` how the games of `lanes` ended, start the next ones, and return their batch."""
+        info["final_obs"], info["_final_obs"] = batch.gather(np.flatnonzero(lanes)), lanes
+        results = np.full(self.num_envs, None, object)
+        for number in np.flatnonzero(lanes[:: self.rules.num_players]):
+            game, own = self.games[number], self._lanes(number)
+            if outcomes[number].is_over:
+                rewards[own] += game.finish()
+            told = {int(player): _OUTCOMES[result] for player, result in outcomes[number].results.items()}
+            all_lost = len(told) > 1 and set(told.values()) == {"loss"}
+            for player, result in told.items():
+                results[own.start + player - 1] = "draw" if all_lost else result
+            if self.starts_over:
+                self._start(number)
+        info["outcome"], info["_outcome"] = results, results != None  # noqa: E711 - element by element
+        return self._observe() if self.starts_over else batch
+
+    def _observe(self) -> EntityBatch:
+        batch = self._observer.observe(self.games)
+        self._cells = self._observer.cells
+        return batch
+
+    def _info(self) -> dict[str, Any]:
+        return {"episode_seed": self._episode_seeds.copy(), "level": self._episode_levels.copy()}
+
+    def close_extras(self, **kwargs: Any) -> None:
+        """Release the games."""
+        games, self.games = self.games, []
+        for game in games:
+            game.close()
+
+
+def make_vec(
+    game: str = "Clusters",
+    num_envs: int = 1,
+    *,
+    num_workers: int = 0,
+    parent_works: bool | None = None,
+    worker_timeout: float | None = 60.0,
+    **options: Any,
+) -> EntityVectorEnv:
+    """Make a `GriddlyVectorEnv`, or one in workers; what `entitize.make_vec("Griddly/<game>")` calls.
+
+    The same seed gives the same episodes.
+    """
+    seed = options.pop("seed", None)
+    if not num_workers:
+        return GriddlyVectorEnv(game, num_envs, seed=seed, **options)
+    return share_lanes(
+        partial(GriddlyVectorEnv, game),
+        num_envs,
+        num_workers,
+        parent_works=parent_works,
+        lanes_per_game=read_rules(find_game(game)).num_players,
+        first_seed=seed,
+        worker_timeout=worker_timeout,
+        **options,
+    )
