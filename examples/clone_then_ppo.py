@@ -1,6 +1,6 @@
 """Clone a bot of μRTS, continue with PPO, and compare with PPO from scratch in the same total time.
 
-    nice -n 19 python examples/clone_then_ppo.py runs/comparison --minutes 120 --record-minutes 60
+    nice -n 19 python examples/clone_then_ppo.py runs/comparison --minutes 120
 
 Four stages in the folder runs/comparison: `plays` (games of the bot, recorded), `clone` (behaviour cloning),
 `ppo` (PPO from the clone, in what is left of the time), and at the same time as all of these `scratch` (PPO
@@ -48,18 +48,12 @@ def entitize(*words: object) -> None:
     finish(start(*words))
 
 
-def record(folder: Path, bot: str, minutes: float, steps: int) -> None:
-    """Record for so many minutes in 16 lanes; `steps` steps in each lane measure the speed before."""
-    trial, plays = folder / "trial", folder / "plays"
-    words = ("record", MAP, "--bots", bot, "--num-envs", 16, "--seed", 1, "--kwargs", *GAMES)
-    shutil.rmtree(trial, ignore_errors=True)
-    began = time.time()
-    entitize(*words, "--steps", steps, "--out", trial)
-    wanted = max(steps, int(steps * minutes * 60 / (time.time() - began)))
-    shutil.rmtree(trial)
+def record(folder: Path, bot: str, steps: int) -> None:
+    """Record `steps` steps of 16 lanes."""
     shutil.rmtree(folder / "plays.part", ignore_errors=True)
-    entitize(*words, "--steps", wanted, "--out", folder / "plays.part")
-    (folder / "plays.part").rename(plays)
+    words = ("record", MAP, "--bots", bot, "--num-envs", 16, "--seed", 1, "--steps", steps)
+    entitize(*words, "--out", folder / "plays.part", "--kwargs", *GAMES)
+    (folder / "plays.part").rename(folder / "plays")
 
 
 def train(run: Path, minutes: float, *options: object) -> subprocess.Popen[bytes]:
@@ -81,7 +75,7 @@ def clone_then_ppo(folder: Path, chosen: argparse.Namespace) -> None:
     if "record" not in minutes:
         shutil.rmtree(folder / "plays", ignore_errors=True)
         began = time.time()
-        record(folder, chosen.bot, chosen.record_minutes, chosen.trial_steps)
+        record(folder, chosen.bot, chosen.record_steps)
         note("record", began)
     if "clone" not in minutes:
         # A stop of this short stage throws it away, so that its time is that of one run.
@@ -107,8 +101,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--bot", default="mayari")
     parser.add_argument("--minutes", type=float, default=120.0, help="in total, for each of the two ways")
-    parser.add_argument("--record-minutes", type=float, default=60.0)
-    parser.add_argument("--trial-steps", type=int, default=500, help="by which the recording is timed")
+    parser.add_argument("--record-steps", type=int, default=84_000, help="in each of 16 lanes")
     parser.add_argument("--games", type=int, default=100, help="against each bot")
     chosen = parser.parse_args()
     folder: Path = chosen.folder

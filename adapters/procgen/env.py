@@ -6,9 +6,6 @@ from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from ...envs.errors import check_render_mode
 from ...envs.vector.one_lane_env import OneLaneEnv
 from ...envs.window import Window
@@ -41,10 +38,9 @@ class ProcgenEnv(OneLaneEnv):
     def __init__(self, game: str, *, render_mode: str | None = None, **options: Any) -> None:
         check_render_mode("ProcgenEnv", render_mode, self.metadata["render_modes"])
         fps = self.metadata["render_fps"]
-        self._window = Window(f"Procgen {game}", fps) if render_mode == "human" else None
+        window = Window(f"Procgen {game}", fps) if render_mode == "human" else None
         venv = ProcgenVectorEnv(game, 1, render_mode="rgb_array" if render_mode else None, **options)
-        super().__init__(venv, is_seeded=options.get("seed") is not None)
-        self.render_mode = render_mode
+        super().__init__(venv, options.get("seed") is not None, window)
         self._now: dict[str, Any] = {}  # the observation of the level that is being played
         self._level_seed = 0
         self._next: tuple[dict[str, Any], dict[str, Any]] | None = None  # the level after the one that ended
@@ -55,9 +51,10 @@ class ProcgenEnv(OneLaneEnv):
         """Start an episode; a seed makes a new engine, and the same levels follow the same seed."""
         if seed is not None or self._next is None:
             self._next = super().reset(seed=seed, options=options)
+        else:
+            self._show()
         (self._now, info), self._next = self._next, None
         self._level_seed, self._is_playing = info["level_seed"], True
-        self._show()
         return deepcopy(self._now), {**info, "level_complete": False}
 
     def step(self, action: Mapping[str, Any]) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
@@ -73,20 +70,4 @@ class ProcgenEnv(OneLaneEnv):
             self._now, self._level_seed = observation, after["level_seed"]
         else:
             self._next = observation, after
-        self._show()
         return deepcopy(self._now), reward, terminated, truncated, info
-
-    def render(self) -> NDArray[np.uint8] | None:
-        """The frame (512, 512, 3) in mode "rgb_array"; None in mode "human", whose window draws itself."""
-        return super().render() if self._window is None else None
-
-    def close(self) -> None:
-        super().close()
-        if self._window is not None:
-            self._window.close()
-
-    def _show(self) -> None:
-        if self._window is not None and self._window.is_open:
-            frame = super().render()
-            assert frame is not None
-            self._window.show(frame)

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from ...envs.errors import check_render_mode
 from ...envs.vector.one_lane_env import OneLaneEnv
 from ...envs.window import Window
@@ -24,7 +21,8 @@ class ViZDoomEnv(OneLaneEnv):
 
     Spaces, options and errors are those of `ViZDoomVectorEnv`, over which it is built. Seeded alike, it plays
     the same first episode as the first lane of any. The engine shows nothing of the state in which an episode
-    ends: the step that ends it returns the observation before it again.
+    ends: the step that ends it returns the observation before it again. An action is
+    `{"buttons": [[0, 1]]}`, or an empty dict to press no button.
 
     Args:
         scenario: the name of a scenario of the package, or a path that ends in ".cfg".
@@ -45,35 +43,5 @@ class ViZDoomEnv(OneLaneEnv):
         venv = _OneEpisode(scenario, 1, render_mode="rgb_array" if render_mode else None, **options)
         fps = venv.metadata["render_fps"]
         self.metadata = {**self.metadata, "render_fps": fps}
-        self._window = Window(f"ViZDoom {scenario}", fps) if render_mode == "human" else None
-        super().__init__(venv, is_seeded=options.get("seed") is not None)
-        self.render_mode = render_mode
-
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Start an episode; a seed restarts the random numbers, without one they go on."""
-        result = super().reset(seed=seed, options=options)
-        self._show()
-        return result
-
-    def step(self, action: Any) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
-        """Let the player act: `{"buttons": [[0, 1]]}`, or an empty dict to press no button."""
-        result = super().step(action)
-        self._show()
-        return result
-
-    def render(self) -> NDArray[np.uint8] | None:
-        """The frame (240, 320, 3) in mode "rgb_array"; None in mode "human", whose window draws itself."""
-        return super().render() if self._window is None else None
-
-    def close(self) -> None:
-        super().close()
-        if self._window is not None:
-            self._window.close()
-
-    def _show(self) -> None:
-        if self._window is not None and self._window.is_open:
-            frame = super().render()
-            assert frame is not None
-            self._window.show(frame)
+        window = Window(f"ViZDoom {scenario}", fps) if render_mode == "human" else None
+        super().__init__(venv, options.get("seed") is not None, window)

@@ -14,6 +14,7 @@ from ..batch.batch_actions import ragged_orders
 from ..batch.entity_batch import EntityBatch, unbatch_observation
 from ..errors import reset_needed
 from ..spaces import EntitySpace
+from ..window import Window
 
 
 class OneLaneEnv(gymnasium.Env[dict[str, Any], Mapping[str, Any]]):
@@ -25,6 +26,7 @@ class OneLaneEnv(gymnasium.Env[dict[str, Any], Mapping[str, Any]]):
     Args:
         venv: a vector environment of one lane; a game that ends stays as it is until the next `reset`.
         is_seeded: whether `venv` has a seed for the first `reset`; else that draws one.
+        window: shows each frame, in the mode "human"; then `venv` draws in the mode "rgb_array".
 
     Raises:
         gymnasium.error.ResetNeeded: `step` before the first `reset` or after the end of an episode.
@@ -33,11 +35,12 @@ class OneLaneEnv(gymnasium.Env[dict[str, Any], Mapping[str, Any]]):
     observation_space: EntitySpace
     action_space: EntityActionSpace
 
-    def __init__(self, venv: Any, is_seeded: bool = False) -> None:
+    def __init__(self, venv: Any, is_seeded: bool = False, window: Window | None = None) -> None:
         self._venv = venv
         venv._name = type(self).__name__
         venv.lane_names = [venv._name]
-        self.render_mode = venv.render_mode
+        self.render_mode = "human" if window else venv.render_mode
+        self._window = window
         self.observation_space = venv.single_observation_space
         self.action_space = venv.single_action_space
         self._is_seeded = is_seeded
@@ -53,6 +56,7 @@ class OneLaneEnv(gymnasium.Env[dict[str, Any], Mapping[str, Any]]):
             seed = int(self.np_random.integers(2**63))
         batch, infos = self._venv.reset(seed=seed, options=options)
         self._is_playing = True
+        self._show()
         return self._observed(batch), _info(infos)
 
     def step(self, action: Mapping[str, Any]) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
@@ -66,6 +70,7 @@ class OneLaneEnv(gymnasium.Env[dict[str, Any], Mapping[str, Any]]):
         actions = ragged_orders(self.action_space, self._venv.lane_names, [action])
         batch, rewards, terminated, truncated, infos = self._venv.step(actions)
         self._is_playing = not (terminated[0] or truncated[0])
+        self._show()
         observation = self._observed(batch)
         return observation, float(rewards[0]), bool(terminated[0]), bool(truncated[0]), _info(infos)
 
@@ -81,11 +86,18 @@ class OneLaneEnv(gymnasium.Env[dict[str, Any], Mapping[str, Any]]):
             ValueError: the environment was made without a render_mode.
             gymnasium.error.ResetNeeded: before the first reset.
         """
-        frames = self._venv.render()
+        frames = None if self._window else self._venv.render()
         return None if frames is None else frames[0]
+
+    def _show(self) -> None:
+        """Let the window, if there is one, show the present frame."""
+        if self._window and self._window.is_open:
+            self._window.show(self._venv.render()[0])
 
     def close(self) -> None:
         self._venv.close()
+        if self._window:
+            self._window.close()
 
 
 def _info(infos: Mapping[str, Any]) -> dict[str, Any]:
