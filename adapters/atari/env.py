@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from ...envs.errors import check_render_mode
 from ...envs.vector.one_lane_env import OneLaneEnv
 from ...envs.window import Window
@@ -24,7 +21,7 @@ class AtariEnv(OneLaneEnv):
 
     Spaces, options and errors are those of `AtariVectorEnv`, over which it is built. Seeded alike, it plays
     the same episodes as the first lane of any. With `terminal_on_life_loss` a `reset` without a seed goes on
-    with the next life.
+    with the next life. An action is `{"act": [2]}`, or an empty dict for "NOOP".
 
     Args:
         game: one of `GAMES`.
@@ -45,35 +42,5 @@ class AtariEnv(OneLaneEnv):
         venv = _OneEpisode(game, 1, render_mode="rgb_array" if render_mode else None, **options)
         fps = venv.metadata["render_fps"]
         self.metadata = {**self.metadata, "render_fps": fps}
-        self._window = Window(f"Atari {game}", fps) if render_mode == "human" else None
-        super().__init__(venv, is_seeded=options.get("seed") is not None)
-        self.render_mode = render_mode
-
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Start an episode; a seed restarts the random numbers, without one they go on."""
-        result = super().reset(seed=seed, options=options)
-        self._show()
-        return result
-
-    def step(self, action: Any) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
-        """Let the player act: `{"act": [2]}`, or an empty dict for "NOOP"."""
-        result = super().step(action)
-        self._show()
-        return result
-
-    def render(self) -> NDArray[np.uint8] | None:
-        """The frame (210, 160, 3) in mode "rgb_array"; None in mode "human", whose window draws itself."""
-        return super().render() if self._window is None else None
-
-    def close(self) -> None:
-        super().close()
-        if self._window is not None:
-            self._window.close()
-
-    def _show(self) -> None:
-        if self._window is not None and self._window.is_open:
-            frame = super().render()
-            assert frame is not None
-            self._window.show(frame)
+        window = Window(f"Atari {game}", fps) if render_mode == "human" else None
+        super().__init__(venv, options.get("seed") is not None, window)
