@@ -108,6 +108,10 @@ class ActionGroup:
 Acting = dict[ActionGroup, list[str]]
 
 
+#: A group, the lanes in which its agents act, and the offsets (B + 1,) of one actor in each of them.
+GroupLanes = tuple[ActionGroup, NDArray[np.int64], NDArray[np.int64]]
+
+
 class AgentActions:
     """The actions of several agents, each in a lane of its own or all in a team.
 
@@ -158,6 +162,8 @@ class AgentActions:
             for name, members in groups.items()
         ]
         self._group_of = {agent: group for group in self.groups for agent in group.agents}
+        self._acting: list[str | None] = []
+        self._lanes: list[GroupLanes] = []
         self.action_space = EntityActionSpace(
             {n: a for group in self.groups for n, a in group.actions.items()}
         )
@@ -167,7 +173,7 @@ class AgentActions:
     def masks(
         self,
         acting: Sequence[str | None],
-        masks: Sequence[Any],
+        masks: Sequence[Any] | None,
         labels: Sequence[str],
         actors: NDArray[np.int64],
     ) -> dict[str, ActionMask]:
@@ -175,38 +181,47 @@ class AgentActions:
 
         Args:
             acting: the agent that acts in each lane, or None.
-            masks: the game's action mask for each lane, or None.
-            labels: the lanes' agents in error messages.
+            masks: the game's action mask for each lane, or None; None: no lane has one.
+            labels: the lanes' agents in error messages, needed for masks.
             actors: the index of the agent's own entity in each lane (B,); -1 without one.
         """
         parts: dict[str, ActionMask] = {}
-        for group in self.groups:
-            lanes = self._lanes_of(group, acting)
-            flags = group.flags([masks[i] for i in lanes], [labels[i] for i in lanes])
-            rows = np.array(lanes, np.int64)
+        for group, lanes, offsets in self._lanes_by_group(acting):
+            if masks is None:
+                whose = actors[lanes]
+                for name, action in group.actions.items():
+                    flags = np.ones((len(whose), action.mask_columns), bool)
+                    parts[name] = _mask(whose, flags, offsets.copy())
+                continue
+            given = group.flags([masks[i] for i in lanes], [labels[i] for i in lanes])
             for name, action in group.actions.items():
-                possible = flags[name].any(1) | action.is_continuous
-                parts[name] = _one_actor_in(rows[possible], flags[name][possible], actors)
+                possible = given[name].any(1) | action.is_continuous
+                able = lanes[possible]
+                parts[name] = _mask(actors[able], given[name][possible], _offsets(able, len(actors)))
         return parts
 
     def game_actions(self, actions: Actions, acting: Sequence[str | None]) -> list[Any]:
         """Return the PettingZoo action of each of B lanes; None for lanes where no agent acts."""
         raw: list[Any] = [None] * len(acting)
-        for group in self.groups:
-            lanes = self._lanes_of(group, acting)
-            if not lanes:
+        for group, lanes, _ in self._lanes_by_group(acting):
+            if not len(lanes):
                 continue
             chosen = {
                 name: one_per_lane(action, actions[name])[lanes] for name, action in group.actions.items()
             }
-            for lane, action in zip(lanes, group.game_actions(chosen, len(lanes)), strict=True):
+            for lane, action in zip(lanes.tolist(), group.game_actions(chosen, len(lanes)), strict=True):
                 raw[lane] = action
         return raw
 
-    def _lanes_of(self, group: ActionGroup, acting: Sequence[str | None]) -> list[int]:
-        return [
-            lane for lane, agent in enumerate(acting) if agent is not None and self._group_of[agent] is group
-        ]
+    def _lanes_by_group(self, acting: Sequence[str | None]) -> list[GroupLanes]:
+        """Return for each group the lanes in which its agents act; they rarely change between steps."""
+        if acting != self._acting:
+            self._acting, self._lanes = list(acting), []
+            groups = [None if agent is None else self._group_of[agent] for agent in acting]
+            for group in self.groups:
+                lanes = np.array([lane for lane, its in enumerate(groups) if its is group], np.int64)
+                self._lanes.append((group, lanes, _offsets(lanes, len(acting))))
+        return self._lanes
 
     # -- a team, whose agents act in one observation --------------------------------------------------------
 
@@ -257,11 +272,12 @@ def team_actions(acting: Acting, actions: Mapping[str, Action]) -> dict[str, Any
     return raw
 
 
-def _one_actor_in(
-    lanes: NDArray[np.int64], flags: NDArray[np.bool_], actors: NDArray[np.int64]
-) -> ActionMask:
-    """Return a mask with one actor in each of `lanes`, with its row of `flags`, and none in the others."""
-    lengths = np.zeros(len(actors), np.int64)
-    lengths[lanes] = 1
-    acting = RaggedArray.from_lengths(actors[lanes], lengths)
-    return ActionMask(acting, acting.with_values(flags))
+def _offsets(lanes: NDArray[np.int64], num_lanes: int) -> NDArray[np.int64]:
+    """Return the offsets of one actor in each of `lanes`, and none in the others."""
+    counts = np.zeros(num_lanes + 1, np.int64)
+    counts[lanes + 1] = 1
+    return counts.cumsum()
+
+
+def _mask(actors: NDArray[np.int64], flags: NDArray[np.bool_], offsets: NDArray[np.int64]) -> ActionMask:
+    return ActionMask(RaggedArray.unchecked(actors, offsets), RaggedArray.unchecked(flags, offsets))

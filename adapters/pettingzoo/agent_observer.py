@@ -77,10 +77,11 @@ class AgentObserver(ABC):
 
     def observe_games(
         self, games: Sequence[PettingZooGame], agents: Sequence[str], guard: Guard
-    ) -> EntityBatch | None:
-        """Return the batch of all lanes, read at once: those of `agents` in the first game come first.
+    ) -> tuple[EntityBatch, list[str | None]] | None:
+        """Return the batch of all lanes, read at once, and the agent that acts in each lane, or None.
 
-        None, here: observers read one agent after the other.
+        The lanes of `agents` in the first game come first. None, here: observers read one agent after the
+        other.
 
         Args:
             guard: the context in which a game is read (see `GameRunner.guard`).

@@ -115,10 +115,15 @@ class PettingZooGame(ABC):
 
     def masks(self, agents: Sequence[str]) -> list[Any]:
         """Return `mask` of each of `agents` that is in play; None for the others."""
-        if not self._masked and not self.has_infos:
+        if not self.has_masks:
             return [None] * len(agents)
         playing = set(self.agents)
         return [self.mask(agent) if agent in playing else None for agent in agents]
+
+    @property
+    def has_masks(self) -> bool:
+        """False if no agent in play has an action mask."""
+        return bool(self._masked) or self.has_infos
 
     @property
     @abstractmethod
@@ -237,11 +242,14 @@ class ParallelGame(PettingZooGame):
         if not isinstance(result, tuple) or len(result) != 5:
             self.fail(f"step: expected 5 dicts by agent, got {tuple_words(result)}")
         self._observations, rewards, terminations, truncations, self._infos = result
-        outcome, staying, before = GameStep(), set(self.env.agents), self.agents
+        outcome, before = GameStep(), self.agents
         outcome.rewards = self._rewards(before, rewards)
-        if not any(terminations.values()) and not any(truncations.values()) and staying.issuperset(before):
-            self._go_on(before)
-            return outcome
+        if not any(terminations.values()) and not any(truncations.values()):
+            agents = list(self.env.agents)
+            if agents == before and self._observations.keys() == outcome.rewards.keys():
+                self.acting = tuple(agents)  # nobody joined or left
+                return outcome
+        staying = set(self.env.agents)
         for agent in before:
             terminated, truncated = bool(terminations.get(agent)), bool(truncations.get(agent))
             if terminated or truncated:

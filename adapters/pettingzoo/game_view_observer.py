@@ -6,12 +6,13 @@ Shape alphabet: B lanes, N entities of one type, F features, G global features.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...envs import EntityBatch, EntitySpace, Observation, ObservationError
+from ...envs.batch.resolve import all_finite
 from ...ragged import RaggedArray, concatenate
 from ..gymnasium.views.scope import ViewError
 from .agent_actions import AgentActions
@@ -59,6 +60,17 @@ class GameViews:
         return view
 
 
+class Cast(NamedTuple):
+    """Which of L learning agents play in a game."""
+
+    playing: list[str]  # all agents in play
+    present: list[str]  # the learning agents in play
+    acting: list[str | None]  # for each learning agent its name; None if it is not in play (L,)
+    is_present: NDArray[np.bool_]  # (L,)
+    has_own: NDArray[np.bool_]  # (L,): in play, and with an entity of its own
+    all_own: bool
+
+
 class GameViewObserver(AgentObserver):
     """Encoder of agents' observations by a `GameView`, which reads the game's state.
 
@@ -81,6 +93,7 @@ class GameViewObserver(AgentObserver):
         self, game: PettingZooGame, agents: Sequence[str], views: GameViews, team: bool = False
     ) -> None:
         self._views, self._team = views, team
+        self._casts: dict[int, Cast] = {}  # by game
         choices = {agent: views.first.choices(agent) for agent in agents}
         whole = views.first.observe_team(tuple(agents)) if team else None
         alive = [agent for agent in agents if agent in game.agents]
@@ -122,35 +135,56 @@ class GameViewObserver(AgentObserver):
 
     def observe_games(
         self, games: Sequence[PettingZooGame], agents: Sequence[str], guard: Guard
-    ) -> EntityBatch | None:
+    ) -> tuple[EntityBatch, list[str | None]] | None:
         if not all(game.is_simultaneous for game in games):
             return None
-        space, parts, acting, masks = self.observation_space, [], [], []
+        parts, acting, actors = [], [], []
         for game in games:
-            playing = set(game.agents)
-            present = [agent for agent in agents if agent in playing]
+            cast = self._cast(game, agents)
             game.doing = f"{self._views.kind.__name__}.observe_all"
             with guard(game):
-                seen = self._views.of(game).observe_all(present)
+                seen = self._views.of(game).observe_all(cast.present)
             if seen is None:
                 return None
-            _check_all(seen, space, game, present)
-            there = np.array([agent in playing for agent in agents], bool)
-            parts.append(seen if there.all() else _spread(seen, there))
-            acting += [agent if agent in playing else None for agent in agents]
-            masks += game.masks(agents)
-        whole = parts[0] if len(parts) == 1 else _joined(parts)
-        lanes_with_own = np.array([agent in self._own_entity for agent in acting], bool)
-        missing = np.flatnonzero(lanes_with_own & (whole.own < 0))
-        if missing.size:
-            raise ObservationError(
-                f"{games[missing[0] // len(agents)].agent_label(acting[missing[0]] or '')}:"
-                f" {self._views.kind.__name__}: expected an entity of the agent, got none"
+            _check_all(seen, self.observation_space, game, cast.present)
+            parts.append(seen if len(cast.present) == len(agents) else _spread(seen, cast.is_present))
+            own = parts[-1].own
+            if not cast.all_own or own.min() < 0:
+                missing = np.flatnonzero(cast.has_own & (own < 0))
+                if missing.size:
+                    raise ObservationError(
+                        f"{game.agent_label(agents[missing[0]])}: {self._views.kind.__name__}: expected an"
+                        " entity of the agent, got none"
+                    )
+                own = np.where(cast.has_own, own, -1)
+            actors.append(own)
+            acting += cast.acting
+        masks, labels = None, []
+        if any(game.has_masks for game in games):
+            masks = [mask for game in games for mask in game.masks(agents)]
+            labels = [game.agent_label(agent) for game in games for agent in agents]
+        whole, own = parts[0], actors[0]
+        if len(games) > 1:
+            whole, own = _joined(parts), np.concatenate(actors)
+        batch = EntityBatch(whole.entities, whole.globals, self.actions.masks(acting, masks, labels, own))
+        return batch, acting
+
+    def _cast(self, game: PettingZooGame, agents: Sequence[str]) -> Cast:
+        """Return which of `agents` play in `game`; it rarely changes between steps."""
+        cast = self._casts.get(game.index)
+        if cast is None or cast.playing != game.agents:
+            playing = set(game.agents)
+            acting = [agent if agent in playing else None for agent in agents]
+            has_own = np.array([agent in self._own_entity for agent in acting], bool)
+            cast = self._casts[game.index] = Cast(
+                list(game.agents),
+                [agent for agent in agents if agent in playing],
+                acting,
+                np.array([agent is not None for agent in acting], bool),
+                has_own,
+                bool(has_own.all()),
             )
-        has_mask = any(mask is not None for mask in masks)
-        labels = [game.agent_label(agent) if has_mask else "" for game in games for agent in agents]
-        actors = np.where(lanes_with_own, whole.own, -1)
-        return EntityBatch(whole.entities, whole.globals, self.actions.masks(acting, masks, labels, actors))
+        return cast
 
     def _actor(self, observation: AgentObservation | None) -> int:
         """Return the index of the agent's own entity; -1 for global actions."""
@@ -214,7 +248,7 @@ def _rows(name: str, features: Sequence[str], observations: Sequence[AgentObserv
             )
     values = np.concatenate(parts).astype(np.float32, copy=False)
     rows = RaggedArray.from_lengths(values, np.array([len(part) for part in parts], np.int64))
-    if not np.isfinite(values).all():
+    if not all_finite(values):
         row, column = np.argwhere(~np.isfinite(values))[0]
         observation = observations[rows.sequence_indices()[row]]
         where = "" if observation is None else observation.label
@@ -244,13 +278,13 @@ def _check_all(
                 f"{game.label}: entity type {name!r}: expected {len(agents)} sequences of shape"
                 f" (n, {len(features)}), got {len(rows)} with rows of shape {rows.inner_shape}"
             )
-        if not np.isfinite(rows.values).all():
+        if not all_finite(rows.values):
             row, column = np.argwhere(~np.isfinite(rows.values))[0]
             raise ObservationError(
                 f"{game.agent_label(agents[rows.sequence_indices()[row]])}: feature {features[column]!r} of"
                 f" entity type {name!r}: expected a finite number, got {rows.values[row, column]}"
             )
-    if seen.globals.shape != (len(agents), len(space.global_features)) or not np.isfinite(seen.globals).all():
+    if seen.globals.shape != (len(agents), len(space.global_features)) or not all_finite(seen.globals):
         raise ObservationError(
             f"{game.label}: globals: expected {len(space.global_features)} finite numbers for each of"
             f" {len(agents)} agents, got {seen.globals}"

@@ -94,9 +94,15 @@ class GameLanes(EntityVectorEnv):
     def _step(self, actions: dict[str, RaggedArray]) -> StepResult:
         """Step each game; see the class."""
         outcomes = self._runner.play(self._by_game(self._observer.game_actions(actions, self._acting)))
-        lanes = list(product(outcomes, self._runner.learners))
-        rewards = np.array([outcome.rewards.get(agent, 0.0) for outcome, agent in lanes], np.float32)
-        ended = {lane: o.ended[agent] for lane, (o, agent) in enumerate(lanes) if agent in o.ended}
+        learners = self._runner.learners
+        rewards = np.array([o.rewards.get(agent, 0.0) for o in outcomes for agent in learners], np.float32)
+        ended = {
+            lane: outcome.ended[agent]
+            for index, outcome in enumerate(outcomes)
+            if outcome.ended
+            for lane, agent in enumerate(learners, index * len(learners))
+            if agent in outcome.ended
+        }
         terminated = lane_mask({lane: step for lane, step in ended.items() if step.terminated}, self.num_envs)
         truncated = lane_mask({lane: step for lane, step in ended.items() if step.truncated}, self.num_envs)
         finals = {lane: step.observation for lane, step in ended.items() if step.observation is not None}
@@ -116,22 +122,22 @@ class GameLanes(EntityVectorEnv):
     def _by_game(self, raw: Sequence[Any]) -> dict[int, dict[str, Any]]:
         """Group the lanes' PettingZoo actions by game."""
         width = len(self._runner.learners)
-        actions: dict[int, dict[str, Any]] = {}
-        for lane, agent in enumerate(self._acting):
-            if agent is not None:
-                actions.setdefault(lane // width, {})[agent] = raw[lane]
-        return actions
+        games = (slice(start, start + width) for start in range(0, self.num_envs, width))
+        return {
+            index: {
+                agent: action
+                for agent, action in zip(self._acting[lanes], raw[lanes], strict=True)
+                if agent is not None
+            }
+            for index, lanes in enumerate(games)
+        }
 
     def _observe(self) -> EntityBatch:
         """Return the observations of all lanes; store which agents act next."""
         games, learners = self._runner.games, self._runner.learners
-        batch = self._observer.observe_games(games, learners, self._runner.guard)
-        if batch is not None:
-            self._acting = [
-                agent if agent in playing else None
-                for playing in (set(game.agents) for game in games)
-                for agent in learners
-            ]
+        together = self._observer.observe_games(games, learners, self._runner.guard)
+        if together is not None:
+            batch, self._acting = together
             return batch
         observations: list[AgentObservation | None] = []
         for game in self._runner.games:
@@ -177,7 +183,7 @@ class GameLanes(EntityVectorEnv):
 
 def _inactive(batch: EntityBatch) -> NDArray[np.bool_]:
     """Return a flag for each lane (B,): True if it has no actor."""
-    working = np.zeros(len(batch), bool)
+    inactive = np.ones(len(batch), bool)
     for part in batch.actions.values():
-        working |= part.actors.lengths > 0
-    return ~working
+        inactive &= part.actors.offsets[1:] == part.actors.offsets[:-1]
+    return inactive

@@ -156,7 +156,7 @@ class Resolver:
                 f"entity type {name!r}: expected shape (n, {len(features)})"
                 f" for the features ({', '.join(features)}), got {rows.shape}"
             )
-        if not _all_finite(rows):
+        if not all_finite(rows):
             entity, feature = np.argwhere(~np.isfinite(rows))[0]
             self._fail(
                 f"entity type {name!r}: feature {features[feature]!r} of entity {entity}"
@@ -175,7 +175,7 @@ class Resolver:
                 f"globals: expected shape ({len(features)},)"
                 f" for the features ({', '.join(features)}), got {values.shape}"
             )
-        if not _all_finite(values):
+        if not all_finite(values):
             bad = np.flatnonzero(~np.isfinite(values))[0]
             self._fail(f"global feature {features[bad]!r}: expected a finite number, got {values[bad]}")
         return values
@@ -301,6 +301,6 @@ class _MaskReader:
         self._resolver._fail(f"action {self._action!r}: {problem}")
 
 
-def _all_finite(array: NDArray[np.float32]) -> bool:
+def all_finite(array: NDArray[np.float32]) -> bool:
     # One pass where all is well; a sum of squares that overflows or meets inf or nan is looked at closely.
     return math.isfinite(np.vdot(array, array)) or bool(np.isfinite(array).all())

@@ -76,7 +76,8 @@ def _joined_column(parts: Sequence[NDArray[Any] | None], counts: Sequence[int]) 
 def lane_mask(lanes: Mapping[int, Any], num_envs: int) -> NDArray[np.bool_]:
     """True at `lanes` (num_envs,)."""
     mask = np.zeros(num_envs, bool)
-    mask[list(lanes)] = True
+    if lanes:
+        mask[list(lanes)] = True
     return mask
 
 

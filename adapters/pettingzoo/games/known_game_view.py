@@ -43,6 +43,8 @@ class KnownGameView(GameView):
         return self._numbers[agent]
 
 
-def as_rows(rows: Sequence[Sequence[float]], features: Sequence[str]) -> NDArray[np.float32]:
-    """Entities (n, F) of lists of numbers, n = 0 included."""
+def as_rows(
+    rows: Sequence[float] | Sequence[Sequence[float]], features: Sequence[str]
+) -> NDArray[np.float32]:
+    """Entities (n, F) of lists of numbers, n = 0 included; also of a flat list."""
     return np.array(rows, np.float32).reshape(-1, len(features))

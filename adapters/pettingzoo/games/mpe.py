@@ -6,14 +6,16 @@ parts are observed, and the base class reads them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from ..game_view import GameObservation
+from ....ragged import RaggedArray
+from ..game_view import GameObservation, GameObservations
 from .known_game_view import KnownGameView, as_rows
 
+_ORIGIN = (0.0, 0.0)
 PLACE = ("x", "y")
 MOTION = ("x", "y", "vx", "vy", "own")
 
@@ -55,6 +57,11 @@ class MpeView(KnownGameView):
         self.world = game.world
         self.entities = {**self.agent_types, **self.landmark_types}
         self.global_features = (*(("own_x", "own_y") if self.knows_place else ()), *self.fact_names)
+        self._types = {agent: self.agent_type(agent) for agent in self.world.agents}
+        if self.landmark_types:
+            self._types |= {landmark: self.landmark_type(landmark) for landmark in self.world.landmarks}
+        self._places: dict[Any, list[float]] = {}
+        self._velocities: dict[Any, list[float]] = {}
 
     def agent_type(self, agent: Any) -> str:
         return "Adversary" if "Adversary" in self.agent_types and agent.adversary else "Agent"
@@ -90,47 +97,89 @@ class MpeView(KnownGameView):
         return ()
 
     def observe(self, agent: str) -> GameObservation:
+        self._read()
         me = self.world.agents[self.number(agent)]
         return self._observation([me], [me, *self.others_seen(me)], self.landmarks_seen(me), me)
 
+    def observe_all(self, agents: Sequence[str]) -> GameObservations:
+        self._read()
+        rows: dict[str, list[float]] = {name: [] for name in self.entities}
+        offsets: dict[str, list[int]] = {name: [0] for name in self.entities}
+        own, globals_ = [], []
+        for agent in agents:
+            me = self.world.agents[self.number(agent)]
+            globals_ += self._add_rows(rows, [me], [me, *self.others_seen(me)], self.landmarks_seen(me), me)
+            first = 0  # of the type's entities; the agent itself comes first among those of its type
+            for name, values in rows.items():
+                start, end = offsets[name][-1], len(values) // len(self.entities[name])
+                offsets[name].append(end)
+                if name == self._types[me]:
+                    own.append(first)
+                first += end - start
+        return GameObservations(
+            {
+                name: RaggedArray.unchecked(
+                    as_rows(values, self.entities[name]), np.array(offsets[name], np.int64)
+                )
+                for name, values in rows.items()
+            },
+            np.array(own, np.int64),
+            np.array(globals_, np.float32).reshape(len(agents), len(self.global_features)),
+        )
+
     def observe_team(self, agents: tuple[str, ...]) -> GameObservation:
+        self._read()
         team = [self.world.agents[self.number(agent)] for agent in agents]
         return self._observation(team, self.world.agents, self.landmarks(), None)
 
+    def _read(self) -> None:
+        """Read once where all are."""
+        agents = self.world.agents
+        self._places = {body: body.state.p_pos.tolist() for body in (*agents, *self.landmarks())}
+        self._velocities = {agent: agent.state.p_vel.tolist() for agent in agents}
+
     def _observation(
-        self, observers: Sequence[Any], agents: Iterable[Any], landmarks: Iterable[Any], me: Any | None
+        self, observers: Sequence[Any], agents: Sequence[Any], landmarks: Sequence[Any], me: Any | None
     ) -> GameObservation:
         """Return the observation of `observers`: relative to `me`, or absolute and complete for None."""
-        rows: dict[str, list[Sequence[float]]] = {name: [] for name in self.entities}
+        rows: dict[str, list[float]] = {name: [] for name in self.entities}
         ids: dict[str, list[Any]] = {name: [] for name in self.entities}
-        place: Sequence[float] = (0.0, 0.0) if me is None else me.state.p_pos.tolist()
+        globals_ = self._add_rows(rows, observers, agents, landmarks, me)
+        for body in (*agents, *landmarks):
+            ids[self._types[body]].append(body.name)
+        entities = {name: as_rows(values, self.entities[name]) for name, values in rows.items()}
+        return GameObservation(entities, ids, np.array(globals_, np.float32))
+
+    def _add_rows(
+        self,
+        rows: Mapping[str, list[float]],
+        observers: Sequence[Any],
+        agents: Sequence[Any],
+        landmarks: Sequence[Any],
+        me: Any | None,
+    ) -> list[float]:
+        """Append the features of `agents` and `landmarks` to `rows`, by type; return the global features."""
+        place = _ORIGIN if me is None else self._places[me]
         for agent in agents:
-            name = self.agent_type(agent)
-            ids[name].append(agent.name)
-            rows[name].append((*self.motion(agent, observers, me), *self.agent_facts(agent, observers)))
+            row = rows[self._types[agent]]
+            row += self.motion(agent, observers, me)
+            row += self.agent_facts(agent, observers)
         for landmark in landmarks:
-            name = self.landmark_type(landmark)
-            ids[name].append(landmark.name)
-            rows[name].append((*_offset(landmark, place), *self.landmark_facts(landmark, observers)))
-        own_place = place if self.knows_place else ()
-        return GameObservation(
-            {name: as_rows(values, self.entities[name]) for name, values in rows.items()},
-            ids,
-            np.array([*own_place, *self.facts(observers)], np.float32),
-        )
+            x, y = self._places[landmark]
+            row = rows[self._types[landmark]]
+            row += (x - place[0], y - place[1])
+            row += self.landmark_facts(landmark, observers)
+        return [*(place if self.knows_place else ()), *self.facts(observers)]
 
     def motion(self, agent: Any, observers: Sequence[Any], me: Any | None) -> Sequence[float]:
         """Return the features of `MOTION`, relative to `me`, or absolute if `me` is None."""
         is_own = agent in observers
-        shown = me is None or (
-            self.knows_velocity if is_own else self.agent_type(agent) in self.velocity_types
-        )
-        velocity = agent.state.p_vel.tolist() if shown else (0.0, 0.0)
-        if me is None:
-            place = agent.state.p_pos.tolist()
-        else:
-            place = _offset(agent, me.state.p_pos.tolist()) if self.shows_place else (0.0, 0.0)
-        return (*place, *velocity, float(is_own))
+        shown = me is None or (self.knows_velocity if is_own else self._types[agent] in self.velocity_types)
+        x, y = self._places[agent]
+        if me is not None:
+            my_x, my_y = self._places[me]
+            x, y = (x - my_x, y - my_y) if self.shows_place else _ORIGIN
+        return (x, y, *(self._velocities[agent] if shown else _ORIGIN), float(is_own))
 
     def choices(self, agent: str) -> tuple[str, ...] | None:
         """Return names of pushes and messages: "left", "say 2", "left, say 2"; None if continuous."""
@@ -150,8 +199,3 @@ def nearest(me: Any, others: Sequence[Any], limit: int | None) -> Sequence[Any]:
         return others
     place = me.state.p_pos
     return sorted(others, key=lambda other: float(np.linalg.norm(other.state.p_pos - place)))[:limit]
-
-
-def _offset(entity: Any, origin: Sequence[float]) -> tuple[float, float]:
-    x, y = entity.state.p_pos.tolist()
-    return x - origin[0], y - origin[1]

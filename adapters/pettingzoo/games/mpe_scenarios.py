@@ -227,24 +227,35 @@ class SimpleWorldCommView(MpeView):
     def landmark_type(self, landmark: Any) -> str:
         return {"landmark": "Obstacle", "food": "Food", "forest": "Forest"}[landmark.name.split()[0]]
 
+    def _read(self) -> None:
+        super()._read()
+        #: of each agent
+        self._forests = {
+            agent: {forest for forest in self.world.forests if self._is_inside(agent, forest)}
+            for agent in self.world.agents
+        }
+
+    def _is_inside(self, agent: Any, forest: Any) -> bool:
+        """Return True if `agent` touches `forest`, by upstream's measure."""
+        (x, y), (forest_x, forest_y) = self._places[agent], self._places[forest]
+        distance = math.sqrt((x - forest_x) ** 2 + (y - forest_y) ** 2)
+        return bool(distance < agent.size + forest.size)
+
     def others_seen(self, me: Any) -> Sequence[Any]:
         others = super().others_seen(me)
         if me.leader:
             return others
-        mine = self._forests_of(me)
-        theirs = [(other, self._forests_of(other)) for other in others]
+        mine = self._forests[me]
+        theirs = [(other, self._forests[other]) for other in others]
         return [other for other, forests in theirs if mine & forests or not mine | forests]
-
-    def _forests_of(self, agent: Any) -> set[int]:
-        return {number for number, forest in enumerate(self.world.forests) if is_inside(agent, forest)}
 
     def agent_facts(self, agent: Any, observers: Sequence[Any]) -> Sequence[float]:
         return (float(agent.leader),) if agent.adversary else ()
 
     def landmark_facts(self, landmark: Any, observers: Sequence[Any]) -> Sequence[float]:
-        if self.landmark_type(landmark) != "Forest":
+        if self._types[landmark] != "Forest":
             return ()
-        return (float(any(is_inside(agent, landmark) for agent in observers)),)
+        return (float(any(landmark in self._forests[agent] for agent in observers)),)
 
     def facts(self, observers: Sequence[Any]) -> Sequence[float]:
         leader = next(agent for agent in self.world.agents if agent.leader)
@@ -259,10 +270,3 @@ def known(numbers: np.ndarray, is_known: bool) -> list[float]:
 def is_heard(speaker: Any, observers: Sequence[Any]) -> bool:
     """Return True if one of `observers` is another agent than `speaker`, whose messages all others hear."""
     return any(one is not speaker for one in observers)
-
-
-def is_inside(agent: Any, forest: Any) -> bool:
-    """Return True if `agent` touches `forest`, by upstream's measure."""
-    (x, y), (forest_x, forest_y) = agent.state.p_pos.tolist(), forest.state.p_pos.tolist()
-    distance = math.sqrt((x - forest_x) ** 2 + (y - forest_y) ** 2)
-    return bool(distance < agent.size + forest.size)

@@ -12,29 +12,41 @@ import pytest
 from entitize import RaggedArray
 from entitize.adapters.pettingzoo.game_view import GameObservations
 from entitize.adapters.pettingzoo.games import MagentView, find_view
+from entitize.adapters.pettingzoo.games.mpe import MpeView
 from entitize.envs import sample_actions
 
 from facts import raises
 
-GAMES = {
+MAGENT = {
     "battle_v4": {"map_size": 16, "max_cycles": 40},
     "combined_arms_v6": {"map_size": 16, "max_cycles": 20},
     "adversarial_pursuit_v4": {"map_size": 20, "max_cycles": 20},
     "tiger_deer_v4": {"map_size": 20, "max_cycles": 30},
     "gather_v5": {"max_cycles": 4},
 }
+MPE: dict[str, dict[str, Any]] = {
+    "collect_treasure_v1": {},
+    "simple_adversary_v3": {"num_agent_neighbors": 1, "num_landmark_neighbors": 1},
+    "simple_crypto_v3": {},
+    "simple_formation_v1": {},
+    "simple_reference_v3": {},
+    "simple_speaker_listener_v4": {},
+    "simple_tag_v3": {"num_agent_neighbors": 2},
+    "simple_world_comm_v3": {},
+}
 
 
 def make(name: str) -> Any:
-    return importlib.import_module(f"magent2.environments.{name}").parallel_env(**GAMES[name])
+    package = "mpe2" if name in MPE else "magent2.environments"
+    return importlib.import_module(f"{package}.{name}").parallel_env(**{**MAGENT, **MPE}[name])
 
 
-@pytest.mark.parametrize("name", GAMES)
+@pytest.mark.parametrize("name", [*MAGENT, *MPE])
 def test_all_agents_at_once_are_the_agents_one_by_one(name: str) -> None:
     env, rng = make(name), np.random.default_rng(1)
     env.reset(seed=2)
     kind = find_view(env.unwrapped)
-    assert kind is MagentView
+    assert kind is not None
     view = kind(env.unwrapped)
     for _ in range(10):
         some = list(rng.permutation(env.agents)[:7])
@@ -44,6 +56,7 @@ def test_all_agents_at_once_are_the_agents_one_by_one(name: str) -> None:
             for lane, agent in enumerate(agents if len(agents) < 60 else agents[::9]):
                 lane = lane if len(agents) < 60 else 9 * lane
                 seen, ids = view.observe(agent), []
+                np.testing.assert_array_equal(whole.globals[lane], seen.globals)
                 for kind_name, rows in seen.entities.items():
                     np.testing.assert_array_equal(whole.entities[kind_name][lane], rows)
                     ids += seen.ids.get(kind_name, [None] * len(rows))
@@ -53,17 +66,14 @@ def test_all_agents_at_once_are_the_agents_one_by_one(name: str) -> None:
         env.step({agent: int(rng.integers(env.action_space(agent).n)) for agent in env.agents})
 
 
-@pytest.mark.parametrize("name", ["battle_v4", "adversarial_pursuit_v4"])
+@pytest.mark.parametrize("name", ["battle_v4", "adversarial_pursuit_v4", "simple_world_comm_v3"])
 def test_lanes_do_not_depend_on_it(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    venvs = [ez.from_pettingzoo(partial(make, name), num_envs=2)]
-    monkeypatch.setattr(MagentView, "observe_all", ez.pettingzoo.GameView.observe_all)
-    venvs.append(ez.from_pettingzoo(partial(make, name), num_envs=2))
+    venvs = [ez.from_pettingzoo(partial(make, name), num_envs=2) for _ in range(2)]
     results = []
     for index, venv in enumerate(venvs):
-        if index == 0:
-            monkeypatch.undo()
-        else:
-            monkeypatch.setattr(MagentView, "observe_all", ez.pettingzoo.GameView.observe_all)
+        if index == 1:
+            for kind in (MagentView, MpeView):
+                monkeypatch.setattr(kind, "observe_all", ez.pettingzoo.GameView.observe_all)
         batch, _ = venv.reset(seed=3)
         rng, steps = np.random.default_rng(4), [(batch, None, None, None)]
         for _ in range(50):
