@@ -209,7 +209,10 @@ class AgentActions:
             chosen = {
                 name: one_per_lane(action, actions[name])[lanes] for name, action in group.actions.items()
             }
-            for lane, action in zip(lanes.tolist(), group.game_actions(chosen, len(lanes)), strict=True):
+            given = group.game_actions(chosen, len(lanes))
+            if len(lanes) == len(acting):
+                return given
+            for lane, action in zip(lanes.tolist(), given, strict=True):
                 raw[lane] = action
         return raw
 

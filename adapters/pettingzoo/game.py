@@ -40,12 +40,12 @@ class GameStep:
         self.rewards[agent] = self.rewards.get(agent, 0.0) + reward
 
     def add(self, later: GameStep) -> None:
-        """Add the rewards and ended agents of a later step."""
+        """Add the rewards and ended agents of a later step, which is used up."""
         if self.rewards:
             for agent, reward in later.rewards.items():
                 self.add_reward(agent, reward)
         else:
-            self.rewards = dict(later.rewards)
+            self.rewards = later.rewards
         self.ended.update(later.ended)
 
 
@@ -98,8 +98,9 @@ class PettingZooGame(ABC):
     def _begin(self, seed: int | None, options: dict[str, Any] | None) -> None: ...
 
     @abstractmethod
-    def step(self, actions: Mapping[str, Any], observe_final: FinalObserver) -> GameStep:
-        """Step with the actions of `acting`; call `observe_final` for each agent that ends."""
+    def step(self, actions: dict[str, Any], observe_final: FinalObserver) -> GameStep:
+        """Step with the actions of `acting`, which the game may change; call `observe_final` for each agent
+        that ends."""
 
     @abstractmethod
     def observation(self, agent: str) -> Any:
@@ -236,9 +237,9 @@ class ParallelGame(PettingZooGame):
         self._observations, self._infos = result
         self._go_on([])
 
-    def step(self, actions: Mapping[str, Any], observe_final: FinalObserver) -> GameStep:
+    def step(self, actions: dict[str, Any], observe_final: FinalObserver) -> GameStep:
         self.doing = "step"
-        result = self.env.step(dict(actions))
+        result = self.env.step(actions)
         if not isinstance(result, tuple) or len(result) != 5:
             self.fail(f"step: expected 5 dicts by agent, got {tuple_words(result)}")
         self._observations, rewards, terminations, truncations, self._infos = result
@@ -301,7 +302,7 @@ class AECGame(PettingZooGame):
         self.env.reset(seed=seed, options=options)
         self._go_on(GameStep(), lambda game, agent, terminated: None)
 
-    def step(self, actions: Mapping[str, Any], observe_final: FinalObserver) -> GameStep:
+    def step(self, actions: dict[str, Any], observe_final: FinalObserver) -> GameStep:
         (agent,) = self.acting
         self.doing = f"step for agent {agent!r}"
         self._seen = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from itertools import product
+from itertools import product, repeat
 from typing import Any
 
 import numpy as np
@@ -95,7 +95,9 @@ class GameLanes(EntityVectorEnv):
         """Step each game; see the class."""
         outcomes = self._runner.play(self._by_game(self._observer.game_actions(actions, self._acting)))
         learners = self._runner.learners
-        rewards = np.array([o.rewards.get(agent, 0.0) for o in outcomes for agent in learners], np.float32)
+        rewards = np.array(
+            [reward for o in outcomes for reward in map(o.rewards.get, learners, repeat(0.0))], np.float32
+        )
         ended = {
             lane: outcome.ended[agent]
             for index, outcome in enumerate(outcomes)
@@ -119,18 +121,15 @@ class GameLanes(EntityVectorEnv):
         info["inactive"] = _inactive(batch)
         return batch, rewards, terminated, truncated, info
 
-    def _by_game(self, raw: Sequence[Any]) -> dict[int, dict[str, Any]]:
+    def _by_game(self, raw: Sequence[Any]) -> dict[int, dict[str | None, Any]]:
         """Group the lanes' PettingZoo actions by game."""
         width = len(self._runner.learners)
-        games = (slice(start, start + width) for start in range(0, self.num_envs, width))
-        return {
-            index: {
-                agent: action
-                for agent, action in zip(self._acting[lanes], raw[lanes], strict=True)
-                if agent is not None
-            }
-            for index, lanes in enumerate(games)
-        }
+        actions: dict[int, dict[str | None, Any]] = {}
+        for index, start in enumerate(range(0, self.num_envs, width)):
+            lanes = slice(start, start + width)
+            actions[index] = dict(zip(self._acting[lanes], raw[lanes], strict=True))
+            actions[index].pop(None, None)  # lanes in which no agent acts
+        return actions
 
     def _observe(self) -> EntityBatch:
         """Return the observations of all lanes; store which agents act next."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,8 +13,8 @@ from ....ragged import RaggedArray
 from ...gymnasium.views.scope import ViewError
 from ..game_view import GameObservation, GameObservations
 from .known_game_view import KnownGameView
-from .magent_circles import fill_rows, find_in_circles
-from .magent_field import NOBODY, Integers, MagentField, MagentGroup
+from .magent_circles import observe_circles, rows_of_cells
+from .magent_field import NOBODY, Integers, MagentCast, MagentField, MagentGroup
 
 _FOOD, _WALL = "Food", "Wall"
 _ARMIES = (("red", "Soldier", 0), ("blue", "Soldier", 1))
@@ -84,34 +84,38 @@ class MagentView(KnownGameView):
         self._side_of = np.array([*(group.side for group in self._groups), NOBODY])
         self._observes = np.array([*(group.type != _FOOD for group in self._groups), False])
         self._radius_of = np.array([group.radius for group in self._groups])
+        circles = [rows_of_cells(group.circle) for group in self._groups]
+        self._circles = np.concatenate(circles)
+        self._circle_offsets = np.concatenate([[0], np.cumsum([len(rows) for rows in circles])])
         self._names = np.array(game.possible_agents, object)
         self._moment: tuple[Any, int] | None = None
         self._field: MagentField
+        self._observers: _Observers | None = None
         self._observed: _Observations
 
     def observe(self, agent: str) -> GameObservation:
-        number = self.number(agent)
+        self.number(agent)
         self._read()
-        return self._observed.of(number)
+        return self._observed.of(agent)
 
     def observe_all(self, agents: Sequence[str]) -> GameObservations:
         self._read()
-        return self._observed.of_all([self._numbers[agent] for agent in agents])
+        return self._observed.of_all(agents)
 
     def observe_team(self, agents: tuple[str, ...]) -> GameObservation:
         team = [self.number(agent) for agent in agents]
         sides = [self._group_of[agent.rpartition("_")[0]].side for agent in agents]
         self._read()
-        field, seen = self._field, GameObservation()
-        own, ally = np.isin(field.number, team), np.isin(self._side_of[field.group], sides)
+        field, cast, seen = self._field, self._field.cast, GameObservation()
+        own, ally = np.isin(cast.number, team), np.isin(self._side_of[cast.group], sides)
         place = field.middle / (self.game.map_size - 1)
         rows = np.column_stack([place, field.hp, ally, own]).astype(np.float32)
-        types = self._type_of[field.group]
+        types = self._type_of[cast.group]
         for kind, (name, features) in enumerate(self.entities.items()):
             here = types == kind
             seen.entities[name] = rows[here, : len(features)]
             if name not in (_FOOD, _WALL):
-                seen.ids[name] = self._names[field.number[here]].tolist()
+                seen.ids[name] = self._names[cast.number[here]].tolist()
         return seen
 
     def choices(self, agent: str) -> tuple[str, ...]:
@@ -128,32 +132,56 @@ class MagentView(KnownGameView):
         game = self.game
         if self._moment is not None and self._moment[0] is game.agents and self._moment[1] == game.frames:
             return
-        self._field = MagentField.read(game, self._groups)
+        last = self._observers
+        self._field = MagentField.read(game, self._groups, None if last is None else last.cast)
         self._moment = game.agents, game.frames
-        self._observed = self._in_circles(self._field)
+        if last is None or self._field.cast is not last.cast:
+            last = self._observers = self._observers_of(self._field.cast)
+        self._observed = self._in_circles(self._field, last)
 
-    def _in_circles(self, field: MagentField) -> _Observations:
-        """Return the observations of all agents on the field."""
-        type_of = self._type_of[field.group]
-        agents = np.flatnonzero((field.number != NOBODY) & self._observes[field.group])
-        observer = agents[np.argsort(field.number[agents])]
-        group, stride = field.group[observer], np.array([1, len(field.grid)])
-        circles = [group.circle @ stride for group in self._groups]
-        sizes = np.array([len(circle) for circle in circles])
-        found = np.empty((len(observer), sizes.max()), np.int64)
-        counts = np.zeros((len(observer), len(self._types)), np.int64)
-        origin = (field.corner[observer] + field.margin) @ stride
-        circle_offsets = np.concatenate([[0], np.cumsum(sizes)])
-        find_in_circles(
-            field.grid.ravel(), origin, group, np.concatenate(circles), circle_offsets, type_of, found, counts
+    def _observers_of(self, cast: MagentCast) -> _Observers:
+        agents = np.flatnonzero((cast.number != NOBODY) & self._observes[cast.group])
+        entity = agents[np.argsort(cast.number[agents])]
+        group, number = cast.group[entity], cast.number[entity]
+        return _Observers(
+            cast,
+            self._type_of[cast.group],
+            self._side_of[cast.group],
+            entity,
+            group,
+            self._radius_of[group],
+            {agent: place for place, agent in enumerate(self._names[number].tolist())},
         )
-        bounds = np.concatenate([[0], np.cumsum(counts.T.ravel())])
-        rows = np.empty((bounds[-1], 5), np.float32)
-        entities, own = np.empty(bounds[-1], np.int64), np.full(len(observer), -1, np.int64)
-        state, side = np.column_stack([field.middle, field.hp]), self._side_of[field.group]
-        fill_rows(found, bounds, observer, type_of, state, side, self._radius_of[group], rows, entities, own)
-        others = field.number[entities]
-        return _Observations(self.entities, field.number[observer], rows, others, self._names, bounds, own)
+
+    def _in_circles(self, field: MagentField, who: _Observers) -> _Observations:
+        """Return the observations of all agents on the field."""
+        rows, entities, bounds, own = observe_circles(
+            field.corner,
+            field.cast.body,
+            who.type_of,
+            who.side,
+            field.hp,
+            who.entity,
+            who.group,
+            who.radius,
+            self._circles,
+            self._circle_offsets,
+            len(self._types),
+            self.game.map_size,
+        )
+        return _Observations(self.entities, who, rows, entities, self._names, bounds, own)
+
+
+class _Observers(NamedTuple):
+    """The A observing agents of a cast, by their numbers."""
+
+    cast: MagentCast
+    type_of: Integers  # of each entity of the cast (E,)
+    side: Integers  # of each entity of the cast (E,)
+    entity: Integers  # of each agent (A,)
+    group: Integers  # of each agent (A,)
+    radius: Integers  # of each agent's circle (A,)
+    places: dict[str, int]  # agent -> its place among them
 
 
 @dataclass(frozen=True)
@@ -161,44 +189,42 @@ class _Observations:
     """All agents' observations, sorted by type and agent.
 
     Attributes:
-        numbers: of the A observing agents, ascending.
-        rows: (P, 5), features of all types.
-        others: the numbers of the P entities, of which `names` are the names; arbitrary for those without
-            one.
+        who: the A observing agents.
+        rows: features of all types (P, 5).
+        others: the entities of the rows (P,); `names` are those of all agents.
         bounds: where the rows of each type and agent begin, and where the last end (T * A + 1,).
         own: the index of each agent's own entity (A,).
     """
 
     entities: Mapping[str, tuple[str, ...]]
-    numbers: Integers
+    who: _Observers
     rows: NDArray[np.float32]
     others: Integers
     names: NDArray[np.object_]
     bounds: Integers
     own: Integers
 
-    def of(self, number: int) -> GameObservation:
+    def of(self, agent: str) -> GameObservation:
         """Return one agent's observation, in fresh arrays and lists; an empty one if it is dead."""
-        seen, agent = GameObservation(), int(np.searchsorted(self.numbers, number))
-        if agent == len(self.numbers) or self.numbers[agent] != number:
+        seen, place = GameObservation(), self.who.places.get(agent)
+        if place is None:
             return seen
         for kind, (name, features) in enumerate(self.entities.items()):
-            start, end = self.bounds[kind * len(self.numbers) + agent :][:2]
+            start, end = self.bounds[kind * len(self.own) + place :][:2]
             seen.entities[name] = self.rows[start:end, : len(features)].copy()
             if name not in (_FOOD, _WALL):
-                seen.ids[name] = self.names[self.others[start:end]].tolist()
+                seen.ids[name] = self.names[self.who.cast.number[self.others[start:end]]].tolist()
         return seen
 
-    def of_all(self, numbers: Sequence[int]) -> GameObservations:
+    def of_all(self, agents: Sequence[str]) -> GameObservations:
         """Return the observations of living agents, in fresh arrays."""
-        count = len(self.numbers)
-        everybody = len(numbers) == count and bool((self.numbers == numbers).all())
-        agents = None if everybody else np.searchsorted(self.numbers, numbers)
+        count, places = len(self.own), self.who.places
+        chosen = None if list(places) == agents else np.array([places[agent] for agent in agents], np.int64)
         entities = {}
         for kind, (name, features) in enumerate(self.entities.items()):
             offsets = self.bounds[kind * count : (kind + 1) * count + 1]
             rows = self.rows[offsets[0] : offsets[-1], : len(features)].copy()
             array = RaggedArray.unchecked(rows, offsets - offsets[0])
-            entities[name] = array if agents is None else array.gather(agents)
-        own = self.own.copy() if agents is None else self.own[agents]
-        return GameObservations(entities, own, np.zeros((len(numbers), 0), np.float32))
+            entities[name] = array if chosen is None else array.gather(chosen)
+        own = self.own.copy() if chosen is None else self.own[chosen]
+        return GameObservations(entities, own, np.zeros((len(agents), 0), np.float32))

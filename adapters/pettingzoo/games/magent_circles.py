@@ -1,7 +1,7 @@
-"""The entities in the circles of all agents of a MAgent2 field: kernels.
+"""The entities in the circles of all agents of a MAgent2 field: a kernel.
 
 Shape alphabet: A observing agents, E entities on the field, T entity types, P pairs of an agent and an
-entity.
+entity, R rows of cells.
 """
 
 from __future__ import annotations
@@ -14,95 +14,112 @@ from ....ragged.compiled import compiled
 Integers = NDArray[np.int64]
 
 
+def rows_of_cells(circle: Integers) -> Integers:
+    """Return the rows of a circle of cells (K, 2) x, y: each row's y, its first and its last x (R, 3)."""
+    x, y = circle.T
+    return np.array([(row, x[y == row].min(), x[y == row].max()) for row in np.unique(y)])
+
+
 @compiled
-def find_in_circles(
-    grid: Integers,
-    origin: Integers,
+def observe_circles(
+    corner: NDArray[np.int32],
+    body: Integers,
+    type_of: Integers,
+    side: Integers,
+    hp: NDArray[np.float64],
+    observer: Integers,
     group: Integers,
+    radius: Integers,
     circles: Integers,
     circle_offsets: Integers,
-    type_of: Integers,
-    found: Integers,
-    counts: Integers,
-) -> None:
-    """Write the entities that each agent observes into `found` (A, K), in their order, -1 behind the last.
+    num_types: int,
+    size: int,
+) -> tuple[NDArray[np.float32], Integers, Integers, Integers]:
+    """Return the features of all pairs, sorted by type, agent and entity.
 
     Args:
-        grid: the entity in each cell, -1 for none; flat.
-        origin: the cell of each agent's corner (A,).
-        group: of each agent (A,).
-        circles: the cells of the groups' circles, relative to the corner; `circle_offsets` (groups + 1,).
-        type_of: of each entity (E,).
-        found: as many columns as the largest circle has cells.
-        counts: entities by agent and type (A, T), zeros.
-    """
-    last_observer = np.full(len(type_of), -1, np.int64)
-    for agent in range(len(origin)):
-        count = 0
-        for place in range(circle_offsets[group[agent]], circle_offsets[group[agent] + 1]):
-            entity = grid[origin[agent] + circles[place]]
-            if entity < 0 or last_observer[entity] == agent:  # a larger body is in several cells
-                continue
-            last_observer[entity] = agent
-            counts[agent, type_of[entity]] += 1
-            slot = count
-            while slot > 0 and found[agent, slot - 1] > entity:
-                found[agent, slot] = found[agent, slot - 1]
-                slot -= 1
-            found[agent, slot] = entity
-            count += 1
-        if count < found.shape[1]:
-            found[agent, count] = -1
-
-
-@compiled
-def fill_rows(
-    found: Integers,
-    bounds: Integers,
-    observer: Integers,
-    type_of: Integers,
-    state: NDArray[np.float64],
-    side: Integers,
-    radius: Integers,
-    rows: NDArray[np.float32],
-    entities: Integers,
-    own: Integers,
-) -> None:
-    """Write the features of all pairs, sorted by type, agent and entity.
-
-    Args:
-        found: of `find_in_circles`.
-        bounds: where the rows of each type and agent begin, and where the last end (T * A + 1,).
+        corner: x, y of the upper left cell of each entity (E, 2).
+        body: cells along an edge of the body of each entity (E,).
+        type_of, side, hp: of each entity (E,).
         observer: the entity of each agent (A,).
-        state: x and y of the middle, and hp, of each entity (E, 3).
-        side: of each entity (E,).
-        radius: of each agent's circle (A,).
-        rows: x, y, hp, ally, own (P, 5).
-        entities: the entity of each row (P,).
-        own: the index of each agent's own entity in its observation (A,).
+        group, radius: of each agent (A,).
+        circles: `rows_of_cells` of each group, relative to the upper left cell of the observer;
+            `circle_offsets` (groups + 1,).
+        size: cells along an edge of the map.
+
+    Returns:
+        x, y, hp, ally, own (P, 5); the entity of each row (P,); where the rows of each type and agent begin,
+        and where the last end (T * A + 1,); the index of each agent's own entity in its observation (A,).
     """
-    num_agents = len(observer)
-    if num_agents == 0:
-        return
-    written = np.zeros((len(bounds) - 1) // num_agents, np.int64)
+    grid = np.full(size * size, -1, np.int64)  # the entity in each cell
+    for entity in range(len(corner)):
+        for x in range(corner[entity, 0], corner[entity, 0] + body[entity]):
+            for y in range(corner[entity, 1], corner[entity, 1] + body[entity]):
+                grid[y * size + x] = entity
+    first, taken = np.empty(size * size + 1, np.int64), np.empty(size * size + 1, np.int64)
+    count = 0
+    for cell in range(size * size):  # the taken cells before each cell, and who takes them
+        first[cell] = count
+        taken[count] = grid[cell]
+        count += grid[cell] >= 0
+    first[size * size] = count
+
+    # The pairs, by agent.
+    num_agents, capacity = len(observer), 0
+    for agent in range(num_agents):
+        for row in range(circle_offsets[group[agent]], circle_offsets[group[agent] + 1]):
+            capacity += circles[row, 2] - circles[row, 1] + 1
+    found, ends = np.empty(capacity, np.int64), np.zeros(num_agents + 1, np.int64)
+    bounds = np.zeros(num_types * num_agents + 1, np.int64)
+    next_pair = np.zeros(len(corner) + 1, np.int64)  # of each entity
+    last_observer = np.full(len(corner), -1, np.int64)
+    count = 0
     for agent in range(num_agents):
         me = observer[agent]
-        written[:] = 0
-        for slot in range(found.shape[1]):
-            entity = found[agent, slot]
-            if entity < 0:
-                break
-            kind = type_of[entity]
-            row = bounds[kind * num_agents + agent] + written[kind]
-            rows[row, 0] = (state[entity, 0] - state[me, 0]) / radius[agent]
-            rows[row, 1] = (state[entity, 1] - state[me, 1]) / radius[agent]
-            rows[row, 2] = state[entity, 2]
+        for row in range(circle_offsets[group[agent]], circle_offsets[group[agent] + 1]):
+            y = corner[me, 1] + circles[row, 0]
+            if not 0 <= y < size:
+                continue
+            start = first[y * size + max(0, corner[me, 0] + circles[row, 1])]
+            stop = first[y * size + min(size, corner[me, 0] + circles[row, 2] + 1)]
+            for place in range(start, stop):
+                entity = taken[place]
+                if last_observer[entity] == agent:  # a larger body is in several cells
+                    continue
+                last_observer[entity] = agent
+                found[count] = entity
+                count += 1
+                bounds[type_of[entity] * num_agents + agent + 1] += 1
+                next_pair[entity + 1] += 1
+        ends[agent + 1] = count
+
+    # The same pairs by entity, as rows keep the order of the entities.
+    by_entity, next_pair = np.empty(count, np.int64), next_pair.cumsum()
+    for agent in range(num_agents):
+        for pair in range(ends[agent], ends[agent + 1]):
+            entity = found[pair]
+            by_entity[next_pair[entity]] = agent
+            next_pair[entity] += 1
+
+    rows, entities, bounds = np.empty((count, 5), np.float32), np.empty(count, np.int64), bounds.cumsum()
+    own, next_row = np.full(num_agents, -1, np.int64), bounds.copy()
+    start = 0
+    for entity in range(len(corner)):
+        for pair in range(start, next_pair[entity]):
+            agent = by_entity[pair]
+            block, me = type_of[entity] * num_agents + agent, observer[agent]
+            row = next_row[block]
+            next_row[block] += 1
+            offset = (body[entity] - body[me]) / 2  # of the bodies' middles
+            rows[row, 0] = (corner[entity, 0] - corner[me, 0] + offset) / radius[agent]
+            rows[row, 1] = (corner[entity, 1] - corner[me, 1] + offset) / radius[agent]
+            rows[row, 2] = hp[entity]
             rows[row, 3] = side[entity] == side[me]
             rows[row, 4] = entity == me
             entities[row] = entity
             if entity == me:
-                own[agent] = written[kind]
-                for before in range(kind):
-                    place = before * num_agents + agent
-                    own[agent] += bounds[place + 1] - bounds[place]
-            written[kind] += 1
+                own[agent] = row - bounds[block]
+                for earlier in range(agent, block, num_agents):
+                    own[agent] += bounds[earlier + 1] - bounds[earlier]
+        start = next_pair[entity]
+    return rows, entities, bounds, own

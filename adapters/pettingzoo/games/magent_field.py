@@ -61,52 +61,78 @@ class MagentGroup:
 
 
 @dataclass(frozen=True)
-class MagentField:
-    """Positions and hit points of all entities, (E,) each: agents in the order of their groups, then walls.
+class MagentCast:
+    """Who is on a field: agents in the order of their groups, then walls. The same until an agent dies.
 
     Attributes:
-        group: place in the list of groups; `NOBODY` for walls.
-        number: place in the game's `possible_agents`; `NOBODY` for food and walls.
-        corner: (E, 2) x, y of the body's upper left cell.
-        middle: (E, 2) float64, x, y of the body's middle.
-        hp: float64, the remaining share of full hit points; 0 for walls.
-        grid: the entity in each cell, by y, x, with a margin around the map; `NOBODY` in empty cells.
-        margin: in cells.
+        episode: the game's list of team sizes, which is another object in each episode.
+        counts: entities of each group.
+        group: place in the list of groups; `NOBODY` for walls (E,).
+        number: place in the game's `possible_agents`; `NOBODY` for food and walls (E,).
+        body: cells along an edge of the body (E,).
+        walls: x, y of walls (W, 2).
     """
 
+    episode: Any
+    counts: list[int]
     group: Integers
     number: Integers
-    corner: Integers
-    middle: NDArray[np.float64]
-    hp: NDArray[np.float64]
-    grid: Integers
-    margin: int
+    body: Integers
+    walls: NDArray[np.int32]
 
     @classmethod
-    def read(cls, game: Any, groups: Sequence[MagentGroup]) -> MagentField:
-        engine, walls = game.env, game.env._get_walls_info()
-        corners = [engine.get_pos(group.handle) for group in groups] + [walls]
-        counts = [len(corner) for corner in corners]
-        number = np.concatenate(
-            [*(engine.get_agent_id(g.handle) for g in groups), np.full(len(walls), NOBODY)]
-        )
+    def read(cls, game: Any, groups: Sequence[MagentGroup], counts: list[int]) -> MagentCast:
+        walls = game.env._get_walls_info()
+        number = [game.env.get_agent_id(group.handle) for group in groups]
+        number = np.concatenate([*number, np.full(len(walls), NOBODY)])
         number[number >= len(game.possible_agents)] = NOBODY
-        corner = np.concatenate(corners).astype(np.int64)
-        body = np.repeat([group.body for group in groups] + [1], counts)
-        hp = [_life(game, group, count) for group, count in zip(groups, counts, strict=False) if count]
-        margin = max(group.radius for group in groups)
+        repeats = [*counts, len(walls)]
         return cls(
-            group=np.repeat([*range(len(groups)), NOBODY], counts),
+            episode=game.team_sizes,
+            counts=counts,
+            group=np.repeat([*range(len(groups)), NOBODY], repeats),
             number=number.astype(np.int64),
-            corner=corner,
-            middle=corner + (body[:, None] - 1) / 2,
-            hp=np.concatenate([*hp, np.zeros(len(walls))]),
-            grid=_occupants(corner, body, game.map_size, margin),
-            margin=margin,
+            body=np.repeat([*(group.body for group in groups), 1], repeats),
+            walls=walls.copy(),
         )
 
 
-def _life(game: Any, group: MagentGroup, count: int) -> NDArray[np.float64]:
+@dataclass(frozen=True)
+class MagentField:
+    """Positions and hit points of all entities, in the order of the cast.
+
+    Attributes:
+        cast: who they are.
+        corner: x, y of the body's upper left cell (E, 2).
+        hp: the remaining share of full hit points; 0 for walls (E,).
+    """
+
+    cast: MagentCast
+    corner: NDArray[np.int32]
+    hp: NDArray[np.float64]
+
+    @classmethod
+    def read(cls, game: Any, groups: Sequence[MagentGroup], last: MagentCast | None) -> MagentField:
+        """Read the field; `last` is the cast of the last one that was read."""
+        corners = [game.env.get_pos(group.handle) for group in groups]
+        counts = [len(corner) for corner in corners]
+        cast = last
+        if cast is None or cast.episode is not game.team_sizes or cast.counts != counts:
+            cast = MagentCast.read(game, groups, counts)
+        hp = [_life(game, group, count) for group, count in zip(groups, counts, strict=True) if count]
+        return cls(
+            cast,
+            np.concatenate([*corners, cast.walls]),
+            np.concatenate([*hp, np.zeros(len(cast.walls))]),
+        )
+
+    @property
+    def middle(self) -> NDArray[np.float64]:
+        """x, y of the bodies' middles (E, 2)."""
+        return self.corner + (self.cast.body[:, None] - 1) / 2
+
+
+def _life(game: Any, group: MagentGroup, count: int) -> NDArray[np.float32]:
     """The share of hp left (n,): the observation's own-team channel, where the observer itself stands.
 
     The game has just observed for the groups that play. The engine still has what it wrote then, and it is
@@ -117,18 +143,7 @@ def _life(game: Any, group: MagentGroup, count: int) -> NDArray[np.float64]:
     plays = any(other.value == handle.value for other in game.handles)
     if view is None or not plays or len(view) != count:
         view = engine.get_observation(handle)[0]
-    return view[:, view.shape[1] // 2, view.shape[2] // 2, 2].astype(np.float64)
-
-
-def _occupants(corner: Integers, body: Integers, map_size: int, margin: int) -> Integers:
-    grid = np.full((map_size + 2 * margin,) * 2, NOBODY, np.int64)
-    things = np.arange(len(corner))
-    for x in range(body.max()):
-        for y in range(body.max()):
-            large = body > max(x, y)
-            column, row = (corner[large] + (x, y) + margin).T
-            grid[row, column] = things[large]
-    return grid
+    return view[:, view.shape[1] // 2, view.shape[2] // 2, 2]
 
 
 def _name(verb: str, x: float, y: float) -> str:
