@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 import types
 from collections.abc import Hashable, Iterator, Mapping
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 import yaml
 
 from ..suggestions import nearest
+from ..trainers.runs.yaml_numbers import NumberDumper, NumberLoader
 from .errors import UserError
 
 T = TypeVar("T")
@@ -94,7 +94,7 @@ def read_section(kind: type[T], data: Mapping[str, Any], name: str) -> T:
 
 def to_yaml(config: Any) -> str:
     """Return a dataclass, or plain data, as YAML that `read_config` or `read_yaml` reads back as equal."""
-    return yaml.dump(plain(config), Dumper=_Dumper, sort_keys=False)
+    return yaml.dump(plain(config), Dumper=NumberDumper, sort_keys=False)
 
 
 def number(text: str) -> Any:
@@ -109,8 +109,8 @@ def _problem(error: yaml.YAMLError) -> str:
     return " ".join(str(error).split())
 
 
-class _Loader(yaml.SafeLoader):
-    """SafeLoader that reads `1e-3` as a number (YAML 1.1 wants `1.0e-3`) and refuses a key said twice."""
+class _Loader(NumberLoader):
+    """`NumberLoader` that refuses a key said twice."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         keys: set[Hashable] = set()
@@ -123,23 +123,6 @@ class _Loader(yaml.SafeLoader):
                 raise yaml.constructor.ConstructorError(None, None, problem, key_node.start_mark)
             keys.add(key)
         return super().construct_mapping(node, deep)
-
-
-_Loader.yaml_implicit_resolvers = {
-    key: list(rules) for key, rules in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
-_Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:float",
-    re.compile(r"[-+]?[0-9][0-9_]*(\.[0-9_]*)?[eE][-+]?[0-9]+"),
-    list("-+0123456789"),
-)
-
-
-class _Dumper(yaml.SafeDumper):
-    """SafeDumper that quotes the words which `_Loader` would read as numbers."""
-
-
-_Dumper.yaml_implicit_resolvers = _Loader.yaml_implicit_resolvers
 
 
 class _Reader:

@@ -13,7 +13,8 @@ import entitize as ez
 import pytest
 import yaml
 from entitize.experiments import EnvChoice, read_run_config
-from entitize.trainers import RunLockedError, read_origin, run_lock
+from entitize.experiments.config_file import read_yaml
+from entitize.trainers import RunFolder, RunLockedError, read_origin, run_lock
 
 from facts import raises
 
@@ -166,3 +167,11 @@ def test_two_trainers_do_not_mix_in_one_folder(tmp_path: Path) -> None:
             first.train(progress=False)
         with raises(RuntimeError, str(run), "resume=True"):
             second.train(progress=False)
+
+
+def test_words_that_look_like_numbers_stay_words(tmp_path: Path) -> None:
+    config = {"env": {"kwargs": {"map": "0E0", "names": ["1e5", "-2E+3", "e1"], "rate": 1e-5}}}
+    run = RunFolder(tmp_path)
+    run.write_config(config)
+    assert read_yaml(tmp_path / "config.yaml") == config
+    assert yaml.safe_load((tmp_path / "config.yaml").read_text()) == config

@@ -20,6 +20,7 @@ import yaml
 from ...files import parse_json, read_regular, replace_file
 from ...policies import CheckpointError
 from .tracking import Tracker, TrackerName, Tracking
+from .yaml_numbers import NumberDumper
 
 _NAME = ".lock"
 #: Windows keeps others from reading the byte that is locked: one far behind the text.
@@ -164,7 +165,7 @@ class RunFolder:
         """Write `config.yaml`, unless the folder has one already."""
         path = self.path / CONFIG
         if not path.exists():
-            replace_file(path, yaml.safe_dump(dict(config), sort_keys=False).encode())
+            replace_file(path, yaml.dump(dict(config), Dumper=NumberDumper, sort_keys=False).encode())
 
     def log(self, step: int, metrics: Mapping[str, float]) -> None:
         """Add a line to `metrics.jsonl`, TensorBoard and the tracker, without numbers that aren't finite."""

@@ -16,6 +16,7 @@ import yaml
 
 from ...files import parse_json, read_regular, replace_file
 from ...suggestions import did_you_mean
+from .yaml_numbers import NumberLoader
 
 TrackerName = Literal["wandb", "trackio"]
 #: What installs each of them.
@@ -176,4 +177,4 @@ def _name(run: Path) -> str:
 
 def _config(run: Path) -> dict[str, Any]:
     path = run / "config.yaml"
-    return yaml.safe_load(path.read_text()) if path.exists() else {}
+    return yaml.load(path.read_text(), NumberLoader) if path.exists() else {}
