@@ -121,10 +121,10 @@ class GameLanes(EntityVectorEnv):
         info["inactive"] = _inactive(batch)
         return batch, rewards, terminated, truncated, info
 
-    def _by_game(self, raw: Sequence[Any]) -> dict[int, dict[str | None, Any]]:
+    def _by_game(self, raw: Sequence[Any]) -> dict[int, dict[str, Any]]:
         """Group the lanes' PettingZoo actions by game."""
         width = len(self._runner.learners)
-        actions: dict[int, dict[str | None, Any]] = {}
+        actions: dict[int, dict[Any, Any]] = {}
         for index, start in enumerate(range(0, self.num_envs, width)):
             lanes = slice(start, start + width)
             actions[index] = dict(zip(self._acting[lanes], raw[lanes], strict=True))
