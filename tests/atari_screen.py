@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Box = tuple[int, int, int, int]  # left, top, width, height in pixels
+Screen = NDArray[np.uint8]  # (210, 160) of the palette
 
 
 @dataclass(frozen=True)
@@ -18,59 +19,140 @@ class Look:
     area: Box = (0, 0, 160, 210)  # only here: elsewhere the colours are something else
     size: tuple[int, int] | None = None  # width and height; None: they are features
     holes: tuple[Box, ...] = ()  # nor here
+    on_background: bool = False  # nor where most frames have these colours
     #: Pixels around a box that are searched for the object's edges; 0: neighbours touch each other.
     margin: int = 3
     tolerance: int = 1  # pixels, of each edge of a box
+    #: Frames from the present one on, in one of which the object must be seen: some flicker or blink.
+    frames: int = 1
+    #: Steps for which an object that is gone can still be seen: explosions are no entities.
+    fades: int = 0
+    #: Pixels without an entity are found too; else there are others in these colours.
+    alone: bool = True
 
 
-_ROAD_LINES = ((0, 101, 160, 5),)  # drawn in the chickens' colour
 _COURT = (0, 34, 160, 160)
+_RING = (32, 37, 97, 140)
+_ALLEY = (8, 105, 140, 67)
+_GRASS = (4, 16, 156, 176)
+_SEA = (8, 60, 152, 98)
+_MAZE = (0, 0, 160, 171)
+#: Of what passes by in Asterix: all colours but the hero's, the frame's and black.
+_PASSING = tuple(c for c in range(2, 256, 2) if c != 24 and not 114 <= c <= 136)
+
+
 LOOKS: dict[str, dict[str, Look]] = {
+    "Asterix": {
+        "Player": Look((24,), (0, 24, 160, 138), frames=4),
+        "Food": Look(_PASSING, (0, 24, 160, 138), (7, 10)),
+        "Enemy": Look(_PASSING, (0, 24, 160, 138), (8, 11)),
+        "Bonus": Look(_PASSING, (0, 24, 160, 138), (6, 11)),
+    },
+    "Bowling": {
+        "Player": Look((88, 0, 134, 136), _ALLEY, (8, 32), tolerance=2, frames=2, fades=1),
+        "Ball": Look((132,), (8, 105, 100, 67), (4, 10), frames=2, fades=1),
+        "Pin": Look((132,), (114, 105, 34, 67), (2, 4), margin=0, alone=False),
+    },
+    "Boxing": {
+        "Player": Look((12,), _RING, margin=8, tolerance=7),
+        "Enemy": Look((0,), _RING, margin=8, tolerance=7),
+    },
     "Breakout": {
         "Player": Look((70,), (8, 189, 144, 4)),
         "Ball": Look((70,), (8, 93, 144, 96), (2, 4)),
         "Brick": Look((70, 38, 22, 54, 198, 134), (8, 57, 144, 36), (8, 6), margin=0, tolerance=0),
     },
     "Freeway": {
-        "Player": Look((30,), (8, 15, 72, 180), (6, 8), _ROAD_LINES),
-        "Opponent": Look((30,), (80, 15, 80, 180), (6, 8), _ROAD_LINES),
+        "Player": Look((30,), (8, 15, 72, 180), (6, 8), on_background=True),
+        "Opponent": Look((30,), (80, 15, 80, 180), (6, 8), on_background=True),
         "Car": Look((0, 66, 220, 18, 130, 36, 136, 68, 216, 26), (10, 26, 150, 158), tolerance=2),
+    },
+    "MsPacman": {
+        "Player": Look((42,), _MAZE, (8, 10), tolerance=3, frames=2, fades=1),
+        "Ghost": Look((70, 38, 184, 88, 90), _MAZE, (8, 10), margin=4, tolerance=3, frames=4, fades=1),
+        "Fruit": Look((68,), _MAZE, (8, 10), tolerance=2, frames=4),
+        "PowerPill": Look((74,), _MAZE, (4, 7), margin=0, frames=20, alone=False),
+        "Pill": Look((74,), _MAZE, (4, 2), margin=0, frames=4, alone=False),
     },
     "Pong": {
         "Player": Look((200,), _COURT),
         "Enemy": Look((56,), _COURT),
         "Ball": Look((14,), _COURT, (2, 4)),
     },
+    "Seaquest": {
+        "Player": Look((24,), (8, 57, 152, 98), (16, 11), tolerance=3, fades=1),
+        "Torpedo": Look((24,), _SEA, (8, 1), margin=0, tolerance=2),
+        "Shark": Look((232, 200, 180), _SEA, (8, 7), tolerance=2, frames=2, fades=2),
+        "Submarine": Look((170,), _SEA, (8, 11), tolerance=2, frames=2, fades=2),
+        "Diver": Look((134,), _SEA, (8, 13), tolerance=2),
+        "Missile": Look((66,), _SEA, (8, 4)),
+        "Patrol": Look((170,), (8, 40, 152, 20), (16, 11)),
+    },
+    "SpaceInvaders": {
+        "Player": Look((196,), (0, 185, 160, 10), (7, 10), frames=20, fades=2),
+        "Shot": Look((6,), (0, 20, 160, 175), (1, 8), tolerance=2, frames=2, fades=1),
+        "Invader": Look((20,), (0, 20, 160, 165), (8, 10), fades=12),
+        "Bomb": Look((6,), (0, 20, 160, 175), (1, 8), tolerance=2, frames=2, fades=1),
+        "Shield": Look((52,), (0, 150, 160, 35)),
+        "Saucer": Look(tuple(range(64, 112)), (0, 8, 160, 20), (8, 8)),
+    },
+    "Tennis": {
+        "Player": Look((76,), _GRASS, (12, 23), on_background=True, margin=6, tolerance=6),
+        "Enemy": Look((140,), _GRASS, (12, 23), on_background=True, margin=6, tolerance=6),
+        "Ball": Look((14,), _GRASS, (2, 2), frames=2, tolerance=2),
+        "Shadow": Look((2,), _GRASS, (2, 2), frames=2, tolerance=2),
+    },
 }
 
 
-def differences(screen: NDArray[np.uint8], looks: dict[str, Look], boxes: dict[str, list[Box]]) -> list[str]:
-    """Return how the boxes of objects by type differ from what the screen (210, 160) shows."""
+Boxes = dict[str, list[Box]]
+
+
+def differences(
+    screens: list[Screen], looks: dict[str, Look], history: list[Boxes], usual: Screen
+) -> list[str]:
+    """Return how the objects of a table differ from what is on the screen.
+
+    Args:
+        screens: (210, 160) the present one and those of the next frames.
+        looks: the look of each type.
+        history: the boxes of the objects by type, at the present step and at those before it, latest first.
+        usual: (210, 160) the most frequent colour of each pixel.
+    """
     found = []
     for name, look in looks.items():
-        mask = painted(screen, look)
-        for box in boxes[name]:
-            wanted = expected(box, look)
+        background = np.isin(usual, look.colours) if look.on_background else np.zeros_like(usual, bool)
+        masks = [painted(screen, look) & ~background for screen in screens[: look.frames]]
+        for box in history[0][name]:
+            wanted = expected(box, look, background)
             if wanted is None:
                 continue
-            shown = bounds(mask, wanted, look.margin)
-            if shown is None or _apart(shown, wanted) > look.tolerance:
+            shown = [bounds(mask, wanted, look.margin) for mask in masks]
+            if not any(place is not None and _apart(place, wanted) <= look.tolerance for place in shown):
                 found.append(f"{name}: the table has {wanted}, the screen {shown}")
-        alike = [other for other in looks if set(looks[other].colours) & set(look.colours)]
-        all_alike = [box for other in alike for box in boxes[other]]
-        rest = mask & ~covered(all_alike, max(looks[other].tolerance for other in alike))
-        if rest.any():
-            rows, columns = rest.nonzero()
-            where = f"rows {rows.min()} to {rows.max()}, columns {columns.min()} to {columns.max()}"
-            found.append(f"{name}: the screen has {len(rows)} pixels more: {where}; {boxes[name]}")
+        if look.alone:
+            found += _unexplained(name, masks[0], looks, history)
     return found
 
 
-def painted(screen: NDArray[np.uint8], look: Look) -> NDArray[np.bool_]:
+def _unexplained(
+    name: str, mask: NDArray[np.bool_], looks: dict[str, Look], history: list[Boxes]
+) -> list[str]:
+    """Return the pixels of a type's colours where there is no object with one of these colours."""
+    for other, look in looks.items():
+        if set(looks[name].colours) & set(look.colours):
+            boxes = [box for step in history[: look.fades + 1] for box in step[other]]
+            mask = mask & ~covered(boxes, max(look.tolerance, looks[name].tolerance))
+    if not mask.any():
+        return []
+    rows, columns = mask.nonzero()
+    where = f"rows {rows.min()} to {rows.max()}, columns {columns.min()} to {columns.max()}"
+    return [f"{name}: the screen has {len(rows)} pixels more: {where}; the table has {history[0][name]}"]
+
+
+def painted(screen: Screen, look: Look) -> NDArray[np.bool_]:
     """Return which pixels (210, 160) are in a look's colours and area."""
-    shown = covered([look.area])
-    shown[covered(list(look.holes))] = False
-    return np.isin(screen, look.colours) & shown
+    return np.isin(screen, look.colours) & covered([look.area]) & ~covered(list(look.holes))
 
 
 def covered(boxes: list[Box], margin: int = 0) -> NDArray[np.bool_]:
@@ -94,13 +176,16 @@ def bounds(mask: NDArray[np.bool_], box: Box, margin: int) -> Box | None:
     return x, y, int(columns[-1] - columns[0]) + 1, int(rows[-1] - rows[0]) + 1
 
 
-def expected(box: Box, look: Look) -> Box | None:
-    """Return what must be seen of a box in a look's area; None: a hole hides a part, or hardly any shows."""
+def expected(box: Box, look: Look, background: NDArray[np.bool_]) -> Box | None:
+    """Return what must be seen of a box in a look's area; None: part of it is hidden, or hardly any shows."""
     inside = covered([box]) & covered([look.area])
     shown = bounds(inside, box, 0)
-    if shown is None or min(shown[2:]) <= look.tolerance or (inside & covered(list(look.holes))).any():
+    if shown is None or (inside & (covered(list(look.holes)) | background)).any():
         return None
-    return shown
+    left, top, width, height = look.area
+    at_edge = shown[0] <= left or shown[1] <= top
+    at_edge |= shown[0] + shown[2] >= left + width or shown[1] + shown[3] >= top + height
+    return None if at_edge and min(shown[2:]) <= 2 * look.tolerance + 1 else shown
 
 
 def _apart(one: Box, other: Box) -> int:

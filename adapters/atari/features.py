@@ -121,7 +121,7 @@ def _describe(source: NDArray[np.float32], now: NDArray[np.float32], before: NDA
     source[_WIDTH], source[_HEIGHT] = now[WIDTH] / LENGTH, now[HEIGHT] / LENGTH
     dx, dy = x - (before[LEFT] + before[WIDTH] / 2), y - (before[TOP] + before[HEIGHT] / 2)
     if before[WIDTH] == 0 or abs(dx) > _JUMP or abs(dy) > _JUMP:
-        dx, dy = dx * 0, dy * 0
+        dx, dy = np.float32(0), np.float32(0)
     source[_VELOCITY_X], source[_VELOCITY_Y] = dx / SPEED, dy / SPEED
     for column in range(FURTHER, len(now)):
         source[_FURTHER + column - FURTHER] = now[column]

@@ -25,8 +25,8 @@ LEFT, TOP, WIDTH, HEIGHT, FURTHER = 0, 1, 2, 3, 4
 SCREEN_WIDTH, SCREEN_HEIGHT = 160, 210
 
 #: `read(ram, slots, status)`: fill the slots, which are all empty, and the global features from the memory.
-#: ram uint8 (E, 128), slots float32 (E, S, C), status float32 (E, G).
-Read = Callable[[NDArray[np.uint8], NDArray[np.float32], NDArray[np.float32]], None]
+#: ram int64 (E, 128), slots float32 (E, S, C), status float32 (E, G).
+Read = Callable[[NDArray[np.int64], NDArray[np.float32], NDArray[np.float32]], None]
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class AtariGame:
         columns = FURTHER + max(len(kind.features) for kind in self.types)
         slots = np.zeros((len(ram), self.firsts[-1], columns), np.float32)
         status = np.zeros((len(ram), len(self.status)), np.float32)
-        self.read(ram, slots, status)
+        self.read(ram.astype(np.int64), slots, status)  # kernels need no care for bytes that overflow
         return slots, status
 
 

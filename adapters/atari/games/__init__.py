@@ -9,9 +9,16 @@ from ..game import AtariGame
 
 #: Name of the game, as in Gymnasium's "ALE/<game>-v5" -> its module here, which has it as `GAME`.
 GAMES = {
+    "Asterix": "asterix",
+    "Bowling": "bowling",
+    "Boxing": "boxing",
     "Breakout": "breakout",
     "Freeway": "freeway",
+    "MsPacman": "ms_pacman",
     "Pong": "pong",
+    "Seaquest": "seaquest",
+    "SpaceInvaders": "space_invaders",
+    "Tennis": "tennis",
 }
 
 

